@@ -1,0 +1,1 @@
+"""The command line: words typed, words shown. Logic lives below."""

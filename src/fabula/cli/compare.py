@@ -1,0 +1,60 @@
+"""`fabula compare`: groups of scored texts beside each other."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from fabula.cli.options import json_option
+
+__all__ = ["compare"]
+
+
+@click.command()
+@click.argument("scores", nargs=-1, required=True, type=click.Path(path_type=Path))
+@click.option(
+    "--by",
+    required=True,
+    metavar="FIELD",
+    help="Field of the texts to group by, such as author or model; `file` for the score file.",
+)
+@click.option("--baseline", metavar="NAME", help="Compare every group with this one only.")
+@click.option(
+    "--plot",
+    type=click.Path(path_type=Path),
+    help="Draw curves and distributions here (.svg, .pdf or .png).",
+)
+@click.option("--seed", default=0, show_default=True, help="Seed of the bootstrap.")
+@json_option
+def compare(
+    scores: tuple[Path, ...],
+    by: str,
+    baseline: str | None,
+    plot: Path | None,
+    seed: int,
+    as_json: bool,
+) -> None:
+    """Compare the originality of groups of texts, from SCORES that `fabula originality` wrote.
+
+    Shows each group's mean Creativity Index with a 95 % bootstrap interval, and for each pair the
+    percentage difference (A - B) / B, the Mann-Whitney test, and Holm's correction. Scores that
+    were not measured in the same way are refused.
+    """
+    from fabula.measures.comparison import compare_scores
+
+    comparison = compare_scores(scores, by=by, baseline=baseline, seed=seed)
+    if plot is not None:
+        from fabula.report.plots import save_comparison
+
+        save_comparison(comparison, plot)
+    if as_json:
+        from fabula.store import dump_json
+
+        click.echo(dump_json(comparison.to_json()))
+        return
+    from fabula.report.tables import comparison_tables
+
+    click.echo(comparison_tables(comparison), nl=False)
+    if plot is not None:
+        click.echo(f"written: {plot}")

@@ -1,0 +1,74 @@
+"""The `fabula` command: its groups, and how every error reaches the user."""
+
+from __future__ import annotations
+
+import errno
+import os
+import sys
+
+import click
+
+from fabula import __version__
+from fabula.cli.compare import compare
+from fabula.cli.originality import originality
+from fabula.cli.reference import reference
+from fabula.errors import FabulaError
+
+__all__ = ["cli", "main"]
+
+_BAD_INPUT = 2
+_INTERRUPTED = 130
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.version_option(__version__, prog_name="fabula")
+def cli() -> None:
+    """Measure creative writing, by people and by language models.
+
+    \b
+    Build a reference corpus, then see what of a text stands in it already:
+      fabula reference build books/ --out books.ref
+      fabula originality story.txt --reference books.ref --html story.html
+    """
+
+
+cli.add_command(reference)
+cli.add_command(originality)
+cli.add_command(compare)
+
+
+def main() -> None:
+    """Run the command line. Exit code 2 for what the user can mend, 130 after Ctrl-C."""
+    try:
+        cli(standalone_mode=False)
+    except click.exceptions.Exit as exit_:
+        sys.exit(exit_.exit_code)
+    except click.ClickException as error:
+        error.show()
+        sys.exit(_BAD_INPUT)
+    except FabulaError as error:
+        _fail(str(error))
+    except (KeyboardInterrupt, click.Abort):
+        click.echo("interrupted; what was finished is kept, the same command goes on", err=True)
+        sys.exit(_INTERRUPTED)
+    except BrokenPipeError:
+        # The reader of our output has gone; nothing is left to say to it.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(_BAD_INPUT)
+    except OSError as error:
+        _fail(_system_error(error))
+
+
+def _system_error(error: OSError) -> str:
+    where = f"{error.filename}: " if error.filename else ""
+    if error.errno == errno.ENOSPC:
+        return (
+            f"{where}the disk is full; make room and run the same command again, "
+            f"what was finished is kept"
+        )
+    return f"{where}{error.strerror or error}"
+
+
+def _fail(sentence: str) -> None:
+    click.echo(f"error: {sentence}", err=True)
+    sys.exit(_BAD_INPUT)

@@ -1,0 +1,206 @@
+"""`fabula reference`: build, add, info, verify, remove."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from fabula.cli.options import SizeType, jobs_option, json_option, text_options, texts_argument
+from fabula.cli.progress import progress_bar
+
+if TYPE_CHECKING:
+    from fabula.reference.layout import Manifest
+
+__all__ = ["reference"]
+
+_restart = click.option(
+    "--restart", is_flag=True, help="Begin anew, whatever an earlier run has left."
+)
+_directory = click.argument("directory", metavar="DIR", type=click.Path(path_type=Path))
+
+
+@click.group()
+def reference() -> None:
+    """The texts to compare with: a corpus on disk, built once, searched often."""
+
+
+@reference.command()
+@texts_argument("sources")
+@click.option("--out", required=True, type=click.Path(path_type=Path), help="Folder to build.")
+@click.option(
+    "--case",
+    type=click.Choice(["fold", "keep"]),
+    help="fold: Word and word are the same.  [default: fold]",
+)
+@click.option(
+    "--punct",
+    type=click.Choice(["drop", "keep"]),
+    help="drop: n-grams are of words; keep: of punctuation marks too.  [default: drop]",
+)
+@click.option(
+    "--preset",
+    type=click.Choice(["paper"]),
+    help="paper: case and punctuation as they stand, the published setting.",
+)
+@click.option(
+    "--shard-tokens",
+    type=int,
+    metavar="N",
+    help="Words of a shard, which is sorted in memory.  [default: 134,217,728]",
+)
+@click.option(
+    "--memory",
+    type=SizeType(),
+    metavar="SIZE",
+    help="Memory to stay under; shards are smaller with less.  [default: 4GB]",
+)
+@jobs_option
+@_restart
+@text_options
+def build(
+    sources: tuple[str, ...],
+    out: Path,
+    case: str | None,
+    punct: str | None,
+    preset: str | None,
+    shard_tokens: int | None,
+    memory: int | None,
+    jobs: int | None,
+    restart: bool,
+    text_field: str,
+    id_field: str,
+    format_: str | None,
+) -> None:
+    """Build a reference corpus from SOURCES: files, folders, patterns, URLs, or - for stdin.
+
+    Reads .txt, .md, .docx, .epub, .jsonl, .csv, .tsv and .parquet, the text formats also with .gz
+    or .zst. An interrupted build goes on where it was when the same command is run again.
+    """
+    from fabula.reference.build import BuildParameters, build_reference, default_jobs
+    from fabula.text import TextSettings, find_files, read_documents
+
+    plain = "keep" if preset == "paper" else None
+    settings = TextSettings(
+        case=case or plain or "fold",  # type: ignore[arg-type]
+        punct=punct or plain or "drop",  # type: ignore[arg-type]
+    )
+    given = {"shard_tokens": shard_tokens, "memory_bytes": memory}
+    parameters = BuildParameters(**{k: v for k, v in given.items() if v is not None})
+    files = find_files(sources, format_=format_)
+    total = sum(file.size_bytes or 0 for file in files) or None
+    with progress_bar("reading", total, in_bytes=True) as bar:
+        documents = read_documents(
+            files, text_field=text_field, id_field=id_field, format_=format_, meter=bar.advance
+        )
+        manifest = build_reference(
+            documents,
+            out,
+            settings=settings,
+            parameters=parameters,
+            n_jobs=jobs or default_jobs(),
+            restart=restart,
+            report=bar.say,
+        )
+    click.echo(_summary(out, manifest))
+
+
+@reference.command()
+@_directory
+@texts_argument("sources")
+@jobs_option
+@_restart
+@text_options
+def add(
+    directory: Path,
+    sources: tuple[str, ...],
+    jobs: int | None,
+    restart: bool,
+    text_field: str,
+    id_field: str,
+    format_: str | None,
+) -> None:
+    """Add the texts of SOURCES to the corpus DIR, in new shards; what is there stays as it is."""
+    from fabula.reference.build import add_documents, default_jobs
+    from fabula.text import find_files, read_documents
+
+    files = find_files(sources, format_=format_)
+    total = sum(file.size_bytes or 0 for file in files) or None
+    with progress_bar("reading", total, in_bytes=True) as bar:
+        documents = read_documents(
+            files, text_field=text_field, id_field=id_field, format_=format_, meter=bar.advance
+        )
+        manifest = add_documents(
+            documents, directory, n_jobs=jobs or default_jobs(), restart=restart, report=bar.say
+        )
+    click.echo(_summary(directory, manifest))
+
+
+@reference.command()
+@_directory
+@click.option("--ids", is_flag=True, help="List the documents' ids instead, one a line.")
+@json_option
+def info(directory: Path, ids: bool, as_json: bool) -> None:
+    """Say what the corpus DIR holds and how it was built."""
+    from fabula.reference.layout import Manifest
+
+    manifest = Manifest.read(directory)
+    if ids:
+        from fabula.reference import Reference
+
+        for id_ in Reference.open(directory).ids():
+            click.echo(id_)
+    elif as_json:
+        click.echo(manifest.to_json().decode(), nl=False)
+    else:
+        click.echo(_summary(directory, manifest))
+        n_bytes = sum(f.stat().st_size for f in (directory / "shards").rglob("*") if f.is_file())
+        click.echo(
+            f"  case {manifest.settings.case}, punctuation {manifest.settings.punct}, "
+            f"{len(manifest.shards)} shards, {n_bytes / 1e6:,.0f} MB, "
+            f"{manifest.n_removed:,} documents removed"
+        )
+
+
+@reference.command()
+@_directory
+@click.option(
+    "--samples",
+    type=click.IntRange(min=0),
+    default=200,
+    show_default=True,
+    help="Documents of which a stretch is looked up.",
+)
+def verify(directory: Path, samples: int) -> None:
+    """Check every file of DIR against its checksum, and that the corpus finds its own text."""
+    from fabula.reference.verify import verify_reference
+
+    with progress_bar("verifying", None) as bar:
+        manifest = verify_reference(directory, n_samples=samples, report=bar.say)
+    click.echo(f"{directory}: all {len(manifest.shards)} shards are whole and find their own text")
+
+
+@reference.command()
+@_directory
+@click.argument("ids", nargs=-1, metavar="ID...")
+@click.option("--ids-file", type=click.Path(path_type=Path), help="File with an id a line.")
+def remove(directory: Path, ids: tuple[str, ...], ids_file: Path | None) -> None:
+    """Take documents out of the corpus DIR by their ids; searches no longer find them."""
+    from fabula.reference import Reference
+    from fabula.reference.removed import remove_documents
+    from fabula.text import read_ids
+
+    wanted = [*ids, *(read_ids(ids_file) if ids_file else [])]
+    if not wanted:
+        raise click.UsageError("name the documents to remove, or give --ids-file")
+    numbers = Reference.open(directory).numbers_of(wanted)
+    manifest = remove_documents(directory, [n for found in numbers.values() for n in found])
+    click.echo(_summary(directory, manifest))
+
+
+def _summary(directory: Path, manifest: Manifest) -> str:
+    return (
+        f"{directory}: {manifest.n_documents:,} documents, {manifest.n_words:,} words, "
+        f"fingerprint {manifest.fingerprint}"
+    )

@@ -1,0 +1,37 @@
+"""What can go wrong, and what the user should do about it.
+
+FabulaError
+  +-- InputError      a text, table or option cannot be used; names the file, the line, the remedy
+  +-- CorpusError     a reference corpus is missing, unfinished, damaged or does not fit
+  +-- BusyError       another process writes where this one wants to
+  +-- LookupFailed    a reference could not answer; never to be taken for "not found"
+  +-- MixError        numbers whose signatures differ were about to be compared
+
+Each message is one sentence a user can act on. The command line prints it and exits with code 2.
+"""
+
+__all__ = ["BusyError", "CorpusError", "FabulaError", "InputError", "LookupFailed", "MixError"]
+
+
+class FabulaError(Exception):
+    """Base of every error that Fabula raises on purpose."""
+
+
+class InputError(FabulaError):
+    """A text, a table or an option cannot be used as it is."""
+
+
+class CorpusError(FabulaError):
+    """A reference corpus is missing, unfinished, damaged, or does not fit the others."""
+
+
+class BusyError(FabulaError):
+    """Another process is writing to the same place."""
+
+
+class LookupFailed(FabulaError):  # noqa: N818 (a failed look-up is an event, not a kind of Error)
+    """A reference could not say whether an n-gram occurs in it."""
+
+
+class MixError(FabulaError):
+    """Two sets of numbers were measured in different ways."""

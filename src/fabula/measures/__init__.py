@@ -1,0 +1,1 @@
+"""Measures: functions from documents to measurements."""

@@ -1,0 +1,196 @@
+"""Groups of scored texts beside each other: who is more original, by how much, and how sure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from itertools import combinations
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fabula.errors import InputError, MixError
+from fabula.stats.compare import Difference, compare_means, holm, mean_estimate
+from fabula.stats.resample import bootstrap_means, percentile_interval
+from fabula.store import read_rows
+from fabula.types import Estimate, Signature
+
+__all__ = ["Comparison", "Group", "Pair", "compare_scores"]
+
+_FILE_FIELD = "file"
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """The scores of one value of the field."""
+
+    name: str
+    index: Estimate
+    values: tuple[float, ...]
+    """The Creativity Index of each text that has one."""
+    missing: dict[str, int]
+    """How many texts have none, by reason."""
+    uniqueness: dict[int, Estimate]
+    """Mean L-uniqueness by L."""
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """Two groups compared; `p_holm` is corrected over all pairs of the comparison."""
+
+    a: str
+    b: str
+    difference: Difference
+    p_holm: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """All groups, and the pairs that were tested."""
+
+    field: str
+    groups: tuple[Group, ...]
+    pairs: tuple[Pair, ...]
+    signature: str
+
+    def to_json(self) -> dict[str, Any]:
+        """As plain values, for `--json`."""
+        return {
+            "by": self.field,
+            "signature": self.signature,
+            "groups": [
+                {
+                    "name": group.name,
+                    "n": group.index.n,
+                    "missing": group.missing,
+                    "creativity_index": _interval(group.index),
+                    "uniqueness": {str(k): _interval(e) for k, e in group.uniqueness.items()},
+                }
+                for group in self.groups
+            ],
+            "pairs": [
+                {
+                    "a": pair.a,
+                    "b": pair.b,
+                    "difference_percent": _interval(pair.difference.percent),
+                    "mann_whitney_u": pair.difference.u,
+                    "superiority": pair.difference.superiority,
+                    "p": pair.difference.p,
+                    "p_holm": pair.p_holm,
+                }
+                for pair in self.pairs
+            ],
+        }
+
+
+def compare_scores(
+    paths: Iterable[Path], *, by: str, baseline: str | None = None, seed: int = 0
+) -> Comparison:
+    """Group the rows of score files by a field (`file`: the file's name) and compare the groups.
+
+    With `baseline`, every other group is compared with it; without, every pair is.
+
+    Raises `MixError` where rows were not all measured in the same way, and `InputError` where a
+    row lacks the field.
+    """
+    rows: dict[str, list[dict[str, Any]]] = {}
+    signature: str | None = None
+    for path in paths:
+        for number, row in enumerate(read_rows(path), 1):
+            where = f"{path}, line {number}"
+            signature = _check_signature(row, signature, where)
+            if by == _FILE_FIELD:
+                name = path.name
+            elif by in row:
+                name = f"(no {by})" if row[by] is None else str(row[by])
+            else:
+                own = ", ".join(map(repr, row))
+                raise InputError(f"{where}: no field {by!r} to group by; the fields are {own}")
+            rows.setdefault(name, []).append(row)
+    if signature is None:
+        raise InputError("the score files hold no rows; run `fabula originality` first")
+    if baseline is not None and baseline not in rows:
+        raise InputError(f"--baseline {baseline}: no such group; there are {', '.join(rows)}")
+    groups = [_group(name, rows[name], seed, signature) for name in sorted(rows)]
+    pairs = [
+        (a, b)
+        for a, b in combinations(groups, 2)
+        if baseline is None or baseline in (a.name, b.name)
+    ]
+    if baseline is not None:
+        pairs = [(b, a) if a.name == baseline else (a, b) for a, b in pairs]
+    differences = [
+        compare_means(a.values, b.values, seed=seed, signature=signature) for a, b in pairs
+    ]
+    corrected = holm([difference.p for difference in differences])
+    return Comparison(
+        field=by,
+        groups=tuple(groups),
+        pairs=tuple(
+            Pair(a.name, b.name, difference, p)
+            for (a, b), difference, p in zip(pairs, differences, corrected, strict=True)
+        ),
+        signature=signature,
+    )
+
+
+def _check_signature(row: dict[str, Any], expected: str | None, where: str) -> str:
+    found = row.get("signature")
+    if not isinstance(found, str) or "creativity_index" not in row:
+        raise InputError(f"{where}: not a row of scores; give files of `fabula originality --out`")
+    if expected is None or found == expected:
+        return found
+    differences = Signature.parse(expected).differences(Signature.parse(found))
+    if not differences:
+        return expected
+    raise MixError(
+        f"{where}: measured in another way than the rows before it ({'; '.join(differences)}); "
+        f"score all texts with the same settings before comparing them"
+    )
+
+
+def _group(name: str, rows: list[dict[str, Any]], seed: int, signature: str) -> Group:
+    values = [row["creativity_index"] for row in rows if row["creativity_index"] is not None]
+    missing: dict[str, int] = {}
+    for row in rows:
+        if row["creativity_index"] is None:
+            missing[row["missing_reason"]] = missing.get(row["missing_reason"], 0) + 1
+    return Group(
+        name=name,
+        index=mean_estimate(values, seed=seed, signature=signature),
+        values=tuple(values),
+        missing=missing,
+        uniqueness=_curve(rows, seed, signature),
+    )
+
+
+def _curve(rows: list[dict[str, Any]], seed: int, signature: str) -> dict[int, Estimate]:
+    """Mean uniqueness at each L, over the texts that have a value at every L."""
+    levels = [int(level) for level in rows[0]["uniqueness"]]
+    whole = [row["uniqueness"] for row in rows if None not in row["uniqueness"].values()]
+    table: NDArray[np.float64] = np.array(
+        [[row[str(level)] for level in levels] for row in whole], np.float64
+    )
+    if len(whole) < 2:
+        single = [[row[str(level)] for row in whole] for level in levels]
+        return {
+            level: mean_estimate(values, seed=seed, signature=signature)
+            for level, values in zip(levels, single, strict=True)
+        }
+    means = bootstrap_means(table, np.random.default_rng(seed))
+    return {
+        level: Estimate(
+            float(table[:, k].mean()),
+            *percentile_interval(means[:, k]),
+            len(whole),
+            "mean, percentile bootstrap",
+            signature,
+        )
+        for k, level in enumerate(levels)
+    }
+
+
+def _interval(estimate: Estimate) -> dict[str, float | None]:
+    return {"value": estimate.value, "low": estimate.low, "high": estimate.high}

@@ -1,0 +1,62 @@
+"""Checking a reference corpus: every file's checksum, and a sampled search for its own text."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+
+from fabula.errors import CorpusError
+from fabula.reference.layout import Manifest
+from fabula.reference.search import Reference
+from fabula.store import checksum
+
+__all__ = ["verify_reference"]
+
+_SAMPLE_WORDS = 24
+
+
+def verify_reference(
+    path: Path, *, n_samples: int = 200, report: Callable[[str], None] = lambda stage: None
+) -> Manifest:
+    """Compare all checksums, then look `n_samples` stretches of its own text up.
+
+    Raises `CorpusError` that names the shard and the file at the first thing that is not right.
+    """
+    manifest = Manifest.read(path)
+    for info in manifest.shards:
+        folder = path / "shards" / info.name
+        for name, expected in info.files.items():
+            report(f"shard {info.name}: {name}")
+            file = folder / name
+            if not file.exists():
+                raise CorpusError(f"{file}: shard {info.name} lacks this file; build again")
+            if checksum(file) != expected:
+                raise CorpusError(
+                    f"{file}: shard {info.name} is damaged, this file has changed since it was "
+                    f"written; restore it from a copy, or build the corpus again"
+                )
+    report("searching for its own text")
+    _search_itself(Reference.open(path), manifest, n_samples)
+    return manifest
+
+
+def _search_itself(reference: Reference, manifest: Manifest, n_samples: int) -> None:
+    n_all = sum(info.n_documents for info in manifest.shards)
+    rng = np.random.default_rng(0)
+    numbers = rng.choice(n_all, size=min(n_samples, n_all), replace=False)
+    for number in sorted(map(int, numbers)):
+        if reference.is_removed(number):
+            continue
+        document = reference.document(number)
+        words = reference.locate(document.text).words
+        start = int(rng.integers(max(1, len(words) - _SAMPLE_WORDS)))
+        sample = words[start : start + _SAMPLE_WORDS]
+        lengths = reference.longest_matches(sample)
+        expected = np.arange(len(sample), 0, -1)
+        if not np.array_equal(lengths, expected) or reference.count(sample) < 1:
+            raise CorpusError(
+                f"{manifest.shards[reference.shard_of(number)].name}: shard does not find its own "
+                f"text (document {document.id!r}, word {start}); build the corpus again"
+            )

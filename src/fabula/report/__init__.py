@@ -1,0 +1,1 @@
+"""Pictures, pages and tables from what was measured."""

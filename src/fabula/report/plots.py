@@ -1,0 +1,110 @@
+"""Figures for papers and slides, in the colours of the house."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from fabula.errors import InputError
+from fabula.measures.comparison import Comparison, Group
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+__all__ = ["save_comparison"]
+
+_FORMATS = {".svg", ".pdf", ".png"}
+_INK, _SOFT, _LINE = "#201d18", "#6f675b", "#e4ded2"
+# Distinct in hue and in lightness, so that they can be told apart without colour vision.
+_COLOURS = ("#2f6f6a", "#a4553f", "#c98016", "#4f5d95", "#7a3e6d", "#6b7d2a", "#201d18", "#8a8f98")
+_MARKERS = "osD^vPX*"
+
+
+def save_comparison(comparison: Comparison, path: Path) -> None:
+    """Two panels: mean L-uniqueness against L with its interval, and every text's index by group.
+
+    The same comparison gives the same bytes. Raises `InputError` for an unknown ending.
+    """
+    if path.suffix.lower() not in _FORMATS:
+        raise InputError(f"{path}: cannot draw this; end the name in .svg, .pdf or .png")
+    import matplotlib as mpl
+
+    mpl.use("Agg")
+    import matplotlib.pyplot as plt
+
+    style = {
+        "svg.hashsalt": "fabula",
+        "svg.fonttype": "none",
+        "font.size": 9.5,
+        "axes.edgecolor": _SOFT,
+        "axes.labelcolor": _INK,
+        "xtick.color": _SOFT,
+        "ytick.color": _SOFT,
+        "text.color": _INK,
+        "axes.spines.top": False,
+        "axes.spines.right": False,
+    }
+    with plt.rc_context(style):
+        height = max(3.4, 1.6 + 0.38 * len(comparison.groups))
+        figure, (curves, strips) = plt.subplots(
+            1, 2, figsize=(9.6, height), layout="constrained", width_ratios=(1.15, 1)
+        )
+        _draw_curves(curves, comparison.groups)
+        _draw_strips(strips, comparison)
+        figure.supxlabel(comparison.signature, fontsize=6, color=_SOFT, x=0.01, ha="left")
+        metadata = {"Date": None} if path.suffix == ".svg" else None
+        if path.suffix == ".pdf":
+            metadata = {"CreationDate": None}
+        path.parent.mkdir(parents=True, exist_ok=True)
+        figure.savefig(path, dpi=180, metadata=metadata)
+        plt.close(figure)
+
+
+def _draw_curves(axes: Axes, groups: tuple[Group, ...]) -> None:
+    for k, group in enumerate(groups):
+        points = [(level, e) for level, e in group.uniqueness.items() if e.value is not None]
+        if not points:
+            continue
+        levels = [level for level, _ in points]
+        colour = _COLOURS[k % len(_COLOURS)]
+        axes.plot(
+            levels,
+            [100 * (e.value or 0) for _, e in points],
+            color=colour,
+            marker=_MARKERS[k % len(_MARKERS)],
+            markersize=4,
+            linewidth=1.6,
+            label=group.name,
+        )
+        if all(e.low is not None and e.high is not None for _, e in points):
+            low = [100 * (e.low or 0) for _, e in points]
+            high = [100 * (e.high or 0) for _, e in points]
+            axes.fill_between(levels, low, high, color=colour, alpha=0.16, linewidth=0)
+    axes.set_xlabel("L, words in a row")
+    axes.set_ylabel("L-uniqueness, % of words")
+    axes.xaxis.get_major_locator().set_params(integer=True)
+    axes.grid(axis="y", color=_LINE, linewidth=0.8)
+    axes.legend(frameon=False, loc="lower right")
+
+
+def _draw_strips(axes: Axes, comparison: Comparison) -> None:
+    rng = np.random.default_rng(0)
+    groups = comparison.groups
+    for k, group in enumerate(groups):
+        colour = _COLOURS[k % len(_COLOURS)]
+        jitter = rng.uniform(-0.22, 0.22, len(group.values))
+        axes.scatter(
+            group.values, k + jitter, s=9, color=colour, alpha=0.4, linewidths=0
+        )
+        index = group.index
+        if index.value is not None:
+            axes.plot([index.value] * 2, [k - 0.32, k + 0.32], color=_INK, linewidth=1.8)
+        if index.low is not None and index.high is not None:
+            axes.plot([index.low, index.high], [k, k], color=_INK, linewidth=3.2, alpha=0.75)
+    names = [f"{group.name}\nn = {group.index.n}" for group in groups]
+    axes.set_yticks(range(len(groups)), names, color=_INK)
+    axes.set_ylim(len(groups) - 0.5, -0.5)
+    axes.set_xlabel("Creativity Index of each text; bar: mean and 95 % interval")
+    axes.grid(axis="x", color=_LINE, linewidth=0.8)

@@ -1,0 +1,108 @@
+"""Tables for the terminal."""
+
+from __future__ import annotations
+
+import io
+import shutil
+from collections.abc import Sequence
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from fabula.measures.comparison import Comparison
+from fabula.types import Estimate
+
+__all__ = ["MISSING_REASONS", "comparison_tables", "originality_table"]
+
+MISSING_REASONS = {
+    "no_words": "no words in the text",
+    "too_short": "shorter than the longest level",
+    "no_known_words": "no word of it is in the reference",
+}
+"""Why a text has no Creativity Index, for people."""
+
+_MAX_ROWS = 40
+
+
+def originality_table(
+    rows: Sequence[tuple[str, int, float | None, float | None, str | None]],
+    levels: Sequence[str],
+    signature: str,
+) -> str:
+    """Texts with their scores: (id, words, index, uniqueness at the lowest L, missing reason)."""
+    table = Table(box=None, pad_edge=False)
+    table.add_column("text", overflow="fold")
+    table.add_column("words", justify="right")
+    table.add_column(f"Creativity Index, of {len(levels)}", justify="right")
+    table.add_column(f"{levels[0]}-uniqueness", justify="right")
+    for name, n_words, index, lowest, reason in rows[:_MAX_ROWS]:
+        shown = f"{index:.3f}" if index is not None else f"missing: {MISSING_REASONS[reason or '']}"
+        table.add_row(
+            Text(name), f"{n_words:,}", shown, "-" if lowest is None else f"{lowest:.1%}"
+        )
+    footer = [f"and {len(rows) - _MAX_ROWS:,} more texts"] if len(rows) > _MAX_ROWS else []
+    values = [index for _, _, index, _, _ in rows if index is not None]
+    if len(rows) > 1 and values:
+        n_missing = len(rows) - len(values)
+        footer.append(
+            f"mean Creativity Index {sum(values) / len(values):.3f} over {len(values):,} texts"
+            + (f", {n_missing:,} without one" if n_missing else "")
+        )
+    return _render(table, *footer, signature)
+
+
+def comparison_tables(comparison: Comparison) -> str:
+    """Groups with their means, then pairs with their tests."""
+    groups = Table(box=None, pad_edge=False)
+    groups.add_column(comparison.field, overflow="fold")
+    for title in ("texts", "missing", "Creativity Index", "95 % interval"):
+        groups.add_column(title, justify="right")
+    for group in comparison.groups:
+        reasons = ", ".join(f"{n} {MISSING_REASONS[r]}" for r, n in group.missing.items())
+        groups.add_row(
+            Text(group.name),
+            f"{group.index.n:,}",
+            reasons or "0",
+            _number(group.index.value, ".3f"),
+            _interval(group.index, ".3f"),
+        )
+    pairs = Table(box=None, pad_edge=False)
+    pairs.add_column("A against B", overflow="fold")
+    for title in ("(A - B) / B", "95 % interval", "P(A > B)", "p (Mann-Whitney)", "p (Holm)"):
+        pairs.add_column(title, justify="right")
+    for pair in comparison.pairs:
+        difference = pair.difference
+        percent = difference.percent.value
+        pairs.add_row(
+            Text(f"{pair.a} : {pair.b}"),
+            "-" if percent is None else f"{percent:+.1f} %",
+            _interval(difference.percent, "+.1f"),
+            _number(difference.superiority, ".3f"),
+            _number(difference.p, ".2g"),
+            _number(pair.p_holm, ".2g"),
+        )
+    tests = pairs if comparison.pairs else "one group, nothing to compare"
+    return _render(groups, "", tests, "", comparison.signature)
+
+
+def _number(value: float | None, form: str) -> str:
+    return "-" if value is None else f"{value:{form}}"
+
+
+def _interval(estimate: Estimate, form: str) -> str:
+    if estimate.low is None or estimate.high is None:
+        return "-"
+    return f"{estimate.low:{form}} to {estimate.high:{form}}"
+
+
+def _render(*parts: Table | str) -> str:
+    out = io.StringIO()
+    width = max(60, shutil.get_terminal_size((100, 40)).columns)
+    console = Console(file=out, width=width, highlight=False)
+    for part in parts:
+        if isinstance(part, Table):
+            console.print(part)
+        else:
+            console.print(Text(part), soft_wrap=True)
+    return out.getvalue()

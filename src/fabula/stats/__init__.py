@@ -1,0 +1,1 @@
+"""Statistics: from measurements to estimates and comparisons."""

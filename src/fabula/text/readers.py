@@ -1,0 +1,257 @@
+"""One reader a format: from a stream of bytes to documents."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import re
+import zipfile
+from collections.abc import Callable, Iterator
+from pathlib import PurePosixPath
+from typing import IO, Any, NamedTuple
+
+from fabula.errors import InputError
+from fabula.types import Document
+
+__all__ = ["READERS", "Fields"]
+
+_MAX_LINE_BYTES = 1 << 30
+_MAX_UNPACKED_BYTES = 1 << 30
+_lone_surrogates = re.compile("[\ud800-\udfff]")
+
+
+class Fields(NamedTuple):
+    """Which fields of a row hold the text and the name of a document."""
+
+    text: str = "text"
+    id: str = "id"
+
+
+def read_text(stream: IO[bytes], name: str, fields: Fields) -> Iterator[Document]:
+    """The whole stream as one document: UTF-8, or UTF-16 with a byte order mark."""
+    data = stream.read()
+    if data:
+        yield Document(id=name, text=_decode(data, name), meta={"title": _stem(name)})
+
+
+def read_jsonl(stream: IO[bytes], name: str, fields: Fields) -> Iterator[Document]:
+    """A JSON object a line; blank lines are skipped."""
+    for number, line in _lines(stream, name):
+        if not line.strip():
+            continue
+        where = f"{name}, line {number}"
+        try:
+            row = json.loads(line)
+        except UnicodeDecodeError as error:
+            raise InputError(f"{where}: not UTF-8 ({error.reason}); convert it to UTF-8") from error
+        except (json.JSONDecodeError, RecursionError) as error:
+            detail = error.msg if isinstance(error, json.JSONDecodeError) else "nested too deeply"
+            raise InputError(
+                f"{where}: not a JSON object ({detail}); mend or remove the line"
+            ) from error
+        if not isinstance(row, dict):
+            raise InputError(f"{where}: a {type(row).__name__}, not a JSON object; mend the line")
+        yield _document(row, where, f"{_stem(name)}:{number}", fields)
+
+
+def read_csv(stream: IO[bytes], name: str, fields: Fields) -> Iterator[Document]:
+    """A table with a header line; commas, or tabs where the name says `.tsv`."""
+    csv.field_size_limit(_MAX_LINE_BYTES)
+    delimiter = "\t" if ".tsv" in name.lower() else ","
+    lines = io.TextIOWrapper(stream, "utf-8-sig", newline="")
+    rows = csv.DictReader(lines, delimiter=delimiter, strict=True)
+    try:
+        for row in rows:
+            where = f"{name}, line {rows.line_num}"
+            if None in row:
+                raise InputError(f"{where}: more fields than the header has; quote the text")
+            yield _document(dict(row), where, f"{_stem(name)}:{rows.line_num}", fields)
+    except UnicodeDecodeError as error:
+        where = f"{name}, after line {rows.line_num}"
+        raise InputError(f"{where}: not UTF-8 ({error.reason}); convert it to UTF-8") from error
+    except csv.Error as error:
+        raise InputError(f"{name}, line {rows.line_num}: {error}; mend the line") from error
+    finally:
+        lines.detach()
+
+
+def read_parquet(stream: IO[bytes], name: str, fields: Fields) -> Iterator[Document]:
+    """A Parquet table, a batch of rows at a time."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    if not stream.seekable():
+        stream = io.BytesIO(stream.read())
+    try:
+        table = pq.ParquetFile(stream)
+        if fields.text not in table.schema_arrow.names:
+            raise InputError(_no_field(name, fields.text, table.schema_arrow.names, "--text-field"))
+        number = 0
+        for batch in table.iter_batches(batch_size=512):
+            for row in batch.to_pylist():
+                number += 1
+                yield _document(row, f"{name}, row {number}", f"{_stem(name)}:{number}", fields)
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
+        raise InputError(f"{name}: not a readable Parquet file ({error})") from error
+
+
+def read_docx(stream: IO[bytes], name: str, fields: Fields) -> Iterator[Document]:
+    """A Word document's paragraphs, tables included, each on a line of its own."""
+    import docx
+    from docx.opc.exceptions import PackageNotFoundError
+    from docx.oxml.ns import qn
+    from docx.text.paragraph import Paragraph
+
+    data = io.BytesIO(stream.read())
+    _check_archive(data, name)
+    try:
+        word = docx.Document(data)
+    except (PackageNotFoundError, KeyError, ValueError, SyntaxError, zipfile.BadZipFile) as error:
+        raise InputError(f"{name}: not a Word document; save it as .docx or .txt again") from error
+    paragraphs = [Paragraph(p, word).text for p in word.element.body.iter(qn("w:p"))]
+    properties = word.core_properties
+    meta = {"title": properties.title or _stem(name)}
+    yield Document(
+        id=name, text=_clean("\n\n".join(paragraphs)), author=properties.author or None, meta=meta
+    )
+
+
+def read_epub(stream: IO[bytes], name: str, fields: Fields) -> Iterator[Document]:
+    """A book's chapters in reading order as one document, paragraphs apart."""
+    from lxml import etree
+
+    data = io.BytesIO(stream.read())
+    _check_archive(data, name)
+    parser = etree.XMLParser(resolve_entities=False, no_network=True, recover=True)
+    try:
+        with zipfile.ZipFile(data) as book:
+            container = etree.fromstring(book.read("META-INF/container.xml"), parser)
+            package_path = container.xpath("string(//*[local-name()='rootfile']/@full-path)")
+            package = etree.fromstring(book.read(package_path), parser)
+            folder = PurePosixPath(package_path).parent
+            hrefs = {
+                item.get("id"): item.get("href")
+                for item in package.xpath("//*[local-name()='manifest']/*[local-name()='item']")
+            }
+            chapters = []
+            for reference in package.xpath("//*[local-name()='spine']/*[local-name()='itemref']"):
+                path = str(folder / hrefs[reference.get("idref")])
+                chapters.append(_html_text(book.read(path)))
+            title = package.xpath("string(//*[local-name()='title'])").strip() or _stem(name)
+            author = package.xpath("string(//*[local-name()='creator'])").strip() or None
+    except (KeyError, TypeError, AttributeError, zipfile.BadZipFile, etree.LxmlError) as error:
+        raise InputError(f"{name}: not a readable EPUB ({error}); export it again") from error
+    text = "\n\n".join(chapter for chapter in chapters if chapter)
+    yield Document(id=name, text=_clean(text), author=author, meta={"title": title})
+
+
+Reader = Callable[[IO[bytes], str, Fields], Iterator[Document]]
+
+READERS: dict[str, Reader] = {
+    "txt": read_text,
+    "md": read_text,
+    "docx": read_docx,
+    "epub": read_epub,
+    "jsonl": read_jsonl,
+    "csv": read_csv,
+    "tsv": read_csv,
+    "parquet": read_parquet,
+}
+"""Format by file ending."""
+
+
+def _document(row: dict[str, Any], where: str, fallback_id: str, fields: Fields) -> Document:
+    if fields.text not in row:
+        raise InputError(_no_field(where, fields.text, list(row), "--text-field"))
+    text = row[fields.text]
+    if text is not None and not isinstance(text, str):
+        raise InputError(
+            f"{where}: field {fields.text!r} is a {type(text).__name__}, not text; "
+            f"name the field that holds the text with --text-field"
+        )
+    given = row.get(fields.id)
+    if given is None and fields.id != "id":
+        raise InputError(_no_field(where, fields.id, list(row), "--id-field"))
+    meta = {key: row[key] for key in row if key not in (fields.text, fields.id)}
+    author, prompt = meta.pop("author", None), meta.pop("prompt_id", None)
+    return Document(
+        id=_clean(fallback_id if given is None else str(given)),
+        text=_clean(text or ""),
+        author=None if author is None else str(author),
+        prompt_id=None if prompt is None else str(prompt),
+        meta=meta,
+    )
+
+
+def _no_field(where: str, field: str, present: list[str], option: str) -> str:
+    shown = ", ".join(map(repr, present[:12])) or "none"
+    return f"{where}: no field {field!r}; the fields are {shown}; choose one with {option}"
+
+
+def _decode(data: bytes, name: str) -> str:
+    if data.startswith((b"\xff\xfe", b"\xfe\xff")):
+        encoding = "utf-16"
+    elif b"\x00" in data:
+        raise InputError(f"{name}: holds NUL bytes, so it is not plain text; save it as UTF-8 text")
+    else:
+        encoding = "utf-8-sig"
+    try:
+        return _clean(data.decode(encoding))
+    except UnicodeDecodeError as error:
+        line = data[: error.start].count(b"\n") + 1
+        raise InputError(
+            f"{name}, line {line}: not {encoding.removesuffix('-sig').upper()} "
+            f"(byte {error.start:,}); save the text as UTF-8"
+        ) from error
+
+
+def _lines(stream: IO[bytes], name: str) -> Iterator[tuple[int, bytes]]:
+    number = 0
+    while True:
+        line = stream.readline(_MAX_LINE_BYTES)
+        if not line:
+            return
+        number += 1
+        if len(line) == _MAX_LINE_BYTES and not line.endswith(b"\n"):
+            raise InputError(f"{name}, line {number}: over 1 GiB long; split the document")
+        yield number, line.removeprefix(b"\xef\xbb\xbf") if number == 1 else line
+
+
+def _html_text(page: bytes) -> str:
+    """The words of an (X)HTML page, blocks apart. Markup, scripts and styles are left out."""
+    from lxml import html
+
+    if not page.strip():
+        return ""
+    tree = html.document_fromstring(page, parser=html.HTMLParser(encoding="utf-8", no_network=True))
+    for element in tree.xpath("//script | //style | //head"):
+        element.drop_tree()
+    blocks = "p|div|h1|h2|h3|h4|h5|h6|li|blockquote|br|tr|section".split("|")
+    for element in tree.iter(*blocks):
+        element.tail = "\n\n" + (element.tail or "")
+        element.text = (element.text or "") if element.tag == "br" else "\n\n" + (element.text or "")
+    paragraphs = re.split(r"\n\s*\n", tree.text_content())
+    return "\n\n".join(filter(None, (" ".join(p.split()) for p in paragraphs)))
+
+
+def _check_archive(data: io.BytesIO, name: str) -> None:
+    """Refuse what is no archive, or would unpack to more than memory should hold."""
+    try:
+        with zipfile.ZipFile(data) as archive:
+            unpacked = sum(entry.file_size for entry in archive.infolist())
+    except zipfile.BadZipFile as error:
+        raise InputError(f"{name}: damaged or not what its ending says; save it again") from error
+    if unpacked > _MAX_UNPACKED_BYTES:
+        raise InputError(f"{name}: would unpack to {unpacked / 1e9:.1f} GB; split it")
+    data.seek(0)
+
+
+def _clean(text: str) -> str:
+    """Half characters, which no file can hold, become U+FFFD; the length stays."""
+    return text if text.isascii() else _lone_surrogates.sub("\ufffd", text)
+
+
+def _stem(name: str) -> str:
+    path = PurePosixPath(name)
+    return path.name.split(".")[0] or path.name

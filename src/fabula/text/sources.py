@@ -1,0 +1,286 @@
+"""From what the user names (files, folders, patterns, URLs, `-`) to a stream of documents."""
+
+from __future__ import annotations
+
+import contextlib
+import gzip
+import io
+import os
+import sys
+import zlib
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+from typing import IO, TYPE_CHECKING, Any
+
+import zstandard
+
+from fabula.errors import InputError
+from fabula.text import readers
+from fabula.types import Document
+
+if TYPE_CHECKING:
+    import fsspec
+    from typing_extensions import Buffer
+
+__all__ = ["FileSource", "find_files", "read_documents", "read_ids"]
+
+_COMPRESSIONS = (".gz", ".zst")
+_INSTALL = {
+    "s3": "s3fs",
+    "hf": "huggingface_hub",
+    "http": "aiohttp",
+    "https": "aiohttp",
+    "gs": "gcsfs",
+    "gcs": "gcsfs",
+}
+
+
+Meter = Callable[[int], None]
+
+
+@dataclass(frozen=True, slots=True)
+class FileSource:
+    """One file to read: its name as the user would write it, and how to reach it."""
+
+    name: str
+    size_bytes: int | None
+    """None where it cannot be known before reading (standard input, some web servers)."""
+    stamp: str
+    """Changes when the file does, as far as its file system tells (time, ETag)."""
+    filesystem: Any = None
+    path: str = ""
+
+    @property
+    def format(self) -> str:
+        """The file's ending without compression: `jsonl` for `a.jsonl.gz`; `` where it has none."""
+        name = self.name.split("?")[0] if "://" in self.name else self.name
+        path = PurePosixPath(name.lower())
+        if path.suffix in _COMPRESSIONS:
+            path = path.with_suffix("")
+        return path.suffix[1:]
+
+    def open(self, meter: Meter = lambda n_bytes: None) -> IO[bytes]:
+        """The file's bytes, decompressed; `meter` is told how many were read from the file."""
+        if self.name == "-":
+            return sys.stdin.buffer
+        try:
+            file: IO[bytes] = self.filesystem.open(self.path, "rb")
+        except OSError as error:
+            raise InputError(f"{self.name}: cannot be read ({error.strerror or error})") from error
+        raw = io.BufferedReader(_Metered(file, meter), 1 << 18)
+        ending = PurePosixPath(self.name.lower()).suffix
+        if ending == ".gz":
+            return io.BufferedReader(gzip.GzipFile(fileobj=raw))
+        if ending == ".zst":
+            reader = zstandard.ZstdDecompressor().stream_reader(raw, read_across_frames=True)
+            return io.BufferedReader(reader)
+        return raw
+
+
+def find_files(sources: Iterable[str], *, format_: str | None = None) -> list[FileSource]:
+    """The files that `sources` name, in order; a folder's or pattern's files sorted by name.
+
+    A source is a file, a folder (searched downwards for known endings, hidden files left out), a
+    pattern with `*`, `?` or `[...]`, an fsspec URL of any of these, or `-` for standard input.
+
+    Raises `InputError` where a source names nothing, or a file of an unknown ending without
+    `format_`.
+    """
+    found: list[FileSource] = []
+    for source in sources:
+        if source == "-":
+            found.append(FileSource("-", None, "stdin"))
+            continue
+        files = _expand(source)
+        if not files:
+            raise InputError(
+                f"{source}: holds no text that can be read; known endings are "
+                f"{', '.join('.' + e for e in readers.READERS)}, also with .gz or .zst"
+            )
+        found += files
+    for file in found:
+        if format_ is None and file.name != "-" and file.format not in readers.READERS:
+            raise InputError(
+                f"{file.name}: unknown ending; rename the file or say what it is with --format "
+                f"({', '.join(readers.READERS)})"
+            )
+    if not found:
+        raise InputError("no texts were named; give files, folders, patterns, URLs, or - for stdin")
+    return found
+
+
+def read_documents(
+    sources: Iterable[str] | Iterable[FileSource],
+    *,
+    text_field: str = "text",
+    id_field: str = "id",
+    format_: str | None = None,
+    meter: Meter = lambda n_bytes: None,
+) -> Iterator[Document]:
+    """Stream the documents of `sources`, one at a time, in order.
+
+    In tables (JSON Lines, CSV, Parquet) a row is a document; the row's other fields become its
+    `meta`. A row without `id_field` is named after its file and line. Other files are a document.
+
+    Raises `InputError`, naming file, line and remedy, at the first thing that cannot be read.
+    """
+    named = list(sources)
+    files = find_files([s for s in named if isinstance(s, str)], format_=format_) if any(
+        isinstance(s, str) for s in named
+    ) else [s for s in named if isinstance(s, FileSource)]
+    fields = readers.Fields(text_field, id_field)
+    for file in files:
+        yield from _read_file(file, format_, fields, meter)
+
+
+def read_ids(path: Path) -> list[str]:
+    """The ids in a file, one a line; blank lines are skipped. Raises `InputError`."""
+    try:
+        lines = path.read_text(encoding="utf-8-sig").splitlines()
+    except UnicodeDecodeError as error:
+        raise InputError(f"{path}: not UTF-8; save the list of ids as UTF-8 text") from error
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read ({error.strerror})") from error
+    ids = [line.strip() for line in lines if line.strip()]
+    if not ids:
+        raise InputError(f"{path}: holds no ids; write one a line")
+    return ids
+
+
+def _read_file(
+    file: FileSource, format_: str | None, fields: readers.Fields, meter: Meter
+) -> Iterator[Document]:
+    kind = format_ or ("txt" if file.name == "-" else file.format)
+    read = readers.READERS.get(kind)
+    if read is None:
+        raise InputError(f"--format {kind}: unknown; choose from {', '.join(readers.READERS)}")
+    n_documents = 0
+    stream = file.open(meter)
+    try:
+        for document in read(stream, file.name, fields):
+            n_documents += 1
+            yield document
+    except (EOFError, gzip.BadGzipFile, zlib.error, zstandard.ZstdError) as error:
+        raise InputError(_damaged(file.name, n_documents, error)) from error
+    except OSError as error:
+        raise InputError(f"{file.name}: reading failed ({error.strerror or error})") from error
+    finally:
+        if file.name != "-":
+            with contextlib.suppress(OSError):
+                stream.close()
+    if n_documents == 0:
+        raise InputError(f"{file.name}: is empty; leave it out, or write the text into it")
+
+
+class _Metered(io.RawIOBase):
+    """A file that tells how much of it was read."""
+
+    def __init__(self, file: IO[bytes], meter: Meter) -> None:
+        self._file = file
+        self._meter = meter
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return self._file.seekable()
+
+    def seek(self, offset: int, whence: int = 0) -> int:
+        return self._file.seek(offset, whence)
+
+    def tell(self) -> int:
+        return self._file.tell()
+
+    def readinto(self, buffer: Buffer) -> int:
+        view = memoryview(buffer).cast("B")
+        data = self._file.read(len(view))
+        view[: len(data)] = data
+        self._meter(len(data))
+        return len(data)
+
+    def close(self) -> None:
+        self._file.close()
+        super().close()
+
+
+def _damaged(name: str, n_documents: int, error: BaseException) -> str:
+    return (
+        f"{name}: the compressed data is damaged or cut short after {n_documents:,} whole "
+        f"documents ({error}); fetch or compress the file again"
+    )
+
+
+def _expand(source: str) -> list[FileSource]:
+    filesystem, path = _resolve(source)
+    prefix = source.partition("://")[0] + "://" if "://" in source else ""
+    try:
+        if not prefix and os.path.isfile(source):
+            return [_source(filesystem, source, source, filesystem.info(path))]
+        if not prefix and os.path.isdir(source):
+            return _walk(filesystem, path, source, prefix)
+        if any(mark in source for mark in "*?[") and not source.startswith("http"):
+            hits = filesystem.glob(path, detail=True)
+            return [
+                _source(filesystem, hit, _display(hit, path, source, prefix), info)
+                for hit, info in sorted(hits.items())
+                if info["type"] == "file"
+            ]
+        info = filesystem.info(path)
+        if info["type"] == "directory":
+            return _walk(filesystem, path, source, prefix)
+        return [_source(filesystem, path, source, info)]
+    except FileNotFoundError as error:
+        raise InputError(f"{source}: there is no such file or folder") from error
+    except PermissionError as error:
+        raise InputError(f"{source}: permission denied; check who may read it") from error
+    except (OSError, ValueError) as error:
+        raise InputError(f"{source}: cannot be reached ({error})") from error
+
+
+def _resolve(source: str) -> tuple[fsspec.AbstractFileSystem, str]:
+    import fsspec
+
+    try:
+        filesystem, path = fsspec.core.url_to_fs(source)
+    except ImportError as error:
+        scheme = source.partition("://")[0]
+        package = _INSTALL.get(scheme, "the fsspec backend for it")
+        raise InputError(
+            f"{source}: reading {scheme}:// needs {package}; install fabula[remote] or {package}"
+        ) from error
+    except ValueError as error:
+        raise InputError(f"{source}: {error}") from error
+    return filesystem, path
+
+
+def _walk(
+    filesystem: fsspec.AbstractFileSystem, path: str, source: str, prefix: str
+) -> list[FileSource]:
+    hits = filesystem.find(path, detail=True)
+    files = []
+    for hit, info in sorted(hits.items()):
+        inside = hit[len(path.rstrip("/")) + 1 :]
+        if any(part.startswith(".") for part in inside.split("/")):
+            continue
+        file = _source(filesystem, hit, _display(hit, path, source, prefix), info)
+        if file.format in readers.READERS:
+            files.append(file)
+    return files
+
+
+def _display(hit: str, path: str, source: str, prefix: str) -> str:
+    """A found file's name in the user's own terms: relative where the source was relative."""
+    if prefix:
+        return prefix + hit.removeprefix(prefix)
+    return hit if os.path.isabs(source) else os.path.relpath(hit)
+
+
+def _source(
+    filesystem: fsspec.AbstractFileSystem, path: str, name: str, info: dict[str, Any]
+) -> FileSource:
+    stamp = next(
+        (str(info[key]) for key in ("ETag", "etag", "mtime", "LastModified", "created") if info.get(key)),
+        "",
+    )
+    return FileSource(name, info.get("size"), stamp, filesystem, path)

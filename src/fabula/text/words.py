@@ -1,0 +1,155 @@
+"""Words, with their places in the untouched text.
+
+A word is a run of letters, marks and digits, joined by an apostrophe, a middle dot or, between
+digits, a point or comma: *don't*, *l'homme*, *3.14*. Scripts that do not put spaces between words
+(Han, kana, Thai, Lao, Khmer, Burmese) give a token for each character with its marks. An emoji,
+with its modifiers, is a token. Hyphens separate words, so that *well-known* and *well known*
+match each other.
+
+Each word is compared in a normal form: Unicode NFKC, so that composed and combining accents,
+ligatures and full-width letters agree; one kind of apostrophe; invisible characters (soft hyphen,
+joiners) dropped; and, with `case="fold"`, full case folding. Accents are kept.
+
+With `punct="keep"`, the setting in which the Creativity Index was published (Lu et al. 2024), each
+punctuation mark is a token too (runs of dashes and of dots are one), quotes and dashes are unified,
+and hyphenated compounds stay whole.
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+import unicodedata
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal, NamedTuple
+
+import numpy as np
+import regex
+from numpy.typing import NDArray
+
+__all__ = ["TOKENISER", "TextSettings", "TextWords"]
+
+TOKENISER = "word1"
+"""Name of these rules; it changes when they do, and is part of every signature."""
+
+_UNSPACED = r"\p{Han}\p{Hiragana}\p{Katakana}\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}ー"
+_INVISIBLE = "\u00ad\u200b\u200c\u200d\u2060\ufeff"
+_DASHES = "‐‑‒–—―−﹘﹣－"
+_EMOJI = (
+    r"\p{RI}{2}"
+    r"|(?:\p{Emoji_Presentation}|\p{Extended_Pictographic}\uFE0F)[\p{EMod}\uFE0F]*"
+    r"(?:\u200D\p{Extended_Pictographic}[\p{EMod}\uFE0F]*)*"
+)
+# A quick superset of the characters that the rules for unspaced scripts and for emoji are about.
+_needs_all_rules = re.compile(
+    "[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u2190-\U0010ffff]"
+).search
+
+_TO_PLAIN = str.maketrans(
+    {
+        **dict.fromkeys("’‘ʼ＇‛`´′", "'"),
+        **dict.fromkeys("“”„‟«»″〝〞＂", '"'),
+        **dict.fromkeys(_DASHES, "-"),
+        **dict.fromkeys([*_INVISIBLE, *map(chr, range(0xFE00, 0xFE10))]),
+    }
+)
+
+
+class TextWords(NamedTuple):
+    """The words of a text in normal form, and where each stands."""
+
+    words: list[str]
+    starts: NDArray[np.int64]
+    """int64, shape (n_words,): offset of each word's first character."""
+    ends: NDArray[np.int64]
+    """int64, shape (n_words,): offset after each word's last character."""
+
+
+@dataclass(frozen=True, slots=True)
+class TextSettings:
+    """How texts become words; two numbers compare only if their settings agree."""
+
+    case: Literal["fold", "keep"] = "fold"
+    punct: Literal["drop", "keep"] = "drop"
+
+    def signature_parts(self) -> dict[str, str]:
+        return {"tok": TOKENISER, "case": self.case, "punct": self.punct}
+
+    def words(self, text: str) -> list[str]:
+        """The words of `text` in normal form."""
+        return self.normalise(self.raw_words(text))
+
+    def raw_words(self, text: str) -> list[str]:
+        """The words of `text` as they stand there."""
+        found: list[str] = _pattern(self.punct, bool(_needs_all_rules(text))).findall(text)
+        return found
+
+    def locate(self, text: str) -> TextWords:
+        """The words of `text` in normal form, with their character offsets."""
+        found = list(_pattern(self.punct, bool(_needs_all_rules(text))).finditer(text))
+        return TextWords(
+            self.normalise([match.group() for match in found]),
+            np.fromiter((match.start() for match in found), np.int64, len(found)),
+            np.fromiter((match.end() for match in found), np.int64, len(found)),
+        )
+
+    def normalise(self, words: Sequence[str]) -> list[str]:
+        """The normal form of each word. Normalising twice changes nothing."""
+        normal = _normal_form(self.case)
+        return [normal(word) for word in words]
+
+
+@functools.cache
+def _pattern(punct: Literal["drop", "keep"], all_rules: bool) -> regex.Pattern[str]:
+    # The rules for unspaced scripts and emoji are slow, so they are left out for texts that hold
+    # neither; on such a text both patterns find the same words.
+    letter = r"[\p{L}\p{Nd}\p{Nl}]"
+    more = r"[\p{L}\p{M}\p{Nd}\p{Nl}\u00AD\u200C\u200D\u2060]"
+    alternatives = []
+    if all_rules:
+        letter = rf"[{letter}--[{_UNSPACED}]]"
+        more = rf"[{more}--[{_UNSPACED}]]"
+        alternatives += [rf"[{_UNSPACED}]\p{{M}}*", _EMOJI]
+    joints = "'’‘＇·\u05f3\u05f4" + ("‐‑-" if punct == "keep" else "")
+    joint = rf"(?:[{joints}](?={letter})|(?<=\p{{Nd}})[.,](?=\p{{Nd}}))"
+    alternatives.insert(0, rf"{letter}{more}*+(?:{joint}{more}++)*+")
+    if punct == "keep":
+        alternatives += [rf"[-{_DASHES}]+", r"\.{2,}", r"[^\s\p{Cc}\p{Cf}\p{Cs}]\p{M}*"]
+    return regex.compile("|".join(alternatives), regex.V1)
+
+
+@functools.cache
+def _normal_form(case: Literal["fold", "keep"]) -> _NormalForms:
+    return _NormalForms(fold=case == "fold")
+
+
+class _NormalForms:
+    """Remembers the normal form of frequent words; forgets all when it holds too many."""
+
+    _LIMIT = 1 << 18
+
+    def __init__(self, *, fold: bool) -> None:
+        self._fold = fold
+        self._known: dict[str, str] = {}
+
+    def __call__(self, word: str) -> str:
+        normal = self._known.get(word)
+        if normal is None:
+            if len(self._known) >= self._LIMIT:
+                self._known.clear()
+            normal = self._known[word] = self._compute(word)
+        return normal
+
+    def _compute(self, word: str) -> str:
+        if word.isascii():
+            plain = word.replace("`", "'")
+            if plain[:1] == "-":
+                plain = "-"
+            return plain.lower() if self._fold else plain
+        plain = unicodedata.normalize("NFKC", word.translate(_TO_PLAIN)).translate(_TO_PLAIN)
+        if plain.startswith("-"):
+            plain = "-"
+        if self._fold:
+            plain = unicodedata.normalize("NFKC", plain.casefold())
+        return plain or word

@@ -1,4 +1,4 @@
-"""Files that are whole or not there: atomic writes, checksums, one writer at a time, resumable rows.
+"""Files that are whole or not there: atomic writes, checksums, one writer, resumable rows.
 
 A file or folder is written beside its place, synced, and renamed; so a reader, or a run after a
 crash, never sees half of one. Result rows are appended a line at a time; a line that a crash cut
@@ -36,7 +36,9 @@ __all__ = [
 
 def dump_json(value: Any) -> str:
     """Compact JSON in one line: keys as given, characters as they are, no NaN."""
-    return json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"), default=str)
+    return json.dumps(
+        value, ensure_ascii=False, allow_nan=False, separators=(",", ":"), default=str
+    )
 
 
 def checksum(path: Path) -> str:
@@ -111,7 +113,8 @@ class RowWriter:
 
     def _drop_cut_line(self) -> list[dict[str, Any]]:
         self._file.seek(0)
-        kept, end = [], 0
+        kept: list[dict[str, Any]] = []
+        end = 0
         for line in self._file:
             if not line.endswith(b"\n"):
                 break

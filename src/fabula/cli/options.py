@@ -13,15 +13,13 @@ __all__ = ["SizeType", "jobs_option", "json_option", "text_options", "texts_argu
 F = TypeVar("F", bound=Callable[..., Any])
 
 
-class SizeType(click.ParamType):
+class SizeType(click.ParamType):  # type: ignore[type-arg, unused-ignore]
     """An amount of memory such as `4GB`, in bytes."""
 
     name = "size"
     _units = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}  # noqa: RUF012
 
-    def convert(
-        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
-    ) -> int:
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
         if isinstance(value, int):
             return value
         match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([KMGT]?)i?B?", value.strip(), re.IGNORECASE)

@@ -38,7 +38,9 @@ __all__ = ["originality"]
     help="Documents of the reference to leave out: auto, those that copy or quote the text (for "
     "published texts, which may stand in the reference); or a file with an id a line.",
 )
-@click.option("--out", type=click.Path(path_type=Path), help="Write scores here, a JSON row a text.")
+@click.option(
+    "--out", type=click.Path(path_type=Path), help="Write scores here, a JSON row a text."
+)
 @click.option("--html", type=click.Path(path_type=Path), help="Write a page to read here.")
 @click.option(
     "--sources",

@@ -33,7 +33,7 @@ _LOAD = 0.7
 
 
 @nb.njit(inline="always")
-def pair_slot(first, second, n_slots):  # type: ignore[no-untyped-def]
+def pair_slot(first, second, n_slots):
     """Where to look first for a pair: the finaliser of MurmurHash3, scaled to the table."""
     h = (np.uint64(first) << np.uint64(32)) | np.uint64(second)
     h ^= h >> np.uint64(33)
@@ -45,7 +45,7 @@ def pair_slot(first, second, n_slots):  # type: ignore[no-untyped-def]
 
 
 @nb.njit(inline="always")
-def pair_end(tokens, suffixes, i):  # type: ignore[no-untyped-def]
+def pair_end(tokens, suffixes, i):
     """The end of the group of suffixes that begin with the same two tokens as suffixes[i]."""
     n = len(tokens)
     p = np.int64(suffixes[i])
@@ -61,7 +61,7 @@ def pair_end(tokens, suffixes, i):  # type: ignore[no-untyped-def]
 
 
 @nb.njit(nogil=True, cache=True)
-def count_pairs(tokens, suffixes):  # type: ignore[no-untyped-def]
+def count_pairs(tokens, suffixes):
     """The number of different pairs of neighbouring tokens, those with a separator left out."""
     n_pairs = 0
     i = 0
@@ -78,7 +78,7 @@ def pair_slots(n_pairs: int) -> int:
 
 
 @nb.njit(nogil=True, cache=True)
-def fill_pair_table(tokens, suffixes, table):  # type: ignore[no-untyped-def]
+def fill_pair_table(tokens, suffixes, table):
     """Fill an open-addressing table from a pair of tokens to its interval in the suffix array.
 
     tokens, suffixes: uint32, shape (n,); table: uint32, shape (`pair_slots`, 4), all zero: the two
@@ -101,7 +101,7 @@ def fill_pair_table(tokens, suffixes, table):  # type: ignore[no-untyped-def]
 
 
 @nb.njit(nogil=True, cache=True)
-def run_ends(query):  # type: ignore[no-untyped-def]
+def run_ends(query):
     """For each position, where its run of known tokens ends. int64, shape (n_query,)."""
     n = len(query)
     ends = np.empty(n, np.int64)
@@ -114,7 +114,7 @@ def run_ends(query):  # type: ignore[no-untyped-def]
 
 
 @nb.njit(inline="always")
-def extend(tokens, p, query, i, end, length):  # type: ignore[no-untyped-def]
+def extend(tokens, p, query, i, end, length):
     """How far the text at p and the query at i agree, knowing that they do for `length` tokens."""
     while i + length < end and tokens[p + length] == query[i + length]:
         length += 1
@@ -122,9 +122,7 @@ def extend(tokens, p, query, i, end, length):  # type: ignore[no-untyped-def]
 
 
 @nb.njit(nogil=True, cache=True)
-def longest_matches(  # type: ignore[no-untyped-def]
-    tokens, suffixes, pairs, query, ends, begin, stop, lengths, witnesses
-):
+def longest_matches(tokens, suffixes, pairs, query, ends, begin, stop, lengths, witnesses):
     """Length of the longest match that starts at each position in [begin, stop).
 
     tokens, suffixes: uint32, shape (n,); pairs: from `fill_pair_table`; query: uint32, shape
@@ -205,7 +203,7 @@ def longest_matches(  # type: ignore[no-untyped-def]
 
 
 @nb.njit(inline="always")
-def document_at(starts, position):  # type: ignore[no-untyped-def]
+def document_at(starts, position):
     """The document that holds a position: the last one that starts at or before it."""
     a = 0
     b = len(starts)
@@ -219,7 +217,7 @@ def document_at(starts, position):  # type: ignore[no-untyped-def]
 
 
 @nb.njit(nogil=True, cache=True)
-def find_interval(tokens, suffixes, query):  # type: ignore[no-untyped-def]
+def find_interval(tokens, suffixes, query):
     """The half-open interval of suffixes that begin with `query` (uint32, shape (m,), no zeros)."""
     m = len(query)
     bounds = np.zeros(2, np.int64)
@@ -243,7 +241,7 @@ def find_interval(tokens, suffixes, query):  # type: ignore[no-untyped-def]
 
 
 @nb.njit(nogil=True, cache=True)
-def count_allowed(suffixes, starts, excluded, low, high):  # type: ignore[no-untyped-def]
+def count_allowed(suffixes, starts, excluded, low, high):
     """How many of suffixes[low:high] stand in documents that are not excluded."""
     count = 0
     for k in range(low, high):
@@ -253,9 +251,7 @@ def count_allowed(suffixes, starts, excluded, low, high):  # type: ignore[no-unt
 
 
 @nb.njit(nogil=True, cache=True)
-def allowed_matches(  # type: ignore[no-untyped-def]
-    tokens, suffixes, starts, excluded, query, ends, lengths, witnesses
-):
+def allowed_matches(tokens, suffixes, starts, excluded, query, ends, lengths, witnesses):
     """Shorten `lengths` in place to what matches outside the excluded documents.
 
     starts: int64, shape (n_documents,); excluded: bool, shape (n_documents,). From the witness of

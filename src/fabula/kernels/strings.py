@@ -9,7 +9,7 @@ __all__ = ["find_strings"]
 
 
 @nb.njit(nogil=True, cache=True)
-def find_strings(table, offsets, wanted, wanted_offsets):  # type: ignore[no-untyped-def]
+def find_strings(table, offsets, wanted, wanted_offsets):
     """Where each wanted string stands in a sorted table, counted from 1; 0 where it does not.
 
     table, wanted: uint8, the strings' bytes in a row; offsets, wanted_offsets: int64, one more

@@ -38,7 +38,7 @@ def build_suffix_array(
         raise ValueError("a shard holds fewer than 2**32 - 1 tokens")
     if n == 0:
         return np.empty(0, np.uint32)
-    suffixes = sort_by_two(tokens, n_ids)
+    suffixes: NDArray[np.uint32] = sort_by_two(tokens, n_ids)
     bits = max(int(n_ids).bit_length(), 1)
     tied = np.zeros(n, np.bool_)
     edges = np.linspace(0, n, _N_PARTS + 1).astype(np.int64)
@@ -57,7 +57,7 @@ def build_suffix_array(
 
 
 @nb.njit(nogil=True, cache=True)
-def sort_by_two(tokens, n_ids):  # type: ignore[no-untyped-def]
+def sort_by_two(tokens, n_ids):
     """Suffixes ordered by their first two tokens: two passes of a counting sort.
 
     tokens: uint32, shape (n,). Returns uint32, shape (n,).
@@ -91,7 +91,7 @@ def sort_by_two(tokens, n_ids):  # type: ignore[no-untyped-def]
 
 
 @nb.njit(inline="always")
-def packed_key(tokens, position, bits):  # type: ignore[no-untyped-def]
+def packed_key(tokens, position, bits):
     """The next 64 // bits tokens in one number that orders as they do; past the end counts as 0."""
     n = len(tokens)
     key = np.uint64(0)
@@ -103,7 +103,7 @@ def packed_key(tokens, position, bits):  # type: ignore[no-untyped-def]
 
 
 @nb.njit(inline="always")
-def same_two(tokens, i, j):  # type: ignore[no-untyped-def]
+def same_two(tokens, i, j):
     """Whether the suffixes at i and j begin with the same two tokens (or one, at the very end)."""
     n = len(tokens)
     if tokens[i] != tokens[j]:
@@ -114,7 +114,7 @@ def same_two(tokens, i, j):  # type: ignore[no-untyped-def]
 
 
 @nb.njit(nogil=True, cache=True)
-def next_group(tokens, suffixes, at):  # type: ignore[no-untyped-def]
+def next_group(tokens, suffixes, at):
     """The first place at or after `at` where a new group of equal first two tokens begins."""
     n = len(suffixes)
     while 0 < at < n and same_two(tokens, np.int64(suffixes[at]), np.int64(suffixes[at - 1])):
@@ -123,7 +123,7 @@ def next_group(tokens, suffixes, at):  # type: ignore[no-untyped-def]
 
 
 @nb.njit(nogil=True, cache=True)
-def sort_pairs(keys, values):  # type: ignore[no-untyped-def]
+def sort_pairs(keys, values):
     """Sort `keys` in place and `values` with them: three-way quicksort, insertion when small.
 
     keys: uint64, shape (m,); values: uint32, shape (m,).
@@ -188,7 +188,7 @@ def sort_pairs(keys, values):  # type: ignore[no-untyped-def]
 
 
 @nb.njit(nogil=True, cache=True)
-def refine(tokens, suffixes, tied, low, high, bits):  # type: ignore[no-untyped-def]
+def refine(tokens, suffixes, tied, low, high, bits):
     """Sort suffixes[low:high], whole groups of equal first two tokens, to `DEPTH` tokens.
 
     Marks tied[i] where suffix i agrees with suffix i - 1 that far. Returns how many suffixes are
@@ -243,7 +243,7 @@ def refine(tokens, suffixes, tied, low, high, bits):  # type: ignore[no-untyped-
 
 
 @nb.njit(nogil=True, cache=True)
-def resolve_ties(suffixes, tied, depth):  # type: ignore[no-untyped-def]
+def resolve_ties(suffixes, tied, depth):
     """Order the groups that tie on `depth` tokens, in place, by prefix doubling.
 
     suffixes: uint32, shape (n,); tied: bool, shape (n,), true where a suffix agrees with the one

@@ -57,7 +57,9 @@ class Levels:
 
     def __post_init__(self) -> None:
         if not 1 <= self.low <= self.high:
-            raise InputError(f"--levels {self.low}-{self.high}: give LOW-HIGH with 1 <= LOW <= HIGH")
+            raise InputError(
+                f"--levels {self.low}-{self.high}: give LOW-HIGH with 1 <= LOW <= HIGH"
+            )
 
     def __iter__(self) -> Iterator[int]:
         return iter(range(self.low, self.high + 1))
@@ -268,15 +270,11 @@ class OriginalityMeasure:
             missing = "no_known_words"
         elif n_words < self.levels.high:
             missing = "too_short"
-        by_level = {
-            level: uniqueness(lengths, level) if n_known else None for level in self.levels
-        }
+        by_level = {level: uniqueness(lengths, level) if n_known else None for level in self.levels}
         values = [value for value in by_level.values() if value is not None]
         borrowed = tuple(
             Borrowed(
-                span=Span(
-                    document.id, int(words.starts[first]), int(words.ends[first + n - 1])
-                ),
+                span=Span(document.id, int(words.starts[first]), int(words.ends[first + n - 1])),
                 first_word=first,
                 n_words=n,
                 attribution=self._attribute(tuple(words.words[first : first + n]), out),

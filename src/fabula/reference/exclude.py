@@ -56,9 +56,7 @@ class Copy:
 
     @property
     def reason(self) -> str:
-        return (
-            f"shares a run of {self.longest_run:,} words, {self.coverage:.0%} of the text in all"
-        )
+        return f"shares a run of {self.longest_run:,} words, {self.coverage:.0%} of the text in all"
 
 
 def maximal_spans(lengths: NDArray[np.int32], min_words: int) -> list[tuple[int, int]]:
@@ -86,7 +84,9 @@ def find_copies(reference: Reference, words: Sequence[str], rule: CopyRule) -> l
         } - seen
         seen |= candidates
         copies = [
-            copy for number in sorted(candidates) if (copy := _judge(reference, number, words, rule))
+            copy
+            for number in sorted(candidates)
+            if (copy := _judge(reference, number, words, rule))
         ]
         if not copies:
             break
@@ -94,9 +94,7 @@ def find_copies(reference: Reference, words: Sequence[str], rule: CopyRule) -> l
     return [found[number] for number in sorted(found)]
 
 
-def _judge(
-    reference: Reference, number: int, words: Sequence[str], rule: CopyRule
-) -> Copy | None:
+def _judge(reference: Reference, number: int, words: Sequence[str], rule: CopyRule) -> Copy | None:
     document = reference.document(number)
     covered, longest_run = _shared_runs(
         words, reference.settings.words(document.text), min(rule.run, rule.cover_run)

@@ -173,9 +173,7 @@ class Strings:
     @classmethod
     def open(cls, folder: Path, name: str) -> Strings:
         size = (folder / f"{name}.bin").stat().st_size
-        data = (
-            np.memmap(folder / f"{name}.bin", np.uint8, "r") if size else np.empty(0, np.uint8)
-        )
+        data = np.memmap(folder / f"{name}.bin", np.uint8, "r") if size else np.empty(0, np.uint8)
         return cls(_plain(data), _load(folder / f"{name}.npy"))
 
     def save(self, folder: Path, name: str) -> None:

@@ -8,8 +8,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
+
+from markupsafe import Markup
 
 from fabula.reference import Reference
 from fabula.report.tables import MISSING_REASONS
@@ -139,8 +142,10 @@ def _notices(row: dict[str, Any], lowest: float | None) -> list[str]:
         )
     elif lowest is not None and lowest < 0.5:
         notices.append(
-            "More than half of this text stands in the reference. If the reference holds the text "
-            "itself, measure with --exclude auto to leave its copies out."
+            Markup(
+                "More than half of this text stands in the reference. If it holds the text itself, "
+                "measure with <code>--exclude&nbsp;auto</code> to leave copies of the text out."
+            )
         )
     unknown = 1 - row["n_known_words"] / row["n_words"] if row["n_words"] else 0
     if unknown > 0.2:
@@ -252,7 +257,7 @@ def _segments(borrowed: list[Borrowed]) -> list[tuple[int, int, Borrowed]]:
     edges = sorted({edge for span in borrowed for edge in (span.start, span.end)})
     segments: list[tuple[int, int, Borrowed]] = []
     first = 0
-    for a, b in zip(edges, edges[1:], strict=False):
+    for a, b in pairwise(edges):
         while first < len(borrowed) and borrowed[first].end <= a:
             first += 1
         k, best = first, None
@@ -282,9 +287,7 @@ def _lines(
         is_first = span is not None and span.number not in first_shown
         if span is not None:
             first_shown.add(span.number)
-        pieces.append(
-            Piece(_show(line), span, is_first, is_last=is_last and k == len(lines) - 1)
-        )
+        pieces.append(Piece(_show(line), span, is_first, is_last=is_last and k == len(lines) - 1))
     return pieces
 
 

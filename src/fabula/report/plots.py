@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -34,7 +34,7 @@ def save_comparison(comparison: Comparison, path: Path) -> None:
     mpl.use("Agg")
     import matplotlib.pyplot as plt
 
-    style = {
+    style: dict[Any, Any] = {
         "svg.hashsalt": "fabula",
         "svg.fonttype": "none",
         "font.size": 9.5,
@@ -63,6 +63,8 @@ def save_comparison(comparison: Comparison, path: Path) -> None:
 
 
 def _draw_curves(axes: Axes, groups: tuple[Group, ...]) -> None:
+    from matplotlib.ticker import MaxNLocator
+
     for k, group in enumerate(groups):
         points = [(level, e) for level, e in group.uniqueness.items() if e.value is not None]
         if not points:
@@ -84,7 +86,7 @@ def _draw_curves(axes: Axes, groups: tuple[Group, ...]) -> None:
             axes.fill_between(levels, low, high, color=colour, alpha=0.16, linewidth=0)
     axes.set_xlabel("L, words in a row")
     axes.set_ylabel("L-uniqueness, % of words")
-    axes.xaxis.get_major_locator().set_params(integer=True)
+    axes.xaxis.set_major_locator(MaxNLocator(integer=True))
     axes.grid(axis="y", color=_LINE, linewidth=0.8)
     axes.legend(frameon=False, loc="lower right")
 
@@ -95,9 +97,7 @@ def _draw_strips(axes: Axes, comparison: Comparison) -> None:
     for k, group in enumerate(groups):
         colour = _COLOURS[k % len(_COLOURS)]
         jitter = rng.uniform(-0.22, 0.22, len(group.values))
-        axes.scatter(
-            group.values, k + jitter, s=9, color=colour, alpha=0.4, linewidths=0
-        )
+        axes.scatter(group.values, k + jitter, s=9, color=colour, alpha=0.4, linewidths=0)
         index = group.index
         if index.value is not None:
             axes.plot([index.value] * 2, [k - 0.32, k + 0.32], color=_INK, linewidth=1.8)
@@ -106,5 +106,5 @@ def _draw_strips(axes: Axes, comparison: Comparison) -> None:
     names = [f"{group.name}\nn = {group.index.n}" for group in groups]
     axes.set_yticks(range(len(groups)), names, color=_INK)
     axes.set_ylim(len(groups) - 0.5, -0.5)
-    axes.set_xlabel("Creativity Index of each text; bar: mean and 95 % interval")
+    axes.set_xlabel("Creativity Index; bar: mean, 95 % interval")
     axes.grid(axis="x", color=_LINE, linewidth=0.8)

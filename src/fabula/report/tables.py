@@ -38,9 +38,7 @@ def originality_table(
     table.add_column(f"{levels[0]}-uniqueness", justify="right")
     for name, n_words, index, lowest, reason in rows[:_MAX_ROWS]:
         shown = f"{index:.3f}" if index is not None else f"missing: {MISSING_REASONS[reason or '']}"
-        table.add_row(
-            Text(name), f"{n_words:,}", shown, "-" if lowest is None else f"{lowest:.1%}"
-        )
+        table.add_row(Text(name), f"{n_words:,}", shown, "-" if lowest is None else f"{lowest:.1%}")
     footer = [f"and {len(rows) - _MAX_ROWS:,} more texts"] if len(rows) > _MAX_ROWS else []
     values = [index for _, _, index, _, _ in rows if index is not None]
     if len(rows) > 1 and values:

@@ -18,6 +18,8 @@ __all__ = ["READERS", "Fields"]
 
 _MAX_LINE_BYTES = 1 << 30
 _MAX_UNPACKED_BYTES = 1 << 30
+_BLOCKS = ("p", "div", "li", "blockquote", "br", "tr", "section", *(f"h{k}" for k in range(1, 7)))
+_heading = re.compile(r"\s*#\s+(\S.*)")
 _lone_surrogates = re.compile("[\ud800-\udfff]")
 
 
@@ -32,7 +34,10 @@ def read_text(stream: IO[bytes], name: str, fields: Fields) -> Iterator[Document
     """The whole stream as one document: UTF-8, or UTF-16 with a byte order mark."""
     data = stream.read()
     if data:
-        yield Document(id=name, text=_decode(data, name), meta={"title": _stem(name)})
+        text = _decode(data, name)
+        heading = _heading.match(text) if ".md" in name.lower() else None
+        title = heading[1] if heading else _stem(name)
+        yield Document(id=name, text=text, meta={"title": title})
 
 
 def read_jsonl(stream: IO[bytes], name: str, fields: Fields) -> Iterator[Document]:
@@ -227,10 +232,11 @@ def _html_text(page: bytes) -> str:
     tree = html.document_fromstring(page, parser=html.HTMLParser(encoding="utf-8", no_network=True))
     for element in tree.xpath("//script | //style | //head"):
         element.drop_tree()
-    blocks = "p|div|h1|h2|h3|h4|h5|h6|li|blockquote|br|tr|section".split("|")
-    for element in tree.iter(*blocks):
+    for element in tree.iter(*_BLOCKS):
         element.tail = "\n\n" + (element.tail or "")
-        element.text = (element.text or "") if element.tag == "br" else "\n\n" + (element.text or "")
+        element.text = (
+            (element.text or "") if element.tag == "br" else "\n\n" + (element.text or "")
+        )
     paragraphs = re.split(r"\n\s*\n", tree.text_content())
     return "\n\n".join(filter(None, (" ".join(p.split()) for p in paragraphs)))
 

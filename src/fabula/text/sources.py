@@ -126,9 +126,11 @@ def read_documents(
     Raises `InputError`, naming file, line and remedy, at the first thing that cannot be read.
     """
     named = list(sources)
-    files = find_files([s for s in named if isinstance(s, str)], format_=format_) if any(
-        isinstance(s, str) for s in named
-    ) else [s for s in named if isinstance(s, FileSource)]
+    files = (
+        find_files([s for s in named if isinstance(s, str)], format_=format_)
+        if any(isinstance(s, str) for s in named)
+        else [s for s in named if isinstance(s, FileSource)]
+    )
     fields = readers.Fields(text_field, id_field)
     for file in files:
         yield from _read_file(file, format_, fields, meter)
@@ -280,7 +282,11 @@ def _source(
     filesystem: fsspec.AbstractFileSystem, path: str, name: str, info: dict[str, Any]
 ) -> FileSource:
     stamp = next(
-        (str(info[key]) for key in ("ETag", "etag", "mtime", "LastModified", "created") if info.get(key)),
+        (
+            str(info[key])
+            for key in ("ETag", "etag", "mtime", "LastModified", "created")
+            if info.get(key)
+        ),
         "",
     )
     return FileSource(name, info.get("size"), stamp, filesystem, path)

@@ -1,0 +1,48 @@
+# Needs Python 3.11+, make and a package index; uv is fetched into .uv/ where it is not installed.
+SHELL := /bin/bash
+.DEFAULT_GOAL := help
+UV := $(shell command -v uv 2>/dev/null || echo .uv/bin/uv)
+# A change of the lock or of the project brings the environment up to date.
+READY := .venv/.ready
+RUN := .venv/bin/
+TESTS ?=
+
+.PHONY: help setup demo test check format bench clean
+
+help: ## Say what can be made
+	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 10
+
+setup: $(READY) ## Set up the environment in .venv
+
+.uv/bin/uv:
+	@python3 -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is needed, this is " + sys.version.split()[0])'
+	python3 -m pip install --quiet --disable-pip-version-check --target .uv uv
+
+$(READY): pyproject.toml uv.lock | $(filter .uv/%,$(UV))
+	$(UV) sync --locked --quiet
+	@touch $@
+
+demo: $(READY) ## Score a sample story against a small reference, and write its page
+	@rm -rf demo
+	$(RUN)fabula reference build examples/library --out demo/library.ref
+	$(RUN)fabula originality examples/the-count.txt --reference demo/library.ref --out demo/scores.jsonl --html demo/the-count.html
+	@echo; echo "Open demo/the-count.html in a browser."
+
+test: $(READY) ## Run all tests
+	$(RUN)pytest -n auto --dist loadfile $(TESTS)
+
+check: $(READY) ## Run the linters and the type checker
+	$(RUN)ruff format --check
+	$(RUN)ruff check
+	$(RUN)mypy
+
+format: $(READY) ## Bring the code into its form
+	$(RUN)ruff format
+	$(RUN)ruff check --fix
+
+bench: $(READY) ## Measure speed and memory beside the peer (minutes; needs ../shared/data)
+	$(RUN)python bench/build.py
+	$(RUN)python bench/search.py
+
+clean: ## Remove what was made
+	rm -rf .venv .uv demo build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis

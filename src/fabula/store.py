@@ -109,14 +109,19 @@ class RowWriter:
         self.path = path
         path.parent.mkdir(parents=True, exist_ok=True)
         self._file = path.open("ab+")
-        self.kept = self._drop_cut_line()
+        try:
+            self.kept = self._drop_cut_line()
+        except InputError:
+            self._file.close()
+            raise
 
     def _drop_cut_line(self) -> list[dict[str, Any]]:
         self._file.seek(0)
         kept: list[dict[str, Any]] = []
         end = 0
         for line in self._file:
-            if not line.endswith(b"\n"):
+            # Only the beginning of a row may be dropped: the file may be somebody's novel.
+            if not line.endswith(b"\n") and line[:2] in (b"{", b'{"'):
                 break
             try:
                 row = json.loads(line)

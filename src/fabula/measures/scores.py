@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, Literal
@@ -10,6 +9,7 @@ from typing import Any, Literal
 from fabula.errors import InputError
 from fabula.measures.originality import Borrowed, Originality, OriginalityMeasure
 from fabula.reference import Occurrence
+from fabula.reference.layout import text_digest
 from fabula.store import RowWriter, writer_lock
 from fabula.types import Document
 
@@ -67,11 +67,6 @@ class ScoreRun:
                     f"way to measure; choose another --out, or begin anew with --restart"
                 )
             yield document, row
-
-
-def text_digest(text: str) -> str:
-    """Sixteen hexadecimal digits that stand for a text."""
-    return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
 def to_row(result: Originality) -> dict[str, Any]:

@@ -36,7 +36,7 @@ from fabula.store import checksum, dump_json
 from fabula.text import TOKENISER, TextSettings
 from fabula.types import Document
 
-__all__ = ["FORMAT", "Manifest", "Shard", "ShardInfo", "Strings", "content_digest"]
+__all__ = ["FORMAT", "Manifest", "Shard", "ShardInfo", "Strings", "content_digest", "text_digest"]
 
 FORMAT = 1
 _DIGEST_MODULUS = 2**256
@@ -49,6 +49,11 @@ def content_digest(texts: list[str]) -> int:
     removal, subtract, so that the same documents give the same fingerprint however they came in.
     """
     return sum(int(hashlib.sha256(t.encode()).hexdigest(), 16) for t in texts) % _DIGEST_MODULUS
+
+
+def text_digest(text: str) -> str:
+    """Sixteen hexadecimal digits that stand for a text."""
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +69,8 @@ class ShardInfo:
     """Documents that were read for it, those without a word included."""
     content: str
     """`content_digest` of the texts read, in hexadecimal."""
+    head: str
+    """`text_digest` of the first text read."""
     files: dict[str, str]
     """SHA-256 by file name."""
 
@@ -75,6 +82,8 @@ class Manifest:
     settings: TextSettings
     parameters: dict[str, Any]
     shards: tuple[ShardInfo, ...] = ()
+    additions: tuple[int, ...] = ()
+    """The first shard of the build, and of each addition."""
     removed: str | None = None
     """File of removed documents' numbers."""
     removed_sha256: str | None = None
@@ -135,6 +144,7 @@ class Manifest:
                 settings=TextSettings(**row["settings"]),
                 parameters=row["parameters"],
                 shards=tuple(ShardInfo(**shard) for shard in row["shards"]),
+                additions=tuple(row["additions"]),
                 **{
                     key: row[key]
                     for key in (
@@ -153,7 +163,9 @@ class Manifest:
         return manifest
 
     def with_shards(self, shards: list[ShardInfo]) -> Manifest:
-        return replace(self, shards=(*self.shards, *shards))
+        """As it is after a build or an addition wrote these shards."""
+        additions = (*self.additions, len(self.shards))
+        return replace(self, shards=(*self.shards, *shards), additions=additions)
 
 
 @dataclass(frozen=True, slots=True)

@@ -57,11 +57,10 @@ def comparison_tables(comparison: Comparison) -> str:
     for title in ("texts", "missing", "Creativity Index", "95 % interval"):
         groups.add_column(title, justify="right")
     for group in comparison.groups:
-        reasons = ", ".join(f"{n} {MISSING_REASONS[r]}" for r, n in group.missing.items())
         groups.add_row(
             Text(group.name),
             f"{group.index.n:,}",
-            reasons or "0",
+            f"{sum(group.missing.values()):,}",
             _number(group.index.value, ".3f"),
             _interval(group.index, ".3f"),
         )
@@ -80,8 +79,13 @@ def comparison_tables(comparison: Comparison) -> str:
             _number(difference.p, ".2g"),
             _number(pair.p_holm, ".2g"),
         )
+    reasons = [
+        f"missing in {group.name}: {n:,} {MISSING_REASONS[reason]}"
+        for group in comparison.groups
+        for reason, n in group.missing.items()
+    ]
     tests = pairs if comparison.pairs else "one group, nothing to compare"
-    return _render(groups, "", tests, "", comparison.signature)
+    return _render(groups, *reasons, "", tests, "", comparison.signature)
 
 
 def _number(value: float | None, form: str) -> str:

@@ -226,7 +226,7 @@ def _expand(source: str) -> list[FileSource]:
             return [
                 _source(filesystem, hit, _display(hit, path, source, prefix), info)
                 for hit, info in sorted(hits.items())
-                if info["type"] == "file"
+                if info["type"] == "file" and not PurePosixPath(hit).name.startswith(".")
             ]
         info = filesystem.info(path)
         if info["type"] == "directory":

@@ -1,0 +1,117 @@
+"""From a stream of documents to batches of token ids, in parallel and in order."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import chain, islice
+
+import joblib
+import numpy as np
+import zstandard
+from numpy.typing import NDArray
+
+from fabula.reference.layout import content_digest, document_line, text_digest
+from fabula.text import TextSettings
+from fabula.types import Document
+
+__all__ = ["TokenBatch", "tokenise_batch", "tokenise_stream"]
+
+_BLOCK_CHARS = 1 << 16
+_N_SMALL = 8
+"""So few batches are not worth starting workers for."""
+
+
+@dataclass(frozen=True, slots=True)
+class TokenBatch:
+    """A batch of documents as words: what a worker hands back."""
+
+    tokens: NDArray[np.uint32]
+    """Places in `words` counted from 1; 0 ends each document."""
+    words: list[str]
+    n_tokens: list[int]
+    """By document, its end included."""
+    ids: list[str]
+    blocks: list[tuple[bytes, int]]
+    """Compressed lines, and how many documents they hold."""
+    n_read: int
+    content: int
+    head: str
+
+
+def _cut(stream: Iterator[Document], batch_chars: int) -> Iterator[list[Document]]:
+    batch: list[Document] = []
+    n_chars = 0
+    for document in stream:
+        batch.append(document)
+        # An empty document counts too, or a million of them would be one batch.
+        n_chars += len(document.text) + 1
+        if n_chars >= batch_chars:
+            yield batch
+            batch, n_chars = [], 0
+    if batch:
+        yield batch
+
+
+def tokenise_batch(documents: list[Document], settings: TextSettings) -> TokenBatch:
+    """Turn documents into token ids; those without a word are left out (but counted as read)."""
+    known: dict[str, int] = {}
+    parts: list[NDArray[np.uint32]] = []
+    n_tokens: list[int] = []
+    kept: list[Document] = []
+    for document in documents:
+        raw = settings.raw_words(document.text)
+        if not raw:
+            continue
+        numbers = [known.setdefault(word, len(known) + 1) for word in raw]
+        numbers.append(0)
+        parts.append(np.array(numbers, np.uint32))
+        n_tokens.append(len(numbers))
+        kept.append(document)
+    # Different raw words may have one normal form; only the distinct ones are worth normalising.
+    words: dict[str, int] = {}
+    forms = settings.normalise(list(known))
+    table = np.zeros(len(known) + 1, np.uint32)
+    table[1:] = [words.setdefault(form, len(words) + 1) for form in forms]
+    tokens = table[np.concatenate(parts)] if parts else np.empty(0, np.uint32)
+    return TokenBatch(
+        tokens=tokens,
+        words=list(words),
+        n_tokens=n_tokens,
+        ids=[document.id for document in kept],
+        blocks=list(_compress(kept)),
+        n_read=len(documents),
+        content=content_digest([document.text for document in documents]),
+        head=text_digest(documents[0].text),
+    )
+
+
+def _compress(documents: list[Document]) -> Iterator[tuple[bytes, int]]:
+    compressor = zstandard.ZstdCompressor(level=6)
+    lines: list[bytes] = []
+    n_bytes = 0
+    for document in documents:
+        lines.append(document_line(document))
+        n_bytes += len(lines[-1])
+        if n_bytes >= _BLOCK_CHARS:
+            yield compressor.compress(b"\n".join(lines) + b"\n"), len(lines)
+            lines, n_bytes = [], 0
+    if lines:
+        yield compressor.compress(b"\n".join(lines) + b"\n"), len(lines)
+
+
+def tokenise_stream(
+    stream: Iterator[Document], settings: TextSettings, batch_chars: int, n_jobs: int
+) -> Iterator[TokenBatch]:
+    """Batches as words, in order, with a bounded number of them under way."""
+    batches = _cut(stream, batch_chars)
+    head = list(islice(batches, _N_SMALL))
+    if n_jobs == 1 or len(head) < _N_SMALL:
+        yield from (tokenise_batch(batch, settings) for batch in chain(head, batches))
+        return
+    parallel = joblib.Parallel(
+        n_jobs=n_jobs, return_as="generator", batch_size=1, pre_dispatch=2 * n_jobs
+    )
+    yield from parallel(
+        joblib.delayed(tokenise_batch)(batch, settings) for batch in chain(head, batches)
+    )

@@ -1,0 +1,118 @@
+"""A shard: gathering batches until it is full, and writing it whole."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import asdict
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fabula.kernels.match import count_pairs, fill_pair_table, pair_slots
+from fabula.kernels.suffix import build_suffix_array
+from fabula.reference.batches import TokenBatch
+from fabula.reference.layout import ShardInfo, Strings, checksums
+from fabula.store import dump_json, fresh_folder, publish_folder
+
+__all__ = ["ShardBatches", "write_shard"]
+
+_ZEROS_ROWS = 1 << 16
+Report = Callable[[str], None]
+
+
+class ShardBatches:
+    """The batches of one shard, under one numbering of words."""
+
+    def __init__(self) -> None:
+        self.known: dict[str, int] = {}
+        self.parts: list[NDArray[np.uint32]] = []
+        self.n_tokens_by_document: list[int] = []
+        self.ids: list[str] = []
+        self.blocks: list[tuple[bytes, int]] = []
+        self.n_tokens = 0
+        self.n_read = 0
+        self.content = 0
+        self.head = ""
+
+    @property
+    def n_documents(self) -> int:
+        return len(self.ids)
+
+    def add(self, batch: TokenBatch) -> None:
+        known = self.known
+        numbers = np.zeros(len(batch.words) + 1, np.uint32)
+        numbers[1:] = [known.setdefault(word, len(known) + 1) for word in batch.words]
+        self.parts.append(numbers[batch.tokens])
+        self.n_tokens_by_document += batch.n_tokens
+        self.ids += batch.ids
+        self.blocks += batch.blocks
+        self.n_tokens += len(batch.tokens)
+        self.n_read += batch.n_read
+        self.content += batch.content
+        self.head = self.head or batch.head
+
+    def tokens(self) -> tuple[NDArray[np.uint32], list[str]]:
+        """Token ids in the sorted vocabulary, and the vocabulary."""
+        words = sorted(self.known)
+        rank = np.zeros(len(words) + 1, np.uint32)
+        rank[[self.known[word] for word in words]] = np.arange(1, len(words) + 1, dtype=np.uint32)
+        tokens = np.empty(self.n_tokens, np.uint32)
+        end = 0
+        for k, part in enumerate(self.parts):
+            np.take(rank, part, out=tokens[end : end + len(part)])
+            end += len(part)
+            self.parts[k] = part[:0]
+        return tokens, words
+
+
+def write_shard(folder: Path, shard: ShardBatches, n_jobs: int, report: Report) -> ShardInfo:
+    report(f"sorting shard {int(folder.name) + 1}: {shard.n_tokens:,} words")
+    aside = fresh_folder(folder)
+    tokens, words = shard.tokens()
+    shard.known.clear()
+    suffixes = build_suffix_array(tokens, len(words) + 1, n_threads=n_jobs)
+    np.save(aside / "tokens.npy", tokens)
+    np.save(aside / "suffixes.npy", suffixes)
+    _write_pairs(aside / "pairs.npy", tokens, suffixes)
+    lengths = np.array(shard.n_tokens_by_document, np.int64)
+    np.save(aside / "starts.npy", np.cumsum(lengths) - lengths)
+    Strings.of(words).save(aside, "words")
+    Strings.of(shard.ids).save(aside, "ids")
+    _write_documents(aside, shard.blocks)
+    info = ShardInfo(
+        name=folder.name,
+        n_documents=shard.n_documents,
+        n_words=len(tokens) - shard.n_documents,
+        n_tokens=len(tokens),
+        n_vocabulary=len(words),
+        n_read=shard.n_read,
+        content=f"{shard.content % 2**256:x}",
+        head=shard.head,
+        files=checksums(aside),
+    )
+    (aside / "shard.json").write_text(dump_json(asdict(info)) + "\n", encoding="utf-8")
+    publish_folder(aside, folder)
+    return info
+
+
+def _write_pairs(path: Path, tokens: NDArray[np.uint32], suffixes: NDArray[np.uint32]) -> None:
+    """Fill the table of pairs in its file, so that memory does not hold it."""
+    shape = pair_slots(count_pairs(tokens, suffixes)), 4
+    header = {"descr": "<u4", "fortran_order": False, "shape": shape}
+    with path.open("wb") as file:
+        np.lib.format.write_array_header_1_0(file, header)
+        # A mapped file that the disk has no room for would end the process, not raise.
+        for start in range(0, shape[0], _ZEROS_ROWS):
+            file.write(bytes(16 * min(_ZEROS_ROWS, shape[0] - start)))
+    pairs = np.lib.format.open_memmap(path, mode="r+")
+    fill_pair_table(tokens, suffixes, np.asarray(pairs))
+    pairs.flush()
+
+
+def _write_documents(folder: Path, blocks: list[tuple[bytes, int]]) -> None:
+    ends = np.zeros((len(blocks) + 1, 2), np.int64)
+    ends[1:] = np.cumsum([(len(data), n) for data, n in blocks], axis=0)
+    with (folder / "documents.zst").open("wb") as file:
+        file.writelines(data for data, _ in blocks)
+    np.save(folder / "blocks.npy", ends)

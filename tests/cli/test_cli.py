@@ -1,0 +1,234 @@
+"""The commands as a user runs them: what they print, where they stop, with which exit code."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+HEAVY = [
+    "numba",
+    "scipy",
+    "matplotlib",
+    "pyarrow",
+    "docx",
+    "lxml",
+    "fsspec",
+    "joblib",
+    "rich",
+    "jinja2",
+    "numpy",
+    "regex",
+]
+COMMAND = [sys.executable, "-c", "from fabula.cli.main import main; main()"]
+
+
+def fabula(
+    *arguments: str | Path, code: int = 0, cwd: Path | None = None
+) -> subprocess.CompletedProcess[str]:
+    done = subprocess.run(
+        [*COMMAND, *map(str, arguments)], capture_output=True, text=True, cwd=cwd, check=False
+    )
+    assert done.returncode == code, done.stdout + done.stderr
+    assert "Traceback" not in done.stderr
+    if code == 2:
+        assert done.stderr.strip(), "an error says what is wrong"
+        assert done.stdout == ""
+    return done
+
+
+@pytest.fixture(scope="module")
+def corpus(tmp_path_factory: pytest.TempPathFactory, examples: Path) -> Path:
+    path = tmp_path_factory.mktemp("cli") / "library.ref"
+    fabula("reference", "build", examples / "library", "--out", path)
+    return path
+
+
+@pytest.fixture
+def story(examples: Path) -> Path:
+    return examples / "the-count.txt"
+
+
+@pytest.mark.parametrize("arguments", [[], ["reference"], ["originality"], ["compare"],
+                                       ["reference", "build"]])  # fmt: skip
+def test_help_needs_no_heavy_import(arguments: list[str]) -> None:
+    code = (
+        "import sys\nfrom fabula.cli.main import main\n"
+        f"sys.argv = ['fabula', *{arguments!r}, '--help']\n"
+        "try:\n    main()\nexcept SystemExit as e:\n    assert not e.code\n"
+        f"assert not set({HEAVY!r}) & set(sys.modules), set({HEAVY!r}) & set(sys.modules)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert "Usage: " in done.stdout
+
+
+def test_the_sample_story_is_scored(corpus: Path, story: Path, tmp_path: Path) -> None:
+    out, page = tmp_path / "s.jsonl", tmp_path / "p.html"
+    done = fabula(
+        "originality",
+        story,
+        "--reference",
+        corpus,
+        "--out",
+        out,
+        "--html",
+        page,
+        "--exclude",
+        "none",
+    )
+    assert "7.316" in done.stdout
+    row = json.loads(out.read_text())
+    # 19 words: "He used to say that the beam was not there to be seen. It was there so that the"
+    assert max(span["n_words"] for span in row["covered"]) == 19
+    assert "A Short History of Fog" in page.read_text()
+
+
+def test_json_is_the_rows_and_nothing_else(corpus: Path, story: Path, tmp_path: Path) -> None:
+    out = tmp_path / "s.jsonl"
+    printed = fabula("originality", story, "--reference", corpus, "--json", "--out", out).stdout
+    assert printed == out.read_text()
+    again = fabula("originality", story, "--reference", corpus, "--json", "--out", out).stdout
+    assert again == printed
+
+
+def test_results_do_not_depend_on_the_number_of_threads(corpus: Path, examples: Path) -> None:
+    texts = [examples / "the-count.txt", examples / "library"]
+    rows = {fabula("originality", *texts, "--reference", corpus, "--json", "--jobs", n).stdout
+            for n in ("1", "3")}  # fmt: skip
+    assert len(rows) == 1
+
+
+def test_info_add_remove_and_verify(examples: Path, tmp_path: Path) -> None:
+    corpus = tmp_path / "r"
+    library = sorted((examples / "library").iterdir())
+    fabula("reference", "build", library[0], "--out", corpus)
+    before = json.loads(fabula("reference", "info", corpus, "--json").stdout)
+    fabula("reference", "add", corpus, *library[1:])
+    assert "all 2 shards are whole" in fabula("reference", "verify", corpus).stdout
+    ids = fabula("reference", "info", corpus, "--ids").stdout.splitlines()
+    assert ids == [str(file) for file in library]
+    (tmp_path / "ids.txt").write_text("\n".join(ids[1:]))
+    fabula("reference", "remove", corpus, "--ids-file", tmp_path / "ids.txt")
+    after = json.loads(fabula("reference", "info", corpus, "--json").stdout)
+    assert (after["n_documents"], after["n_words"]) == (1, before["n_words"])
+    assert after["fingerprint"] == before["fingerprint"]
+    fabula("reference", "remove", corpus, "no such id", code=2)
+
+
+def test_the_papers_setting_is_told_apart(examples: Path, story: Path, tmp_path: Path) -> None:
+    fabula("reference", "build", examples / "library", "--out", tmp_path / "r", "--preset", "paper")
+    row = json.loads(fabula("originality", story, "--reference", tmp_path / "r", "--json").stdout)
+    assert "|case:keep|punct:keep|" in row["signature"]
+
+
+def test_compare_prints_tables_json_and_a_plot(
+    corpus: Path, examples: Path, tmp_path: Path
+) -> None:
+    scores, plot = tmp_path / "s.jsonl", tmp_path / "c.svg"
+    rows = [{"text": f.read_text(), "kind": f.name[0]} for f in (examples / "library").iterdir()]
+    texts = tmp_path / "t.jsonl"
+    texts.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    fabula("originality", texts, "--reference", corpus, "--out", scores)
+    assert "Holm" in fabula("compare", scores, "--by", "kind", "--plot", plot).stdout
+    found = json.loads(fabula("compare", scores, "--by", "kind", "--json").stdout)
+    assert sum(group["n"] for group in found["groups"]) == 6
+    assert plot.read_text().lstrip().startswith("<?xml")
+
+
+def test_bad_input_is_one_sentence_and_exit_code_2(
+    corpus: Path, story: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "empty.txt").touch()
+    (tmp_path / "binary.txt").write_bytes(bytes(100))
+    (tmp_path / "field.jsonl").write_text('{"body": "a"}\n')
+    for name, sentence in [
+        ("empty.txt", "is empty"),
+        ("binary.txt", "NUL bytes"),
+        ("field.jsonl", "--text-field"),
+        ("nothing.txt", "no such file"),
+    ]:
+        done = fabula("originality", tmp_path / name, "--reference", corpus, code=2)
+        assert name in done.stderr
+        assert sentence in done.stderr
+        assert len(done.stderr.strip().splitlines()) == 1
+    assert "no manifest" in fabula("originality", story, "--reference", tmp_path, code=2).stderr
+    fabula("originality", story, "--reference", corpus, "--levels", "9-5", code=2)
+    fabula("originality", story, "--reference", corpus, "--exclude", "no.txt", code=2)
+    fabula("originality", story, code=2)
+    fabula("reference", "build", story, "--out", tmp_path / "r", "--memory", "lots", code=2)
+    fabula("reference", "build", story, "--out", story, code=2)
+
+
+def test_a_broken_line_in_a_gzip_keeps_what_was_scored(corpus: Path, tmp_path: Path) -> None:
+    good = [json.dumps({"id": str(k), "text": "Check the doors and " * 5}) for k in range(4)]
+    texts, out = tmp_path / "t.jsonl.gz", tmp_path / "s.jsonl"
+    texts.write_bytes(gzip.compress("\n".join([*good[:2], "{broken", *good[2:]]).encode()))
+    command = ["originality", texts, "--reference", corpus, "--out", out]
+    assert "line 3" in fabula(*command, code=2).stderr
+    kept = out.read_bytes()
+    assert len(kept.splitlines()) == 2
+    texts.write_bytes(gzip.compress("\n".join(good).encode()))
+    fabula(*command)
+    assert out.read_bytes().startswith(kept)
+    assert len(out.read_bytes().splitlines()) == 4
+
+
+def test_a_full_disk_is_said_and_the_build_goes_on_when_there_is_room(tmp_path: Path) -> None:
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    mount = ["mount", "-t", "tmpfs", "-o", "size=600k", "none", str(disk)]
+    if subprocess.run(mount, capture_output=True, check=False).returncode:
+        pytest.skip("mounting a small disk needs the right to")
+    try:
+        texts = tmp_path / "t.jsonl"
+        rows = [json.dumps({"text": " ".join(f"w{k * n % 997}" for n in range(300))}) + "\n"
+                for k in range(150)]  # fmt: skip
+        texts.write_text("".join(rows))
+        build = ["reference", "build", texts, "--out", disk / "r", "--shard-tokens", "4000",
+                 "--jobs", "1"]  # fmt: skip
+        done = fabula(*build, code=2)
+        assert "disk is full" in done.stderr
+        n_kept = len([d for d in (disk / "r" / "shards").iterdir() if d.name.isdecimal()])
+        assert n_kept > 0
+        subprocess.run(["mount", "-o", "remount,size=20m", str(disk)], check=True)
+        assert "150 documents" in fabula(*build).stdout
+        fabula("reference", "verify", disk / "r")
+    finally:
+        subprocess.run(["umount", str(disk)], check=True)
+
+
+def test_ctrl_c_is_exit_code_130_and_keeps_what_was_finished(tmp_path: Path) -> None:
+    build = ["reference", "build", "-", "--format", "jsonl", "--out", tmp_path / "r"]
+    build += ["--shard-tokens", "50", "--jobs", "1"]
+    pipe = subprocess.PIPE
+    process = subprocess.Popen(
+        [*COMMAND, *map(str, build)], stdin=pipe, stdout=pipe, stderr=pipe, text=True
+    )
+    assert process.stdin is not None
+    while not (tmp_path / "r" / "shards" / "00001").exists():
+        # A pipe that stays open: the build waits for more when it is interrupted.
+        process.stdin.write(json.dumps({"text": "one two three " * 40}) + "\n")
+        process.stdin.flush()
+        time.sleep(0.002)
+    process.send_signal(signal.SIGINT)
+    _, errors = process.communicate(timeout=60)
+    assert process.returncode == 130, errors
+    assert "finished is kept" in errors
+    assert "Traceback" not in errors
+    assert (tmp_path / "r" / "shards" / "00000" / "shard.json").exists()
+
+
+def test_a_reader_that_goes_away_is_no_error_worth_a_traceback(corpus: Path, story: Path) -> None:
+    command = " ".join([*(f"'{c}'" for c in COMMAND), "originality", str(story), "--json",
+                        "--reference", str(corpus), "--sources", "100"])  # fmt: skip
+    done = subprocess.run(
+        ["bash", "-c", f"{command} | true"], capture_output=True, text=True, check=False
+    )
+    assert "Traceback" not in done.stderr

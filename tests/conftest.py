@@ -1,0 +1,27 @@
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+from hypothesis import settings
+
+# Compiling a kernel takes seconds, once; a deadline would fail the example that meets it.
+settings.register_profile("fabula", deadline=None, derandomize=bool(os.environ.get("CI")))
+settings.load_profile("fabula")
+
+ROOT = Path(__file__).parents[1]
+
+
+@pytest.fixture(scope="session")
+def shared_data() -> Path:
+    """Real books, speeches and stories, where they lie beside the checkout."""
+    path = ROOT.parent / "shared" / "data"
+    if not path.is_dir():
+        pytest.skip("the shared data are not beside this checkout")
+    return path
+
+
+@pytest.fixture(scope="session")
+def examples() -> Path:
+    return ROOT / "examples"

@@ -1,0 +1,100 @@
+"""Search kernels against their oracles, on ids."""
+
+from __future__ import annotations
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+from tests import oracles
+
+from fabula.kernels import match
+from fabula.kernels.strings import find_strings
+from fabula.kernels.suffix import build_suffix_array
+from fabula.reference.layout import Strings
+
+documents = st.lists(st.lists(st.integers(1, 4), min_size=1, max_size=25), min_size=1, max_size=6)
+queries = st.lists(st.integers(0, 5), max_size=150)
+
+
+class Index:
+    def __init__(self, texts: list[list[int]]) -> None:
+        self.tokens = np.array([t for text in texts for t in [*text, 0]], np.uint32)
+        self.suffixes = build_suffix_array(self.tokens, 6)
+        self.pairs = np.zeros(
+            (match.pair_slots(match.count_pairs(self.tokens, self.suffixes)), 4), np.uint32
+        )
+        match.fill_pair_table(self.tokens, self.suffixes, self.pairs)
+        lengths = np.array([len(text) + 1 for text in texts])
+        self.starts = (np.cumsum(lengths) - lengths).astype(np.int64)
+
+    def search(self, query: NDArray[np.uint32]) -> tuple[NDArray[np.int32], NDArray[np.uint32]]:
+        ends = match.run_ends(query)
+        lengths = np.zeros(len(query), np.int32)
+        witnesses = np.zeros(len(query), np.uint32)
+        for begin in range(0, len(query), 50):
+            match.longest_matches(
+                self.tokens, self.suffixes, self.pairs, query, ends,
+                begin, min(begin + 50, len(query)), lengths, witnesses,
+            )  # fmt: skip
+        return lengths, witnesses
+
+
+def expected(query: list[int], texts: list[list[int]]) -> list[int]:
+    words = [[str(t) for t in text] for text in texts]
+    known_ids = {t for text in texts for t in text}
+    # 0 and ids that no document holds match nothing.
+    return oracles.longest_matches([str(q) if q in known_ids else "?" for q in query], words)
+
+
+def mask_unknown(query: list[int], texts: list[list[int]]) -> NDArray[np.uint32]:
+    known = {t for text in texts for t in text}
+    return np.array([q if q in known else 0 for q in query], np.uint32)
+
+
+@given(documents, queries)
+def test_longest_matches_equal_sets_of_ngrams(texts: list[list[int]], query: list[int]) -> None:
+    lengths, _ = Index(texts).search(mask_unknown(query, texts))
+    assert lengths.tolist() == expected(query, texts)
+
+
+@given(documents, queries, st.data())
+def test_excluded_documents_count_only_where_others_hold_the_same(
+    texts: list[list[int]], query: list[int], data: st.DataObject
+) -> None:
+    index = Index(texts)
+    out = data.draw(st.lists(st.booleans(), min_size=len(texts), max_size=len(texts)))
+    ids = mask_unknown(query, texts)
+    lengths, witnesses = index.search(ids)
+    match.allowed_matches(
+        index.tokens, index.suffixes, index.starts, np.array(out), ids, match.run_ends(ids),
+        lengths, witnesses,
+    )  # fmt: skip
+    left = [text for text, is_out in zip(texts, out, strict=True) if not is_out]
+    assert lengths.tolist() == expected(query, left)
+
+
+@given(documents, st.lists(st.integers(1, 4), min_size=1, max_size=4), st.data())
+def test_intervals_hold_every_occurrence(
+    texts: list[list[int]], gram: list[int], data: st.DataObject
+) -> None:
+    index = Index(texts)
+    low, high = match.find_interval(index.tokens, index.suffixes, np.array(gram, np.uint32))
+    assert high - low == oracles.count(gram, texts)  # type: ignore[arg-type]
+    out = data.draw(st.lists(st.booleans(), min_size=len(texts), max_size=len(texts)))
+    left = [text for text, is_out in zip(texts, out, strict=True) if not is_out]
+    counted = match.count_allowed(index.suffixes, index.starts, np.array(out), low, high)
+    assert counted == oracles.count(gram, left)  # type: ignore[arg-type]
+
+
+words = st.lists(st.text(max_size=6).filter(lambda w: max(w, default="") < "\ud800"), max_size=40)
+
+
+@given(words, words)
+def test_words_are_found_where_they_stand(table: list[str], wanted: list[str]) -> None:
+    table = sorted(set(table))
+    strings = Strings.of(table)
+    other = Strings.of([*wanted, *table[:5]])
+    found = find_strings(strings.data, strings.offsets, other.data, other.offsets)
+    places = {word: k for k, word in enumerate(table, 1)}
+    assert found.tolist() == [places.get(word, 0) for word in [*wanted, *table[:5]]]

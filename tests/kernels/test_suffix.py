@@ -1,0 +1,60 @@
+"""The suffix array equals the sorted suffixes, whatever the text and the number of threads."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.oracles import suffix_order
+
+from fabula.kernels.suffix import DEPTH, build_suffix_array
+
+
+def build(tokens: list[int], n_ids: int, n_threads: int = 1) -> list[int]:
+    return build_suffix_array(np.array(tokens, np.uint32), n_ids, n_threads=n_threads).tolist()
+
+
+@given(st.lists(st.integers(0, 4), max_size=200), st.sampled_from([1, 2, 3]))
+def test_small_vocabularies_sort_as_their_suffixes(tokens: list[int], n_threads: int) -> None:
+    assert build(tokens, 5, n_threads) == suffix_order(tokens)
+
+
+@given(st.lists(st.integers(0, 60), max_size=120), st.sampled_from([61, 70_000, 2**22, 2**32 - 2]))
+def test_the_size_of_the_vocabulary_changes_keys_but_not_the_order(
+    tokens: list[int], n_ids: int
+) -> None:
+    if n_ids > 2**22:
+        return  # a counting sort over 4 billion ids needs their memory
+    assert build(tokens, n_ids) == suffix_order(tokens)
+
+
+@pytest.mark.parametrize(
+    "tokens",
+    [
+        [],
+        [3],
+        [1] * 300,
+        [1, 2] * 200,
+        [0] * 50,
+        ([1, 2, 3, 4] * 20 + [0]) * 5,
+        [1] * DEPTH + [0] + [1] * DEPTH + [2] + [1] * (DEPTH + 1),
+        list(range(1, 90)) * 3,
+    ],
+    ids=["empty", "one", "same", "period 2", "separators", "copies", "at the depth", "long repeat"],
+)
+def test_long_repeats_are_resolved(tokens: list[int]) -> None:
+    assert build(tokens, 100) == suffix_order(tokens)
+
+
+def test_many_groups_over_many_threads_sort_as_on_one() -> None:
+    rng = np.random.default_rng(5)
+    tokens = np.minimum(rng.zipf(1.3, 60_000), 3000).astype(np.uint32)
+    tokens[30_000:31_000] = tokens[:1000]
+    one = build_suffix_array(tokens, 3001, n_threads=1)
+    two = build_suffix_array(tokens, 3001, n_threads=4)
+    assert np.array_equal(one, two)
+    assert np.array_equal(np.sort(one), np.arange(len(tokens)))
+    text = tokens.tolist()
+    for a, b in zip(one[:-1:97], one[1::97], strict=False):
+        assert text[a : a + 2000] <= text[b : b + 2000]

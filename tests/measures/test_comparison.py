@@ -1,0 +1,92 @@
+"""Groups of scores: no row is lost, none is mixed with others that were measured differently."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fabula.errors import InputError, MixError
+from fabula.measures.comparison import compare_scores
+
+SIGNATURE = "originality|match:verbatim|L:5-6|ref:books@abc|v:0.1.0"
+
+
+def row(index: float | None, **fields: Any) -> dict[str, Any]:
+    half = None if index is None else index / 2
+    return {
+        "id": "x",
+        "creativity_index": index,
+        "uniqueness": {"5": half, "6": half},
+        "missing_reason": None if index is not None else "too_short",
+        "signature": SIGNATURE,
+    } | fields
+
+
+def write(path: Path, rows: list[dict[str, Any]]) -> Path:
+    path.write_text("".join(json.dumps(r) + "\n" for r in rows))
+    return path
+
+
+def test_groups_pairs_and_missing_texts(tmp_path: Path) -> None:
+    rows = [row(v, model="A") for v in (1.0, 1.2, 1.4)] + [row(None, model="A")]
+    rows += [row(v, model="B") for v in (0.8, 1.0, 1.2, 1.0)] + [row(0.5, model=None)]
+    found = compare_scores([write(tmp_path / "s.jsonl", rows)], by="model")
+    assert [g.name for g in found.groups] == ["(no model)", "A", "B"]
+    a, b = found.groups[1], found.groups[2]
+    assert (a.index.value, a.index.n, a.missing) == (pytest.approx(1.2), 3, {"too_short": 1})
+    assert b.uniqueness[5].value == pytest.approx(0.5)
+    pairs = {(p.a, p.b): p for p in found.pairs}
+    assert len(pairs) == 3
+    assert pairs["A", "B"].difference.percent.value == pytest.approx(20.0)
+    for pair in pairs.values():
+        assert pair.p_holm is not None
+        assert pair.difference.p is not None
+        assert pair.p_holm >= pair.difference.p
+    json.dumps(found.to_json(), allow_nan=False)
+
+
+def test_a_baseline_is_group_b_of_every_pair(tmp_path: Path) -> None:
+    path = write(tmp_path / "s.jsonl", [row(1.0, g=k) for k in "abc" for _ in range(3)])
+    found = compare_scores([path], by="g", baseline="b")
+    assert [(p.a, p.b) for p in found.pairs] == [("a", "b"), ("c", "b")]
+    with pytest.raises(InputError, match="--baseline z"):
+        compare_scores([path], by="g", baseline="z")
+
+
+def test_files_can_be_groups(tmp_path: Path) -> None:
+    paths = [write(tmp_path / f"{k}.jsonl", [row(1.0), row(1.5)]) for k in "ab"]
+    assert [g.name for g in compare_scores(paths, by="file").groups] == ["a.jsonl", "b.jsonl"]
+
+
+@pytest.mark.parametrize("part", ["L:5-7", "v:0.2.0", "excl:auto"])
+def test_scores_measured_in_different_ways_are_refused(tmp_path: Path, part: str) -> None:
+    key = part.split(":")[0]
+    parts = [p for p in SIGNATURE.split("|") if not p.startswith(f"{key}:")]
+    other = row(1.0, model="B", signature="|".join([*parts, part]))
+    with pytest.raises(MixError, match=f"line 2.*{key}: "):
+        compare_scores([write(tmp_path / "s.jsonl", [row(1.0, model="A"), other])], by="model")
+
+
+def test_the_same_corpus_in_a_folder_of_another_name_is_the_same(tmp_path: Path) -> None:
+    moved = SIGNATURE.replace("books@abc", "shelf@abc")
+    rows = [row(1.0, m="A"), row(1.0, m="B", signature=moved)]
+    assert len(compare_scores([write(tmp_path / "s.jsonl", rows)], by="m").groups) == 2
+    changed = SIGNATURE.replace("books@abc", "books@abd")
+    rows = [row(1.0, m="A"), row(1.0, m="B", signature=changed)]
+    with pytest.raises(MixError, match=r"ref: books@abc \| books@abd"):
+        compare_scores([write(tmp_path / "t.jsonl", rows)], by="m")
+
+
+def test_what_is_no_score_is_named(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="no field 'model'"):
+        compare_scores([write(tmp_path / "a.jsonl", [row(1.0)])], by="model")
+    with pytest.raises(InputError, match="not a row of scores"):
+        compare_scores([write(tmp_path / "b.jsonl", [{"text": "x"}])], by="model")
+    with pytest.raises(InputError, match="hold no rows"):
+        compare_scores([write(tmp_path / "c.jsonl", [])], by="model")
+    (tmp_path / "d.jsonl").write_text('{"id": ')
+    with pytest.raises(InputError, match=r"d\.jsonl, line 1"):
+        compare_scores([tmp_path / "d.jsonl"], by="model")

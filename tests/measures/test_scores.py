@@ -1,0 +1,109 @@
+"""Rows of scores: what they hold, and that a run goes on where it was, with the same bytes."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from fabula.errors import InputError
+from fabula.measures.originality import Levels, OriginalityMeasure
+from fabula.measures.scores import ScoreRun
+from fabula.reference import Reference
+from fabula.types import Document
+
+TEXTS = [
+    Document("a", "One two three four five six seven.", author="Ann",
+             meta={"model": "m", "n_words": 9}),
+    Document("b", "nothing"),
+    Document("c", "We saw one two three four five of them."),
+]  # fmt: skip
+
+
+@pytest.fixture
+def measure(tmp_path: Path) -> OriginalityMeasure:
+    held = Document("s", "Zero one two three four five.", author="Bob",
+                    meta={"title": "Numbers", "year": 1900})  # fmt: skip
+    return OriginalityMeasure(Reference.build([held], tmp_path / "ref"), levels=Levels(5, 6))
+
+
+def run(measure: OriginalityMeasure, out: Path, texts: list[Document], **options: bool) -> bytes:
+    list(ScoreRun(measure, out, **options).rows(texts))
+    return out.read_bytes()
+
+
+def test_a_row_holds_the_numbers_the_spans_and_the_texts_own_fields(
+    measure: OriginalityMeasure, tmp_path: Path
+) -> None:
+    first, second, _ = map(json.loads, run(measure, tmp_path / "s.jsonl", TEXTS).splitlines())
+    assert (first["id"], first["n_words"], first["uniqueness"]) == ("a", 7, {"5": 2 / 7, "6": 1.0})
+    assert first["creativity_index"] == 2 / 7 + 1
+    assert (first["author"], first["model"], first["input_n_words"]) == ("Ann", "m", 9)
+    (span,) = first["covered"]
+    assert TEXTS[0].text[span["start"] : span["end"]] == "One two three four five"
+    assert (span["n_words"], span["count"], span["n_documents"]) == (5, 1, 1)
+    (source,) = span["sources"]
+    assert (source["id"], source["title"], source["author"], source["year"]) == (
+        "s", "Numbers", "Bob", 1900,
+    )  # fmt: skip
+    assert (source["before"], source["text"], source["after"]) == (
+        "Zero ", "one two three four five", ".",
+    )  # fmt: skip
+    assert (second["creativity_index"], second["missing_reason"]) == (None, "no_known_words")
+    assert first["signature"].startswith("originality|match:verbatim|L:5-6|tok:")
+
+
+@pytest.mark.parametrize("cut", [0, 1, 50, 400, 700, -1])
+def test_a_run_that_was_cut_anywhere_goes_on_to_the_same_bytes(
+    measure: OriginalityMeasure, tmp_path: Path, cut: int
+) -> None:
+    whole = run(measure, tmp_path / "whole.jsonl", TEXTS)
+    out = tmp_path / "cut.jsonl"
+    out.write_bytes(whole[:cut])
+    assert run(measure, out, TEXTS) == whole
+
+
+def test_rows_are_there_when_reading_fails_later(
+    measure: OriginalityMeasure, tmp_path: Path
+) -> None:
+    def broken():  # type: ignore[no-untyped-def]
+        yield from TEXTS[:2]
+        raise InputError("line 3 is broken")
+
+    out = tmp_path / "s.jsonl"
+    with pytest.raises(InputError, match="line 3"):
+        list(ScoreRun(measure, out).rows(broken()))
+    assert [json.loads(line)["id"] for line in out.read_bytes().splitlines()] == ["a", "b"]
+    run(measure, out, TEXTS)
+    assert len(out.read_bytes().splitlines()) == 3
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        [Document("z", TEXTS[0].text)],
+        [Document("a", "Another text altogether.")],
+        TEXTS[:1],
+    ],
+    ids=["another id", "another text", "fewer texts"],
+)
+def test_scores_of_other_texts_are_not_overwritten(
+    measure: OriginalityMeasure, tmp_path: Path, other: list[Document]
+) -> None:
+    before = run(measure, tmp_path / "s.jsonl", TEXTS)
+    with pytest.raises(InputError, match=r"line \d: holds the score of another text"):
+        run(measure, tmp_path / "s.jsonl", other)
+    assert (tmp_path / "s.jsonl").read_bytes() == before
+    assert run(measure, tmp_path / "s.jsonl", other, restart=True) != before
+
+
+@pytest.mark.parametrize("text", ["It was a dark night.\nAnd stormy.\n", "One line without end"])
+def test_a_file_that_is_no_scores_is_left_alone(
+    measure: OriginalityMeasure, tmp_path: Path, text: str
+) -> None:
+    out = tmp_path / "novel.txt"
+    out.write_text(text)
+    with pytest.raises(InputError, match="not a row of scores"):
+        run(measure, out, TEXTS)
+    assert out.read_text() == text

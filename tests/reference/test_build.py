@@ -1,0 +1,209 @@
+"""Builds give the same bytes: on any number of processes, and after being killed at any moment."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import random
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from fabula.errors import BusyError, CorpusError, InputError
+from fabula.reference import Reference
+from fabula.reference.build import BuildParameters, add_documents
+from fabula.reference.layout import Manifest
+from fabula.reference.removed import remove_documents
+from fabula.store import writer_lock
+from fabula.types import Document
+
+
+def texts(n: int, seed: int = 0) -> list[Document]:
+    rng = random.Random(seed)
+    vocabulary = [f"w{k}" for k in range(400)]
+    return [
+        Document(f"{seed}-{k}", " ".join(rng.choices(vocabulary, k=rng.randint(1, 120))))
+        for k in range(n)
+    ]
+
+
+def write_jsonl(path: Path, documents: list[Document]) -> Path:
+    rows = [json.dumps({"id": d.id, "text": d.text}) + "\n" for d in documents]
+    path.write_text("".join(rows))
+    return path
+
+
+def contents(path: Path) -> dict[str, str]:
+    """Every file of a corpus with its digest; the lock file says nothing."""
+    return {
+        str(file.relative_to(path)): hashlib.sha256(file.read_bytes()).hexdigest()
+        for file in sorted(path.rglob("*"))
+        if file.is_file() and file.name != ".lock"
+    }
+
+
+def test_one_process_or_many_write_the_same_bytes(tmp_path: Path) -> None:
+    # Enough for workers to be started: their threshold is eight batches.
+    documents = texts(400)
+    for n_jobs in (1, 2):
+        Reference.build(documents, tmp_path / str(n_jobs), shard_tokens=2000, n_jobs=n_jobs)
+    assert contents(tmp_path / "1") == contents(tmp_path / "2")
+    assert len(Manifest.read(tmp_path / "1").shards) > 5
+
+
+def test_the_fingerprint_is_of_the_content_not_of_how_it_came_in(tmp_path: Path) -> None:
+    documents = texts(60)
+    whole = Reference.build(documents, tmp_path / "a")
+    Reference.build(documents[40:] + documents[:10], tmp_path / "b", shard_tokens=100)
+    add_documents(documents[10:40] + texts(5, seed=9), tmp_path / "b", n_jobs=1)
+    other = Reference.open(tmp_path / "b")
+    assert other.fingerprint != whole.fingerprint
+    extra = [
+        n for found in other.numbers_of(d.id for d in texts(5, seed=9)).values() for n in found
+    ]
+    remove_documents(tmp_path / "b", extra)
+    other = Reference.open(tmp_path / "b")
+    assert (other.fingerprint, other.n_words, other.n_documents) == (
+        whole.fingerprint,
+        whole.n_words,
+        whole.n_documents,
+    )
+
+
+def run(*arguments: str | Path) -> subprocess.Popen[bytes]:
+    command = [sys.executable, "-c", "from fabula.cli.main import main; main()"]
+    return subprocess.Popen(
+        [*command, *map(str, arguments)], stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    )
+
+
+def killed_until_done(rng: random.Random, *arguments: str | Path) -> int:
+    """Run a command, killing it again and again; how often it was killed before it ended."""
+    delay = 0.4
+    for n_killed in range(60):
+        process = run(*arguments)
+        try:
+            _, errors = process.communicate(timeout=delay + rng.random() * 0.4)
+        except subprocess.TimeoutExpired:
+            process.send_signal(signal.SIGKILL)
+            process.communicate()
+            delay += 0.05
+            continue
+        assert process.returncode == 0, errors.decode()
+        return n_killed
+    raise AssertionError("never ended")
+
+
+def test_a_build_killed_again_and_again_gives_the_same_bytes(tmp_path: Path) -> None:
+    base = write_jsonl(tmp_path / "base.jsonl", texts(600))
+    more = write_jsonl(tmp_path / "more.jsonl", texts(300, seed=1))
+    options = ["--shard-tokens", "300", "--jobs", "1"]
+    for name in ("whole", "killed"):
+        build = ["reference", "build", base, "--out", tmp_path / name, *options]
+        add = ["reference", "add", tmp_path / name, more, "--jobs", "1"]
+        if name == "whole":
+            for command in (build, add):
+                process = run(*command)
+                process.communicate()
+                assert process.returncode == 0
+        else:
+            rng = random.Random(time.time_ns())
+            n_killed = killed_until_done(rng, *build) + killed_until_done(rng, *add)
+            assert n_killed > 0, "the command ended before it could be killed"
+    assert contents(tmp_path / "whole") == contents(tmp_path / "killed")
+
+
+def interrupted(documents: list[Document], at: int):  # type: ignore[no-untyped-def]
+    """Documents of which the reading fails."""
+    yield from documents[:at]
+    raise InputError("broken line")
+
+
+def test_a_build_that_failed_goes_on_with_the_same_texts_only(tmp_path: Path) -> None:
+    documents = texts(100)
+    with pytest.raises(InputError, match="broken line"):
+        Reference.build(interrupted(documents, 60), tmp_path / "r", shard_tokens=500)
+    with pytest.raises(CorpusError, match="did not end; run the same"):
+        Reference.open(tmp_path / "r")
+    assert list((tmp_path / "r" / "shards").iterdir()), "finished shards are kept"
+    with pytest.raises(CorpusError, match="not those that the interrupted build read"):
+        Reference.build(texts(100, seed=3), tmp_path / "r", shard_tokens=500)
+    with pytest.raises(CorpusError, match="other parameters"):
+        Reference.build(documents, tmp_path / "r", shard_tokens=600)
+    resumed = Reference.build(documents, tmp_path / "r", shard_tokens=500)
+    whole = Reference.build(documents, tmp_path / "w", shard_tokens=500)
+    assert resumed.fingerprint == whole.fingerprint
+    assert contents(tmp_path / "r") == contents(tmp_path / "w")
+
+
+@pytest.mark.parametrize("verb", ["build", "add"])
+def test_a_run_stopped_after_its_last_rename_is_not_done_twice(tmp_path: Path, verb: str) -> None:
+    base, more = texts(20), texts(20, seed=1)
+    Reference.build(base, tmp_path / "r", shard_tokens=200)
+    before = len(Manifest.read(tmp_path / "r").shards) if verb == "add" else 0
+    if verb == "add":
+        add_documents(more, tmp_path / "r", n_jobs=1)
+    after = contents(tmp_path / "r")
+    # What stands on disk when the process dies between writing the manifest and this file's end.
+    (tmp_path / "r" / "building.json").write_text(json.dumps({"first": before}))
+    if verb == "add":
+        add_documents(more, tmp_path / "r", n_jobs=1)
+    else:
+        Reference.build(base, tmp_path / "r", shard_tokens=200)
+    assert contents(tmp_path / "r") == after
+
+
+def test_a_finished_corpus_is_replaced_only_on_request(tmp_path: Path) -> None:
+    Reference.build(texts(5), tmp_path / "r")
+    with pytest.raises(CorpusError, match="holds another reference corpus"):
+        Reference.build(texts(3), tmp_path / "r")
+    replaced = Reference.build(texts(3), tmp_path / "r", restart=True)
+    assert replaced.n_documents == 3
+
+
+def test_doing_again_what_is_done_changes_nothing(tmp_path: Path) -> None:
+    base, more = [*texts(30), Document("no words", "...")], texts(30, seed=1)
+    Reference.build(base, tmp_path / "r", shard_tokens=300)
+    Reference.build(base, tmp_path / "r", shard_tokens=300)
+    add_documents(more, tmp_path / "r", n_jobs=1)
+    before = contents(tmp_path / "r")
+    add_documents(more, tmp_path / "r", n_jobs=1)
+    assert contents(tmp_path / "r") == before
+    with pytest.raises(CorpusError, match="begin like those added last"):
+        add_documents(more[:20], tmp_path / "r", n_jobs=1)
+    assert add_documents(more[:20], tmp_path / "r", n_jobs=1, restart=True).n_documents == 80
+
+
+def test_only_one_writer_at_a_time(tmp_path: Path) -> None:
+    Reference.build(texts(5), tmp_path / "r")
+    with (
+        writer_lock(tmp_path / "r" / ".lock", "r"),
+        pytest.raises(BusyError, match="another process"),
+    ):
+        add_documents(texts(5), tmp_path / "r", n_jobs=1)
+
+
+def test_readers_keep_what_they_opened_while_documents_are_added(tmp_path: Path) -> None:
+    before = Reference.build([Document("a", "one two")], tmp_path / "r")
+    add_documents([Document("b", "two three")], tmp_path / "r", n_jobs=1)
+    assert before.longest_matches(["two", "three"]).tolist() == [1, 0]
+    assert Reference.open(tmp_path / "r").longest_matches(["two", "three"]).tolist() == [2, 1]
+
+
+def test_less_memory_means_more_shards() -> None:
+    plenty = BuildParameters()
+    tight = BuildParameters(memory_bytes=1 << 30)
+    assert not plenty.is_full(50_000_000, 1_000_000)
+    assert tight.is_full(50_000_000, 1_000_000)
+    assert tight.is_full(1000, 20_000_000), "a huge vocabulary fills memory too"
+    with pytest.raises(InputError, match="--memory"):
+        BuildParameters(memory_bytes=1 << 20)
+
+
+def test_texts_without_words_are_no_corpus(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="no document holds a word"):
+        Reference.build([Document("a", "...")], tmp_path / "r")

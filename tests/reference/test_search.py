@@ -1,0 +1,158 @@
+"""A reference finds what a set of n-grams finds: many shards, additions, removals, threads."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from tests import oracles
+
+from fabula.errors import CorpusError, InputError
+from fabula.reference import Reference
+from fabula.reference.build import add_documents
+from fabula.reference.removed import remove_documents
+from fabula.text import TextSettings, read_documents
+from fabula.types import Document
+
+WORDS = ["the", "sea", "was", "calm", "and", "Grey"]
+texts = st.lists(st.lists(st.sampled_from(WORDS), min_size=1, max_size=20), min_size=2, max_size=8)
+queries = st.lists(st.sampled_from([*WORDS, "unseen"]), max_size=40)
+slow = settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
+
+
+def documents(many: list[list[str]], prefix: str = "d") -> list[Document]:
+    return [Document(f"{prefix}{k}", " ".join(words)) for k, words in enumerate(many)]
+
+
+def fold(words: list[str]) -> list[str]:
+    return [word.casefold() for word in words]
+
+
+@slow
+@given(texts, texts, st.lists(queries, min_size=1, max_size=4), st.data())
+def test_shards_additions_and_removals_answer_as_sets_of_ngrams(
+    tmp_path_factory: pytest.TempPathFactory,
+    first: list[list[str]],
+    second: list[list[str]],
+    asked: list[list[str]],
+    data: st.DataObject,
+) -> None:
+    path = tmp_path_factory.mktemp("ref") / "r"
+    shard_tokens = data.draw(st.sampled_from([1, 10, 1000]))
+    Reference.build(documents(first), path, shard_tokens=shard_tokens)
+    # Texts may be those of the build again, which only `restart` adds twice.
+    add_documents(documents(second, "e"), path, n_jobs=1, restart=True)
+    held = {d.id: fold(d.text.split()) for d in documents(first) + documents(second, "e")}
+    gone = data.draw(st.lists(st.sampled_from(sorted(held)), unique=True, max_size=len(held) - 1))
+    reference = Reference.open(path)
+    if gone:
+        numbers = [n for found in reference.numbers_of(gone).values() for n in found]
+        remove_documents(path, numbers)
+        reference = Reference.open(path)
+    left = [words for id_, words in held.items() if id_ not in gone]
+    for n_threads in (1, 3):
+        found = reference.longest_matches_many(asked, n_threads=n_threads)
+        for words, lengths in zip(asked, found, strict=True):
+            assert lengths.tolist() == oracles.longest_matches(fold(words), left)
+    gram = fold(data.draw(st.lists(st.sampled_from(WORDS), min_size=1, max_size=3)))
+    assert reference.count(gram) == oracles.count(gram, left)
+    shown = reference.occurrences(gram, limit=1000)
+    assert len(shown) == oracles.count(gram, left)
+    for place in shown:
+        span = place.document.text[place.span.start : place.span.end]
+        assert fold(span.split()) == gram
+        assert place.document.id not in gone
+    attribution = reference.attribute(gram, 100)
+    holders = {id_ for id_, words in held.items() if oracles.count(gram, [words])} - set(gone)
+    assert {source.document.id for source in attribution.sources} == holders
+    assert attribution.n_documents == len(holders)
+
+
+@slow
+@given(texts, texts, queries)
+def test_two_references_searched_as_one_equal_one_that_holds_both(
+    tmp_path_factory: pytest.TempPathFactory,
+    first: list[list[str]],
+    second: list[list[str]],
+    words: list[str],
+) -> None:
+    folder = tmp_path_factory.mktemp("ref")
+    Reference.build(documents(first), folder / "a")
+    Reference.build(documents(second), folder / "b")
+    both = Reference.open(folder / "a", folder / "b")
+    left = [fold(w) for w in first + second]
+    assert both.longest_matches(words).tolist() == oracles.longest_matches(fold(words), left)
+    assert both.count(["the"]) == oracles.count(["the"], left)
+
+
+def test_exclusion_of_documents_for_one_search(tmp_path: Path) -> None:
+    reference = Reference.build(
+        [Document("a", "one two three four"), Document("b", "two three")], tmp_path / "r"
+    )
+    words = ["one", "two", "three", "four"]
+    assert reference.longest_matches(words).tolist() == [4, 3, 2, 1]
+    assert reference.longest_matches(words, exclude=[0]).tolist() == [0, 2, 1, 0]
+    assert reference.longest_matches(words, exclude=[0, 1]).tolist() == [0, 0, 0, 0]
+
+
+def test_real_books_answer_as_sets_of_ngrams(tmp_path: Path, shared_data: Path) -> None:
+    source = [str(shared_data / "reference" / "gutenberg_poetry.jsonl.gz")]
+    poems = [d for d, _ in zip(read_documents(source), range(120), strict=False)]
+    reference = Reference.build(poems, tmp_path / "r", shard_tokens=5000, n_jobs=2)
+    plain = TextSettings()
+    held = [plain.words(d.text) for d in poems]
+    known = {
+        tuple(words[i : i + n])
+        for words in held
+        for n in range(1, 15)
+        for i in range(len(words) - n + 1)
+    }
+    asked = [
+        plain.words(d.text)
+        for d, _ in zip(
+            read_documents([str(shared_data / "generated" / "gpt35_novel.jsonl")]),
+            range(20),
+            strict=False,
+        )
+    ]
+    asked.append(held[3][5:40] + held[50][:20])
+    for words, lengths in zip(asked, reference.longest_matches_many(asked), strict=True):
+        for i, n in enumerate(np.minimum(lengths, 13)):
+            assert n == 0 or tuple(words[i : i + n]) in known
+            assert i + n == len(words) or tuple(words[i : i + n + 1]) not in known or n == 13
+
+
+def test_corpora_of_other_settings_are_not_mixed(tmp_path: Path) -> None:
+    Reference.build([Document("a", "One")], tmp_path / "a")
+    Reference.build([Document("a", "One")], tmp_path / "b", settings=TextSettings("keep", "keep"))
+    with pytest.raises(CorpusError, match="references of one kind"):
+        Reference.open(tmp_path / "a", tmp_path / "b")
+
+
+def test_case_and_punctuation_count_only_where_they_are_kept(tmp_path: Path) -> None:
+    text = [Document("a", "The sea, the sea!")]
+    folded = Reference.build(text, tmp_path / "a")
+    paper = Reference.build(text, tmp_path / "b", settings=TextSettings("keep", "keep"))
+    query = "the sea the sea"
+    assert folded.longest_matches(folded.locate(query).words).tolist() == [4, 3, 2, 1]
+    assert paper.longest_matches(paper.locate(query).words).tolist() == [2, 1, 2, 1]
+
+
+def test_unknown_ids_are_named(tmp_path: Path) -> None:
+    reference = Reference.build([Document("a", "One")], tmp_path / "r")
+    with pytest.raises(InputError, match="'zz'"):
+        reference.numbers_of(["a", "zz"])
+
+
+def test_documents_come_back_as_they_were_read(tmp_path: Path) -> None:
+    given_ = [
+        Document("a", "Ein “Text”\n\nmit Zeilen \u2028 und 🎈", author="Ann", meta={"year": 1900}),
+        Document("empty", " … "),
+        Document("b", "zwei", prompt_id="p"),
+    ]
+    reference = Reference.build(given_, tmp_path / "r")
+    assert [reference.document(k) for k in range(2)] == [given_[0], given_[2]]
+    assert list(reference.ids()) == ["a", "b"]

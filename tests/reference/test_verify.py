@@ -1,0 +1,60 @@
+"""Damage is found and named."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from tests.reference.test_build import texts
+
+from fabula.errors import CorpusError
+from fabula.reference import Reference
+from fabula.reference.layout import Manifest
+from fabula.reference.removed import remove_documents
+from fabula.reference.verify import verify_reference
+
+FILES = ["tokens.npy", "suffixes.npy", "pairs.npy", "starts.npy", "words.bin", "words.npy",
+         "ids.bin", "ids.npy", "documents.zst", "blocks.npy"]  # fmt: skip
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_a_flipped_byte_is_named_with_its_shard_and_file(tmp_path: Path, name: str) -> None:
+    Reference.build(texts(60), tmp_path / "r", shard_tokens=800)
+    verify_reference(tmp_path / "r")
+    file = tmp_path / "r" / "shards" / "00001" / name
+    data = bytearray(file.read_bytes())
+    data[-1] ^= 1
+    file.write_bytes(data)
+    with pytest.raises(CorpusError, match=rf"{name}: shard 00001 is damaged"):
+        verify_reference(tmp_path / "r")
+
+
+def test_a_missing_file_is_named(tmp_path: Path) -> None:
+    Reference.build(texts(10), tmp_path / "r")
+    (tmp_path / "r" / "shards" / "00000" / "pairs.npy").unlink()
+    with pytest.raises(CorpusError, match=r"pairs.npy: shard 00000 lacks"):
+        verify_reference(tmp_path / "r")
+    with pytest.raises(CorpusError, match="verify"):
+        Reference.open(tmp_path / "r")
+
+
+def test_removed_documents_are_not_missed(tmp_path: Path) -> None:
+    Reference.build(texts(30), tmp_path / "r")
+    remove_documents(tmp_path / "r", list(range(0, 30, 2)))
+    verify_reference(tmp_path / "r")
+    (removed,) = (tmp_path / "r").glob("removed-*")
+    removed.write_bytes(b"")
+    with pytest.raises(CorpusError, match=r"removed-15\.bin"):
+        Reference.open(tmp_path / "r")
+
+
+@pytest.mark.parametrize("content", ["", "{}", "[]", '{"format": 99, "tokeniser": "word1"}'])
+def test_a_manifest_that_is_none_is_refused(tmp_path: Path, content: str) -> None:
+    (tmp_path / "manifest.json").write_text(content)
+    with pytest.raises(CorpusError, match=r"manifest.json: damaged|format 99"):
+        Manifest.read(tmp_path)
+
+
+def test_a_folder_that_is_no_corpus_says_how_to_build_one(tmp_path: Path) -> None:
+    with pytest.raises(CorpusError, match="fabula reference build"):
+        Reference.open(tmp_path)

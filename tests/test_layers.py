@@ -1,0 +1,60 @@
+"""A room imports only from floors below it; rooms of one floor do not import each other."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+import pytest
+
+SOURCE = Path(__file__).parents[1] / "src" / "fabula"
+
+FLOORS = {
+    "types": 1, "errors": 1,
+    "text": 2, "store": 2, "rubrics": 2, "stats": 2, "kernels": 2, "web": 2,
+    "reference": 3, "models": 3,
+    "measures": 4,
+    "tasks": 5, "studies": 5, "judging": 5,
+    "report": 6,
+    "replicate": 7, "desk": 7,
+    "cli": 8,
+}  # fmt: skip
+
+
+def room_of(module: str) -> str | None:
+    parts = module.split(".")
+    return parts[1] if parts[0] == "fabula" and len(parts) > 1 else None
+
+
+def imports(file: Path) -> list[str]:
+    found = []
+    for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            found += [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{file}: relative imports hide the floor"
+            found += [f"{node.module}.{alias.name}" for alias in node.names]
+    return found
+
+
+def modules() -> list[Path]:
+    return sorted(SOURCE.rglob("*.py"))
+
+
+@pytest.mark.parametrize("file", modules(), ids=lambda f: str(f.relative_to(SOURCE)))
+def test_imports_go_down(file: Path) -> None:
+    parts = file.relative_to(SOURCE).with_suffix("").parts
+    room = parts[0]
+    if room == "__init__":
+        return
+    assert room in FLOORS, f"{room} is on no floor; give it one in this test and in the house"
+    for module in imports(file):
+        other = room_of(module)
+        if other is None or other in (room, "__version__"):
+            continue
+        assert FLOORS[other] < FLOORS[room], f"{file} imports {module}, which is not below it"
+
+
+@pytest.mark.parametrize("file", modules(), ids=lambda f: str(f.relative_to(SOURCE)))
+def test_modules_stay_small(file: Path) -> None:
+    assert len(file.read_text(encoding="utf-8").splitlines()) <= 350

@@ -1,0 +1,86 @@
+"""What counts as a word, and that each can be shown in its place."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fabula.text import TextSettings
+from fabula.text import words as module
+
+FOLD = TextSettings()
+PAPER = TextSettings("keep", "keep")
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("Don’t stop", ["don't", "stop"]),
+        ("“Quoted,” she said—loudly.", ["quoted", "she", "said", "loudly"]),
+        ("well-known fact", ["well", "known", "fact"]),
+        ("'Tis the season", ["tis", "the", "season"]),
+        ("l’homme 3.14 1,000", ["l'homme", "3.14", "1,000"]),
+        ("the dogs' bowls", ["the", "dogs", "bowls"]),
+        ("cafe\u0301 = café", ["café", "café"]),
+        ("ﬁne Ｆｕｌｌ", ["fine", "full"]),
+        ("co\u00adoperate zero\u200dwidth", ["cooperate", "zerowidth"]),
+        ("STRASSE straße", ["strasse", "strasse"]),
+        ("_emphasis_ and **bold**", ["emphasis", "and", "bold"]),
+        ("東京 に", ["東", "京", "に"]),
+        ("ok 👍🏽 done", ["ok", "👍🏽", "done"]),
+        ("हिन्दी में", ["हिन्दी", "में"]),
+        ("한국어 문장", ["한국어", "문장"]),
+        ("", []),
+        ("... — !", []),
+    ],
+)
+def test_words_in_the_default_setting(text: str, words: list[str]) -> None:
+    assert FOLD.words(text) == words
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("Don’t stop!", ["Don't", "stop", "!"]),
+        ("“Yes,” he said—twice--more.",
+         ['"', "Yes", ",", '"', "he", "said", "-", "twice", "-", "more", "."]),
+        ("well-known… etc", ["well-known", "...", "etc"]),
+        ("well-known... etc", ["well-known", "...", "etc"]),
+    ],
+)  # fmt: skip
+def test_punctuation_is_a_token_where_it_is_kept(text: str, words: list[str]) -> None:
+    assert PAPER.words(text) == words
+
+
+@pytest.mark.parametrize("settings", [FOLD, PAPER, TextSettings("fold", "keep")])
+@given(text=st.text(max_size=80))
+def test_every_word_stands_where_it_is_said_to(settings: TextSettings, text: str) -> None:
+    found = settings.locate(text)
+    raw = [text[a:b] for a, b in zip(found.starts, found.ends, strict=True)]
+    assert raw == settings.raw_words(text)
+    assert found.words == settings.normalise(raw) == settings.words(text)
+    assert all(a < b for a, b in zip(found.starts, found.ends, strict=True))
+    assert all(b <= a for b, a in zip(found.ends, found.starts[1:], strict=False))
+
+
+@pytest.mark.parametrize("settings", [FOLD, PAPER])
+@given(text=st.text(max_size=60))
+def test_normalising_twice_changes_nothing(settings: TextSettings, text: str) -> None:
+    once = settings.words(text)
+    assert settings.normalise(once) == once
+    assert all(once)
+
+
+@pytest.mark.parametrize("punct", ["drop", "keep"])
+@given(text=st.text(st.characters(max_codepoint=0x2180), max_size=80))
+def test_the_quick_rules_agree_with_all_rules_where_they_are_used(punct: str, text: str) -> None:
+    if module._needs_all_rules(text):
+        return
+    quick = module._pattern(punct, False)  # type: ignore[arg-type]
+    whole = module._pattern(punct, True)  # type: ignore[arg-type]
+    assert quick.findall(text) == whole.findall(text)
+
+
+def test_a_family_of_joined_emoji_is_one_token() -> None:
+    assert len(FOLD.words("👩‍👩‍👧 🇫🇷 1️⃣")) == 3

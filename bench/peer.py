@@ -32,16 +32,20 @@ def write_tokens(tokens: NDArray[np.uint32], folder: Path) -> None:
     (folder / "data").mkdir(parents=True, exist_ok=True)
     ids = to_peer_ids(tokens)
     ids.tofile(folder / "tokenized.0")
-    np.flatnonzero(ids == SEPARATOR).astype(np.uint64).__mul__(2).tofile(folder / "offset.0")
+    (2 * np.flatnonzero(ids == SEPARATOR)).astype(np.uint64).tofile(folder / "offset.0")
 
 
-def build_index(folder: Path, *, n_threads: int = 2, memory_gb: int = 8) -> None:
-    """Run the peer's indexing over files of `write_tokens`."""
+def index_command(folder: Path, n_threads: int, memory_gb: int = 8) -> list[str]:
+    """The peer's indexing over files of `write_tokens`."""
     command = [sys.executable, "-m", "infini_gram.indexing"]
     command += ["--data_dir", str(folder / "data"), "--save_dir", str(folder)]
     command += ["--temp_dir", str(folder), "--token_dtype", "u16", "--ulimit", "20000"]
-    command += ["--cpus", str(n_threads), "--mem", str(memory_gb)]
-    subprocess.run(command, check=True, capture_output=True, text=True)
+    return [*command, "--cpus", str(n_threads), "--mem", str(memory_gb)]
+
+
+def build_index(folder: Path, *, n_threads: int = 2) -> None:
+    """Run the peer's indexing."""
+    subprocess.run(index_command(folder, n_threads), check=True, capture_output=True, text=True)
 
 
 def open_engine(folder: Path) -> Any:

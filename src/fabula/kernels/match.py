@@ -18,15 +18,15 @@ import numpy as np
 __all__ = [
     "allowed_matches",
     "count_allowed",
-    "count_pairs",
     "fill_pair_table",
     "find_interval",
+    "list_pairs",
     "longest_matches",
     "pair_slots",
     "run_ends",
 ]
 
-WIDTH = 64
+WIDTH = 128
 """Positions searched in lock-step; enough to keep every memory channel busy."""
 
 _LOAD = 0.7
@@ -44,32 +44,49 @@ def pair_slot(first, second, n_slots):
     return np.int64(((h >> np.uint64(32)) * np.uint64(n_slots)) >> np.uint64(32))
 
 
-@nb.njit(inline="always")
-def pair_end(tokens, suffixes, i):
-    """The end of the group of suffixes that begin with the same two tokens as suffixes[i]."""
-    n = len(tokens)
-    p = np.int64(suffixes[i])
-    first = tokens[p]
-    second = tokens[p + 1] if p + 1 < n else np.uint32(0)
-    j = i + 1
-    while j < n:
-        q = np.int64(suffixes[j])
-        if tokens[q] != first or q + 1 >= n or tokens[q + 1] != second:
-            break
-        j += 1
-    return j, first, second
-
-
 @nb.njit(nogil=True, cache=True)
-def count_pairs(tokens, suffixes):
-    """The number of different pairs of neighbouring tokens, those with a separator left out."""
+def list_pairs(tokens, suffixes, low, high):
+    """The pairs of tokens whose suffixes begin in [low, high), with their intervals.
+
+    tokens, suffixes: uint32, shape (n,), tokens ending with 0. Returns uint32, shape (n_pairs, 4):
+    the two tokens, then the half-open bounds. Pairs with a separator are left out: no query holds
+    one. The last interval may end beyond `high`.
+    """
+    n = len(tokens)
+    pairs = np.empty((1024, 4), np.uint32)
     n_pairs = 0
-    i = 0
-    while i < len(tokens):
-        i, first, second = pair_end(tokens, suffixes, i)
-        if first != 0 and second != 0:
-            n_pairs += 1
-    return n_pairs
+    first = np.uint32(0)
+    second = np.uint32(0)
+    if low > 0:
+        p = np.int64(suffixes[low - 1])
+        first = tokens[p]
+        second = tokens[p + 1] if first != 0 else np.uint32(0)
+    is_open = False
+    i = low
+    while i < n and (i < high or is_open):
+        p = np.int64(suffixes[i])
+        a = tokens[p]
+        # A separator may be the very last token; what follows one is of no interest.
+        b = tokens[p + 1] if a != 0 else np.uint32(0)
+        if a != first or b != second:
+            if is_open:
+                pairs[n_pairs - 1, 3] = i
+            is_open = a != 0 and b != 0 and i < high
+            first = a
+            second = b
+            if is_open:
+                if n_pairs == len(pairs):
+                    wider = np.empty((2 * n_pairs, 4), np.uint32)
+                    wider[:n_pairs] = pairs
+                    pairs = wider
+                pairs[n_pairs, 0] = a
+                pairs[n_pairs, 1] = b
+                pairs[n_pairs, 2] = i
+                n_pairs += 1
+        i += 1
+    if is_open:
+        pairs[n_pairs - 1, 3] = n
+    return pairs[:n_pairs]
 
 
 def pair_slots(n_pairs: int) -> int:
@@ -78,26 +95,18 @@ def pair_slots(n_pairs: int) -> int:
 
 
 @nb.njit(nogil=True, cache=True)
-def fill_pair_table(tokens, suffixes, table):
-    """Fill an open-addressing table from a pair of tokens to its interval in the suffix array.
+def fill_pair_table(pairs, table):
+    """Enter pairs into an open-addressing table.
 
-    tokens, suffixes: uint32, shape (n,); table: uint32, shape (`pair_slots`, 4), all zero: the two
-    tokens, then the interval's half-open bounds; an empty slot has upper bound 0. Pairs with a
-    separator are left out: no query holds one.
+    pairs: from `list_pairs`; table: uint32, shape (`pair_slots`, 4), zero where it is empty, rows
+    as in `pairs`. An empty slot has upper bound 0.
     """
     n_slots = len(table)
-    i = 0
-    while i < len(tokens):
-        j, first, second = pair_end(tokens, suffixes, i)
-        if first != 0 and second != 0:
-            slot = pair_slot(first, second, n_slots)
-            while table[slot, 3] != 0:
-                slot = slot + 1 if slot + 1 < n_slots else 0
-            table[slot, 0] = first
-            table[slot, 1] = second
-            table[slot, 2] = i
-            table[slot, 3] = j
-        i = j
+    for k in range(len(pairs)):
+        slot = pair_slot(pairs[k, 0], pairs[k, 1], n_slots)
+        while table[slot, 3] != 0:
+            slot = slot + 1 if slot + 1 < n_slots else 0
+        table[slot] = pairs[k]
 
 
 @nb.njit(nogil=True, cache=True)
@@ -136,6 +145,7 @@ def longest_matches(tokens, suffixes, pairs, query, ends, begin, stop, lengths, 
     common_high = np.empty(WIDTH, np.int64)
     where = np.empty(WIDTH, np.int64)
     probe = np.empty(WIDTH, np.int64)
+    seen = np.empty(WIDTH, np.uint32)
     for base in range(begin, stop, WIDTH):
         m = min(WIDTH, stop - base)
         for w in range(m):
@@ -144,33 +154,40 @@ def longest_matches(tokens, suffixes, pairs, query, ends, begin, stop, lengths, 
                 probe[w] = pair_slot(query[i], query[i + 1], n_slots)
             else:
                 probe[w] = -1
+        # Ask for all the table's rows before using one.
+        for w in range(m):
+            seen[w] = pairs[probe[w], 3] if probe[w] >= 0 else 0
         n_active = 0
         for w in range(m):
             i = base + w
             witnesses[i] = 0
             lengths[i] = 1 if i < ends[i] else 0
-            slot = probe[w]
-            if slot < 0:
+            if seen[w] == 0:
                 continue
+            slot = probe[w]
             first = query[i]
             second = query[i + 1]
             while pairs[slot, 3] != 0:
                 if pairs[slot, 0] == first and pairs[slot, 1] == second:
+                    lengths[i] = 2
+                    witnesses[i] = pairs[slot, 2]
+                    if i + 2 == ends[i]:
+                        break
                     low[n_active] = pairs[slot, 2]
                     high[n_active] = pairs[slot, 3]
                     common_low[n_active] = 2
                     common_high[n_active] = 2
                     where[n_active] = i
-                    lengths[i] = 2
-                    witnesses[i] = pairs[slot, 2]
                     n_active += 1
                     break
                 slot = slot + 1 if slot + 1 < n_slots else 0
-        # All searches advance by one step in turn. The first loop only asks for memory, so that the
-        # requests overlap; the second uses what has come.
+        # All searches advance by one step in turn. The first two loops only ask for memory, so
+        # that the requests overlap; the third uses what has come.
         while n_active > 0:
             for w in range(n_active):
                 probe[w] = suffixes[(low[w] + high[w]) >> 1]
+            for w in range(n_active):
+                seen[w] = tokens[probe[w] + min(common_low[w], common_high[w])]
             n_left = 0
             for w in range(n_active):
                 i = where[w]
@@ -179,14 +196,17 @@ def longest_matches(tokens, suffixes, pairs, query, ends, begin, stop, lengths, 
                 ca = common_low[w]
                 cb = common_high[w]
                 middle = (a + b) >> 1
-                p = probe[w]
-                length = extend(tokens, p, query, i, ends[i], min(ca, cb))
-                if length > lengths[i]:
-                    lengths[i] = length
-                    witnesses[i] = middle
-                if i + length == ends[i]:
-                    continue
-                if tokens[p + length] < query[i + length]:
+                length = min(ca, cb)
+                next_token = seen[w]
+                if next_token == query[i + length]:
+                    length = extend(tokens, probe[w], query, i, ends[i], length + 1)
+                    if length > lengths[i]:
+                        lengths[i] = length
+                        witnesses[i] = middle
+                    if i + length == ends[i]:
+                        continue
+                    next_token = tokens[probe[w] + length]
+                if next_token < query[i + length]:
                     a = middle + 1
                     ca = length
                 else:

@@ -1,9 +1,10 @@
 """Building a suffix array over token ids.
 
-Three steps. (1) A counting sort by the first two tokens. (2) Within each group, sorting by packed
-keys of the next few tokens, again and again to a depth of `DEPTH` tokens; groups are independent,
-so threads share them. (3) What still ties (long repeats) by prefix doubling on the ranks
-(Larsson & Sadakane 2007).
+Three steps. (1) A counting sort by the first token. (2) Within each group, sorting by the tokens
+that follow, again and again: large groups by counting the next token, others by packed keys of the
+next few tokens. Groups are independent, so threads share them. (3) What still ties after `DEPTH`
+tokens is sorted deeper in the same way, if it is little; long repeats, as of whole documents, by
+prefix doubling on the ranks (Larsson & Sadakane 2007).
 
 Token id 0 separates documents. A suffix that ends sorts before one that goes on.
 """
@@ -11,6 +12,7 @@ Token id 0 separates documents. A suffix that ends sorts before one that goes on
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
+from itertools import pairwise
 
 import numba as nb
 import numpy as np
@@ -19,8 +21,12 @@ from numpy.typing import NDArray
 __all__ = ["DEPTH", "build_suffix_array"]
 
 DEPTH = 32
-"""Suffixes that agree on so many tokens are left to prefix doubling."""
+"""Ties of so many tokens are rare, unless text repeats."""
 
+_DEEP = 1024
+"""As far as a few ties are sorted before ranks, which cost memory, are made."""
+_FEW = 64
+"""Ties are few if they are less than one in so many."""
 _N_PARTS = 64
 _U1 = np.uint64(1)
 
@@ -30,37 +36,49 @@ def build_suffix_array(
 ) -> NDArray[np.uint32]:
     """The suffix array of `tokens`, the same whatever `n_threads`.
 
-    tokens: uint32, shape (n,), ids below `n_ids`, n below 2**32 - 1.
-    Returns uint32, shape (n,). Peak memory is 13 bytes a token, `tokens` included.
+    tokens: uint32, shape (n,), ids below `n_ids`, n below 2**32 - 1. Returns uint32, shape (n,).
+    Peak memory is about 9 bytes a token, `tokens` included; 12, and 8 for each tied group, where
+    much text repeats.
     """
     n = len(tokens)
     if n >= 2**32 - 1:
         raise ValueError("a shard holds fewer than 2**32 - 1 tokens")
     if n == 0:
         return np.empty(0, np.uint32)
-    suffixes: NDArray[np.uint32] = sort_by_two(tokens, n_ids)
-    bits = max(int(n_ids).bit_length(), 1)
-    tied = np.zeros(n, np.bool_)
-    edges = np.linspace(0, n, _N_PARTS + 1).astype(np.int64)
-    for part in range(1, _N_PARTS):
-        edges[part] = max(next_group(tokens, suffixes, edges[part]), edges[part - 1])
+    suffixes: NDArray[np.uint32]
+    suffixes, first = sort_by_token(tokens, n_ids)
+    # Parts of about equal numbers of suffixes, each of whole groups.
+    edges = first[np.searchsorted(first, np.linspace(0, n, _N_PARTS + 1).astype(np.int64))]
     with ThreadPoolExecutor(n_threads) as pool:
         parts = [
-            pool.submit(refine, tokens, suffixes, tied, low, high, bits)
-            for low, high in zip(edges[:-1], edges[1:], strict=True)
+            pool.submit(refine, tokens, suffixes, groups_within(first, low, high), 1, DEPTH, n_ids)
+            for low, high in pairwise(edges)
             if low < high
         ]
-        n_tied = sum(part.result() for part in parts)
-    if n_tied:
-        resolve_ties(suffixes, tied, DEPTH)
+        ties = np.concatenate([part.result() for part in parts])
+    if len(ties) and np.diff(ties, axis=1).sum() * _FEW < n:
+        ties = refine(tokens, suffixes, ties, DEPTH, _DEEP, n_ids)
+        depth = _DEEP
+    else:
+        depth = DEPTH
+    if len(ties):
+        double_ranks(suffixes, ties, depth)
     return suffixes
 
 
-@nb.njit(nogil=True, cache=True)
-def sort_by_two(tokens, n_ids):
-    """Suffixes ordered by their first two tokens: two passes of a counting sort.
+def groups_within(first: NDArray[np.int64], low: int, high: int) -> NDArray[np.int64]:
+    """The groups of two suffixes or more that lie in [low, high): int64, shape (n_groups, 2)."""
+    a, b = np.searchsorted(first, [low, high])
+    bounds = np.column_stack([first[a:b], first[a + 1 : b + 1]])
+    return np.ascontiguousarray(bounds[bounds[:, 1] - bounds[:, 0] > 1])
 
-    tokens: uint32, shape (n,). Returns uint32, shape (n,).
+
+@nb.njit(nogil=True, cache=True)
+def sort_by_token(tokens, n_ids):
+    """Suffixes ordered by their first token, then by position: a counting sort.
+
+    tokens: uint32, shape (n,). Returns uint32, shape (n,), and the place where each token's
+    suffixes begin, int64, shape (n_ids + 1,).
     """
     n = len(tokens)
     first = np.zeros(n_ids + 1, np.int64)
@@ -69,25 +87,12 @@ def sort_by_two(tokens, n_ids):
     for v in range(n_ids):
         first[v + 1] += first[v]
     place = first.copy()
-    by_token = np.empty(n, np.uint32)
+    order = np.empty(n, np.uint32)
     for i in range(n):
         v = tokens[i]
-        by_token[place[v]] = i
+        order[place[v]] = i
         place[v] += 1
-    # Positions in the order of their token; their predecessors, placed in this order, come out
-    # ordered by (token, next token). The last suffix has no second token: first in its group.
-    place[:] = first
-    order = np.empty(n, np.uint32)
-    v = tokens[n - 1]
-    order[place[v]] = n - 1
-    place[v] += 1
-    for k in range(n):
-        j = np.int64(by_token[k])
-        if j > 0:
-            v = tokens[j - 1]
-            order[place[v]] = j - 1
-            place[v] += 1
-    return order
+    return order, first
 
 
 @nb.njit(inline="always")
@@ -100,26 +105,6 @@ def packed_key(tokens, position, bits):
         if position + k < n:
             key |= np.uint64(tokens[position + k]) + _U1
     return key
-
-
-@nb.njit(inline="always")
-def same_two(tokens, i, j):
-    """Whether the suffixes at i and j begin with the same two tokens (or one, at the very end)."""
-    n = len(tokens)
-    if tokens[i] != tokens[j]:
-        return False
-    a = np.int64(tokens[i + 1]) if i + 1 < n else np.int64(-1)
-    b = np.int64(tokens[j + 1]) if j + 1 < n else np.int64(-1)
-    return a == b
-
-
-@nb.njit(nogil=True, cache=True)
-def next_group(tokens, suffixes, at):
-    """The first place at or after `at` where a new group of equal first two tokens begins."""
-    n = len(suffixes)
-    while 0 < at < n and same_two(tokens, np.int64(suffixes[at]), np.int64(suffixes[at - 1])):
-        at += 1
-    return at
 
 
 @nb.njit(nogil=True, cache=True)
@@ -188,40 +173,84 @@ def sort_pairs(keys, values):
 
 
 @nb.njit(nogil=True, cache=True)
-def refine(tokens, suffixes, tied, low, high, bits):
-    """Sort suffixes[low:high], whole groups of equal first two tokens, to `DEPTH` tokens.
+def sort_by_count(tokens, group, depth, counts, keys):
+    """Sort the suffixes of a large group by their token at `depth` alone, keeping their order.
 
-    Marks tied[i] where suffix i agrees with suffix i - 1 that far. Returns how many suffixes are
-    in such ties. An explicit stack, because a self-recursive kernel does not survive the cache.
+    group: uint32, shape (m,), in place; counts: int64, shape (n_ids + 2,), and keys: uint64, shape
+    (m,) or more, are for scratch. Afterwards counts[k] is where the k-th token's suffixes end; the
+    token before 0 is the end of the text.
     """
+    n = len(tokens)
+    counts[:] = 0
+    for i in range(len(group)):
+        p = np.int64(group[i])
+        token = np.int64(tokens[p + depth]) + 1 if p + depth < n else 0
+        keys[i] = (np.uint64(token) << np.uint64(32)) | np.uint64(p)
+        counts[token] += 1
+    total = 0
+    for token in range(len(counts)):
+        here = counts[token]
+        counts[token] = total
+        total += here
+    for i in range(len(group)):
+        token = np.int64(keys[i] >> np.uint64(32))
+        group[counts[token]] = np.uint32(keys[i] & np.uint64(0xFFFFFFFF))
+        counts[token] += 1
+
+
+@nb.njit(nogil=True, cache=True)
+def refine(tokens, suffixes, groups, depth, until, n_ids):
+    """Sort groups of suffixes that agree on `depth` tokens, in place, to `until` tokens.
+
+    groups: int64, shape (n_groups, 2), bounds within `suffixes`. Returns the groups that still
+    agree on `until` tokens or more, likewise. An explicit stack, because a self-recursive kernel
+    does not survive the cache.
+    """
+    bits = 1
+    while n_ids >> bits:
+        bits += 1
     step = 64 // bits
-    n_tied = 0
+    n_large = max(n_ids, 4096)
+    counts = np.empty(n_ids + 1, np.int64)
     keys = np.empty(1024, np.uint64)
     stack = np.empty((1024, 3), np.int64)
-    start = low
-    while start < high:
-        end = start + 1
-        first = np.int64(suffixes[start])
-        while end < high and same_two(tokens, first, np.int64(suffixes[end])):
-            end += 1
-        stack[0, 0] = start
-        stack[0, 1] = end
-        stack[0, 2] = 2
-        n_stacked = 1 if end - start > 1 else 0
+    ties = np.empty((64, 2), np.int64)
+    n_ties = 0
+    for g in range(len(groups)):
+        stack[0, 0] = groups[g, 0]
+        stack[0, 1] = groups[g, 1]
+        stack[0, 2] = depth
+        n_stacked = 1
         while n_stacked > 0:
             n_stacked -= 1
             a = stack[n_stacked, 0]
             b = stack[n_stacked, 1]
-            depth = stack[n_stacked, 2]
-            if depth >= DEPTH:
-                n_tied += b - a
-                tied[a + 1 : b] = True
+            here = stack[n_stacked, 2]
+            if here >= until:
+                if n_ties == len(ties):
+                    ties = widen(ties)
+                ties[n_ties, 0] = a
+                ties[n_ties, 1] = b
+                n_ties += 1
                 continue
             m = b - a
             if m > len(keys):
                 keys = np.empty(max(m, 2 * len(keys)), np.uint64)
+            if m > n_large:
+                sort_by_count(tokens, suffixes[a:b], here, counts, keys)
+                start = 0
+                for k in range(len(counts)):
+                    if counts[k] - start > 1:
+                        if n_stacked == len(stack):
+                            stack = widen(stack)
+                        stack[n_stacked, 0] = a + start
+                        stack[n_stacked, 1] = a + counts[k]
+                        stack[n_stacked, 2] = here + 1
+                        n_stacked += 1
+                    start = counts[k]
+                continue
             for i in range(m):
-                keys[i] = packed_key(tokens, np.int64(suffixes[a + i]) + depth, bits)
+                keys[i] = packed_key(tokens, np.int64(suffixes[a + i]) + here, bits)
             sort_pairs(keys[:m], suffixes[a:b])
             i = 0
             while i < m:
@@ -230,59 +259,50 @@ def refine(tokens, suffixes, tied, low, high, bits):
                     j += 1
                 if j - i > 1:
                     if n_stacked == len(stack):
-                        wider = np.empty((2 * len(stack), 3), np.int64)
-                        wider[:n_stacked] = stack
-                        stack = wider
+                        stack = widen(stack)
                     stack[n_stacked, 0] = a + i
                     stack[n_stacked, 1] = a + j
-                    stack[n_stacked, 2] = depth + step
+                    stack[n_stacked, 2] = here + step
                     n_stacked += 1
                 i = j
-        start = end
-    return n_tied
+    return ties[:n_ties]
 
 
 @nb.njit(nogil=True, cache=True)
-def resolve_ties(suffixes, tied, depth):
-    """Order the groups that tie on `depth` tokens, in place, by prefix doubling.
+def widen(rows):
+    """The same rows in an array with room for twice as many."""
+    wider = np.empty((2 * len(rows), rows.shape[1]), rows.dtype)
+    wider[: len(rows)] = rows
+    return wider
 
-    suffixes: uint32, shape (n,); tied: bool, shape (n,), true where a suffix agrees with the one
-    before it on at least `depth` tokens. A rank is the place of the first suffix of its group.
+
+@nb.njit(nogil=True, cache=True)
+def double_ranks(suffixes, groups, depth):
+    """Order the groups that agree on `depth` tokens, in place, by prefix doubling.
+
+    suffixes: uint32, shape (n,), ordered but for these groups; groups: int64, shape (n_groups, 2).
+    A suffix's rank is the place of the first suffix of its group.
     """
     n = len(suffixes)
     rank = np.empty(n, np.uint32)
-    n_groups = 0
     for i in range(n):
-        if not tied[i]:
-            group = i
-        elif not tied[i - 1]:
-            n_groups += 1
-        rank[suffixes[i]] = group
-    groups = np.empty((n_groups, 2), np.uint32)
-    n_groups = 0
-    i = 1
-    while i < n:
-        if tied[i]:
-            groups[n_groups, 0] = i - 1
-            while i < n and tied[i]:
-                i += 1
-            groups[n_groups, 1] = i
-            n_groups += 1
-        i += 1
+        rank[suffixes[i]] = i
+    for g in range(len(groups)):
+        for i in range(groups[g, 0], groups[g, 1]):
+            rank[suffixes[i]] = groups[g, 0]
     keys = np.empty(1024, np.uint64)
-    while n_groups > 0:
-        kept = np.empty((2 * n_groups, 2), np.uint32)
-        n_kept = 0
-        for g in range(n_groups):
-            a = np.int64(groups[g, 0])
-            b = np.int64(groups[g, 1])
-            m = b - a
+    while len(groups) > 0:
+        left = np.empty((64, 2), np.int64)
+        n_left = 0
+        for g in range(len(groups)):
+            a = groups[g, 0]
+            m = groups[g, 1] - a
             if m > len(keys):
                 keys = np.empty(max(m, 2 * len(keys)), np.uint64)
             for i in range(m):
                 p = np.int64(suffixes[a + i]) + depth
                 keys[i] = np.uint64(rank[p]) + _U1 if p < n else np.uint64(0)
-            sort_pairs(keys[:m], suffixes[a:b])
+            sort_pairs(keys[:m], suffixes[a : a + m])
             i = 0
             while i < m:
                 j = i + 1
@@ -291,15 +311,11 @@ def resolve_ties(suffixes, tied, depth):
                 for k in range(i, j):
                     rank[suffixes[a + k]] = a + i
                 if j - i > 1:
-                    if n_kept == len(kept):
-                        wider = np.empty((2 * n_kept, 2), np.uint32)
-                        wider[:n_kept] = kept
-                        kept = wider
-                    kept[n_kept, 0] = a + i
-                    kept[n_kept, 1] = a + j
-                    n_kept += 1
+                    if n_left == len(left):
+                        left = widen(left)
+                    left[n_left, 0] = a + i
+                    left[n_left, 1] = a + j
+                    n_left += 1
                 i = j
-        groups = kept
-        n_groups = n_kept
+        groups = left[:n_left]
         depth *= 2
-    return rank

@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
-from fabula.kernels.match import count_pairs, fill_pair_table, pair_slots
+from fabula.kernels.match import fill_pair_table, list_pairs, pair_slots
 from fabula.kernels.suffix import build_suffix_array
 from fabula.reference.batches import TokenBatch
 from fabula.reference.layout import ShardInfo, Strings, checksums
 from fabula.store import dump_json, fresh_folder, publish_folder
 
-__all__ = ["ShardBatches", "write_shard"]
+__all__ = ["ShardBatches", "write_pairs", "write_shard"]
 
+_N_PARTS = 64
 _ZEROS_ROWS = 1 << 16
 Report = Callable[[str], None]
 
@@ -74,7 +77,7 @@ def write_shard(folder: Path, shard: ShardBatches, n_jobs: int, report: Report) 
     suffixes = build_suffix_array(tokens, len(words) + 1, n_threads=n_jobs)
     np.save(aside / "tokens.npy", tokens)
     np.save(aside / "suffixes.npy", suffixes)
-    _write_pairs(aside / "pairs.npy", tokens, suffixes)
+    write_pairs(aside / "pairs.npy", tokens, suffixes, n_threads=n_jobs)
     lengths = np.array(shard.n_tokens_by_document, np.int64)
     np.save(aside / "starts.npy", np.cumsum(lengths) - lengths)
     Strings.of(words).save(aside, "words")
@@ -96,18 +99,26 @@ def write_shard(folder: Path, shard: ShardBatches, n_jobs: int, report: Report) 
     return info
 
 
-def _write_pairs(path: Path, tokens: NDArray[np.uint32], suffixes: NDArray[np.uint32]) -> None:
-    """Fill the table of pairs in its file, so that memory does not hold it."""
-    shape = pair_slots(count_pairs(tokens, suffixes)), 4
+def write_pairs(
+    path: Path, tokens: NDArray[np.uint32], suffixes: NDArray[np.uint32], *, n_threads: int
+) -> None:
+    """Write the table of pairs, filled in its file, so that memory does not hold it."""
+    edges = np.linspace(0, len(tokens), _N_PARTS + 1).astype(np.int64)
+    with ThreadPoolExecutor(n_threads) as pool:
+        listed = list(
+            pool.map(lambda edge: list_pairs(tokens, suffixes, *edge), list(pairwise(edges)))
+        )
+    shape = pair_slots(sum(map(len, listed))), 4
     header = {"descr": "<u4", "fortran_order": False, "shape": shape}
     with path.open("wb") as file:
         np.lib.format.write_array_header_1_0(file, header)
         # A mapped file that the disk has no room for would end the process, not raise.
         for start in range(0, shape[0], _ZEROS_ROWS):
             file.write(bytes(16 * min(_ZEROS_ROWS, shape[0] - start)))
-    pairs = np.lib.format.open_memmap(path, mode="r+")
-    fill_pair_table(tokens, suffixes, np.asarray(pairs))
-    pairs.flush()
+    table = np.lib.format.open_memmap(path, mode="r+")
+    for pairs in listed:
+        fill_pair_table(pairs, np.asarray(table))
+    table.flush()
 
 
 def _write_documents(folder: Path, blocks: list[tuple[bytes, int]]) -> None:

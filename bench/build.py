@@ -1,0 +1,80 @@
+"""Building an index beside infini-gram's own indexing: the same ids, the same two cores.
+
+    python bench/build.py [N_TOKENS ...]
+
+Whole processes from ids on disk to an index on disk: seconds and peak memory, with and without the
+start-up, which is a process's cost on a thousand tokens. Ours writes the table of pairs too, which
+the peer does not have.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import tempfile
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+import corpora
+import measure
+import peer
+
+OURS = """
+import sys
+from pathlib import Path
+import numpy as np
+from fabula.kernels.suffix import build_suffix_array
+from fabula.reference.shards import write_pairs
+
+folder, n_threads = Path(sys.argv[1]), int(sys.argv[2])
+tokens = np.load(folder / "tokens.npy")
+suffixes = build_suffix_array(tokens, int(tokens.max()) + 1, n_threads=n_threads)
+np.save(folder / "suffixes.npy", suffixes)
+write_pairs(folder / "pairs.npy", tokens, suffixes, n_threads=n_threads)
+"""
+
+
+def measure_both(tokens: NDArray[np.uint32], n_threads: int) -> list[tuple[float, int]]:
+    """(seconds, peak bytes) of ours and of the peer's whole process."""
+    with tempfile.TemporaryDirectory(dir=os.environ.get("BENCH_DIR")) as name:
+        folder = Path(name)
+        np.save(folder / "tokens.npy", tokens)
+        peer.write_tokens(tokens, folder / "peer")
+        del tokens
+        ours = measure.run_measured([sys.executable, "-c", OURS, str(folder), str(n_threads)])
+        theirs = measure.run_measured(peer.index_command(folder / "peer", n_threads))
+        return [ours, theirs]
+
+
+def report(label: str, size: int, ours: tuple[float, float], theirs: tuple[float, float]) -> None:
+    rates = [size / 1e6 / seconds for seconds, _ in (ours, theirs)]
+    memory = [peak / size for _, peak in (ours, theirs)]
+    print(
+        f"  {label}: fabula {rates[0]:.2f} Mtok/s, {memory[0]:.1f} B/token peak; infini-gram "
+        f"{rates[1]:.2f} Mtok/s, {memory[1]:.1f} B/token peak; ratio {rates[0] / rates[1]:.2f} "
+        f"of the rate at {memory[0] / memory[1]:.2f} of the memory",
+        flush=True,
+    )
+
+
+def main() -> None:
+    sizes = [int(float(size)) for size in sys.argv[1:]] or [10_000_000, 150_000_000]
+    n_threads = len(os.sched_getaffinity(0))
+    real, _ = corpora.real_corpus()
+    small = corpora.corpus_of(real, 1000)
+    measure_both(small, n_threads)  # compiles, where no compiled kernels are kept yet
+    idle = measure_both(small, n_threads)
+    print(f"{n_threads} cores; memory: proportional set size of all processes, in samples")
+    print("start-up: " + ", ".join(f"{s:.2f} s and {b / 1e6:.0f} MB" for s, b in idle))
+    for size in sizes:
+        print(f"{size / 1e6:,.0f}M tokens")
+        both = measure_both(corpora.corpus_of(real, size), n_threads)
+        report("whole process", size, *both)
+        net = [(s - s0, b - b0) for (s, b), (s0, b0) in zip(both, idle, strict=True)]
+        report("less start-up", size, *net)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,147 @@
+"""Longest matches beside infini-gram and beside plain binary search: same corpus, queries, ids.
+
+    python bench/search.py [N_TOKENS ...]
+
+Warm, one query text a call. `creativity()` is the call that the published Creativity Index makes;
+it starts a thread a token. Plain binary search is numba too, one search a position over the whole
+suffix array. Then the cost of a position against the size of the corpus.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import numba as nb
+import numpy as np
+from numpy.typing import NDArray
+
+import corpora
+import peer
+from fabula.kernels import match
+from fabula.kernels.suffix import build_suffix_array
+
+Query = NDArray[np.uint32]
+
+
+@nb.njit(nogil=True, cache=True)
+def plain_search(tokens, suffixes, query, ends, lengths):  # type: ignore[no-untyped-def]
+    """A binary search over all suffixes for each position, keeping the common prefixes."""
+    n = len(suffixes)
+    for i in range(len(query)):
+        low, high, common_low, common_high, best = 0, n, 0, 0, 0
+        while low < high:
+            middle = (low + high) >> 1
+            p = np.int64(suffixes[middle])
+            length = match.extend(tokens, p, query, i, ends[i], min(common_low, common_high))
+            best = max(best, length)
+            if i + length == ends[i]:
+                break
+            if tokens[p + length] < query[i + length]:
+                low, common_low = middle + 1, length
+            else:
+                high, common_high = middle, length
+        lengths[i] = best
+
+
+class Index:
+    def __init__(self, tokens: NDArray[np.uint32], n_threads: int) -> None:
+        self.tokens = tokens
+        self.suffixes = build_suffix_array(tokens, int(tokens.max()) + 1, n_threads=n_threads)
+        pairs = match.list_pairs(tokens, self.suffixes, 0, len(tokens))
+        self.pairs = np.zeros((match.pair_slots(len(pairs)), 4), np.uint32)
+        match.fill_pair_table(pairs, self.pairs)
+
+    def lockstep(self, query: Query) -> NDArray[np.int32]:
+        lengths, witnesses = np.zeros(len(query), np.int32), np.zeros(len(query), np.uint32)
+        ends = match.run_ends(query)
+        match.longest_matches(
+            self.tokens, self.suffixes, self.pairs, query, ends, 0, len(query), lengths, witnesses
+        )
+        return lengths
+
+    def plain(self, query: Query) -> NDArray[np.int32]:
+        lengths = np.zeros(len(query), np.int32)
+        plain_search(self.tokens, self.suffixes, query, match.run_ends(query), lengths)
+        return lengths
+
+
+def rate(search: Callable[[Query], Any], queries: list[Query], seconds: float = 1.5) -> float:
+    """Thousands of positions a second, the best of three rounds after one to warm up."""
+    best = 0.0
+    for _ in range(4):
+        start, n = time.perf_counter(), 0
+        for query in queries:
+            search(query)
+            n += len(query)
+            if time.perf_counter() - start > seconds:
+                break
+        best = max(best, n / (time.perf_counter() - start) / 1e3)
+    return best
+
+
+def rate_of_threads(search: Callable[[Query], Any], queries: list[Query], n_threads: int) -> float:
+    with ThreadPoolExecutor(n_threads) as pool:
+        parts = [queries[k::n_threads] for k in range(n_threads)]
+        return sum(pool.map(lambda part: rate(search, part), parts))
+
+
+def compare(index: Index, ids: dict[str, int], folder: Path, n_threads: int) -> None:
+    peer.write_tokens(index.tokens, folder)
+    peer.build_index(folder, n_threads=n_threads)
+    engine = peer.open_engine(folder)
+    for n_words in (250, 1500):
+        queries = corpora.queries(ids, n_words)
+
+        def creativity(query: Query) -> NDArray[np.int32]:
+            return peer.longest_matches(engine, np.where(query == 0, 65_000, query))
+
+        for query in queries[:20]:
+            ours, plain, theirs = index.lockstep(query), index.plain(query), creativity(query)
+            known = (theirs > 0) | (ours == 0)  # a query below all suffixes: the peer's known slip
+            assert np.array_equal(ours, plain)
+            assert np.array_equal(ours[known], theirs[known])
+        lockstep = rate(index.lockstep, queries)
+        plain_rate = rate(index.plain, queries)
+        peer_rate = rate(creativity, queries)
+        threads = rate_of_threads(index.lockstep, queries, n_threads)
+        print(
+            f"  queries of {n_words}: fabula {lockstep:,.0f} ktok/s, plain {plain_rate:,.0f}, "
+            f"infini-gram {peer_rate:.1f}; ratios {lockstep / peer_rate:,.0f} and "
+            f"{lockstep / plain_rate:.2f}; {n_threads} threads {threads:,.0f} ktok/s, "
+            f"{threads / lockstep:.2f} times one",
+            flush=True,
+        )
+
+
+def main() -> None:
+    sizes = [int(float(size)) for size in sys.argv[1:]] or [10_000_000, 150_000_000]
+    n_threads = len(os.sched_getaffinity(0))
+    real, ids = corpora.real_corpus()
+    for size in sizes:
+        print(f"{size / 1e6:,.0f}M tokens")
+        index = Index(corpora.corpus_of(real, size), n_threads)
+        with tempfile.TemporaryDirectory(dir=os.environ.get("BENCH_DIR")) as name:
+            compare(index, ids, Path(name), n_threads)
+    print("cost against size, queries of 1500")
+    queries = corpora.queries(ids, 1500)
+    first = None
+    for size in (1_000_000, 10_000_000, 100_000_000):
+        index = Index(corpora.corpus_of(real, size), n_threads)
+        ns = 1e6 / rate(index.lockstep, queries)
+        first = first or (ns, np.log2(size))
+        print(
+            f"  {size / 1e6:,.0f}M: {ns:,.0f} ns a position, {ns / first[0]:.2f} times the cost at "
+            f"{np.log2(size) / first[1]:.2f} times the logarithm",
+            flush=True,
+        )
+
+
+if __name__ == "__main__":
+    main()

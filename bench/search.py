@@ -50,6 +50,17 @@ def plain_search(tokens, suffixes, query, ends, lengths):  # type: ignore[no-unt
         lengths[i] = best
 
 
+@nb.njit(nogil=True, cache=True)
+def count_steps(tokens, suffixes, query, ends):  # type: ignore[no-untyped-def]
+    """Steps of the binary searches: the logarithm of the interval of each position's pair."""
+    steps = 0.0
+    for i in range(len(query)):
+        if i + 2 < ends[i]:
+            low, high = match.find_interval(tokens, suffixes, query[i : i + 2])
+            steps += np.ceil(np.log2(high - low + 1))
+    return steps
+
+
 class Index:
     def __init__(self, tokens: NDArray[np.uint32], n_threads: int) -> None:
         self.tokens = tokens
@@ -131,14 +142,16 @@ def main() -> None:
             compare(index, ids, Path(name), n_threads)
     print("cost against size, queries of 1500")
     queries = corpora.queries(ids, 1500)
-    first = None
     for size in (1_000_000, 10_000_000, 100_000_000):
         index = Index(corpora.corpus_of(real, size), n_threads)
         ns = 1e6 / rate(index.lockstep, queries)
-        first = first or (ns, np.log2(size))
+        steps = sum(
+            count_steps(index.tokens, index.suffixes, query, match.run_ends(query))
+            for query in queries[:40]
+        ) / (40 * 1500)
         print(
-            f"  {size / 1e6:,.0f}M: {ns:,.0f} ns a position, {ns / first[0]:.2f} times the cost at "
-            f"{np.log2(size) / first[1]:.2f} times the logarithm",
+            f"  {size / 1e6:,.0f}M (log2 {np.log2(size):.1f}): {steps:.1f} steps and {ns:,.0f} ns "
+            f"a position, {ns / max(steps, 1):.0f} ns a step",
             flush=True,
         )
 

@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.oracles import suffix_order
 
+from fabula.kernels import suffix
 from fabula.kernels.suffix import DEPTH, build_suffix_array
 
 
@@ -45,6 +46,25 @@ def test_the_size_of_the_vocabulary_changes_keys_but_not_the_order(
 )
 def test_long_repeats_are_resolved(tokens: list[int]) -> None:
     assert build(tokens, 100) == suffix_order(tokens)
+
+
+@pytest.mark.parametrize("n_bits", [1, 11, 12, 24, 51, 64])
+@pytest.mark.parametrize("n", [0, 1, 2, 21, 600, 5000])
+def test_both_sorts_of_keys_order_keys_and_carry_their_values(n: int, n_bits: int) -> None:
+    rng = np.random.default_rng(n + n_bits)
+    keys = rng.integers(2**64, size=n, dtype=np.uint64) >> np.uint64(64 - n_bits)
+    keys[n // 2 :] &= np.uint64(0xFF)
+    values = np.arange(n, dtype=np.uint32)
+    for sort in ("pairs", "digits"):
+        k, v = keys.copy(), values.copy()
+        if sort == "pairs":
+            suffix.sort_pairs(k, v)
+        elif n:
+            room = np.empty(n + 7, np.uint64), np.empty(n + 7, np.uint32)
+            suffix.sort_by_digits(k, v, n_bits, *room)
+        assert np.array_equal(k, np.sort(keys))
+        assert np.array_equal(keys[v], k)
+        assert np.array_equal(np.sort(v), values)
 
 
 def test_many_groups_over_many_threads_sort_as_on_one() -> None:

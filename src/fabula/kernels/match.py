@@ -102,11 +102,20 @@ def fill_pair_table(pairs, table):
     as in `pairs`. An empty slot has upper bound 0.
     """
     n_slots = len(table)
-    for k in range(len(pairs)):
-        slot = pair_slot(pairs[k, 0], pairs[k, 1], n_slots)
-        while table[slot, 3] != 0:
-            slot = slot + 1 if slot + 1 < n_slots else 0
-        table[slot] = pairs[k]
+    slots = np.empty(WIDTH, np.int64)
+    taken = np.empty(WIDTH, np.uint32)
+    for base in range(0, len(pairs), WIDTH):
+        m = min(WIDTH, len(pairs) - base)
+        for w in range(m):
+            slots[w] = pair_slot(pairs[base + w, 0], pairs[base + w, 1], n_slots)
+        # Only asks for memory, so that the requests overlap.
+        for w in range(m):
+            taken[w] = table[slots[w], 3]
+        for w in range(m):
+            slot = slots[w]
+            while table[slot, 3] != 0:
+                slot = slot + 1 if slot + 1 < n_slots else 0
+            table[slot] = pairs[base + w]
 
 
 @nb.njit(nogil=True, cache=True)

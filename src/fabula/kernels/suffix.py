@@ -1,10 +1,9 @@
 """Building a suffix array over token ids.
 
-Three steps. (1) A counting sort by the first token. (2) Within each group, sorting by the tokens
-that follow, again and again: large groups by counting the next token, others by packed keys of the
-next few tokens. Groups are independent, so threads share them. (3) What still ties after `DEPTH`
-tokens is sorted deeper in the same way, if it is little; long repeats, as of whole documents, by
-prefix doubling on the ranks (Larsson & Sadakane 2007).
+Three steps. (1) A counting sort by the first token. (2) Within each group, sorting by packed
+keys of the next few tokens, again and again. Groups are independent, so threads share them. (3)
+What still ties after `DEPTH` tokens is sorted deeper in the same way, if it is little; long
+repeats, as of whole documents, by prefix doubling on the ranks (Larsson & Sadakane 2007).
 
 Token id 0 separates documents. A suffix that ends sorts before one that goes on.
 """
@@ -28,6 +27,12 @@ _DEEP = 1024
 _FEW = 64
 """Ties are few if they are less than one in so many."""
 _N_PARTS = 64
+_DIGIT = 11
+"""Bits of a digit; its counts stay in the fastest cache."""
+_FEW_KEYS = 20
+"""So few keys are sorted fastest by insertion."""
+_MANY = 512
+"""So many keys are sorted faster by digits than by comparing."""
 _U1 = np.uint64(1)
 
 
@@ -107,6 +112,22 @@ def packed_key(tokens, position, bits):
     return key
 
 
+@nb.njit(inline="always")
+def insert_pairs(keys, low, high, values, at):
+    """Insertion sort of keys[low:high], and of as many values from `at` on with them."""
+    shift = at - low
+    for i in range(low + 1, high):
+        key = keys[i]
+        value = values[i + shift]
+        j = i - 1
+        while j >= low and keys[j] > key:
+            keys[j + 1] = keys[j]
+            values[j + 1 + shift] = values[j + shift]
+            j -= 1
+        keys[j + 1] = key
+        values[j + 1 + shift] = value
+
+
 @nb.njit(nogil=True, cache=True)
 def sort_pairs(keys, values):
     """Sort `keys` in place and `values` with them: three-way quicksort, insertion when small.
@@ -121,7 +142,7 @@ def sort_pairs(keys, values):
         depth -= 1
         low = stack[depth, 0]
         high = stack[depth, 1]
-        while high - low > 20:
+        while high - low > _FEW_KEYS:
             x = keys[low]
             y = keys[(low + high) >> 1]
             z = keys[high - 1]
@@ -160,112 +181,108 @@ def sort_pairs(keys, values):
                 stack[depth, 1] = below
                 low = above
             depth += 1
-        for i in range(low + 1, high):
-            key = keys[i]
-            value = values[i]
-            j = i - 1
-            while j >= low and keys[j] > key:
-                keys[j + 1] = keys[j]
-                values[j + 1] = values[j]
-                j -= 1
-            keys[j + 1] = key
-            values[j + 1] = value
+        insert_pairs(keys, low, high, values, low)
 
 
 @nb.njit(nogil=True, cache=True)
-def sort_by_count(tokens, group, depth, counts, keys):
-    """Sort the suffixes of a large group by their token at `depth` alone, keeping their order.
+def sort_by_digits(keys, values, n_bits, other_keys, other_values):
+    """Sort `keys` in place and `values` with them: a radix sort from the lowest digit up.
 
-    group: uint32, shape (m,), in place; counts: int64, shape (n_ids + 2,), and keys: uint64, shape
-    (m,) or more, are for scratch. Afterwards counts[k] is where the k-th token's suffixes end; the
-    token before 0 is the end of the text.
+    keys: uint64, shape (m,), below 2**n_bits; values: uint32, shape (m,). other_*: likewise, for
+    scratch, m or more. A digit in which all keys agree costs one reading.
     """
-    n = len(tokens)
-    counts[:] = 0
-    for i in range(len(group)):
-        p = np.int64(group[i])
-        token = np.int64(tokens[p + depth]) + 1 if p + depth < n else 0
-        keys[i] = (np.uint64(token) << np.uint64(32)) | np.uint64(p)
-        counts[token] += 1
-    total = 0
-    for token in range(len(counts)):
-        here = counts[token]
-        counts[token] = total
-        total += here
-    for i in range(len(group)):
-        token = np.int64(keys[i] >> np.uint64(32))
-        group[counts[token]] = np.uint32(keys[i] & np.uint64(0xFFFFFFFF))
-        counts[token] += 1
+    m = len(keys)
+    counts = np.empty(1 << _DIGIT, np.int64)
+    mask = np.uint64((1 << _DIGIT) - 1)
+    from_keys, to_keys = keys, other_keys[:m]
+    from_values, to_values = values, other_values[:m]
+    is_home = True
+    for low in range(0, n_bits, _DIGIT):
+        shift = np.uint64(low)
+        counts[:] = 0
+        for i in range(m):
+            counts[(from_keys[i] >> shift) & mask] += 1
+        if counts[(from_keys[0] >> shift) & mask] == m:
+            continue
+        total = 0
+        for digit in range(len(counts)):
+            here = counts[digit]
+            counts[digit] = total
+            total += here
+        for i in range(m):
+            key = from_keys[i]
+            digit = (key >> shift) & mask
+            place = counts[digit]
+            counts[digit] = place + 1
+            to_keys[place] = key
+            to_values[place] = from_values[i]
+        from_keys, to_keys = to_keys, from_keys
+        from_values, to_values = to_values, from_values
+        is_home = not is_home
+    if not is_home:
+        keys[:] = from_keys
+        values[:] = from_values
 
 
 @nb.njit(nogil=True, cache=True)
 def refine(tokens, suffixes, groups, depth, until, n_ids):
-    """Sort groups of suffixes that agree on `depth` tokens, in place, to `until` tokens.
+    """Sort groups of suffixes that agree on `depth` tokens, in place, to `until` tokens or more.
 
     groups: int64, shape (n_groups, 2), bounds within `suffixes`. Returns the groups that still
-    agree on `until` tokens or more, likewise. An explicit stack, because a self-recursive kernel
-    does not survive the cache.
+    agree after that, likewise. All groups advance together, so that the keys of many small ones are
+    fetched in one loop, where the processor overlaps the memory accesses.
     """
     bits = 1
     while n_ids >> bits:
         bits += 1
     step = 64 // bits
-    n_large = max(n_ids, 4096)
-    counts = np.empty(n_ids + 1, np.int64)
-    keys = np.empty(1024, np.uint64)
-    stack = np.empty((1024, 3), np.int64)
-    ties = np.empty((64, 2), np.int64)
-    n_ties = 0
-    for g in range(len(groups)):
-        stack[0, 0] = groups[g, 0]
-        stack[0, 1] = groups[g, 1]
-        stack[0, 2] = depth
-        n_stacked = 1
-        while n_stacked > 0:
-            n_stacked -= 1
-            a = stack[n_stacked, 0]
-            b = stack[n_stacked, 1]
-            here = stack[n_stacked, 2]
-            if here >= until:
-                if n_ties == len(ties):
-                    ties = widen(ties)
-                ties[n_ties, 0] = a
-                ties[n_ties, 1] = b
-                n_ties += 1
-                continue
-            m = b - a
-            if m > len(keys):
-                keys = np.empty(max(m, 2 * len(keys)), np.uint64)
-            if m > n_large:
-                sort_by_count(tokens, suffixes[a:b], here, counts, keys)
-                start = 0
-                for k in range(len(counts)):
-                    if counts[k] - start > 1:
-                        if n_stacked == len(stack):
-                            stack = widen(stack)
-                        stack[n_stacked, 0] = a + start
-                        stack[n_stacked, 1] = a + counts[k]
-                        stack[n_stacked, 2] = here + 1
-                        n_stacked += 1
-                    start = counts[k]
-                continue
-            for i in range(m):
-                keys[i] = packed_key(tokens, np.int64(suffixes[a + i]) + here, bits)
-            sort_pairs(keys[:m], suffixes[a:b])
+    keys = np.empty(0, np.uint64)
+    other_keys = np.empty(0, np.uint64)
+    other_values = np.empty(0, np.uint32)
+    while depth < until and len(groups) > 0:
+        n_members = 0
+        for g in range(len(groups)):
+            n_members += groups[g, 1] - groups[g, 0]
+        if n_members > len(keys):
+            keys = np.empty(n_members, np.uint64)
+        k = 0
+        for g in range(len(groups)):
+            for i in range(groups[g, 0], groups[g, 1]):
+                keys[k] = packed_key(tokens, np.int64(suffixes[i]) + depth, bits)
+                k += 1
+        left = np.empty((64, 2), np.int64)
+        n_left = 0
+        k = 0
+        for g in range(len(groups)):
+            a = groups[g, 0]
+            m = groups[g, 1] - a
+            if m <= _FEW_KEYS:
+                insert_pairs(keys, k, k + m, suffixes, a)
+            elif m < _MANY:
+                sort_pairs(keys[k : k + m], suffixes[a : a + m])
+            else:
+                if m > len(other_keys):
+                    other_keys = np.empty(m, np.uint64)
+                    other_values = np.empty(m, np.uint32)
+                sort_by_digits(
+                    keys[k : k + m], suffixes[a : a + m], step * bits, other_keys, other_values
+                )
             i = 0
             while i < m:
                 j = i + 1
-                while j < m and keys[j] == keys[i]:
+                while j < m and keys[k + j] == keys[k + i]:
                     j += 1
                 if j - i > 1:
-                    if n_stacked == len(stack):
-                        stack = widen(stack)
-                    stack[n_stacked, 0] = a + i
-                    stack[n_stacked, 1] = a + j
-                    stack[n_stacked, 2] = here + step
-                    n_stacked += 1
+                    if n_left == len(left):
+                        left = widen(left)
+                    left[n_left, 0] = a + i
+                    left[n_left, 1] = a + j
+                    n_left += 1
                 i = j
-    return ties[:n_ties]
+            k += m
+        groups = left[:n_left]
+        depth += step
+    return groups
 
 
 @nb.njit(nogil=True, cache=True)
@@ -302,7 +319,10 @@ def double_ranks(suffixes, groups, depth):
             for i in range(m):
                 p = np.int64(suffixes[a + i]) + depth
                 keys[i] = np.uint64(rank[p]) + _U1 if p < n else np.uint64(0)
-            sort_pairs(keys[:m], suffixes[a : a + m])
+            if m <= _FEW_KEYS:
+                insert_pairs(keys, 0, m, suffixes, a)
+            else:
+                sort_pairs(keys[:m], suffixes[a : a + m])
             i = 0
             while i < m:
                 j = i + 1

@@ -8,6 +8,7 @@ short is dropped before the run goes on.
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import hashlib
 import json
 import os
@@ -17,9 +18,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import IO, Any, Self
 
-from filelock import FileLock, Timeout
-
-from fabula.errors import BusyError, InputError
+from fabula.errors import BusyError, FabulaError, InputError
 
 __all__ = [
     "RowWriter",
@@ -83,25 +82,27 @@ def publish_folder(aside: Path, path: Path) -> None:
 
 @contextlib.contextmanager
 def writer_lock(path: Path, what: str) -> Iterator[None]:
-    """Hold the only right to write; the system gives it back even after `kill -9`.
+    """Hold the only right to write; the system takes it back even after `kill -9`.
 
     Raises `BusyError` at once where another process holds it.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
-    lock = FileLock(path)
-    try:
-        lock.acquire(blocking=False)
-    except Timeout as error:
-        raise BusyError(f"{what}: another process is writing to it; wait until it ends") from error
-    try:
+    with path.open("ab") as file:
+        _lock(file, what)
         yield
-    finally:
-        lock.release()
+
+
+def _lock(file: IO[Any], what: str) -> None:
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError as error:
+        raise BusyError(f"{what}: another process is writing to it; wait until it ends") from error
 
 
 class RowWriter:
     """Appends JSON rows to a file, each handed to the system before the next is begun.
 
+    Only one at a time may have the file open; another raises `BusyError`.
     `RowWriter.kept` holds the rows that were whole when the file was opened.
     """
 
@@ -110,8 +111,9 @@ class RowWriter:
         path.parent.mkdir(parents=True, exist_ok=True)
         self._file = path.open("ab+")
         try:
+            _lock(self._file, str(path))
             self.kept = self._drop_cut_line()
-        except InputError:
+        except FabulaError:
             self._file.close()
             raise
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from fabula.errors import InputError
+from fabula.errors import BusyError, InputError
 from fabula.measures.originality import Levels, OriginalityMeasure
 from fabula.measures.scores import ScoreRun
 from fabula.reference import Reference
@@ -96,6 +96,14 @@ def test_scores_of_other_texts_are_not_overwritten(
         run(measure, tmp_path / "s.jsonl", other)
     assert (tmp_path / "s.jsonl").read_bytes() == before
     assert run(measure, tmp_path / "s.jsonl", other, restart=True) != before
+
+
+def test_two_runs_do_not_write_to_one_file(measure: OriginalityMeasure, tmp_path: Path) -> None:
+    first = ScoreRun(measure, tmp_path / "s.jsonl").rows(TEXTS)
+    next(first)
+    with pytest.raises(BusyError, match=r"s\.jsonl: another process"):
+        run(measure, tmp_path / "s.jsonl", TEXTS)
+    assert len(list(first)) == 2
 
 
 @pytest.mark.parametrize("text", ["It was a dark night.\nAnd stormy.\n", "One line without end"])

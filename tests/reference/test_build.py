@@ -15,10 +15,12 @@ import pytest
 
 from fabula.errors import BusyError, CorpusError, InputError
 from fabula.reference import Reference
+from fabula.reference.batches import tokenise_stream
 from fabula.reference.build import BuildParameters, add_documents
 from fabula.reference.layout import Manifest
 from fabula.reference.removed import remove_documents
 from fabula.store import writer_lock
+from fabula.text import TextSettings
 from fabula.types import Document
 
 
@@ -155,6 +157,22 @@ def test_a_run_stopped_after_its_last_rename_is_not_done_twice(tmp_path: Path, v
     else:
         Reference.build(base, tmp_path / "r", shard_tokens=200)
     assert contents(tmp_path / "r") == after
+
+
+def test_reading_waits_for_what_is_read_to_be_used() -> None:
+    n_read = 0
+
+    def counted():  # type: ignore[no-untyped-def]
+        nonlocal n_read
+        for document in texts(400):
+            n_read += 1
+            yield document
+
+    batches = tokenise_stream(counted(), TextSettings(), 1000, n_jobs=2)
+    first = next(batches)
+    time.sleep(1)
+    assert n_read < 200, "a slow consumer would fill memory"
+    assert sum(batch.n_read for batch in [first, *batches]) == 400
 
 
 def test_a_finished_corpus_is_replaced_only_on_request(tmp_path: Path) -> None:

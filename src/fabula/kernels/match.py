@@ -44,6 +44,23 @@ def pair_slot(first, second, n_slots):
     return np.int64(((h >> np.uint64(32)) * np.uint64(n_slots)) >> np.uint64(32))
 
 
+@nb.njit(inline="always")
+def pair_end(tokens, suffixes, i):
+    """Where the suffixes end that begin with the same two tokens as suffixes[i]."""
+    p = np.int64(suffixes[i])
+    first = tokens[p]
+    j = i + 1
+    if first == 0:
+        return j
+    second = tokens[p + 1]
+    while j < len(suffixes):
+        q = np.int64(suffixes[j])
+        if tokens[q] != first or tokens[q + 1] != second:
+            break
+        j += 1
+    return j
+
+
 @nb.njit(nogil=True, cache=True)
 def list_pairs(tokens, suffixes, low, high):
     """The pairs of tokens whose suffixes begin in [low, high), with their intervals.
@@ -52,40 +69,26 @@ def list_pairs(tokens, suffixes, low, high):
     the two tokens, then the half-open bounds. Pairs with a separator are left out: no query holds
     one. The last interval may end beyond `high`.
     """
-    n = len(tokens)
     pairs = np.empty((1024, 4), np.uint32)
     n_pairs = 0
-    first = np.uint32(0)
-    second = np.uint32(0)
-    if low > 0:
-        p = np.int64(suffixes[low - 1])
-        first = tokens[p]
-        second = tokens[p + 1] if first != 0 else np.uint32(0)
-    is_open = False
     i = low
-    while i < n and (i < high or is_open):
+    if low > 0:
+        i = pair_end(tokens, suffixes, low - 1)
+    while i < high:
+        end = pair_end(tokens, suffixes, i)
         p = np.int64(suffixes[i])
-        a = tokens[p]
-        # A separator may be the very last token; what follows one is of no interest.
-        b = tokens[p + 1] if a != 0 else np.uint32(0)
-        if a != first or b != second:
-            if is_open:
-                pairs[n_pairs - 1, 3] = i
-            is_open = a != 0 and b != 0 and i < high
-            first = a
-            second = b
-            if is_open:
-                if n_pairs == len(pairs):
-                    wider = np.empty((2 * n_pairs, 4), np.uint32)
-                    wider[:n_pairs] = pairs
-                    pairs = wider
-                pairs[n_pairs, 0] = a
-                pairs[n_pairs, 1] = b
-                pairs[n_pairs, 2] = i
-                n_pairs += 1
-        i += 1
-    if is_open:
-        pairs[n_pairs - 1, 3] = n
+        # No token follows a separator at the very end; what follows one is of no interest.
+        if tokens[p] != 0 and tokens[p + 1] != 0:
+            if n_pairs == len(pairs):
+                wider = np.empty((2 * n_pairs, 4), np.uint32)
+                wider[:n_pairs] = pairs
+                pairs = wider
+            pairs[n_pairs, 0] = tokens[p]
+            pairs[n_pairs, 1] = tokens[p + 1]
+            pairs[n_pairs, 2] = i
+            pairs[n_pairs, 3] = end
+            n_pairs += 1
+        i = end
     return pairs[:n_pairs]
 
 

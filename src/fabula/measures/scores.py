@@ -10,7 +10,7 @@ from fabula.errors import InputError
 from fabula.measures.originality import Borrowed, Originality, OriginalityMeasure
 from fabula.reference import Occurrence
 from fabula.reference.layout import text_digest
-from fabula.store import RowWriter, writer_lock
+from fabula.store import RowWriter
 from fabula.types import Document
 
 __all__ = ["ScoreRun", "to_row"]
@@ -38,8 +38,7 @@ class ScoreRun:
             for result in self._measure.measure(documents):
                 yield result.document, to_row(result)
             return
-        lock = self._out.with_name(f".{self._out.name}.lock")
-        with writer_lock(lock, str(self._out)), RowWriter(self._out) as file:
+        with RowWriter(self._out) as file:
             if self._restart:
                 file.clear()
             stream = iter(documents)
@@ -48,7 +47,6 @@ class ScoreRun:
                 row = to_row(result)
                 file.write(row)
                 yield result.document, row
-        lock.unlink(missing_ok=True)
 
     def _kept(
         self, file: RowWriter, stream: Iterator[Document]

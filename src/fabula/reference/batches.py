@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterator
+from concurrent.futures import BrokenExecutor, Future
 from dataclasses import dataclass
 from itertools import chain, islice
 
-import joblib
 import numpy as np
 import zstandard
 from numpy.typing import NDArray
 
+from fabula.errors import CorpusError
 from fabula.reference.layout import content_digest, document_line, text_digest
 from fabula.text import TextSettings
 from fabula.types import Document
@@ -109,9 +111,22 @@ def tokenise_stream(
     if n_jobs == 1 or len(head) < _N_SMALL:
         yield from (tokenise_batch(batch, settings) for batch in chain(head, batches))
         return
-    parallel = joblib.Parallel(
-        n_jobs=n_jobs, return_as="generator", batch_size=1, pre_dispatch=2 * n_jobs
-    )
-    yield from parallel(
-        joblib.delayed(tokenise_batch)(batch, settings) for batch in chain(head, batches)
-    )
+    from loky import ProcessPoolExecutor
+
+    executor = ProcessPoolExecutor(n_jobs)
+    pending: deque[Future[TokenBatch]] = deque()
+    try:
+        # Batches are read only as results are taken, so that memory holds a few of them.
+        for batch in chain(head, batches):
+            pending.append(executor.submit(tokenise_batch, batch, settings))
+            if len(pending) > 2 * n_jobs:
+                yield pending.popleft().result()
+        while pending:
+            yield pending.popleft().result()
+    except BrokenExecutor as error:
+        raise CorpusError(
+            "a worker process was ended from outside, perhaps for want of memory; "
+            "run the same command again, with fewer --jobs"
+        ) from error
+    finally:
+        executor.shutdown(wait=True, kill_workers=True)

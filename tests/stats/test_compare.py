@@ -28,6 +28,8 @@ def test_mann_whitney_u_counts_pairs(a: list[float], b: list[float]) -> None:
     u = sum((x > y) + 0.5 * (x == y) for x, y in itertools.product(a, b))
     assert found.u == pytest.approx(u)
     assert found.superiority == pytest.approx(u / (len(a) * len(b)))
+    assert found.p is not None
+    assert 0 <= found.p <= 1
 
 
 def test_mann_whitney_p_of_a_worked_example() -> None:
@@ -42,6 +44,8 @@ def test_the_percentage_difference_is_against_b() -> None:
 
 
 def test_empty_constant_and_single_groups_are_defined() -> None:
+    same = compare_means([2.0, 2.0], [2.0, 2.0, 2.0], seed=0, signature="")
+    assert (same.p, same.superiority, same.percent.value) == (1.0, 0.5, 0.0)
     assert compare_means([], [1.0], seed=0, signature="").p is None
     assert compare_means([1.0], [0.0], seed=0, signature="").percent.value is None
     single = mean_estimate([3.0], seed=0, signature="")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+import regex
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -80,6 +81,14 @@ def test_the_quick_rules_agree_with_all_rules_where_they_are_used(punct: str, te
     quick = module._pattern(punct, False)  # type: ignore[arg-type]
     whole = module._pattern(punct, True)  # type: ignore[arg-type]
     assert quick.findall(text) == whole.findall(text)
+
+
+def test_no_character_that_needs_all_rules_is_overlooked() -> None:
+    every = "".join(chr(c) for c in range(0x110000) if not 0xD800 <= c <= 0xDFFF)
+    special = rf"[{module._UNSPACED}\p{{RI}}\p{{Emoji_Presentation}}]"
+    found = regex.findall(special, every, regex.V1)
+    assert len(found) > 90_000
+    assert [c for c in found if not module._needs_all_rules(c)] == []
 
 
 def test_a_family_of_joined_emoji_is_one_token() -> None:

@@ -58,7 +58,11 @@ def compare_means(
     method = "percentage difference of means, percentile bootstrap"
     if len(first) == 0 or len(second) == 0:
         return Difference(Estimate(None, None, None, n, method, signature), None, None, None)
-    test = mannwhitneyu(first, second, alternative="two-sided", method="auto")
+    if first.min() == second.max() and second.min() == first.max():
+        # All values are equal: no order is more extreme than this one. SciPy has 0 / 0 here.
+        u, p = len(first) * len(second) / 2, 1.0
+    else:
+        u, p = mannwhitneyu(first, second, alternative="two-sided", method="auto")
     value: float | None = None
     low: float | None = None
     high: float | None = None
@@ -70,12 +74,11 @@ def compare_means(
             means_b = bootstrap_means(second, np.random.default_rng([seed, 1]))
             if means_b.all():
                 low, high = percentile_interval(100 * (means_a - means_b) / means_b)
-    u = float(test.statistic)
     return Difference(
         percent=Estimate(value, low, high, n, method, signature),
-        u=u,
-        superiority=u / (len(first) * len(second)),
-        p=float(test.pvalue),
+        u=float(u),
+        superiority=float(u) / (len(first) * len(second)),
+        p=float(p),
     )
 
 

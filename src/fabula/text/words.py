@@ -42,7 +42,9 @@ _EMOJI = (
     r"(?:\u200D\p{Extended_Pictographic}[\p{EMod}\uFE0F]*)*"
 )
 # A quick superset of the characters that the rules for unspaced scripts and for emoji are about.
-_needs_all_rules = re.compile("[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u2190-\U0010ffff]").search
+_needs_all_rules = re.compile(
+    "[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u19e0-\u19ff\u2190-\U0010ffff]"
+).search
 
 _TO_PLAIN = str.maketrans(
     {

@@ -49,10 +49,14 @@ def checksum(path: Path) -> str:
 def write_whole(path: Path, data: bytes) -> None:
     """Replace a file's content at once: after a crash it holds the old or the new, whole."""
     aside = path.with_name(path.name + ".part")
-    with aside.open("wb") as file:
-        file.write(data)
-        sync(file)
-    aside.replace(path)
+    try:
+        with aside.open("wb") as file:
+            file.write(data)
+            sync(file)
+        aside.replace(path)
+    except OSError as error:
+        aside.unlink(missing_ok=True)
+        raise OSError(error.errno, error.strerror, str(path)) from error
     _sync_folder(path.parent)
 
 

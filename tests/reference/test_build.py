@@ -183,6 +183,17 @@ def test_a_finished_corpus_is_replaced_only_on_request(tmp_path: Path) -> None:
     assert replaced.n_documents == 3
 
 
+@pytest.mark.parametrize("restart", [False, True])
+@pytest.mark.parametrize("name", ["manifest.json", "notes.txt", "shards/00000/chapter.txt"])
+def test_other_peoples_files_are_not_built_over(tmp_path: Path, name: str, restart: bool) -> None:
+    file = tmp_path / "folder" / name
+    file.parent.mkdir(parents=True)
+    file.write_text("{}")
+    with pytest.raises(CorpusError, match="other files and no reference corpus"):
+        Reference.build(texts(5), tmp_path / "folder", restart=restart)
+    assert file.read_text() == "{}"
+
+
 def test_doing_again_what_is_done_changes_nothing(tmp_path: Path) -> None:
     base, more = [*texts(30), Document("no words", "...")], texts(30, seed=1)
     Reference.build(base, tmp_path / "r", shard_tokens=300)

@@ -84,6 +84,7 @@ def build_reference(
     Doing again what was done already changes nothing. Raises `CorpusError` where `path` holds
     another corpus, or an unfinished build of other documents or parameters (unless `restart`).
     """
+    _check_room(path)
     with writer_lock(path / ".lock", str(path)):
         if (path / _MANIFEST).exists() and not restart:
             found = Manifest.read(path)
@@ -97,7 +98,6 @@ def build_reference(
                 f"{path}: holds another reference corpus already; add to it with `fabula "
                 f"reference add`, choose another --out, or replace it with --restart"
             )
-        (path / _MANIFEST).unlink(missing_ok=True)
         manifest = Manifest(settings, asdict(parameters))
         return _extend(path, manifest, iter(documents), n_jobs, restart, report)
 
@@ -144,7 +144,6 @@ def _extend(
 ) -> Manifest:
     parameters = BuildParameters(**manifest.parameters)
     shards = path / "shards"
-    shards.mkdir(exist_ok=True)
     first = len(manifest.shards)
     _begin(path, manifest, restart)
     done: list[ShardInfo] = []
@@ -165,6 +164,25 @@ def _extend(
     write_whole(path / _MANIFEST, manifest.to_json())
     (path / _JOURNAL).unlink()
     return manifest
+
+
+def _check_room(path: Path) -> None:
+    """Refuse to build among files that are not a corpus's, which `restart` might replace."""
+    if not path.exists():
+        return
+    names = {entry.name for entry in path.iterdir()} - {".lock", f"{_JOURNAL}.part"}
+    if not names or _JOURNAL in names:
+        return
+    try:
+        row = json.loads((path / _MANIFEST).read_bytes())
+        is_corpus = {"format", "tokeniser", "shards"} <= row.keys()
+    except (OSError, ValueError, AttributeError):
+        is_corpus = False
+    if not is_corpus:
+        raise CorpusError(
+            f"{path}: holds other files and no reference corpus; choose another --out, "
+            f"a folder that is new or empty"
+        )
 
 
 def _holds(manifest: Manifest, first: int, stream: Iterator[Document]) -> bool:
@@ -210,9 +228,12 @@ def _begin(path: Path, manifest: Manifest, restart: bool) -> None:
                 f"repeat its command, or begin anew with --restart"
             )
         return
+    write_whole(path / _JOURNAL, dump_json(plan).encode())
+    if not manifest.shards:
+        (path / _MANIFEST).unlink(missing_ok=True)
+    (path / "shards").mkdir(exist_ok=True)
     for folder in _finished(path / "shards", len(manifest.shards)):
         shutil.rmtree(folder)
-    write_whole(path / _JOURNAL, dump_json(plan).encode())
 
 
 def _finished(shards: Path, first: int) -> list[Path]:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import Any, Literal
+from typing import Any
 
-__all__ = ["Document", "Estimate", "Match", "Measurement", "Signature", "Span"]
+__all__ = ["Document", "Estimate", "Measurement", "Signature", "Span"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,16 +28,6 @@ class Span:
     document_id: str
     start: int
     end: int
-
-
-@dataclass(frozen=True, slots=True)
-class Match:
-    """A span of a text that stands, exactly or nearly, in a source."""
-
-    query: Span
-    source: Span
-    kind: Literal["verbatim", "near"]
-    similarity: float
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from fabula.cli.options import jobs_option, json_option, text_options, texts_argument
-from fabula.cli.progress import progress_bar
+from fabula.cli.reading import reading
 
 __all__ = ["originality"]
 
@@ -65,9 +65,7 @@ def originality(
     restart: bool,
     as_json: bool,
     jobs: int | None,
-    text_field: str,
-    id_field: str,
-    format_: str | None,
+    **how_to_read: Any,
 ) -> None:
     """Measure how original TEXTS are: L-uniqueness, the Creativity Index, and every borrowed span.
 
@@ -80,7 +78,6 @@ def originality(
     from fabula.reference import Reference
     from fabula.reference.build import default_jobs
     from fabula.store import dump_json
-    from fabula.text import find_files, read_documents
 
     reference = Reference.open(*references)
     measure = OriginalityMeasure(
@@ -90,13 +87,8 @@ def originality(
         n_sources=n_sources,
         n_threads=jobs or default_jobs(),
     )
-    files = find_files(texts, format_=format_)
-    total = sum(file.size_bytes or 0 for file in files) or None
     shown = _Shown(html is not None)
-    with progress_bar("measuring", total, in_bytes=True) as bar:
-        documents = read_documents(
-            files, text_field=text_field, id_field=id_field, format_=format_, meter=bar.advance
-        )
+    with reading(texts, "measuring", **how_to_read) as (documents, _):
         for document, row in ScoreRun(measure, out, restart=restart).rows(documents):
             shown.add(document, row)
             if as_json:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from fabula.cli.options import SizeType, jobs_option, json_option, text_options, texts_argument
 from fabula.cli.progress import progress_bar
+from fabula.cli.reading import reading
 
 if TYPE_CHECKING:
     from fabula.reference.layout import Manifest
@@ -69,9 +70,7 @@ def build(
     memory: int | None,
     jobs: int | None,
     restart: bool,
-    text_field: str,
-    id_field: str,
-    format_: str | None,
+    **how_to_read: Any,
 ) -> None:
     """Build a reference corpus from SOURCES: files, folders, patterns, URLs, or - for stdin.
 
@@ -79,7 +78,7 @@ def build(
     or .zst. An interrupted build goes on where it was when the same command is run again.
     """
     from fabula.reference.build import BuildParameters, build_reference, default_jobs
-    from fabula.text import TextSettings, find_files, read_documents
+    from fabula.text import TextSettings
 
     plain = "keep" if preset == "paper" else None
     settings = TextSettings(
@@ -88,12 +87,7 @@ def build(
     )
     given = {"shard_tokens": shard_tokens, "memory_bytes": memory}
     parameters = BuildParameters(**{k: v for k, v in given.items() if v is not None})
-    files = find_files(sources, format_=format_)
-    total = sum(file.size_bytes or 0 for file in files) or None
-    with progress_bar("reading", total, in_bytes=True) as bar:
-        documents = read_documents(
-            files, text_field=text_field, id_field=id_field, format_=format_, meter=bar.advance
-        )
+    with reading(sources, "reading", **how_to_read) as (documents, bar):
         manifest = build_reference(
             documents,
             out,
@@ -117,20 +111,12 @@ def add(
     sources: tuple[str, ...],
     jobs: int | None,
     restart: bool,
-    text_field: str,
-    id_field: str,
-    format_: str | None,
+    **how_to_read: Any,
 ) -> None:
     """Add the texts of SOURCES to the corpus DIR, in new shards; what is there stays as it is."""
     from fabula.reference.build import add_documents, default_jobs
-    from fabula.text import find_files, read_documents
 
-    files = find_files(sources, format_=format_)
-    total = sum(file.size_bytes or 0 for file in files) or None
-    with progress_bar("reading", total, in_bytes=True) as bar:
-        documents = read_documents(
-            files, text_field=text_field, id_field=id_field, format_=format_, meter=bar.advance
-        )
+    with reading(sources, "reading", **how_to_read) as (documents, bar):
         manifest = add_documents(
             documents, directory, n_jobs=jobs or default_jobs(), restart=restart, report=bar.say
         )

@@ -48,7 +48,7 @@ def checksum(path: Path) -> str:
 
 def write_whole(path: Path, data: bytes) -> None:
     """Replace a file's content at once: after a crash it holds the old or the new, whole."""
-    aside = path.with_name(path.name + ".part")
+    aside = path.with_name(f".{path.name}.part")
     try:
         with aside.open("wb") as file:
             file.write(data)
@@ -133,8 +133,7 @@ class RowWriter:
                 row = json.loads(line)
             except ValueError as error:
                 raise InputError(
-                    f"{self.path}, line {len(kept) + 1}: not a row of scores; "
-                    f"choose another --out or remove the file"
+                    f"{self.path}, line {len(kept) + 1}: not a row of scores; choose another --out"
                 ) from error
             kept.append(row)
             end += len(line)

@@ -111,7 +111,7 @@ def test_info_add_remove_and_verify(examples: Path, tmp_path: Path) -> None:
     fabula("reference", "build", library[0], "--out", corpus)
     before = json.loads(fabula("reference", "info", corpus, "--json").stdout)
     fabula("reference", "add", corpus, *library[1:])
-    assert "all 2 shards are whole" in fabula("reference", "verify", corpus).stdout
+    assert "2 shards whole" in fabula("reference", "verify", corpus).stdout
     ids = fabula("reference", "info", corpus, "--ids").stdout.splitlines()
     assert ids == [str(file) for file in library]
     (tmp_path / "ids.txt").write_text("\n".join(ids[1:]))
@@ -164,6 +164,37 @@ def test_bad_input_is_one_sentence_and_exit_code_2(
     fabula("originality", story, code=2)
     fabula("reference", "build", story, "--out", tmp_path / "r", "--memory", "lots", code=2)
     fabula("reference", "build", story, "--out", story, code=2)
+
+
+def test_files_that_are_something_else_are_never_replaced(corpus: Path, tmp_path: Path) -> None:
+    draft = tmp_path / "draft.txt"
+    draft.write_text("Check the doors and then check them again.")
+    texts = tmp_path / "texts.jsonl"
+    texts.write_text('{"id": "a", "text": "Check the doors."}\n')
+    score = ["originality", texts, "--reference", corpus]
+    for options in (
+        ["--html", draft],
+        ["--html", tmp_path],
+        ["--out", draft],
+        ["--out", texts],
+        ["--out", texts, "--restart"],
+        ["--out", tmp_path / "x", "--html", tmp_path / "x"],
+    ):
+        fabula(*score, *options, code=2)
+    fabula(*score, "--out", tmp_path / "s.jsonl", "--html", tmp_path / "p.html")
+    fabula(*score, "--out", tmp_path / "s.jsonl", "--html", tmp_path / "p.html")
+    scores = tmp_path / "s.jsonl"
+    fabula("compare", scores, "--by", "file", "--plot", scores, code=2)
+    fabula("compare", scores, scores, "--by", "id", code=2)
+    assert draft.read_text() == "Check the doors and then check them again."
+    assert texts.read_text() == '{"id": "a", "text": "Check the doors."}\n'
+    assert json.loads(scores.read_text())["id"] == "a"
+
+
+def test_the_reader_of_a_table_is_told_what_the_numbers_hide(corpus: Path, tmp_path: Path) -> None:
+    (tmp_path / "de.txt").write_text("Die Stille war so tief, dass in der Nacht niemand schlief.")
+    done = fabula("originality", tmp_path / "de.txt", "--reference", corpus, "--levels", "3-4")
+    assert "words are not in the reference" in done.stdout
 
 
 def test_a_broken_line_in_a_gzip_keeps_what_was_scored(corpus: Path, tmp_path: Path) -> None:

@@ -207,6 +207,16 @@ def test_doing_again_what_is_done_changes_nothing(tmp_path: Path) -> None:
     assert add_documents(more[:20], tmp_path / "r", n_jobs=1, restart=True).n_documents == 80
 
 
+def test_texts_that_were_removed_can_be_added_again(tmp_path: Path) -> None:
+    Reference.build([Document("a", "one two")], tmp_path / "r")
+    for _ in range(2):
+        add_documents([Document("b", "two three")], tmp_path / "r", n_jobs=1)
+        assert Reference.open(tmp_path / "r").count(["two", "three"]) == 1
+        numbers = Reference.open(tmp_path / "r").numbers_of(["b"])["b"]
+        remove_documents(tmp_path / "r", numbers)
+        assert Reference.open(tmp_path / "r").count(["two", "three"]) == 0
+
+
 def test_only_one_writer_at_a_time(tmp_path: Path) -> None:
     Reference.build(texts(5), tmp_path / "r")
     with (

@@ -204,7 +204,7 @@ BAD = {
     "deep.jsonl": (b"[" * 100_000 + b"\n", "line 1: not a JSON object"),
     "latin.jsonl": ('{"text": "café"}\n'.encode("latin-1"), "line 1: not UTF-8"),
     "field.jsonl": (b'{"body": "a"}\n', "no field 'text'; the fields are 'body'"),
-    "number.jsonl": (b'{"text": 5}\n', "is a int, not text"),
+    "number.jsonl": (b'{"text": 5}\n', "holds a number, not text"),
     "wide.csv": (b"id,text\n1,a,b\n", "line 2: more fields"),
     "field.csv": (b"id,body\n1,a\n", "no field 'text'"),
     "latin.csv": ("id,text\n1,café\n".encode("latin-1"), "not UTF-8"),

@@ -43,6 +43,9 @@ def compare(
     """
     from fabula.measures.comparison import compare_scores
 
+    if plot is not None and plot.resolve() in {path.resolve() for path in scores}:
+        raise click.UsageError("--plot names a file of scores, which it would replace")
+
     comparison = compare_scores(scores, by=by, baseline=baseline, seed=seed)
     if plot is not None:
         from fabula.report.plots import save_comparison

@@ -79,6 +79,12 @@ def originality(
     from fabula.reference.build import default_jobs
     from fabula.store import dump_json
 
+    if html is not None:
+        from fabula.report.originality_page import check_page_path
+
+        if out is not None and out.resolve() == html.resolve():
+            raise click.UsageError("--out and --html name the same file")
+        check_page_path(html)
     reference = Reference.open(*references)
     measure = OriginalityMeasure(
         reference,
@@ -113,9 +119,28 @@ class _Shown:
         self.signature = ""
         self.levels: list[str] = []
         self.n_rows = 0
+        self.n_with_copies = 0
+        self.n_unfamiliar = 0
+
+    def remarks(self) -> list[str]:
+        """What a reader of the numbers should know."""
+        remarks = []
+        if self.n_with_copies:
+            remarks.append(
+                f"{self.n_with_copies:,} texts: documents that copy or quote them were left out "
+                f"(named in the scores and on the page)"
+            )
+        if self.n_unfamiliar:
+            remarks.append(
+                f"{self.n_unfamiliar:,} texts: over 20 % of the words are not in the reference "
+                f"at all, and count as new; is it of the same language?"
+            )
+        return remarks
 
     def add(self, document: Any, row: dict[str, Any]) -> None:
         self.n_rows += 1
+        self.n_with_copies += bool(row["excluded"])
+        self.n_unfamiliar += row["n_known_words"] < 0.8 * row["n_words"]
         self.signature = row["signature"]
         self.levels = list(row["uniqueness"])
         lowest = next(iter(row["uniqueness"].values()))
@@ -130,6 +155,8 @@ def _print_table(shown: _Shown, out: Path | None, html: Path | None) -> None:
     from fabula.report.tables import originality_table
 
     click.echo(originality_table(shown.table, shown.levels, shown.signature), nl=False)
+    for remark in shown.remarks():
+        click.echo(remark)
     for path in (out, html):
         if path is not None:
             click.echo(f"written: {path}")

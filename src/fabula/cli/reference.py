@@ -43,13 +43,14 @@ def reference() -> None:
 @click.option(
     "--preset",
     type=click.Choice(["paper"]),
-    help="paper: case and punctuation as they stand, the published setting.",
+    help="paper: case and punctuation as they stand, the published setting; --case and --punct "
+    "still win.",
 )
 @click.option(
     "--shard-tokens",
     type=int,
     metavar="N",
-    help="Words of a shard, which is sorted in memory.  [default: 134,217,728]",
+    help="Words of a shard, which is sorted in memory.  [default: 134217728]",
 )
 @click.option(
     "--memory",
@@ -115,11 +116,15 @@ def add(
 ) -> None:
     """Add the texts of SOURCES to the corpus DIR, in new shards; what is there stays as it is."""
     from fabula.reference.build import add_documents, default_jobs
+    from fabula.reference.layout import Manifest
 
+    before = Manifest.read(directory)
     with reading(sources, "reading", **how_to_read) as (documents, bar):
         manifest = add_documents(
             documents, directory, n_jobs=jobs or default_jobs(), restart=restart, report=bar.say
         )
+    if manifest == before:
+        click.echo("nothing to add: these texts were the last ones added")
     click.echo(_summary(directory, manifest))
 
 
@@ -144,8 +149,8 @@ def info(directory: Path, ids: bool, as_json: bool) -> None:
         n_bytes = sum(f.stat().st_size for f in (directory / "shards").rglob("*") if f.is_file())
         click.echo(
             f"  case {manifest.settings.case}, punctuation {manifest.settings.punct}, "
-            f"{len(manifest.shards)} shards, {n_bytes / 1e6:,.0f} MB, "
-            f"{manifest.n_removed:,} documents removed"
+            f"{_count(len(manifest.shards), 'shard')}, {n_bytes / 1e6:,.1f} MB, "
+            f"{_count(manifest.n_removed, 'document')} removed"
         )
 
 
@@ -164,7 +169,9 @@ def verify(directory: Path, samples: int) -> None:
 
     with progress_bar("verifying", None) as bar:
         manifest = verify_reference(directory, n_samples=samples, report=bar.say)
-    click.echo(f"{directory}: all {len(manifest.shards)} shards are whole and find their own text")
+    click.echo(
+        f"{directory}: {_count(len(manifest.shards), 'shard')} whole, and found by its own text"
+    )
 
 
 @reference.command()
@@ -187,6 +194,10 @@ def remove(directory: Path, ids: tuple[str, ...], ids_file: Path | None) -> None
 
 def _summary(directory: Path, manifest: Manifest) -> str:
     return (
-        f"{directory}: {manifest.n_documents:,} documents, {manifest.n_words:,} words, "
-        f"fingerprint {manifest.fingerprint}"
+        f"{directory}: {_count(manifest.n_documents, 'document')}, "
+        f"{_count(manifest.n_words, 'word')}, fingerprint {manifest.fingerprint}"
     )
+
+
+def _count(n: int, noun: str) -> str:
+    return f"{n:,} {noun}" if n == 1 else f"{n:,} {noun}s"

@@ -95,6 +95,9 @@ def compare_scores(
     Raises `MixError` where rows were not all measured in the same way, and `InputError` where a
     row lacks the field.
     """
+    paths = list(paths)
+    if len({path.resolve() for path in paths}) < len(paths):
+        raise InputError("a score file was given twice, which would count its texts twice")
     rows: dict[str, list[dict[str, Any]]] = {}
     signature: str | None = None
     for path in paths:

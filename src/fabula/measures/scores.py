@@ -39,6 +39,11 @@ class ScoreRun:
                 yield result.document, to_row(result)
             return
         with RowWriter(self._out) as file:
+            for number, row in enumerate(file.kept, 1):
+                if not {"id", "creativity_index", "signature"} <= row.keys():
+                    raise InputError(
+                        f"{self._out}, line {number}: not a row of scores; choose another --out"
+                    )
             if self._restart:
                 file.clear()
             stream = iter(documents)

@@ -22,6 +22,8 @@ __all__ = ["TokenBatch", "tokenise_batch", "tokenise_stream"]
 _BLOCK_CHARS = 1 << 16
 _N_SMALL = 8
 """So few batches are not worth starting workers for."""
+_IDLE_S = 30
+"""Workers end after so long without work, also when the process that started them was killed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,7 +115,7 @@ def tokenise_stream(
         return
     from loky import ProcessPoolExecutor
 
-    executor = ProcessPoolExecutor(n_jobs)
+    executor = ProcessPoolExecutor(n_jobs, timeout=_IDLE_S)
     pending: deque[Future[TokenBatch]] = deque()
     try:
         # Batches are read only as results are taken, so that memory holds a few of them.

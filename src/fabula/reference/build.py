@@ -26,6 +26,7 @@ from fabula.reference.layout import (
     read_shard_info,
     text_digest,
 )
+from fabula.reference.removed import read_removed
 from fabula.reference.shards import Report, ShardBatches, write_shard
 from fabula.store import dump_json, write_whole, writer_lock
 from fabula.text import TextSettings
@@ -112,7 +113,7 @@ def add_documents(
 ) -> Manifest:
     """Add documents to the corpus at `path`, in new shards; finishes an interrupted addition.
 
-    Adding again what was added last changes nothing (unless `restart`).
+    Adding again what was added last changes nothing, unless `restart`, or some of it was removed.
     """
     Manifest.read(path)
     with writer_lock(path / ".lock", str(path)):
@@ -124,12 +125,14 @@ def add_documents(
             raise InputError("there are no texts to add")
         stream = chain([head], stream)
         last = manifest.additions[-1]
-        if not restart and manifest.shards[last].head == text_digest(head.text):
+        n_before = sum(shard.n_documents for shard in manifest.shards[:last])
+        is_whole = not (read_removed(path, manifest) >= n_before).any()
+        if not restart and is_whole and manifest.shards[last].head == text_digest(head.text):
             if _holds(manifest, last, stream):
                 return manifest
             raise CorpusError(
                 f"{path}: these texts begin like those added last, but are not the same; "
-                f"to add them all, say --restart"
+                f"with --restart they are all added, and what is there stays"
             )
         return _extend(path, manifest, stream, n_jobs, restart, report)
 
@@ -170,7 +173,9 @@ def _check_room(path: Path) -> None:
     """Refuse to build among files that are not a corpus's, which `restart` might replace."""
     if not path.exists():
         return
-    names = {entry.name for entry in path.iterdir()} - {".lock", f"{_JOURNAL}.part"}
+    if not path.is_dir():
+        raise CorpusError(f"{path}: is a file; --out names a folder to build")
+    names = {entry.name for entry in path.iterdir()} - {".lock", f".{_JOURNAL}.part"}
     if not names or _JOURNAL in names:
         return
     try:

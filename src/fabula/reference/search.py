@@ -74,8 +74,8 @@ class Reference:
         for path, manifest in zip(paths, manifests, strict=True):
             if manifest.settings != self.settings:
                 raise CorpusError(
-                    f"{path}: its words are made with {manifest.settings}, those of {paths[0]} "
-                    f"with {self.settings}; search references of one kind together"
+                    f"{path}: made with {manifest.settings}, {paths[0]} with {self.settings}; "
+                    f"search references of one kind together"
                 )
         self.name = "+".join(path.resolve().name for path in paths)
         self.fingerprint = "+".join(manifest.fingerprint for manifest in manifests)

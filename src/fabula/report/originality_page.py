@@ -14,14 +14,16 @@ from typing import Any
 
 from markupsafe import Markup
 
+from fabula.errors import InputError
 from fabula.reference import Reference
 from fabula.report.tables import MISSING_REASONS
 from fabula.store import write_whole
 from fabula.types import Document
 from fabula.web import page_environment
 
-__all__ = ["write_page"]
+__all__ = ["check_page_path", "write_page"]
 
+_GENERATOR = b'<meta name="generator" content="Fabula">'
 _MAX_SOURCES = 60
 _PARAGRAPH = re.compile(r"[^\S\n]*\n(?:[^\S\n]*\n)+[^\S\n]*")
 _CONTROLS = {code: "\ufffd" for code in range(32) if chr(code) not in "\t\n\r"}
@@ -95,8 +97,19 @@ def write_page(
     template = page_environment(Path(__file__).parent / "templates").get_template(
         "originality.html.j2"
     )
+    check_page_path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
     write_whole(path, template.render(page=page).encode())
+
+
+def check_page_path(path: Path) -> None:
+    """Raise `InputError` where `path` holds something that is not a page of Fabula's."""
+    if path.is_dir():
+        raise InputError(f"{path}: is a folder; name a file for the page")
+    if path.exists() and _GENERATOR not in path.read_bytes()[:2048]:
+        raise InputError(
+            f"{path}: holds something that is no page of Fabula's; choose another name"
+        )
 
 
 def _article(number: int, document: Document, row: dict[str, Any]) -> Article:
@@ -287,6 +300,10 @@ def _lines(
         is_first = span is not None and span.number not in first_shown
         if span is not None:
             first_shown.add(span.number)
+        if k:
+            # The indent of a line of verse; HTML would drop spaces.
+            n_spaces = len(line) - len(line.lstrip(" "))
+            line = "\u00a0" * n_spaces + line[n_spaces:]
         pieces.append(Piece(_show(line), span, is_first, is_last=is_last and k == len(lines) - 1))
     return pieces
 

@@ -18,6 +18,7 @@ __all__ = ["READERS", "Fields"]
 
 _MAX_LINE_BYTES = 1 << 30
 _MAX_UNPACKED_BYTES = 1 << 30
+_KINDS = {int: "a number", float: "a number", bool: "a truth value", list: "a list"}
 _BLOCKS = ("p", "div", "li", "blockquote", "br", "tr", "section", *(f"h{k}" for k in range(1, 7)))
 _heading = re.compile(r"\s*#\s+(\S.*)")
 _lone_surrogates = re.compile("[\ud800-\udfff]")
@@ -56,7 +57,8 @@ def read_jsonl(stream: IO[bytes], name: str, fields: Fields) -> Iterator[Documen
                 f"{where}: not a JSON object ({detail}); mend or remove the line"
             ) from error
         if not isinstance(row, dict):
-            raise InputError(f"{where}: a {type(row).__name__}, not a JSON object; mend the line")
+            kind = _KINDS.get(type(row), "a string")
+            raise InputError(f"{where}: {kind}, not a JSON object; mend the line")
         yield _document(row, where, f"{_stem(name)}:{number}", fields)
 
 
@@ -172,7 +174,7 @@ def _document(row: dict[str, Any], where: str, fallback_id: str, fields: Fields)
     text = row[fields.text]
     if text is not None and not isinstance(text, str):
         raise InputError(
-            f"{where}: field {fields.text!r} is a {type(text).__name__}, not text; "
+            f"{where}: field {fields.text!r} holds {_KINDS.get(type(text), 'no text')}, not text; "
             f"name the field that holds the text with --text-field"
         )
     given = row.get(fields.id)

@@ -172,7 +172,8 @@ def _read_file(
             with contextlib.suppress(OSError):
                 stream.close()
     if n_documents == 0:
-        raise InputError(f"{file.name}: is empty; leave it out, or write the text into it")
+        name = "standard input" if file.name == "-" else file.name
+        raise InputError(f"{name}: is empty; leave it out, or write the text into it")
 
 
 class _Metered(io.RawIOBase):

@@ -73,6 +73,9 @@ class TextSettings:
     case: Literal["fold", "keep"] = "fold"
     punct: Literal["drop", "keep"] = "drop"
 
+    def __str__(self) -> str:
+        return f"--case {self.case} --punct {self.punct}"
+
     def signature_parts(self) -> dict[str, str]:
         return {"tok": TOKENISER, "case": self.case, "punct": self.punct}
 

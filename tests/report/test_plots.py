@@ -49,4 +49,4 @@ def test_a_text_named_like_markup_is_shown_as_it_is() -> None:
     shown = originality_table(rows, ["5", "6"], "signature")
     assert "[bold]a[/]" in shown
     assert "missing: shorter than the longest level" in shown
-    assert "mean Creativity Index 7.500 over 1 texts, 1 without one" in shown
+    assert "mean Creativity Index 7.500 over 1 text, 1 without one" in shown

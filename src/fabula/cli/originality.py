@@ -127,12 +127,12 @@ class _Shown:
         remarks = []
         if self.n_with_copies:
             remarks.append(
-                f"{self.n_with_copies:,} texts: documents that copy or quote them were left out "
+                f"{self.n_with_copies:,} of {self.n_rows:,} texts: documents that copy or quote them were left out "
                 f"(named in the scores and on the page)"
             )
         if self.n_unfamiliar:
             remarks.append(
-                f"{self.n_unfamiliar:,} texts: over 20 % of the words are not in the reference "
+                f"{self.n_unfamiliar:,} of {self.n_rows:,} texts: over 20 % of the words are not in the reference "
                 f"at all, and count as new; is it of the same language?"
             )
         return remarks
@@ -140,7 +140,7 @@ class _Shown:
     def add(self, document: Any, row: dict[str, Any]) -> None:
         self.n_rows += 1
         self.n_with_copies += bool(row["excluded"])
-        self.n_unfamiliar += row["n_known_words"] < 0.8 * row["n_words"]
+        self.n_unfamiliar += 0 < row["n_known_words"] < 0.8 * row["n_words"]
         self.signature = row["signature"]
         self.levels = list(row["uniqueness"])
         lowest = next(iter(row["uniqueness"].values()))

@@ -44,7 +44,7 @@ def originality_table(
     if len(rows) > 1 and values:
         n_missing = len(rows) - len(values)
         footer.append(
-            f"mean Creativity Index {sum(values) / len(values):.3f} over {len(values):,} texts"
+            f"mean Creativity Index {sum(values) / len(values):.3f} over {_count(len(values))}"
             + (f", {n_missing:,} without one" if n_missing else "")
         )
     return _render(table, *footer, signature)
@@ -86,6 +86,10 @@ def comparison_tables(comparison: Comparison) -> str:
     ]
     tests = pairs if comparison.pairs else "one group, nothing to compare"
     return _render(groups, *reasons, "", tests, "", comparison.signature)
+
+
+def _count(n_texts: int) -> str:
+    return f"{n_texts:,} text" if n_texts == 1 else f"{n_texts:,} texts"
 
 
 def _number(value: float | None, form: str) -> str:

@@ -127,13 +127,13 @@ class _Shown:
         remarks = []
         if self.n_with_copies:
             remarks.append(
-                f"{self.n_with_copies:,} of {self.n_rows:,} texts: documents that copy or quote them were left out "
-                f"(named in the scores and on the page)"
+                f"{self.n_with_copies:,} of {self.n_rows:,} texts: documents that copy or quote "
+                f"them were left out (named in the scores and on the page)"
             )
         if self.n_unfamiliar:
             remarks.append(
-                f"{self.n_unfamiliar:,} of {self.n_rows:,} texts: over 20 % of the words are not in the reference "
-                f"at all, and count as new; is it of the same language?"
+                f"{self.n_unfamiliar:,} of {self.n_rows:,} texts: over 20 % of the words are not in the "
+                f"reference at all, and count as new; is it of the same language?"
             )
         return remarks
 

@@ -132,8 +132,8 @@ class _Shown:
             )
         if self.n_unfamiliar:
             remarks.append(
-                f"{self.n_unfamiliar:,} of {self.n_rows:,} texts: over 20 % of the words are not in the "
-                f"reference at all, and count as new; is it of the same language?"
+                f"{self.n_unfamiliar:,} of {self.n_rows:,} texts: over 20 % of the words are not "
+                f"in the reference at all, and count as new; is it of the same language?"
             )
         return remarks
 

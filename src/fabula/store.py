@@ -11,6 +11,7 @@ import contextlib
 import fcntl
 import hashlib
 import json
+import math
 import os
 import shutil
 from collections.abc import Iterator
@@ -34,10 +35,23 @@ __all__ = [
 
 
 def dump_json(value: Any) -> str:
-    """Compact JSON in one line: keys as given, characters as they are, no NaN."""
-    return json.dumps(
-        value, ensure_ascii=False, allow_nan=False, separators=(",", ":"), default=str
-    )
+    """Compact JSON in one line: keys as given, characters as they are; NaN becomes null."""
+    options: dict[str, Any] = {"ensure_ascii": False, "separators": (",", ":"), "default": str}
+    try:
+        return json.dumps(value, allow_nan=False, **options)
+    except ValueError:
+        return json.dumps(_without_nan(value), allow_nan=False, **options)
+
+
+def _without_nan(value: Any) -> Any:
+    """What JSON cannot say (NaN, infinity) as null."""
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    if isinstance(value, dict):
+        return {key: _without_nan(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_without_nan(item) for item in value]
+    return value
 
 
 def checksum(path: Path) -> str:
@@ -103,6 +117,9 @@ def _lock(file: IO[Any], what: str) -> None:
         raise BusyError(f"{what}: another process is writing to it; wait until it ends") from error
 
 
+_ROW_BEGIN = b'{"id":'
+
+
 class RowWriter:
     """Appends JSON rows to a file, each handed to the system before the next is begun.
 
@@ -126,29 +143,35 @@ class RowWriter:
         kept: list[dict[str, Any]] = []
         end = 0
         for line in self._file:
-            # Only the beginning of a row may be dropped: the file may be somebody's novel.
-            if not line.endswith(b"\n") and line[:2] in (b"{", b'{"'):
-                break
-            try:
-                row = json.loads(line)
-            except ValueError as error:
+            row = _parse_row(line)
+            if row is None:
+                # Only the beginning of a row may be dropped: the file may be somebody's novel.
+                if not line.endswith(b"\n") and _ROW_BEGIN.startswith(line[: len(_ROW_BEGIN)]):
+                    break
                 raise InputError(
                     f"{self.path}, line {len(kept) + 1}: not a row of scores; choose another --out"
-                ) from error
+                )
             kept.append(row)
             end += len(line)
-        self._file.truncate(end)
-        self._file.seek(end)
+        self._end = end
+        self._lacks_newline = bool(kept) and not line.endswith(b"\n") and end == self._file.tell()
         return kept
+
+    def begin(self) -> None:
+        """Make the file end with its last whole row. Until then it is as it was found."""
+        self._file.truncate(self._end)
+        self._file.seek(self._end)
+        if self._lacks_newline:
+            self._file.write(b"\n")
 
     def write(self, row: dict[str, Any]) -> None:
         """Append a row; it outlives this process when this returns."""
-        self._file.write((dump_json(row) + "\n").encode())
+        self._file.write((dump_json(row) + "\n").encode(errors="replace"))
         self._file.flush()
 
     def clear(self) -> None:
-        self._file.truncate(0)
-        self.kept = []
+        """Forget all rows."""
+        self.kept, self._end, self._lacks_newline = [], 0, False
 
     def __enter__(self) -> Self:
         return self
@@ -161,6 +184,14 @@ class RowWriter:
     ) -> None:
         sync(self._file)
         self._file.close()
+
+
+def _parse_row(line: bytes) -> dict[str, Any] | None:
+    try:
+        row = json.loads(line)
+    except ValueError:
+        return None
+    return row if isinstance(row, dict) else None
 
 
 def read_rows(path: Path) -> Iterator[dict[str, Any]]:

@@ -106,7 +106,23 @@ def test_two_runs_do_not_write_to_one_file(measure: OriginalityMeasure, tmp_path
     assert len(list(first)) == 2
 
 
-@pytest.mark.parametrize("text", ["It was a dark night.\nAnd stormy.\n", "One line without end"])
+def test_what_json_cannot_say_in_a_texts_own_fields_becomes_null(
+    measure: OriginalityMeasure, tmp_path: Path
+) -> None:
+    texts = [Document("a", "One two.", meta={"score": float("nan"), "half": "\ud83d"})]
+    row = json.loads(run(measure, tmp_path / "s.jsonl", texts))
+    assert (row["score"], row["half"]) == (None, "?")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"id": 1, "text": "a row of texts"}',
+        "1\n",
+        "It was a dark night.\nAnd stormy.\n",
+        "One line without end",
+    ],
+)
 def test_a_file_that_is_no_scores_is_left_alone(
     measure: OriginalityMeasure, tmp_path: Path, text: str
 ) -> None:

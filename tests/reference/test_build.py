@@ -217,6 +217,23 @@ def test_texts_that_were_removed_can_be_added_again(tmp_path: Path) -> None:
         assert Reference.open(tmp_path / "r").count(["two", "three"]) == 0
 
 
+def test_a_restart_that_was_killed_takes_nothing_of_the_old_build(tmp_path: Path) -> None:
+    Reference.build(texts(60), tmp_path / "r", shard_tokens=300)
+    # As it stands while the old build is being cleared: some files are gone already.
+    (tmp_path / "r" / "manifest.json").unlink()
+    (tmp_path / "r" / "shards" / "00001" / "tokens.npy").unlink()
+    (tmp_path / "r" / "building.json").write_text('{"clearing": true, "first": 0}')
+    Reference.build(texts(60), tmp_path / "r", shard_tokens=300)
+    Reference.build(texts(60), tmp_path / "w", shard_tokens=300)
+    assert contents(tmp_path / "r") == contents(tmp_path / "w")
+
+
+def test_texts_without_words_do_not_change_the_fingerprint(tmp_path: Path) -> None:
+    one = Reference.build([Document("a", "One two"), Document("b", "...")], tmp_path / "r")
+    two = Reference.build([Document("a", "One two")], tmp_path / "w", shard_tokens=1)
+    assert one.fingerprint == two.fingerprint
+
+
 def test_only_one_writer_at_a_time(tmp_path: Path) -> None:
     Reference.build(texts(5), tmp_path / "r")
     with (

@@ -25,7 +25,13 @@ __all__ = ["compare"]
     type=click.Path(path_type=Path),
     help="Draw curves and distributions here (.svg, .pdf or .png).",
 )
-@click.option("--seed", default=0, show_default=True, help="Seed of the bootstrap.")
+@click.option(
+    "--seed",
+    type=click.IntRange(min=0),
+    default=0,
+    show_default=True,
+    help="Seed of the bootstrap.",
+)
 @json_option
 def compare(
     scores: tuple[Path, ...],

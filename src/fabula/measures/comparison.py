@@ -105,7 +105,7 @@ def compare_scores(
             where = f"{path}, line {number}"
             signature = _check_signature(row, signature, where)
             if by == _FILE_FIELD:
-                name = path.name
+                name = path.name if len({p.name for p in paths}) == len(paths) else str(path)
             elif by in row:
                 name = f"(no {by})" if row[by] is None else str(row[by])
             else:

@@ -46,6 +46,7 @@ class ScoreRun:
                     )
             if self._restart:
                 file.clear()
+            file.begin()
             stream = iter(documents)
             yield from self._kept(file, stream)
             for result in self._measure.measure(stream):

@@ -85,7 +85,7 @@ def tokenise_batch(documents: list[Document], settings: TextSettings) -> TokenBa
         ids=[document.id for document in kept],
         blocks=list(_compress(kept)),
         n_read=len(documents),
-        content=content_digest([document.text for document in documents]),
+        content=content_digest([document.text for document in kept]),
         head=text_digest(documents[0].text),
     )
 

@@ -153,7 +153,7 @@ def _extend(
     for folder in _finished(shards, first):
         report(f"checking what is done (shard {int(folder.name) + 1})")
         done.append(read_shard_info(folder))
-        if not _is_of(done[-1], stream):
+        if not _is_of(done[-1], stream, manifest.settings):
             raise CorpusError(
                 f"{path}: the texts are not those that the interrupted build read; "
                 f"give the same ones, or begin anew with --restart"
@@ -192,14 +192,16 @@ def _check_room(path: Path) -> None:
 
 def _holds(manifest: Manifest, first: int, stream: Iterator[Document]) -> bool:
     """Whether the shards from `first` on hold just the documents of the stream."""
-    return all(_is_of(shard, stream) for shard in manifest.shards[first:]) and not any(
-        manifest.settings.raw_words(document.text) for document in stream
+    settings = manifest.settings
+    return all(_is_of(shard, stream, settings) for shard in manifest.shards[first:]) and not any(
+        settings.has_words(document.text) for document in stream
     )
 
 
-def _is_of(shard: ShardInfo, stream: Iterator[Document]) -> bool:
+def _is_of(shard: ShardInfo, stream: Iterator[Document], settings: TextSettings) -> bool:
     """Whether a shard was made of the next documents of the stream, which are read."""
-    content = sum(content_digest([d.text]) for d in islice(stream, shard.n_read)) % 2**256
+    read = (d.text for d in islice(stream, shard.n_read))
+    content = sum(content_digest([text]) for text in read if settings.has_words(text)) % 2**256
     return f"{content:x}" == shard.content
 
 
@@ -226,19 +228,22 @@ def _begin(path: Path, manifest: Manifest, restart: bool) -> None:
         "first": len(manifest.shards),
     }
     unfinished = _unfinished(path)
-    if unfinished is not None and not restart:
+    if unfinished is not None and not restart and not unfinished.get("clearing"):
         if unfinished != plan:
             raise CorpusError(
                 f"{path}: holds an interrupted build with other parameters or of another version; "
                 f"repeat its command, or begin anew with --restart"
             )
         return
-    write_whole(path / _JOURNAL, dump_json(plan).encode())
+    # Until all that was there is gone, nothing of it may be taken for a part of this build.
+    clearing = {"clearing": True, "first": plan["first"]}
+    write_whole(path / _JOURNAL, dump_json(clearing).encode())
     if not manifest.shards:
         (path / _MANIFEST).unlink(missing_ok=True)
     (path / "shards").mkdir(exist_ok=True)
     for folder in _finished(path / "shards", len(manifest.shards)):
         shutil.rmtree(folder)
+    write_whole(path / _JOURNAL, dump_json(plan).encode())
 
 
 def _finished(shards: Path, first: int) -> list[Path]:

@@ -71,7 +71,8 @@ def find_copies(reference: Reference, words: Sequence[str], rule: CopyRule) -> l
     """The documents that are to be left out when `words` is measured, in their order.
 
     Candidates are the documents that hold a longest shared run; when some are left out, the next
-    longest runs give the next candidates, until none is found.
+    longest runs give the next candidates, until none is found. So a document is overlooked if each
+    of its runs is part of a longer one in a document that stays.
     """
     found: dict[int, Copy] = {}
     seen: set[int] = set()

@@ -68,7 +68,7 @@ class ShardInfo:
     n_read: int
     """Documents that were read for it, those without a word included."""
     content: str
-    """`content_digest` of the texts read, in hexadecimal."""
+    """`content_digest` of its documents' texts, in hexadecimal."""
     head: str
     """`text_digest` of the first text read."""
     files: dict[str, str]
@@ -177,7 +177,7 @@ class Strings:
 
     @classmethod
     def of(cls, strings: list[str]) -> Strings:
-        encoded = [string.encode() for string in strings]
+        encoded = [string.encode(errors="replace") for string in strings]
         offsets = np.zeros(len(encoded) + 1, np.int64)
         np.cumsum([len(e) for e in encoded], out=offsets[1:])
         return cls(np.frombuffer(b"".join(encoded), np.uint8), offsets)
@@ -269,7 +269,7 @@ def document_line(document: Document) -> bytes:
         row["prompt_id"] = document.prompt_id
     if document.meta:
         row["meta"] = dict(document.meta)
-    return dump_json(row).encode()
+    return dump_json(row).encode(errors="replace")
 
 
 def read_shard_info(folder: Path) -> ShardInfo:

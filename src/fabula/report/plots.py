@@ -37,6 +37,7 @@ def save_comparison(comparison: Comparison, path: Path) -> None:
     style: dict[Any, Any] = {
         "svg.hashsalt": "fabula",
         "svg.fonttype": "none",
+        "text.parse_math": False,
         "font.size": 9.5,
         "axes.edgecolor": _SOFT,
         "axes.labelcolor": _INK,
@@ -54,8 +55,8 @@ def save_comparison(comparison: Comparison, path: Path) -> None:
         _draw_curves(curves, comparison.groups)
         _draw_strips(strips, comparison)
         figure.supxlabel(comparison.signature, fontsize=6, color=_SOFT, x=0.01, ha="left")
-        metadata = {"Date": None} if path.suffix == ".svg" else None
-        if path.suffix == ".pdf":
+        metadata = {"Date": None} if path.suffix.lower() == ".svg" else None
+        if path.suffix.lower() == ".pdf":
             metadata = {"CreationDate": None}
         path.parent.mkdir(parents=True, exist_ok=True)
         figure.savefig(path, dpi=180, metadata=metadata)

@@ -5,11 +5,13 @@ from __future__ import annotations
 import csv
 import io
 import json
+import posixpath
 import re
 import zipfile
 from collections.abc import Callable, Iterator
 from pathlib import PurePosixPath
 from typing import IO, Any, NamedTuple
+from urllib.parse import unquote
 
 from fabula.errors import InputError
 from fabula.types import Document
@@ -19,7 +21,10 @@ __all__ = ["READERS", "Fields"]
 _MAX_LINE_BYTES = 1 << 30
 _MAX_UNPACKED_BYTES = 1 << 30
 _KINDS = {int: "a number", float: "a number", bool: "a truth value", list: "a list"}
-_BLOCKS = ("p", "div", "li", "blockquote", "br", "tr", "section", *(f"h{k}" for k in range(1, 7)))
+_BLOCKS = (
+    *("p", "div", "li", "blockquote", "br", "tr", "section", "td", "th", "dt", "dd", "hr"),
+    *("pre", "figure", "figcaption", "h1", "h2", "h3", "h4", "h5", "h6"),
+)
 _heading = re.compile(r"\s*#\s+(\S.*)")
 _lone_surrogates = re.compile("[\ud800-\udfff]")
 
@@ -51,8 +56,8 @@ def read_jsonl(stream: IO[bytes], name: str, fields: Fields) -> Iterator[Documen
             row = json.loads(line)
         except UnicodeDecodeError as error:
             raise InputError(f"{where}: not UTF-8 ({error.reason}); convert it to UTF-8") from error
-        except (json.JSONDecodeError, RecursionError) as error:
-            detail = error.msg if isinstance(error, json.JSONDecodeError) else "nested too deeply"
+        except (ValueError, RecursionError) as error:
+            detail = getattr(error, "msg", "nested too deeply, or a number too long")
             raise InputError(
                 f"{where}: not a JSON object ({detail}); mend or remove the line"
             ) from error
@@ -143,11 +148,19 @@ def read_epub(stream: IO[bytes], name: str, fields: Fields) -> Iterator[Document
             }
             chapters = []
             for reference in package.xpath("//*[local-name()='spine']/*[local-name()='itemref']"):
-                path = str(folder / hrefs[reference.get("idref")])
+                href = unquote(hrefs[reference.get("idref")])
+                path = posixpath.normpath(str(folder / href))
                 chapters.append(_html_text(book.read(path)))
             title = package.xpath("string(//*[local-name()='title'])").strip() or _stem(name)
             author = package.xpath("string(//*[local-name()='creator'])").strip() or None
-    except (KeyError, TypeError, AttributeError, zipfile.BadZipFile, etree.LxmlError) as error:
+    except (
+        KeyError,
+        TypeError,
+        AttributeError,
+        zipfile.BadZipFile,
+        RuntimeError,
+        etree.LxmlError,
+    ) as error:
         raise InputError(f"{name}: not a readable EPUB ({error}); export it again") from error
     text = "\n\n".join(chapter for chapter in chapters if chapter)
     yield Document(id=name, text=_clean(text), author=author, meta={"title": title})

@@ -83,6 +83,10 @@ class TextSettings:
         """The words of `text` in normal form."""
         return self.normalise(self.raw_words(text))
 
+    def has_words(self, text: str) -> bool:
+        """Whether `text` holds a word."""
+        return _pattern(self.punct, bool(_needs_all_rules(text))).search(text) is not None
+
     def raw_words(self, text: str) -> list[str]:
         """The words of `text` as they stand there."""
         found: list[str] = _pattern(self.punct, bool(_needs_all_rules(text))).findall(text)

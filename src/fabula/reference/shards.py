@@ -102,7 +102,7 @@ def write_shard(folder: Path, shard: ShardBatches, n_jobs: int, report: Report) 
 def write_pairs(
     path: Path, tokens: NDArray[np.uint32], suffixes: NDArray[np.uint32], *, n_threads: int
 ) -> None:
-    """Write the table of pairs, filled in its file; memory holds the list of pairs, not the table."""
+    """Write the table of pairs, filled in its file; memory holds the list of pairs only."""
     edges = np.linspace(0, len(tokens), _N_PARTS + 1).astype(np.int64)
     with ThreadPoolExecutor(n_threads) as pool:
         listed = list(

@@ -250,6 +250,13 @@ def test_readers_keep_what_they_opened_while_documents_are_added(tmp_path: Path)
     assert Reference.open(tmp_path / "r").longest_matches(["two", "three"]).tolist() == [2, 1]
 
 
+def test_readers_keep_what_they_opened_while_the_corpus_is_replaced(tmp_path: Path) -> None:
+    before = Reference.build([Document("a", "one two")], tmp_path / "r")
+    Reference.build([Document("b", "three one two")], tmp_path / "r", restart=True)
+    (place,) = before.occurrences(["one", "two"])
+    assert (place.document.id, place.span.start) == ("a", 0)
+
+
 def test_less_memory_means_more_shards() -> None:
     plenty = BuildParameters()
     tight = BuildParameters(memory_bytes=1 << 30)

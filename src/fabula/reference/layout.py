@@ -22,7 +22,7 @@ from __future__ import annotations
 import hashlib
 import json
 from dataclasses import asdict, dataclass, replace
-from functools import cached_property, lru_cache
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -219,6 +219,10 @@ class Shard:
             self.pairs: NDArray[np.uint32] = _load(folder / "pairs.npy")
             self.starts: NDArray[np.int64] = _load(folder / "starts.npy")
             self.vocabulary = Strings.open(folder, "words")
+            # All files are mapped now: one that is replaced later stays as it was for this reader.
+            self.ids = Strings.open(folder, "ids")
+            self._blocks: NDArray[np.int64] = _load(folder / "blocks.npy")
+            self._documents = _plain(np.memmap(folder / "documents.zst", np.uint8, "r"))
         except (OSError, ValueError) as error:
             raise CorpusError(
                 f"{folder}: a file is missing or damaged ({error}); run `fabula reference verify`"
@@ -228,35 +232,21 @@ class Shard:
             raise CorpusError(f"{folder}: its files do not fit the manifest; build it again")
         self._block = lru_cache(maxsize=32)(self._read_block)
 
-    @cached_property
-    def ids(self) -> Strings:
-        return Strings.open(self.folder, "ids")
-
-    @cached_property
-    def _blocks(self) -> NDArray[np.int64]:
-        blocks: NDArray[np.int64] = _load(self.folder / "blocks.npy")
-        return blocks
-
     def document(self, k: int) -> Document:
         """The shard's k-th document, as it was read."""
         block = int(np.searchsorted(self._blocks[:, 1], k, side="right")) - 1
         row = json.loads(self._block(block)[k - int(self._blocks[block, 1])])
         return Document(**row)
 
-    def documents(self) -> list[Document]:
-        return [self.document(k) for k in range(self.info.n_documents)]
-
     def _read_block(self, block: int) -> list[bytes]:
         start, end = int(self._blocks[block, 0]), int(self._blocks[block + 1, 0])
-        with (self.folder / "documents.zst").open("rb") as file:
-            file.seek(start)
-            try:
-                data = zstandard.ZstdDecompressor().decompress(file.read(end - start))
-            except zstandard.ZstdError as error:
-                raise CorpusError(
-                    f"{self.folder / 'documents.zst'}: damaged ({error}); run "
-                    f"`fabula reference verify` and build the corpus again"
-                ) from error
+        try:
+            data = zstandard.ZstdDecompressor().decompress(self._documents[start:end].tobytes())
+        except zstandard.ZstdError as error:
+            raise CorpusError(
+                f"{self.folder / 'documents.zst'}: damaged ({error}); run "
+                f"`fabula reference verify` and build the corpus again"
+            ) from error
         return data.split(b"\n")
 
 

@@ -46,8 +46,6 @@ class FileSource:
     name: str
     size_bytes: int | None
     """None where it cannot be known before reading (standard input, some web servers)."""
-    stamp: str
-    """Changes when the file does, as far as its file system tells (time, ETag)."""
     filesystem: Any = None
     path: str = ""
 
@@ -90,7 +88,7 @@ def find_files(sources: Iterable[str], *, format_: str | None = None) -> list[Fi
     found: list[FileSource] = []
     for source in sources:
         if source == "-":
-            found.append(FileSource("-", None, "stdin"))
+            found.append(FileSource("-", None))
             continue
         files = _expand(source)
         if not files:
@@ -282,12 +280,4 @@ def _display(hit: str, path: str, source: str, prefix: str) -> str:
 def _source(
     filesystem: fsspec.AbstractFileSystem, path: str, name: str, info: dict[str, Any]
 ) -> FileSource:
-    stamp = next(
-        (
-            str(info[key])
-            for key in ("ETag", "etag", "mtime", "LastModified", "created")
-            if info.get(key)
-        ),
-        "",
-    )
-    return FileSource(name, info.get("size"), stamp, filesystem, path)
+    return FileSource(name, info.get("size"), filesystem, path)

@@ -5,12 +5,23 @@ FabulaError
   +-- CorpusError     a reference corpus is missing, unfinished, damaged or does not fit
   +-- BusyError       another process writes where this one wants to
   +-- LookupFailed    a reference could not answer; never to be taken for "not found"
+  +-- ModelError      a language model cannot be had, or cannot be used in this way
+  |     +-- CallFailed    one call of it failed after all retries; the next may not
   +-- MixError        numbers whose signatures differ were about to be compared
 
 Each message is one sentence a user can act on. The command line prints it and exits with code 2.
 """
 
-__all__ = ["BusyError", "CorpusError", "FabulaError", "InputError", "LookupFailed", "MixError"]
+__all__ = [
+    "BusyError",
+    "CallFailed",
+    "CorpusError",
+    "FabulaError",
+    "InputError",
+    "LookupFailed",
+    "MixError",
+    "ModelError",
+]
 
 
 class FabulaError(Exception):
@@ -31,6 +42,14 @@ class BusyError(FabulaError):
 
 class LookupFailed(FabulaError):  # noqa: N818 (a failed look-up is an event, not a kind of Error)
     """A reference could not say whether an n-gram occurs in it."""
+
+
+class ModelError(FabulaError):
+    """A language model is not installed, not reachable, lacks its key, or refuses the request."""
+
+
+class CallFailed(ModelError):  # noqa: N818 (an event, as above)
+    """One call of a model failed after all retries: no answer, and never to be taken for one."""
 
 
 class MixError(FabulaError):

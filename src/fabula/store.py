@@ -20,13 +20,16 @@ from types import TracebackType
 from typing import IO, Any, Self
 
 from fabula.errors import BusyError, FabulaError, InputError
+from fabula.types import Measurement, Span
 
 __all__ = [
     "RowWriter",
     "checksum",
     "dump_json",
     "fresh_folder",
+    "measurement_row",
     "publish_folder",
+    "read_measurements",
     "read_rows",
     "sync",
     "write_whole",
@@ -149,7 +152,8 @@ class RowWriter:
                 if not line.endswith(b"\n") and _ROW_BEGIN.startswith(line[: len(_ROW_BEGIN)]):
                     break
                 raise InputError(
-                    f"{self.path}, line {len(kept) + 1}: not a row of scores; choose another --out"
+                    f"{self.path}, line {len(kept) + 1}: not a row that Fabula wrote; choose "
+                    f"another --out"
                 )
             kept.append(row)
             end += len(line)
@@ -212,6 +216,51 @@ def read_rows(path: Path) -> Iterator[dict[str, Any]]:
             if not isinstance(row, dict):
                 raise InputError(f"{path}, line {number}: not a JSON object; is this the file?")
             yield row
+
+
+def measurement_row(measurement: Measurement) -> dict[str, Any]:
+    """A measurement as a row; `read_measurements` reads it back."""
+    return {
+        "id": measurement.document_id,
+        "rubric": measurement.rubric,
+        "item": measurement.item,
+        "rater": measurement.rater,
+        "value": measurement.value,
+        "missing_reason": measurement.missing_reason,
+        "rationale": measurement.rationale,
+        "evidence": [[span.start, span.end] for span in measurement.evidence],
+        "details": dict(measurement.details),
+        "signature": measurement.signature,
+    }
+
+
+def read_measurements(path: Path) -> Iterator[Measurement]:
+    """The measurements of a file. Raises `InputError` with the line."""
+    for number, row in enumerate(read_rows(path), 1):
+        try:
+            yield Measurement(
+                document_id=str(row["id"]),
+                rubric=str(row["rubric"]),
+                item=str(row["item"]),
+                rater=str(row["rater"]),
+                value=_value(row["value"]),
+                missing_reason=row["missing_reason"],
+                evidence=tuple(Span(str(row["id"]), a, b) for a, b in row.get("evidence") or ()),
+                rationale=row.get("rationale"),
+                signature=str(row.get("signature", "")),
+                details=row.get("details") or {},
+            )
+        except (KeyError, ValueError, TypeError) as error:
+            raise InputError(
+                f"{path}, line {number}: not a measurement ({error}); it needs id, rubric, item, "
+                f"rater, and a value or a missing_reason"
+            ) from error
+
+
+def _value(value: Any) -> float | str | None:
+    if value is None or isinstance(value, str):
+        return value
+    return float(value)
 
 
 def _sync_folder(path: Path) -> None:

@@ -1,13 +1,23 @@
-"""The words everybody uses: documents, spans, measurements, estimates, signatures."""
+"""The words everybody uses: documents, spans, rubrics, measurements, estimates, signatures."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import Any
+from typing import Any, Literal
 
-__all__ = ["Document", "Estimate", "Measurement", "Signature", "Span"]
+__all__ = [
+    "Aggregate",
+    "Document",
+    "Estimate",
+    "Item",
+    "Measurement",
+    "Rubric",
+    "Scale",
+    "Signature",
+    "Span",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +84,78 @@ def _decisive(value: str | None) -> str | None:
 
 
 @dataclass(frozen=True, slots=True)
+class Scale:
+    """What may be answered to an item.
+
+    `yes-no`: 1 for Yes, 0 for No. `choice`: one of `options`. `rank`: the place in a group, 1 is
+    first. `number`: from `low` to `high`. `text`: free words.
+    """
+
+    kind: Literal["yes-no", "choice", "rank", "number", "text"] = "yes-no"
+    options: tuple[str, ...] = ()
+    low: float | None = None
+    high: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """One question of a rubric. `index` is its number in the published instrument."""
+
+    id: str
+    index: int
+    title: str
+    question: str
+    dimension: str = ""
+    background: str = ""
+    list_first: str = ""
+    """What to list before deciding, for those who reason before they judge."""
+    scale: Scale = Scale()
+    show_if: str = ""
+    """Asked only where this holds of earlier answers, as in `sanity == 'Yes' and not short`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Aggregate:
+    """How the answers to a rubric become one number.
+
+    `count`: how many items were answered with `counts`. `mean`: the mean of the numbers.
+    `none`: they do not. A document that lacks an answer has no aggregate.
+    """
+
+    rule: Literal["count", "mean", "none"] = "none"
+    counts: str = "Yes"
+    title: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Rubric:
+    """Items that people and models answer alike. `digest` changes with any word of it."""
+
+    id: str
+    version: str
+    title: str
+    citation: str
+    items: tuple[Item, ...]
+    aggregate: Aggregate = Aggregate()
+    unit: Literal["story", "group", "text"] = "story"
+    wording: str = ""
+    digest: str = ""
+
+    @property
+    def key(self) -> str:
+        """How signatures name it: `ttcw-1@3f9c1a2b`; the digest after `@` decides."""
+        return f"{self.id}-{self.version}@{self.digest}"
+
+    def item(self, id: str) -> Item:  # noqa: A002 (an item's own word)
+        """The item of this id. Raises `KeyError`."""
+        return next((item for item in self.items if item.id == id), None) or _no_item(self, id)
+
+
+def _no_item(rubric: Rubric, item: str) -> Item:
+    raise KeyError(f"rubric {rubric.id} has no item {item}")
+
+
+@dataclass(frozen=True, slots=True)
 class Measurement:
     """What one rater (a measure, a model or a person) says of one document on one item.
 
@@ -89,6 +171,8 @@ class Measurement:
     evidence: tuple[Span, ...]
     rationale: str | None
     signature: str
+    details: Mapping[str, Any] = field(default_factory=lambda: MappingProxyType({}))
+    """What else decided the value: probabilities, repeated answers, a missing answer's text."""
 
     def __post_init__(self) -> None:
         if (self.value is None) != (self.missing_reason is not None):

@@ -9,9 +9,15 @@ import sys
 import click
 
 from fabula import __version__
+from fabula.cli.agreement import agreement
 from fabula.cli.compare import compare
+from fabula.cli.judge import judge
 from fabula.cli.originality import originality
 from fabula.cli.reference import reference
+from fabula.cli.replicate import replicate
+from fabula.cli.rubric import rubric
+from fabula.cli.stories import stories
+from fabula.cli.themes import themes
 from fabula.errors import FabulaError
 
 __all__ = ["cli", "main"]
@@ -32,9 +38,10 @@ def cli() -> None:
     """
 
 
-cli.add_command(reference)
-cli.add_command(originality)
-cli.add_command(compare)
+_ORIGINALITY = reference, originality, compare
+_RUBRICS = rubric, judge, agreement, themes, stories, replicate
+for command in (*_ORIGINALITY, *_RUBRICS):
+    cli.add_command(command)
 
 
 def main() -> None:

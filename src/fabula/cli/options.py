@@ -8,7 +8,15 @@ from typing import Any, TypeVar
 
 import click
 
-__all__ = ["SizeType", "jobs_option", "json_option", "text_options", "texts_argument"]
+__all__ = [
+    "SizeType",
+    "jobs_option",
+    "json_option",
+    "model_options",
+    "model_terms",
+    "text_options",
+    "texts_argument",
+]
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -54,6 +62,59 @@ def text_options(command: F) -> F:
     ):
         command = option(command)
     return command
+
+
+def model_options(command: F) -> F:
+    """Which models, and on what terms."""
+    options = (
+        click.option(
+            "--model", "models", multiple=True, default=("local",), show_default=True,
+            metavar="MODEL",
+            help="local (the embedded one), a .gguf file, a URL that speaks OpenAI's protocol "
+            "(URL#name), or provider/model as Inspect AI names it: openai/..., anthropic/..., "
+            "google/..., vllm/..., ollama/...; several are asked one after another.",
+        ),
+        click.option(
+            "--parallel", type=click.IntRange(min=1),
+            help="Calls at a time.  [default: 1 local, 10 elsewhere]",
+        ),
+        click.option(
+            "--max-retries", type=click.IntRange(min=0), default=5, show_default=True,
+            help="How often a failed call is made again (hosted models).",
+        ),
+        click.option("--cache", is_flag=True, help="Use Inspect's cache (hosted models)."),
+        click.option(
+            "--batch", is_flag=True, help="Use the provider's batch mode: cheaper, slower."
+        ),
+        click.option(
+            "--structured/--no-structured", default=None,
+            help="Hold hosted models to a JSON schema.  [default: those known to follow one]",
+        ),
+        click.option(
+            "--price", metavar="IN/OUT", help="Dollars a million tokens, to estimate the cost."
+        ),
+        click.option(
+            "--max-cost", type=click.FloatRange(min=0), metavar="DOLLARS",
+            help="Stop before spending more than this; needs a price.",
+        ),
+        click.option("--yes", is_flag=True, help="Do not ask whether the cost is agreed to."),
+    )  # fmt: skip
+    for option in reversed(options):
+        command = option(command)
+    return command
+
+
+def model_terms(options: dict[str, Any]) -> Any:
+    """What `model_options` gathered, as `ModelOptions`."""
+    from fabula.models import ModelOptions
+
+    return ModelOptions(
+        n_parallel=options["parallel"],
+        max_retries=options["max_retries"],
+        cache=options["cache"],
+        batch=options["batch"],
+        structured=options["structured"],
+    )
 
 
 jobs_option = click.option(

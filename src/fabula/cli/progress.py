@@ -29,6 +29,21 @@ class Bar:
         if self.progress is not None and self.task is not None:
             self.progress.update(self.task, description=stage)
 
+    def begin(self, stage: str, total: int) -> None:
+        """Start anew from nothing, with a known total."""
+        if self.progress is not None and self.task is not None:
+            self.progress.reset(self.task, description=stage, total=total)
+
+    @contextmanager
+    def paused(self) -> Iterator[None]:
+        """Leave the terminal to a question."""
+        if self.progress is None:
+            yield
+            return
+        self.progress.stop()
+        yield
+        self.progress.start()
+
 
 @contextmanager
 def progress_bar(title: str, total: int | None, *, in_bytes: bool = False) -> Iterator[Bar]:

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from fabula.cli.progress import Bar, progress_bar
 
 if TYPE_CHECKING:
     from fabula.types import Document
 
-__all__ = ["reading"]
+__all__ = ["read_stories", "reading"]
 
 
 @contextmanager
@@ -33,3 +34,22 @@ def reading(
             files, text_field=text_field, id_field=id_field, format_=format_, meter=bar.advance
         )
         yield documents, bar
+
+
+def read_stories(sources: tuple[str, ...], options: dict[str, Any]) -> list[Document]:
+    """The stories that a command names; the authors' released file is known by its name."""
+    from fabula.errors import InputError
+    from fabula.rubrics.released import STORIES_FILE, read_released_stories
+
+    how = {key: options[key] for key in ("text_field", "id_field", "format_")}
+    stories: list[Document] = []
+    others = tuple(source for source in sources if Path(source).name != STORIES_FILE)
+    for source in sources:
+        if source not in others:
+            stories += read_released_stories(Path(source))
+    if others:
+        with reading(others, "reading", **how) as (documents, _):
+            stories += documents
+    if not stories:
+        raise InputError(f"{', '.join(sources)}: holds no stories")
+    return stories

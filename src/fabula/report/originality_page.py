@@ -19,14 +19,13 @@ from fabula.reference import Reference
 from fabula.report.tables import MISSING_REASONS
 from fabula.store import write_whole
 from fabula.types import Document
-from fabula.web import page_environment
+from fabula.web import page_environment, visible
 
 __all__ = ["check_page_path", "write_page"]
 
 _GENERATOR = b'<meta name="generator" content="Fabula">'
 _MAX_SOURCES = 60
 _PARAGRAPH = re.compile(r"[^\S\n]*\n(?:[^\S\n]*\n)+[^\S\n]*")
-_CONTROLS = {code: "\ufffd" for code in range(32) if chr(code) not in "\t\n\r"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,7 +120,7 @@ def _article(number: int, document: Document, row: dict[str, Any]) -> Article:
     points = ", ".join(f"{point['level']} words {point['shown']}" for point in curve)
     return Article(
         number=number,
-        title=_show(str(document.meta.get("title") or document.id)),
+        title=visible(str(document.meta.get("title") or document.id)),
         n_words=row["n_words"],
         index=row["creativity_index"],
         missing=MISSING_REASONS.get(row["missing_reason"] or "", ""),
@@ -145,7 +144,7 @@ def _notices(row: dict[str, Any], lowest: float | None) -> list[str]:
     notices = []
     if row["excluded"]:
         shown = "; ".join(
-            f"{_show(str(copy['title'] or copy['id']))} {copy['reason']}"
+            f"{visible(str(copy['title'] or copy['id']))} {copy['reason']}"
             for copy in row["excluded"][:5]
         )
         more = len(row["excluded"]) - 5
@@ -193,12 +192,12 @@ def _borrowed(number: int, span: dict[str, Any], low: int, high: int) -> Borrowe
 
 
 def _source(source: dict[str, Any]) -> dict[str, Any]:
-    shown = {key: _show(str(source[key])) for key in ("before", "text", "after")}
+    shown = {key: visible(str(source[key])) for key in ("before", "text", "after")}
     return {
         **shown,
         "id": source["id"],
-        "title": _show(str(source["title"] or source["id"])),
-        "author": None if source["author"] is None else _show(str(source["author"])),
+        "title": visible(str(source["title"] or source["id"])),
+        "author": None if source["author"] is None else visible(str(source["author"])),
         "year": source["year"],
     }
 
@@ -304,10 +303,5 @@ def _lines(
             # The indent of a line of verse; HTML would drop spaces.
             n_spaces = len(line) - len(line.lstrip(" "))
             line = "\u00a0" * n_spaces + line[n_spaces:]
-        pieces.append(Piece(_show(line), span, is_first, is_last=is_last and k == len(lines) - 1))
+        pieces.append(Piece(visible(line), span, is_first, is_last=is_last and k == len(lines) - 1))
     return pieces
-
-
-def _show(text: str) -> str:
-    """Control characters, which HTML cannot hold, shown as replacement characters."""
-    return text.translate(_CONTROLS).replace("\r", "")

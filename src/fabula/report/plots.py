@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +15,7 @@ from fabula.measures.comparison import Comparison, Group
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["save_comparison"]
+__all__ = ["save_comparison", "save_distributions"]
 
 _FORMATS = {".svg", ".pdf", ".png"}
 _INK, _SOFT, _LINE = "#201d18", "#6f675b", "#e4ded2"
@@ -27,6 +29,35 @@ def save_comparison(comparison: Comparison, path: Path) -> None:
 
     The same comparison gives the same bytes. Raises `InputError` for an unknown ending.
     """
+    height = max(3.4, 1.6 + 0.38 * len(comparison.groups))
+    with _figure(path, 1, 2, figsize=(9.6, height), width_ratios=(1.15, 1)) as (figure, panels):
+        _draw_curves(panels[0], comparison.groups)
+        _draw_strips(panels[1], comparison)
+        figure.supxlabel(comparison.signature, fontsize=6, color=_SOFT, x=0.01, ha="left")
+
+
+def save_distributions(
+    series: Mapping[str, Sequence[int]], path: Path, *, x_label: str, y_label: str
+) -> None:
+    """A row of bars for each name, over 0, 1, 2, ...; the same scale for all.
+
+    The same series give the same bytes. Raises `InputError` for an unknown ending.
+    """
+    size = (6.4, 1.0 + 1.05 * len(series))
+    with _figure(path, len(series), 1, figsize=size, sharex=True, sharey=True) as (figure, panels):
+        for k, (axes, (name, counts)) in enumerate(zip(panels, series.items(), strict=True)):
+            axes.bar(range(len(counts)), counts, color=_COLOURS[k % len(_COLOURS)], width=0.82)
+            axes.set_title(name, loc="left", fontsize=9.5, color=_INK, pad=3)
+            axes.grid(axis="y", color=_LINE, linewidth=0.8)
+            axes.set_axisbelow(True)
+            axes.set_xticks(range(len(counts)))
+        panels[-1].set_xlabel(x_label)
+        figure.supylabel(y_label, fontsize=9.5, color=_INK)
+
+
+@contextmanager
+def _figure(path: Path, n_rows: int, n_columns: int, **options: Any) -> Iterator[tuple[Any, Any]]:
+    """A figure and its panels, in the style of the house; saved at the end."""
     if path.suffix.lower() not in _FORMATS:
         raise InputError(f"{path}: cannot draw this; end the name in .svg, .pdf or .png")
     import matplotlib as mpl
@@ -48,13 +79,10 @@ def save_comparison(comparison: Comparison, path: Path) -> None:
         "axes.spines.right": False,
     }
     with plt.rc_context(style):
-        height = max(3.4, 1.6 + 0.38 * len(comparison.groups))
-        figure, (curves, strips) = plt.subplots(
-            1, 2, figsize=(9.6, height), layout="constrained", width_ratios=(1.15, 1)
+        figure, panels = plt.subplots(
+            n_rows, n_columns, layout="constrained", squeeze=False, **options
         )
-        _draw_curves(curves, comparison.groups)
-        _draw_strips(strips, comparison)
-        figure.supxlabel(comparison.signature, fontsize=6, color=_SOFT, x=0.01, ha="left")
+        yield figure, panels.ravel()
         metadata = {"Date": None} if path.suffix.lower() == ".svg" else None
         if path.suffix.lower() == ".pdf":
             metadata = {"CreationDate": None}

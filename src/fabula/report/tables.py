@@ -13,7 +13,14 @@ from rich.text import Text
 from fabula.measures.comparison import Comparison
 from fabula.types import Estimate
 
-__all__ = ["MISSING_REASONS", "comparison_tables", "originality_table"]
+__all__ = [
+    "MISSING_REASONS",
+    "comparison_tables",
+    "number",
+    "originality_table",
+    "render",
+    "shown_interval",
+]
 
 MISSING_REASONS = {
     "no_words": "no words in the text",
@@ -47,7 +54,7 @@ def originality_table(
             f"mean Creativity Index {sum(values) / len(values):.3f} over {_count(len(values))}"
             + (f", {n_missing:,} without one" if n_missing else "")
         )
-    return _render(table, *footer, signature)
+    return render(table, *footer, signature)
 
 
 def comparison_tables(comparison: Comparison) -> str:
@@ -61,8 +68,8 @@ def comparison_tables(comparison: Comparison) -> str:
             Text(group.name),
             f"{group.index.n:,}",
             f"{sum(group.missing.values()):,}",
-            _number(group.index.value, ".3f"),
-            _interval(group.index, ".3f"),
+            number(group.index.value, ".3f"),
+            shown_interval(group.index, ".3f"),
         )
     pairs = Table(box=None, pad_edge=False)
     pairs.add_column("A against B", overflow="fold")
@@ -74,10 +81,10 @@ def comparison_tables(comparison: Comparison) -> str:
         pairs.add_row(
             Text(f"{pair.a} : {pair.b}"),
             "-" if percent is None else f"{percent:+.1f} %",
-            _interval(difference.percent, "+.1f"),
-            _number(difference.superiority, ".3f"),
-            _number(difference.p, ".2g"),
-            _number(pair.p_holm, ".2g"),
+            shown_interval(difference.percent, "+.1f"),
+            number(difference.superiority, ".3f"),
+            number(difference.p, ".2g"),
+            number(pair.p_holm, ".2g"),
         )
     reasons = [
         f"missing in {group.name}: {n:,} {MISSING_REASONS[reason]}"
@@ -85,24 +92,27 @@ def comparison_tables(comparison: Comparison) -> str:
         for reason, n in group.missing.items()
     ]
     tests = pairs if comparison.pairs else "one group, nothing to compare"
-    return _render(groups, *reasons, "", tests, "", comparison.signature)
+    return render(groups, *reasons, "", tests, "", comparison.signature)
 
 
 def _count(n_texts: int) -> str:
     return f"{n_texts:,} text" if n_texts == 1 else f"{n_texts:,} texts"
 
 
-def _number(value: float | None, form: str) -> str:
+def number(value: float | None, form: str) -> str:
+    """A number, or `-` where there is none."""
     return "-" if value is None else f"{value:{form}}"
 
 
-def _interval(estimate: Estimate, form: str) -> str:
+def shown_interval(estimate: Estimate, form: str) -> str:
+    """`0.12 to 0.34`, or `-`."""
     if estimate.low is None or estimate.high is None:
         return "-"
     return f"{estimate.low:{form}} to {estimate.high:{form}}"
 
 
-def _render(*parts: Table | str) -> str:
+def render(*parts: Table | str) -> str:
+    """Tables and lines as the terminal shows them."""
     out = io.StringIO()
     width = max(60, shutil.get_terminal_size((100, 40)).columns)
     console = Console(file=out, width=width, highlight=False)

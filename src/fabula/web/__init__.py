@@ -7,9 +7,10 @@ from pathlib import Path
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
-__all__ = ["page_environment"]
+__all__ = ["page_environment", "visible"]
 
 _HERE = Path(__file__).parent
+_CONTROLS = {code: "\ufffd" for code in range(32) if chr(code) not in "\t\n\r"}
 
 
 def page_environment(templates: Path) -> Environment:
@@ -25,3 +26,8 @@ def page_environment(templates: Path) -> Environment:
     style = (_HERE / "static" / "fabula.css").read_text(encoding="utf-8")
     environment.globals["style"] = Markup(style)
     return environment
+
+
+def visible(text: str) -> str:
+    """Control characters, which HTML cannot hold, shown as replacement characters."""
+    return text.translate(_CONTROLS).replace("\r", "")

@@ -1,0 +1,100 @@
+"""`fabula agreement`: how far judges agree with experts, and experts with each other."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from fabula.cli.options import json_option
+
+if TYPE_CHECKING:
+    from fabula.measures.agreement import JudgeAgreement, PanelRow
+
+__all__ = ["agreement"]
+
+
+@click.command()
+@click.argument("runs", nargs=-1, metavar="RUN...", type=click.Path(path_type=Path))
+@click.option(
+    "--experts", required=True, type=click.Path(path_type=Path), metavar="FILE",
+    help="The experts' verdicts: ttcw_annotations.json, or measurements of people (.jsonl).",
+)  # fmt: skip
+@click.option(
+    "--by", type=click.Choice(["item", "dimension", "author"]), default="item", show_default=True,
+    help="What to show a row for.",
+)  # fmt: skip
+@click.option(
+    "--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Seed of intervals."
+)
+@json_option
+def agreement(runs: tuple[Path, ...], experts: Path, by: Any, seed: int, as_json: bool) -> None:
+    """Measure how far the judges of RUNs agree with experts.
+
+    A RUN is a folder that `fabula judge` wrote. Kappas have 95 % intervals from a bootstrap over
+    stories; a coefficient that cannot be said (everybody answered the same) is `-`, never 0.
+    """
+    from fabula.errors import MixError
+    from fabula.judging.folder import read_run
+    from fabula.measures.agreement import (
+        expert_correlation,
+        judge_agreement,
+        panel_agreement,
+        read_experts,
+    )
+    from fabula.rubrics import load_rubric
+    from fabula.store import dump_json
+
+    read = [read_run(run) for run in runs]
+    rubric = read[0][0] if read else load_rubric("ttcw")
+    for run, (other, _) in zip(runs, read, strict=True):
+        if {item.id for item in other.items} != {item.id for item in rubric.items}:
+            raise MixError(f"{run}: judged on other items ({other.key}) than {runs[0]} did")
+    panel = read_experts(experts, rubric)
+    judges = []
+    for _, measurements in read:
+        for rater in dict.fromkeys(one.rater for one in measurements):
+            mine = [one for one in measurements if one.rater == rater]
+            judges.append(judge_agreement(mine, panel, rubric, by, seed=seed))
+    rows = panel_agreement(panel, rubric, by, seed=seed)
+    if as_json:
+        click.echo(dump_json({
+            "experts": [_panel_json(row) for row in rows],
+            "experts_pearson": expert_correlation(panel, rubric),
+            "judges": [_judge_json(judge) for judge in judges],
+        }))  # fmt: skip
+        return
+    from fabula.report.judging_tables import agreement_tables
+
+    click.echo(agreement_tables(judges, rows, expert_correlation(panel, rubric)), nl=False)
+
+
+def _panel_json(row: PanelRow) -> dict[str, Any]:
+    return asdict(row)
+
+
+def _judge_json(judge: JudgeAgreement) -> dict[str, Any]:
+    rows = []
+    for row in (*judge.rows, judge.overall):
+        counts = row.confusion
+        rows.append(
+            asdict(row)
+            | {
+                "balanced_accuracy": counts.balanced_accuracy,
+                "precision": counts.precision,
+                "recall": counts.recall,
+                "f1": counts.f1,
+                "phi": counts.phi,
+                "percent": None if counts.accuracy is None else 100 * counts.accuracy,
+            }
+        )
+    return {
+        "rater": judge.rater,
+        "signature": judge.signature,
+        "rows": rows,
+        "pearson": asdict(judge.pearson),
+        "spearman": judge.spearman,
+        "n_stories": judge.n_stories,
+    }

@@ -1,0 +1,166 @@
+"""`fabula rubric`: the rubrics there are, and one's own."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from fabula.cli.options import json_option, model_options, model_terms
+
+__all__ = ["rubric"]
+
+
+@click.group()
+def rubric() -> None:
+    """Look at rubrics, check one's own, take over published wording."""
+
+
+@rubric.command("list")
+@json_option
+def list_(as_json: bool) -> None:
+    """List the rubrics that ship with Fabula."""
+    from fabula.rubrics import builtin_rubrics, load_rubric
+    from fabula.store import dump_json
+
+    for name in builtin_rubrics():
+        found = load_rubric(name)
+        if as_json:
+            row = {
+                "name": name,
+                "key": found.key,
+                "title": found.title,
+                "n_items": len(found.items),
+            }
+            click.echo(dump_json(row))
+        else:
+            n = len(found.items)
+            click.echo(f"{name:<14} {found.title}, {n} items about a {found.unit}")
+
+
+@rubric.command()
+@click.argument("name", metavar="NAME|FILE")
+@click.option("--toml", is_flag=True, help="Print the file itself, to start one's own from it.")
+@json_option
+def show(name: str, toml: bool, as_json: bool) -> None:
+    """Show a rubric: its items by dimension, with the question of each."""
+    from dataclasses import asdict
+
+    from fabula.rubrics import load_rubric, rubric_toml
+    from fabula.store import dump_json
+
+    found = load_rubric(name)
+    if as_json:
+        click.echo(dump_json(asdict(found)))
+        return
+    if toml:
+        click.echo(rubric_toml(found), nl=False)
+        return
+    click.echo(f"{found.title} ({found.key})\n{found.citation}\nWording: {found.wording}\n")
+    dimension = ""
+    for item in found.items:
+        if item.dimension != dimension:
+            dimension = item.dimension
+            click.echo(f"{dimension}\n")
+        click.echo(f"{item.index:>3}. {item.title} [{item.id}]")
+        click.echo(_wrapped(item.question))
+        if item.scale.options:
+            click.echo(_wrapped(" / ".join(item.scale.options)))
+        click.echo()
+
+
+@rubric.command()
+@click.argument(
+    "files", nargs=-1, required=True, metavar="FILE...", type=click.Path(path_type=Path)
+)
+def check(files: tuple[Path, ...]) -> None:
+    """Check rubric files: each field, each id, each condition."""
+    from fabula.rubrics import load_rubric
+
+    for file in files:
+        found = load_rubric(file)
+        click.echo(f"{file}: {found.key}, {len(found.items)} items, good")
+
+
+@rubric.command("import")
+@click.argument("name", metavar="NAME")
+@click.argument("file", metavar="FILE", type=click.Path(path_type=Path))
+@click.option(
+    "--out", type=click.Path(path_type=Path), metavar="FILE",
+    help="Write the rubric here.  [default: NAME-published.toml]",
+)  # fmt: skip
+def import_(name: str, file: Path, out: Path | None) -> None:
+    """Make a rubric with the published wording of NAME, from the authors' released FILE.
+
+    For ttcw the file is ttcw_all_tests.json. Its ids are those of Fabula's own rubric, its digest
+    is not, so that verdicts on the two wordings can be compared but are never mixed.
+    """
+    from fabula.errors import InputError
+    from fabula.rubrics import released_rubric, rubric_toml
+    from fabula.store import write_whole
+
+    target = out or Path(f"{name}-published.toml")
+    found = released_rubric(name, file)
+    if target.exists() and target.read_bytes() != rubric_toml(found).encode():
+        raise InputError(f"{target}: exists already; name another file with --out")
+    target.parent.mkdir(parents=True, exist_ok=True)
+    write_whole(target, rubric_toml(found).encode())
+    click.echo(f"written: {target} ({found.key}, {len(found.items)} items)")
+
+
+@rubric.command()
+@click.argument("measures", metavar="MEASURES.csv", type=click.Path(path_type=Path))
+@click.option(
+    "--out", type=click.Path(path_type=Path), required=True, metavar="FILE",
+    help="Write the draft here, a .toml file to edit.",
+)  # fmt: skip
+@click.option(
+    "--groups", type=click.IntRange(min=1), metavar="N",
+    help="How many groups a dimension has.  [default: by their distance]",
+)  # fmt: skip
+@click.option(
+    "--distance", type=click.FloatRange(0, 2), default=0.55, show_default=True,
+    help="Measures farther apart than this (1 - cosine) are of different groups.",
+)  # fmt: skip
+@click.option("--no-model", is_flag=True, help="Do not use a model to name groups and questions.")
+@model_options
+def draft(
+    measures: Path,
+    out: Path,
+    groups: int | None,
+    distance: float,
+    no_model: bool,
+    **options: Any,
+) -> None:
+    """Draft binary tests from experts' free-form measures, for a person to edit.
+
+    MEASURES.csv has the columns measure, and if known dimension and participant. As in the
+    formative study of "Art or Artifice?" (section 4.1), measures are grouped by meaning within
+    their dimension, the fullest one stands for its group, and becomes a yes/no question.
+    """
+    from fabula.errors import InputError
+    from fabula.rubrics import rubric_toml
+    from fabula.store import write_whole
+    from fabula.tasks.drafting import draft_rubric, read_measures
+
+    if out.exists():
+        raise InputError(f"{out}: exists already; name another file with --out")
+    rows = read_measures(measures)
+    spec = None if no_model else options["models"][0]
+    found, sources = draft_rubric(
+        rows, out.stem, n_groups=groups, distance=distance, model=spec,
+        options=model_terms(options),
+    )  # fmt: skip
+    text = rubric_toml(found) + "".join(f"# {line}\n" for line in sources)
+    write_whole(out, text.encode())
+    click.echo(
+        f"written: {out} ({len(found.items)} tests from {len(rows)} measures); edit it, then"
+    )
+    click.echo(f"  fabula rubric check {out}")
+
+
+def _wrapped(text: str) -> str:
+    import textwrap
+
+    return textwrap.fill(text, 88, initial_indent="     ", subsequent_indent="     ")

@@ -1,0 +1,71 @@
+"""`fabula themes`: why stories pass a test, and why they fail it, from the raters' reasons."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from fabula.cli.options import json_option, model_options, model_terms
+from fabula.cli.progress import progress_bar
+
+__all__ = ["themes"]
+
+
+@click.command()
+@click.argument(
+    "sources", nargs=-1, required=True, metavar="RUN|FILE...", type=click.Path(path_type=Path)
+)
+@click.option(
+    "--out", type=click.Path(path_type=Path), metavar="FILE",
+    help="Write the themes here (.jsonl), to edit their labels; labels edited there are kept.",
+)  # fmt: skip
+@click.option("--items", metavar="ID,ID", help="Only these items, with commas.")
+@click.option(
+    "--themes", "n_themes", type=click.IntRange(min=1), default=4, show_default=True,
+    help="Themes of each item and side.",
+)  # fmt: skip
+@click.option("--name-with-model", is_flag=True, help="Have --model name the themes.")
+@model_options
+@json_option
+def themes(
+    sources: tuple[Path, ...],
+    out: Path | None,
+    items: str | None,
+    n_themes: int,
+    name_with_model: bool,
+    as_json: bool,
+    **options: Any,
+) -> None:
+    """Group the reasons that raters gave into themes, for what passes and what fails each test.
+
+    A source is a run of `fabula judge`, or the experts' ttcw_annotations.json. Reasons are grouped
+    by the meaning of their sentences; beside each theme stand the most typical of them.
+    """
+    from fabula.store import dump_json, write_whole
+    from fabula.tasks.rationales import read_rationales
+    from fabula.tasks.themes import find_themes, keep_labels, theme_row
+
+    rubric, rationales = read_rationales(sources, items.split(",") if items else None)
+    with progress_bar("grouping reasons", len(rationales)) as bar:
+        found = find_themes(
+            rationales, rubric, n_themes=n_themes,
+            model=options["models"][0] if name_with_model else None,
+            options=model_terms(options),
+            meter=bar.advance,
+        )  # fmt: skip
+    if out is not None and out.exists():
+        found = keep_labels(found, out)
+    rows = "".join(dump_json(theme_row(theme)) + "\n" for theme in found)
+    if out is not None:
+        out.parent.mkdir(parents=True, exist_ok=True)
+        write_whole(out, rows.encode(errors="replace"))
+    if as_json:
+        click.echo(rows, nl=False)
+        return
+    from fabula.report.theme_tables import theme_lines
+
+    click.echo(theme_lines(found, rubric), nl=False)
+    if out is not None:
+        click.echo(f"written: {out}; edit the labels there and run this again to see them")

@@ -1,0 +1,16 @@
+"""Rubrics put to language models."""
+
+from fabula.judging.prompts import Style, Template, read_template
+from fabula.judging.run import AnswerBook, JudgePlan, judge_stories
+from fabula.judging.verdicts import MISSING, read_verdict
+
+__all__ = [
+    "MISSING",
+    "AnswerBook",
+    "JudgePlan",
+    "Style",
+    "Template",
+    "judge_stories",
+    "read_template",
+    "read_verdict",
+]

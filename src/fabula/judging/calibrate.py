@@ -1,0 +1,42 @@
+"""Measuring a judge on stories that experts have judged, so that its verdicts carry their worth."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from fabula.errors import InputError
+from fabula.judging.run import JudgePlan
+from fabula.judging.trust import Trust, TrustBook, trust_of
+from fabula.measures.agreement import JudgeAgreement, judge_agreement, read_experts
+from fabula.rubrics.released import EXPERTS_FILE, STORIES_FILE, read_released_stories
+from fabula.types import Document, Measurement
+
+__all__ = ["calibrate", "released_folder"]
+
+
+def released_folder(folder: Path) -> tuple[list[Document], Path]:
+    """The stories of the authors' release that hold their text, and the file of verdicts."""
+    for name in (STORIES_FILE, EXPERTS_FILE):
+        if not (folder / name).exists():
+            raise InputError(
+                f"{folder}: lacks {name}; get the folder Art_or_Artifice of "
+                f"github.com/salesforce/creativity_eval"
+            )
+    return read_released_stories(folder / STORIES_FILE), folder / EXPERTS_FILE
+
+
+def calibrate(
+    measurements: Sequence[Measurement], experts: Path, plan: JudgePlan, book: TrustBook
+) -> list[tuple[JudgeAgreement, list[Trust]]]:
+    """Each judge's agreement with the experts, kept in the book."""
+    panel = read_experts(experts, plan.rubric)
+    results = []
+    for rater in dict.fromkeys(one.rater for one in measurements):
+        mine = [one for one in measurements if one.rater == rater]
+        agreement = judge_agreement(mine, panel, plan.rubric, "item", seed=plan.seed)
+        parts = dict(plan.signature(rater).parts)
+        trusts = trust_of(agreement, plan.rubric, parts["style"], parts["prompt"])
+        book.add(trusts)
+        results.append((agreement, trusts))
+    return results

@@ -1,0 +1,124 @@
+"""From the answers about an item to one `Measurement`: the share of Yes, its spread, its trust."""
+
+from __future__ import annotations
+
+import re
+import statistics
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from itertools import groupby
+from typing import Any
+
+from fabula.judging.run import RETEST, Judged, JudgePlan
+from fabula.types import Document, Item, Measurement
+
+__all__ = ["own_story", "to_measurements"]
+
+_FAMILIES = (
+    "gpt", "claude", "gemini", "gemma", "llama", "mistral", "qwen", "deepseek", "smollm", "grok",
+    "command", "phi", "olmo",
+)  # fmt: skip
+
+
+def to_measurements(
+    judged: Iterable[Judged], documents: Iterable[Document], model: str, plan: JudgePlan
+) -> Iterator[Measurement]:
+    """A measurement for each document and item, in the order of `judged`."""
+    signature = str(plan.signature(model))
+    authors = {document.id: document.author for document in documents}
+    for (document_id, item), answers in groupby(
+        judged, key=lambda one: (one.asked.document_id, one.asked.item)
+    ):
+        yield _measurement(
+            list(answers), document_id, plan.rubric.item(item), authors[document_id], model,
+            plan, signature,
+        )  # fmt: skip
+
+
+def _measurement(
+    answers: list[Judged],
+    document_id: str,
+    item: Item,
+    author: str | None,
+    model: str,
+    plan: JudgePlan,
+    signature: str,
+) -> Measurement:
+    values = [one.verdict.value for one in answers if one.verdict.value is not None]
+    missing = Counter(one.verdict.missing_reason for one in answers if one.verdict.missing_reason)
+    value = _together(values, item)
+    reason = None
+    if value is None:
+        reason = "tie" if values else missing.most_common(1)[0][0]
+    details: dict[str, Any] = {}
+    p_yes = [p for one in answers if (p := _p_yes(one)) is not None]
+    if p_yes:
+        details["p_yes"] = round(statistics.fmean(p_yes), 4)
+    if plan.n_samples > 1:
+        details |= {"n_samples": len(answers), "n_answered": len(values)}
+        numbers = [number for number in values if isinstance(number, float)]
+        if len(numbers) > 1:
+            details["sd"] = round(statistics.stdev(numbers), 4)
+        if missing:
+            details["missing"] = dict(sorted(missing.items()))
+    if any(one.verdict.is_cut for one in answers if one.verdict.value is not None):
+        details["rationale_is_cut"] = True
+    if reason in ("too_long", "blocked", "failed"):
+        note = next((one.answer.note for one in answers if one.answer and one.answer.note), "")
+        details |= {"note": note} if note else {}
+    own = own_story(model, author)
+    if own:
+        details["own_story"] = own
+    if author is not None:
+        details["author"] = author
+    if document_id.endswith(RETEST):
+        details["control"] = "retest"
+    return Measurement(
+        document_id=document_id,
+        rubric=plan.rubric.key,
+        item=item.id,
+        rater=model,
+        value=value,
+        missing_reason=reason,
+        evidence=(),
+        rationale=next((one.verdict.rationale for one in answers if one.verdict.rationale), None),
+        signature=signature,
+        details=details,
+    )
+
+
+def _together(values: list[float | str], item: Item) -> float | str | None:
+    """Repeated answers as one: the mean of numbers, the most frequent choice (a tie is none)."""
+    if not values:
+        return None
+    if item.scale.kind == "text":
+        return values[0]
+    if item.scale.kind == "choice":
+        (best, n_best), *others = Counter(values).most_common()
+        return None if others and others[0][1] == n_best else best
+    return round(statistics.fmean(float(value) for value in values), 6)
+
+
+def _p_yes(judged: Judged) -> float | None:
+    """P(Yes) among Yes and No where the verdict stands; None where the model does not tell it."""
+    masses = judged.answer.masses if judged.answer else {}
+    total = masses.get("Yes", 0.0) + masses.get("No", 0.0)
+    return masses["Yes"] / total if total > 0 and "Yes" in masses else None
+
+
+def own_story(model: str, author: str | None) -> str | None:
+    """Whether the judge wrote the story: judges prefer their own and their family's.
+
+    `same model` where one name holds the other, `same family` where both name one family.
+    """
+    if not author:
+        return None
+    judge, writer = _bare(model.partition("@")[0].rpartition("/")[2]), _bare(author)
+    if len(writer) > 2 and (writer in judge or judge in writer) and writer not in _FAMILIES:
+        return "same model"
+    both = (family for family in _FAMILIES if family in judge and family in writer)
+    return "same family" if next(both, None) else None
+
+
+def _bare(name: str) -> str:
+    return re.sub(r"[^a-z0-9]", "", name.casefold())

@@ -1,0 +1,148 @@
+"""Which of two stories passes an item more convincingly: both orders asked, never one alone.
+
+Judges favour a place (the first or the second story), so a preference that turns when the order
+turns is none; how often that happens is reported with the preferences.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from itertools import combinations
+
+from fabula.judging.cost import Budget
+from fabula.judging.prompts import PAIR_SCALE
+from fabula.judging.run import AnswerBook, Caller, Judged, JudgePlan
+from fabula.models import Model
+from fabula.types import Document, Item, Measurement
+
+__all__ = ["PairSummary", "judge_pairs", "pairs_of", "summarise_pairs"]
+
+_BETWEEN = " : "
+
+
+@dataclass(frozen=True, slots=True)
+class PairSummary:
+    """An item over all pairs (`all`: over all items)."""
+
+    item: str
+    n_pairs: int
+    n_decided: int
+    n_turned: int
+    """Pairs in which the preference turned with the order."""
+    first_share: float | None
+    """How often the story that came first was preferred, of all answers; 0.5 is no bias."""
+    n_wins: dict[str, int]
+
+
+def pairs_of(documents: Sequence[Document], group: str | None) -> list[tuple[Document, Document]]:
+    """All pairs of stories; only within groups that share the field `group`, if it is given."""
+    groups: dict[object, list[Document]] = defaultdict(list)
+    for document in documents:
+        own = {"prompt_id": document.prompt_id, "author": document.author, **document.meta}
+        groups[own.get(group) if group else None].append(document)
+    return [pair for members in groups.values() for pair in combinations(members, 2)]
+
+
+async def judge_pairs(
+    pairs: Sequence[tuple[Document, Document]],
+    model: Model,
+    plan: JudgePlan,
+    book: AnswerBook,
+    *,
+    budget: Budget | None = None,
+    meter: Callable[[int], None] = lambda _: None,
+) -> list[Measurement]:
+    """A measurement for each pair and item: the id of the preferred story, or why there is none."""
+    caller = Caller(model, plan, book, budget or Budget(), meter)
+    found: dict[int, list[Measurement]] = {}
+    waiting = iter(enumerate(pairs))
+
+    async def work() -> None:
+        for place, pair in waiting:
+            found[place] = await _judge_pair(pair, model, caller, plan)
+
+    try:
+        async with asyncio.TaskGroup() as group:
+            for _ in range(min(model.n_parallel, len(pairs))):
+                group.create_task(work())
+    except ExceptionGroup as errors:
+        raise errors.exceptions[0] from errors
+    return [one for place in range(len(pairs)) for one in found[place]]
+
+
+async def _judge_pair(
+    pair: tuple[Document, Document], model: Model, caller: Caller, plan: JudgePlan
+) -> list[Measurement]:
+    first, second = pair
+    by_order: list[list[Judged]] = []
+    # One order after the other: all items of an order share their prefix.
+    for a, b in ((first, second), (second, first)):
+        prompts = [plan.template.pair_prompt(a.text, b.text, item) for item in plan.rubric.items]
+        calls = [
+            (f"{a.id}{_BETWEEN}{b.id}", replace(item, scale=PAIR_SCALE), 0, prompt)
+            for item, prompt in zip(plan.rubric.items, prompts, strict=True)
+        ]
+        head = await caller.call(*calls[0])
+        rest = await asyncio.gather(*(caller.call(*call) for call in calls[1:]))
+        by_order.append([head, *rest])
+    return [
+        _measurement(item, pair, straight, turned, model.name, plan)
+        for item, straight, turned in zip(plan.rubric.items, *by_order, strict=True)
+    ]
+
+
+def _measurement(
+    item: Item,
+    pair: tuple[Document, Document],
+    straight: Judged,
+    turned: Judged,
+    model: str,
+    plan: JudgePlan,
+) -> Measurement:
+    first, second = pair[0].id, pair[1].id
+    said = straight.verdict.value, turned.verdict.value
+    value: str | None = None
+    reason: str | None = None
+    if said[0] is None or said[1] is None:
+        reason = straight.verdict.missing_reason or turned.verdict.missing_reason
+    elif said[0] == said[1]:
+        reason = "order"
+    else:
+        value = first if said[0] == "A" else second
+    return Measurement(
+        document_id=f"{first}{_BETWEEN}{second}",
+        rubric=plan.rubric.key,
+        item=item.id,
+        rater=model,
+        value=value,
+        missing_reason=reason,
+        evidence=(),
+        rationale=straight.verdict.rationale,
+        signature=str(plan.signature(model)) + "|pairwise:both-orders",
+        details={"orders": list(said), "turned_rationale": turned.verdict.rationale},
+    )
+
+
+def summarise_pairs(measurements: Iterable[Measurement]) -> list[PairSummary]:
+    """By item, then over all."""
+    by_item: dict[str, list[Measurement]] = defaultdict(list)
+    for one in measurements:
+        by_item[one.item].append(one)
+        by_item["all"].append(one)
+    by_item["all"] = by_item.pop("all")
+    return [_pair_summary(item, of_item) for item, of_item in by_item.items()]
+
+
+def _pair_summary(item: str, measurements: Sequence[Measurement]) -> PairSummary:
+    places = [place for one in measurements for place in one.details["orders"] if place]
+    return PairSummary(
+        item=item,
+        n_pairs=len(measurements),
+        n_decided=sum(one.value is not None for one in measurements),
+        n_turned=sum(one.missing_reason == "order" for one in measurements),
+        first_share=places.count("A") / len(places) if places else None,
+        n_wins=dict(Counter(str(one.value) for one in measurements if one.value is not None)),
+    )

@@ -1,0 +1,309 @@
+"""Putting a rubric to a language model: every answer kept as it comes, nothing asked twice.
+
+A run is a folder. `answers.jsonl` grows an answer at a time, in the order in which they come;
+`run.json` says what was asked; `measurements.jsonl` is made from the answers when all are there, in
+the order of stories and items, so the same answers give the same bytes.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import random
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from fabula import __version__
+from fabula.errors import CallFailed, InputError, ModelError
+from fabula.judging.cost import Budget
+from fabula.judging.prompts import Template, choice_of
+from fabula.judging.verdicts import Verdict, read_verdict
+from fabula.models import Answer, Model, Prompt, Sampling
+from fabula.models.replay import prompt_digest, recorded, recording_row
+from fabula.rubrics import Condition
+from fabula.text import TextSettings
+from fabula.types import Document, Item, Rubric, Signature
+
+__all__ = [
+    "RETEST",
+    "AnswerBook",
+    "Asked",
+    "Caller",
+    "JudgePlan",
+    "Judged",
+    "judge_stories",
+    "with_retest",
+]
+
+RETEST = "#retest"
+"""What a story's second id ends with, where it is judged twice to see whether verdicts flip."""
+
+_MAX_FAILURES = 10
+"""So many failed calls in a row are no accident: the run stops and says why."""
+
+
+@dataclass(frozen=True, slots=True)
+class JudgePlan:
+    """How a rubric is put to a model."""
+
+    rubric: Rubric
+    template: Template
+    n_samples: int = 1
+    temperature: float = 0.0
+    max_tokens: int = 1024
+    seed: int = 0
+
+    def signature(self, model: str) -> Signature:
+        """All that decides a verdict of this model."""
+        return Signature.of(
+            "judge",
+            rubric=self.rubric.key,
+            model=model,
+            style=self.template.style,
+            prompt=f"{self.template.name or 'own'}@{self.template.digest}",
+            temperature=f"{self.temperature:g}",
+            samples=str(self.n_samples),
+            tokens=str(self.max_tokens),
+            seed=str(self.seed),
+            v=__version__,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """One call: an item about a document, one of its samples."""
+
+    document_id: str
+    item: str
+    sample: int
+    prompt_digest: str
+    seed: int
+
+    def key(self, model: str) -> tuple[str, str, str, int]:
+        return model, self.document_id, self.item, self.sample
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """The answer to a call, and what was read in it. `answer` is None where the call failed."""
+
+    asked: Asked
+    verdict: Verdict
+    answer: Answer | None
+
+
+class AnswerBook:
+    """The answers of a run: those that are there already, and a place to put new ones.
+
+    `write` is called with each new row as soon as its answer is there, before anything else is
+    asked; with `RowWriter.write` an answer outlives the process that paid for it.
+    """
+
+    def __init__(
+        self, rows: Iterable[Mapping[str, Any]], write: Callable[[dict[str, Any]], None]
+    ) -> None:
+        self._write = write
+        self._n_new = 0
+        self._kept: dict[tuple[str, str, str, int], Mapping[str, Any]] = {}
+        for row in rows:
+            # A call that failed and was made again has two rows; the last one counts.
+            key = str(row["model"]), str(row["id"]), str(row["item"]), int(row["sample"])
+            self._kept[key] = row
+
+    def __len__(self) -> int:
+        """How many answers and failures are there."""
+        return len(self._kept) + self._n_new
+
+    def count(self, model: str) -> int:
+        """How many answers of this model were there from the start."""
+        return sum(key[0] == model and not row.get("failed") for key, row in self._kept.items())
+
+    def find(self, asked: Asked, model: str) -> Answer | None:
+        """The answer that is there; None where it must be asked, also because it failed before.
+
+        Raises `InputError` where the answer is to another prompt: the story or the wording changed.
+        """
+        row = self._kept.get(asked.key(model))
+        if row is None:
+            return None
+        if (row["prompt_digest"], row["seed"]) != (asked.prompt_digest, asked.seed):
+            raise InputError(
+                f"the run holds an answer about {asked.document_id!r}, {asked.item}, to another "
+                f"prompt; choose another --out, or begin anew with --restart"
+            )
+        return None if row.get("failed") else recorded(dict(row))
+
+    def add(self, asked: Asked, model: str, answer: Answer | CallFailed) -> None:
+        row: dict[str, Any] = {
+            "id": asked.document_id,
+            "item": asked.item,
+            "sample": asked.sample,
+            "model": model,
+            "prompt_digest": asked.prompt_digest,
+            "seed": asked.seed,
+        }
+        row |= {"failed": str(answer)} if isinstance(answer, CallFailed) else recording_row(answer)
+        self._write(row)
+        self._n_new += 1
+
+
+async def judge_stories(
+    documents: Sequence[Document],
+    model: Model,
+    plan: JudgePlan,
+    book: AnswerBook,
+    *,
+    budget: Budget | None = None,
+    meter: Callable[[int], None] = lambda _: None,
+) -> list[Judged]:
+    """Every item of the rubric about every document, in the order of documents and items.
+
+    Stories are taken up as many at a time as the model likes; the first item of a story is asked
+    alone, so that the others find its prefix read. Raises `ModelError` when no call can succeed.
+    """
+    caller = Caller(model, plan, book, budget or Budget(), meter)
+    found: dict[int, list[Judged]] = {}
+    waiting = iter(enumerate(documents))
+
+    async def work() -> None:
+        for place, document in waiting:
+            found[place] = await _judge_story(document, caller, plan)
+
+    try:
+        async with asyncio.TaskGroup() as group:
+            for _ in range(min(model.n_parallel, len(documents))):
+                group.create_task(work())
+    except ExceptionGroup as errors:
+        raise errors.exceptions[0] from errors
+    return [judged for place in range(len(documents)) for judged in found[place]]
+
+
+class Caller:
+    """Makes calls, as many at a time as the model likes, and keeps their answers."""
+
+    def __init__(
+        self,
+        model: Model,
+        plan: JudgePlan,
+        book: AnswerBook,
+        budget: Budget,
+        meter: Callable[[int], None],
+    ) -> None:
+        self._model, self._plan, self._book = model, plan, book
+        self._budget, self._meter = budget, meter
+        self._places = asyncio.Semaphore(model.n_parallel)
+        self._n_failures = 0
+
+    async def call(self, document_id: str, item: Item, sample: int, prompt: Prompt) -> Judged:
+        """The answer that the book holds, or a new one. Raises `ModelError`."""
+        plan = self._plan
+        seed = _seed(plan.seed, item, sample)
+        asked = Asked(document_id, item.id, sample, prompt_digest(prompt.text), seed)
+        answer = self._book.find(asked, self._model.name)
+        if answer is None:
+            async with self._places:
+                answer = await self._ask(prompt, asked, item)
+        self._meter(1)
+        if answer is None:
+            return Judged(asked, Verdict(None, "failed", None), None)
+        return Judged(asked, read_verdict(answer, item.scale, plan.template.style), answer)
+
+    async def _ask(self, prompt: Prompt, asked: Asked, item: Item) -> Answer | None:
+        plan = self._plan
+        sampling = Sampling(
+            temperature=plan.temperature, max_tokens=plan.max_tokens, seed=asked.seed
+        )
+        choice = choice_of(item.scale, plan.template.style)
+        try:
+            async with self._budget.call(prompt, sampling):
+                answer = await self._model.ask(prompt, sampling, choice)
+                self._budget.spend(answer.usage)
+        except CallFailed as error:
+            self._book.add(asked, self._model.name, error)
+            self._n_failures += 1
+            if self._n_failures >= _MAX_FAILURES:
+                raise ModelError(
+                    f"{self._n_failures} calls in a row failed, the last one with: {error}; what "
+                    f"was answered is kept, the same command goes on"
+                ) from error
+            return None
+        self._n_failures = 0
+        self._book.add(asked, self._model.name, answer)
+        return answer
+
+
+async def _judge_story(document: Document, caller: Caller, plan: JudgePlan) -> list[Judged]:
+    """All items about one story, in the rubric's order."""
+    if not TextSettings().has_words(document.text):
+        # An empty page passes no test and fails none; and the model would invent a story.
+        nothing = Verdict(None, "no_words", None)
+        return [
+            Judged(Asked(document.id, item.id, 0, "", 0), nothing, None)
+            for item in plan.rubric.items
+        ]
+    found: dict[str, list[Judged]] = {}
+    answers: dict[str, object] = {}
+    async for wave in _waves(document, plan, answers):
+        calls = [
+            (item, sample, plan.template.prompt(document.text, item))
+            for item in wave
+            for sample in range(plan.n_samples)
+        ]
+        results: list[Judged] = []
+        if not found and calls:
+            # Alone, so that the story is read once and not as often as there are calls.
+            results.append(await caller.call(document.id, *calls[0]))
+        pending = [caller.call(document.id, *call) for call in calls[len(results) :]]
+        results += await asyncio.gather(*pending)
+        for (item, *_), judged in zip(calls, results, strict=True):
+            found.setdefault(item.id, []).append(judged)
+            answers[item.id] = _plain(judged.verdict.value, item)
+    for item in plan.rubric.items:
+        if item.id not in found:
+            asked = Asked(document.id, item.id, 0, "", 0)
+            found[item.id] = [Judged(asked, Verdict(None, "not_asked", None), None)]
+    return [judged for item in plan.rubric.items for judged in found[item.id]]
+
+
+async def _waves(
+    document: Document, plan: JudgePlan, answers: Mapping[str, object]
+) -> AsyncIterator[list[Item]]:
+    """The items, shuffled by the seed; those with a condition once the others are answered."""
+    rng = random.Random(f"{plan.seed} {document.id}")
+    left = list(plan.rubric.items)
+    rng.shuffle(left)
+    while left:
+        names = {item.id for item in left}
+        ready = [item for item in left if not _depends(item) & names]
+        left = [item for item in left if item not in ready]
+        yield [item for item in ready if _holds(item, answers)]
+
+
+def _depends(item: Item) -> frozenset[str]:
+    return Condition.parse(item.show_if).names if item.show_if else frozenset()
+
+
+def _holds(item: Item, answers: Mapping[str, object]) -> bool:
+    return not item.show_if or Condition.parse(item.show_if).holds(answers)
+
+
+def _plain(value: float | str | None, item: Item) -> object:
+    """A verdict as conditions name it: Yes and No, not 1 and 0."""
+    if item.scale.kind == "yes-no" and value is not None:
+        return "Yes" if value else "No"
+    return value
+
+
+def _seed(seed: int, item: Item, sample: int) -> int:
+    """A seed of its own for each item and sample, the same on every run. 31 bits, as APIs take."""
+    digest = hashlib.sha256(f"{seed} {item.id} {sample}".encode()).digest()
+    return int.from_bytes(digest[:4], "big") >> 1
+
+
+def with_retest(documents: Sequence[Document], n_retest: int, seed: int) -> list[Document]:
+    """The documents, and `n_retest` of them again under a second id."""
+    again = sorted(
+        random.Random(f"retest {seed}").sample(range(len(documents)), min(n_retest, len(documents)))
+    )
+    return [*documents, *(replace(documents[k], id=documents[k].id + RETEST) for k in again)]

@@ -1,0 +1,158 @@
+"""A whole run: models opened, the cost agreed to, every answer kept, the measurements written."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from fabula.errors import InputError
+from fabula.judging.cost import Budget, Estimate, Price, estimate_tokens, known_price
+from fabula.judging.folder import RunFolder
+from fabula.judging.measurements import to_measurements
+from fabula.judging.pairwise import judge_pairs
+from fabula.judging.run import AnswerBook, JudgePlan, judge_stories, with_retest
+from fabula.models import Model, ModelOptions, Usage, open_model
+from fabula.types import Document, Measurement
+
+__all__ = ["Session", "Spent", "run_session"]
+
+# What an answer is likely to take, in tokens.
+_LIKELY_OUTPUT = {"verdict-first": 60, "reason-first": 350}
+
+Pairs = Sequence[tuple[Document, Document]]
+
+
+@dataclass(frozen=True, slots=True)
+class Spent:
+    """What a model took. `cost` in dollars, None where its price is unknown."""
+
+    model: str
+    n_calls: int
+    usage: Usage
+    cost: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Session:
+    """What is to be judged, by whom, and on what terms."""
+
+    documents: Sequence[Document]
+    models: Sequence[str]
+    plan: JudgePlan
+    out: Path | None = None
+    pairs: Pairs | None = None
+    """Judge these pairs, not single stories."""
+    n_retest: int = 0
+    options: ModelOptions = field(default_factory=ModelOptions)
+    price: Price | None = None
+    max_cost: float | None = None
+    restart: bool = False
+
+
+def run_session(
+    session: Session,
+    *,
+    agree: Callable[[str, Estimate], None] = lambda _model, _estimate: None,
+    begin: Callable[[str, int], None] = lambda _model, _n: None,
+    meter: Callable[[int], None] = lambda _: None,
+) -> tuple[list[Measurement], list[Spent]]:
+    """Judge, model by model; the measurements in the order of models, stories, items.
+
+    `agree` is told what a model will cost before its first call, and raises to stop. Raises
+    `InputError`, `ModelError`, `BusyError`; what was answered is kept in the session's folder.
+    """
+    _check_ids(session.documents)
+    measurements: list[Measurement] = []
+    spent: list[Spent] = []
+    with _book(session) as (book, finish):
+        for spec in session.models:
+            found, cost = asyncio.run(_judge(spec, session, book, agree, begin, meter))
+            measurements += found
+            spent.append(cost)
+        finish(measurements)
+    return measurements, spent
+
+
+@contextmanager
+def _book(
+    session: Session,
+) -> Iterator[tuple[AnswerBook, Callable[[Sequence[Measurement]], None]]]:
+    if session.out is None:
+        yield AnswerBook([], lambda _: None), lambda _: None
+        return
+    folder = RunFolder(session.out, session.plan)
+    with folder.open(restart=session.restart) as book:
+        yield book, folder.finish
+
+
+async def _judge(
+    spec: str,
+    session: Session,
+    book: AnswerBook,
+    agree: Callable[[str, Estimate], None],
+    begin: Callable[[str, int], None],
+    meter: Callable[[int], None],
+) -> tuple[list[Measurement], Spent]:
+    plan = session.plan
+    price = session.price or known_price(spec)
+    budget = Budget(price, session.max_cost)
+    documents = with_retest(session.documents, session.n_retest, plan.seed)
+    async with open_model(spec, session.options) as model:
+        n_before = len(book)
+        estimate = _estimate(session, documents, model, book, price)
+        agree(spec, estimate)
+        begin(spec, _n_calls(session, documents))
+        if session.pairs is not None:
+            found = await judge_pairs(session.pairs, model, plan, book, budget=budget, meter=meter)
+        else:
+            judged = await judge_stories(documents, model, plan, book, budget=budget, meter=meter)
+            found = list(to_measurements(judged, documents, model.name, plan))
+        cost = None if price is None else budget.spent
+        return found, Spent(model.name, len(book) - n_before, budget.usage, cost)
+
+
+def _n_calls(session: Session, documents: Sequence[Document]) -> int:
+    n_items = len(session.plan.rubric.items)
+    if session.pairs is not None:
+        return 2 * n_items * len(session.pairs)
+    return n_items * session.plan.n_samples * len(documents)
+
+
+def _estimate(
+    session: Session,
+    documents: Sequence[Document],
+    model: Model,
+    book: AnswerBook,
+    price: Price | None,
+) -> Estimate:
+    """About what is left to ask: a prefix is read once, then taken from the cache."""
+    plan = session.plan
+    items = plan.rubric.items
+    texts = [document.text for document in documents]
+    if session.pairs is not None:
+        texts = [a.text + b.text for a, b in session.pairs for _ in range(2)]
+    n_asked = len(items) * (plan.n_samples if session.pairs is None else 1)
+    questions = sum(estimate_tokens(plan.template.prompt("", item).text) for item in items)
+    n_left = max(0, len(texts) * n_asked - book.count(model.name))
+    share = n_left / (len(texts) * n_asked) if texts else 0.0
+    prefixes = sum(map(estimate_tokens, texts))
+    n_input = n_asked * prefixes + len(texts) * questions * n_asked // len(items)
+    output = min(plan.max_tokens, _LIKELY_OUTPUT[plan.template.style])
+    usage = Usage(
+        round(share * n_input), round(share * (n_asked - 1) * prefixes), round(n_left * output)
+    )
+    return Estimate(n_left, usage, None if price is None else price.of(usage))
+
+
+def _check_ids(documents: Sequence[Document]) -> None:
+    seen: set[str] = set()
+    for document in documents:
+        if document.id in seen:
+            raise InputError(
+                f"two stories have the id {document.id!r}; give each its own, or name the field "
+                f"that holds it with --id-field"
+            )
+        seen.add(document.id)

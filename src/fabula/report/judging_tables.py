@@ -1,0 +1,214 @@
+"""Tables of verdicts for the terminal: never a verdict without its trust."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from rich.table import Table
+from rich.text import Text
+
+from fabula.judging.pairwise import PairSummary
+from fabula.judging.session import Spent
+from fabula.judging.summary import JudgeSummary
+from fabula.judging.trust import NEVER_CHECKED, Trust
+from fabula.judging.verdicts import MISSING
+from fabula.measures.agreement import JudgeAgreement, PanelRow
+from fabula.report.tables import number, render, shown_interval
+from fabula.types import Measurement, Rubric
+
+__all__ = ["agreement_tables", "judge_tables", "pair_table", "spent_lines"]
+
+_MAX_STORIES = 40
+
+
+def judge_tables(
+    summaries: Sequence[JudgeSummary], measurements: Sequence[Measurement], rubric: Rubric
+) -> str:
+    """For one story its verdicts; for more, pass rates by item and the score of each story."""
+    parts: list[Table | str] = []
+    for summary in summaries:
+        parts += [f"{rubric.title}, by {summary.rater}", ""]
+        if len(summary.scores) == 1:
+            mine = [one for one in measurements if one.rater == summary.rater]
+            parts.append(_verdicts(summary, mine))
+        else:
+            parts += [_pass_rates(summary), "", _scores(summary, rubric)]
+        parts += ["", *_remarks(summary, rubric), summary.signature, ""]
+    return render(*parts)
+
+
+def _verdicts(summary: JudgeSummary, measurements: Sequence[Measurement]) -> Table:
+    table = Table(box=None, pad_edge=False)
+    for title in ("", "test", "verdict"):
+        table.add_column(title, overflow="fold")
+    table.add_column("P(Yes)", justify="right")
+    table.add_column("agreement with experts (kappa)", overflow="fold")
+    values = {one.item: one for one in measurements}
+    dimension = None
+    for row in summary.items:
+        one = values.get(row.item.id)
+        if one is None:
+            continue
+        first = row.item.dimension if row.item.dimension != dimension else ""
+        dimension = row.item.dimension
+        p_yes = one.details.get("p_yes")
+        table.add_row(
+            first, row.item.title, Text(_shown_value(one)),
+            "-" if p_yes is None else f"{p_yes:.2f}", _trust(row.trust),
+        )  # fmt: skip
+    return table
+
+
+def _shown_value(one: Measurement) -> str:
+    if one.value is None:
+        return f"missing: {MISSING[one.missing_reason or '']}"
+    if isinstance(one.value, str):
+        return one.value
+    n_samples = one.details.get("n_samples", 1)
+    if n_samples == 1:
+        return "Yes" if one.value else "No"
+    return f"{one.value:.0%} Yes of {one.details['n_answered']}"
+
+
+def _pass_rates(summary: JudgeSummary) -> Table:
+    table = Table(box=None, pad_edge=False)
+    table.add_column("", overflow="fold")
+    table.add_column("test", overflow="fold")
+    for title in ("passed", "of", "missing", "mean P(Yes)"):
+        table.add_column(title, justify="right")
+    table.add_column("agreement with experts (kappa)", overflow="fold")
+    dimension = None
+    for row in summary.items:
+        first = row.item.dimension if row.item.dimension != dimension else ""
+        dimension = row.item.dimension
+        table.add_row(
+            first, row.item.title,
+            "-" if row.pass_rate is None else f"{row.pass_rate:.1%}", str(row.n),
+            str(sum(row.missing.values())), number(row.mean_p_yes, ".2f"), _trust(row.trust),
+        )  # fmt: skip
+    return table
+
+
+def _scores(summary: JudgeSummary, rubric: Rubric) -> Table:
+    table = Table(box=None, pad_edge=False)
+    table.add_column("story", overflow="fold")
+    title = rubric.aggregate.title or "score"
+    table.add_column(f"{title}, of {len(rubric.items)}", justify="right")
+    for story, score in list(summary.scores.items())[:_MAX_STORIES]:
+        shown = "missing: an answer is missing" if score is None else f"{score:g}"
+        table.add_row(Text(story), shown)
+    if len(summary.scores) > _MAX_STORIES:
+        table.add_row(f"and {len(summary.scores) - _MAX_STORIES:,} more stories", "")
+    return table
+
+
+def _remarks(summary: JudgeSummary, rubric: Rubric) -> list[str]:
+    """What a careful reader of the verdicts should know."""
+    trust = summary.overall_trust
+    remarks = [
+        f"trust: over all items kappa {trust.shown} ({trust.data}). {trust.worth}"
+        if trust
+        else f"trust: this judge was {NEVER_CHECKED} with this wording and style; "
+        f"`fabula judge calibrate` does it"
+    ]
+    n_missing = sum(summary.missing.values())
+    if n_missing:
+        reasons = ", ".join(f"{n} {MISSING[reason]}" for reason, n in summary.missing.items())
+        remarks.append(f"missing: {n_missing} verdicts ({reasons}); none of them counts as No")
+    if summary.flip_rate is not None:
+        remarks.append(
+            f"test-retest: {summary.n_flips} of {summary.n_retested} verdicts flipped "
+            f"({summary.flip_rate:.1%}) when a story was judged twice"
+        )
+    if summary.length_rho is not None:
+        remarks.append(
+            f"length: Spearman {summary.length_rho:+.2f} of {rubric.aggregate.title or 'score'} "
+            f"with the number of words"
+        )
+    remarks += [
+        f"own stories: {n} written by the {kind}; judges prefer their own"
+        for kind, n in summary.own_stories.items()
+    ]
+    return remarks
+
+
+def _trust(trust: Trust | None) -> str:
+    return NEVER_CHECKED if trust is None else trust.shown
+
+
+def pair_table(pairs: Sequence[PairSummary], signature: str) -> str:
+    """Preferences by item, with how often they turned with the order."""
+    table = Table(box=None, pad_edge=False)
+    table.add_column("test", overflow="fold")
+    for title in ("pairs", "decided", "turned with the order", "first place preferred"):
+        table.add_column(title, justify="right")
+    table.add_column("preferred", overflow="fold")
+    for pair in pairs:
+        best = sorted(pair.n_wins.items(), key=lambda entry: (-entry[1], entry[0]))[:4]
+        first = "-" if pair.first_share is None else f"{pair.first_share:.0%}"
+        table.add_row(
+            pair.item, str(pair.n_pairs), str(pair.n_decided), str(pair.n_turned), first,
+            Text(", ".join(f"{story} {n}" for story, n in best)),
+        )  # fmt: skip
+    return render(table, "", signature)
+
+
+def agreement_tables(
+    judges: Sequence[JudgeAgreement], panel: Sequence[PanelRow], expert_r: float | None
+) -> str:
+    """Experts among themselves, then each judge with their majority."""
+    parts: list[Table | str] = ["experts among themselves", ""]
+    table = Table(box=None, pad_edge=False)
+    table.add_column("", overflow="fold")
+    for title in ("ratings of", "Fleiss kappa", "95 % interval", "alpha", "equal", "Yes"):
+        table.add_column(title, justify="right")
+    for row in panel:
+        table.add_row(
+            row.name, str(row.kappa.n), number(row.kappa.value, ".2f"),
+            shown_interval(row.kappa, ".2f"), number(row.alpha, ".2f"),
+            "-" if row.percent is None else f"{row.percent:.0f} %",
+            "-" if row.share_yes is None else f"{row.share_yes:.0%}",
+        )  # fmt: skip
+    parts += [table, f"tests passed: Pearson {number(expert_r, '.2f')} between two experts", ""]
+    for judge in judges:
+        parts += [f"{judge.rater} with the experts' majority (Cohen)", "", _judge_rows(judge)]
+        if judge.overall.n_missing:
+            parts.append(f"missing: {judge.overall.n_missing} verdicts of this judge, left out")
+        interval = shown_interval(judge.pearson, ".2f")
+        parts += [
+            f"tests passed, {judge.n_stories} stories: Pearson "
+            f"{number(judge.pearson.value, '.2f')} [{interval}], Spearman "
+            f"{number(judge.spearman, '.2f')}",
+            judge.signature, "",
+        ]  # fmt: skip
+    return render(*parts)
+
+
+def _judge_rows(judge: JudgeAgreement) -> Table:
+    table = Table(box=None, pad_edge=False)
+    table.add_column("", no_wrap=True)
+    titles = ["n", "kappa", "95 % interval", "balanced", "prec.", "recall", "F1", "phi"]
+    for title in titles:
+        table.add_column(title, justify="right")
+    for row in (*judge.rows, judge.overall):
+        counts = row.confusion
+        table.add_row(
+            row.name, str(counts.n), number(row.kappa.value, ".2f"),
+            shown_interval(row.kappa, ".2f"), number(counts.balanced_accuracy, ".2f"),
+            number(counts.precision, ".2f"), number(counts.recall, ".2f"), number(counts.f1, ".2f"),
+            number(counts.phi, ".2f"),
+        )  # fmt: skip
+    return table
+
+
+def spent_lines(spent: Sequence[Spent]) -> list[str]:
+    """What each model took."""
+    lines = []
+    for one in spent:
+        cost = "cost unknown" if one.cost is None else f"{one.cost:.4f} dollars"
+        shown = "nothing to pay" if one.cost == 0 else cost
+        lines.append(
+            f"{one.model}: {one.n_calls:,} calls, {one.usage.n_input:,} tokens read "
+            f"({one.usage.n_cached:,} from the cache), {one.usage.n_output:,} written, {shown}"
+        )
+    return lines

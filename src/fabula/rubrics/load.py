@@ -1,0 +1,168 @@
+"""Reading rubric files: `NAME.toml`, one that Fabula ships or one of the user's."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+import tomllib
+from collections.abc import Mapping
+from dataclasses import asdict, replace
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import tomli_w
+from pydantic import ConfigDict, TypeAdapter, ValidationError, with_config
+
+from fabula.errors import InputError
+from fabula.rubrics.conditions import Condition
+from fabula.types import Aggregate, Item, Rubric, Scale
+
+__all__ = ["builtin_rubrics", "load_rubric", "parse_rubric", "rubric_toml"]
+
+_HERE = Path(__file__).parent
+_ID = re.compile(r"[a-z][a-z0-9_]*")
+_MAX_BYTES = 1 << 20
+
+
+def builtin_rubrics() -> dict[str, Path]:
+    """The rubrics that Fabula ships, by name."""
+    return {path.stem: path for path in sorted(_HERE.glob("*.toml"))}
+
+
+def load_rubric(name: str | Path) -> Rubric:
+    """A rubric by the name of one that ships, or by the path of a file.
+
+    Raises `InputError` naming the file, the item and the remedy.
+    """
+    path = Path(name)
+    if str(name) in builtin_rubrics() and not path.exists():
+        path = builtin_rubrics()[str(name)]
+    elif path.suffix != ".toml" and not path.exists():
+        known = ", ".join(builtin_rubrics())
+        raise InputError(f"{name}: no rubric of this name; there are {known}, or name a .toml file")
+    try:
+        data = path.read_bytes()
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read ({error.strerror})") from error
+    return parse_rubric(data, str(path))
+
+
+def parse_rubric(data: bytes, where: str) -> Rubric:
+    """A rubric from the bytes of its file. Raises `InputError` as `load_rubric`."""
+    if len(data) > _MAX_BYTES:
+        raise InputError(f"{where}: larger than a megabyte; is this a rubric?")
+    try:
+        table = tomllib.loads(data.decode("utf-8-sig"))
+    except UnicodeDecodeError as error:
+        raise InputError(f"{where}: not UTF-8 at byte {error.start}; save it as UTF-8") from error
+    except (tomllib.TOMLDecodeError, RecursionError) as error:
+        raise InputError(f"{where}: not TOML: {error}") from error
+    table.pop("digest", None)
+    try:
+        rubric = _adapter().validate_python(table)
+    except ValidationError as error:
+        raise InputError(f"{where}: {_first_fault(error, table)}") from error
+    _check(rubric, where)
+    rubric = replace(
+        rubric,
+        items=tuple(replace(item, background=item.background.strip()) for item in rubric.items),
+    )
+    return replace(rubric, digest=_digest(rubric))
+
+
+def rubric_toml(rubric: Rubric) -> str:
+    """The rubric as its file; reading it gives the same rubric."""
+    table = _without_defaults(asdict(rubric), asdict(replace(_EMPTY, items=())))
+    table.pop("digest", None)
+    table["items"] = [
+        {"id": item.id, "index": item.index} | _without_defaults(asdict(item), asdict(_EMPTY_ITEM))
+        for item in rubric.items
+    ]
+    return tomli_w.dumps(table, multiline_strings=True)
+
+
+_EMPTY_ITEM = Item("", -1, "", "")
+_EMPTY = Rubric("", "", "", "", ())
+
+
+def _without_defaults(table: dict[str, Any], defaults: dict[str, Any]) -> dict[str, Any]:
+    kept: dict[str, Any] = {}
+    for key, value in table.items():
+        if isinstance(value, dict):
+            value = _without_defaults(value, defaults[key])
+        if value not in (defaults[key], None, {}):
+            kept[key] = list(value) if isinstance(value, tuple) else value
+    return kept
+
+
+@cache
+def _adapter() -> TypeAdapter[Rubric]:
+    # A misspelt field must be a fault, not a field that is silently ignored.
+    for kind in (Scale, Item, Aggregate, Rubric):
+        with_config(ConfigDict(extra="forbid"))(kind)
+    return TypeAdapter(Rubric)
+
+
+def _first_fault(error: ValidationError, table: Mapping[str, Any]) -> str:
+    """The first fault as a sentence that names the item by its id."""
+    fault = error.errors()[0]
+    place = list(fault["loc"])
+    name = ""
+    if len(place) > 1 and place[0] == "items" and isinstance(place[1], int):
+        items = table.get("items")
+        item = items[place[1]] if isinstance(items, list) else None
+        id_ = item.get("id") if isinstance(item, dict) else None
+        name = f"item {id_ or place[1] + 1}, "
+        place = place[2:]
+    field = ".".join(str(part) for part in place) or "the whole"
+    count = len(error.errors())
+    more = f" (and {count - 1} more)" if count > 1 else ""
+    return f"{name}{field}: {fault['msg'][0].lower()}{fault['msg'][1:]}{more}"
+
+
+def _check(rubric: Rubric, where: str) -> None:
+    """What types cannot say. Raises `InputError`."""
+    if not rubric.items:
+        raise InputError(f"{where}: has no items; add at least one [[items]]")
+    seen: set[str] = set()
+    for item in rubric.items:
+        at = f"{where}, item {item.id or '?'}"
+        if not _ID.fullmatch(item.id):
+            raise InputError(f"{at}: an id is made of small letters, digits and _, as in my_item")
+        if item.id in seen:
+            raise InputError(f"{at}: this id occurs twice; give each item its own")
+        if not item.question.strip() or not item.title.strip():
+            raise InputError(f"{at}: needs a title and a question")
+        _check_scale(item.scale, at)
+        if item.show_if:
+            unknown = Condition.parse(item.show_if).names - seen
+            if unknown:
+                raise InputError(
+                    f"{at}: show_if names {', '.join(sorted(unknown))}, which no earlier item is"
+                )
+        seen.add(item.id)
+    indices = [item.index for item in rubric.items]
+    if len(set(indices)) != len(indices):
+        raise InputError(f"{where}: two items have the same index; number them anew")
+    counts = rubric.aggregate.rule == "count"
+    if counts and not any(item.scale.kind == "yes-no" for item in rubric.items):
+        raise InputError(f"{where}: counts {rubric.aggregate.counts}, but no item is yes-no")
+
+
+def _check_scale(scale: Scale, at: str) -> None:
+    if scale.kind == "choice" and len(set(scale.options)) < 2:
+        raise InputError(f"{at}: a choice needs at least two different options")
+    if scale.kind != "choice" and scale.options:
+        raise InputError(f"{at}: only a choice has options")
+    if scale.kind == "number" and (
+        scale.low is None or scale.high is None or scale.low >= scale.high
+    ):
+        raise InputError(f"{at}: a number needs low and high, the lower one first")
+
+
+def _digest(rubric: Rubric) -> str:
+    """Eight hexadecimal digits over all that somebody who answers is shown, and how it counts."""
+    shown = asdict(replace(rubric, digest="", title="", citation="", wording=""))
+    return hashlib.sha256(json.dumps(shown, sort_keys=True).encode()).hexdigest()[:8]

@@ -1,0 +1,182 @@
+"""The files that the authors of "Art or Artifice?" released, and their quirks.
+
+`ttcw_all_tests.json` (wording), `ttcw_annotations.json` (experts), `ttcw_short_stories.json` and
+`llm_judges/annotations_<judge>.jsonl`. A story's id is `<group>_<author>`, to be split at the
+first `_`; a judge's answer is of `story_<story_id>_test<index>`.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from fabula.errors import InputError
+from fabula.rubrics.load import load_rubric, parse_rubric, rubric_toml
+from fabula.types import Document, Item, Rubric
+
+__all__ = [
+    "EXPERTS_FILE",
+    "STORIES_FILE",
+    "ExpertVerdict",
+    "read_expert_verdicts",
+    "read_judge_answers",
+    "read_released_stories",
+    "read_released_tests",
+    "released_rubric",
+    "split_story_id",
+]
+
+TESTS_FILE = "ttcw_all_tests.json"
+EXPERTS_FILE = "ttcw_annotations.json"
+STORIES_FILE = "ttcw_short_stories.json"
+
+_JUDGE_ID = re.compile(r"story_(?P<story>.+)_test(?P<index>\d+)")
+_MAX_BYTES = 1 << 28
+
+
+@dataclass(frozen=True, slots=True)
+class ExpertVerdict:
+    """One expert's answer to one test about one story."""
+
+    story_id: str
+    expert: str
+    index: int
+    passed: bool
+    rationale: str
+
+
+def split_story_id(story_id: str) -> tuple[str, str]:
+    """The group and the author: `3_GPT3.5` is a story of group 3 by GPT3.5."""
+    group, _, author = story_id.partition("_")
+    return group, author
+
+
+def released_rubric(name: str, path: Path) -> Rubric:
+    """The rubric `name` that ships, with the published wording of the file at `path`.
+
+    Ids, dimensions and the aggregate are ours, so that answers to both wordings can be compared;
+    the digest differs, so that they are not taken for the same. Raises `InputError`.
+    """
+    ours = load_rubric(name)
+    tests = read_released_tests(path)
+    indices = {item.index for item in ours.items}
+    if set(tests) != indices:
+        missing = sorted(indices - set(tests)) or sorted(set(tests) - indices)
+        raise InputError(f"{path}: its tests are not those of {name} (see {missing})")
+    items = tuple(replace(tests[item.index], id=item.id) for item in ours.items)
+    rubric = replace(
+        ours, version=f"{ours.version}-published", wording=f"the authors', from {path.name}",
+        items=items,
+    )  # fmt: skip
+    return parse_rubric(rubric_toml(rubric).encode(), str(path))
+
+
+def read_released_tests(path: Path) -> dict[int, Item]:
+    """The published tests by index, from `ttcw_all_tests.json`.
+
+    A `full_prompt` is the background, a paragraph that says what to list and to answer, and the
+    question, with blank lines between.
+    """
+    items = {}
+    for row, where in _rows(path, {"ttcw_idx", "torrance_dimension", "category", "question"}):
+        paragraphs = str(row.get("full_prompt", "")).split("\n\n")
+        items[_integer(row["ttcw_idx"], where)] = Item(
+            id=f"test_{row['ttcw_idx']}",
+            index=_integer(row["ttcw_idx"], where),
+            title=str(row["category"]),
+            question=str(row["question"]),
+            dimension=str(row["torrance_dimension"]),
+            background="\n\n".join(paragraphs[:-2]).strip(),
+            list_first=paragraphs[-2].strip() if len(paragraphs) > 1 else "",
+        )
+    return items
+
+
+def read_expert_verdicts(path: Path) -> list[ExpertVerdict]:
+    """The experts' verdicts from `ttcw_annotations.json`, in the file's order."""
+    fields = {"story_id", "expert_idx", "ttcw_idx", "binary_verdict"}
+    verdicts = []
+    for row, where in _rows(path, fields):
+        if row["binary_verdict"] not in ("Yes", "No"):
+            raise InputError(f"{where}: binary_verdict is neither Yes nor No")
+        verdicts.append(
+            ExpertVerdict(
+                story_id=str(row["story_id"]),
+                expert=str(row["expert_idx"]),
+                index=_integer(row["ttcw_idx"], where),
+                passed=row["binary_verdict"] == "Yes",
+                rationale=str(row.get("explanation") or ""),
+            )
+        )
+    return verdicts
+
+
+def read_released_stories(path: Path) -> list[Document]:
+    """The stories of `ttcw_short_stories.json` that hold their text; the others hold an address."""
+    documents = []
+    for row, _ in _rows(path, {"story_id", "content"}):
+        content = str(row["content"])
+        if re.fullmatch(r"\s*https?://\S+\s*", content):
+            continue
+        group, author = split_story_id(str(row["story_id"]))
+        meta = {"group": group, "title": row.get("story_name"), "plot": row.get("plot")}
+        documents.append(Document(str(row["story_id"]), content, author=author, meta=meta))
+    return documents
+
+
+def read_judge_answers(path: Path) -> dict[tuple[str, int], str]:
+    """A released judge's answers by story and test index, from `annotations_<judge>.jsonl`."""
+    answers = {}
+    for row, where in _rows(path, {"id", "response"}):
+        match = _JUDGE_ID.fullmatch(str(row["id"]))
+        if match is None:
+            raise InputError(f"{where}: id {row['id']!r} is not like story_3_GPT4_test7")
+        answers[match["story"], int(match["index"])] = str(row["response"] or "")
+    return answers
+
+
+def _rows(path: Path, fields: set[str]) -> Iterator[tuple[dict[str, Any], str]]:
+    """The objects of a JSON array or of JSON lines, each with where it stands."""
+    try:
+        if path.stat().st_size > _MAX_BYTES:
+            raise InputError(f"{path}: larger than {_MAX_BYTES >> 20} MB; is this the file?")
+        text = path.read_text(encoding="utf-8-sig")
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read ({error.strerror})") from error
+    except UnicodeDecodeError as error:
+        raise InputError(f"{path}: not UTF-8 at byte {error.start}; save it as UTF-8") from error
+    for where, row in _parsed(path, text):
+        if not isinstance(row, dict) or not fields <= row.keys():
+            lacking = ", ".join(sorted(fields - row.keys())) if isinstance(row, dict) else "fields"
+            raise InputError(f"{where}: lacks {lacking}; is this the authors' file?")
+        yield row, where
+
+
+def _parsed(path: Path, text: str) -> Iterator[tuple[str, Any]]:
+    if path.suffix == ".jsonl":
+        for number, line in enumerate(text.splitlines(), 1):
+            if line.strip():
+                where = f"{path}, line {number}"
+                yield where, _json(line, where)
+        return
+    rows = _json(text, str(path))
+    if not isinstance(rows, list):
+        raise InputError(f"{path}: not a list of rows; is this the authors' file?")
+    yield from ((f"{path}, row {number}", row) for number, row in enumerate(rows, 1))
+
+
+def _json(text: str, where: str) -> Any:
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise InputError(f"{where}: not JSON ({error})") from error
+
+
+def _integer(value: Any, where: str) -> int:
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise InputError(f"{where}: {value!r} is not a whole number")
+    return value

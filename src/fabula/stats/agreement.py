@@ -1,0 +1,249 @@
+"""How far raters agree: kappas, alpha, correlations, and what a judge gets right of the experts.
+
+Coefficients are those of well-kept libraries (statsmodels, krippendorff, SciPy). What they leave
+undefined is defined here, the same everywhere: where nothing can be said the value is None, never
+0 and never NaN.
+
+- One rater, or one subject with a single rating: None.
+- Constant ratings (everybody says the same of everything): chance agrees as well as they do, so
+  kappa and alpha are 0 / 0 and are None; their percentage agreement is 100.
+- Correlation with a constant is None.
+- Precision without a positive verdict, recall without a positive truth, balanced accuracy with
+  one class only, phi with a constant side: None.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fabula.types import Estimate
+
+__all__ = [
+    "Confusion",
+    "bootstrap_interval",
+    "cohen_kappa",
+    "fleiss_kappa",
+    "krippendorff_alpha",
+    "pearson",
+    "percent_agreement",
+    "pooled_pairs",
+    "spearman",
+]
+
+N_RESAMPLES = 2000
+Level = Literal["nominal", "ordinal", "interval", "ratio"]
+
+
+def fleiss_kappa(ratings: NDArray[np.float64]) -> float | None:
+    """Fleiss 1971. ratings: float64, shape (n_subjects, n_raters), NaN where missing.
+
+    Subjects on which not all raters gave a rating are left out, for the formula needs equal
+    numbers; Krippendorff's alpha can use them.
+    """
+    from statsmodels.stats.inter_rater import aggregate_raters
+    from statsmodels.stats.inter_rater import fleiss_kappa as kappa
+
+    whole = ratings[~np.isnan(ratings).any(axis=1)]
+    if whole.shape[0] == 0 or whole.shape[1] < 2 or len(np.unique(whole)) < 2:
+        return None
+    table, _ = aggregate_raters(whole)
+    return float(kappa(table, method="fleiss"))
+
+
+def cohen_kappa(a: NDArray[np.float64], b: NDArray[np.float64]) -> float | None:
+    """Cohen 1960, unweighted, over the subjects that both rated. a, b: float64, shape (n,)."""
+    from statsmodels.stats.inter_rater import cohens_kappa
+
+    both = ~(np.isnan(a) | np.isnan(b))
+    categories = np.unique(np.concatenate([a[both], b[both]]))
+    if len(categories) < 2:
+        return None
+    table = np.zeros((len(categories), len(categories)))
+    places = np.searchsorted(categories, a[both]), np.searchsorted(categories, b[both])
+    np.add.at(table, places, 1)
+    return float(cohens_kappa(table, return_results=False))
+
+
+def krippendorff_alpha(
+    ratings: NDArray[np.float64],
+    level: Level | Callable[[float, float], float] = "nominal",
+) -> float | None:
+    """Krippendorff's alpha, missing ratings allowed. ratings: shape (n_subjects, n_raters).
+
+    `level` is a level of measurement, or a distance of two values.
+    """
+    import krippendorff
+
+    counts = (~np.isnan(ratings)).sum(axis=1)
+    paired = ratings[counts > 1]
+    if paired.size == 0 or len(np.unique(paired[~np.isnan(paired)])) < 2:
+        return None
+    metric: Any = level if isinstance(level, str) else _over_arrays(level)
+    return float(krippendorff.alpha(reliability_data=paired.T, level_of_measurement=metric))
+
+
+def _over_arrays(distance: Callable[[float, float], float]) -> Callable[..., NDArray[np.float64]]:
+    """A distance of two values as krippendorff wants it: over arrays, with two more arguments."""
+
+    def metric(v1: object, v2: object, *_: object, **__: object) -> NDArray[np.float64]:
+        distances: NDArray[np.float64] = np.vectorize(distance, otypes=[np.float64])(v1, v2)
+        return distances
+
+    return metric
+
+
+def percent_agreement(ratings: NDArray[np.float64]) -> float | None:
+    """Share of pairs of ratings of one subject that are equal, in percent.
+
+    ratings: float64, shape (n_subjects, n_raters), NaN where missing.
+    """
+    n_equal = n_pairs = 0
+    for row in ratings:
+        given = row[~np.isnan(row)]
+        _, counts = np.unique(given, return_counts=True)
+        n_equal += int((counts * (counts - 1)).sum())
+        n_pairs += len(given) * (len(given) - 1)
+    return 100 * n_equal / n_pairs if n_pairs else None
+
+
+def pooled_pairs(ratings: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """All ordered pairs of ratings of one subject, pooled: shape (n_pairs,) twice.
+
+    Each pair comes in both orders, so a correlation of the two does not depend on which rater
+    stands in which column; the released verdicts have no fixed order of experts.
+    """
+    n_raters = ratings.shape[1]
+    first = [ratings[:, i] for i in range(n_raters) for j in range(n_raters) if i != j]
+    second = [ratings[:, j] for i in range(n_raters) for j in range(n_raters) if i != j]
+    if not first:
+        return np.empty(0), np.empty(0)
+    a, b = np.concatenate(first), np.concatenate(second)
+    both = ~(np.isnan(a) | np.isnan(b))
+    return a[both], b[both]
+
+
+def pearson(a: NDArray[np.float64], b: NDArray[np.float64]) -> float | None:
+    """Pearson's r over the pairs in which both are there."""
+    return _correlation(a, b, "pearsonr")
+
+
+def spearman(a: NDArray[np.float64], b: NDArray[np.float64]) -> float | None:
+    """Spearman's rho over the pairs in which both are there."""
+    return _correlation(a, b, "spearmanr")
+
+
+def _correlation(a: NDArray[np.float64], b: NDArray[np.float64], name: str) -> float | None:
+    import scipy.stats
+
+    both = ~(np.isnan(a) | np.isnan(b))
+    a, b = a[both], b[both]
+    if len(a) < 2 or np.ptp(a) == 0 or np.ptp(b) == 0:
+        return None
+    return float(getattr(scipy.stats, name)(a, b).statistic)
+
+
+@dataclass(frozen=True, slots=True)
+class Confusion:
+    """Counts of a judge's Yes and No against the truth's."""
+
+    true_yes: int
+    false_yes: int
+    false_no: int
+    true_no: int
+
+    @classmethod
+    def of(cls, judge: NDArray[np.float64], truth: NDArray[np.float64]) -> Confusion:
+        """judge, truth: float64 of 0 and 1, shape (n,), NaN where missing."""
+        both = ~(np.isnan(judge) | np.isnan(truth))
+        said, is_so = judge[both] == 1, truth[both] == 1
+        return cls(
+            int((said & is_so).sum()),
+            int((said & ~is_so).sum()),
+            int((~said & is_so).sum()),
+            int((~said & ~is_so).sum()),
+        )
+
+    @property
+    def n(self) -> int:
+        return self.true_yes + self.false_yes + self.false_no + self.true_no
+
+    @property
+    def accuracy(self) -> float | None:
+        return _ratio(self.true_yes + self.true_no, self.n)
+
+    @property
+    def precision(self) -> float | None:
+        return _ratio(self.true_yes, self.true_yes + self.false_yes)
+
+    @property
+    def recall(self) -> float | None:
+        return _ratio(self.true_yes, self.true_yes + self.false_no)
+
+    @property
+    def specificity(self) -> float | None:
+        return _ratio(self.true_no, self.true_no + self.false_yes)
+
+    @property
+    def balanced_accuracy(self) -> float | None:
+        if self.recall is None or self.specificity is None:
+            return None
+        return (self.recall + self.specificity) / 2
+
+    @property
+    def f1(self) -> float | None:
+        """None where there is nothing positive on either side."""
+        return _ratio(2 * self.true_yes, 2 * self.true_yes + self.false_yes + self.false_no)
+
+    @property
+    def phi(self) -> float | None:
+        """The correlation of two yes/no variables (Matthews's coefficient)."""
+        a, b, c, d = self.true_yes, self.false_yes, self.false_no, self.true_no
+        product = (a + b) * (c + d) * (a + c) * (b + d)
+        return (a * d - b * c) / product**0.5 if product else None
+
+
+def _ratio(part: float, whole: float) -> float | None:
+    return part / whole if whole else None
+
+
+def bootstrap_interval(
+    statistic: Callable[[NDArray[np.int64]], float | None],
+    groups: Sequence[object],
+    *,
+    seed: int,
+    method: str,
+    signature: str,
+    n_resamples: int = N_RESAMPLES,
+) -> Estimate:
+    """A statistic of subjects with its 95 % percentile interval, resampling whole groups.
+
+    `statistic` takes the places of the subjects (int64), with repetitions; `groups` says for each
+    subject what it belongs to (its story), so that ratings that hang together stay together.
+    Resamples in which the statistic is undefined are left out; if fewer than half remain there is
+    no interval.
+    """
+    places: dict[object, list[int]] = {}
+    for place, group in enumerate(groups):
+        places.setdefault(group, []).append(place)
+    blocks = [np.array(block, np.int64) for block in places.values()]
+    value = statistic(np.arange(len(groups), dtype=np.int64))
+    low: float | None = None
+    high: float | None = None
+    if value is not None and len(blocks) > 1:
+        rng = np.random.default_rng(seed)
+        resampled = []
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", RuntimeWarning)
+            for draw in rng.integers(len(blocks), size=(n_resamples, len(blocks))):
+                one = statistic(np.concatenate([blocks[k] for k in draw]))
+                if one is not None:
+                    resampled.append(one)
+        if 2 * len(resampled) >= n_resamples:
+            low, high = (float(end) for end in np.percentile(resampled, [2.5, 97.5]))
+    return Estimate(value, low, high, len(groups), method, signature)

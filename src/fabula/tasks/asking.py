@@ -1,0 +1,103 @@
+"""Asking models for texts, one row a text, and going on where a run was interrupted."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, TypeVar
+
+from fabula.errors import CallFailed, InputError, ModelError
+from fabula.models import Answer
+from fabula.store import RowWriter
+
+__all__ = ["WITHHELD", "check_same", "in_parallel", "resumed_rows", "why_no_text"]
+
+T = TypeVar("T")
+
+WITHHELD = {
+    "no_answer": "the answer is empty",
+    "blocked": "withheld by the provider",
+    "too_long": "the prompt is longer than the model's context",
+    "failed": "the call failed after all retries",
+    "not_converged": "not near the wanted length after all rounds",
+}
+"""Why a model gave no text, for people."""
+
+_MAX_FAILURES = 10
+
+
+def why_no_text(answer: Answer) -> str | None:
+    """The reason why an answer is no text; None where it is one."""
+    if answer.stop in ("blocked", "too_long"):
+        return answer.stop
+    return None if answer.text.strip() else "no_answer"
+
+
+def check_same(row: Mapping[str, Any], expected: Mapping[str, Any]) -> None:
+    """Raise `InputError` where a row that is there was made from something else."""
+    for key, value in expected.items():
+        if row.get(key) != value:
+            raise InputError(
+                f"the row {row['id']!r} of {row['model']} was made with another {key}; choose "
+                f"another --out, or begin anew with --restart"
+            )
+
+
+@contextmanager
+def resumed_rows(
+    path: Path, key: Sequence[str], *, restart: bool = False
+) -> Iterator[tuple[dict[tuple[Any, ...], dict[str, Any]], Callable[[dict[str, Any]], None]]]:
+    """The rows that are there by their key fields, and how to add one. A failed row is asked anew.
+
+    Raises `InputError` where the file holds something else, `BusyError` where another writes.
+    """
+    with RowWriter(path) as file:
+        if restart:
+            file.clear()
+        kept: dict[tuple[Any, ...], dict[str, Any]] = {}
+        for number, row in enumerate(file.kept, 1):
+            if not row.keys() >= set(key):
+                raise InputError(
+                    f"{path}, line {number}: lacks {', '.join(sorted(set(key) - row.keys()))}; "
+                    f"choose another --out"
+                )
+            if row.get("missing_reason") != "failed":
+                kept[tuple(row[name] for name in key)] = row
+        file.begin()
+        yield kept, file.write
+
+
+async def in_parallel(
+    calls: Iterable[Callable[[], Awaitable[T]]], n_parallel: int, failed: Callable[[CallFailed], T]
+) -> list[T]:
+    """The results in order; a failed call gives what `failed` makes of it.
+
+    Raises `ModelError` after ten failures in a row.
+    """
+    waiting = iter(enumerate(calls))
+    found: dict[int, T] = {}
+    failures = [0]
+
+    async def work() -> None:
+        for place, call in waiting:
+            try:
+                found[place] = await call()
+                failures[0] = 0
+            except CallFailed as error:
+                failures[0] += 1
+                if failures[0] >= _MAX_FAILURES:
+                    raise ModelError(
+                        f"{failures[0]} calls in a row failed, the last one with: {error}; what "
+                        f"was written is kept, the same command goes on"
+                    ) from error
+                found[place] = failed(error)
+
+    try:
+        async with asyncio.TaskGroup() as group:
+            for _ in range(n_parallel):
+                group.create_task(work())
+    except ExceptionGroup as errors:
+        raise errors.exceptions[0] from errors
+    return [found[place] for place in sorted(found)]

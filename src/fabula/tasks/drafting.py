@@ -1,0 +1,173 @@
+"""From experts' free-form measures to draft binary tests, for a person to edit.
+
+Chakrabarty et al. 2024, section 4.1: measures are grouped by meaning, the fullest one (in words)
+stands for its group, a measure that is no question is made one, and the group gets a name. What
+people did there by discussion is done here by sentence vectors, so the draft is only a start.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import csv
+import re
+from collections import Counter, defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from fabula.errors import InputError
+from fabula.models import Model, ModelOptions, open_model
+from fabula.models.encoder import Encoder
+from fabula.models.speaking import one_line
+from fabula.rubrics import parse_rubric, rubric_toml
+from fabula.stats.grouping import group_vectors
+from fabula.tasks.naming import names_by_words
+from fabula.text import TextSettings
+from fabula.types import Aggregate, Item, Rubric
+
+__all__ = ["Measure", "draft_rubric", "read_measures"]
+
+_MAX_MEASURES = 20_000
+
+
+@dataclass(frozen=True, slots=True)
+class Measure:
+    """What an expert would measure, in the expert's words."""
+
+    text: str
+    dimension: str = ""
+    participant: str = ""
+
+
+def read_measures(path: Path) -> list[Measure]:
+    """The rows of a CSV with the column `measure`. Raises `InputError` with the line."""
+    try:
+        with path.open(encoding="utf-8-sig", newline="") as file:
+            rows = csv.DictReader(file)
+            if not rows.fieldnames or "measure" not in rows.fieldnames:
+                raise InputError(f"{path}: has no column `measure`; add a header line with it")
+            measures = [
+                Measure(
+                    text=" ".join((row["measure"] or "").split()),
+                    dimension=(row.get("dimension") or "").strip(),
+                    participant=(row.get("participant") or "").strip(),
+                )
+                for row in rows
+            ]
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read ({error.strerror})") from error
+    except (UnicodeDecodeError, csv.Error) as error:
+        raise InputError(f"{path}: not a CSV file in UTF-8 ({error})") from error
+    kept = [measure for measure in measures if TextSettings().has_words(measure.text)]
+    if not kept:
+        raise InputError(f"{path}: holds no measures")
+    if len(kept) > _MAX_MEASURES:
+        raise InputError(f"{path}: more than {_MAX_MEASURES:,} measures")
+    return kept
+
+
+def draft_rubric(
+    measures: Sequence[Measure],
+    name: str,
+    *,
+    n_groups: int | None = None,
+    distance: float = 0.55,
+    model: str | None = None,
+    options: ModelOptions | None = None,
+) -> tuple[Rubric, list[str]]:
+    """A rubric with a test for each group, and for each test the measures it stands for.
+
+    Without a model a group is named by its most frequent words, and a measure that is no question
+    is put as one by a fixed phrase. Raises `ModelError`.
+    """
+    vectors = Encoder().encode([measure.text for measure in measures])
+    by_dimension: dict[str, list[int]] = defaultdict(list)
+    for place, measure in enumerate(measures):
+        by_dimension[measure.dimension].append(place)
+    groups = [
+        (dimension, [measures[places[k]] for k in members])
+        for dimension, places in by_dimension.items()
+        for members in group_vectors(vectors[places], n_groups=n_groups, distance=distance)
+    ]
+    names = asyncio.run(_worded(groups, model, options))
+    ids = _ids([title for title, _ in names])
+    items = [
+        Item(id_, index, title, question, dimension)
+        for index, (id_, (dimension, _), (title, question)) in enumerate(
+            zip(ids, groups, names, strict=True), 1
+        )
+    ]
+    sources = ["The measures behind each test:"]
+    for id_, (_, members) in zip(ids, groups, strict=True):
+        sources.append(id_)
+        sources += [f"  {m.text}" + f" ({m.participant})" * bool(m.participant) for m in members]
+    rubric = Rubric(
+        id=_id(name), version="draft", title=f"Draft of {name}", citation="",
+        items=tuple(items), aggregate=Aggregate("count", "Yes", "tests passed"),
+        wording="drafted from experts' measures; to be edited",
+    )  # fmt: skip
+    return parse_rubric(rubric_toml(rubric).encode(), name), sources
+
+
+async def _worded(
+    groups: Sequence[tuple[str, list[Measure]]], spec: str | None, options: ModelOptions | None
+) -> list[tuple[str, str]]:
+    """A name and a question for each group."""
+    texts = [[member.text for member in members] for _, members in groups]
+    questions = [_as_question(_fullest(group)) for group in texts]
+    plain = list(zip(names_by_words(texts), questions, strict=True))
+    if spec is None:
+        return plain
+    worded = []
+    async with open_model(spec, options) as model:
+        for group, (title, question) in zip(texts, plain, strict=True):
+            fullest = _fullest(group)
+            made = None if fullest.endswith("?") else await _made_question(model, fullest)
+            worded.append((await _made_name(model, group) or title, made or question))
+    return worded
+
+
+async def _made_question(model: Model, measure: str) -> str | None:
+    line = await one_line(
+        model,
+        f"An expert measures the creativity of a story by this:\n\n{measure}\n\nWrite it as one "
+        f"question about a story that can be answered with Yes or No, where Yes is good. Write "
+        f"only the question.",
+    )
+    return line if line and line.endswith("?") else None
+
+
+async def _made_name(model: Model, group: Sequence[str]) -> str | None:
+    listed = "\n".join(f"- {text}" for text in group[:12])
+    line = await one_line(
+        model,
+        f"These measures of creative writing mean the same thing:\n\n{listed}\n\nName what they "
+        f"measure in two to four words. Write only the name.",
+        max_tokens=16,
+    )
+    return line.rstrip(".") if line and len(line.split()) <= 6 and _id(line) else None
+
+
+def _fullest(group: Sequence[str]) -> str:
+    """The best articulated measure: as in the paper, the one with most words."""
+    return max(group, key=lambda text: len(text.split()))
+
+
+def _as_question(measure: str) -> str:
+    return measure if measure.endswith("?") else f"Is this so of the story: {measure.rstrip('.')}?"
+
+
+def _ids(titles: Sequence[str]) -> list[str]:
+    """An id for each title, with a number where two would be the same."""
+    taken: Counter[str] = Counter()
+    ids = []
+    for title in titles:
+        taken[_id(title)] += 1
+        n = taken[_id(title)]
+        ids.append(_id(title) + (f"_{n}" if n > 1 else ""))
+    return ids
+
+
+def _id(title: str) -> str:
+    plain = re.sub(r"[^a-z0-9]+", "_", title.lower()).strip("_")
+    return plain if plain[:1].isalpha() else f"test_{plain}".rstrip("_")

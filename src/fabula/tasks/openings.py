@@ -1,0 +1,99 @@
+"""Texts from a first sentence or a heading: novels, poems, speeches, news, proofs.
+
+Lu et al. 2024, appendix B.1: a plain request for each kind, nucleus sampling with p 0.9, at most
+288 tokens; and formats that press for creativity, to see whether they change the Creativity Index
+(Figure 4a). The wording is ours.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from itertools import product
+from typing import Any
+
+from fabula.models import Model, Prompt, Sampling
+from fabula.tasks.asking import check_same, in_parallel, why_no_text
+from fabula.tasks.stories import Rows, Write
+from fabula.types import Document
+
+__all__ = ["FORMATS", "KINDS", "opening_prompt", "write_openings"]
+
+KINDS = {
+    "novel": ("a few paragraphs of a novel that begin with this sentence", "Sentence"),
+    "poem": ("a poem that begins with this line", "Line"),
+    "speech": ("a speech that begins with this sentence", "Sentence"),
+    "news": ("a news article for this headline", "Headline"),
+    "proof": ("a proof of this theorem", "Theorem"),
+    "continuation": ("a continuation of this sentence", "Sentence"),
+}
+"""What is asked for, and what its beginning is called."""
+
+FORMATS = {
+    "plain": "Write {what}.",
+    "ideas": "Write {what}. Reach for creative ideas, uncommon feelings and turns of your own.",
+    "perspectives": "Write {what}. Take a perspective or a turn that nobody else would take; let "
+    "your originality show.",
+    "novelty": "Write {what}. Put new ideas, feelings or viewpoints first, and be as creative as "
+    "you can.",
+    "bold": "Write {what}. Explore surprising turns, feelings or unusual views. Be daring.",
+    "free": "Write {what}. Explore surprising turns, deep feelings or unusual views. Give "
+    "your imagination its way and try what is not usually done.",
+    "writer": "You are a creative writer. Write {what}.",
+}
+"""Prompt formats by name: `plain`, and six that ask for creativity in different ways."""
+
+
+def opening_prompt(beginning: str, kind: str, format_: str) -> Prompt:
+    """The prompt for one beginning."""
+    what, called = KINDS[kind]
+    return Prompt("", f"{FORMATS[format_].format(what=what)}\n\n{called}: {beginning.strip()}\n")
+
+
+async def write_openings(
+    beginnings: Sequence[Document],
+    model: Model,
+    kept: Rows,
+    write: Write,
+    *,
+    kind: str,
+    formats: Sequence[str] = ("plain",),
+    sampling: Sampling,
+    meter: Callable[[int], None] = lambda _: None,
+) -> list[dict[str, Any]]:
+    """A row for each beginning and format; a text that a model did not give has its reason."""
+
+    def calls() -> Iterator[Callable[[], Awaitable[dict[str, Any]]]]:
+        for beginning, format_ in product(beginnings, formats):
+            yield lambda b=beginning, f=format_: one(b, f)  # type: ignore[misc]
+
+    async def one(beginning: Document, format_: str) -> dict[str, Any]:
+        id_ = f"{beginning.id}_{format_}"
+        row = kept.get((id_, model.name))
+        if row is not None:
+            check_same(row, {"prompt": beginning.text, "kind": kind, "top_p": sampling.top_p})
+        else:
+            answer = await model.ask(opening_prompt(beginning.text, kind, format_), sampling)
+            reason = why_no_text(answer)
+            row = {
+                "id": id_,
+                "text": None if reason else answer.text.strip(),
+                "missing_reason": reason,
+                "author": model.name,
+                "model": model.name,
+                "prompt_id": beginning.id,
+                "prompt": beginning.text,
+                "kind": kind,
+                "format": format_,
+                "is_cut": answer.stop == "length",
+                "top_p": sampling.top_p,
+                "temperature": sampling.temperature,
+            }
+            write(row)
+        meter(1)
+        return row
+
+    def failed(_: object) -> dict[str, Any]:
+        meter(1)
+        return {"text": None, "missing_reason": "failed"}
+
+    return await in_parallel(calls(), model.n_parallel, failed)

@@ -1,0 +1,61 @@
+"""Reading what stories are to be written from."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from fabula.errors import InputError
+from fabula.store import read_rows
+from fabula.tasks.stories import Plot
+from fabula.types import Document
+
+__all__ = ["by_line", "read_plots"]
+
+_DEFAULT_WORDS = "give the length with --words, or n_words in the row"
+
+
+def read_plots(
+    path: Path, *, n_words: int | None = None, verified_only: bool = False
+) -> tuple[list[Plot], int]:
+    """The plots of a file, and how many of them no person has verified. Raises `InputError`.
+
+    Rows without a plot (a model gave none) are passed over.
+    """
+    plots: list[Plot] = []
+    n_unverified = 0
+    for number, row in enumerate(read_rows(path), 1):
+        where = f"{path}, line {number}"
+        if "id" not in row or "plot" not in row:
+            raise InputError(f"{where}: has no id and plot")
+        if not row["plot"]:
+            continue
+        verified = row.get("verified") is True
+        if verified_only and not verified:
+            continue
+        length = n_words or row.get("n_words")
+        if not isinstance(length, int) or isinstance(length, bool) or length < 1:
+            raise InputError(f"{where}: no length; {_DEFAULT_WORDS}")
+        n_unverified += not verified
+        plots.append(Plot(str(row["id"]), str(row["plot"]), length))
+    if not plots:
+        raise InputError(f"{path}: holds no plots" + " that are verified" * verified_only)
+    if len({plot.id for plot in plots}) < len(plots):
+        raise InputError(f"{path}: two plots have the same id; give each its own")
+    return plots, n_unverified
+
+
+def by_line(documents: Sequence[Document]) -> list[Document]:
+    """A document for each line, where a text has several: a file of first sentences."""
+    found = []
+    for document in documents:
+        lines = [line.strip() for line in document.text.splitlines() if line.strip()]
+        if len(lines) == 1:
+            found.append(replace(document, text=lines[0]))
+            continue
+        found += [
+            replace(document, id=f"{document.id}:{number}", text=line)
+            for number, line in enumerate(lines, 1)
+        ]
+    return found

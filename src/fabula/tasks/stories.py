@@ -1,0 +1,216 @@
+"""Stories for a study: a plot in a sentence, then a story of a given length from each model.
+
+Chakrabarty et al. 2024, section 5.1 and Table 11: a model is given a one-sentence plot and a length
+in words, and then asked to rewrite its story until it is within 200 words of the length, 20 times
+at most; so a group of stories shares its plot and its length. Every round is kept. A story that
+never comes near its length is reported as such and is not among the stories.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from fabula.models import Model, Prompt, Sampling
+from fabula.models.replay import prompt_digest
+from fabula.tasks.asking import check_same, in_parallel, why_no_text
+from fabula.text import TextSettings
+from fabula.types import Document
+
+__all__ = ["Plot", "WritePlan", "count_words", "make_plots", "story_row", "write_stories"]
+
+_TOKENS_PER_WORD = 1.5
+_MIN_TOKENS = 256
+
+Rows = dict[tuple[Any, ...], dict[str, Any]]
+Write = Callable[[dict[str, Any]], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Plot:
+    """What a story is to be about, and how long it should be, in words."""
+
+    id: str
+    text: str
+    n_words: int
+
+
+@dataclass(frozen=True, slots=True)
+class WritePlan:
+    """How stories are written. The defaults are the paper's."""
+
+    within: int = 200
+    max_rounds: int = 20
+    style: str = "literary short story"
+    temperature: float = 1.0
+    top_p: float = 1.0
+    seed: int = 0
+
+
+def count_words(text: str) -> int:
+    """Words as everywhere in Fabula."""
+    return len(TextSettings().raw_words(text))
+
+
+async def make_plots(
+    documents: Sequence[Document],
+    model: Model,
+    kept: Rows,
+    write: Write,
+    *,
+    seed: int = 0,
+    meter: Callable[[int], None] = lambda _: None,
+) -> list[dict[str, Any]]:
+    """A row with the plot of each story in a sentence; `verified` is for a person to set."""
+
+    def call(document: Document) -> Callable[[], Awaitable[dict[str, Any]]]:
+        async def one() -> dict[str, Any]:
+            row = kept.get((document.id, model.name))
+            if row is not None:
+                check_same(row, {"text_digest": prompt_digest(document.text)})
+            else:
+                row = await _plot(document, model, seed)
+                write(row)
+            meter(1)
+            return row
+
+        return one
+
+    def failed(_: object) -> dict[str, Any]:
+        meter(1)
+        return {"plot": None, "missing_reason": "failed"}
+
+    return await in_parallel(map(call, documents), model.n_parallel, failed)
+
+
+async def _plot(document: Document, model: Model, seed: int) -> dict[str, Any]:
+    prompt = Prompt(
+        f"Here is a story.\n\n==========\n{document.text.strip()}\n==========\n",
+        "\nSummarise its plot in one sentence of at most 60 words: who it is about, what happens, "
+        "and how it ends. Do not name the author or the title. Write only the sentence.\n",
+    )
+    answer = await model.ask(prompt, Sampling(max_tokens=160, seed=seed))
+    reason = why_no_text(answer)
+    row: dict[str, Any] = {
+        "id": document.id,
+        "plot": None if reason else " ".join(answer.text.split()),
+        "missing_reason": reason,
+        "text_digest": prompt_digest(document.text),
+        "n_words": count_words(document.text),
+        "verified": False,
+        "model": model.name,
+    }
+    known = {"author": document.author, "title": document.meta.get("title")}
+    return row | {key: value for key, value in known.items() if value is not None}
+
+
+async def write_stories(
+    plots: Sequence[Plot],
+    model: Model,
+    plan: WritePlan,
+    kept: Rows,
+    write: Write,
+    *,
+    meter: Callable[[int], None] = lambda _: None,
+) -> list[dict[str, Any]]:
+    """The last round of each plot's story; `write` is given every round as it comes."""
+
+    def call(plot: Plot) -> Callable[[], Awaitable[dict[str, Any]]]:
+        async def one() -> dict[str, Any]:
+            row = await _write(plot, model, plan, kept, write)
+            meter(1)
+            return row
+
+        return one
+
+    # A call that fails within a story ends that story's rounds; the next run goes on from there.
+    def failed(_: object) -> dict[str, Any]:
+        meter(1)
+        return {"missing_reason": "failed", "text": None}
+
+    return await in_parallel(map(call, plots), model.n_parallel, failed)
+
+
+async def _write(
+    plot: Plot, model: Model, plan: WritePlan, kept: Rows, write: Write
+) -> dict[str, Any]:
+    row: dict[str, Any] | None = None
+    for number in range(plan.max_rounds + 1):
+        found = kept.get((plot.id, model.name, number))
+        if found is not None:
+            check_same(found, {"plot": plot.text, "target_words": plot.n_words})
+        else:
+            found = await _round(plot, model, plan, number, row)
+            write(found)
+        # Whether it is near enough is decided anew: --within may be another than last time.
+        is_near = abs(found["n_words"] - plot.n_words) <= plan.within
+        row = found | {"is_done": is_near and not found["is_cut"] and not found["missing_reason"]}
+        if row["missing_reason"] or row["is_done"]:
+            break
+    assert row is not None
+    return row
+
+
+async def _round(
+    plot: Plot, model: Model, plan: WritePlan, number: int, last: dict[str, Any] | None
+) -> dict[str, Any]:
+    """Write the story, or write it anew nearer to its length."""
+    prompt = (
+        _first(plot, plan) if last is None else _again(plot, str(last["text"]), last["n_words"])
+    )
+    sampling = Sampling(
+        temperature=plan.temperature,
+        top_p=plan.top_p,
+        max_tokens=max(_MIN_TOKENS, round(_TOKENS_PER_WORD * (plot.n_words + plan.within))),
+        seed=plan.seed + number,
+    )
+    answer = await model.ask(prompt, sampling)
+    reason = why_no_text(answer)
+    text = None if reason else answer.text.strip()
+    return {
+        "id": plot.id,
+        "model": model.name,
+        "round": number,
+        "text": text,
+        "missing_reason": reason,
+        "n_words": count_words(text or ""),
+        "target_words": plot.n_words,
+        # A story that was cut at the limit of tokens has no end, whatever its length.
+        "is_cut": answer.stop == "length",
+        "plot": plot.text,
+    }
+
+
+def _first(plot: Plot, plan: WritePlan) -> Prompt:
+    return Prompt(
+        "",
+        f"Write a {plan.style} with the plot below. It should have about {plot.n_words} words, and "
+        f"no fewer. Begin with the story at once: no title, no remark before or after it.\n\n"
+        f"Plot: {plot.text}\n",
+    )
+
+
+def _again(plot: Plot, story: str, n_words: int) -> Prompt:
+    is_short = n_words < plot.n_words
+    return Prompt(
+        f"You wrote the story below from this plot: {plot.text}\n\n==========\n{story}\n"
+        f"==========\n",
+        f"\nIt was to have {plot.n_words} words, and has {n_words}. Write it again, "
+        f"{'longer' if is_short else 'shorter'}, as near to {plot.n_words} words as you can. Begin "
+        f"with the story at once: no title, no remark before or after it.\n",
+    )
+
+
+def story_row(row: dict[str, Any], author: str) -> dict[str, Any]:
+    """A finished story as a row of `stories.jsonl`, in the group of its plot."""
+    return {
+        "id": f"{row['id']}_{author}",
+        "text": row["text"],
+        "author": author,
+        "prompt_id": row["id"],
+        "plot": row["plot"],
+        "n_words": row["n_words"],
+        "target_words": row["target_words"],
+        "n_rounds": row["round"],
+    }

@@ -12,6 +12,9 @@ settings.load_profile("fabula")
 
 ROOT = Path(__file__).parents[1]
 
+# Tests run side by side; llama.cpp's threads would wait for each other at every step.
+os.environ["FABULA_THREADS"] = "1"
+
 
 @pytest.fixture(scope="session")
 def shared_data() -> Path:

@@ -134,8 +134,8 @@ class Rubric:
     id: str
     version: str
     title: str
-    citation: str
     items: tuple[Item, ...]
+    citation: str = ""
     aggregate: Aggregate = Aggregate()
     unit: Literal["story", "group", "text"] = "story"
     wording: str = ""

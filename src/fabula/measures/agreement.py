@@ -21,9 +21,15 @@ from fabula.stats.agreement import (
     Confusion,
     bootstrap_interval,
     cohen_kappa,
+    cohen_of_sums,
+    cohen_sums,
     fleiss_kappa,
+    fleiss_of_sums,
+    fleiss_sums,
     krippendorff_alpha,
     pearson,
+    pearson_of_sums,
+    pearson_sums,
     percent_agreement,
     pooled_pairs,
     spearman,
@@ -142,7 +148,9 @@ def panel_agreement(panel: Panel, rubric: Rubric, by: Grouping, *, seed: int = 0
     for name, places in [*groups.items(), ("all", list(range(len(panel.subjects))))]:
         ratings = panel.ratings[places]
         kappa = bootstrap_interval(
-            lambda draw, ratings=ratings: fleiss_kappa(ratings[draw]),  # type: ignore[misc]
+            fleiss_kappa(ratings),
+            fleiss_sums(ratings),
+            fleiss_of_sums,
             [panel.subjects[place][0] for place in places],
             seed=seed,
             method="Fleiss kappa, percentile bootstrap over stories",
@@ -181,7 +189,9 @@ def judge_agreement(
     for name, places in [*_groups(subjects, rubric, by).items(), *everything.items()]:
         a, b = said[places], is_so[places]
         kappa = bootstrap_interval(
-            lambda draw, a=a, b=b: cohen_kappa(a[draw], b[draw]),  # type: ignore[misc]
+            cohen_kappa(a, b),
+            cohen_sums(a, b),
+            cohen_of_sums,
             [subjects[place][0] for place in places],
             seed=seed,
             method="Cohen kappa with the majority, percentile bootstrap over stories",
@@ -190,7 +200,9 @@ def judge_agreement(
         rows.append(JudgeRow(name, kappa, Confusion.of(a, b), int(np.isnan(a).sum())))
     mine, theirs, stories = _story_scores(judge, panel, rubric, seen)
     correlation = bootstrap_interval(
-        lambda draw: pearson(mine[draw], theirs[draw]),
+        pearson(mine, theirs),
+        pearson_sums(mine, theirs),
+        pearson_of_sums,
         stories,
         seed=seed,
         method="Pearson of tests passed with the experts' mean, percentile bootstrap over stories",

@@ -66,7 +66,8 @@ class HostedModel:
         if _is_url(self._spec):
             url, _, model = self._spec.partition("#")
             name = f"openai-api/url/{model or 'default'}"
-            options = {"base_url": url, "api_key": _url_key()}
+            # The client would retry on its own, beside Inspect, which counts its retries.
+            options = {"base_url": url, "api_key": _url_key(), "max_retries": 0}
         try:
             self._model = get_model(name, memoize=False, **options)
         except Exception as error:

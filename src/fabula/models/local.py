@@ -69,7 +69,7 @@ class LocalModel:
             ) from error
         try:
             self._server = xllamacpp.Server(self._parameters(n_context=0))
-            self.context_tokens = _trained_context(self._server.listening_address)
+            self.context_tokens = _trained_context(self.address)
             if self.n_parallel > 1:
                 # Each prompt gets the whole trained context, not its share of it.
                 n_context = self.n_parallel * self.context_tokens
@@ -89,8 +89,13 @@ class LocalModel:
         params.ctx_shift = False
         params.warmup = False
         params.verbosity = -1
-        params.cpuparams.n_threads = len(os.sched_getaffinity(0))
+        params.cpuparams.n_threads = n_threads()
         return params
+
+    @property
+    def address(self) -> str:
+        """Where llama.cpp's own server listens, on loopback."""
+        return str(self._server.listening_address)
 
     async def __aexit__(self, *error: object) -> None:
         # Dropping the last reference stops its threads and frees its memory.
@@ -114,6 +119,17 @@ class LocalModel:
             }
         reply = await asyncio.to_thread(self._server.handle_chat_completions, request)
         return _answer(reply, choice)
+
+
+def n_threads() -> int:
+    """FABULA_THREADS, or all processors that this process may use.
+
+    Its threads wait for each other at every step: give it fewer where others are busy too.
+    """
+    asked = os.environ.get("FABULA_THREADS", "")
+    if asked and not asked.isdecimal():
+        raise ModelError(f"FABULA_THREADS={asked} is no number of threads")
+    return int(asked or 0) or len(os.sched_getaffinity(0))
 
 
 def _trained_context(address: str) -> int:

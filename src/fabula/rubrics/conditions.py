@@ -29,7 +29,7 @@ _COMPARE: dict[type[ast.cmpop], Callable[[Any, Any], object]] = {
     ast.NotIn: lambda value, several: not operator.contains(several, value),
 }
 _ALLOWED = (
-    ast.Expression, ast.BoolOp, ast.And, ast.Or, ast.UnaryOp, ast.Not, ast.Compare,
+    ast.Expression, ast.BoolOp, ast.And, ast.Or, ast.UnaryOp, ast.Not, ast.USub, ast.Compare,
     ast.Name, ast.Load, ast.Constant, ast.Tuple, ast.List, *_COMPARE,
 )  # fmt: skip
 _MAX_CHARS = 2000
@@ -75,7 +75,10 @@ def _value(node: ast.expr, answers: Mapping[str, object]) -> object:
     if isinstance(node, ast.Tuple | ast.List):
         return tuple(_value(element, answers) for element in node.elts)
     if isinstance(node, ast.UnaryOp):
-        return not _value(node.operand, answers)
+        value = _value(node.operand, answers)
+        if isinstance(node.op, ast.Not):
+            return not value
+        return -value if isinstance(value, int | float) else None
     if isinstance(node, ast.BoolOp):
         values = (bool(_value(part, answers)) for part in node.values)
         return all(values) if isinstance(node.op, ast.And) else any(values)

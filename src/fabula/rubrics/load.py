@@ -74,17 +74,17 @@ def parse_rubric(data: bytes, where: str) -> Rubric:
 
 def rubric_toml(rubric: Rubric) -> str:
     """The rubric as its file; reading it gives the same rubric."""
-    table = _without_defaults(asdict(rubric), asdict(replace(_EMPTY, items=())))
-    table.pop("digest", None)
-    table["items"] = [
-        {"id": item.id, "index": item.index} | _without_defaults(asdict(item), asdict(_EMPTY_ITEM))
-        for item in rubric.items
-    ]
-    return tomli_w.dumps(table, multiline_strings=True)
+    table = _without_defaults(asdict(replace(rubric, digest="", items=())), asdict(_EMPTY))
+    parts = [tomli_w.dumps(table, multiline_strings=True)]
+    for item in rubric.items:
+        fields = _without_defaults(asdict(item), asdict(_EMPTY_ITEM))
+        parts.append("[[items]]\n" + tomli_w.dumps(fields, multiline_strings=True))
+    # One table an item, with its scale as a table below it: so people can edit the file.
+    return "\n".join(parts).replace("\n[scale]\n", "\n[items.scale]\n")
 
 
 _EMPTY_ITEM = Item("", -1, "", "")
-_EMPTY = Rubric("", "", "", "", ())
+_EMPTY = Rubric("", "", "", ())
 
 
 def _without_defaults(table: dict[str, Any], defaults: dict[str, Any]) -> dict[str, Any]:
@@ -137,7 +137,10 @@ def _check(rubric: Rubric, where: str) -> None:
             raise InputError(f"{at}: needs a title and a question")
         _check_scale(item.scale, at)
         if item.show_if:
-            unknown = Condition.parse(item.show_if).names - seen
+            try:
+                unknown = Condition.parse(item.show_if).names - seen
+            except InputError as error:
+                raise InputError(f"{at}: {error}") from error
             if unknown:
                 raise InputError(
                     f"{at}: show_if names {', '.join(sorted(unknown))}, which no earlier item is"

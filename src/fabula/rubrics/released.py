@@ -35,6 +35,10 @@ EXPERTS_FILE = "ttcw_annotations.json"
 STORIES_FILE = "ttcw_short_stories.json"
 
 _JUDGE_ID = re.compile(r"story_(?P<story>.+)_test(?P<index>\d+)")
+# One of the prompts has an `n` before its `Q)`, left over from a line break.
+_PROMPT = re.compile(
+    r"(?P<background>.*?)\s*(?P<instruction>Given the story.*?)\s*n?Q\).*", re.DOTALL
+)
 _MAX_BYTES = 1 << 28
 
 
@@ -78,20 +82,22 @@ def released_rubric(name: str, path: Path) -> Rubric:
 def read_released_tests(path: Path) -> dict[int, Item]:
     """The published tests by index, from `ttcw_all_tests.json`.
 
-    A `full_prompt` is the background, a paragraph that says what to list and to answer, and the
-    question, with blank lines between.
+    A `full_prompt` is the background, an instruction ("Given the story ...") that says what to
+    list and how to answer, and the question after `Q)`.
     """
     items = {}
     for row, where in _rows(path, {"ttcw_idx", "torrance_dimension", "category", "question"}):
-        paragraphs = str(row.get("full_prompt", "")).split("\n\n")
+        prompt = _PROMPT.fullmatch(str(row.get("full_prompt", "")))
+        if prompt is None:
+            raise InputError(f"{where}: full_prompt is not background, instruction, question")
         items[_integer(row["ttcw_idx"], where)] = Item(
             id=f"test_{row['ttcw_idx']}",
             index=_integer(row["ttcw_idx"], where),
             title=str(row["category"]),
             question=str(row["question"]),
             dimension=str(row["torrance_dimension"]),
-            background="\n\n".join(paragraphs[:-2]).strip(),
-            list_first=paragraphs[-2].strip() if len(paragraphs) > 1 else "",
+            background=prompt["background"],
+            list_first=prompt["instruction"],
         )
     return items
 

@@ -14,7 +14,6 @@ undefined is defined here, the same everywhere: where nothing can be said the va
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -28,9 +27,15 @@ __all__ = [
     "Confusion",
     "bootstrap_interval",
     "cohen_kappa",
+    "cohen_of_sums",
+    "cohen_sums",
     "fleiss_kappa",
+    "fleiss_of_sums",
+    "fleiss_sums",
     "krippendorff_alpha",
     "pearson",
+    "pearson_of_sums",
+    "pearson_sums",
     "percent_agreement",
     "pooled_pairs",
     "spearman",
@@ -103,12 +108,11 @@ def percent_agreement(ratings: NDArray[np.float64]) -> float | None:
 
     ratings: float64, shape (n_subjects, n_raters), NaN where missing.
     """
-    n_equal = n_pairs = 0
-    for row in ratings:
-        given = row[~np.isnan(row)]
-        _, counts = np.unique(given, return_counts=True)
-        n_equal += int((counts * (counts - 1)).sum())
-        n_pairs += len(given) * (len(given) - 1)
+    given = ~np.isnan(ratings)
+    n_pairs = float((given.sum(axis=1) * (given.sum(axis=1) - 1)).sum())
+    categories = np.unique(ratings[given])
+    counts = (ratings[:, :, None] == categories).sum(axis=1)
+    n_equal = float((counts * (counts - 1)).sum())
     return 100 * n_equal / n_pairs if n_pairs else None
 
 
@@ -212,8 +216,72 @@ def _ratio(part: float, whole: float) -> float | None:
     return part / whole if whole else None
 
 
+Sums = NDArray[np.float64]
+
+
+def fleiss_sums(ratings: NDArray[np.float64]) -> Sums:
+    """What Fleiss's kappa needs of each subject: float64, shape (n_subjects, 2 + n_categories).
+
+    Whether it counts, the share of its pairs of ratings that are equal, and its ratings by
+    category as shares. Add up subjects, and give the sums to `fleiss_of_sums`.
+    """
+    categories = np.unique(ratings[~np.isnan(ratings)])
+    counts = (ratings[:, :, None] == categories).sum(axis=1).astype(np.float64)
+    n_raters = ratings.shape[1]
+    whole = (~np.isnan(ratings).any(axis=1)) & (n_raters > 1)
+    equal = (counts * (counts - 1)).sum(axis=1) / max(1, n_raters * (n_raters - 1))
+    sums = np.column_stack([np.ones(len(ratings)), equal, counts / n_raters])
+    counted: Sums = sums * whole[:, None]
+    return counted
+
+
+def fleiss_of_sums(sums: Sums) -> NDArray[np.float64]:
+    """Kappas of added sums, shape (..., m) to (...); NaN where they are undefined."""
+    n = sums[..., 0]
+    by_chance = ((sums[..., 2:] / n[..., None]) ** 2).sum(axis=-1)
+    kappas: NDArray[np.float64] = (sums[..., 1] / n - by_chance) / (1 - by_chance)
+    return kappas
+
+
+def cohen_sums(a: NDArray[np.float64], b: NDArray[np.float64]) -> Sums:
+    """The cell of each subject in the table of a against b: shape (n_subjects, k * k)."""
+    both = ~(np.isnan(a) | np.isnan(b))
+    categories = np.unique(np.concatenate([a[both], b[both]]))
+    cells = (a[:, None] == categories)[:, :, None] & (b[:, None] == categories)[:, None, :]
+    flat: Sums = (cells & both[:, None, None]).reshape(len(a), len(categories) ** 2).astype("f8")
+    return flat
+
+
+def cohen_of_sums(sums: Sums) -> NDArray[np.float64]:
+    """Kappas of added cells, shape (..., k * k) to (...); NaN where they are undefined."""
+    k = round(sums.shape[-1] ** 0.5)
+    table = sums.reshape(*sums.shape[:-1], k, k)
+    n = table.sum(axis=(-2, -1))
+    observed = np.trace(table, axis1=-2, axis2=-1) / n
+    by_chance = (table.sum(axis=-1) * table.sum(axis=-2)).sum(axis=-1) / n**2
+    kappas: NDArray[np.float64] = (observed - by_chance) / (1 - by_chance)
+    return kappas
+
+
+def pearson_sums(a: NDArray[np.float64], b: NDArray[np.float64]) -> Sums:
+    """Count, sums, squares and products of each pair: shape (n, 6)."""
+    both = ~(np.isnan(a) | np.isnan(b))
+    x, y = np.where(both, a, 0.0), np.where(both, b, 0.0)
+    return np.column_stack([both.astype(np.float64), x, y, x * x, y * y, x * y])
+
+
+def pearson_of_sums(sums: Sums) -> NDArray[np.float64]:
+    """Correlations of added sums, shape (..., 6) to (...); NaN where they are undefined."""
+    n, x, y, xx, yy, xy = (sums[..., k] for k in range(6))
+    spread = np.round((n * xx - x * x) * (n * yy - y * y), 9)
+    correlations: NDArray[np.float64] = (n * xy - x * y) / np.sqrt(spread)
+    return correlations
+
+
 def bootstrap_interval(
-    statistic: Callable[[NDArray[np.int64]], float | None],
+    value: float | None,
+    sums: Sums,
+    of_sums: Callable[[Sums], NDArray[np.float64]],
     groups: Sequence[object],
     *,
     seed: int,
@@ -223,27 +291,22 @@ def bootstrap_interval(
 ) -> Estimate:
     """A statistic of subjects with its 95 % percentile interval, resampling whole groups.
 
-    `statistic` takes the places of the subjects (int64), with repetitions; `groups` says for each
-    subject what it belongs to (its story), so that ratings that hang together stay together.
-    Resamples in which the statistic is undefined are left out; if fewer than half remain there is
-    no interval.
+    sums: float64, shape (n_subjects, m), which add up to what `of_sums` makes the statistic from;
+    so a resample costs a few additions. `groups` says what each subject belongs to (its story), so
+    that ratings that hang together stay together. Resamples in which the statistic is undefined
+    are left out; if fewer than half remain there is no interval.
     """
-    places: dict[object, list[int]] = {}
-    for place, group in enumerate(groups):
-        places.setdefault(group, []).append(place)
-    blocks = [np.array(block, np.int64) for block in places.values()]
-    value = statistic(np.arange(len(groups), dtype=np.int64))
+    places = {group: place for place, group in enumerate(dict.fromkeys(groups))}
     low: float | None = None
     high: float | None = None
-    if value is not None and len(blocks) > 1:
+    if value is not None and len(places) > 1:
+        by_group = np.zeros((len(places), sums.shape[1]))
+        np.add.at(by_group, [places[group] for group in groups], sums)
         rng = np.random.default_rng(seed)
-        resampled = []
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", RuntimeWarning)
-            for draw in rng.integers(len(blocks), size=(n_resamples, len(blocks))):
-                one = statistic(np.concatenate([blocks[k] for k in draw]))
-                if one is not None:
-                    resampled.append(one)
-        if 2 * len(resampled) >= n_resamples:
-            low, high = (float(end) for end in np.percentile(resampled, [2.5, 97.5]))
+        draws = rng.integers(len(places), size=(n_resamples, len(places)))
+        with np.errstate(divide="ignore", invalid="ignore"):
+            resampled = of_sums(by_group[draws].sum(axis=1))
+        known = resampled[np.isfinite(resampled)]
+        if 2 * len(known) >= n_resamples:
+            low, high = (float(end) for end in np.percentile(known, [2.5, 97.5]))
     return Estimate(value, low, high, len(groups), method, signature)

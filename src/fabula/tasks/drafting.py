@@ -102,7 +102,7 @@ def draft_rubric(
         sources.append(id_)
         sources += [f"  {m.text}" + f" ({m.participant})" * bool(m.participant) for m in members]
     rubric = Rubric(
-        id=_id(name), version="draft", title=f"Draft of {name}", citation="",
+        id=_id(name), version="draft", title=f"Draft of {name}",
         items=tuple(items), aggregate=Aggregate("count", "Yes", "tests passed"),
         wording="drafted from experts' measures; to be edited",
     )  # fmt: skip

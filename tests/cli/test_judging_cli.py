@@ -1,0 +1,108 @@
+"""The commands as a user types them."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.serving import Reply, prompt_of, serving
+
+from fabula.rubrics import load_rubric
+
+FABULA = Path(sys.executable).with_name("fabula")
+
+
+def fabula(*arguments: str, code: int = 0, cwd: Path | None = None) -> str:
+    done = subprocess.run([str(FABULA), *arguments], capture_output=True, text=True, cwd=cwd)
+    assert done.returncode == code, done.stdout + done.stderr
+    assert "Traceback" not in done.stderr
+    return done.stdout if code == 0 else done.stderr
+
+
+def test_rubrics_are_listed_shown_and_checked(tmp_path: Path) -> None:
+    assert "ttcw" in fabula("rubric", "list")
+    shown = fabula("rubric", "show", "ttcw")
+    assert all(item.title in shown for item in load_rubric("ttcw").items)
+    own = tmp_path / "own.toml"
+    own.write_text(fabula("rubric", "show", "ttcw", "--toml"))
+    assert load_rubric("ttcw").key in fabula("rubric", "check", str(own))
+    own.write_text(own.read_text().replace("question =", "qestion =", 1))
+    said = fabula("rubric", "check", str(own), code=2)
+    assert said.count("\n") == 1
+    assert "narrative_ending" in said
+
+
+def test_published_wording_is_imported_and_never_overwrites(
+    shared_data: Path, tmp_path: Path
+) -> None:
+    source = str(shared_data / "ttcw" / "ttcw_all_tests.json")
+    fabula("rubric", "import", "ttcw", source, cwd=tmp_path)
+    assert "good" in fabula("rubric", "check", "ttcw-published.toml", cwd=tmp_path)
+    fabula("rubric", "import", "ttcw", source, cwd=tmp_path)
+    (tmp_path / "ttcw-published.toml").write_text("mine")
+    said = fabula("rubric", "import", "ttcw", source, cwd=tmp_path, code=2)
+    assert "--out" in said
+
+
+def test_judging_and_agreement_in_one_go(shared_data: Path, tmp_path: Path) -> None:
+    stories = tmp_path / "stories.jsonl"
+    stories.write_text(
+        "".join(json.dumps({"id": f"{k}_GPT4", "text": f"Story {k}."}) + "\n" for k in range(4))
+    )
+
+    def answer(body: dict[str, Any], _: int) -> Reply:
+        return "Yes. Good." if "Story 1" in prompt_of(body) else "No. Bad."
+
+    with serving(answer) as server:
+        out = fabula(
+            "judge", "stories.jsonl", "--model", f"{server.url}/v1#m", "--style", "verdict-first",
+            "--html", "page.html", "--retest", "1", cwd=tmp_path,
+        )  # fmt: skip
+        as_json = fabula(
+            "judge", "stories.jsonl", "--model", f"{server.url}/v1#m", "--style", "verdict-first",
+            "--retest", "1", "--json", cwd=tmp_path,
+        )  # fmt: skip
+        assert len(server.requests) == 70
+    assert "never checked against experts" in out
+    assert "0 of 14 verdicts flipped" in out
+    rows = [json.loads(line) for line in as_json.splitlines()]
+    assert len(rows) == 70
+    assert (tmp_path / "page.html").exists()
+    experts = str(shared_data / "ttcw" / "ttcw_annotations.json")
+    for by in ("item", "dimension", "author"):
+        table = fabula("agreement", "judged", "--experts", experts, "--by", by, cwd=tmp_path)
+        assert "with the experts' majority" in table
+    found = json.loads(fabula("agreement", "judged", "--experts", experts, "--json", cwd=tmp_path))
+    assert found["judges"][0]["n_stories"] == 4
+    assert found["experts_pearson"] == pytest.approx(0.69, abs=5e-3)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("judge", "none.txt"), "none.txt"),
+        (("judge", "a.txt", "--rubric", "tctw"), "ttcw"),
+        (("judge", "a.txt", "--items", "endings"), "narrative_ending"),
+        (("judge", "a.txt", "--rubric", "preference"), "--pairwise"),
+        (("judge", "a.txt", "--model", "gpt4"), "provider/model"),
+        (("judge", "a.txt", "--model", "x.gguf"), "no such model file"),
+        (("judge", "a.txt", "--price", "cheap"), "--price"),
+        (("judge", "a.txt", "--pairwise"), "no pair"),
+        (("judge", "a.txt", "--model", "replay:none.jsonl"), "none.jsonl"),
+        (("judge", "calibrate", "."), "creativity_eval"),
+        (("agreement", ".", "--experts", "a.txt"), "no run"),
+        (("themes", "a.txt"), "a.txt"),
+        (("replicate", "ttcw", "."), "creativity_eval"),
+        (("rubric", "check", "a.txt"), "not TOML"),
+        (("stories", "write", "a.txt", "--out", "o.jsonl"), "line 1"),
+    ],
+)  # fmt: skip
+def test_wrong_input_is_one_sentence(tmp_path: Path, arguments: tuple[str, ...], said: str) -> None:
+    (tmp_path / "a.txt").write_text("The lamp went out.\n")
+    error = fabula(*arguments, cwd=tmp_path, code=2)
+    assert said in error
+    assert len(error.strip().splitlines()) <= 4

@@ -1,0 +1,415 @@
+from __future__ import annotations
+
+import hashlib
+import json
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.serving import Reply, completion, prompt_of, serving
+
+from fabula.errors import BusyError, InputError, ModelError
+from fabula.judging import JudgePlan, Template, read_template
+from fabula.judging.cost import parse_price
+from fabula.judging.folder import RunFolder, read_run
+from fabula.judging.run import RETEST
+from fabula.judging.session import Session, run_session
+from fabula.judging.summary import summarise
+from fabula.judging.trust import TrustBook
+from fabula.models import ModelOptions
+from fabula.rubrics import load_rubric, parse_rubric
+from fabula.types import Document, Measurement, Rubric
+
+TTCW = load_rubric("ttcw")
+STORIES = [
+    Document("a", "The lamp went out. Nobody rowed over to see why.", author="GPT4"),
+    Document("b", "She counted the turns of the light. " * 3, author="Ann"),
+    Document("c", "A door stood open. The cup on the table was warm.", author="Ben"),
+]  # fmt: skip
+PLAN = JudgePlan(TTCW, Template("verdict-first"), max_tokens=200)
+
+
+def steady(body: dict[str, Any], _: int) -> Reply:
+    """Yes or No, always the same for the same prompt."""
+    digest = hashlib.sha256(prompt_of(body).encode()).digest()
+    return f"{'Yes' if digest[0] % 2 else 'No'}. Reason {digest[1]}."
+
+
+def session(url: str, out: Path | None, **more: Any) -> Session:
+    options = ModelOptions(n_parallel=4, max_retries=0)
+    given: dict[str, Any] = {"documents": STORIES, "plan": PLAN, "options": options} | more
+    return Session(models=[f"{url}/v1#m"], out=out, **given)
+
+
+def test_every_item_of_every_story_is_measured_in_order(tmp_path: Path) -> None:
+    with serving(steady) as server:
+        found, spent = run_session(session(server.url, tmp_path / "run"))
+    assert [(one.document_id, one.item) for one in found] == [
+        (story.id, item.id) for story in STORIES for item in TTCW.items
+    ]
+    assert {one.value for one in found} == {0.0, 1.0}
+    assert all(one.rationale and one.rationale.startswith("Reason") for one in found)
+    assert spent[0].n_calls == len(server.requests) == 42
+    rubric, kept = read_run(tmp_path / "run")
+    assert rubric == TTCW
+    assert kept == found
+
+
+def test_the_story_comes_first_and_the_item_last(tmp_path: Path) -> None:
+    with serving(steady) as server:
+        run_session(session(server.url, None, documents=STORIES[:1]))
+    prompts = server.prompts()
+    shared = _common_prefix(prompts)
+    assert STORIES[0].text in shared
+    for item in TTCW.items:
+        assert sum(item.question in prompt for prompt in prompts) == 1
+        assert item.question not in shared
+
+
+def _common_prefix(texts: list[str]) -> str:
+    low, high = min(texts), max(texts)
+    n = next((k for k, (a, b) in enumerate(zip(low, high, strict=False)) if a != b), len(low))
+    return low[:n]
+
+
+def test_the_same_answers_give_the_same_bytes_however_many_at_a_time(tmp_path: Path) -> None:
+    files = []
+    with serving(steady) as server:
+        for n in (1, 7):
+            options = ModelOptions(n_parallel=n, max_retries=0)
+            run_session(session(server.url, tmp_path / str(n), options=options))
+            files.append((tmp_path / str(n) / "measurements.jsonl").read_bytes())
+    for k in range(2):
+        out = tmp_path / f"replay{k}"
+        replayed = session(server.url, out)
+        recorded = tmp_path / ("1" if k else "7") / "answers.jsonl"
+        run_session(replace(replayed, models=[f"replay:{recorded}"]))
+        files.append((out / "measurements.jsonl").read_bytes())
+    assert len(set(files)) == 1
+
+
+@pytest.mark.parametrize("style", ["verdict-first", "reason-first"])
+def test_a_hostile_judge_costs_no_finished_verdict(tmp_path: Path, style: Any) -> None:
+    said = [
+        "Yes. Good.\nVerdict: Yes", "", "quux " * 3, '{"verdict": "Ye', "I'm sorry, I can't.",
+        "No. " + "word " * 100_000 + "\nVerdict: No",
+    ]  # fmt: skip
+
+    def hostile(_: dict[str, Any], number: int) -> Reply:
+        if number % 3 == 2:
+            return 500, {"error": {"message": "out of order", "type": "server_error"}}
+        return said[number % len(said)]
+
+    plan = replace(PLAN, template=Template(style))
+    with serving(hostile) as server:
+        found, _ = run_session(
+            session(server.url, tmp_path / "run", plan=plan,
+                    options=ModelOptions(n_parallel=1, max_retries=0))
+        )  # fmt: skip
+        reasons = Counter(one.missing_reason for one in found if one.value is None)
+        assert len(found) == 42
+        assert reasons["failed"] == 14
+        assert set(reasons) == {"failed", "no_answer", "no_verdict", "refusal"}
+        assert all(one.value == 1 for one in found if one.value is not None)
+        n_before = len(server.requests)
+        again, _ = run_session(session(server.url, tmp_path / "run", plan=plan))
+    # The second run asks again what failed, and nothing else.
+    assert len(server.requests) - n_before == 14
+    old = {(one.document_id, one.item): one for one in found if one.missing_reason != "failed"}
+    new = {(one.document_id, one.item): one for one in again}
+    assert all(new[key] == one for key, one in old.items())
+
+
+def test_a_server_that_only_fails_is_given_up_with_its_reason(tmp_path: Path) -> None:
+    broken = (503, {"error": {"message": "down for repair"}})
+    with serving(lambda *_: broken) as server, pytest.raises(ModelError, match="in a row failed"):
+        run_session(session(server.url, tmp_path / "run"))
+    assert len(server.requests) < 20
+    assert not (tmp_path / "run" / "measurements.jsonl").exists()
+
+
+def test_a_refused_key_stops_at_once(tmp_path: Path) -> None:
+    refused = (401, {"error": {"message": "bad key"}})
+    with serving(lambda *_: refused) as server, pytest.raises(ModelError, match="key was refused"):
+        run_session(session(server.url, tmp_path / "run", documents=STORIES[:1]))
+    assert len(server.requests) == 1
+
+
+def test_a_killed_run_goes_on_and_asks_nothing_finished_twice(tmp_path: Path) -> None:
+    stories = tmp_path / "stories.jsonl"
+    rows = [json.dumps({"id": story.id, "text": story.text}) + "\n" for story in STORIES]
+    stories.write_text("".join(rows))
+
+    def slow(body: dict[str, Any], number: int) -> Reply:
+        time.sleep(0.06)
+        return steady(body, number)
+
+    with serving(slow) as server:
+        command = [
+            sys.executable, "-m", "fabula.cli.main", "judge", str(stories), "--model",
+            f"{server.url}/v1#m", "--style", "verdict-first", "--parallel", "2", "--out",
+        ]  # fmt: skip
+        code = "import sys; from fabula.cli.main import main; sys.argv = sys.argv[1:]; main()"
+        command[1:3] = ["-c", code, "fabula"]
+        out = tmp_path / "killed"
+        n_kills, n_in_flight = 0, 2
+        while True:
+            process = subprocess.Popen(
+                [*command, str(out)], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE
+            )
+            n_rows = _n_lines(out / "answers.jsonl")
+            while process.poll() is None and _n_lines(out / "answers.jsonl") < n_rows + 16:
+                time.sleep(0.02)
+            if process.poll() is not None:
+                assert process.returncode == 0, process.communicate()[1].decode()
+                break
+            process.send_signal(signal.SIGKILL)
+            process.wait()
+            process.communicate()
+            n_kills += 1
+        process.communicate()
+        n_asked = len(server.requests)
+        subprocess.run([*command, str(tmp_path / "whole")], check=True, capture_output=True)
+    assert n_kills >= 2
+    assert n_asked <= 42 + n_kills * n_in_flight
+    whole = tmp_path / "whole" / "measurements.jsonl"
+    assert (out / "measurements.jsonl").read_bytes() == whole.read_bytes()
+
+
+def _n_lines(path: Path) -> int:
+    return path.read_bytes().count(b"\n") if path.exists() else 0
+
+
+def test_another_way_to_ask_is_not_mixed_into_a_run(tmp_path: Path) -> None:
+    out = tmp_path / "run"
+    with serving(steady) as server:
+        run_session(session(server.url, out))
+        n = len(server.requests)
+        for plan, said in (
+            (replace(PLAN, template=Template("reason-first")), "style"),
+            (replace(PLAN, temperature=0.7), "temperature"),
+            (replace(PLAN, rubric=replace(TTCW, items=TTCW.items[:3], digest="x")), "rubric"),
+        ):
+            with pytest.raises(InputError, match=said):
+                run_session(session(server.url, out, plan=plan))
+        changed = [replace(STORIES[0], text="Another story."), *STORIES[1:]]
+        with pytest.raises(InputError, match="another prompt"):
+            run_session(session(server.url, out, documents=changed))
+        assert len(server.requests) == n
+        run_session(session(server.url, out, documents=changed, restart=True))
+        with RunFolder(out, PLAN).open(), pytest.raises(BusyError):
+            run_session(session(server.url, out, documents=changed))
+
+
+def test_more_samples_go_on_from_the_first(tmp_path: Path) -> None:
+    with serving(steady) as server:
+        run_session(session(server.url, tmp_path / "run"))
+        three = replace(PLAN, n_samples=3)
+        found, spent = run_session(session(server.url, tmp_path / "run", plan=three))
+    assert spent[0].n_calls == 84
+    assert all(one.details["n_answered"] == 3 for one in found)
+    seeds = Counter(body["seed"] for body in server.requests)
+    assert len(seeds) == 42
+
+
+def test_repeated_answers_give_the_share_of_yes_and_its_spread() -> None:
+    seen: Counter[str] = Counter()
+
+    def mixed(body: dict[str, Any], _: int) -> Reply:
+        seen[prompt_of(body)] += 1
+        return ("Yes.", "Yes.", "No.", "Hm.")[seen[prompt_of(body)] - 1]
+
+    options = ModelOptions(n_parallel=1, max_retries=0)
+    with serving(mixed) as server:
+        found, _ = run_session(
+            session(server.url, None, plan=replace(PLAN, n_samples=4), documents=STORIES[:1],
+                    options=options)
+        )  # fmt: skip
+    one = found[0]
+    assert one.value == pytest.approx(2 / 3, abs=1e-6)
+    # The standard deviation of 1, 1, 0.
+    assert one.details["sd"] == pytest.approx(0.5774, abs=1e-4)
+    assert (one.details["n_samples"], one.details["n_answered"]) == (4, 3)
+    assert one.details["missing"] == {"no_verdict": 1}
+
+
+def test_retest_counts_flips_and_own_stories_are_noted(tmp_path: Path) -> None:
+    asked: Counter[str] = Counter()
+
+    def fickle(body: dict[str, Any], number: int) -> Reply:
+        asked[prompt_of(body)] += 1
+        first = next(k for k, item in enumerate(TTCW.items) if item.question in prompt_of(body))
+        return "No." if asked[prompt_of(body)] == 2 and first < 4 else "Yes."
+
+    with serving(fickle) as server:
+        run = replace(session(server.url, None, n_retest=1), models=[f"{server.url}/v1#gpt-4"])
+        found, _ = run_session(run)
+    assert sum(one.document_id.endswith(RETEST) for one in found) == 14
+    (summary,) = summarise(found, STORIES, TTCW, TrustBook(tmp_path / "none"))
+    assert (summary.n_flips, summary.n_retested) == (4, 14)
+    assert list(summary.scores.values()) == [14, 14, 14]
+    assert summary.own_stories == {"same model": 1}
+    assert summary.length_rho is None
+
+
+def test_a_score_with_a_missing_answer_is_missing(tmp_path: Path) -> None:
+    with serving(lambda _, n: "Hm." if n == 5 else "Yes.") as server:
+        one_at_a_time = ModelOptions(n_parallel=1, max_retries=0)
+        found, _ = run_session(session(server.url, None, options=one_at_a_time))
+    (summary,) = summarise(found, STORIES, TTCW, TrustBook(tmp_path / "none"))
+    assert list(summary.scores.values()) == [None, 14, 14]
+    assert summary.missing == {"no_verdict": 1}
+
+
+CONDITIONAL = parse_rubric(
+    b"""
+id = "form"
+version = "1"
+title = "Form"
+citation = ""
+[[items]]
+id = "positive"
+index = 1
+title = "Positive"
+question = "Is there praise?"
+[[items]]
+id = "perfect"
+index = 2
+title = "Perfect"
+question = "Is it perfect?"
+show_if = "positive == 'Yes'"
+[[items]]
+id = "worst"
+index = 3
+title = "Worst"
+question = "What is worst?"
+scale = { kind = "choice", options = ["plot", "style"] }
+show_if = "positive == 'No' or perfect == 'No'"
+""",
+    "form",
+)
+
+
+@pytest.mark.parametrize(
+    ("answers", "expected"),
+    [
+        ({"praise": "Yes.", "perfect?": "Yes."}, [1.0, 1.0, "not_asked"]),
+        ({"praise": "Yes.", "perfect?": "No.", "worst": "style"}, [1.0, 0.0, "style"]),
+        ({"praise": "No.", "worst": "plot"}, [0.0, "not_asked", "plot"]),
+        ({"praise": "Hm."}, ["no_verdict", "not_asked", "not_asked"]),
+    ],
+)
+def test_an_item_is_asked_only_where_its_condition_holds(
+    answers: dict[str, str], expected: list[Any]
+) -> None:
+    def by_item(body: dict[str, Any], _: int) -> Reply:
+        return next(reply for key, reply in answers.items() if key in prompt_of(body))
+
+    plan = replace(PLAN, rubric=CONDITIONAL)
+    with serving(by_item) as server:
+        found, _ = run_session(session(server.url, None, documents=STORIES[:1], plan=plan))
+    assert [one.missing_reason if one.value is None else one.value for one in found] == expected
+    assert len(server.requests) == sum(value != "not_asked" for value in expected)
+
+
+def test_an_empty_story_is_not_asked_about() -> None:
+    with serving(steady) as server:
+        found, _ = run_session(session(server.url, None, documents=[Document("e", " \n… —")]))
+    assert {one.missing_reason for one in found} == {"no_words"}
+    assert not server.requests
+
+
+def pairs_with(answer: Any, tmp_path: Path) -> list[Measurement]:
+    with serving(answer) as server:
+        found, _ = run_session(
+            session(server.url, tmp_path / "run", pairs=[(STORIES[0], STORIES[1])])
+        )
+    assert len(server.requests) == 28
+    return found
+
+
+def test_a_preference_counts_only_if_it_stays_when_the_order_turns(tmp_path: Path) -> None:
+    def likes_the_lamp(body: dict[str, Any], _: int) -> Reply:
+        prompt = prompt_of(body)
+        return "A." if prompt.index("The lamp") < prompt.index("She counted") else "B."
+
+    assert {one.value for one in pairs_with(likes_the_lamp, tmp_path / "1")} == {"a"}
+    first = pairs_with(lambda *_: "A. The first.", tmp_path / "2")
+    assert {(one.value, one.missing_reason) for one in first} == {(None, "order")}
+
+
+def test_max_cost_is_never_passed_and_keeps_what_was_paid(tmp_path: Path) -> None:
+    # A call takes 100 tokens in and 5 out as served: 0.0001 + 0.00005 dollars at 1/10.
+    price = parse_price("1/10")
+    with serving(steady) as server:
+        run = session(server.url, tmp_path / "run", price=price, max_cost=0.004)
+        with pytest.raises(ModelError, match="--max-cost"):
+            run_session(run)
+        n = len(server.requests)
+        assert 0 < n < 42
+        assert n * 0.00015 <= 0.004
+        assert _n_lines(tmp_path / "run" / "answers.jsonl") == n
+        _, spent = run_session(replace(run, max_cost=1.0))
+    assert len(server.requests) == 42
+    assert spent[0].cost == pytest.approx((42 - n) * 0.00015)
+
+
+def test_max_cost_without_a_price_says_so() -> None:
+    with serving(steady) as server, pytest.raises(InputError, match="--price"):
+        run_session(session(server.url, None, max_cost=1.0))
+
+
+def test_two_stories_of_one_id_are_refused() -> None:
+    with pytest.raises(InputError, match="two stories have the id 'a'"):
+        run_session(session("http://127.0.0.1:9", None, documents=[STORIES[0], STORIES[0]]))
+
+
+def test_a_template_of_the_users_is_used_word_for_word(tmp_path: Path) -> None:
+    file = tmp_path / "t.txt"
+    file.write_text("Read.\n[STORY]\nNow: [BACKGROUND]\nQ: [QUESTION]\nYes or No first.")
+    plan = replace(PLAN, template=read_template(file, "verdict-first"))
+    with serving(steady) as server:
+        run_session(session(server.url, None, documents=STORIES[:1], plan=plan))
+    item = TTCW.items[0]
+    story, asked = STORIES[0].text, f"Now: {item.background}\nQ: {item.question}"
+    wanted = f"Read.\n{story}\n{asked}\nYes or No first."
+    assert wanted in server.prompts()
+    file.write_text("[QUESTION] [STORY]")
+    with pytest.raises(InputError, match=r"\[BACKGROUND\]"):
+        read_template(file, "verdict-first")
+
+
+def test_the_released_template_is_taken(shared_data: Path) -> None:
+    template = read_template(
+        shared_data / "ttcw" / "llm_judges" / "with_background.txt", "verdict-first"
+    )
+    prompt = template.prompt("THE STORY", TTCW.items[0])
+    assert prompt.prefix.endswith("THE STORY")
+    assert "Start your answer with Yes or No" in prompt.text
+
+
+def test_a_finished_completion_says_why_it_stopped() -> None:
+    with serving(lambda *_: (200, completion("Yes. Because", "length"))) as server:
+        found, _ = run_session(session(server.url, None, documents=STORIES[:1]))
+    assert {one.value for one in found} == {1.0}
+    assert all(one.details["rationale_is_cut"] for one in found)
+    with serving(lambda *_: (200, completion("No", "content_filter"))) as server:
+        found, _ = run_session(session(server.url, None, documents=STORIES[:1]))
+    assert {one.missing_reason for one in found} == {"blocked"}
+
+
+def test_a_rubric_of_another_run_is_not_read_as_finished(tmp_path: Path) -> None:
+    rubric: Rubric = replace(TTCW, items=TTCW.items[:1])
+    folder = RunFolder(tmp_path / "run", replace(PLAN, rubric=rubric))
+    with folder.open():
+        pass
+    with pytest.raises(InputError, match="not finished"):
+        read_run(tmp_path / "run")
+    with pytest.raises(InputError, match="no run"):
+        read_run(tmp_path)

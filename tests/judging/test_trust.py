@@ -1,0 +1,166 @@
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.serving import Reply, prompt_of, serving
+
+from fabula.errors import InputError
+from fabula.judging import JudgePlan, Template
+from fabula.judging.calibrate import calibrate, released_folder
+from fabula.judging.cost import known_price
+from fabula.judging.measurements import own_story
+from fabula.judging.session import Session, run_session
+from fabula.judging.trust import Trust, TrustBook
+from fabula.measures.agreement import Panel, aggregates, judge_agreement, read_experts
+from fabula.models import ModelOptions
+from fabula.rubrics import load_rubric
+from fabula.rubrics.released import read_expert_verdicts
+from fabula.types import Measurement
+
+TTCW = load_rubric("ttcw")
+PLAN = JudgePlan(TTCW, Template("verdict-first"))
+
+
+def measured(story: str, item: str, value: float | None, rater: str = "m") -> Measurement:
+    reason = None if value is not None else "no_verdict"
+    return Measurement(story, TTCW.key, item, rater, value, reason, (), None, "judge|x")
+
+
+def test_a_judge_that_says_what_the_experts_say_is_trusted(
+    shared_data: Path, tmp_path: Path
+) -> None:
+    documents, experts = released_folder(shared_data / "ttcw")
+    majority: dict[tuple[str, int], int] = {}
+    for verdict in read_expert_verdicts(experts):
+        key = verdict.story_id, verdict.index
+        majority[key] = majority.get(key, 0) + verdict.passed
+    texts = {document.text: document.id for document in documents}
+
+    def expert(body: dict[str, Any], _: int) -> Reply:
+        prompt = prompt_of(body)
+        story = next(id_ for text, id_ in texts.items() if text.strip("\n") in prompt)
+        index = next(item.index for item in TTCW.items if item.question in prompt)
+        return "Yes." if majority[story, index] > 1 else "No."
+
+    book = TrustBook(tmp_path / "trust.jsonl")
+    with serving(expert) as server:
+        model = f"{server.url}/v1#m"
+        options = ModelOptions(n_parallel=8, max_retries=0)
+        found, _ = run_session(Session(documents, [model], PLAN, options=options))
+    ((agreement, _),) = calibrate(found, experts, PLAN, book)
+    assert agreement.overall.kappa.value == 1
+    assert agreement.pearson.value is not None
+    assert agreement.pearson.value > 0.9
+    parts = dict(PLAN.signature(model).parts)
+    known = TrustBook(tmp_path / "trust.jsonl").find(
+        model, TTCW.key, "verdict-first", parts["prompt"]
+    )
+    assert known["all"].kappa == 1
+    assert known["all"].n == 504
+    # On two tests the majority lets no model story pass: nothing can be said of them.
+    undefined = [item for item, trust in known.items() if trust.kappa is None]
+    assert undefined == ["originality_in_form", "character_development"]
+
+
+def test_trust_is_not_borrowed_from_another_style_wording_or_model(tmp_path: Path) -> None:
+    book = TrustBook(tmp_path / "trust.jsonl")
+    trust = Trust("m", TTCW.key, "verdict-first", "own@1", "all", 0.5, 0.4, 0.6, 36, 0, 0.7, "x")
+    book.add([trust])
+    assert book.find("m", TTCW.key, "verdict-first", "own@1") == {"all": trust}
+    for other in (
+        ("m2", TTCW.key, "verdict-first", "own@1"), ("m", "ttcw-2@0", "verdict-first", "own@1"),
+        ("m", TTCW.key, "reason-first", "own@1"), ("m", TTCW.key, "verdict-first", "own@2"),
+    ):  # fmt: skip
+        assert not book.find(*other)
+    better = replace(trust, kappa=0.9)
+    book.add([better])
+    again = TrustBook(tmp_path / "trust.jsonl")
+    assert again.find("m", TTCW.key, "verdict-first", "own@1") == {"all": better}
+    assert len((tmp_path / "trust.jsonl").read_text().splitlines()) == 1
+
+
+def test_the_embedded_model_ships_with_its_measured_worth(tmp_path: Path) -> None:
+    rows = [json.loads(line) for line in _shipped().read_text().splitlines()]
+    assert {row["item"] for row in rows} == {*(item.id for item in TTCW.items), "all"}
+    parts = dict(PLAN.signature("x").parts)
+    book = TrustBook(tmp_path / "none")
+    known = book.find(rows[0]["model"], TTCW.key, "verdict-first", parts["prompt"])
+    # Should this fail, wording or prompt have changed, and the worth must be measured anew.
+    assert known["all"].n == 504
+    assert "demonstration" in known["all"].worth
+
+
+def _shipped() -> Path:
+    import fabula.judging.trust as module
+
+    return Path(module.__file__).with_name("trust.jsonl")
+
+
+def test_a_broken_file_of_trust_is_named(tmp_path: Path) -> None:
+    file = tmp_path / "trust.jsonl"
+    file.write_text('{"model": 1}\n')
+    with pytest.raises(InputError, match=r"trust\.jsonl"):
+        TrustBook(file)
+
+
+def test_agreement_is_over_stories_that_both_have_seen(tmp_path: Path) -> None:
+    # By hand: truth 1, 1, 0, 0; judge 1, 0, 0, missing: kappa over three is (2/3 - 4/9) / (5/9).
+    item = TTCW.items[0].id
+    file = tmp_path / "experts.jsonl"
+    truth = {"a": 1.0, "b": 1.0, "c": 0.0, "d": 0.0, "unseen": 1.0}
+    rows = [
+        {"id": story, "rubric": "ttcw", "item": item, "rater": f"e{k}", "value": value,
+         "missing_reason": None}
+        for story, value in truth.items() for k in range(3)
+    ]  # fmt: skip
+    file.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    panel = read_experts(file, TTCW)
+    judged = {"a": 1.0, "b": 0.0, "c": 0.0, "d": None, "other": 1.0}
+    said = [measured(story, item, value) for story, value in judged.items()]
+    found = judge_agreement(said, panel, TTCW, "item")
+    row = next(row for row in found.rows if row.name == item)
+    assert row.kappa.value == pytest.approx((2 / 3 - 4 / 9) / (5 / 9))
+    assert (row.confusion.n, row.n_missing) == (3, 1)
+    by_author = judge_agreement(said, panel, TTCW, "author")
+    assert sum(row.confusion.n for row in by_author.rows) == 3
+    with pytest.raises(InputError, match="do the ids agree"):
+        judge_agreement([measured("z", item, 1.0)], panel, TTCW, "item")
+
+
+def test_a_tie_of_experts_is_no_truth() -> None:
+    import numpy as np
+
+    ratings = np.array([[1, 0, np.nan], [1, 1, 0]], np.float64)
+    panel = Panel((("a", "x"), ("b", "x")), ratings, "f")
+    assert panel.majority() == {("b", "x"): 1.0}
+
+
+def test_an_aggregate_lacks_no_item() -> None:
+    whole = {("a", item.id): 1.0 for item in TTCW.items}
+    part = {("b", item.id): 1.0 for item in TTCW.items[1:]}
+    assert aggregates(whole | part, TTCW) == {"a": 14.0}
+
+
+@pytest.mark.parametrize(
+    ("model", "author", "expected"),
+    [
+        ("openai/gpt-4", "GPT4", "same model"), ("openai/gpt-4o", "GPT3.5", "same family"),
+        ("anthropic/claude-sonnet-4-5", "Claude", "same family"), ("openai/gpt-4o", "Claude", None),
+        ("openai/gpt-4o", "Ann", None), ("local/smollm2-135m@1", None, None),
+        ("openai/gpt-4o", "NewYorker", None), ("openai/gpt-4o", "4o", None),
+    ],
+)  # fmt: skip
+def test_a_judge_knows_its_own_stories(model: str, author: str, expected: str | None) -> None:
+    assert own_story(model, author) == expected
+
+
+@pytest.mark.parametrize(
+    ("model", "free"), [("local", True), ("ollama/llama3.2", True), ("http://x/v1", False)]
+)
+def test_what_runs_here_costs_nothing(model: str, free: bool) -> None:
+    price = known_price(model)
+    assert (price is not None) == free

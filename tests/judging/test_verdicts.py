@@ -1,0 +1,131 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from fabula.judging.verdicts import MISSING, read_verdict
+from fabula.models import Answer
+from fabula.rubrics.released import read_judge_answers
+from fabula.types import Scale
+
+YES_NO = Scale("yes-no")
+LONG = "word " * 100_000
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("Yes. It does.", 1), ("No, it does not.", 0), ("yes", 1), ("**No**\n\nBecause.", 0),
+        ('"Yes"', 1), ("Answer: No. Because.", 0), ("Verdict: **Yes** - it holds.", 1),
+        ("Yes - not only does it", 1), ("No.\nVerdict: No", 0), (f"Yes. {LONG}", 1),
+        ('{"verdict": "Yes", "reason": "so"}', 1), ('```json\n{"verdict":"no"}\n```', 0),
+        ("Yes! And now for something else", 1), ("Yes and it is beautiful", 1),
+    ],
+)  # fmt: skip
+def test_a_verdict_at_the_beginning_is_read(text: str, value: float) -> None:
+    assert read_verdict(Answer(text), YES_NO, "verdict-first").value == value
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("", "no_answer"), ("   \n", "no_answer"), ("The story is good.", "no_verdict"),
+        ("Yes and no.", "no_verdict"), ("Yes/No", "no_verdict"),
+        ("No, but also yes.", "no_verdict"),
+        ("Yes or No", "no_verdict"), ("Yesterday it rained.", "no_verdict"),
+        ("Not at all", "no_verdict"),
+        ("Nope", "no_verdict"), ("I think yes", "no_verdict"), ("1", "no_verdict"),
+        ('{"verdict": "Yes"', "no_verdict"), ('{"verdict": null}', "no_verdict"),
+        ('{"verdict": "Yes and no"}', "no_verdict"), ('{"verdict": true}', "no_verdict"),
+        ("[1, 2]", "no_verdict"), ("Yes. Fine.\nVerdict: No", "two_verdicts"),
+        ("I'm sorry, but I can't help with that.", "refusal"), ("Content Blocked", "blocked"),
+        ("As an AI language model I have no taste.", "refusal"), (LONG, "no_verdict"),
+        ("\x00\x00", "no_verdict"), ("{" * 50_000, "no_verdict"),
+    ],
+)  # fmt: skip
+def test_what_has_no_verdict_at_its_beginning_says_why(text: str, reason: str) -> None:
+    found = read_verdict(Answer(text), YES_NO, "verdict-first")
+    assert (found.value, found.missing_reason) == (None, reason)
+    assert reason in MISSING
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("Reasons.\nVerdict: Yes", 1), ("Reasons.\n\n**Final verdict:** No.", 0),
+        ("It is yes in parts, no in others.\nVerdict: Yes", 1), ("Reasons.\nNo", 0),
+        ("Answer - **Yes**", 1), ('{"reason": "so", "verdict": "No"}', 0),
+    ],
+)  # fmt: skip
+def test_a_verdict_after_the_reasons_is_read(text: str, value: float) -> None:
+    assert read_verdict(Answer(text), YES_NO, "reason-first").value == value
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("Yes, because it is good.", "no_verdict"), ("Verdict: Yes\nVerdict: No", "two_verdicts"),
+        ("So the answer is yes, mostly.", "no_verdict"), ("Verdict: Yes or No", "no_verdict"),
+        ("Verdict: maybe", "no_verdict"), ("Verdict: Yes and no", "no_verdict"),
+    ],
+)  # fmt: skip
+def test_what_has_no_verdict_at_its_end_says_why(text: str, reason: str) -> None:
+    found = read_verdict(Answer(text), YES_NO, "reason-first")
+    assert (found.value, found.missing_reason) == (None, reason)
+
+
+def test_a_cut_answer_is_missing_unless_its_verdict_was_whole() -> None:
+    cut = read_verdict(Answer("First I list the", "length"), YES_NO, "reason-first")
+    assert (cut.value, cut.missing_reason) == (None, "truncated")
+    early = read_verdict(Answer("Yes. The story", "length"), YES_NO, "verdict-first")
+    assert (early.value, early.is_cut) == (1, True)
+    json_cut = read_verdict(
+        Answer('{"verdict": "No", "reason": "the sto', "length"), YES_NO, "verdict-first"
+    )
+    assert (json_cut.value, json_cut.is_cut) == (0, True)
+    nothing = read_verdict(Answer("", "length"), YES_NO, "verdict-first")
+    assert nothing.missing_reason == "truncated"
+
+
+def test_what_the_provider_withholds_is_never_a_no() -> None:
+    for stop in ("blocked", "too_long"):
+        found = read_verdict(Answer("No", stop, note="because"), YES_NO, "verdict-first")
+        assert (found.value, found.missing_reason, found.rationale) == (None, stop, "because")
+
+
+def test_other_scales_have_their_own_answers() -> None:
+    choice = Scale("choice", ("An AI", "An amateur writer"))
+    assert read_verdict(Answer("an ai. Clearly."), choice, "verdict-first").value == "An AI"
+    assert read_verdict(Answer("An airman"), choice, "verdict-first").value is None
+    number = Scale("number", low=1, high=5)
+    assert read_verdict(Answer("4. Good."), number, "verdict-first").value == 4
+    assert read_verdict(Answer("9"), number, "verdict-first").missing_reason == "out_of_scale"
+    assert read_verdict(Answer("Verdict: 3.5"), number, "reason-first").value == 3.5
+    assert read_verdict(Answer('{"verdict": 2}'), number, "verdict-first").value == 2
+    assert read_verdict(Answer("Anything."), Scale("text"), "reason-first").value == "Anything."
+
+
+@given(st.text(max_size=200), st.sampled_from(["verdict-first", "reason-first"]))
+@example("Yes", "verdict-first")
+def test_any_answer_has_either_a_verdict_or_a_reason(text: str, style: str) -> None:
+    found = read_verdict(Answer(text), YES_NO, style)  # type: ignore[arg-type]
+    assert (found.value is None) == (found.missing_reason is not None)
+    if found.value is not None:
+        assert ("yes" if found.value else "no") in text.casefold()
+
+
+def test_released_judges_answer_yes_or_no_but_for_what_is_known(shared_data: Path) -> None:
+    # README of the data: all begin with Yes or No but 50 blocked ones and one refusal.
+    reasons = []
+    folder = shared_data / "ttcw" / "llm_judges"
+    for file in sorted(folder.glob("annotations_*.jsonl")):
+        for text in read_judge_answers(file).values():
+            found = read_verdict(Answer(text), YES_NO, "verdict-first")
+            if found.missing_reason:
+                reasons.append(found.missing_reason)
+            else:
+                assert text.lower().startswith("yes" if found.value else "no")
+    assert sorted(reasons) == ["blocked"] * 50 + ["refusal"]

@@ -1,0 +1,111 @@
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+from tests.serving import Reply, completion, serving
+
+from fabula.errors import CallFailed, ModelError
+from fabula.models import Choice, ModelOptions, Prompt, Sampling, open_model
+from fabula.models.base import Answer
+
+YES_NO = Choice(("Yes", "No"), is_first=True)
+NO_RETRIES = ModelOptions(max_retries=0)
+
+
+def ask(spec: str, options: ModelOptions = NO_RETRIES, choice: Choice | None = YES_NO) -> Answer:
+    async def once() -> Answer:
+        async with open_model(spec, options) as model:
+            return await model.ask(Prompt("The story. ", "Is it good?"), Sampling(seed=3), choice)
+
+    return asyncio.run(once())
+
+
+@pytest.mark.parametrize(
+    ("spec", "said"),
+    [
+        ("openai/gpt-4o-mini", "OPENAI_API_KEY"),
+        ("anthropic/claude-sonnet-4-5", "ANTHROPIC_API_KEY"),
+        ("google/gemini-2.5-flash", "GOOGLE_API_KEY"),
+        ("nonsense/model", "no such provider"),
+        ("gpt-4o", "no such model"),
+    ],
+)
+def test_a_model_that_cannot_be_had_is_one_sentence(
+    spec: str, said: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("OPENAI", "ANTHROPIC", "GOOGLE", "GEMINI"):
+        monkeypatch.delenv(f"{name}_API_KEY", raising=False)
+    with pytest.raises(ModelError, match=said) as error:
+        ask(spec)
+    assert "\n" not in str(error.value)
+    assert str(error.value).startswith(spec)
+
+
+def test_nobody_listens() -> None:
+    with pytest.raises(CallFailed, match=r"http://127\.0\.0\.1:9"):
+        ask("http://127.0.0.1:9/v1#m")
+
+
+def test_a_failed_call_is_made_again_as_often_as_asked() -> None:
+    def once_out_of_order(_: dict[str, Any], number: int) -> Reply:
+        return (503, {"error": {"message": "busy"}}) if number == 0 else "Yes."
+
+    with serving(once_out_of_order) as server:
+        answer = ask(f"{server.url}/v1#m", ModelOptions(max_retries=1))
+    assert (answer.text, len(server.requests)) == ("Yes.", 2)
+
+
+def test_log_probabilities_become_masses() -> None:
+    body = completion("Yes. So.")
+    body["choices"][0]["logprobs"] = {
+        "content": [
+            {
+                "token": "Yes", "logprob": -0.5, "bytes": None,
+                "top_logprobs": [
+                    {"token": "Yes", "logprob": -0.5, "bytes": None},
+                    {"token": "No", "logprob": -1.0, "bytes": None},
+                ],
+            }
+        ]
+    }  # fmt: skip
+    with serving(lambda *_: (200, body)) as server:
+        answer = ask(f"{server.url}/v1#m")
+    # e^-0.5 and e^-1.
+    assert answer.masses == pytest.approx({"Yes": 0.606531, "No": 0.367879}, abs=1e-6)
+    assert server.requests[0]["seed"] == 3
+    assert server.requests[0]["top_logprobs"] == 20
+
+
+def test_a_model_is_held_to_a_schema_where_it_can_be() -> None:
+    reply = '{"reason": "so", "verdict": "No"}'
+    with serving(lambda *_: reply) as server:
+        last = Choice(("Yes", "No"), is_first=False)
+        ask(f"{server.url}/v1#m", ModelOptions(max_retries=0, structured=True), last)
+        ask(f"{server.url}/v1#m", NO_RETRIES, last)
+    held, free = server.requests
+    schema = held["response_format"]["json_schema"]["schema"]
+    assert list(schema["properties"]) == ["reason", "verdict"]
+    assert schema["properties"]["verdict"]["enum"] == ["Yes", "No"]
+    assert "response_format" not in free
+
+
+def test_anthropic_is_told_where_the_shared_prefix_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+    reply = {
+        "id": "m", "type": "message", "role": "assistant", "model": "claude-served",
+        "content": [{"type": "text", "text": "Yes. Good."}], "stop_reason": "end_turn",
+        "stop_sequence": None, "usage": {
+            "input_tokens": 10, "output_tokens": 3, "cache_read_input_tokens": 90,
+            "cache_creation_input_tokens": 0,
+        },
+    }  # fmt: skip
+    with serving(lambda *_: (200, reply)) as server:
+        monkeypatch.setenv("ANTHROPIC_BASE_URL", server.url)
+        monkeypatch.setenv("ANTHROPIC_API_KEY", "test")
+        answer = ask("anthropic/claude-served")
+    story, question = server.requests[0]["messages"][0]["content"]
+    assert story["text"] == "The story. "
+    assert story["cache_control"] == {"type": "ephemeral"}
+    assert "cache_control" not in question
+    assert (answer.usage.n_input, answer.usage.n_cached, answer.usage.n_output) == (100, 90, 3)

@@ -1,0 +1,128 @@
+"""The embedded model, for real: llama.cpp and SmolLM2 in this process."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import urllib.request
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from fabula.errors import ModelError
+from fabula.judging import JudgePlan, Template
+from fabula.judging.session import Session, run_session
+from fabula.models import Choice, Prompt, Sampling, open_model
+from fabula.models.local import LocalModel, embedded_model
+from fabula.models.probabilities import option_masses
+from fabula.rubrics import load_rubric
+from fabula.types import Document
+
+YES_NO = Choice(("Yes", "No"), is_first=True, reason_chars=40)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def gguf() -> Iterator[Path]:
+    try:
+        yield embedded_model()
+    except ModelError as error:
+        pytest.skip(str(error))
+
+
+def test_a_story_is_judged_whole_by_the_embedded_model(examples: Path, tmp_path: Path) -> None:
+    story = Document("count", (examples / "the-count.txt").read_text(encoding="utf-8"))
+    plan = JudgePlan(load_rubric("ttcw"), Template("verdict-first"), max_tokens=60)
+    found, spent = run_session(Session([story], ["local"], plan, tmp_path / "run"))
+    assert len(found) == 14
+    for one in found:
+        # A verdict, or the reason for none; with its probability and its rationale.
+        assert one.value in (0.0, 1.0), one.missing_reason
+        assert 0 < one.details["p_yes"] < 1
+        assert (one.value == 1) == (one.details["p_yes"] > 0.5)
+        assert one.rationale
+    # The story is read once: most of what 14 prompts hold comes from the cache.
+    assert spent[0].usage.n_cached > 0.6 * spent[0].usage.n_input
+
+
+def test_the_embedded_model_says_the_same_again(tmp_path: Path) -> None:
+    rubric = load_rubric("ttcw")
+    plan = JudgePlan(
+        replace(rubric, items=rubric.items[:3]), Template("verdict-first"), max_tokens=40
+    )
+    story = Document("s", "The lamp went out. Nobody rowed over to see why. The sea kept it.")
+    for name in ("once", "again"):
+        run_session(Session([story], ["local"], plan, tmp_path / name))
+    files = [tmp_path / name / "measurements.jsonl" for name in ("once", "again")]
+    assert files[0].read_bytes() == files[1].read_bytes()
+
+
+def test_reasons_come_before_the_verdict_in_the_other_style() -> None:
+    rubric = load_rubric("ttcw")
+    plan = JudgePlan(replace(rubric, items=rubric.items[:1]), Template("reason-first"))
+    story = Document("s", "The lamp went out. Nobody rowed over to see why. The sea kept it.")
+    (one,), _ = run_session(Session([story], ["local"], plan))
+    assert one.value in (0.0, 1.0)
+    assert one.rationale
+    assert "Verdict" not in one.rationale
+
+
+def test_a_prompt_beyond_the_trained_context_is_refused_not_cut() -> None:
+    async def ask() -> None:
+        async with open_model("local") as model:
+            assert model.context_tokens == 8192
+            answer = await model.ask(Prompt("word " * 9000, "Is it good?"), Sampling(), YES_NO)
+            assert (answer.text, answer.stop) == ("", "too_long")
+            assert "8192" in answer.note
+
+    asyncio.run(ask())
+
+
+def test_parallel_prompts_have_the_whole_context_each(gguf: Path) -> None:
+    async def ask() -> None:
+        async with LocalModel(gguf, n_parallel=2) as model:
+            with urllib.request.urlopen(f"{model.address}/props") as reply:
+                properties = json.load(reply)
+            answers = await asyncio.gather(
+                *(model.ask(Prompt("", f"Is {k} good?"), Sampling(max_tokens=4), YES_NO)
+                  for k in range(3))
+            )  # fmt: skip
+        assert properties["total_slots"] == 2
+        assert properties["default_generation_settings"]["n_ctx"] == 8192
+        assert all(answer.text.startswith(("Yes", "No")) for answer in answers)
+
+    asyncio.run(ask())
+
+
+def test_what_is_no_model_is_said_in_a_sentence(tmp_path: Path) -> None:
+    with pytest.raises(ModelError, match="no such model file"):
+        open_model(str(tmp_path / "none.gguf"))
+    false = tmp_path / "false.gguf"
+    false.write_bytes(b"PK\x03\x04")
+    with pytest.raises(ModelError, match="not a GGUF"):
+        open_model(str(false))
+    cut = tmp_path / "cut.gguf"
+    cut.write_bytes(embedded_model().read_bytes()[:100_000])
+
+    async def start() -> None:
+        async with open_model(str(cut)):
+            pass
+
+    with pytest.raises(ModelError, match="cannot be loaded"):
+        asyncio.run(start())
+
+
+def test_masses_add_up_spellings_where_the_verdict_stands() -> None:
+    # By hand: e^-1 + e^-2 for Yes and " yes", e^-1.5 for No, at the first option token.
+    tokens = [
+        ('"', [('"', 0.0)]),
+        ("Yes", [("Yes", -1.0), (" yes", -2.0), ("No", -1.5), ("The", -3.0)]),
+        ("No", [("No", -0.1)]),
+    ]
+    masses = option_masses(tokens, YES_NO)
+    assert masses["Yes"] == pytest.approx(0.367879 + 0.135335, abs=1e-6)
+    assert masses["No"] == pytest.approx(0.223130, abs=1e-6)
+    last = option_masses(tokens, Choice(("Yes", "No"), is_first=False))
+    assert last == {"Yes": 0.0, "No": pytest.approx(0.904837, abs=1e-6)}
+    assert option_masses([("The", [("The", 0.0)])], YES_NO) == {}

@@ -1,0 +1,102 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from fabula.errors import InputError
+from fabula.replicate.ttcw import AUTHORS, PRINTED, Replica, replicate_ttcw
+from fabula.replicate.ttcw_tables import replica_tables
+
+
+@pytest.fixture(scope="module")
+def replica(shared_data: Path) -> Replica:
+    return replicate_ttcw(shared_data / "ttcw")
+
+
+def test_all_56_pass_rates_are_as_printed(replica: Replica) -> None:
+    # Table 5 of the paper, to 0.1.
+    ours = {
+        (author, index): round(rates[index], 1)
+        for author, rates in replica.pass_rate.items()
+        for index in rates
+    }
+    printed = {
+        (author, index): row.pass_rate[k]
+        for index, row in PRINTED.items()
+        for k, author in enumerate(AUTHORS)
+    }
+    assert len(printed) == 56
+    assert ours == printed
+
+
+def test_all_14_kappas_are_as_printed_without_one_group(replica: Replica) -> None:
+    # Table 5: Fleiss kappa to two decimals.
+    assert {k: round(v or 0, 2) for k, v in replica.fleiss.items()} == {
+        index: row.fleiss for index, row in PRINTED.items()
+    }
+    same = [k for k, v in replica.fleiss_all.items() if round(v or 0, 2) == PRINTED[k].fleiss]
+    assert same == [5, 10, 14]
+
+
+def test_the_aggregate_correlation_is_as_printed(replica: Replica) -> None:
+    # Section 5.4.2: 0.69.
+    assert round(replica.pearson or 0, 2) == round(replica.pearson_all or 0, 2) == 0.69
+
+
+def test_released_judges_are_counted_with_what_they_owe(replica: Replica) -> None:
+    # README of the data: gemini-pro has 658 rows, 50 of them blocked; claudev2 has one refusal.
+    judges = {judge.name: judge for judge in replica.judges}
+    assert len(judges) == 7
+    assert judges["gemini-pro"].missing == {"blocked": 50, "not_in_file": 14}
+    assert judges["gemini-pro"].n_answers == 608
+    assert judges["claudev2"].missing == {"refusal": 1}
+    # Figures named in the research notes: balanced accuracy of Claude 3 Opus 0.58.
+    assert judges["claude3-opus"].balanced_accuracy == pytest.approx(0.58, abs=5e-3)
+
+
+def test_the_distribution_counts_every_assessment(replica: Replica) -> None:
+    for author, counts in replica.passed.items():
+        assert sum(counts.values()) == 36, author
+        mean = sum(passed * n for passed, n in counts.items()) / 36 / 14
+        rates = replica.pass_rate[author].values()
+        assert 100 * mean == pytest.approx(sum(rates) / 14)
+
+
+def test_json_has_the_promised_shape(replica: Replica) -> None:
+    data = json.loads(json.dumps(replica.to_json()))
+    indices = [str(k) for k in range(1, 15)]
+    assert list(data["pass_rate"]) == list(AUTHORS)
+    assert list(data["pass_rate"]["GPT4"]) == indices
+    assert list(data["fleiss_kappa"]) == indices
+    assert data["aggregate_pearson"] == pytest.approx(0.69, abs=5e-3)
+    assert list(data["judges"]["gpt4"]) == indices
+
+
+def test_the_tables_mark_what_differs(replica: Replica) -> None:
+    text = replica_tables(replica)
+    marked = [line for line in text.splitlines() if ") !" in line]
+    assert len(marked) == 1
+    assert "27.8 (27.9) !" in marked[0]
+
+
+def test_rankings_are_shown_where_they_are_given(shared_data: Path, tmp_path: Path) -> None:
+    rows = [
+        {"id": "0_GPT4", "rubric": "preference-1", "item": "preference", "rater": "p", "value": 2},
+        {"id": "0_NewYorker", "rubric": "preference-1", "item": "preference", "rater": "p",
+         "value": 1},
+        {"id": "0_GPT4", "rubric": "preference-1", "item": "origin", "rater": "p",
+         "value": "An AI"},
+    ]  # fmt: skip
+    file = tmp_path / "preferences.jsonl"
+    file.write_text("".join(json.dumps(row | {"missing_reason": None}) + "\n" for row in rows))
+    found = replicate_ttcw(shared_data / "ttcw", preferences=file)
+    assert found.ranks == {"GPT4": {2: 1}, "NewYorker": {1: 1}}
+    assert found.origins == {"GPT4": {"An AI": 1}}
+    assert "Figure 4a" in replica_tables(found)
+
+
+def test_another_folder_says_what_it_lacks(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"ttcw_annotations\.json"):
+        replicate_ttcw(tmp_path)

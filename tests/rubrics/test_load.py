@@ -1,0 +1,191 @@
+from __future__ import annotations
+
+import json
+import random
+import re
+from collections import Counter
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fabula.errors import InputError
+from fabula.rubrics import (
+    Condition,
+    builtin_rubrics,
+    load_rubric,
+    parse_rubric,
+    released_rubric,
+    rubric_toml,
+)
+from fabula.rubrics.released import read_expert_verdicts, read_released_stories, split_story_id
+from fabula.types import Rubric
+
+GOOD = b"""
+id = "mine"
+version = "1"
+title = "Mine"
+citation = ""
+[[items]]
+id = "first"
+index = 1
+title = "First"
+question = "Is it?"
+"""
+
+
+@pytest.mark.parametrize("name", builtin_rubrics())
+def test_a_rubric_written_and_read_again_is_the_same(name: str) -> None:
+    rubric = load_rubric(name)
+    assert parse_rubric(rubric_toml(rubric).encode(), "x") == rubric
+
+
+def test_ttcw_has_the_dimensions_of_the_paper() -> None:
+    # Section 4.1: 5 tests of Fluency, 3 of each other dimension.
+    rubric = load_rubric("ttcw")
+    assert Counter(item.dimension for item in rubric.items) == {
+        "Fluency": 5, "Flexibility": 3, "Originality": 3, "Elaboration": 3,
+    }  # fmt: skip
+    assert [item.index for item in rubric.items] == list(range(1, 15))
+    assert all(item.background and item.list_first for item in rubric.items)
+
+
+def test_the_digest_changes_with_any_word_that_is_shown() -> None:
+    rubric = load_rubric("ttcw")
+    first = replace(rubric.items[0], background=rubric.items[0].background + " More.")
+    other = replace(rubric, items=(first, *rubric.items[1:]))
+    assert parse_rubric(rubric_toml(other).encode(), "x").digest != rubric.digest
+    titled = replace(rubric, title="Another title")
+    assert parse_rubric(rubric_toml(titled).encode(), "x").digest == rubric.digest
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        ('question = "Is it?"', 'qestion = "Is it?"', "item first, question"),
+        ('question = "Is it?"', 'question = ""', "needs a title and a question"),
+        ("index = 1", 'index = "one"', "item first, index"),
+        ('id = "first"', 'id = "The First"', "small letters"),
+        ('title = "Mine"\n', 'title = "Mine"\ncolour = "red"\n', "colour"),
+        ("[[items]]", "[[item]]", "items"),
+        ('question = "Is it?"', 'question = "Is it?"\nshow_if = "later == 1"', "later"),
+        ('question = "Is it?"', 'question = "Is it?"\nshow_if = "__import__(1)"', "only item ids"),
+        ('question = "Is it?"', 'question = "Is it?"\nscale = { kind = "choice" }', "two"),
+        ('question = "Is it?"', 'question = "Is it?"\nscale = { kind = "stars" }', "scale"),
+        ('id = "mine"', "id = ", "not TOML"),
+    ],
+)
+def test_a_fault_is_one_sentence_that_says_where(old: str, new: str, said: str) -> None:
+    with pytest.raises(InputError, match=re.escape(said)) as error:
+        parse_rubric(GOOD.replace(old.encode(), new.encode()), "mine.toml")
+    assert str(error.value).startswith("mine.toml")
+    assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize("data", [b"\xff\xfe\x00", b"a = [" * 5000, b"x" * (2 << 20), b""])
+def test_hostile_bytes_are_no_rubric(data: bytes) -> None:
+    with pytest.raises(InputError):
+        parse_rubric(data, "mine.toml")
+
+
+def test_an_unknown_name_says_which_there_are() -> None:
+    with pytest.raises(InputError, match="ttcw"):
+        load_rubric("tctw")
+
+
+names = st.sampled_from(["a", "b", "c"])
+values = st.one_of(st.integers(-2, 2), st.sampled_from(["Yes", "No", ""]))
+
+
+def conditions() -> st.SearchStrategy[str]:
+    equal = st.builds(
+        lambda name, op, value: f"{name} {op} {value!r}",
+        names, st.sampled_from(["==", "!="]), values,
+    )  # fmt: skip
+    among = st.builds(
+        lambda name, several: f"{name} in {tuple(several)!r}", names, st.lists(values)
+    )
+    return st.recursive(
+        equal | among,
+        lambda inner: (
+            st.builds(lambda a: f"not ({a})", inner)
+            | st.builds(
+                lambda a, op, b: f"({a}) {op} ({b})", inner, st.sampled_from(["and", "or"]), inner
+            )
+        ),
+        max_leaves=6,
+    )
+
+
+@given(conditions(), st.fixed_dictionaries(dict.fromkeys("abc", values)))
+def test_conditions_mean_what_python_means(text: str, answers: dict[str, object]) -> None:
+    # The oracle is Python's own evaluation.
+    assert Condition.parse(text).holds(answers) == bool(eval(text, {}, dict(answers)))
+
+
+def test_an_item_without_an_answer_compares_with_nothing() -> None:
+    condition = Condition.parse("a > 3 or b == 'Yes'")
+    assert condition.names == {"a", "b"}
+    assert not condition.holds({})
+    assert not condition.holds({"a": "text"})
+    assert condition.holds({"b": "Yes"})
+
+
+def test_published_wording_is_taken_over_exactly(shared_data: Path) -> None:
+    file = shared_data / "ttcw" / "ttcw_all_tests.json"
+    rubric = released_rubric("ttcw", file)
+    ours = load_rubric("ttcw")
+    rows = json.loads(file.read_text(encoding="utf-8"))
+    assert [item.id for item in rubric.items] == [item.id for item in ours.items]
+    assert rubric.digest != ours.digest
+    for row, item in zip(rows, rubric.items, strict=True):
+        assert item.question == row["question"]
+        assert item.title == row["category"]
+        whole = "\n\n".join([item.background, item.list_first, f"Q) {item.question}"])
+        assert whole.split() == row["full_prompt"].replace("nQ)", "Q)").split()
+    for item, own in zip(rubric.items, ours.items, strict=True):
+        assert (item.index, item.dimension, item.title) == (own.index, own.dimension, own.title)
+
+
+def test_our_wording_is_our_own(shared_data: Path) -> None:
+    # No run of nine words of a test is the authors'.
+    published = released_rubric("ttcw", shared_data / "ttcw" / "ttcw_all_tests.json")
+
+    def runs(rubric: Rubric) -> set[tuple[str, ...]]:
+        found = set()
+        for item in rubric.items:
+            text = f"{item.question} {item.background} {item.list_first}"
+            words = re.findall(r"[a-z']+", text.lower())
+            found |= {tuple(words[k : k + 9]) for k in range(len(words) - 8)}
+        return found
+
+    assert not runs(load_rubric("ttcw")) & runs(published)
+
+
+def test_the_release_is_read_with_its_quirks(shared_data: Path) -> None:
+    # README of the data: 2,016 verdicts; 12 of the 48 stories hold an address only.
+    assert len(read_expert_verdicts(shared_data / "ttcw" / "ttcw_annotations.json")) == 2016
+    stories = read_released_stories(shared_data / "ttcw" / "ttcw_short_stories.json")
+    assert len(stories) == 36
+    assert split_story_id("3_GPT3.5") == ("3", "GPT3.5")
+
+
+@pytest.mark.parametrize(
+    "text", ["[]", "{}", "[1]", '[{"ttcw_idx": "x"}]', "nonsense", "[" * 100_000]
+)
+def test_a_file_that_is_not_the_authors_is_named(tmp_path: Path, text: str) -> None:
+    file = tmp_path / "ttcw_all_tests.json"
+    file.write_text(text)
+    with pytest.raises(InputError, match="ttcw_all_tests"):
+        released_rubric("ttcw", file)
+
+
+def test_shuffled_published_tests_give_the_same_rubric(shared_data: Path, tmp_path: Path) -> None:
+    source = shared_data / "ttcw" / "ttcw_all_tests.json"
+    rows = json.loads(source.read_text(encoding="utf-8"))
+    random.Random(1).shuffle(rows)
+    file = tmp_path / "ttcw_all_tests.json"
+    file.write_text(json.dumps(rows))
+    assert released_rubric("ttcw", file).digest == released_rubric("ttcw", source).digest

@@ -1,0 +1,87 @@
+"""A real HTTP server on loopback that speaks OpenAI's protocol and says what a test wants."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+Reply = str | tuple[int, dict[str, Any]]
+
+
+@dataclass
+class Served:
+    """Where it listens, and every request body that it got, with its path and headers."""
+
+    url: str = ""
+    requests: list[dict[str, Any]] = field(default_factory=list)
+    lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def prompts(self) -> list[str]:
+        return [prompt_of(body) for body in self.requests]
+
+
+def prompt_of(body: dict[str, Any]) -> str:
+    """The user's message of a request, its parts joined."""
+    content = body["messages"][-1]["content"]
+    if isinstance(content, str):
+        return content
+    return "".join(part["text"] for part in content)
+
+
+@contextmanager
+def serving(answer: Callable[[dict[str, Any], int], Reply]) -> Iterator[Served]:
+    """`answer(body, n)` gives the text of the n-th reply (from 0), or a status and a body."""
+    served = Served()
+
+    class Handler(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+
+        def do_POST(self) -> None:
+            body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+            with served.lock:
+                number = len(served.requests)
+                served.requests.append(body | {"_path": self.path})
+            reply = answer(body, number)
+            status, payload = (200, completion(reply)) if isinstance(reply, str) else reply
+            data = json.dumps(payload).encode()
+            self.send_response(status)
+            self.send_header("Content-Type", "application/json")
+            self.send_header("Content-Length", str(len(data)))
+            self.end_headers()
+            self.wfile.write(data)
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    served.url = f"http://127.0.0.1:{server.server_address[1]}"
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
+    thread.start()
+    try:
+        yield served
+    finally:
+        server.shutdown()
+        server.server_close()
+        thread.join()
+
+
+def completion(text: str, finish: str = "stop") -> dict[str, Any]:
+    return {
+        "id": "x",
+        "object": "chat.completion",
+        "created": 0,
+        "model": "served",
+        "choices": [
+            {
+                "index": 0,
+                "message": {"role": "assistant", "content": text},
+                "finish_reason": finish,
+            }
+        ],
+        "usage": {"prompt_tokens": 100, "completion_tokens": 5, "total_tokens": 105},
+    }

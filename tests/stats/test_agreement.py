@@ -1,0 +1,172 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+from numpy.typing import NDArray
+from sklearn import metrics
+
+from fabula.stats.agreement import (
+    Confusion,
+    bootstrap_interval,
+    cohen_kappa,
+    cohen_of_sums,
+    cohen_sums,
+    fleiss_kappa,
+    fleiss_of_sums,
+    fleiss_sums,
+    krippendorff_alpha,
+    pearson,
+    pearson_of_sums,
+    pearson_sums,
+    percent_agreement,
+    pooled_pairs,
+    spearman,
+)
+
+NAN = np.nan
+
+
+def ratings_of(counts: list[list[int]]) -> NDArray[np.float64]:
+    """A table of how many raters gave each category, as ratings."""
+    rows = [[k for k, n in enumerate(row) for _ in range(n)] for row in counts]
+    return np.array(rows, np.float64)
+
+
+def test_fleiss_kappa_of_the_published_example() -> None:
+    # Fleiss 1971 as worked through in the literature: 10 subjects, 14 raters, 5 categories: 0.210.
+    counts = [
+        [0, 0, 0, 0, 14], [0, 2, 6, 4, 2], [0, 0, 3, 5, 6], [0, 3, 9, 2, 0], [2, 2, 8, 1, 1],
+        [7, 7, 0, 0, 0], [3, 2, 6, 3, 0], [2, 5, 3, 2, 2], [6, 5, 2, 1, 0], [0, 2, 2, 3, 7],
+    ]  # fmt: skip
+    assert fleiss_kappa(ratings_of(counts)) == pytest.approx(0.210, abs=5e-4)
+
+
+def test_krippendorff_alpha_of_the_published_example() -> None:
+    # Krippendorff, "Computing Krippendorff's Alpha-Reliability" (2011), section C:
+    # 4 observers, 12 units, missing data; nominal 0.743, ordinal 0.815, interval 0.849,
+    # ratio 0.797.
+    table = np.array(
+        [
+            [1, 2, 3, 3, 2, 1, 4, 1, 2, NAN, NAN, NAN],
+            [1, 2, 3, 3, 2, 2, 4, 1, 2, 5, NAN, 3],
+            [NAN, 3, 3, 3, 2, 3, 4, 2, 2, 5, 1, NAN],
+            [1, 2, 3, 3, 2, 4, 4, 1, 2, 5, 1, NAN],
+        ]
+    ).T
+    assert krippendorff_alpha(table) == pytest.approx(0.743, abs=5e-4)
+    assert krippendorff_alpha(table, "ordinal") == pytest.approx(0.815, abs=5e-4)
+    assert krippendorff_alpha(table, "interval") == pytest.approx(0.849, abs=5e-4)
+    assert krippendorff_alpha(table, "ratio") == pytest.approx(0.797, abs=5e-4)
+    assert krippendorff_alpha(table, lambda a, b: (a - b) ** 2) == pytest.approx(0.849, abs=5e-4)
+
+
+binary = hnp.arrays(np.float64, st.integers(2, 40), elements=st.sampled_from([0.0, 1.0]))
+
+
+@given(st.data())
+def test_a_judge_against_the_truth_as_scikit_learn_has_it(data: st.DataObject) -> None:
+    judge = data.draw(binary)
+    truth = data.draw(hnp.arrays(np.float64, len(judge), elements=st.sampled_from([0.0, 1.0])))
+    counts = Confusion.of(judge, truth)
+    assert counts.n == len(judge)
+    if len(set(truth)) == 2:
+        assert counts.balanced_accuracy == pytest.approx(
+            metrics.balanced_accuracy_score(truth, judge)
+        )
+        assert counts.recall == pytest.approx(metrics.recall_score(truth, judge))
+    if judge.any():
+        assert counts.precision == pytest.approx(metrics.precision_score(truth, judge))
+    if len(set(truth)) == len(set(judge)) == 2:
+        assert counts.phi == pytest.approx(metrics.matthews_corrcoef(truth, judge))
+        assert counts.f1 == pytest.approx(metrics.f1_score(truth, judge))
+    if len({*judge, *truth}) == 2:
+        assert cohen_kappa(judge, truth) == pytest.approx(metrics.cohen_kappa_score(judge, truth))
+
+
+def test_what_cannot_be_said_is_none_and_never_zero_or_nan() -> None:
+    ones = np.ones((5, 3))
+    assert fleiss_kappa(ones) is None
+    assert krippendorff_alpha(ones) is None
+    assert percent_agreement(ones) == 100
+    assert cohen_kappa(np.ones(4), np.ones(4)) is None
+    assert fleiss_kappa(np.array([[1.0], [0.0]])) is None
+    assert krippendorff_alpha(np.array([[1.0, NAN], [NAN, 0.0]])) is None
+    assert percent_agreement(np.array([[1.0], [0.0]])) is None
+    assert pearson(np.ones(5), np.arange(5.0)) is None
+    assert spearman(np.array([1.0]), np.array([2.0])) is None
+    nothing = Confusion.of(np.zeros(3), np.zeros(3))
+    assert nothing.precision is nothing.recall is nothing.f1 is nothing.phi is None
+    assert nothing.balanced_accuracy is None
+    assert nothing.accuracy == 1
+    assert Confusion(0, 0, 0, 0).accuracy is None
+
+
+def test_missing_ratings_are_left_out_of_pairs() -> None:
+    a, b = np.array([1, 0, NAN, 1]), np.array([1, NAN, 0, 0])
+    assert Confusion.of(a, b) == Confusion(1, 1, 0, 0)
+    assert percent_agreement(np.column_stack([a, b])) == 50
+
+
+@given(
+    hnp.arrays(np.float64, st.tuples(st.integers(2, 12), st.integers(2, 4)),
+               elements=st.sampled_from([0.0, 1.0, 2.0, NAN])),
+    st.randoms(use_true_random=False),
+)  # fmt: skip
+def test_pooled_correlation_does_not_depend_on_who_sits_where(
+    ratings: NDArray[np.float64], random: object
+) -> None:
+    shuffled = ratings.copy()
+    for row in shuffled:
+        random.shuffle(row)  # type: ignore[attr-defined]
+    one, other = pearson(*pooled_pairs(ratings)), pearson(*pooled_pairs(shuffled))
+    assert (one is None) == (other is None)
+    if one is not None:
+        assert one == pytest.approx(other)
+
+
+def test_pooled_pairs_are_all_ordered_pairs() -> None:
+    a, b = pooled_pairs(np.array([[1.0, 2.0, NAN], [3.0, 4.0, 5.0]]))
+    expected = [(1, 2), (2, 1), (3, 4), (4, 3), (3, 5), (5, 3), (4, 5), (5, 4)]
+    assert sorted(zip(a, b, strict=True)) == sorted(expected)
+
+
+ratings_of_three = hnp.arrays(
+    np.float64, st.tuples(st.integers(2, 15), st.just(3)), elements=st.sampled_from([0.0, 1.0, NAN])
+)
+
+
+@given(ratings_of_three)
+def test_sums_give_what_the_libraries_give(ratings: NDArray[np.float64]) -> None:
+    a, b = ratings[:, 0], ratings[:, 1]
+    with np.errstate(all="ignore"):
+        pairs = [
+            (fleiss_kappa(ratings), fleiss_of_sums(fleiss_sums(ratings).sum(axis=0))),
+            (cohen_kappa(a, b), cohen_of_sums(cohen_sums(a, b).sum(axis=0))),
+            (pearson(a, b), pearson_of_sums(pearson_sums(a, b).sum(axis=0))),
+        ]
+    for library, ours in pairs:
+        if library is None:
+            assert not np.isfinite(ours)
+        else:
+            assert ours == pytest.approx(library, abs=1e-9)
+
+
+def test_the_bootstrap_resamples_whole_stories() -> None:
+    # Two stories of three ratings each: a resample holds each story whole or not at all.
+    seen = set()
+
+    def mean(sums: NDArray[np.float64]) -> NDArray[np.float64]:
+        seen.update(map(tuple, sums))
+        return sums[:, 1] / sums[:, 0]
+
+    sums = np.column_stack([np.ones(6), np.arange(6.0)])
+    groups = ["a", "a", "a", "b", "b", "b"]
+    estimate = bootstrap_interval(2.5, sums, mean, groups, seed=1, method="m", signature="s")
+    # 0 + 1 + 2 twice, 3 + 4 + 5 twice, or each once.
+    assert seen == {(6.0, 6.0), (6.0, 24.0), (6.0, 15.0)}
+    assert (estimate.value, estimate.low, estimate.high) == (2.5, 1.0, 4.0)
+    again = bootstrap_interval(2.5, sums, mean, groups, seed=1, method="m", signature="s")
+    assert again == estimate

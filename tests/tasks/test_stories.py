@@ -1,0 +1,188 @@
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+from tests.serving import Reply, completion, prompt_of, serving
+
+from fabula.cli.main import cli
+from fabula.errors import FabulaError, InputError
+from fabula.tasks.openings import FORMATS, KINDS, opening_prompt
+from fabula.tasks.plots import read_plots
+
+
+def run(*arguments: str) -> Result:
+    result = CliRunner().invoke(cli, arguments)
+    if isinstance(result.exception, FabulaError):
+        raise result.exception
+    assert result.exit_code == 0, result.output
+    return result
+
+
+def rows(path: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+
+
+@pytest.fixture
+def plots(tmp_path: Path) -> Path:
+    path = tmp_path / "plots.jsonl"
+    path.write_text(
+        '{"id": "p1", "plot": "A lamp turns on its own.", "n_words": 1000, "verified": true}\n'
+        '{"id": "p2", "plot": "Somebody counts.", "n_words": 600}\n'
+    )
+    return path
+
+
+def grows_by(step: int) -> Any:
+    """A writer whose story has `step` more words each time it is sent back."""
+
+    def answer(body: dict[str, Any], _: int) -> Reply:
+        had = re.search(r"and has (\d+)\.", prompt_of(body))
+        return " ".join(["word"] * ((int(had[1]) if had else 0) + step))
+
+    return answer
+
+
+def test_a_story_is_rewritten_until_it_is_near_its_length(plots: Path, tmp_path: Path) -> None:
+    out = tmp_path / "stories.jsonl"
+    with serving(grows_by(300)) as server:
+        run("stories", "write", str(plots), "--out", str(out), "--model", f"{server.url}/v1#m")
+    # 300, 600, 900 words: 900 is within 200 of 1,000; of 600 it is 600 (the second round).
+    stories = rows(out)
+    assert [(s["prompt_id"], s["n_words"], s["n_rounds"]) for s in stories] == [
+        ("p1", 900, 2), ("p2", 600, 1),
+    ]  # fmt: skip
+    rounds = rows(tmp_path / "stories.rounds.jsonl")
+    assert sorted((r["id"], r["round"], r["n_words"]) for r in rounds) == [
+        ("p1", 0, 300), ("p1", 1, 600), ("p1", 2, 900), ("p2", 0, 300), ("p2", 1, 600),
+    ]  # fmt: skip
+    first = next(p for p in server.prompts() if "A lamp turns" in p)
+    assert "about 1000 words" in first
+
+
+def test_a_model_that_never_converges_is_reported_and_left_out(plots: Path, tmp_path: Path) -> None:
+    out = tmp_path / "stories.jsonl"
+    with serving(grows_by(10)) as server:
+        result = run(
+            "stories", "write", str(plots), "--out", str(out), "--model", f"{server.url}/v1#m",
+            "--rounds", "4",
+        )  # fmt: skip
+    assert rows(out) == []
+    assert "2 stories: not near the wanted length" in result.output
+    assert "p1" in result.output
+    assert len(rows(tmp_path / "stories.rounds.jsonl")) == 10
+
+
+def test_an_overlong_story_is_sent_back_to_be_shortened(plots: Path, tmp_path: Path) -> None:
+    def answer(body: dict[str, Any], _: int) -> Reply:
+        return " ".join(["word"] * (950 if "shorter" in prompt_of(body) else 3000))
+
+    out = tmp_path / "stories.jsonl"
+    with serving(answer) as server:
+        run("stories", "write", str(plots), "--out", str(out), "--model", f"{server.url}/v1#m",
+            "--verified-only")  # fmt: skip
+    assert [(s["prompt_id"], s["n_words"]) for s in rows(out)] == [("p1", 950)]
+
+
+def test_a_cut_story_is_not_finished_whatever_its_length(plots: Path, tmp_path: Path) -> None:
+    def answer(body: dict[str, Any], number: int) -> Reply:
+        text = " ".join(["word"] * 1000)
+        return (200, completion(text, "length")) if number == 0 else text
+
+    out = tmp_path / "stories.jsonl"
+    with serving(answer) as server:
+        run("stories", "write", str(plots), "--out", str(out), "--model", f"{server.url}/v1#m",
+            "--verified-only")  # fmt: skip
+    assert rows(out)[0]["n_rounds"] == 1
+
+
+def test_a_run_goes_on_and_refuses_another_plot(plots: Path, tmp_path: Path) -> None:
+    out = tmp_path / "stories.jsonl"
+    with serving(grows_by(300)) as server:
+        command = ("stories", "write", str(plots), "--out", str(out), "--model")
+        run(*command, f"{server.url}/v1#m")
+        bytes_ = out.read_bytes()
+        log = tmp_path / "stories.rounds.jsonl"
+        lines = log.read_bytes().splitlines(keepends=True)
+        log.write_bytes(b"".join(lines[:3]) + lines[3][:20])
+        n = len(server.requests)
+        run(*command, f"{server.url}/v1#m")
+        assert len(server.requests) - n == 2
+        assert out.read_bytes() == bytes_
+        plots.write_text(plots.read_text().replace("A lamp", "No lamp"))
+        with pytest.raises(InputError, match="another plot"):
+            run(*command, f"{server.url}/v1#m")
+
+
+def test_groups_hold_the_human_story_too(plots: Path, tmp_path: Path) -> None:
+    human = tmp_path / "human.jsonl"
+    human.write_text('{"id": "p1", "text": "It was so.", "author": "Ann"}\n')
+    out = tmp_path / "stories.jsonl"
+    with serving(grows_by(900)) as server:
+        run("stories", "write", str(plots), "--out", str(out), "--model", f"{server.url}/v1#m",
+            "--human", str(human), "--verified-only")  # fmt: skip
+    assert [(s["prompt_id"], s["author"]) for s in rows(out)] == [
+        ("p1", "Ann"), ("p1", f"{server.url}/v1#m"),
+    ]  # fmt: skip
+
+
+def test_plots_are_a_sentence_for_a_person_to_verify(tmp_path: Path) -> None:
+    stories = tmp_path / "s.jsonl"
+    stories.write_text('{"id": "a", "text": "One two three."}\n{"id": "b", "text": "Four five."}\n')
+    out = tmp_path / "plots.jsonl"
+
+    def answer(body: dict[str, Any], _: int) -> Reply:
+        if "Four" in prompt_of(body):
+            return 200, completion("", "content_filter")
+        return "Somebody\ncounts."
+
+    with serving(answer) as server:
+        result = run("stories", "plot", str(stories), "--out", str(out), "--model",
+                     f"{server.url}/v1#m")  # fmt: skip
+    first, second = sorted(rows(out), key=lambda row: str(row["id"]))
+    assert (first["plot"], first["n_words"], first["verified"]) == ("Somebody counts.", 3, False)
+    assert (second["plot"], second["missing_reason"]) == (None, "blocked")
+    assert "1 plots: withheld by the provider" in result.output
+    assert [plot.id for plot in read_plots(out)[0]] == ["a"]
+
+
+def test_openings_are_asked_in_each_format(tmp_path: Path) -> None:
+    lines = tmp_path / "first.txt"
+    lines.write_text("The lamp went out.\nShe counted.\n")
+    out = tmp_path / "openings.jsonl"
+    with serving(lambda *_: "And then.") as server:
+        run("stories", "openings", str(lines), "--kind", "poem", "--prompt", "plain", "--prompt",
+            "bold", "--out", str(out), "--model", f"{server.url}/v1#m")  # fmt: skip
+    found = rows(out)
+    assert len(found) == 4
+    assert {row["format"] for row in found} == {"plain", "bold"}
+    assert {row["prompt"] for row in found} == {"The lamp went out.", "She counted."}
+    # Appendix B.1 of the Creativity Index: nucleus sampling with 0.9, at most 288 tokens.
+    assert {(body["top_p"], body["max_tokens"]) for body in server.requests} == {(0.9, 288)}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_kind_and_format_makes_its_own_prompt(kind: str) -> None:
+    prompts = {opening_prompt("The start.", kind, name).text for name in FORMATS}
+    assert len(prompts) == len(FORMATS)
+    assert all("The start." in prompt for prompt in prompts)
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("", "no plots"), ("[]\n", "line 1"), ('{"id": 1}\n', "line 1"),
+        ('{"id": 1, "plot": "x"}\n', "--words"),
+        ('{"id": 1, "plot": "x", "n_words": "9"}\n', "--words"),
+        ('{"id": 1, "plot": "x", "n_words": 9}\n' * 2, "same id"),
+    ],
+)  # fmt: skip
+def test_plots_that_cannot_be_used_say_why(tmp_path: Path, text: str, said: str) -> None:
+    path = tmp_path / "plots.jsonl"
+    path.write_text(text)
+    with pytest.raises(InputError, match=said):
+        read_plots(path)

@@ -193,7 +193,7 @@ class RowWriter:
 def _parse_row(line: bytes) -> dict[str, Any] | None:
     try:
         row = json.loads(line)
-    except ValueError:
+    except (ValueError, RecursionError):
         return None
     return row if isinstance(row, dict) else None
 
@@ -208,7 +208,7 @@ def read_rows(path: Path) -> Iterator[dict[str, Any]]:
         for number, line in enumerate(file, 1):
             try:
                 row = json.loads(line)
-            except ValueError as error:
+            except (ValueError, RecursionError) as error:
                 raise InputError(
                     f"{path}, line {number}: not JSON; run the command that wrote it again "
                     f"to complete the file"
@@ -246,11 +246,11 @@ def read_measurements(path: Path) -> Iterator[Measurement]:
                 value=_value(row["value"]),
                 missing_reason=row["missing_reason"],
                 evidence=tuple(Span(str(row["id"]), a, b) for a, b in row.get("evidence") or ()),
-                rationale=row.get("rationale"),
+                rationale=None if row.get("rationale") is None else str(row["rationale"]),
                 signature=str(row.get("signature", "")),
-                details=row.get("details") or {},
+                details=dict(row.get("details") or {}),
             )
-        except (KeyError, ValueError, TypeError) as error:
+        except (KeyError, ValueError, TypeError, AttributeError) as error:
             raise InputError(
                 f"{path}, line {number}: not a measurement ({error}); it needs id, rubric, item, "
                 f"rater, and a value or a missing_reason"
@@ -260,7 +260,10 @@ def read_measurements(path: Path) -> Iterator[Measurement]:
 def _value(value: Any) -> float | str | None:
     if value is None or isinstance(value, str):
         return value
-    return float(value)
+    number = float(value)
+    if not math.isfinite(number):
+        raise ValueError(f"{value} is no number")
+    return number
 
 
 def _sync_folder(path: Path) -> None:

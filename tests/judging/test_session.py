@@ -348,16 +348,137 @@ def test_max_cost_is_never_passed_and_keeps_what_was_paid(tmp_path: Path) -> Non
     # A call takes 100 tokens in and 5 out as served: 0.0001 + 0.00005 dollars at 1/10.
     price = parse_price("1/10")
     with serving(steady) as server:
-        run = session(server.url, tmp_path / "run", price=price, max_cost=0.004)
+        run = session(server.url, tmp_path / "run", price=price, max_cost=0.008)
         with pytest.raises(ModelError, match="--max-cost"):
             run_session(run)
         n = len(server.requests)
         assert 0 < n < 42
-        assert n * 0.00015 <= 0.004
+        assert n * 0.00015 <= 0.008
         assert _n_lines(tmp_path / "run" / "answers.jsonl") == n
         _, spent = run_session(replace(run, max_cost=1.0))
     assert len(server.requests) == 42
     assert spent[0].cost == pytest.approx((42 - n) * 0.00015)
+
+
+def test_a_restart_sets_old_answers_aside_and_only_once_it_can_begin(tmp_path: Path) -> None:
+    out = tmp_path / "run"
+    with serving(steady) as server:
+        run_session(session(server.url, out))
+        answers = (out / "answers.jsonl").read_bytes()
+        kept = sorted(path.name for path in out.iterdir())
+        for broken in ("replay:none.jsonl", "none.gguf"):
+            with pytest.raises(ModelError):
+                run_session(replace(session(server.url, out, restart=True), models=[broken]))
+        assert sorted(path.name for path in out.iterdir()) == kept
+        replayed = replace(
+            session(server.url, out, restart=True), models=[f"replay:{out / 'answers.jsonl'}"]
+        )
+        found, _ = run_session(replayed)
+    assert all(one.value is not None for one in found)
+    assert (out / "answers.before-restart-1.jsonl").read_bytes() == answers
+    fresh = tmp_path / "fresh"
+    with pytest.raises(ModelError):
+        run_session(replace(session("", fresh), models=["none.gguf"]))
+    assert not fresh.exists()
+
+
+def test_calls_on_their_way_are_kept_when_another_ends_the_run(tmp_path: Path) -> None:
+    def answer(body: dict[str, Any], number: int) -> Reply:
+        if number == 3:
+            return 401, {"error": {"message": "bad key"}}
+        time.sleep(0.3)
+        return "Yes."
+
+    with serving(answer) as server, pytest.raises(ModelError, match="key was refused"):
+        run_session(session(server.url, tmp_path / "run"))
+    assert _n_lines(tmp_path / "run" / "answers.jsonl") == len(server.requests) - 1
+
+
+def test_some_items_are_a_part_of_the_same_rubric(tmp_path: Path) -> None:
+    some = replace(PLAN, only=("narrative_ending", "literary_devices"))
+    with serving(steady) as server:
+        found, _ = run_session(session(server.url, tmp_path / "run", plan=some))
+        assert len(server.requests) == len(found) == 6
+        with pytest.raises(InputError, match="items"):
+            run_session(session(server.url, tmp_path / "run"))
+    rubric, _ = read_run(tmp_path / "run")
+    assert rubric == TTCW
+    (summary,) = summarise(found, STORIES, TTCW, TrustBook(tmp_path / "none"))
+    assert [row.item.id for row in summary.items] == ["narrative_ending", "literary_devices"]
+
+
+def test_a_tie_of_repeated_answers_is_no_no(tmp_path: Path) -> None:
+    asked: Counter[str] = Counter()
+
+    def half(body: dict[str, Any], _: int) -> Reply:
+        asked[prompt_of(body)] += 1
+        return "Yes." if asked[prompt_of(body)] == 1 else "No."
+
+    with serving(half) as server:
+        two = replace(PLAN, n_samples=2)
+        found, _ = run_session(session(server.url, None, plan=two))
+    assert {one.value for one in found} == {0.5}
+    (summary,) = summarise(found, STORIES, TTCW, TrustBook(tmp_path / "none"))
+    assert set(summary.scores.values()) == {None}
+    assert summary.missing == {"tie": 42}
+    assert all(row.pass_rate is None for row in summary.items)
+
+
+def test_conditions_go_by_all_samples() -> None:
+    asked: Counter[str] = Counter()
+
+    def mostly(body: dict[str, Any], _: int) -> Reply:
+        asked[prompt_of(body)] += 1
+        return "No." if "praise" in prompt_of(body) and asked[prompt_of(body)] == 3 else "Yes."
+
+    plan = replace(PLAN, rubric=CONDITIONAL, n_samples=3)
+    one_at_a_time = ModelOptions(n_parallel=1, max_retries=0)
+    with serving(mostly) as server:
+        found, _ = run_session(
+            session(server.url, None, documents=STORIES[:1], plan=plan, options=one_at_a_time)
+        )
+    assert [one.value for one in found] == [pytest.approx(2 / 3, abs=1e-6), 1.0, None]
+
+
+def test_all_models_of_a_run_share_the_limit(tmp_path: Path) -> None:
+    with serving(steady) as server:
+        run = session(server.url, tmp_path / "run", price=parse_price("1/10"), max_cost=0.0099)
+        two = replace(run, models=[f"{server.url}/v1#a", f"{server.url}/v1#b"])
+        with pytest.raises(ModelError, match="--max-cost"):
+            run_session(two)
+    assert len(server.requests) * 0.00015 <= 0.0099
+
+
+@pytest.mark.parametrize("text", ["nan/1", "1", "-1/2", "inf/1", "a/b", "1/2/3/4"])
+def test_a_price_that_is_none_is_refused(text: str) -> None:
+    with pytest.raises(InputError, match="--price"):
+        parse_price(text)
+
+
+def test_a_replay_of_two_models_is_told_which(tmp_path: Path) -> None:
+    with serving(steady) as server:
+        run = session(server.url, tmp_path / "run", documents=STORIES[:1])
+        a, b = f"{server.url}/v1#a", f"{server.url}/v1#b"
+        run_session(replace(run, models=[a, b, a]))
+    assert len(server.requests) == 28
+    path = tmp_path / "run" / "answers.jsonl"
+    with pytest.raises(ModelError, match="say which"):
+        run_session(replace(run, out=None, models=[f"replay:{path}"]))
+    found, _ = run_session(replace(run, out=None, models=[f"replay:{path}#{b}"]))
+    assert {one.rater for one in found} == {b}
+
+
+@pytest.mark.parametrize(
+    "line",
+    ['{"id":1}', '{"id":"a","item":"x","model":"m","prompt_digest":"p","seed":1,"sample":null}',
+     '{"id":"a","item":"x","model":"m","prompt_digest":"p","seed":1,"sample":0,"usage":[1]}',
+     '{"id":"a","item":"x","model":"m","prompt_digest":"p","seed":1,"sample":0,"masses":"x"}',
+     '{"id":' + "[" * 100_000],
+)  # fmt: skip
+def test_a_damaged_answer_is_named(tmp_path: Path, line: str) -> None:
+    (tmp_path / "answers.jsonl").write_text(line + "\n")
+    with pytest.raises(InputError, match="line 1"):
+        run_session(session("http://127.0.0.1:9", tmp_path))
 
 
 def test_max_cost_without_a_price_says_so() -> None:

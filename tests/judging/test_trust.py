@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import random
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -15,7 +16,13 @@ from fabula.judging.cost import known_price
 from fabula.judging.measurements import own_story
 from fabula.judging.session import Session, run_session
 from fabula.judging.trust import Trust, TrustBook
-from fabula.measures.agreement import Panel, aggregates, judge_agreement, read_experts
+from fabula.measures.agreement import (
+    Panel,
+    aggregates,
+    expert_correlation,
+    judge_agreement,
+    read_experts,
+)
 from fabula.models import ModelOptions
 from fabula.rubrics import load_rubric
 from fabula.rubrics.released import read_expert_verdicts
@@ -129,6 +136,19 @@ def test_agreement_is_over_stories_that_both_have_seen(tmp_path: Path) -> None:
     assert sum(row.confusion.n for row in by_author.rows) == 3
     with pytest.raises(InputError, match="do the ids agree"):
         judge_agreement([measured("z", item, 1.0)], panel, TTCW, "item")
+
+
+def test_experts_are_people_and_not_places_of_rows(shared_data: Path, tmp_path: Path) -> None:
+    rows = json.loads((shared_data / "ttcw" / "ttcw_annotations.json").read_text(encoding="utf-8"))
+    straight = read_experts(shared_data / "ttcw" / "ttcw_annotations.json", TTCW)
+    file = tmp_path / "shuffled.json"
+    random.Random(1).shuffle(rows)
+    file.write_text(json.dumps(rows))
+    shuffled = read_experts(file, TTCW)
+    assert expert_correlation(shuffled, TTCW) == pytest.approx(expert_correlation(straight, TTCW))
+    file.write_text(json.dumps([*rows, rows[0]]))
+    with pytest.raises(InputError, match="two verdicts"):
+        read_experts(file, TTCW)
 
 
 def test_a_tie_of_experts_is_no_truth() -> None:

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import example, given
@@ -22,7 +23,7 @@ LONG = "word " * 100_000
         ('"Yes"', 1), ("Answer: No. Because.", 0), ("Verdict: **Yes** - it holds.", 1),
         ("Yes - not only does it", 1), ("No.\nVerdict: No", 0), (f"Yes. {LONG}", 1),
         ('{"verdict": "Yes", "reason": "so"}', 1), ('```json\n{"verdict":"no"}\n```', 0),
-        ("Yes! And now for something else", 1), ("Yes and it is beautiful", 1),
+        ("Yes! And now for something else", 1), ("Yes (mostly). It has no fault.", 1),
     ],
 )  # fmt: skip
 def test_a_verdict_at_the_beginning_is_read(text: str, value: float) -> None:
@@ -34,7 +35,7 @@ def test_a_verdict_at_the_beginning_is_read(text: str, value: float) -> None:
     [
         ("", "no_answer"), ("   \n", "no_answer"), ("The story is good.", "no_verdict"),
         ("Yes and no.", "no_verdict"), ("Yes/No", "no_verdict"),
-        ("No, but also yes.", "no_verdict"),
+        ("No, but also yes.", "two_verdicts"),
         ("Yes or No", "no_verdict"), ("Yesterday it rained.", "no_verdict"),
         ("Not at all", "no_verdict"),
         ("Nope", "no_verdict"), ("I think yes", "no_verdict"), ("1", "no_verdict"),
@@ -43,6 +44,12 @@ def test_a_verdict_at_the_beginning_is_read(text: str, value: float) -> None:
         ("[1, 2]", "no_verdict"), ("Yes. Fine.\nVerdict: No", "two_verdicts"),
         ("I'm sorry, but I can't help with that.", "refusal"), ("Content Blocked", "blocked"),
         ("As an AI language model I have no taste.", "refusal"), (LONG, "no_verdict"),
+        ("No story was provided, so I cannot judge.", "no_verdict"), ("No opinion.", "no_verdict"),
+        ("No doubt, the ending is earned.", "no_verdict"), ("No answer", "no_verdict"),
+        ("Yes and, in some ways, no.", "no_verdict"), ("Yes - no", "two_verdicts"),
+        ("No. Wait, yes.", "two_verdicts"), ("Yes.\n\nActually, no.", "two_verdicts"),
+        ('{"verdict":"Yes","verdict":"No"}', "two_verdicts"),
+        ('{"verdict":"No","Verdict":"Yes"}', "two_verdicts"), ("Yes, and no.", "two_verdicts"),
         ("\x00\x00", "no_verdict"), ("{" * 50_000, "no_verdict"),
     ],
 )  # fmt: skip
@@ -69,7 +76,10 @@ def test_a_verdict_after_the_reasons_is_read(text: str, value: float) -> None:
     [
         ("Yes, because it is good.", "no_verdict"), ("Verdict: Yes\nVerdict: No", "two_verdicts"),
         ("So the answer is yes, mostly.", "no_verdict"), ("Verdict: Yes or No", "no_verdict"),
-        ("Verdict: maybe", "no_verdict"), ("Verdict: Yes and no", "no_verdict"),
+        ("Verdict: Yes. Verdict: No", "no_verdict"), ("Verdict: No, wait. Yes.", "no_verdict"),
+        ("Verdict: Yes, or rather no.", "no_verdict"), ("Verdict: Undecided\nNo", "no_verdict"),
+        ("Verdict: Yes\n\nVerdict: No verdict", "no_verdict"), ("Verdict: maybe", "no_verdict"),
+        ("Verdict: Yes and no", "no_verdict"),
     ],
 )  # fmt: skip
 def test_what_has_no_verdict_at_its_end_says_why(text: str, reason: str) -> None:
@@ -90,6 +100,42 @@ def test_a_cut_answer_is_missing_unless_its_verdict_was_whole() -> None:
     assert nothing.missing_reason == "truncated"
 
 
+@pytest.mark.parametrize("text", ["Reasons\nVerdict: 1", "Reasons\n1", "Verdict: 1"])
+def test_a_verdict_cut_at_its_end_could_have_gone_on(text: str) -> None:
+    number = Scale("number", low=1, high=10)
+    assert (
+        read_verdict(Answer(text, "length"), number, "reason-first").missing_reason == "truncated"
+    )
+    assert read_verdict(Answer(text), number, "reason-first").value == 1
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["3 of the 5 characters are flat: 7.", "1. Rushed.\n2. Rating: 8", "7.5/10", "3-4", "1,000"],
+)
+def test_what_begins_with_a_number_is_not_always_one(text: str) -> None:
+    assert (
+        read_verdict(Answer(text), Scale("number", low=0, high=10), "verdict-first").value is None
+    )
+
+
+def test_a_sentence_that_begins_with_a_letter_is_no_preference() -> None:
+    pair = Scale("choice", ("A", "B"))
+    text = "A careful reading shows story B is better."
+    assert read_verdict(Answer(text), pair, "verdict-first").missing_reason == "no_verdict"
+    assert read_verdict(Answer("B. It is better."), pair, "verdict-first").value == "B"
+
+
+@pytest.mark.parametrize("style", ["verdict-first", "reason-first"])
+@pytest.mark.parametrize(
+    "text",
+    ["x" + "\n" * 100_000 + "y", "Yes" + "*" * 100_000 + "x", " \n" * 90_000 + "Verdict:" * 9_000],
+)
+def test_long_runs_of_marks_are_read_at_once(text: str, style: Any) -> None:
+    # The suite would not end, were the patterns quadratic.
+    assert read_verdict(Answer(text), YES_NO, style).value is None
+
+
 def test_what_the_provider_withholds_is_never_a_no() -> None:
     for stop in ("blocked", "too_long"):
         found = read_verdict(Answer("No", stop, note="because"), YES_NO, "verdict-first")
@@ -106,6 +152,8 @@ def test_other_scales_have_their_own_answers() -> None:
     assert read_verdict(Answer("Verdict: 3.5"), number, "reason-first").value == 3.5
     assert read_verdict(Answer('{"verdict": 2}'), number, "verdict-first").value == 2
     assert read_verdict(Answer("Anything."), Scale("text"), "reason-first").value == "Anything."
+    sorry = read_verdict(Answer("I'm sorry, I can't."), Scale("text"), "reason-first")
+    assert sorry.missing_reason == "refusal"
 
 
 @given(st.text(max_size=200), st.sampled_from(["verdict-first", "reason-first"]))

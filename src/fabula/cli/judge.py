@@ -102,7 +102,10 @@ def _judging_options(command: Any) -> Any:
     metavar="N",
     help="Judge N of the stories a second time under another id, to see how often verdicts flip.",
 )
-@click.option("--pairwise", is_flag=True, help="Ask which of two stories passes more convincingly.")
+@click.option("--pairwise", is_flag=True,
+    help="Ask which of two stories passes more convincingly, in both orders; without --html, "
+    "--retest, --samples, --template.",
+)  # fmt: skip
 @click.option(
     "--group", metavar="FIELD", help="Pairs only of stories that share this field (pairwise)."
 )
@@ -131,8 +134,10 @@ def stories(
         from fabula.report.originality_page import check_page_path
 
         check_page_path(html)
-    if pairwise and (retest or html or options["samples"] > 1):
-        raise click.UsageError("--pairwise goes without --retest, --html and --samples")
+    if pairwise and (retest or html or options["samples"] > 1 or options["template_file"]):
+        raise click.UsageError("--pairwise goes without --retest, --html, --samples, --template")
+    if group and not pairwise:
+        raise click.UsageError("--group goes with --pairwise")
     documents = read_stories(stories, options)
     plan = _plan(options, pairwise=pairwise)
     session = _session(
@@ -200,26 +205,28 @@ def calibrate(folder: Path, out: Path, restart: bool, as_json: bool, **options: 
 
 
 def _plan(options: dict[str, Any], *, pairwise: bool = False) -> JudgePlan:
-    from dataclasses import replace
-
     from fabula.errors import InputError
     from fabula.judging import JudgePlan, Template, read_template
-    from fabula.rubrics import load_rubric
+    from fabula.rubrics import Condition, load_rubric
 
     rubric = load_rubric(options["rubric_name"])
-    if options["items"]:
-        wanted = [name.strip() for name in options["items"].split(",")]
-        known = {item.id for item in rubric.items}
-        unknown = [name for name in wanted if name not in known]
-        if unknown:
-            raise InputError(f"--items {unknown[0]}: {rubric.id} has {', '.join(sorted(known))}")
-        rubric = replace(rubric, items=tuple(i for i in rubric.items if i.id in wanted))
-    ranks = [item.id for item in rubric.items if item.scale.kind == "rank"]
-    if ranks and not pairwise:
-        raise InputError(
-            f"{rubric.id}: {ranks[0]} ranks the stories of a group, and a model is shown one story "
-            f"at a time; leave it out with --items, or compare stories with --pairwise"
-        )
+    only = tuple(name.strip() for name in (options["items"] or "").split(",") if name.strip())
+    known = [item.id for item in rubric.items]
+    for name in only:
+        if name not in known:
+            raise InputError(f"--items {name}: {rubric.id} has {', '.join(known)}")
+    asked = [item for item in rubric.items if not only or item.id in only]
+    for item in asked:
+        lacking = Condition.parse(item.show_if).names - set(only) if only and item.show_if else ()
+        if lacking:
+            raise InputError(
+                f"--items {item.id}: is asked only after {', '.join(sorted(lacking))}; add it"
+            )
+        if item.scale.kind == "rank" and not pairwise:
+            raise InputError(
+                f"{rubric.id}: {item.id} ranks the stories of a group, and a model is shown one "
+                f"story at a time; leave it out with --items, or compare with --pairwise"
+            )
     style, samples = options["style"], options["samples"]
     file = options["template_file"]
     default = 0.0 if samples == 1 else 1.0
@@ -230,6 +237,8 @@ def _plan(options: dict[str, Any], *, pairwise: bool = False) -> JudgePlan:
         temperature=default if options["temperature"] is None else options["temperature"],
         max_tokens=options["max_tokens"] or (1024 if style == "reason-first" else 200),
         seed=options["seed"],
+        only=only,
+        kind="pairs" if pairwise else "stories",
     )
 
 
@@ -288,7 +297,7 @@ def _agree(model: str, estimate: Estimate, *, yes: bool, bar: Bar) -> None:
             f"({usage.n_cached:,} of them shared prefixes), {usage.n_output:,} to write, {cost}",
             err=True,
         )
-        if yes or model.startswith(("http://", "https://")):
+        if yes or (estimate.cost is None and model.startswith(("http://", "https://"))):
             return
         if not sys.stdin.isatty():
             raise click.UsageError("nobody is here to agree to the cost; add --yes")
@@ -299,7 +308,8 @@ def _print_json(measurements: list[Measurement]) -> None:
     from fabula.store import dump_json, measurement_row
 
     for one in measurements:
-        click.echo(dump_json(measurement_row(one)))
+        # A model may write half of a surrogate pair, which no terminal can show.
+        click.echo(dump_json(measurement_row(one)).encode(errors="replace").decode())
 
 
 def _print_judges(measurements: list[Measurement], documents: Any, plan: JudgePlan) -> None:

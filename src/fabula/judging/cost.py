@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -10,7 +11,7 @@ from dataclasses import dataclass
 from fabula.errors import InputError, ModelError
 from fabula.models import Prompt, Sampling, Usage
 
-__all__ = ["Budget", "Estimate", "Price", "known_price", "parse_price"]
+__all__ = ["Budget", "Estimate", "Price", "Purse", "known_price", "parse_price"]
 
 _CHARS_PER_TOKEN = 4
 _MILLION = 1_000_000
@@ -51,7 +52,7 @@ def parse_price(text: str) -> Price:
         prices = [float(part) for part in text.split("/")]
     except ValueError:
         prices = []
-    if len(prices) not in (2, 3) or min(prices) < 0:
+    if len(prices) not in (2, 3) or not all(math.isfinite(p) and p >= 0 for p in prices):
         raise InputError(
             f"--price {text}: write dollars a million tokens as IN/OUT, such as 3/15, or "
             f"IN/OUT/CACHED"
@@ -62,7 +63,8 @@ def parse_price(text: str) -> Price:
 def known_price(model: str) -> Price | None:
     """The price of a model: nothing on one's own machine, else what Inspect AI was told."""
     provider = model.partition("/")[0]
-    if provider in {"local", "replay"} | _OWN_MACHINE:
+    is_here = provider == "local" or model.startswith("replay:") or model.lower().endswith(".gguf")
+    if is_here or provider in _OWN_MACHINE:
         return FREE
     if model.startswith(("http://", "https://")):
         return None
@@ -82,14 +84,24 @@ def estimate_tokens(text: str) -> int:
     return -(-len(text) // _CHARS_PER_TOKEN)
 
 
-class Budget:
-    """Spends no more than `limit` dollars: a call begins only if it cannot break the limit."""
+class Purse:
+    """What all models of a run may spend together, in dollars; None is without a limit."""
 
-    def __init__(self, price: Price | None = None, limit: float | None = None) -> None:
-        if limit is not None and price is None:
+    def __init__(self, limit: float | None = None) -> None:
+        if limit is not None and not (math.isfinite(limit) and limit >= 0):
+            raise InputError(f"--max-cost {limit}: is no amount of dollars")
+        self.limit = limit
+        self.spent = 0.0
+
+
+class Budget:
+    """A model's share of the purse: a call begins only if it cannot break the limit."""
+
+    def __init__(self, price: Price | None = None, purse: Purse | None = None) -> None:
+        self._purse = purse or Purse()
+        if self._purse.limit is not None and price is None:
             raise InputError("--max-cost needs the model's price; add --price IN/OUT")
         self._price = price
-        self._limit = limit
         self._reserved = 0.0
         self._changed = asyncio.Condition()
         self.spent = 0.0
@@ -98,13 +110,16 @@ class Budget:
     @asynccontextmanager
     async def call(self, prompt: Prompt, sampling: Sampling) -> AsyncIterator[None]:
         """Hold what the call may cost at most until it is over. Raises `ModelError` at the end."""
-        most = Usage(estimate_tokens(prompt.text), 0, sampling.max_tokens)
+        # No tokeniser makes more tokens than a text has bytes, in any language.
+        most = Usage(len(prompt.text.encode(errors="replace")), 0, sampling.max_tokens)
         cost = self._price.of(most) if self._price else 0.0
+        limit = self._purse.limit
         async with self._changed:
-            while self._limit is not None and self.spent + self._reserved + cost > self._limit:
+            while limit is not None and self._purse.spent + self._reserved + cost > limit:
                 if self._reserved == 0:
                     raise ModelError(
-                        f"--max-cost {self._limit:g} is reached ({self.spent:.4f} dollars spent); "
+                        f"--max-cost {limit:g} leaves no room for another call "
+                        f"({self._purse.spent:.4f} dollars spent, the call could take {cost:.4f}); "
                         f"what was answered is kept, a higher limit goes on"
                     )
                 await self._changed.wait()
@@ -113,12 +128,13 @@ class Budget:
             yield
         finally:
             async with self._changed:
-                self._reserved = max(0.0, self._reserved - cost)
-                if self._reserved < 1e-12:
-                    self._reserved = 0.0
+                self._reserved -= cost
+                # What is left by rounding would look like a call on its way.
+                self._reserved = self._reserved if self._reserved > 1e-12 else 0.0
                 self._changed.notify_all()
 
     def spend(self, usage: Usage) -> None:
         self.usage = self.usage + usage
         if self._price is not None:
             self.spent += self._price.of(usage)
+            self._purse.spent += self._price.of(usage)

@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from fabula.errors import InputError
 from fabula.judging.run import AnswerBook, JudgePlan
+from fabula.models.replay import recorded
 from fabula.rubrics import load_rubric, rubric_toml
 from fabula.store import RowWriter, dump_json, measurement_row, read_measurements, write_whole
 from fabula.types import Measurement, Rubric, Signature
 
 __all__ = ["RunFolder", "read_run"]
-
-_ANSWER_FIELDS = {"id", "item", "sample", "model", "prompt_digest", "seed"}
 
 
 class RunFolder:
@@ -27,31 +26,53 @@ class RunFolder:
             raise InputError(f"{path}: is a file; --out names a folder")
         self.path = path
         self._plan = plan
+        self._has_begun = False
+        self._begin: Callable[[], None] = lambda: None
 
     @contextmanager
     def open(self, *, restart: bool = False) -> Iterator[AnswerBook]:
         """The answers so far, and the only right to add to them.
 
-        Raises `InputError` where the folder holds another kind of run, `BusyError` where another
-        process has it.
+        The folder stays as it was found until the first answer is written or `begin` is called; a
+        restart sets old answers aside then. Raises `InputError` where the folder holds another
+        kind of run, `BusyError` where another process has it.
         """
+        is_new, had_answers = not self.path.exists(), (self.path / "answers.jsonl").exists()
         with RowWriter(self.path / "answers.jsonl") as file:
-            for number, row in enumerate(file.kept, 1):
-                if not row.keys() >= _ANSWER_FIELDS:
-                    raise InputError(
-                        f"{file.path}, line {number}: not an answer of a judge; choose another "
-                        f"--out"
-                    )
-            if restart:
-                file.clear()
-            elif file.kept:
+            kept = file.kept
+            for number, row in enumerate(kept, 1):
+                _check_answer(row, f"{file.path}, line {number}")
+            if kept and not restart:
                 self._check_same()
-            file.begin()
-            # Until this run is done there are no measurements, not those of the last one.
-            (self.path / "measurements.jsonl").unlink(missing_ok=True)
-            write_whole(self.path / "rubric.toml", rubric_toml(self._plan.rubric).encode())
-            write_whole(self.path / "run.json", (dump_json(self._settings()) + "\n").encode())
-            yield AnswerBook(file.kept, file.write)
+            if restart:
+                kept = []
+            self._begin = lambda: self._prepare(file, restart=restart)
+            try:
+                yield AnswerBook(kept, file.write)
+            finally:
+                if not (self._has_begun or had_answers):
+                    # A model that cannot be had leaves nothing behind.
+                    file.path.unlink()
+                    if is_new:
+                        self.path.rmdir()
+
+    def begin(self) -> None:
+        """From here on the folder is this run's."""
+        if not self._has_begun:
+            self._has_begun = True
+            self._begin()
+
+    def _prepare(self, file: RowWriter, *, restart: bool) -> None:
+        if restart and file.kept:
+            number = 1 + len(list(self.path.glob("answers.before-restart-*.jsonl")))
+            aside = self.path / f"answers.before-restart-{number}.jsonl"
+            write_whole(aside, file.path.read_bytes())
+            file.clear()
+        file.begin()
+        # Until this run is done there are no measurements, not those of the last one.
+        (self.path / "measurements.jsonl").unlink(missing_ok=True)
+        write_whole(self.path / "rubric.toml", rubric_toml(self._plan.rubric).encode())
+        write_whole(self.path / "run.json", (dump_json(self._settings()) + "\n").encode())
 
     def _settings(self) -> dict[str, Any]:
         return {"kind": "judge", "signature": str(self._plan.signature("*"))}
@@ -80,6 +101,22 @@ class RunFolder:
         """Write the measurements, whole."""
         lines = "".join(dump_json(measurement_row(one)) + "\n" for one in measurements)
         write_whole(self.path / "measurements.jsonl", lines.encode(errors="replace"))
+
+
+def _check_answer(row: dict[str, Any], where: str) -> None:
+    """Raise `InputError` where a row is not an answer, or was damaged by hand."""
+    texts = ("id", "item", "model", "prompt_digest")
+    numbers = ("sample", "seed")
+    good = all(isinstance(row.get(name), str) for name in texts) and all(
+        isinstance(row.get(name), int) for name in numbers
+    )
+    if good and not row.get("failed"):
+        try:
+            recorded(row)
+        except (TypeError, ValueError, AttributeError):
+            good = False
+    if not good:
+        raise InputError(f"{where}: not an answer of a judge; choose another --out")
 
 
 def read_run(path: Path) -> tuple[Rubric, list[Measurement]]:

@@ -10,6 +10,7 @@ from itertools import groupby
 from typing import Any
 
 from fabula.judging.run import RETEST, Judged, JudgePlan
+from fabula.judging.verdicts import combine
 from fabula.types import Document, Item, Measurement
 
 __all__ = ["own_story", "to_measurements"]
@@ -46,7 +47,7 @@ def _measurement(
 ) -> Measurement:
     values = [one.verdict.value for one in answers if one.verdict.value is not None]
     missing = Counter(one.verdict.missing_reason for one in answers if one.verdict.missing_reason)
-    value = _together(values, item)
+    value = combine(values, item.scale)
     reason = None
     if value is None:
         reason = "tie" if values else missing.most_common(1)[0][0]
@@ -85,18 +86,6 @@ def _measurement(
         signature=signature,
         details=details,
     )
-
-
-def _together(values: list[float | str], item: Item) -> float | str | None:
-    """Repeated answers as one: the mean of numbers, the most frequent choice (a tie is none)."""
-    if not values:
-        return None
-    if item.scale.kind == "text":
-        return values[0]
-    if item.scale.kind == "choice":
-        (best, n_best), *others = Counter(values).most_common()
-        return None if others and others[0][1] == n_best else best
-    return round(statistics.fmean(float(value) for value in values), 6)
 
 
 def _p_yes(judged: Judged) -> float | None:

@@ -6,16 +6,19 @@ turns is none; how often that happens is reported with the preferences.
 
 from __future__ import annotations
 
-import asyncio
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import combinations
 
+from fabula.errors import InputError
 from fabula.judging.cost import Budget
 from fabula.judging.prompts import PAIR_SCALE
-from fabula.judging.run import AnswerBook, Caller, Judged, JudgePlan
+from fabula.judging.run import AnswerBook, Asked, Caller, Judged, JudgePlan, all_of, in_turn
+from fabula.judging.verdicts import Verdict
 from fabula.models import Model
+from fabula.text import TextSettings
 from fabula.types import Document, Item, Measurement
 
 __all__ = ["PairSummary", "judge_pairs", "pairs_of", "summarise_pairs"]
@@ -39,10 +42,12 @@ class PairSummary:
 
 def pairs_of(documents: Sequence[Document], group: str | None) -> list[tuple[Document, Document]]:
     """All pairs of stories; only within groups that share the field `group`, if it is given."""
-    groups: dict[object, list[Document]] = defaultdict(list)
+    groups: dict[str, list[Document]] = defaultdict(list)
     for document in documents:
         own = {"prompt_id": document.prompt_id, "author": document.author, **document.meta}
-        groups[own.get(group) if group else None].append(document)
+        if group and own.get(group) is None:
+            raise InputError(f"{document.id}: has no field {group!r} to group by")
+        groups[str(own[group]) if group else ""].append(document)
     return [pair for members in groups.values() for pair in combinations(members, 2)]
 
 
@@ -57,40 +62,34 @@ async def judge_pairs(
 ) -> list[Measurement]:
     """A measurement for each pair and item: the id of the preferred story, or why there is none."""
     caller = Caller(model, plan, book, budget or Budget(), meter)
-    found: dict[int, list[Measurement]] = {}
-    waiting = iter(enumerate(pairs))
-
-    async def work() -> None:
-        for place, pair in waiting:
-            found[place] = await _judge_pair(pair, model, caller, plan)
-
-    try:
-        async with asyncio.TaskGroup() as group:
-            for _ in range(min(model.n_parallel, len(pairs))):
-                group.create_task(work())
-    except ExceptionGroup as errors:
-        raise errors.exceptions[0] from errors
-    return [one for place in range(len(pairs)) for one in found[place]]
+    by_pair = await in_turn(
+        [partial(_judge_pair, pair, model, caller, plan) for pair in pairs], model.n_parallel
+    )
+    return [one for of_pair in by_pair for one in of_pair]
 
 
 async def _judge_pair(
     pair: tuple[Document, Document], model: Model, caller: Caller, plan: JudgePlan
 ) -> list[Measurement]:
     first, second = pair
+    words = TextSettings()
+    if not (words.has_words(first.text) and words.has_words(second.text)):
+        nothing = Judged(Asked("", "", 0, "", 0), Verdict(None, "no_words", None), None)
+        return [_measurement(i, pair, nothing, nothing, model.name, plan) for i in plan.items]
     by_order: list[list[Judged]] = []
     # One order after the other: all items of an order share their prefix.
     for a, b in ((first, second), (second, first)):
-        prompts = [plan.template.pair_prompt(a.text, b.text, item) for item in plan.rubric.items]
+        prompts = [plan.template.pair_prompt(a.text, b.text, item) for item in plan.items]
         calls = [
             (f"{a.id}{_BETWEEN}{b.id}", replace(item, scale=PAIR_SCALE), 0, prompt)
-            for item, prompt in zip(plan.rubric.items, prompts, strict=True)
+            for item, prompt in zip(plan.items, prompts, strict=True)
         ]
         head = await caller.call(*calls[0])
-        rest = await asyncio.gather(*(caller.call(*call) for call in calls[1:]))
+        rest = await all_of([caller.call(*call) for call in calls[1:]])
         by_order.append([head, *rest])
     return [
         _measurement(item, pair, straight, turned, model.name, plan)
-        for item, straight, turned in zip(plan.rubric.items, *by_order, strict=True)
+        for item, straight, turned in zip(plan.items, *by_order, strict=True)
     ]
 
 
@@ -121,7 +120,7 @@ def _measurement(
         missing_reason=reason,
         evidence=(),
         rationale=straight.verdict.rationale,
-        signature=str(plan.signature(model)) + "|pairwise:both-orders",
+        signature=str(plan.signature(model)),
         details={"orders": list(said), "turned_rationale": turned.verdict.rationale},
     )
 

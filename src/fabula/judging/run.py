@@ -10,15 +10,25 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import random
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+import re
+from collections.abc import (
+    AsyncIterator,
+    Awaitable,
+    Callable,
+    Coroutine,
+    Iterable,
+    Mapping,
+    Sequence,
+)
 from dataclasses import dataclass, replace
-from typing import Any
+from functools import partial
+from typing import Any, Literal, TypeVar
 
 from fabula import __version__
-from fabula.errors import CallFailed, InputError, ModelError
+from fabula.errors import CallFailed, FabulaError, InputError, ModelError
 from fabula.judging.cost import Budget
 from fabula.judging.prompts import Template, choice_of
-from fabula.judging.verdicts import Verdict, read_verdict
+from fabula.judging.verdicts import Verdict, combine, read_verdict
 from fabula.models import Answer, Model, Prompt, Sampling
 from fabula.models.replay import prompt_digest, recorded, recording_row
 from fabula.rubrics import Condition
@@ -32,9 +42,13 @@ __all__ = [
     "Caller",
     "JudgePlan",
     "Judged",
+    "all_of",
+    "in_turn",
     "judge_stories",
     "with_retest",
 ]
+
+T = TypeVar("T")
 
 RETEST = "#retest"
 """What a story's second id ends with, where it is judged twice to see whether verdicts flip."""
@@ -53,21 +67,38 @@ class JudgePlan:
     temperature: float = 0.0
     max_tokens: int = 1024
     seed: int = 0
+    only: tuple[str, ...] = ()
+    """Ids of the items to ask; all of them if empty."""
+    kind: Literal["stories", "pairs"] = "stories"
+
+    @property
+    def items(self) -> tuple[Item, ...]:
+        """The items that are asked. The rubric stays whole, so that its digest stays its own."""
+        return tuple(i for i in self.rubric.items if not self.only or i.id in self.only)
 
     def signature(self, model: str) -> Signature:
         """All that decides a verdict of this model."""
+        chosen = {"items": "+".join(sorted(self.only))} if self.only else {}
+        pairs = {"pairwise": "both-orders"} if self.kind == "pairs" else {}
         return Signature.of(
             "judge",
             rubric=self.rubric.key,
+            **chosen,
+            **pairs,
             model=model,
             style=self.template.style,
-            prompt=f"{self.template.name or 'own'}@{self.template.digest}",
+            prompt=f"{_plain_name(self.template.name)}@{self.template.digest}",
             temperature=f"{self.temperature:g}",
             samples=str(self.n_samples),
             tokens=str(self.max_tokens),
             seed=str(self.seed),
             v=__version__,
         )
+
+
+def _plain_name(name: str) -> str:
+    """A label without the marks that part a signature."""
+    return re.sub(r"[|@\s]+", "-", name) or "own"
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,9 +142,15 @@ class AnswerBook:
             key = str(row["model"]), str(row["id"]), str(row["item"]), int(row["sample"])
             self._kept[key] = row
 
+    def write(self, row: dict[str, Any]) -> None:
+        """Keep a row, here and in the file."""
+        self._kept[str(row["model"]), str(row["id"]), str(row["item"]), int(row["sample"])] = row
+        self._write(row)
+        self._n_new += 1
+
     def __len__(self) -> int:
-        """How many answers and failures are there."""
-        return len(self._kept) + self._n_new
+        """How many rows are new in this session."""
+        return self._n_new
 
     def count(self, model: str) -> int:
         """How many answers of this model were there from the start."""
@@ -144,8 +181,7 @@ class AnswerBook:
             "seed": asked.seed,
         }
         row |= {"failed": str(answer)} if isinstance(answer, CallFailed) else recording_row(answer)
-        self._write(row)
-        self._n_new += 1
+        self.write(row)
 
 
 async def judge_stories(
@@ -163,20 +199,35 @@ async def judge_stories(
     alone, so that the others find its prefix read. Raises `ModelError` when no call can succeed.
     """
     caller = Caller(model, plan, book, budget or Budget(), meter)
-    found: dict[int, list[Judged]] = {}
-    waiting = iter(enumerate(documents))
+    by_story = await in_turn(
+        [partial(_judge_story, document, caller, plan) for document in documents], model.n_parallel
+    )
+    return [judged for of_story in by_story for judged in of_story]
+
+
+async def in_turn(calls: Sequence[Callable[[], Awaitable[T]]], n_parallel: int) -> list[T]:
+    """The results in order, `n_parallel` at a time.
+
+    After an error no call is begun; those on their way are waited for, for they are paid. Then the
+    first error is raised.
+    """
+    found: dict[int, T] = {}
+    waiting = iter(enumerate(calls))
+    errors: list[Exception] = []
 
     async def work() -> None:
-        for place, document in waiting:
-            found[place] = await _judge_story(document, caller, plan)
+        for place, call in waiting:
+            if errors:
+                return
+            try:
+                found[place] = await call()
+            except FabulaError as error:
+                errors.append(error)
 
-    try:
-        async with asyncio.TaskGroup() as group:
-            for _ in range(min(model.n_parallel, len(documents))):
-                group.create_task(work())
-    except ExceptionGroup as errors:
-        raise errors.exceptions[0] from errors
-    return [judged for place in range(len(documents)) for judged in found[place]]
+    await asyncio.gather(*(work() for _ in range(min(n_parallel, len(calls)))))
+    if errors:
+        raise errors[0]
+    return [found[place] for place in range(len(calls))]
 
 
 class Caller:
@@ -194,16 +245,23 @@ class Caller:
         self._budget, self._meter = budget, meter
         self._places = asyncio.Semaphore(model.n_parallel)
         self._n_failures = 0
+        self._error: ModelError | None = None
 
     async def call(self, document_id: str, item: Item, sample: int, prompt: Prompt) -> Judged:
         """The answer that the book holds, or a new one. Raises `ModelError`."""
         plan = self._plan
-        seed = _seed(plan.seed, item, sample)
+        seed = _seed(plan.seed, item, sample, is_retest=document_id.endswith(RETEST))
         asked = Asked(document_id, item.id, sample, prompt_digest(prompt.text), seed)
         answer = self._book.find(asked, self._model.name)
         if answer is None:
             async with self._places:
-                answer = await self._ask(prompt, asked, item)
+                if self._error is not None:
+                    raise self._error
+                try:
+                    answer = await self._ask(prompt, asked, item)
+                except ModelError as error:
+                    self._error = error
+                    raise
         self._meter(1)
         if answer is None:
             return Judged(asked, Verdict(None, "failed", None), None)
@@ -233,15 +291,21 @@ class Caller:
         return answer
 
 
+async def all_of(calls: Sequence[Coroutine[Any, Any, T]]) -> list[T]:
+    """The results of all calls; where some fail the others are waited for first."""
+    results = await asyncio.gather(*calls, return_exceptions=True)
+    for result in results:
+        if isinstance(result, BaseException):
+            raise result
+    return [result for result in results if not isinstance(result, BaseException)]
+
+
 async def _judge_story(document: Document, caller: Caller, plan: JudgePlan) -> list[Judged]:
     """All items about one story, in the rubric's order."""
     if not TextSettings().has_words(document.text):
         # An empty page passes no test and fails none; and the model would invent a story.
         nothing = Verdict(None, "no_words", None)
-        return [
-            Judged(Asked(document.id, item.id, 0, "", 0), nothing, None)
-            for item in plan.rubric.items
-        ]
+        return [Judged(Asked(document.id, item.id, 0, "", 0), nothing, None) for item in plan.items]
     found: dict[str, list[Judged]] = {}
     answers: dict[str, object] = {}
     async for wave in _waves(document, plan, answers):
@@ -254,16 +318,17 @@ async def _judge_story(document: Document, caller: Caller, plan: JudgePlan) -> l
         if not found and calls:
             # Alone, so that the story is read once and not as often as there are calls.
             results.append(await caller.call(document.id, *calls[0]))
-        pending = [caller.call(document.id, *call) for call in calls[len(results) :]]
-        results += await asyncio.gather(*pending)
+        results += await all_of([caller.call(document.id, *call) for call in calls[len(results) :]])
         for (item, *_), judged in zip(calls, results, strict=True):
             found.setdefault(item.id, []).append(judged)
-            answers[item.id] = _plain(judged.verdict.value, item)
-    for item in plan.rubric.items:
+        for item in wave:
+            values = [j.verdict.value for j in found[item.id] if j.verdict.value is not None]
+            answers[item.id] = _plain(combine(values, item.scale), item)
+    for item in plan.items:
         if item.id not in found:
             asked = Asked(document.id, item.id, 0, "", 0)
             found[item.id] = [Judged(asked, Verdict(None, "not_asked", None), None)]
-    return [judged for item in plan.rubric.items for judged in found[item.id]]
+    return [judged for item in plan.items for judged in found[item.id]]
 
 
 async def _waves(
@@ -271,7 +336,7 @@ async def _waves(
 ) -> AsyncIterator[list[Item]]:
     """The items, shuffled by the seed; those with a condition once the others are answered."""
     rng = random.Random(f"{plan.seed} {document.id}")
-    left = list(plan.rubric.items)
+    left = list(plan.items)
     rng.shuffle(left)
     while left:
         names = {item.id for item in left}
@@ -290,14 +355,18 @@ def _holds(item: Item, answers: Mapping[str, object]) -> bool:
 
 def _plain(value: float | str | None, item: Item) -> object:
     """A verdict as conditions name it: Yes and No, not 1 and 0."""
-    if item.scale.kind == "yes-no" and value is not None:
-        return "Yes" if value else "No"
+    if item.scale.kind == "yes-no" and isinstance(value, float):
+        return None if value == 0.5 else "Yes" if value > 0.5 else "No"
     return value
 
 
-def _seed(seed: int, item: Item, sample: int) -> int:
-    """A seed of its own for each item and sample, the same on every run. 31 bits, as APIs take."""
-    digest = hashlib.sha256(f"{seed} {item.id} {sample}".encode()).digest()
+def _seed(seed: int, item: Item, sample: int, *, is_retest: bool) -> int:
+    """A seed of its own for each item and sample, the same on every run. 31 bits, as APIs take.
+
+    A retest has another one: else a cache would answer it with the first answer.
+    """
+    again = " again" if is_retest else ""
+    digest = hashlib.sha256(f"{seed} {item.id} {sample}{again}".encode()).digest()
     return int.from_bytes(digest[:4], "big") >> 1
 
 

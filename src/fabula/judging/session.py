@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from fabula.errors import InputError
-from fabula.judging.cost import Budget, Estimate, Price, estimate_tokens, known_price
+from fabula.judging.cost import Budget, Estimate, Price, Purse, estimate_tokens, known_price
 from fabula.judging.folder import RunFolder
 from fabula.judging.measurements import to_measurements
 from fabula.judging.pairwise import judge_pairs
@@ -67,38 +67,47 @@ def run_session(
     _check_ids(session.documents)
     measurements: list[Measurement] = []
     spent: list[Spent] = []
-    with _book(session) as (book, finish):
-        for spec in session.models:
-            found, cost = asyncio.run(_judge(spec, session, book, agree, begin, meter))
+    purse = Purse(session.max_cost)
+    with _book(session) as (book, folder):
+
+        def agree_and_begin(model: str, estimate: Estimate) -> None:
+            agree(model, estimate)
+            if folder is not None:
+                folder.begin()
+
+        for spec in dict.fromkeys(session.models):
+            found, cost = asyncio.run(
+                _judge(spec, session, book, purse, agree_and_begin, begin, meter)
+            )
             measurements += found
             spent.append(cost)
-        finish(measurements)
+        if folder is not None:
+            folder.finish(measurements)
     return measurements, spent
 
 
 @contextmanager
-def _book(
-    session: Session,
-) -> Iterator[tuple[AnswerBook, Callable[[Sequence[Measurement]], None]]]:
+def _book(session: Session) -> Iterator[tuple[AnswerBook, RunFolder | None]]:
     if session.out is None:
-        yield AnswerBook([], lambda _: None), lambda _: None
+        yield AnswerBook([], lambda _: None), None
         return
     folder = RunFolder(session.out, session.plan)
     with folder.open(restart=session.restart) as book:
-        yield book, folder.finish
+        yield book, folder
 
 
 async def _judge(
     spec: str,
     session: Session,
     book: AnswerBook,
+    purse: Purse,
     agree: Callable[[str, Estimate], None],
     begin: Callable[[str, int], None],
     meter: Callable[[int], None],
 ) -> tuple[list[Measurement], Spent]:
     plan = session.plan
     price = session.price or known_price(spec)
-    budget = Budget(price, session.max_cost)
+    budget = Budget(price, purse)
     documents = with_retest(session.documents, session.n_retest, plan.seed)
     async with open_model(spec, session.options) as model:
         n_before = len(book)
@@ -115,7 +124,7 @@ async def _judge(
 
 
 def _n_calls(session: Session, documents: Sequence[Document]) -> int:
-    n_items = len(session.plan.rubric.items)
+    n_items = len(session.plan.items)
     if session.pairs is not None:
         return 2 * n_items * len(session.pairs)
     return n_items * session.plan.n_samples * len(documents)
@@ -130,7 +139,7 @@ def _estimate(
 ) -> Estimate:
     """About what is left to ask: a prefix is read once, then taken from the cache."""
     plan = session.plan
-    items = plan.rubric.items
+    items = plan.items
     texts = [document.text for document in documents]
     if session.pairs is not None:
         texts = [a.text + b.text for a, b in session.pairs for _ in range(2)]

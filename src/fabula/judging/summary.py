@@ -96,9 +96,11 @@ def _summary(
     trust = book.find(measurements[0].rater, rubric.key, parts["style"], parts["prompt"])
     scores = _scores(first, rubric)
     flips = [
-        one.value != again[one.document_id, one.item]
+        _side(one.value) != _side(again[one.document_id, one.item])
         for one in first
-        if one.value is not None and again.get((one.document_id, one.item)) is not None
+        if _side(one.value) is not None
+        and _side(again.get((one.document_id, one.item))) is not None
+        and rubric.item(one.item).scale.kind != "text"
     ]
     own = Counter(
         next(str(one.details["own_story"]) for one in of_story)
@@ -108,7 +110,11 @@ def _summary(
     return JudgeSummary(
         rater=measurements[0].rater,
         signature=signature,
-        items=tuple(_item(item, first, trust) for item in rubric.items),
+        items=tuple(
+            _item(item, first, trust)
+            for item in rubric.items
+            if any(one.item == item.id for one in first)
+        ),
         scores=scores,
         n_flips=sum(flips),
         n_retested=len(flips),
@@ -118,20 +124,29 @@ def _summary(
     )
 
 
+def _side(value: float | str | None) -> float | str | None:
+    """Yes or No of a share, None of a tie; other values as they are."""
+    if isinstance(value, float) and 0 <= value <= 1:
+        return None if value == 0.5 else float(value > 0.5)
+    return value
+
+
 def _item(
     item: Item, measurements: Sequence[Measurement], trust: Mapping[str, Trust]
 ) -> ItemSummary:
     mine = [one for one in measurements if one.item == item.id]
-    values = [one.value for one in mine if isinstance(one.value, float)]
+    values = [one.value for one in mine if isinstance(one.value, float) and one.value != 0.5]
+    reasons = [
+        "tie" if one.value == 0.5 and item.scale.kind == "yes-no" else one.missing_reason
+        for one in mine
+    ]
     p_yes = [one.details["p_yes"] for one in mine if "p_yes" in one.details]
     return ItemSummary(
         item=item,
         n_yes=sum(value > 0.5 for value in values) if item.scale.kind == "yes-no" else 0,
-        n=sum(one.value is not None for one in mine),
+        n=sum(reason is None for reason in reasons),
         mean_p_yes=float(np.mean(p_yes)) if p_yes else None,
-        missing=dict(
-            sorted(Counter(one.missing_reason for one in mine if one.missing_reason).items())
-        ),
+        missing=dict(sorted(Counter(reason for reason in reasons if reason).items())),
         trust=trust.get(item.id),
     )
 
@@ -140,7 +155,7 @@ def _scores(measurements: Sequence[Measurement], rubric: Rubric) -> dict[str, fl
     ratings = {
         (one.document_id, one.item): float(one.value > 0.5)
         for one in measurements
-        if isinstance(one.value, float)
+        if isinstance(one.value, float) and one.value != 0.5
     }
     counted = aggregates(ratings, rubric)
     return {story: counted.get(story) for story in _by_story(measurements)}

@@ -125,9 +125,17 @@ def _line(trust: Trust) -> str:
 
 def _read(path: Path) -> Sequence[Trust]:
     try:
-        return [Trust(**row) for row in read_rows(path)]
-    except TypeError as error:
+        return [_checked(Trust(**row)) for row in read_rows(path)]
+    except (TypeError, ValueError) as error:
         raise InputError(f"{path}: not a file of trust ({error}); remove it") from error
+
+
+def _checked(trust: Trust) -> Trust:
+    """Raise `ValueError` where a figure is none."""
+    for figure in (trust.kappa, trust.low, trust.high, trust.n):
+        if figure is not None and not isinstance(figure, int | float):
+            raise ValueError(f"{figure!r} is no number")
+    return trust
 
 
 def _rounded(value: float | None) -> float | None:

@@ -8,13 +8,17 @@ from __future__ import annotations
 
 import json
 import re
+import statistics
+from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from fabula.judging.prompts import Style
 from fabula.models import Answer
 from fabula.types import Scale
 
-__all__ = ["MISSING", "Verdict", "read_verdict"]
+__all__ = ["MISSING", "Verdict", "combine", "read_verdict"]
 
 MISSING = {
     "no_answer": "the answer is empty",
@@ -40,9 +44,12 @@ _REFUSAL = re.compile(
     re.IGNORECASE,
 )
 _BLOCKED = re.compile(r"\W*(?:content|response|prompt) (?:was )?blocked\W*", re.IGNORECASE)
-_LABEL = r"(?:(?:final|overall|my)\s+)?(?:verdict|answer)"
-_DECORATION = r"[\s*_`\"'“”#>]*"
-_FENCE = re.compile(r"^```[a-z]*\s*|\s*```$", re.IGNORECASE)
+_LABEL = r"(?:(?:final|overall|my)\s{1,4})?(?:verdict|answer)"
+# Marks around a verdict; a bound on their number keeps every pattern linear.
+_MARKS = r"[\s*_`\"'“”#>]{0,12}"
+_END = r"[\W_]{0,12}"
+_TURN = r"(?:(?:wait|actually|well|hm+|or rather|rather|or|but|and|then again)\W{1,3}){0,3}"
+_FENCE = re.compile(r"^```[a-z]{0,10}\s{0,4}|\s{0,4}```$", re.IGNORECASE)
 _MAX_CHARS = 200_000
 
 
@@ -62,20 +69,21 @@ def read_verdict(answer: Answer, scale: Scale, style: Style) -> Verdict:
     text = answer.text.strip()[:_MAX_CHARS]
     if answer.stop in ("too_long", "blocked"):
         return Verdict(None, answer.stop, answer.note or None)
-    if _BLOCKED.fullmatch(text):
+    if _BLOCKED.fullmatch(text[:200]):
         return Verdict(None, "blocked", text)
-    if not text:
-        return Verdict(None, "truncated" if answer.stop == "length" else "no_answer", None)
     is_cut = answer.stop == "length"
+    if not text:
+        return Verdict(None, "truncated" if is_cut else "no_answer", None)
     if scale.kind == "text":
-        return Verdict(text, None, None, is_cut)
+        refused = "refusal" if _REFUSAL.match(text) else None
+        return Verdict(None if refused else text, refused, None, is_cut)
     plain = _FENCE.sub("", text)
     if plain.startswith("{"):
         found, rationale = _from_json(plain, scale, is_cut=is_cut)
     elif style == "verdict-first":
         found, rationale = _from_beginning(text, scale)
     else:
-        found, rationale = _from_end(text, scale)
+        found, rationale = _from_end(text, scale, is_cut=is_cut)
     if len(found) > 1:
         return Verdict(None, "two_verdicts", text)
     if not found:
@@ -87,61 +95,118 @@ def read_verdict(answer: Answer, scale: Scale, style: Style) -> Verdict:
     return Verdict(value, None, rationale, is_cut)
 
 
+def combine(values: Sequence[float | str], scale: Scale) -> float | str | None:
+    """Repeated answers as one: the mean of numbers, the most frequent choice (a tie is none)."""
+    if not values:
+        return None
+    if scale.kind == "text":
+        return values[0]
+    if scale.kind == "choice":
+        (best, n_best), *others = Counter(values).most_common()
+        return None if others and others[0][1] == n_best else best
+    return round(statistics.fmean(float(value) for value in values), 6)
+
+
 def _from_json(text: str, scale: Scale, *, is_cut: bool) -> tuple[set[str], str | None]:
     """{"verdict": ..., "reason": ...}, whole; or cut within the reason, after its verdict."""
     try:
-        row = json.loads(text)
+        pairs = json.loads(text, object_pairs_hook=list)
     except (ValueError, RecursionError):
-        head = re.match(rf'\{{\s*"verdict"\s*:\s*"({_options(scale)})"\s*,', text, re.IGNORECASE)
+        head = re.match(
+            rf'\{{\s{{0,9}}"verdict"\s{{0,9}}:\s{{0,9}}"({_options(scale)})"\s{{0,9}},', text, re.I
+        )
         return ({_fold(head[1])}, text[head.end() :].strip()) if head and is_cut else (set(), None)
-    fields = {str(key).casefold(): value for key, value in row.items()}
-    verdict = fields.get("verdict")
-    rationale = fields.get("reason")
-    is_number = isinstance(verdict, int | float) and not isinstance(verdict, bool)
-    if not isinstance(verdict, str) and not is_number:
-        return set(), None
-    whole = re.fullmatch(rf"\s*({_options(scale)})\s*\.?\s*", str(verdict), re.IGNORECASE)
-    return {_fold(whole[1])} if whole else set(), str(rationale) if rationale else None
+    found: set[str] = set()
+    rationale = None
+    for key, value in pairs:
+        if str(key).casefold() == "verdict":
+            whole = re.fullmatch(rf"\s*({_options(scale)})\s*\.?\s*", _plain(value), re.I)
+            if whole is None:
+                return set(), None
+            found.add(_fold(whole[1]))
+        elif str(key).casefold() == "reason" and value:
+            rationale = str(value)
+    return found, rationale
+
+
+def _plain(value: Any) -> str:
+    """A string or a number as text; anything else is no verdict."""
+    if isinstance(value, str):
+        return value
+    return str(value) if isinstance(value, int | float) and not isinstance(value, bool) else ""
 
 
 def _from_beginning(text: str, scale: Scale) -> tuple[set[str], str | None]:
+    """`Yes. ...`: the verdict stands alone, before a stop, a comma, a dash or the end of the line.
+
+    "No opinion", "A careful reading", "3 of the 5" begin with an option and are no verdicts.
+    """
     options = _options(scale)
     head = re.match(
-        rf"{_DECORATION}(?:{_LABEL}{_DECORATION}:)?{_DECORATION}({options})(?![\w/])(?P<rest>.*)",
+        rf"{_MARKS}(?:{_LABEL}{_MARKS}:)?{_MARKS}({options})[*_`\"'”’]{{0,4}}"
+        rf"(?P<rest>(?:\s{{0,3}}[.,:;!?()—–-](?!\d).*|\s{{0,3}}\n.*|\s{{2}}(?-i:[A-Z]).*|\s*)\Z)",
         text,
         re.IGNORECASE | re.DOTALL,
     )
     if head is None:
         return set(), None
     rest = head["rest"]
-    # "Yes and no", "No, or rather yes": an answer that takes itself back at once.
-    if re.match(rf"[\s,;]*(?:and|or|but|/)\W+(?:also\W+|rather\W+)?(?:{options})\b", rest, re.I):
+    if scale.kind in ("number", "rank") and re.search(r"^\s{0,3}\d{1,3}[.)]\s", rest, re.MULTILINE):
+        # "1. The ending ... 2. The pace ...": a list, not a number.
         return set(), None
-    rationale = rest.lstrip(" \t\r\n.,:;!*_`\"'“”—–-").strip()
-    return {_fold(head[1])} | _labelled(rest, scale), rationale or None
-
-
-def _from_end(text: str, scale: Scale) -> tuple[set[str], str | None]:
-    found = _labelled(text, scale)
-    body, _, last = text.rpartition("\n")
-    bare = re.fullmatch(rf"{_DECORATION}({_options(scale)}){_DECORATION}\.?\W*", last, re.I)
-    if bare:
-        return found | {_fold(bare[1])}, body.strip() or None
-    rationale = re.sub(
-        rf"\n?{_DECORATION}{_LABEL}{_DECORATION}[:–-]{_DECORATION}(?:{_options(scale)})\W*$",
-        "", text, flags=re.I,
+    # "Yes. Actually, no.", "Yes - no": an answer that takes itself back, at once or later.
+    back = re.finditer(
+        rf"(?:\A|[.!?\n—–-])\s{{0,3}}{_TURN}({options})(?=\W{{0,3}}(?:\Z|\n)|[.,;!])", rest, re.I
     )  # fmt: skip
+    turned = {_fold(match[1]) for match in back}
+    first = {_fold(head[1])}
+    also = re.match(
+        rf"[\W_]{{0,4}}(?:and|or|but)\W{{1,3}}(?:also\W{{1,3}})?({options})\b", rest, re.I
+    )
+    if also or (turned - first and scale.kind in ("yes-no", "choice")):
+        return first | turned | ({_fold(also[1])} if also else set()), None
+    rationale = rest.lstrip(" \t\r\n.,:;!?*_`\"'“”—–-()").strip()
+    return first | _labelled(rest, scale)[0], rationale or None
+
+
+def _from_end(text: str, scale: Scale, *, is_cut: bool) -> tuple[set[str], str | None]:
+    """`Verdict: Yes` on a line of its own, or a last line that is only the verdict."""
+    found, is_clear = _labelled(text, scale)
+    if not is_clear:
+        return set(), None
+    body, _, last = text.rpartition("\n")
+    bare = re.fullmatch(rf"{_MARKS}({_options(scale)}){_END}", last[:200], re.IGNORECASE)
+    if bare:
+        found = found | {_fold(bare[1])}
+    if is_cut and (
+        bare or re.search(rf"{_LABEL}\W{{1,9}}\w{{0,40}}\Z", last[-200:], re.IGNORECASE)
+    ):
+        # What would have come next could have changed it: 1 into 10, "No" into "None of it".
+        return set(), None
+    rationale = text
+    if bare or re.match(rf"{_MARKS}{_LABEL}\b", last, re.IGNORECASE):
+        rationale = body
     return found, rationale.strip() or None
 
 
-def _labelled(text: str, scale: Scale) -> set[str]:
-    """The verdicts of all lines of the form `Verdict: Yes`."""
-    pattern = (
-        rf"^{_DECORATION}{_LABEL}{_DECORATION}[:–-]{_DECORATION}({_options(scale)})"
-        rf"(?=\W*$|[.,;]\s)"
-    )
-    found = re.finditer(pattern, text, re.IGNORECASE | re.MULTILINE)
-    return {_fold(match[1]) for match in found}
+def _labelled(text: str, scale: Scale) -> tuple[set[str], bool]:
+    """The verdicts of all lines of the form `Verdict: Yes`, and whether all of them are clear."""
+    options = _options(scale)
+    found: set[str] = set()
+    for line in re.finditer(rf"^{_MARKS}{_LABEL}{_MARKS}[:–-](?P<said>[^\n]*)", text, _LINES):
+        said = re.match(rf"{_MARKS}({options})(?![\w/]|[.,-]\d)(?P<more>.*)", line["said"], _LINES)
+        if said is None or re.search(rf"(?<!\w)(?:{options})(?!\w)", said["more"], _LINES):
+            return set(), False
+        if (
+            re.fullmatch(_END, said["more"]) is None
+            and said["more"].lstrip("*_`\"'”’ ")[:1] not in ".,;(—–-"
+        ):
+            return set(), False
+        found.add(_fold(said[1]))
+    return found, True
+
+
+_LINES = re.IGNORECASE | re.MULTILINE
 
 
 def _options(scale: Scale) -> str:
@@ -150,7 +215,7 @@ def _options(scale: Scale) -> str:
         return "Yes|No"
     if scale.kind == "choice":
         return "|".join(re.escape(option) for option in sorted(scale.options, key=len)[::-1])
-    return r"-?\d+(?:\.\d+)?"
+    return r"-?\d{1,12}(?:\.\d{1,12})?(?![\d/])"
 
 
 def _fold(verdict: str) -> str:
@@ -161,7 +226,7 @@ def _value(verdict: str, scale: Scale) -> float | str | None:
     if scale.kind == "yes-no":
         return 1.0 if verdict == "yes" else 0.0
     if scale.kind == "choice":
-        return next(option for option in scale.options if option.casefold() == verdict)
+        return next((option for option in scale.options if option.casefold() == verdict), None)
     number = float(verdict)
     low = 1 if scale.low is None and scale.kind == "rank" else scale.low
     if (low is not None and number < low) or (scale.high is not None and number > scale.high):

@@ -7,7 +7,7 @@ resample stories, for all ratings of a story hang together.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -116,29 +116,45 @@ class JudgeAgreement:
 def read_experts(path: Path, rubric: Rubric) -> Panel:
     """The experts of a file: the authors' `ttcw_annotations.json`, or measurements of people.
 
-    Raises `InputError`.
+    Only yes-no items count. Raises `InputError`, also where an expert answers twice.
     """
-    given: dict[tuple[str, str], list[float]] = defaultdict(list)
+    given: dict[tuple[str, str], dict[str, float]] = defaultdict(dict)
+    for story, item, rater, value in _expert_values(path, rubric):
+        if rater in given[story, item]:
+            raise InputError(
+                f"{path}: expert {rater} has two verdicts on {item} of {story}; keep one of them"
+            )
+        given[story, item][rater] = value
+    if not given:
+        raise InputError(f"{path}: holds no verdicts on yes-no items of {rubric.id}")
+    # Within a story an expert keeps the same column on every item, whatever the order of rows.
+    seats: dict[str, list[str]] = {}
+    for (story, _), values in given.items():
+        seats[story] = sorted({*seats.get(story, []), *values})
+    ratings = np.full((len(given), max(map(len, seats.values()))), np.nan)
+    for row, ((story, _), values) in zip(ratings, given.items(), strict=True):
+        for rater, value in values.items():
+            row[seats[story].index(rater)] = value
+    return Panel(tuple(given), ratings, path.name)
+
+
+def _expert_values(path: Path, rubric: Rubric) -> Iterator[tuple[str, str, str, float]]:
+    """Story, item, expert and 1 or 0, of the rubric's yes-no items."""
+    yes_no = {item.id for item in rubric.items if item.scale.kind == "yes-no"}
     if path.suffix == ".json":
         items = {item.index: item.id for item in rubric.items}
         for verdict in read_expert_verdicts(path):
-            if verdict.index not in items:
-                raise InputError(f"{path}: {rubric.id} has no test number {verdict.index}")
-            given[verdict.story_id, items[verdict.index]].append(float(verdict.passed))
-    else:
-        known = {item.id for item in rubric.items}
-        for measurement in read_measurements(path):
-            if measurement.item not in known:
-                raise InputError(f"{path}: {rubric.id} has no item {measurement.item!r}")
-            if isinstance(measurement.value, float):
-                given[measurement.document_id, measurement.item].append(measurement.value)
-    if not given:
-        raise InputError(f"{path}: holds no verdicts")
-    n_raters = max(map(len, given.values()))
-    ratings = np.full((len(given), n_raters), np.nan)
-    for row, values in zip(ratings, given.values(), strict=True):
-        row[: len(values)] = values
-    return Panel(tuple(given), ratings, path.name)
+            item = items.get(verdict.index)
+            if item in yes_no:
+                yield verdict.story_id, item, verdict.expert, float(verdict.passed)
+        return
+    known = {item.id for item in rubric.items}
+    for measurement in read_measurements(path):
+        if measurement.item not in known:
+            raise InputError(f"{path}: {rubric.id} has no item {measurement.item!r}")
+        value = measurement.value
+        if measurement.item in yes_no and isinstance(value, float) and value != 0.5:
+            yield measurement.document_id, measurement.item, measurement.rater, float(value > 0.5)
 
 
 def panel_agreement(panel: Panel, rubric: Rubric, by: Grouping, *, seed: int = 0) -> list[PanelRow]:
@@ -154,6 +170,7 @@ def panel_agreement(panel: Panel, rubric: Rubric, by: Grouping, *, seed: int = 0
             [panel.subjects[place][0] for place in places],
             seed=seed,
             method="Fleiss kappa, percentile bootstrap over stories",
+            n=int(fleiss_sums(ratings)[:, 0].sum()),
             signature=f"experts:{panel.source}|rubric:{rubric.id}-{rubric.version}",
         )
         share = float(np.nanmean(ratings)) if ratings.size else None
@@ -172,14 +189,16 @@ def judge_agreement(
     seed: int = 0,
 ) -> JudgeAgreement:
     """A judge's agreement with the majority, over the stories that both have seen."""
+    yes_no = {item.id for item in rubric.items if item.scale.kind == "yes-no"}
+    measurements = [one for one in measurements if one.item in yes_no]
     judge = _ratings(measurements)
     truth = panel.majority()
-    seen = {measurement.document_id for measurement in measurements}
-    subjects = [subject for subject in panel.subjects if subject[0] in seen and subject in truth]
+    # An answer that the judge owes counts as missing; one that it was never asked for does not.
+    asked = {(one.document_id, one.item) for one in measurements}
+    subjects = [subject for subject in panel.subjects if subject in asked and subject in truth]
     if not subjects:
         raise InputError(
-            f"{panel.source}: has no verdict on any story that {measurements[0].rater} judged; "
-            f"do the ids agree?"
+            f"{panel.source}: has no verdict on any story that was judged; do the ids agree?"
         )
     said = np.array([judge.get(subject, np.nan) for subject in subjects])
     is_so = np.array([truth[subject] for subject in subjects])
@@ -195,10 +214,11 @@ def judge_agreement(
             [subjects[place][0] for place in places],
             seed=seed,
             method="Cohen kappa with the majority, percentile bootstrap over stories",
+            n=int((~np.isnan(a)).sum()),
             signature=signature,
         )
         rows.append(JudgeRow(name, kappa, Confusion.of(a, b), int(np.isnan(a).sum())))
-    mine, theirs, stories = _story_scores(judge, panel, rubric, seen)
+    mine, theirs, stories = _story_scores(judge, panel, rubric)
     correlation = bootstrap_interval(
         pearson(mine, theirs),
         pearson_sums(mine, theirs),
@@ -221,15 +241,20 @@ def judge_agreement(
 
 def aggregates(ratings: Ratings, rubric: Rubric) -> dict[str, float]:
     """The rubric's aggregate for each document on which no answer is missing."""
-    items = [item.id for item in rubric.items if item.scale.kind == "yes-no"]
+    kinds = ("yes-no",) if rubric.aggregate.rule == "count" else ("yes-no", "number")
+    items = [item.id for item in rubric.items if item.scale.kind in kinds]
     documents = dict.fromkeys(document for document, _ in ratings)
     found = {}
     for document in documents:
         values = [ratings.get((document, item)) for item in items]
         given = [value for value in values if value is not None]
-        if len(given) == len(items) and rubric.aggregate.rule == "count":
+        if not items or len(given) < len(items):
+            continue
+        if rubric.aggregate.rule == "count":
             counted = 1.0 if rubric.aggregate.counts == "Yes" else 0.0
             found[document] = float(sum(value == counted for value in given))
+        elif rubric.aggregate.rule == "mean":
+            found[document] = sum(given) / len(given)
     return found
 
 
@@ -258,7 +283,7 @@ def _panel_scores(panel: Panel, rubric: Rubric) -> tuple[list[str], NDArray[np.f
 
 
 def _story_scores(
-    judge: Ratings, panel: Panel, rubric: Rubric, seen: Iterable[str]
+    judge: Ratings, panel: Panel, rubric: Rubric
 ) -> tuple[NDArray[np.float64], NDArray[np.float64], list[str]]:
     """The judge's and the experts' mean number of tests passed, for stories that have both."""
     mine = aggregates(judge, rubric)
@@ -300,4 +325,4 @@ def _groups(
         elif by == "author":
             name = split_story_id(document)[1] or document
         groups.setdefault(name, []).append(place)
-    return groups
+    return {name: places for name, places in groups.items() if places}

@@ -37,7 +37,8 @@ def open_model(spec: str, options: ModelOptions | None = None) -> Model:
     if spec == "local":
         return LocalModel(embedded_model(), n_parallel=options.n_parallel or 1)
     if spec.startswith("replay:"):
-        return ReplayedModel(Path(spec.removeprefix("replay:")))
+        path, _, model = spec.removeprefix("replay:").partition("#")
+        return ReplayedModel(Path(path), model or None)
     if spec.lower().endswith(".gguf"):
         return LocalModel(Path(spec), n_parallel=options.n_parallel or 1)
     if "/" not in spec:

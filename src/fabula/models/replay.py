@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections import defaultdict
 from pathlib import Path
 from typing import Any, Self
 
@@ -14,56 +13,75 @@ from fabula.models.base import Answer, Choice, Prompt, Sampling, Usage
 __all__ = ["ReplayedModel", "prompt_digest", "recorded", "recording_row"]
 
 
+_USAGE = ("n_input", "n_cached", "n_output")
+
+
 class ReplayedModel:
     """Answers from `answers.jsonl` of a run, or from rows of {"prompt": ..., "text": ...}.
 
-    A row is found by its prompt (or the prompt's `prompt_digest`) and its seed; rows of one prompt
-    without seeds are given in their order. A prompt that was not recorded fails that call.
+    A row is found by its prompt (or the prompt's `prompt_digest`) and its seed, if it has one. Of
+    two rows the last counts: a call that failed and was made again has two. A recording of several
+    models is told which by `PATH#model`. A prompt that was not recorded fails that call.
     """
 
     n_parallel = 1
     context_tokens: int | None = None
     can_be_held = False
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, model: str | None = None) -> None:
         self._path = path
+        self._wanted = model
         self.name = f"replay/{path.stem}"
-        self._rows: dict[str, list[dict[str, Any]]] = defaultdict(list)
-        self._given: dict[str, int] = defaultdict(int)
+        self._rows: dict[tuple[str, int | None], dict[str, Any]] = {}
 
     async def __aenter__(self) -> Self:
         try:
-            lines = self._path.read_text(encoding="utf-8").splitlines()
+            lines = self._path.read_text(encoding="utf-8-sig").split("\n")
         except (OSError, UnicodeDecodeError) as error:
             raise ModelError(f"{self._path}: recorded answers cannot be read ({error})") from error
+        models: dict[str, None] = {}
         for number, line in enumerate(lines, 1):
-            try:
-                row = json.loads(line)
-                key = row.get("prompt_digest") or prompt_digest(row["prompt"])
-            except (ValueError, KeyError, AttributeError, TypeError) as error:
-                raise ModelError(
-                    f"{self._path}, line {number}: not a recorded answer; a row has "
-                    f"prompt (or prompt_digest) and text"
-                ) from error
-            self._rows[key].append(row)
-            self.name = str(row.get("model") or self.name)
+            if not line.strip():
+                continue
+            row, key = self._parsed(line, f"{self._path}, line {number}")
+            name = str(row.get("model") or "")
+            if self._wanted in (None, name):
+                models[name] = None
+                self._rows[key] = row
+        if len(models) > 1:
+            raise ModelError(
+                f"{self._path}: holds answers of {', '.join(models)}; say which, as in "
+                f"replay:{self._path}#{next(iter(models))}"
+            )
+        if self._wanted and not models:
+            raise ModelError(f"{self._path}: holds no answers of {self._wanted}")
+        self.name = next(iter(models), "") or self.name
         return self
+
+    def _parsed(self, line: str, where: str) -> tuple[dict[str, Any], tuple[str, int | None]]:
+        try:
+            row = json.loads(line)
+            digest = row.get("prompt_digest") or prompt_digest(row["prompt"])
+            if not row.get("failed"):
+                recorded(row)
+            key = str(digest), None if row.get("seed") is None else int(row["seed"])
+        except (ValueError, KeyError, AttributeError, TypeError, RecursionError) as error:
+            raise ModelError(
+                f"{where}: not a recorded answer; a row has prompt (or prompt_digest) and text"
+            ) from error
+        if key[1] is None and key in self._rows:
+            raise ModelError(f"{where}: a second answer to one prompt; give each its seed")
+        return row, key
 
     async def __aexit__(self, *error: object) -> None:
         self._rows.clear()
 
     async def ask(self, prompt: Prompt, sampling: Sampling, choice: Choice | None = None) -> Answer:
-        key = prompt_digest(prompt.text)
-        rows = self._rows.get(key, [])
-        same = [row for row in rows if row.get("seed") == sampling.seed]
-        if same:
-            # A call that failed and was made again has two rows; the last one counts.
-            return recorded(same[-1])
-        unseeded = [row for row in rows if "seed" not in row]
-        if not unseeded:
-            raise CallFailed(f"{self._path}: holds no answer to this prompt ({key})")
-        self._given[key] += 1
-        return recorded(unseeded[(self._given[key] - 1) % len(unseeded)])
+        digest = prompt_digest(prompt.text)
+        row = self._rows.get((digest, sampling.seed)) or self._rows.get((digest, None))
+        if row is None:
+            raise CallFailed(f"{self._path}: holds no answer to this prompt ({digest})")
+        return recorded(row)
 
 
 def prompt_digest(text: str) -> str:
@@ -76,11 +94,12 @@ def recorded(row: dict[str, Any]) -> Answer:
     if row.get("failed"):
         raise CallFailed(str(row["failed"]))
     usage = row.get("usage") or {}
+    masses = {str(option): float(mass) for option, mass in (row.get("masses") or {}).items()}
     return Answer(
         text=str(row.get("text") or ""),
         stop=row.get("stop") or "end",
-        usage=Usage(usage.get("n_input", 0), usage.get("n_cached", 0), usage.get("n_output", 0)),
-        masses=row.get("masses") or {},
+        usage=Usage(*(int(usage.get(name, 0)) for name in _USAGE)),
+        masses=masses,
         note=str(row.get("note") or ""),
     )
 

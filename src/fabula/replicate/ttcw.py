@@ -156,7 +156,7 @@ def replicate_ttcw(
         fleiss=_fleiss(some, rubric),
         fleiss_all=_fleiss(panel, rubric),
         dimension=_dimensions(panel, rubric),
-        passed=_tests_passed(panel),
+        passed=_tests_passed(panel, len(rubric.items)),
         pearson=expert_correlation(some, rubric),
         pearson_all=expert_correlation(panel, rubric),
         n_stories=len({story for story, _ in panel.subjects}),
@@ -198,15 +198,17 @@ def _fleiss(panel: Panel, rubric: Rubric) -> dict[int, float | None]:
     return {item.index: fleiss_kappa(panel.ratings[_rows(panel, item.id)]) for item in rubric.items}
 
 
-def _tests_passed(panel: Panel) -> dict[str, dict[int, int]]:
+def _tests_passed(panel: Panel, n_items: int) -> dict[str, dict[int, int]]:
     """How often an expert let a story of an author pass so many tests."""
     passed: dict[str, Counter[int]] = {author: Counter() for author in _authors(panel)}
     stories: dict[str, list[int]] = defaultdict(list)
     for place, (story, _) in enumerate(panel.subjects):
         stories[story].append(place)
     for story, places in stories.items():
-        for total in np.nansum(panel.ratings[places], axis=0):
-            passed[split_story_id(story)[1]][int(total)] += 1
+        for total in panel.ratings[places].sum(axis=0):
+            # NaN: an expert who left a test out has passed no known number of them.
+            if len(places) == n_items and not np.isnan(total):
+                passed[split_story_id(story)[1]][int(total)] += 1
     return {author: dict(sorted(counts.items())) for author, counts in passed.items()}
 
 

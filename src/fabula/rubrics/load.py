@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import re
 import tomllib
 from collections.abc import Mapping
@@ -37,7 +38,7 @@ def load_rubric(name: str | Path) -> Rubric:
     Raises `InputError` naming the file, the item and the remedy.
     """
     path = Path(name)
-    if str(name) in builtin_rubrics() and not path.exists():
+    if isinstance(name, str) and name in builtin_rubrics():
         path = builtin_rubrics()[str(name)]
     elif path.suffix != ".toml" and not path.exists():
         known = ", ".join(builtin_rubrics())
@@ -57,7 +58,7 @@ def parse_rubric(data: bytes, where: str) -> Rubric:
         table = tomllib.loads(data.decode("utf-8-sig"))
     except UnicodeDecodeError as error:
         raise InputError(f"{where}: not UTF-8 at byte {error.start}; save it as UTF-8") from error
-    except (tomllib.TOMLDecodeError, RecursionError) as error:
+    except (ValueError, RecursionError) as error:
         raise InputError(f"{where}: not TOML: {error}") from error
     table.pop("digest", None)
     try:
@@ -124,6 +125,12 @@ def _first_fault(error: ValidationError, table: Mapping[str, Any]) -> str:
 
 def _check(rubric: Rubric, where: str) -> None:
     """What types cannot say. Raises `InputError`."""
+    if not _ID.fullmatch(rubric.id):
+        raise InputError(f"{where}: id: is made of small letters, digits and _, as in my_rubric")
+    if not re.fullmatch(r"[\w.-]+", rubric.version) or not rubric.title.strip():
+        raise InputError(f"{where}: needs a title, and a version such as 1 or 2-draft")
+    if rubric.aggregate.counts not in ("Yes", "No"):
+        raise InputError(f"{where}: aggregate counts Yes or No, not {rubric.aggregate.counts!r}")
     if not rubric.items:
         raise InputError(f"{where}: has no items; add at least one [[items]]")
     seen: set[str] = set()
@@ -155,12 +162,15 @@ def _check(rubric: Rubric, where: str) -> None:
 
 
 def _check_scale(scale: Scale, at: str) -> None:
-    if scale.kind == "choice" and len(set(scale.options)) < 2:
-        raise InputError(f"{at}: a choice needs at least two different options")
+    options = {option.casefold().strip() for option in scale.options}
+    if scale.kind == "choice" and (
+        len(options) < 2 or len(options) < len(scale.options) or "" in options
+    ):
+        raise InputError(f"{at}: a choice needs at least two options, all different, none empty")
     if scale.kind != "choice" and scale.options:
         raise InputError(f"{at}: only a choice has options")
     if scale.kind == "number" and (
-        scale.low is None or scale.high is None or scale.low >= scale.high
+        scale.low is None or scale.high is None or not -math.inf < scale.low < scale.high < math.inf
     ):
         raise InputError(f"{at}: a number needs low and high, the lower one first")
 

@@ -124,8 +124,10 @@ def read_expert_verdicts(path: Path) -> list[ExpertVerdict]:
 def read_released_stories(path: Path) -> list[Document]:
     """The stories of `ttcw_short_stories.json` that hold their text; the others hold an address."""
     documents = []
-    for row, _ in _rows(path, {"story_id", "content"}):
-        content = str(row["content"])
+    for row, where in _rows(path, {"story_id", "content"}):
+        content = row["content"]
+        if not isinstance(content, str):
+            raise InputError(f"{where}: has no text in content")
         if re.fullmatch(r"\s*https?://\S+\s*", content):
             continue
         group, author = split_story_id(str(row["story_id"]))
@@ -164,7 +166,7 @@ def _rows(path: Path, fields: set[str]) -> Iterator[tuple[dict[str, Any], str]]:
 
 def _parsed(path: Path, text: str) -> Iterator[tuple[str, Any]]:
     if path.suffix == ".jsonl":
-        for number, line in enumerate(text.splitlines(), 1):
+        for number, line in enumerate(text.split("\n"), 1):
             if line.strip():
                 where = f"{path}, line {number}"
                 yield where, _json(line, where)

@@ -287,6 +287,7 @@ def bootstrap_interval(
     seed: int,
     method: str,
     signature: str,
+    n: int | None = None,
     n_resamples: int = N_RESAMPLES,
 ) -> Estimate:
     """A statistic of subjects with its 95 % percentile interval, resampling whole groups.
@@ -294,7 +295,8 @@ def bootstrap_interval(
     sums: float64, shape (n_subjects, m), which add up to what `of_sums` makes the statistic from;
     so a resample costs a few additions. `groups` says what each subject belongs to (its story), so
     that ratings that hang together stay together. Resamples in which the statistic is undefined
-    are left out; if fewer than half remain there is no interval.
+    are left out; if fewer than half remain there is no interval. `n` is how many subjects count,
+    if not all of them.
     """
     places = {group: place for place, group in enumerate(dict.fromkeys(groups))}
     low: float | None = None
@@ -309,4 +311,4 @@ def bootstrap_interval(
         known = resampled[np.isfinite(resampled)]
         if 2 * len(known) >= n_resamples:
             low, high = (float(end) for end in np.percentile(known, [2.5, 97.5]))
-    return Estimate(value, low, high, len(groups), method, signature)
+    return Estimate(value, low, high, len(groups) if n is None else n, method, signature)

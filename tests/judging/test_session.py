@@ -248,7 +248,9 @@ def test_retest_counts_flips_and_own_stories_are_noted(tmp_path: Path) -> None:
         return "No." if asked[prompt_of(body)] == 2 and first < 4 else "Yes."
 
     with serving(fickle) as server:
-        run = replace(session(server.url, None, n_retest=1), models=[f"{server.url}/v1#gpt-4"])
+        one_at_a_time = ModelOptions(n_parallel=1, max_retries=0)
+        run = session(server.url, None, n_retest=1, options=one_at_a_time)
+        run = replace(run, models=[f"{server.url}/v1#gpt-4"])
         found, _ = run_session(run)
     assert sum(one.document_id.endswith(RETEST) for one in found) == 14
     (summary,) = summarise(found, STORIES, TTCW, TrustBook(tmp_path / "none"))
@@ -529,7 +531,7 @@ def test_a_rubric_of_another_run_is_not_read_as_finished(tmp_path: Path) -> None
     rubric: Rubric = replace(TTCW, items=TTCW.items[:1])
     folder = RunFolder(tmp_path / "run", replace(PLAN, rubric=rubric))
     with folder.open():
-        pass
+        folder.begin()
     with pytest.raises(InputError, match="not finished"):
         read_run(tmp_path / "run")
     with pytest.raises(InputError, match="no run"):

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from tests.serving import Reply, completion, serving
 
-from fabula.errors import CallFailed, ModelError
+from fabula.errors import ModelError
 from fabula.models import Choice, ModelOptions, Prompt, Sampling, open_model
 from fabula.models.base import Answer
 
@@ -44,7 +44,7 @@ def test_a_model_that_cannot_be_had_is_one_sentence(
 
 
 def test_nobody_listens() -> None:
-    with pytest.raises(CallFailed, match=r"http://127\.0\.0\.1:9"):
+    with pytest.raises(ModelError, match=r"http://127\.0\.0\.1:9/v1: nobody answers"):
         ask("http://127.0.0.1:9/v1#m")
 
 

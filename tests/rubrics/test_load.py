@@ -64,7 +64,11 @@ def test_the_digest_changes_with_any_word_that_is_shown() -> None:
 @pytest.mark.parametrize(
     ("old", "new", "said"),
     [
-        ('question = "Is it?"', 'qestion = "Is it?"', "item first, question"),
+        (
+            'question = "Is it?"',
+            'qestion = "Is it?"',
+            "qestion: is no field; did you mean question",
+        ),
         ('question = "Is it?"', 'question = ""', "needs a title and a question"),
         ("index = 1", 'index = "one"', "item first, index"),
         ('id = "first"', 'id = "The First"', "small letters"),

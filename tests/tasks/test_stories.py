@@ -186,3 +186,27 @@ def test_plots_that_cannot_be_used_say_why(tmp_path: Path, text: str, said: str)
     path.write_text(text)
     with pytest.raises(InputError, match=said):
         read_plots(path)
+
+
+def test_inputs_and_foreign_files_are_not_replaced(plots: Path, tmp_path: Path) -> None:
+    before = plots.read_bytes()
+    with pytest.raises(InputError, match="input of this command"):
+        run("stories", "write", str(plots), "--out", str(plots))
+    foreign = tmp_path / "notes.jsonl"
+    foreign.write_text('{"note": 1}\n')
+    with pytest.raises(InputError, match="no stories"):
+        run("stories", "write", str(plots), "--out", str(foreign))
+    assert (plots.read_bytes(), foreign.read_text()) == (before, '{"note": 1}\n')
+
+
+def test_openings_of_another_sampling_are_not_mixed(tmp_path: Path) -> None:
+    lines = tmp_path / "first.txt"
+    lines.write_text("The lamp went out.\n")
+    out = tmp_path / "openings.jsonl"
+    with serving(lambda *_: "And then.") as server:
+        command = ("stories", "openings", str(lines), "--out", str(out), "--model")
+        run(*command, f"{server.url}/v1#m")
+        with pytest.raises(InputError, match="another sampling"):
+            run(*command, f"{server.url}/v1#m", "--temperature", "0.2")
+        run(*command, f"{server.url}/v1#m", "--model", f"{server.url}/v1#m")
+    assert len(server.requests) == 1

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -83,8 +84,13 @@ def test_an_edited_label_is_kept(encoder: Encoder, tmp_path: Path) -> None:
     rows[1]["label"] = "Stops too early"
     file = tmp_path / "themes.jsonl"
     file.write_text("".join(dump_json(row) + "\n" for row in rows))
-    again = keep_labels(find_themes(rationales(), load_rubric("ttcw"), n_themes=2), file)
+    again, others = keep_labels(find_themes(rationales(), load_rubric("ttcw"), n_themes=2), file)
+    assert not others
     assert [theme.label for theme in again] == [themes[0].label, "Stops too early"]
+    with pytest.raises(InputError, match="Stops too early"):
+        keep_labels(find_themes(rationales(), load_rubric("ttcw"), n_themes=1), file)
+    elsewhere = [replace(theme, item="narrative_pacing") for theme in themes]
+    assert keep_labels(elsewhere, file)[1] == json.loads(json.dumps(rows))
     file.write_text('{"item": 1}\n')
     with pytest.raises(InputError, match="not a file of themes"):
         keep_labels(themes, file)
@@ -133,12 +139,12 @@ def test_a_model_words_what_is_no_question(encoder: Encoder, tmp_path: Path) -> 
     file.write_text("measure\nInnovative form\n")
 
     def answer(body: object, number: int) -> str:
-        return "Is its form new?" if "only the question" in json.dumps(body) else "New form"
+        return "Is the form new?" if "only the question" in json.dumps(body) else "New form"
 
     with serving(answer) as server:
         rubric, _ = draft_rubric(read_measures(file), "mine", model=f"{server.url}/v1#m")
     (item,) = rubric.items
-    assert (item.id, item.title, item.question) == ("new_form", "New form", "Is its form new?")
+    assert (item.id, item.title, item.question) == ("new_form", "New form", "Is the form new?")
 
 
 @pytest.mark.parametrize(

@@ -68,7 +68,7 @@ def agreement(runs: tuple[Path, ...], experts: Path, by: Any, seed: int, as_json
         return
     from fabula.report.judging_tables import agreement_tables
 
-    click.echo(agreement_tables(judges, rows, expert_correlation(panel, rubric)), nl=False)
+    click.echo(agreement_tables(judges, rows, expert_correlation(panel, rubric), rubric), nl=False)
 
 
 def _panel_json(row: PanelRow) -> dict[str, Any]:

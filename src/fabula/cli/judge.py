@@ -200,7 +200,9 @@ def calibrate(folder: Path, out: Path, restart: bool, as_json: bool, **options: 
         panel = read_experts(experts, plan.rubric)
         rows = panel_agreement(panel, plan.rubric, "item", seed=plan.seed)
         agreements = [agreement for agreement, _ in results]
-        click.echo(agreement_tables(agreements, rows, expert_correlation(panel, plan.rubric)))
+        click.echo(
+            agreement_tables(agreements, rows, expert_correlation(panel, plan.rubric), plan.rubric)
+        )
     _print_end(spent, [book.path], quiet=as_json)
 
 

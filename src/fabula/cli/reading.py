@@ -52,4 +52,12 @@ def read_stories(sources: tuple[str, ...], options: dict[str, Any]) -> list[Docu
             stories += documents
     if not stories:
         raise InputError(f"{', '.join(sources)}: holds no stories")
+    seen: set[str] = set()
+    for story in stories:
+        if story.id in seen:
+            raise InputError(
+                f"two stories have the id {story.id!r}; give each its own, or name the field that "
+                f"holds it with --id-field"
+            )
+        seen.add(story.id)
     return stories

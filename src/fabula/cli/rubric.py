@@ -75,12 +75,35 @@ def show(name: str, toml: bool, as_json: bool) -> None:
     "files", nargs=-1, required=True, metavar="FILE...", type=click.Path(path_type=Path)
 )
 def check(files: tuple[Path, ...]) -> None:
-    """Check rubric files: each field, each id, each condition."""
-    from fabula.rubrics import load_rubric
+    """Check rubric files, and show every fault of each.
 
+    A rubric has id, version, title, and if wanted citation, wording, unit (story, group, text);
+    [aggregate] with rule (count, mean, none), counts (Yes, No), title; and [[items]], each with id,
+    index, title, question, and if wanted dimension, background, list_first (what to list before
+    deciding), show_if (a condition such as first == 'Yes' and not second == 'No'), and scale: a
+    table with kind (yes-no, choice, rank, number, text), options, low, high. Start from one that
+    ships: fabula rubric show ttcw --toml.
+    """
+    from collections import Counter
+
+    from fabula.errors import InputError
+    from fabula.rubrics import load_rubric, rubric_faults
+
+    faults = []
     for file in files:
-        found = load_rubric(file)
-        click.echo(f"{file}: {found.key}, {len(found.items)} items, good")
+        try:
+            found = rubric_faults(file.read_bytes(), str(file))
+        except OSError as error:
+            found = [f"{file}: cannot be read ({error.strerror})"]
+        faults += found
+        if not found:
+            good = load_rubric(file)
+            counts = Counter(item.dimension for item in good.items if item.dimension)
+            dimensions = ", ".join(f"{name} {n}" for name, n in counts.items())
+            shown = f" ({dimensions})" if dimensions else ""
+            click.echo(f"{file}: {good.key}, {len(good.items)} items{shown}, good")
+    if faults:
+        raise InputError("\n       ".join(faults))
 
 
 @rubric.command("import")
@@ -161,6 +184,8 @@ def draft(
 
 
 def _wrapped(text: str) -> str:
+    import shutil
     import textwrap
 
-    return textwrap.fill(text, 88, initial_indent="     ", subsequent_indent="     ")
+    width = min(100, shutil.get_terminal_size((100, 40)).columns) - 2
+    return textwrap.fill(text, width, initial_indent="     ", subsequent_indent="     ")

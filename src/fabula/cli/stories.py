@@ -58,7 +58,10 @@ def plot(sources: tuple[str, ...], out: Path, seed: int, restart: bool, **option
     documents = read_stories(sources, options)
     rows: list[dict[str, Any]] = []
     with (
-        resumed_rows(out, ("id", "model"), restart=restart) as (kept, write),
+        resumed_rows(out, ("id", "model"), ("plot", "text_digest"), restart=restart) as (
+            kept,
+            write,
+        ),
         progress_bar("plots", len(documents) * len(options["models"])) as bar,
     ):
 
@@ -68,7 +71,7 @@ def plot(sources: tuple[str, ...], out: Path, seed: int, restart: bool, **option
                     await make_plots(documents, model, kept, write, seed=seed, meter=bar.advance)
                 )
 
-        for spec in options["models"]:
+        for spec in dict.fromkeys(options["models"]):
             asyncio.run(run(spec))
     _report("plots", rows, out)
     click.echo("read them, and set `verified` to true for those that are right")
@@ -126,9 +129,10 @@ def write(
     from fabula.models import open_model
     from fabula.store import dump_json, write_whole
     from fabula.tasks.asking import resumed_rows
-    from fabula.tasks.plots import read_plots
-    from fabula.tasks.stories import WritePlan, story_row, write_stories
+    from fabula.tasks.plots import check_output, read_plots
+    from fabula.tasks.stories import ROUND_FIELDS, WritePlan, story_row, write_stories
 
+    check_output(out, [plots, *map(Path, human)])
     wanted, n_unverified = read_plots(plots, n_words=words, verified_only=verified_only)
     if n_unverified:
         click.echo(f"note: {n_unverified} of {len(wanted)} plots are not verified", err=True)
@@ -137,7 +141,10 @@ def write(
     last: list[dict[str, Any]] = []
     log = out.with_name(f"{out.stem}.rounds.jsonl")
     with (
-        resumed_rows(log, ("id", "model", "round"), restart=restart) as (kept, write_row),
+        resumed_rows(log, ("id", "model", "round"), ROUND_FIELDS, restart=restart) as (
+            kept,
+            write_row,
+        ),
         progress_bar("stories", len(wanted) * len(options["models"])) as bar,
     ):
 
@@ -145,7 +152,7 @@ def write(
             async with open_model(spec, model_terms(options)) as model:
                 return await write_stories(wanted, model, plan, kept, write_row, meter=bar.advance)
 
-        for spec in options["models"]:
+        for spec in dict.fromkeys(options["models"]):
             last += asyncio.run(run(spec))
     for row in last:
         if not row["missing_reason"] and not row["is_done"]:
@@ -207,7 +214,10 @@ def openings(
     rows: list[dict[str, Any]] = []
     n_texts = len(documents) * len(chosen) * len(options["models"])
     with (
-        resumed_rows(out, ("id", "model"), restart=restart) as (kept, write_row),
+        resumed_rows(out, ("id", "model"), ("text", "prompt"), restart=restart) as (
+            kept,
+            write_row,
+        ),
         progress_bar("texts", n_texts) as bar,
     ):
 
@@ -220,7 +230,7 @@ def openings(
                     )
                 )  # fmt: skip
 
-        for spec in options["models"]:
+        for spec in dict.fromkeys(options["models"]):
             asyncio.run(run(spec))
     _report("texts", rows, out)
 

@@ -55,12 +55,14 @@ def themes(
             options=model_terms(options),
             meter=bar.advance,
         )  # fmt: skip
+    others: list[dict[str, Any]] = []
     if out is not None and out.exists():
-        found = keep_labels(found, out)
+        found, others = keep_labels(found, out)
     rows = "".join(dump_json(theme_row(theme)) + "\n" for theme in found)
+    untouched = "".join(dump_json(row) + "\n" for row in others)
     if out is not None:
         out.parent.mkdir(parents=True, exist_ok=True)
-        write_whole(out, rows.encode(errors="replace"))
+        write_whole(out, (rows + untouched).encode(errors="replace"))
     if as_json:
         click.echo(rows, nl=False)
         return

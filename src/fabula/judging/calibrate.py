@@ -35,8 +35,7 @@ def calibrate(
     for rater in dict.fromkeys(one.rater for one in measurements):
         mine = [one for one in measurements if one.rater == rater]
         agreement = judge_agreement(mine, panel, plan.rubric, "item", seed=plan.seed)
-        parts = dict(plan.signature(rater).parts)
-        trusts = trust_of(agreement, plan.rubric, parts["style"], parts["prompt"])
+        trusts = trust_of(agreement, plan.rubric)
         if plan.only:
             # What holds over some items is not what holds over all of them.
             trusts = [trust for trust in trusts if trust.item != "all"]

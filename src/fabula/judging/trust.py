@@ -15,8 +15,9 @@ from platformdirs import user_data_path
 
 from fabula.errors import InputError
 from fabula.measures.agreement import JudgeAgreement
+from fabula.stats.agreement import Confusion
 from fabula.store import dump_json, read_rows, write_whole
-from fabula.types import Rubric
+from fabula.types import Rubric, Signature
 
 __all__ = ["NEVER_CHECKED", "Trust", "TrustBook", "trust_of"]
 
@@ -40,12 +41,18 @@ class Trust:
     n_missing: int
     balanced_accuracy: float | None
     data: str
+    how: str = ""
+    """How many answers were asked for, and at which temperature."""
+    always: str = ""
+    """`Yes` or `No`, where the judge said nothing else."""
 
     @property
     def shown(self) -> str:
         """For a table: `0.12 [-0.05, 0.31], n 36`."""
         if self.kappa is None:
             return f"kappa undefined, n {self.n}"
+        if self.always:
+            return f"{self.kappa:.2f}: always {self.always}, n {self.n}"
         interval = "" if self.low is None else f" [{self.low:.2f}, {self.high:.2f}]"
         return f"{self.kappa:.2f}{interval}, n {self.n}"
 
@@ -67,14 +74,15 @@ class Trust:
         return 0 if self.kappa is None else 1 + sum(self.kappa >= edge for edge in (0.2, 0.4, 0.6))
 
 
-def trust_of(agreement: JudgeAgreement, rubric: Rubric, style: str, prompt: str) -> list[Trust]:
+def trust_of(agreement: JudgeAgreement, rubric: Rubric) -> list[Trust]:
     """The trust that a measured agreement (by item) establishes."""
+    parts = dict(Signature.parse(agreement.signature).parts)
     return [
         Trust(
             model=agreement.rater,
             rubric=rubric.key,
-            style=style,
-            prompt=prompt,
+            style=parts["style"],
+            prompt=parts["prompt"],
             item=row.name,
             kappa=_rounded(row.kappa.value),
             low=_rounded(row.kappa.low),
@@ -82,7 +90,9 @@ def trust_of(agreement: JudgeAgreement, rubric: Rubric, style: str, prompt: str)
             n=row.confusion.n,
             n_missing=row.n_missing,
             balanced_accuracy=_rounded(row.confusion.balanced_accuracy),
-            data=agreement.signature.rpartition("experts:")[2],
+            data=parts["experts"],
+            how=f"{parts['samples']} answer(s) at temperature {parts['temperature']}",
+            always=_always(row.confusion),
         )
         for row in (*agreement.rows, agreement.overall)
     ]
@@ -136,6 +146,11 @@ def _checked(trust: Trust) -> Trust:
         if figure is not None and not isinstance(figure, int | float):
             raise ValueError(f"{figure!r} is no number")
     return trust
+
+
+def _always(counts: Confusion) -> str:
+    n_yes = counts.true_yes + counts.false_yes
+    return "Yes" if n_yes == counts.n else "" if n_yes else "No"
 
 
 def _rounded(value: float | None) -> float | None:

@@ -49,6 +49,12 @@ class Sampling:
     max_tokens: int = 512
     seed: int = 0
 
+    def __str__(self) -> str:
+        return (
+            f"temperature:{self.temperature:g}|top_p:{self.top_p:g}|tokens:{self.max_tokens}|"
+            f"seed:{self.seed}"
+        )
+
 
 @dataclass(frozen=True, slots=True)
 class Usage:

@@ -6,6 +6,8 @@ what is asked, and sorts what comes back: an answer, a refusal, a failure.
 
 from __future__ import annotations
 
+import asyncio
+import os
 import re
 from typing import TYPE_CHECKING, Any, Self
 from urllib.parse import urlsplit
@@ -68,6 +70,7 @@ class HostedModel:
             name = f"openai-api/url/{model or 'default'}"
             # The client would retry on its own, beside Inspect, which counts its retries.
             options = {"base_url": url, "api_key": _url_key(), "max_retries": 0}
+            await _somebody_listens(url)
         try:
             self._model = get_model(name, memoize=False, **options)
         except Exception as error:
@@ -126,10 +129,21 @@ def _is_url(spec: str) -> bool:
     return spec.startswith(("http://", "https://"))
 
 
+async def _somebody_listens(url: str) -> None:
+    """Raise `ModelError` where nobody does: no number of retries would help."""
+    parts = urlsplit(url)
+    port = parts.port or (443 if parts.scheme == "https" else 80)
+    try:
+        _, writer = await asyncio.wait_for(asyncio.open_connection(parts.hostname, port), 10)
+        writer.close()
+    except (OSError, TimeoutError) as error:
+        raise ModelError(
+            f"{url}: nobody answers there ({error or 'no reply in 10 s'}); is the server running?"
+        ) from error
+
+
 def _url_key() -> str:
     """The key for a URL: most local servers take any."""
-    import os
-
     return os.environ.get("FABULA_API_KEY") or os.environ.get("OPENAI_API_KEY") or "none"
 
 

@@ -16,6 +16,7 @@ from fabula.replicate.ttcw import (
     PRINTED_AVERAGE,
     PRINTED_JUDGES,
     PRINTED_PEARSON,
+    JudgeReplica,
     Replica,
 )
 from fabula.report.tables import number, render
@@ -27,6 +28,9 @@ _DIFFERS = " !"
 
 def replica_tables(replica: Replica) -> str:
     """Table 5, dimensions, Figure 3, aggregate correlation, Table 6, Figure 4 where given."""
+    in_paper = [judge for judge in replica.judges if judge.name in PRINTED_JUDGES]
+    others = [judge for judge in replica.judges if judge.name not in PRINTED_JUDGES]
+    by_kind = ((in_paper, True), (others, False))
     parts: list[Table | str] = [
         f"Table 5: passed by the experts, % (printed), over {replica.n_stories} stories and "
         f"{replica.n_verdicts:,} verdicts; ! where ours differs",
@@ -45,7 +49,7 @@ def replica_tables(replica: Replica) -> str:
     if replica.judges:
         parts += [
             "Table 6: judges, Cohen kappa with the majority of three experts (printed)", "",
-            _table6(replica), "",
+            *[_table6(replica, some, printed=has) for some, has in by_kind if some], "",
             "The released answers are of a later run (March 2024) with a prompt that asks for the "
             "verdict first, not the paper's, which reasons first: they are not expected to agree.",
             *_missing(replica), "",
@@ -114,40 +118,35 @@ def _passed(replica: Replica) -> Table:
     return table
 
 
-def _table6(replica: Replica) -> Table:
+def _table6(replica: Replica, judges: Sequence[JudgeReplica], *, printed: bool) -> Table:
+    """A column for each judge; after it the printed one, where the paper has that judge too."""
     table = Table(box=None, pad_edge=False)
-    table.add_column("test", overflow="ellipsis", no_wrap=True, max_width=18)
-    for judge in replica.judges:
-        table.add_column(Text(judge.name), justify="right")
-        if judge.name in PRINTED_JUDGES:
-            table.add_column("(as printed)", justify="right")
+    table.add_column("test", overflow="ellipsis", no_wrap=True, max_width=26)
+    for judge in judges:
+        table.add_column(Text(judge.name), justify="right", no_wrap=True)
+        if printed:
+            table.add_column("(printed)", justify="right", no_wrap=True)
+
+    def add(title: str, cells: Sequence[str], beside: Sequence[str] = ()) -> None:
+        pairs = zip(cells, beside or [""] * len(cells), strict=True)
+        table.add_row(title, *(c for pair in pairs for c in (pair if printed else pair[:1])))
+
+    columns = [PRINTED_JUDGES.get(judge.name, 0) for judge in judges]
     for item in replica.rubric.items:
-        row = [number(judge.kappa[item.index], ".2f") for judge in replica.judges]
-        printed = [PRINTED[item.index].cohen[k] for k in PRINTED_JUDGES.values()]
-        table.add_row(f"{item.index} {item.title}", *_with_printed(replica, row, printed, ".2f"))
-    means = [number(_mean(judge.kappa.values()), ".3f") for judge in replica.judges]
-    printed = [PRINTED_AVERAGE.cohen[k] for k in PRINTED_JUDGES.values()]
-    table.add_row("average", *_with_printed(replica, means, printed, ".3f"))
-    for title, cells in (
-        ("answers", [str(judge.n_answers) for judge in replica.judges]),
-        ("says Yes, %", [number(judge.pass_rate, ".1f") for judge in replica.judges]),
-        ("balanced accuracy", [number(j.balanced_accuracy, ".2f") for j in replica.judges]),
-    ):
-        table.add_row(title, *_with_printed(replica, cells, [], ""))
+        add(
+            f"{item.index} {item.title}",
+            [number(judge.kappa[item.index], ".2f") for judge in judges],
+            [f"({PRINTED[item.index].cohen[k]:.2f})" for k in columns],
+        )
+    add(
+        "average",
+        [number(_mean(judge.kappa.values()), ".3f") for judge in judges],
+        [f"({PRINTED_AVERAGE.cohen[k]:.3f})" for k in columns],
+    )
+    add("answers", [str(judge.n_answers) for judge in judges])
+    add("says Yes, %", [number(judge.pass_rate, ".1f") for judge in judges])
+    add("balanced accuracy", [number(judge.balanced_accuracy, ".2f") for judge in judges])
     return table
-
-
-def _with_printed(
-    replica: Replica, cells: Sequence[str], printed: Sequence[float], form: str
-) -> list[str]:
-    """The cells of the judges; after each that the paper has too, its printed figure."""
-    by_name = dict(zip(PRINTED_JUDGES, printed, strict=False))
-    row = []
-    for judge, cell in zip(replica.judges, cells, strict=True):
-        row.append(cell)
-        if judge.name in PRINTED_JUDGES:
-            row.append(f"({by_name[judge.name]:{form}})" if judge.name in by_name else "")
-    return row
 
 
 def _missing(replica: Replica) -> list[str]:

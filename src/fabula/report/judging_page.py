@@ -100,7 +100,7 @@ def _judge(
             for number, document in enumerate(documents, 1)
         ],
         missing=[f"{n} {MISSING[reason]}" for reason, n in summary.missing.items()],
-        trust=f"{overall.shown} ({overall.data})" if overall else "",
+        trust=f"{overall.shown} ({overall.data}; {overall.how})" if overall else "",
         worth=overall.worth if overall else "",
     )
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from rich.table import Table
 from rich.text import Text
@@ -13,7 +13,7 @@ from fabula.judging.summary import JudgeSummary
 from fabula.judging.trust import NEVER_CHECKED, Trust
 from fabula.judging.verdicts import MISSING
 from fabula.measures.agreement import JudgeAgreement, PanelRow
-from fabula.report.tables import number, render, shown_interval
+from fabula.report.tables import number, render, shown_interval, terminal_width
 from fabula.types import Measurement, Rubric
 
 __all__ = ["agreement_tables", "judge_tables", "pair_table", "spent_lines"]
@@ -106,7 +106,7 @@ def _remarks(summary: JudgeSummary, rubric: Rubric) -> list[str]:
     """What a careful reader of the verdicts should know."""
     trust = summary.overall_trust
     remarks = [
-        f"trust: over all items kappa {trust.shown} ({trust.data}). {trust.worth}"
+        f"trust: over all items kappa {trust.shown} ({trust.data}; {trust.how}). {trust.worth}"
         if trust
         else f"trust: this judge was {NEVER_CHECKED} with this wording and style; "
         f"`fabula judge calibrate` does it"
@@ -140,7 +140,7 @@ def pair_table(pairs: Sequence[PairSummary], signature: str) -> str:
     """Preferences by item, with how often they turned with the order."""
     table = Table(box=None, pad_edge=False)
     table.add_column("test", overflow="fold")
-    for title in ("pairs", "decided", "turned with the order", "first place preferred"):
+    for title in ("pairs", "decided", "turned", "first preferred"):
         table.add_column(title, justify="right")
     table.add_column("preferred", overflow="fold")
     for pair in pairs:
@@ -150,28 +150,36 @@ def pair_table(pairs: Sequence[PairSummary], signature: str) -> str:
             pair.item, str(pair.n_pairs), str(pair.n_decided), str(pair.n_turned), first,
             Text(", ".join(f"{story} {n}" for story, n in best)),
         )  # fmt: skip
-    return render(table, "", signature)
+    every = pairs[-1]
+    sentence = f"{every.n_decided} of {every.n_pairs} comparisons decided"
+    if every.n_turned:
+        sentence += f"; in {every.n_turned} the preference turned with the order of the stories"
+    return render(table, "", sentence, signature)
 
 
 def agreement_tables(
-    judges: Sequence[JudgeAgreement], panel: Sequence[PanelRow], expert_r: float | None
+    judges: Sequence[JudgeAgreement],
+    panel: Sequence[PanelRow],
+    expert_r: float | None,
+    rubric: Rubric,
 ) -> str:
     """Experts among themselves, then each judge with their majority."""
-    parts: list[Table | str] = ["experts among themselves", ""]
-    table = Table(box=None, pad_edge=False)
-    table.add_column("", overflow="fold")
-    for title in ("ratings of", "Fleiss kappa", "95 % interval", "alpha", "equal", "Yes"):
-        table.add_column(title, justify="right")
+    titles = {item.id: f"{item.index} {item.title}" for item in rubric.items}
+    parts: list[Table | str] = ["experts among themselves, on all that they judged", ""]
+    table = _figures(["n", "Fleiss", "95 % interval", "alpha", "equal", "Yes"])
     for row in panel:
         table.add_row(
-            row.name, str(row.kappa.n), number(row.kappa.value, ".2f"),
+            titles.get(row.name, row.name), str(row.kappa.n), number(row.kappa.value, ".2f"),
             shown_interval(row.kappa, ".2f"), number(row.alpha, ".2f"),
             "-" if row.percent is None else f"{row.percent:.0f} %",
             "-" if row.share_yes is None else f"{row.share_yes:.0%}",
         )  # fmt: skip
     parts += [table, f"tests passed: Pearson {number(expert_r, '.2f')} between two experts", ""]
     for judge in judges:
-        parts += [f"{judge.rater} with the experts' majority (Cohen)", "", _judge_rows(judge)]
+        parts += [
+            f"{judge.rater} with the experts' majority, on what both judged (Cohen)", "",
+            _judge_rows(judge, titles),
+        ]  # fmt: skip
         if judge.overall.n_missing:
             parts.append(f"missing: {judge.overall.n_missing} verdicts of this judge, left out")
         interval = shown_interval(judge.pearson, ".2f")
@@ -184,20 +192,26 @@ def agreement_tables(
     return render(*parts)
 
 
-def _judge_rows(judge: JudgeAgreement) -> Table:
-    table = Table(box=None, pad_edge=False)
-    table.add_column("", no_wrap=True)
-    titles = ["n", "kappa", "95 % interval", "balanced", "prec.", "recall", "F1", "phi"]
-    for title in titles:
-        table.add_column(title, justify="right")
+def _judge_rows(judge: JudgeAgreement, titles: Mapping[str, str]) -> Table:
+    table = _figures(["n", "kappa", "95 % interval", "bal.", "prec.", "recall", "F1", "phi"])
     for row in (*judge.rows, judge.overall):
         counts = row.confusion
         table.add_row(
-            row.name, str(counts.n), number(row.kappa.value, ".2f"),
+            titles.get(row.name, row.name), str(counts.n), number(row.kappa.value, ".2f"),
             shown_interval(row.kappa, ".2f"), number(counts.balanced_accuracy, ".2f"),
             number(counts.precision, ".2f"), number(counts.recall, ".2f"), number(counts.f1, ".2f"),
             number(counts.phi, ".2f"),
         )  # fmt: skip
+    return table
+
+
+def _figures(titles: Sequence[str]) -> Table:
+    """A table of figures that are never cut; on a narrow terminal the names are."""
+    room = terminal_width() - sum(max(len(title), 5) + 2 for title in titles)
+    table = Table(box=None, pad_edge=False)
+    table.add_column("", no_wrap=True, overflow="ellipsis", max_width=max(14, min(40, room)))
+    for title in titles:
+        table.add_column(title, justify="right", no_wrap=True, min_width=min(5, len(title)))
     return table
 
 

@@ -20,6 +20,7 @@ __all__ = [
     "originality_table",
     "render",
     "shown_interval",
+    "terminal_width",
 ]
 
 MISSING_REASONS = {
@@ -111,14 +112,19 @@ def shown_interval(estimate: Estimate, form: str) -> str:
     return f"{estimate.low:{form}} to {estimate.high:{form}}"
 
 
+def terminal_width() -> int:
+    """Columns of the terminal, 100 where there is none."""
+    return max(60, shutil.get_terminal_size((100, 40)).columns)
+
+
 def render(*parts: Table | str) -> str:
     """Tables and lines as the terminal shows them."""
     out = io.StringIO()
-    width = max(60, shutil.get_terminal_size((100, 40)).columns)
-    console = Console(file=out, width=width, highlight=False)
+    console = Console(file=out, width=terminal_width(), highlight=False)
     for part in parts:
         if isinstance(part, Table):
             console.print(part)
         else:
-            console.print(Text(part), soft_wrap=True)
+            # A signature is to be copied whole; sentences are to be read.
+            console.print(Text(part), soft_wrap="|" in part)
     return out.getvalue()

@@ -31,4 +31,9 @@ def theme_lines(themes: Sequence[Theme], rubric: Rubric) -> str:
                     initial_indent="    ", subsequent_indent="    ",
                 )  # fmt: skip
             lines.append("")
+    if lines:
+        lines.append(
+            "A rationale of several sentences can count under several themes; --name-with-model "
+            "has a model name them."
+        )
     return render(*lines)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import difflib
 import hashlib
 import json
 import math
 import re
 import tomllib
 from collections.abc import Mapping
-from dataclasses import asdict, replace
+from dataclasses import asdict, fields, replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -20,7 +21,7 @@ from fabula.errors import InputError
 from fabula.rubrics.conditions import Condition
 from fabula.types import Aggregate, Item, Rubric, Scale
 
-__all__ = ["builtin_rubrics", "load_rubric", "parse_rubric", "rubric_toml"]
+__all__ = ["builtin_rubrics", "load_rubric", "parse_rubric", "rubric_faults", "rubric_toml"]
 
 _HERE = Path(__file__).parent
 _ID = re.compile(r"[a-z][a-z0-9_]*")
@@ -64,7 +65,9 @@ def parse_rubric(data: bytes, where: str) -> Rubric:
     try:
         rubric = _adapter().validate_python(table)
     except ValidationError as error:
-        raise InputError(f"{where}: {_first_fault(error, table)}") from error
+        first, *more = _faults(error, table)
+        also = f" (and {len(more)} more: fabula rubric check shows all)" if more else ""
+        raise InputError(f"{where}: {first}{also}") from error
     _check(rubric, where)
     rubric = replace(
         rubric,
@@ -106,21 +109,59 @@ def _adapter() -> TypeAdapter[Rubric]:
     return TypeAdapter(Rubric)
 
 
-def _first_fault(error: ValidationError, table: Mapping[str, Any]) -> str:
-    """The first fault as a sentence that names the item by its id."""
-    fault = error.errors()[0]
-    place = list(fault["loc"])
+def rubric_faults(data: bytes, where: str) -> list[str]:
+    """Everything that is wrong with a rubric's file, a sentence each; empty where it is good."""
+    try:
+        table = tomllib.loads(data.decode("utf-8-sig"))
+        table.pop("digest", None)
+        _adapter().validate_python(table)
+    except ValidationError as error:
+        return [f"{where}: {fault}" for fault in _faults(error, table)]
+    except (ValueError, RecursionError):
+        pass
+    try:
+        parse_rubric(data, where)
+    except InputError as error:
+        return [str(error)]
+    return []
+
+
+_KINDS = {"items": Item, "scale": Scale, "aggregate": Aggregate}
+_SAID = {
+    "missing": "is missing",
+    "string_type": "must be text in quotes",
+    "int_type": "must be a whole number without quotes",
+    "int_parsing": "must be a whole number without quotes",
+    "float_type": "must be a number without quotes",
+    "float_parsing": "must be a number without quotes",
+    "dataclass_type": "must be a table, such as scale = { kind = 'yes-no' }",
+    "tuple_type": "must be a list in brackets",
+}
+
+
+def _faults(error: ValidationError, table: Mapping[str, Any]) -> list[str]:
+    """The faults as sentences that name the item by its id; unknown fields first."""
+    found = sorted(error.errors(), key=lambda fault: fault["type"] != "unexpected_keyword_argument")
+    return [_fault(fault["type"], list(fault["loc"]), fault["msg"], table) for fault in found]
+
+
+def _fault(kind: str, place: list[Any], message: str, table: Mapping[str, Any]) -> str:
     name = ""
+    owner: type = Rubric
     if len(place) > 1 and place[0] == "items" and isinstance(place[1], int):
         items = table.get("items")
         item = items[place[1]] if isinstance(items, list) else None
         id_ = item.get("id") if isinstance(item, dict) else None
-        name = f"item {id_ or place[1] + 1}, "
-        place = place[2:]
+        name, place, owner = f"item {id_ or place[1] + 1}, ", place[2:], Item
+    if len(place) > 1 and place[0] in _KINDS:
+        owner = _KINDS[place[0]]
     field = ".".join(str(part) for part in place) or "the whole"
-    count = len(error.errors())
-    more = f" (and {count - 1} more)" if count > 1 else ""
-    return f"{name}{field}: {fault['msg'][0].lower()}{fault['msg'][1:]}{more}"
+    if kind == "unexpected_keyword_argument":
+        known = [entry.name for entry in fields(owner)]
+        near = difflib.get_close_matches(str(place[-1]), known, 1)
+        hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(known)}"
+        return f"{name}{field}: is no field; {hint}"
+    return f"{name}{field}: {_SAID.get(kind) or message[0].lower() + message[1:]}"
 
 
 def _check(rubric: Rubric, where: str) -> None:

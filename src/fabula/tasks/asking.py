@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TypeVar
 
-from fabula.errors import CallFailed, InputError, ModelError
+from fabula.errors import CallFailed, FabulaError, InputError, ModelError
 from fabula.models import Answer
 from fabula.store import RowWriter
 
@@ -47,7 +47,7 @@ def check_same(row: Mapping[str, Any], expected: Mapping[str, Any]) -> None:
 
 @contextmanager
 def resumed_rows(
-    path: Path, key: Sequence[str], *, restart: bool = False
+    path: Path, key: Sequence[str], fields: Sequence[str] = (), *, restart: bool = False
 ) -> Iterator[tuple[dict[tuple[Any, ...], dict[str, Any]], Callable[[dict[str, Any]], None]]]:
     """The rows that are there by their key fields, and how to add one. A failed row is asked anew.
 
@@ -58,12 +58,15 @@ def resumed_rows(
             file.clear()
         kept: dict[tuple[Any, ...], dict[str, Any]] = {}
         for number, row in enumerate(file.kept, 1):
-            if not row.keys() >= set(key):
+            if not all(isinstance(row.get(name), str | int) for name in key) or not (
+                row.keys() >= {"missing_reason", *fields}
+            ):
+                lacking = sorted({*key, *fields, "missing_reason"} - row.keys())
                 raise InputError(
-                    f"{path}, line {number}: lacks {', '.join(sorted(set(key) - row.keys()))}; "
-                    f"choose another --out"
+                    f"{path}, line {number}: is no row of this command"
+                    f"{', it lacks ' + ', '.join(lacking) if lacking else ''}; choose another --out"
                 )
-            if row.get("missing_reason") != "failed":
+            if row["missing_reason"] != "failed":
                 kept[tuple(row[name] for name in key)] = row
         file.begin()
         yield kept, file.write
@@ -78,26 +81,31 @@ async def in_parallel(
     """
     waiting = iter(enumerate(calls))
     found: dict[int, T] = {}
+    errors: list[FabulaError] = []
     failures = [0]
 
     async def work() -> None:
         for place, call in waiting:
+            if errors:
+                # Calls on their way are waited for, for they are paid; none is begun.
+                return
             try:
                 found[place] = await call()
                 failures[0] = 0
             except CallFailed as error:
                 failures[0] += 1
-                if failures[0] >= _MAX_FAILURES:
-                    raise ModelError(
-                        f"{failures[0]} calls in a row failed, the last one with: {error}; what "
-                        f"was written is kept, the same command goes on"
-                    ) from error
                 found[place] = failed(error)
+                if failures[0] >= _MAX_FAILURES:
+                    errors.append(
+                        ModelError(
+                            f"{failures[0]} calls in a row failed, the last one with: {error}; "
+                            f"what was written is kept, the same command goes on"
+                        )
+                    )
+            except FabulaError as error:
+                errors.append(error)
 
-    try:
-        async with asyncio.TaskGroup() as group:
-            for _ in range(n_parallel):
-                group.create_task(work())
-    except ExceptionGroup as errors:
-        raise errors.exceptions[0] from errors
+    await asyncio.gather(*(work() for _ in range(n_parallel)))
+    if errors:
+        raise errors[0]
     return [found[place] for place in sorted(found)]

@@ -21,7 +21,7 @@ from fabula.models.encoder import Encoder
 from fabula.models.speaking import one_line
 from fabula.rubrics import parse_rubric, rubric_toml
 from fabula.stats.grouping import group_vectors
-from fabula.tasks.naming import names_by_words
+from fabula.tasks.naming import content_words, names_by_words
 from fabula.text import TextSettings
 from fabula.types import Aggregate, Item, Rubric
 
@@ -134,7 +134,10 @@ async def _made_question(model: Model, measure: str) -> str | None:
         f"question about a story that can be answered with Yes or No, where Yes is good. Write "
         f"only the question.",
     )
-    return line if line and line.endswith("?") else None
+    if not line or not line.endswith("?"):
+        return None
+    # A question that shares no word with its measure is about something else.
+    return line if content_words(line) & content_words(measure) else None
 
 
 async def _made_name(model: Model, group: Sequence[str]) -> str | None:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from fabula.text import TextSettings
 
-__all__ = ["names_by_words"]
+__all__ = ["content_words", "names_by_words"]
 
 _STOP_WORDS = """
     about all also and any are because been being but can could did does doing each even feel
@@ -19,6 +19,12 @@ _STOP_WORDS = """
 """
 _STOP = frozenset(_STOP_WORDS.split())
 _MIN_CHARS = 3
+
+
+def content_words(text: str) -> set[str]:
+    """The words of a text that say what it is about, cut to their first five letters."""
+    words = TextSettings().words(text)
+    return {word[:5] for word in words if len(word) >= _MIN_CHARS and word not in _STOP}
 
 
 def names_by_words(groups: Sequence[Sequence[str]], n_words: int = 3) -> list[str]:

@@ -70,7 +70,7 @@ async def write_openings(
         id_ = f"{beginning.id}_{format_}"
         row = kept.get((id_, model.name))
         if row is not None:
-            check_same(row, {"prompt": beginning.text, "kind": kind, "top_p": sampling.top_p})
+            check_same(row, {"prompt": beginning.text, "kind": kind, "sampling": str(sampling)})
         else:
             answer = await model.ask(opening_prompt(beginning.text, kind, format_), sampling)
             reason = why_no_text(answer)
@@ -85,8 +85,7 @@ async def write_openings(
                 "kind": kind,
                 "format": format_,
                 "is_cut": answer.stop == "length",
-                "top_p": sampling.top_p,
-                "temperature": sampling.temperature,
+                "sampling": str(sampling),
             }
             write(row)
         meter(1)

@@ -11,7 +11,7 @@ from fabula.store import read_rows
 from fabula.tasks.stories import Plot
 from fabula.types import Document
 
-__all__ = ["by_line", "read_plots"]
+__all__ = ["by_line", "check_output", "read_plots"]
 
 _DEFAULT_WORDS = "give the length with --words, or n_words in the row"
 
@@ -44,6 +44,17 @@ def read_plots(
     if len({plot.id for plot in plots}) < len(plots):
         raise InputError(f"{path}: two plots have the same id; give each its own")
     return plots, n_unverified
+
+
+def check_output(out: Path, inputs: Sequence[Path]) -> None:
+    """Raise `InputError` where the finished stories would replace something else."""
+    if out.resolve() in {path.resolve() for path in inputs}:
+        raise InputError(f"{out}: is an input of this command; name another --out")
+    if not out.exists():
+        return
+    for row in read_rows(out):
+        if not {"plot", "prompt_id", "author", "text"} <= row.keys():
+            raise InputError(f"{out}: holds no stories of this command; name another --out")
 
 
 def by_line(documents: Sequence[Document]) -> list[Document]:

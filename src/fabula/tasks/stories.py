@@ -18,7 +18,18 @@ from fabula.tasks.asking import check_same, in_parallel, why_no_text
 from fabula.text import TextSettings
 from fabula.types import Document
 
-__all__ = ["Plot", "WritePlan", "count_words", "make_plots", "story_row", "write_stories"]
+__all__ = [
+    "ROUND_FIELDS",
+    "Plot",
+    "WritePlan",
+    "count_words",
+    "make_plots",
+    "story_row",
+    "write_stories",
+]
+
+ROUND_FIELDS = ("text", "n_words", "target_words", "is_cut", "plot")
+"""What a kept round must hold to go on from it."""
 
 _TOKENS_PER_WORD = 1.5
 _MIN_TOKENS = 256
@@ -139,7 +150,8 @@ async def _write(
     for number in range(plan.max_rounds + 1):
         found = kept.get((plot.id, model.name, number))
         if found is not None:
-            check_same(found, {"plot": plot.text, "target_words": plot.n_words})
+            expected = {"plot": plot.text, "target_words": plot.n_words}
+            check_same(found, expected | {"sampling": _drawn(plan)})
         else:
             found = await _round(plot, model, plan, number, row)
             write(found)
@@ -179,7 +191,13 @@ async def _round(
         # A story that was cut at the limit of tokens has no end, whatever its length.
         "is_cut": answer.stop == "length",
         "plot": plot.text,
+        "sampling": _drawn(plan),
     }
+
+
+def _drawn(plan: WritePlan) -> str:
+    """What decides how a story is drawn; a run goes on only with the same."""
+    return f"temperature:{plan.temperature:g}|top_p:{plan.top_p:g}|seed:{plan.seed}"
 
 
 def _first(plot: Plot, plan: WritePlan) -> Prompt:

@@ -144,24 +144,34 @@ async def _named(
     return named
 
 
-def keep_labels(themes: Sequence[Theme], edited: Path) -> list[Theme]:
+def keep_labels(themes: Sequence[Theme], edited: Path) -> tuple[list[Theme], list[dict[str, Any]]]:
     """The themes with the labels that a person gave in an earlier file.
 
-    A theme is known again by its most typical reason. Raises `InputError`.
+    Also the file's rows on items and sides of which this run has nothing. A theme is known again
+    by its most typical reason. Raises `InputError` where an edited label would be lost.
     """
-    labels = {}
+    labels: dict[tuple[str, str, str], str] = {}
+    others: list[dict[str, Any]] = []
+    here = {(theme.item, theme.side) for theme in themes}
     for row in read_rows(edited):
         try:
-            key = row["item"], row["side"], row["reasons"][0]["text"]
-            if row["label"] != row["drafted"]:
+            key = str(row["item"]), str(row["side"]), str(row["reasons"][0]["text"])
+            if key[:2] not in here:
+                others.append(row)
+            elif row["label"] != row["drafted"]:
                 labels[key] = str(row["label"])
         except (KeyError, IndexError, TypeError) as error:
             raise InputError(f"{edited}: not a file of themes") from error
     kept = []
     for theme in themes:
-        key = theme.item, theme.side, theme.reasons[0]["text"]
-        kept.append(replace(theme, label=labels.get(key, theme.label)))
-    return kept
+        label = labels.pop((theme.item, theme.side, theme.reasons[0]["text"]), theme.label)
+        kept.append(replace(theme, label=label))
+    if labels:
+        raise InputError(
+            f"{edited}: the edited label {next(iter(labels.values()))!r} belongs to no theme of "
+            f"this run and would be lost; choose another --out"
+        )
+    return kept, others
 
 
 def theme_row(theme: Theme) -> dict[str, Any]:

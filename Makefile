@@ -22,11 +22,12 @@ $(READY): pyproject.toml uv.lock | $(filter .uv/%,$(UV))
 	$(UV) sync --locked --quiet
 	@touch $@
 
-demo: $(READY) ## Score a sample story against a small reference, and write its page
+demo: $(READY) ## Score and judge a sample story, and write its pages
 	@rm -rf demo
 	$(RUN)fabula reference build examples/library --out demo/library.ref
 	$(RUN)fabula originality examples/the-count.txt --reference demo/library.ref --out demo/scores.jsonl --html demo/the-count.html
-	@echo; echo "Open demo/the-count.html in a browser."
+	$(RUN)fabula judge examples/the-count.txt --model local --style verdict-first --out demo/judged --html demo/the-count-judged.html
+	@echo; echo "Open demo/the-count.html and demo/the-count-judged.html in a browser."
 
 test: $(READY) ## Run all tests
 	$(RUN)pytest -n auto --dist loadfile $(TESTS)
@@ -43,6 +44,7 @@ format: $(READY) ## Bring the code into its form
 bench: $(READY) ## Measure speed and memory beside the peer (minutes; needs ../shared/data)
 	$(RUN)python bench/build.py
 	$(RUN)python bench/search.py
+	$(RUN)python bench/judge.py
 
 clean: ## Remove what was made
 	rm -rf .venv .uv demo build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -32,8 +32,8 @@ def test_rubrics_are_listed_shown_and_checked(tmp_path: Path) -> None:
     assert load_rubric("ttcw").key in fabula("rubric", "check", str(own))
     own.write_text(own.read_text().replace("question =", "qestion =", 1))
     said = fabula("rubric", "check", str(own), code=2)
-    assert said.count("\n") == 1
-    assert "narrative_ending" in said
+    assert "item narrative_ending, qestion: is no field; did you mean question?" in said
+    assert "item narrative_ending, question: is missing" in said
 
 
 def test_published_wording_is_imported_and_never_overwrites(

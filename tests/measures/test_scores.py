@@ -128,6 +128,6 @@ def test_a_file_that_is_no_scores_is_left_alone(
 ) -> None:
     out = tmp_path / "novel.txt"
     out.write_text(text)
-    with pytest.raises(InputError, match="not a row of scores"):
+    with pytest.raises(InputError, match="not a row"):
         run(measure, out, TEXTS)
     assert out.read_text() == text

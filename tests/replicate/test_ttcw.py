@@ -74,7 +74,8 @@ def test_json_has_the_promised_shape(replica: Replica) -> None:
     assert list(data["judges"]["gpt4"]) == indices
 
 
-def test_the_tables_mark_what_differs(replica: Replica) -> None:
+def test_the_tables_mark_what_differs(replica: Replica, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
     text = replica_tables(replica)
     marked = [line for line in text.splitlines() if ") !" in line]
     assert len(marked) == 1

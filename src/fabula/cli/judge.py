@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from fabula.cli.options import json_option, model_options, model_terms, text_options
+from fabula.cli.judging import judging_options, plan_of, session_of
+from fabula.cli.options import json_option, model_options, text_options
 from fabula.cli.progress import Bar, progress_bar
 from fabula.cli.reading import read_stories
 
 if TYPE_CHECKING:
     from fabula.judging.cost import Estimate
-    from fabula.judging.run import JudgePlan
+    from fabula.judging.plan import JudgePlan
     from fabula.judging.session import Session, Spent
     from fabula.types import Measurement
 
@@ -40,51 +41,9 @@ def judge() -> None:
     """
 
 
-def _judging_options(command: Any) -> Any:
-    """How to ask; the same for stories and for calibration."""
-    options = (
-        click.option(
-            "--rubric", "rubric_name", default="ttcw", show_default=True, metavar="NAME|FILE",
-            help="A rubric that ships (see `fabula rubric list`), or a .toml file.",
-        ),
-        click.option(
-            "--items", metavar="ID,ID", help="Ask only these items of the rubric, with commas."
-        ),
-        click.option(
-            "--style", type=click.Choice(["reason-first", "verdict-first"]),
-            default="reason-first", show_default=True,
-            help="Reasons before the verdict, or after it (quicker and cheaper).",
-        ),
-        click.option(
-            "--template", "template_file", type=click.Path(path_type=Path), metavar="FILE",
-            help="A prompt with [STORY], [BACKGROUND], [QUESTION] in place of ours, such as the "
-            "authors' with_background.txt.",
-        ),
-        click.option(
-            "--samples", type=click.IntRange(1, 1000), default=1, show_default=True,
-            help="Ask this often; the value is the share of Yes.",
-        ),
-        click.option(
-            "--temperature", type=click.FloatRange(0, 2),
-            help="[default: 0 for one sample, 1 for more]",
-        ),
-        click.option(
-            "--max-tokens", type=click.IntRange(min=1), help="Longest answer.  [default: 1024; 200 "
-            "for verdict-first]",
-        ),
-        click.option(
-            "--seed", type=click.IntRange(min=0), default=0, show_default=True,
-            help="Seed of the order of items, of sampling, and of intervals.",
-        ),
-    )  # fmt: skip
-    for option in reversed(options):
-        command = option(command)
-    return command
-
-
 @judge.command()
 @click.argument("stories", nargs=-1, required=True, metavar="STORIES...")
-@_judging_options
+@judging_options
 @model_options
 @click.option(
     "--out",
@@ -139,8 +98,8 @@ def stories(
     if group and not pairwise:
         raise click.UsageError("--group goes with --pairwise")
     documents = read_stories(stories, options)
-    plan = _plan(options, pairwise=pairwise)
-    session = _session(
+    plan = plan_of(options, pairwise=pairwise)
+    session = session_of(
         options, documents, plan, out, restart,
         pairs=pairs_of(documents, group) if pairwise else None, n_retest=retest,
     )  # fmt: skip
@@ -160,7 +119,7 @@ def stories(
 
 @judge.command()
 @click.argument("folder", metavar="DIR", type=click.Path(path_type=Path))
-@_judging_options
+@judging_options
 @model_options
 @click.option(
     "--out",
@@ -185,9 +144,11 @@ def calibrate(folder: Path, out: Path, restart: bool, as_json: bool, **options: 
     from fabula.store import dump_json
 
     documents, experts = released_folder(folder)
-    plan = _plan(options)
+    plan = plan_of(options)
     book = TrustBook()
-    measurements, spent = _run(_session(options, documents, plan, out, restart), yes=options["yes"])
+    measurements, spent = _run(
+        session_of(options, documents, plan, out, restart), yes=options["yes"]
+    )
     results = measure(measurements, experts, plan, book)
     if as_json:
         for _, trusts in results:
@@ -204,68 +165,6 @@ def calibrate(folder: Path, out: Path, restart: bool, as_json: bool, **options: 
             agreement_tables(agreements, rows, expert_correlation(panel, plan.rubric), plan.rubric)
         )
     _print_end(spent, [book.path], quiet=as_json)
-
-
-def _plan(options: dict[str, Any], *, pairwise: bool = False) -> JudgePlan:
-    from fabula.errors import InputError
-    from fabula.judging import JudgePlan, Template, read_template
-    from fabula.rubrics import Condition, load_rubric
-
-    rubric = load_rubric(options["rubric_name"])
-    only = tuple(name.strip() for name in (options["items"] or "").split(",") if name.strip())
-    known = [item.id for item in rubric.items]
-    for name in only:
-        if name not in known:
-            raise InputError(f"--items {name}: {rubric.id} has {', '.join(known)}")
-    asked = [item for item in rubric.items if not only or item.id in only]
-    for item in asked:
-        lacking = Condition.parse(item.show_if).names - set(only) if only and item.show_if else ()
-        if lacking:
-            raise InputError(
-                f"--items {item.id}: is asked only after {', '.join(sorted(lacking))}; add it"
-            )
-        if item.scale.kind == "rank" and not pairwise:
-            raise InputError(
-                f"{rubric.id}: {item.id} ranks the stories of a group, and a model is shown one "
-                f"story at a time; leave it out with --items, or compare with --pairwise"
-            )
-    style, samples = options["style"], options["samples"]
-    file = options["template_file"]
-    default = 0.0 if samples == 1 else 1.0
-    return JudgePlan(
-        rubric=rubric,
-        template=read_template(file, style) if file else Template(style),
-        n_samples=samples,
-        temperature=default if options["temperature"] is None else options["temperature"],
-        max_tokens=options["max_tokens"] or (1024 if style == "reason-first" else 200),
-        seed=options["seed"],
-        only=only,
-        kind="pairs" if pairwise else "stories",
-    )
-
-
-def _session(
-    options: dict[str, Any],
-    documents: Any,
-    plan: JudgePlan,
-    out: Path,
-    restart: bool,
-    **more: Any,
-) -> Session:
-    from fabula.judging.cost import parse_price
-    from fabula.judging.session import Session
-
-    return Session(
-        documents,
-        options["models"],
-        plan,
-        out,
-        options=model_terms(options),
-        price=parse_price(options["price"]) if options["price"] else None,
-        max_cost=options["max_cost"],
-        restart=restart,
-        **more,
-    )
 
 
 def _run(session: Session, *, yes: bool) -> tuple[list[Measurement], list[Spent]]:

@@ -1,7 +1,8 @@
 """Rubrics put to language models."""
 
+from fabula.judging.plan import AnswerBook, JudgePlan
 from fabula.judging.prompts import Style, Template, read_template
-from fabula.judging.run import AnswerBook, JudgePlan, judge_stories
+from fabula.judging.run import judge_stories
 from fabula.judging.verdicts import MISSING, read_verdict
 
 __all__ = [

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from fabula.errors import InputError
-from fabula.judging.run import JudgePlan
+from fabula.judging.plan import JudgePlan
 from fabula.judging.trust import Trust, TrustBook, trust_of
 from fabula.measures.agreement import JudgeAgreement, judge_agreement, read_experts
 from fabula.rubrics.released import EXPERTS_FILE, STORIES_FILE, read_released_stories

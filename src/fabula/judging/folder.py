@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from fabula.errors import InputError
-from fabula.judging.run import AnswerBook, JudgePlan
+from fabula.judging.plan import AnswerBook, JudgePlan
 from fabula.models.replay import recorded
 from fabula.rubrics import load_rubric, rubric_toml
 from fabula.store import RowWriter, dump_json, measurement_row, read_measurements, write_whole

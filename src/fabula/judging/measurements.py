@@ -9,7 +9,8 @@ from collections.abc import Iterable, Iterator
 from itertools import groupby
 from typing import Any
 
-from fabula.judging.run import RETEST, Judged, JudgePlan
+from fabula.judging.plan import Judged, JudgePlan
+from fabula.judging.run import RETEST
 from fabula.judging.verdicts import combine
 from fabula.types import Document, Item, Measurement
 

@@ -14,8 +14,9 @@ from itertools import combinations
 
 from fabula.errors import InputError
 from fabula.judging.cost import Budget
+from fabula.judging.plan import AnswerBook, Asked, Judged, JudgePlan
 from fabula.judging.prompts import PAIR_SCALE
-from fabula.judging.run import AnswerBook, Asked, Caller, Judged, JudgePlan, all_of, in_turn
+from fabula.judging.run import Caller, all_of, in_turn
 from fabula.judging.verdicts import Verdict
 from fabula.models import Model
 from fabula.text import TextSettings

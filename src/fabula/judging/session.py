@@ -13,7 +13,8 @@ from fabula.judging.cost import Budget, Estimate, Price, Purse, estimate_tokens,
 from fabula.judging.folder import RunFolder
 from fabula.judging.measurements import to_measurements
 from fabula.judging.pairwise import judge_pairs
-from fabula.judging.run import AnswerBook, JudgePlan, judge_stories, with_retest
+from fabula.judging.plan import AnswerBook, JudgePlan
+from fabula.judging.run import judge_stories, with_retest
 from fabula.models import Model, ModelOptions, Usage, open_model
 from fabula.types import Document, Measurement
 

@@ -1,0 +1,145 @@
+"""What is to be asked, what was answered, and where answers are kept."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from fabula import __version__
+from fabula.errors import CallFailed, InputError
+from fabula.judging.prompts import Template
+from fabula.judging.verdicts import Verdict
+from fabula.models import Answer
+from fabula.models.replay import recorded, recording_row
+from fabula.types import Item, Rubric, Signature
+
+__all__ = ["AnswerBook", "Asked", "JudgePlan", "Judged"]
+
+
+@dataclass(frozen=True, slots=True)
+class JudgePlan:
+    """How a rubric is put to a model."""
+
+    rubric: Rubric
+    template: Template
+    n_samples: int = 1
+    temperature: float = 0.0
+    max_tokens: int = 1024
+    seed: int = 0
+    only: tuple[str, ...] = ()
+    """Ids of the items to ask; all of them if empty."""
+    kind: Literal["stories", "pairs"] = "stories"
+
+    @property
+    def items(self) -> tuple[Item, ...]:
+        """The items that are asked. The rubric stays whole, so that its digest stays its own."""
+        return tuple(i for i in self.rubric.items if not self.only or i.id in self.only)
+
+    def signature(self, model: str) -> Signature:
+        """All that decides a verdict of this model."""
+        chosen = {"items": "+".join(sorted(self.only))} if self.only else {}
+        pairs = {"pairwise": "both-orders"} if self.kind == "pairs" else {}
+        return Signature.of(
+            "judge",
+            rubric=self.rubric.key,
+            **chosen,
+            **pairs,
+            model=model,
+            style=self.template.style,
+            prompt=f"{_plain_name(self.template.name)}@{self.template.digest}",
+            temperature=f"{self.temperature:g}",
+            samples=str(self.n_samples),
+            tokens=str(self.max_tokens),
+            seed=str(self.seed),
+            v=__version__,
+        )
+
+
+def _plain_name(name: str) -> str:
+    """A label without the marks that part a signature."""
+    return re.sub(r"[|@\s]+", "-", name) or "own"
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """One call: an item about a document, one of its samples."""
+
+    document_id: str
+    item: str
+    sample: int
+    prompt_digest: str
+    seed: int
+
+    def key(self, model: str) -> tuple[str, str, str, int]:
+        return model, self.document_id, self.item, self.sample
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """The answer to a call, and what was read in it. `answer` is None where the call failed."""
+
+    asked: Asked
+    verdict: Verdict
+    answer: Answer | None
+
+
+class AnswerBook:
+    """The answers of a run: those that are there already, and a place to put new ones.
+
+    `write` is called with each new row as soon as its answer is there, before anything else is
+    asked; with `RowWriter.write` an answer outlives the process that paid for it.
+    """
+
+    def __init__(
+        self, rows: Iterable[Mapping[str, Any]], write: Callable[[dict[str, Any]], None]
+    ) -> None:
+        self._write = write
+        self._n_new = 0
+        self._kept: dict[tuple[str, str, str, int], Mapping[str, Any]] = {}
+        for row in rows:
+            # A call that failed and was made again has two rows; the last one counts.
+            key = str(row["model"]), str(row["id"]), str(row["item"]), int(row["sample"])
+            self._kept[key] = row
+
+    def write(self, row: dict[str, Any]) -> None:
+        """Keep a row, here and in the file."""
+        self._kept[str(row["model"]), str(row["id"]), str(row["item"]), int(row["sample"])] = row
+        self._write(row)
+        self._n_new += 1
+
+    def __len__(self) -> int:
+        """How many rows are new in this session."""
+        return self._n_new
+
+    def count(self, model: str) -> int:
+        """How many answers of this model were there from the start."""
+        return sum(key[0] == model and not row.get("failed") for key, row in self._kept.items())
+
+    def find(self, asked: Asked, model: str) -> Answer | None:
+        """The answer that is there; None where it must be asked, also because it failed before.
+
+        Raises `InputError` where the answer is to another prompt: the story or the wording changed.
+        """
+        row = self._kept.get(asked.key(model))
+        if row is None:
+            return None
+        if (row["prompt_digest"], row["seed"]) != (asked.prompt_digest, asked.seed):
+            raise InputError(
+                f"the run holds an answer about {asked.document_id!r}, {asked.item}, to another "
+                f"prompt; choose another --out, or begin anew with --restart"
+            )
+        return None if row.get("failed") else recorded(dict(row))
+
+    def add(self, asked: Asked, model: str, answer: Answer | CallFailed) -> None:
+        row: dict[str, Any] = {
+            "id": asked.document_id,
+            "item": asked.item,
+            "sample": asked.sample,
+            "model": model,
+            "prompt_digest": asked.prompt_digest,
+            "seed": asked.seed,
+        }
+        row |= {"failed": str(answer)} if isinstance(answer, CallFailed) else recording_row(answer)
+        self.write(row)

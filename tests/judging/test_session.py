@@ -489,7 +489,7 @@ def test_max_cost_without_a_price_says_so() -> None:
 
 
 def test_two_stories_of_one_id_are_refused() -> None:
-    with pytest.raises(InputError, match="two stories have the id 'a'"):
+    with pytest.raises(InputError, match="two texts have the id 'a'"):
         run_session(session("http://127.0.0.1:9", None, documents=[STORIES[0], STORIES[0]]))
 
 

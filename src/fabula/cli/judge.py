@@ -172,14 +172,10 @@ def _run(session: Session, *, yes: bool) -> tuple[list[Measurement], list[Spent]
     from fabula.judging.session import run_session
 
     with progress_bar("asking", None) as bar:
-
-        def begin(model: str, n_calls: int) -> None:
-            bar.begin(model, n_calls)
-
         return run_session(
             session,
             agree=lambda model, estimate: _agree(model, estimate, yes=yes, bar=bar),
-            begin=begin,
+            begin=bar.begin,
             meter=bar.advance,
         )
 

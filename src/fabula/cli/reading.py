@@ -40,6 +40,7 @@ def read_stories(sources: tuple[str, ...], options: dict[str, Any]) -> list[Docu
     """The stories that a command names; the authors' released file is known by its name."""
     from fabula.errors import InputError
     from fabula.rubrics.released import STORIES_FILE, read_released_stories
+    from fabula.text import check_ids
 
     how = {key: options[key] for key in ("text_field", "id_field", "format_")}
     stories: list[Document] = []
@@ -52,12 +53,5 @@ def read_stories(sources: tuple[str, ...], options: dict[str, Any]) -> list[Docu
             stories += documents
     if not stories:
         raise InputError(f"{', '.join(sources)}: holds no stories")
-    seen: set[str] = set()
-    for story in stories:
-        if story.id in seen:
-            raise InputError(
-                f"two stories have the id {story.id!r}; give each its own, or name the field that "
-                f"holds it with --id-field"
-            )
-        seen.add(story.id)
+    check_ids(stories)
     return stories

@@ -12,22 +12,20 @@ import hashlib
 import random
 from collections.abc import (
     AsyncIterator,
-    Awaitable,
     Callable,
-    Coroutine,
     Mapping,
     Sequence,
 )
 from dataclasses import replace
 from functools import partial
-from typing import Any, TypeVar
 
-from fabula.errors import CallFailed, FabulaError, ModelError
+from fabula.errors import CallFailed, ModelError
 from fabula.judging.cost import Budget
 from fabula.judging.plan import AnswerBook, Asked, Judged, JudgePlan
 from fabula.judging.prompts import choice_of
 from fabula.judging.verdicts import Verdict, combine, read_verdict
 from fabula.models import Answer, Model, Prompt, Sampling
+from fabula.models.calling import all_of, in_turn
 from fabula.models.replay import prompt_digest
 from fabula.rubrics import Condition
 from fabula.text import TextSettings
@@ -36,13 +34,9 @@ from fabula.types import Document, Item
 __all__ = [
     "RETEST",
     "Caller",
-    "all_of",
-    "in_turn",
     "judge_stories",
     "with_retest",
 ]
-
-T = TypeVar("T")
 
 RETEST = "#retest"
 """What a story's second id ends with, where it is judged twice to see whether verdicts flip."""
@@ -70,31 +64,6 @@ async def judge_stories(
         [partial(_judge_story, document, caller, plan) for document in documents], model.n_parallel
     )
     return [judged for of_story in by_story for judged in of_story]
-
-
-async def in_turn(calls: Sequence[Callable[[], Awaitable[T]]], n_parallel: int) -> list[T]:
-    """The results in order, `n_parallel` at a time.
-
-    After an error no call is begun; those on their way are waited for, for they are paid. Then the
-    first error is raised.
-    """
-    found: dict[int, T] = {}
-    waiting = iter(enumerate(calls))
-    errors: list[Exception] = []
-
-    async def work() -> None:
-        for place, call in waiting:
-            if errors:
-                return
-            try:
-                found[place] = await call()
-            except FabulaError as error:
-                errors.append(error)
-
-    await asyncio.gather(*(work() for _ in range(min(n_parallel, len(calls)))))
-    if errors:
-        raise errors[0]
-    return [found[place] for place in range(len(calls))]
 
 
 class Caller:
@@ -156,15 +125,6 @@ class Caller:
         self._n_failures = 0
         self._book.add(asked, self._model.name, answer)
         return answer
-
-
-async def all_of(calls: Sequence[Coroutine[Any, Any, T]]) -> list[T]:
-    """The results of all calls; where some fail the others are waited for first."""
-    results = await asyncio.gather(*calls, return_exceptions=True)
-    for result in results:
-        if isinstance(result, BaseException):
-            raise result
-    return [result for result in results if not isinstance(result, BaseException)]
 
 
 async def _judge_story(document: Document, caller: Caller, plan: JudgePlan) -> list[Judged]:

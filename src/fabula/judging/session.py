@@ -8,7 +8,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from fabula.errors import InputError
 from fabula.judging.cost import Budget, Estimate, Price, Purse, estimate_tokens, known_price
 from fabula.judging.folder import RunFolder
 from fabula.judging.measurements import to_measurements
@@ -16,6 +15,7 @@ from fabula.judging.pairwise import judge_pairs
 from fabula.judging.plan import AnswerBook, JudgePlan
 from fabula.judging.run import judge_stories, with_retest
 from fabula.models import Model, ModelOptions, Usage, open_model
+from fabula.text import check_ids
 from fabula.types import Document, Measurement
 
 __all__ = ["Session", "Spent", "run_session"]
@@ -65,7 +65,7 @@ def run_session(
     `agree` is told what a model will cost before its first call, and raises to stop. Raises
     `InputError`, `ModelError`, `BusyError`; what was answered is kept in the session's folder.
     """
-    _check_ids(session.documents)
+    check_ids(session.documents)
     measurements: list[Measurement] = []
     spent: list[Spent] = []
     purse = Purse(session.max_cost)
@@ -155,14 +155,3 @@ def _estimate(
         round(share * n_input), round(share * (n_asked - 1) * prefixes), round(n_left * output)
     )
     return Estimate(n_left, usage, None if price is None else price.of(usage))
-
-
-def _check_ids(documents: Sequence[Document]) -> None:
-    seen: set[str] = set()
-    for document in documents:
-        if document.id in seen:
-            raise InputError(
-                f"two stories have the id {document.id!r}; give each its own, or name the field "
-                f"that holds it with --id-field"
-            )
-        seen.add(document.id)

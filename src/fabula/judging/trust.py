@@ -44,7 +44,7 @@ class Trust:
     how: str = ""
     """How many answers were asked for, and at which temperature."""
     always: str = ""
-    """`Yes` or `No`, where the judge said nothing else."""
+    """Where one side says the same of all, so that there is nothing to agree on."""
 
     @property
     def shown(self) -> str:
@@ -52,7 +52,7 @@ class Trust:
         if self.kappa is None:
             return f"kappa undefined, n {self.n}"
         if self.always:
-            return f"{self.kappa:.2f}: always {self.always}, n {self.n}"
+            return f"{self.kappa:.2f}: {self.always}, n {self.n}"
         interval = "" if self.low is None else f" [{self.low:.2f}, {self.high:.2f}]"
         return f"{self.kappa:.2f}{interval}, n {self.n}"
 
@@ -91,7 +91,7 @@ def trust_of(agreement: JudgeAgreement, rubric: Rubric) -> list[Trust]:
             n_missing=row.n_missing,
             balanced_accuracy=_rounded(row.confusion.balanced_accuracy),
             data=parts["experts"],
-            how=f"{parts['samples']} answer(s) at temperature {parts['temperature']}",
+            how=f"{_answers(parts['samples'])} at temperature {parts['temperature']}",
             always=_always(row.confusion),
         )
         for row in (*agreement.rows, agreement.overall)
@@ -148,9 +148,18 @@ def _checked(trust: Trust) -> Trust:
     return trust
 
 
+def _answers(n: str) -> str:
+    return "1 answer" if n == "1" else f"{n} answers"
+
+
 def _always(counts: Confusion) -> str:
-    n_yes = counts.true_yes + counts.false_yes
-    return "Yes" if n_yes == counts.n else "" if n_yes else "No"
+    for n_yes, who in (
+        (counts.true_yes + counts.false_yes, "always"),
+        (counts.true_yes + counts.false_no, "experts always"),
+    ):
+        if n_yes in (0, counts.n):
+            return f"{who} {'Yes' if n_yes else 'No'}"
+    return ""
 
 
 def _rounded(value: float | None) -> float | None:

@@ -25,7 +25,6 @@ __all__ = ["HostedModel", "answer_of"]
 _HOLDS = {"openai", "google", "mistral", "vllm", "sglang", "together", "fireworks", "grok"}
 _TELLS = {"openai", "openai-api", "grok", "together", "vllm", "sglang", "fireworks"}
 _MAX_TOP_LOGPROBS = 20
-_REFUSED_BY_SERVER = re.compile(r"\b(40[0134]|422)\b")
 
 
 class HostedModel:

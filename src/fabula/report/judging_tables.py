@@ -154,7 +154,8 @@ def pair_table(pairs: Sequence[PairSummary], signature: str) -> str:
     sentence = f"{every.n_decided} of {every.n_pairs} comparisons decided"
     if every.n_turned:
         sentence += f"; in {every.n_turned} the preference turned with the order of the stories"
-    return render(table, "", sentence, signature)
+    worth = f"trust: preferences between stories were {NEVER_CHECKED}"
+    return render(table, "", sentence, worth, signature)
 
 
 def agreement_tables(

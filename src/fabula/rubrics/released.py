@@ -30,7 +30,6 @@ __all__ = [
     "split_story_id",
 ]
 
-TESTS_FILE = "ttcw_all_tests.json"
 EXPERTS_FILE = "ttcw_annotations.json"
 STORIES_FILE = "ttcw_short_stories.json"
 

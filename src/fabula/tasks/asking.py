@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
-from fabula.errors import CallFailed, FabulaError, InputError, ModelError
+from fabula.errors import CallFailed, InputError, ModelError
 from fabula.models import Answer
+from fabula.models.calling import in_turn
 from fabula.store import RowWriter
 
 __all__ = ["WITHHELD", "check_same", "in_parallel", "resumed_rows", "why_no_text"]
@@ -79,33 +80,21 @@ async def in_parallel(
 
     Raises `ModelError` after ten failures in a row.
     """
-    waiting = iter(enumerate(calls))
-    found: dict[int, T] = {}
-    errors: list[FabulaError] = []
-    failures = [0]
+    n_failures = 0
 
-    async def work() -> None:
-        for place, call in waiting:
-            if errors:
-                # Calls on their way are waited for, for they are paid; none is begun.
-                return
-            try:
-                found[place] = await call()
-                failures[0] = 0
-            except CallFailed as error:
-                failures[0] += 1
-                found[place] = failed(error)
-                if failures[0] >= _MAX_FAILURES:
-                    errors.append(
-                        ModelError(
-                            f"{failures[0]} calls in a row failed, the last one with: {error}; "
-                            f"what was written is kept, the same command goes on"
-                        )
-                    )
-            except FabulaError as error:
-                errors.append(error)
+    async def one(call: Callable[[], Awaitable[T]]) -> T:
+        nonlocal n_failures
+        try:
+            result = await call()
+        except CallFailed as error:
+            n_failures += 1
+            if n_failures >= _MAX_FAILURES:
+                raise ModelError(
+                    f"{n_failures} calls in a row failed, the last one with: {error}; what was "
+                    f"written is kept, the same command goes on"
+                ) from error
+            return failed(error)
+        n_failures = 0
+        return result
 
-    await asyncio.gather(*(work() for _ in range(n_parallel)))
-    if errors:
-        raise errors[0]
-    return [found[place] for place in sorted(found)]
+    return await in_turn([partial(one, call) for call in calls], n_parallel)

@@ -1,6 +1,14 @@
 """Reading texts and finding their words."""
 
-from fabula.text.sources import find_files, read_documents, read_ids
+from fabula.text.sources import check_ids, find_files, read_documents, read_ids
 from fabula.text.words import TOKENISER, TextSettings, TextWords
 
-__all__ = ["TOKENISER", "TextSettings", "TextWords", "find_files", "read_documents", "read_ids"]
+__all__ = [
+    "TOKENISER",
+    "TextSettings",
+    "TextWords",
+    "check_ids",
+    "find_files",
+    "read_documents",
+    "read_ids",
+]

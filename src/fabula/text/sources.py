@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     import fsspec
     from typing_extensions import Buffer
 
-__all__ = ["FileSource", "find_files", "read_documents", "read_ids"]
+__all__ = ["FileSource", "check_ids", "find_files", "read_documents", "read_ids"]
 
 _COMPRESSIONS = (".gz", ".zst")
 _INSTALL = {
@@ -281,3 +281,15 @@ def _source(
     filesystem: fsspec.AbstractFileSystem, path: str, name: str, info: dict[str, Any]
 ) -> FileSource:
     return FileSource(name, info.get("size"), filesystem, path)
+
+
+def check_ids(documents: Iterable[Document]) -> None:
+    """Raise `InputError` where two documents share an id: what is said of them would mix."""
+    seen: set[str] = set()
+    for document in documents:
+        if document.id in seen:
+            raise InputError(
+                f"two texts have the id {document.id!r}; give each its own, or name the field that "
+                f"holds it with --id-field"
+            )
+        seen.add(document.id)

@@ -11,6 +11,7 @@ import click
 from fabula import __version__
 from fabula.cli.agreement import agreement
 from fabula.cli.compare import compare
+from fabula.cli.continuation import continuation
 from fabula.cli.judge import judge
 from fabula.cli.originality import originality
 from fabula.cli.reference import reference
@@ -39,8 +40,9 @@ def cli() -> None:
 
 
 _ORIGINALITY = reference, originality, compare
-_RUBRICS = rubric, judge, agreement, themes, stories, replicate
-for command in (*_ORIGINALITY, *_RUBRICS):
+_STORIES = stories, continuation
+_RUBRICS = rubric, judge, agreement, themes, replicate
+for command in (*_ORIGINALITY, *_RUBRICS, *_STORIES):
     cli.add_command(command)
 
 

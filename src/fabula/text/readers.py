@@ -182,6 +182,9 @@ READERS: dict[str, Reader] = {
 
 
 def _document(row: dict[str, Any], where: str, fallback_id: str, fields: Fields) -> Document:
+    if fields.text not in row and _is_list_of_text(row.get("sentences")):
+        # A book of the Children's Book Test as a row: its sentences stay in `meta` as they are.
+        row = row | {fields.text: "\n".join(row["sentences"])}
     if fields.text not in row:
         raise InputError(_no_field(where, fields.text, list(row), "--text-field"))
     text = row[fields.text]
@@ -202,6 +205,10 @@ def _document(row: dict[str, Any], where: str, fallback_id: str, fields: Fields)
         prompt_id=None if prompt is None else str(prompt),
         meta=meta,
     )
+
+
+def _is_list_of_text(value: Any) -> bool:
+    return isinstance(value, list) and all(isinstance(entry, str) for entry in value)
 
 
 def _no_field(where: str, field: str, present: list[str], option: str) -> str:

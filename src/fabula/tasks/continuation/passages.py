@@ -1,0 +1,212 @@
+"""Passages: so many sentences of a story, and the one that follows them in the book.
+
+Roemmele, Gordon and Swanson 2017, section 2: 20 sentences are the context, the 21st is the gold
+continuation. Here a book is cut into passages one after the other, and none crosses a chapter.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from fabula.tasks.continuation.treebank import detokenise
+from fabula.text import TextSettings
+from fabula.types import Document
+
+__all__ = [
+    "Chapter",
+    "Passage",
+    "book_chapters",
+    "passages_of",
+    "text_chapters",
+    "treebank_chapters",
+]
+
+_MAX_HEADING_CHARS = 70
+_NUMERAL = (
+    r"(?:[ivxlc]+|\d{1,3}|one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve"
+    r"|[a-z]{3,5}teen|twenty)"
+)
+_HEADING = re.compile(
+    rf"(?:(?:chapter|book|part|volume|canto|act|scene|letter|stave|section)\b.{{0,60}}"
+    rf"|{_NUMERAL}[.:]?|prologue|epilogue|preface|introduction|contents|the end)\W*",
+    re.IGNORECASE,
+)
+_PARAGRAPH = re.compile(r"\n[^\S\n]*(?:\n[^\S\n]*)+")
+_ENDS_SENTENCE = (".", "!", "?", ",", ";", ":", '"', "'", "”", "’", "-", "—")
+_SMALL_WORDS = "a an and at by for from in into of on or the to with s 's"
+_SMALL = frozenset(_SMALL_WORDS.split())
+_OPENING = frozenset({"``", "`", '"'})
+_MIN_TITLE_WORDS = 3
+_MAX_SOURCE_TOKENS = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Chapter:
+    """The sentences of a chapter, in order."""
+
+    book: str
+    number: int
+    title: str
+    sentences: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Passage:
+    """A context and the sentence that follows it."""
+
+    id: str
+    book: str
+    chapter: int
+    context: tuple[str, ...]
+    gold: str
+
+    def to_row(self) -> dict[str, Any]:
+        """As it is written: `context` is a list of sentences."""
+        return {
+            "id": self.id,
+            "book": self.book,
+            "chapter": self.chapter,
+            "context": list(self.context),
+            "gold": self.gold,
+        }
+
+
+def passages_of(
+    chapters: Iterable[Chapter], n_sentences: int = 20, stride: int | None = None
+) -> Iterator[Passage]:
+    """The passages of each chapter, each `stride` sentences after the last one.
+
+    By default they do not overlap; what is left of a chapter is left out.
+    """
+    step = stride or n_sentences + 1
+    for chapter in chapters:
+        starts = range(0, len(chapter.sentences) - n_sentences, step)
+        for k, start in enumerate(starts, 1):
+            part = chapter.sentences[start : start + n_sentences + 1]
+            yield Passage(
+                id=f"{chapter.book}/{chapter.number}/{k}",
+                book=chapter.book,
+                chapter=chapter.number,
+                context=part[:-1],
+                gold=part[-1],
+            )
+
+
+def book_chapters(documents: Iterable[Document], nlp: Any) -> Iterator[Chapter]:
+    """The chapters of texts and of Children's Book Test files, whichever each document is.
+
+    `nlp` is spaCy's pipeline with sentence boundaries. A row with a list of `sentences`, and lines
+    after `_BOOK_TITLE_ :`, hold Penn Treebank tokens; every other text is prose.
+    """
+    for document in documents:
+        tokens = document.meta.get("sentences")
+        if isinstance(tokens, list):
+            yield from treebank_chapters(document.id, map(str, tokens))
+        elif document.text.lstrip().startswith("_BOOK_TITLE_"):
+            for title, lines in _cbt_books(document.text):
+                yield from treebank_chapters(title, lines)
+        else:
+            yield from text_chapters(document, nlp)
+
+
+def _cbt_books(text: str) -> Iterator[tuple[str, list[str]]]:
+    """The books of `cbt_test.txt`: a title line, then a sentence a line."""
+    for part in re.split(r"^_BOOK_TITLE_ :", text, flags=re.MULTILINE)[1:]:
+        title, _, rest = part.partition("\n")
+        yield title.strip().removesuffix(".txt.out"), rest.splitlines()
+
+
+def treebank_chapters(book: str, sentences: Iterable[str]) -> Iterator[Chapter]:
+    """Chapters of tokenised sentences, whose headings stand at the head of a chapter's first one.
+
+    Where a heading ends cannot always be told, so a sentence that has one is left out; it parts the
+    chapters. A name of three words at the head of a sentence is taken for a heading too: that
+    makes a chapter more, never a passage across two.
+    """
+    number, title, kept = 1, "", list[str]()
+    for sentence in sentences:
+        tokens = sentence.split()
+        heading = _heading_tokens(tokens)
+        if heading:
+            if kept:
+                yield Chapter(book, number, title, tuple(kept))
+                number += 1
+            title, kept = detokenise(tokens[:heading]), []
+        elif tokens and (kept or not title or len(tokens) > _MAX_SOURCE_TOKENS):
+            # Else the rest of a source that stood behind the heading: "Grimm ."
+            kept.append(detokenise(tokens))
+    if kept:
+        yield Chapter(book, number, title, tuple(kept))
+
+
+def _heading_tokens(tokens: Sequence[str]) -> int:
+    """How many tokens at the head of a sentence are a heading; 0 where there is none."""
+    shouted = 0
+    while shouted < len(tokens) and tokens[shouted].isupper() and tokens[shouted] not in ("I", "A"):
+        shouted += 1
+    if sum(len(token) > 1 for token in tokens[:shouted]) >= 2:
+        return shouted
+    titled = n_capitals = 0
+    for token in tokens:
+        if token[:1].isupper():
+            n_capitals += 1
+        elif not (titled and token.lower() in _SMALL):
+            break
+        titled += 1
+    follows_quote = titled < len(tokens) and tokens[titled] in _OPENING
+    if n_capitals > _MIN_TITLE_WORDS or (follows_quote and n_capitals >= _MIN_TITLE_WORDS):
+        return titled
+    return 0
+
+
+def text_chapters(document: Document, nlp: Any) -> Iterator[Chapter]:
+    """Chapters of a text in paragraphs, parted at lines that are headings.
+
+    A heading is a short paragraph of one line that says chapter, part or the like, is a number, or
+    is all in capitals, and does not end as a sentence does.
+    """
+    book = str(document.meta.get("book") or document.meta.get("title") or document.id)
+    name = document.id
+    number, title, kept = 1, "", list[str]()
+    for paragraph in _PARAGRAPH.split(document.text.strip()):
+        if _is_heading(paragraph):
+            if kept:
+                yield Chapter(name, number, title or book, tuple(kept))
+                number += 1
+            title, kept = paragraph.strip(), []
+            continue
+        kept += _sentences(paragraph, nlp)
+    if kept:
+        yield Chapter(name, number, title or book, tuple(kept))
+
+
+def _is_heading(paragraph: str) -> bool:
+    line = paragraph.strip()
+    if not line or "\n" in line or len(line) > _MAX_HEADING_CHARS:
+        return False
+    if line.startswith("#") or _HEADING.fullmatch(line):
+        return True
+    letters = [character for character in line if character.isalpha()]
+    return len(letters) > 1 and line.isupper() and not line.endswith(_ENDS_SENTENCE)
+
+
+def _sentences(paragraph: str, nlp: Any) -> list[str]:
+    """The sentences of a paragraph. One that begins in small letters goes on with the last one.
+
+    The pipeline parts `"Run!" cried the Cat.` after the quotation.
+    """
+    words = TextSettings()
+    found: list[str] = []
+    for span in nlp(" ".join(paragraph.split())).sents:
+        text = span.text.strip()
+        if not text:
+            continue
+        first = next((character for character in text if character.isalnum()), "")
+        if found and (first.islower() or not words.has_words(text)):
+            found[-1] = f"{found[-1]} {text}"
+        elif words.has_words(text):
+            found.append(text)
+    return found

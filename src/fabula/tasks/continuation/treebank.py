@@ -1,0 +1,72 @@
+"""From Penn Treebank tokens, as in the Children's Book Test, back to text as people write it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+__all__ = ["detokenise"]
+
+_BRACKETS = {
+    "-LRB-": "(", "-RRB-": ")", "-LSB-": "[", "-RSB-": "]", "-LCB-": "{", "-RCB-": "}",
+}  # fmt: skip
+_OPENS = frozenset("([{$£#") | {"``", "`"}
+_CLOSES = frozenset(")]},.;:!?%") | {"...", "''", "'"}
+_CLITIC = re.compile(r"(?:n't|'(?:s|m|d|re|ve|ll))$", re.IGNORECASE)
+# Words that the tokeniser parts, by their halves.
+_HALVES = {
+    ("can", "not"): "cannot", ("gon", "na"): "gonna", ("got", "ta"): "gotta",
+    ("lem", "me"): "lemme", ("gim", "me"): "gimme", ("wan", "na"): "wanna", ("'t", "is"): "'tis",
+    ("'t", "was"): "'twas", ("d'", "ye"): "d'ye", ("more", "'n"): "more'n",
+}  # fmt: skip
+
+
+def detokenise(tokens: Sequence[str]) -> str:
+    """The sentence of these tokens: quotes closed to their words, contractions joined.
+
+    A grave accent opens a single quotation; a lone `'` closes one or marks a possessive, and stands
+    behind its word either way. Double quotes become straight ones; `--` joins its words.
+    """
+    parts: list[str] = []
+    glue = True
+    is_open = False
+    for token in _joined(tokens):
+        shown = _BRACKETS.get(token, token)
+        sticks = False
+        if token == '"':
+            # A straight quote opens and closes in turn.
+            token = "''" if is_open else "``"
+            is_open = not is_open
+        if token == "``":
+            shown, sticks_after = '"', True
+        elif token == "`":
+            shown, sticks_after = "'", True
+        elif token == "''":
+            shown, sticks, sticks_after = '"', True, False
+        elif token == "--":
+            sticks, sticks_after = True, True
+        else:
+            sticks = shown in _CLOSES or bool(_CLITIC.fullmatch(token))
+            sticks_after = shown in _OPENS
+        parts.append(shown if glue or sticks else f" {shown}")
+        glue = sticks_after
+    return "".join(parts)
+
+
+def _joined(tokens: Sequence[str]) -> list[str]:
+    """The tokens, with parted words whole again and each capital kept."""
+    found: list[str] = []
+    k = 0
+    while k < len(tokens):
+        pair = tokens[k].lower(), tokens[k + 1].lower() if k + 1 < len(tokens) else ""
+        if pair in _HALVES:
+            whole = _HALVES[pair]
+            is_capital = "".join(tokens[k : k + 2]).lstrip("'")[:1].isupper()
+            first = 1 if whole.startswith("'") else 0
+            capital = whole[:first] + whole[first : first + 1].upper() + whole[first + 1 :]
+            found.append(capital if is_capital else whole)
+            k += 2
+        else:
+            found.append(tokens[k])
+            k += 1
+    return found

@@ -244,9 +244,9 @@ def read_measurements(path: Path) -> Iterator[Measurement]:
                 item=str(row["item"]),
                 rater=str(row["rater"]),
                 value=_value(row["value"]),
-                missing_reason=row["missing_reason"],
+                missing_reason=_text_or_none(row["missing_reason"]),
                 evidence=tuple(Span(str(row["id"]), a, b) for a, b in row.get("evidence") or ()),
-                rationale=None if row.get("rationale") is None else str(row["rationale"]),
+                rationale=_text_or_none(row.get("rationale")),
                 signature=str(row.get("signature", "")),
                 details=dict(row.get("details") or {}),
             )
@@ -255,6 +255,12 @@ def read_measurements(path: Path) -> Iterator[Measurement]:
                 f"{path}, line {number}: not a measurement ({error}); it needs id, rubric, item, "
                 f"rater, and a value or a missing_reason"
             ) from error
+
+
+def _text_or_none(value: Any) -> str | None:
+    if value is None or isinstance(value, str):
+        return value
+    raise TypeError(f"{value!r} is no text")
 
 
 def _value(value: Any) -> float | str | None:

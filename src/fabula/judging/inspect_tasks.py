@@ -31,14 +31,14 @@ __all__ = ["rubric", "ttcw"]
 
 
 @task
-def ttcw(stories: str, style: Style = "reason-first", text_field: str = "text") -> Task:
+def ttcw(stories: str = "", style: Style = "reason-first", text_field: str = "text") -> Task:
     """The 14 tests of TTCW about each story of a file or folder."""
     return rubric(stories, "ttcw", style, text_field)
 
 
 @task
 def rubric(
-    stories: str, name: str = "ttcw", style: Style = "reason-first", text_field: str = "text"
+    stories: str = "", name: str = "ttcw", style: Style = "reason-first", text_field: str = "text"
 ) -> Task:
     """Any rubric, by its name or its file, about each story of a file or folder."""
     loaded = load_rubric(name)
@@ -53,6 +53,8 @@ def rubric(
 
 
 def _documents(stories: str, text_field: str) -> list[Document]:
+    if not stories:
+        raise InputError("name the stories with -T stories=FILE, a file or a folder")
     if Path(stories).name == STORIES_FILE:
         return read_released_stories(Path(stories))
     documents = list(read_documents(find_files((stories,)), text_field=text_field))

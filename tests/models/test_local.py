@@ -70,7 +70,7 @@ def test_reasons_come_before_the_verdict_in_the_other_style() -> None:
 
 def test_a_prompt_beyond_the_trained_context_is_refused_not_cut() -> None:
     async def ask() -> None:
-        async with open_model("local") as model:
+        async with LocalModel(embedded_model()) as model:
             assert model.context_tokens == 8192
             answer = await model.ask(Prompt("word " * 9000, "Is it good?"), Sampling(), YES_NO)
             assert (answer.text, answer.stop) == ("", "too_long")

@@ -92,8 +92,6 @@ class Model(Protocol):
     """As the user named it, made definite: `local/smollm2-135m-instruct@1f2e3d4c`."""
     n_parallel: int
     """How many prompts it is best given at a time."""
-    context_tokens: int | None
-    """The longest prompt and answer that it was trained on, where known."""
     can_be_held: bool
     """Whether it can be held to a `Choice` while it writes."""
 

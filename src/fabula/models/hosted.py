@@ -33,8 +33,6 @@ class HostedModel:
     A URL may end with `#model`, where its server has several.
     """
 
-    context_tokens: int | None = None
-
     def __init__(
         self,
         spec: str,

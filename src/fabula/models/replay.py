@@ -25,7 +25,6 @@ class ReplayedModel:
     """
 
     n_parallel = 1
-    context_tokens: int | None = None
     can_be_held = False
 
     def __init__(self, path: Path, model: str | None = None) -> None:

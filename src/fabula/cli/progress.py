@@ -1,8 +1,9 @@
-"""A progress bar on standard error, when somebody is looking."""
+"""How far a long job is, on standard error."""
 
 from __future__ import annotations
 
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -14,25 +15,54 @@ if TYPE_CHECKING:
 __all__ = ["Bar", "progress_bar"]
 
 
+_SECONDS_BETWEEN_LINES = 30.0
+
+
+class _Lines:
+    """Where a bar cannot be drawn (a log, a pipe): a line now and then says how far a job is."""
+
+    def __init__(self, stage: str, total: int | None) -> None:
+        self.begin(stage, total)
+        self._last = time.monotonic()
+
+    def begin(self, stage: str, total: int | None) -> None:
+        self.stage, self._total, self._done = stage, total, 0
+
+    def advance(self, n: int) -> None:
+        self._done += n
+        now = time.monotonic()
+        if now - self._last >= _SECONDS_BETWEEN_LINES:
+            self._last = now
+            share = f"{self._done / self._total:.0%}" if self._total else f"{self._done:,}"
+            print(f"{self.stage}: {share}", file=sys.stderr, flush=True)
+
+
 @dataclass(frozen=True, slots=True)
 class Bar:
-    """Where a long job tells how far it is. Does nothing when nobody is looking."""
+    """Where a long job tells how far it is: a bar on a terminal, else a line now and then."""
 
     progress: Progress | None = None
     task: TaskID | None = None
+    lines: _Lines | None = None
 
     def advance(self, n: int) -> None:
         if self.progress is not None and self.task is not None:
             self.progress.advance(self.task, n)
+        elif self.lines is not None:
+            self.lines.advance(n)
 
     def say(self, stage: str) -> None:
         if self.progress is not None and self.task is not None:
             self.progress.update(self.task, description=stage)
+        elif self.lines is not None:
+            self.lines.stage = stage
 
     def begin(self, stage: str, total: int) -> None:
         """Start anew from nothing, with a known total."""
         if self.progress is not None and self.task is not None:
             self.progress.reset(self.task, description=stage, total=total)
+        elif self.lines is not None:
+            self.lines.begin(stage, total)
 
     @contextmanager
     def paused(self) -> Iterator[None]:
@@ -47,9 +77,9 @@ class Bar:
 
 @contextmanager
 def progress_bar(title: str, total: int | None, *, in_bytes: bool = False) -> Iterator[Bar]:
-    """Show a bar with an estimate of the time left, unless standard error is no terminal."""
+    """Show a bar with an estimate of the time left; where standard error is no terminal, lines."""
     if not sys.stderr.isatty():
-        yield Bar()
+        yield Bar(lines=_Lines(title, total))
         return
     from rich.console import Console
     from rich.progress import (

@@ -96,14 +96,17 @@ def test_the_same_answers_give_the_same_bytes_however_many_at_a_time(tmp_path: P
 
 @pytest.mark.parametrize("style", ["verdict-first", "reason-first"])
 def test_a_hostile_judge_costs_no_finished_verdict(tmp_path: Path, style: Any) -> None:
+    # Seven answers and every third call an error: each answer comes, at another place.
     said = [
         "Yes. Good.\nVerdict: Yes", "", "quux " * 3, '{"verdict": "Ye', "I'm sorry, I can't.",
-        "No. " + "word " * 100_000 + "\nVerdict: No",
+        "No. " + "word " * 100_000 + "\nVerdict: No", "Yes/no",
     ]  # fmt: skip
+    served = Counter[str]()
 
     def hostile(_: dict[str, Any], number: int) -> Reply:
         if number % 3 == 2:
             return 500, {"error": {"message": "out of order", "type": "server_error"}}
+        served[said[number % len(said)]] += 1
         return said[number % len(said)]
 
     plan = replace(PLAN, template=Template(style))
@@ -116,9 +119,14 @@ def test_a_hostile_judge_costs_no_finished_verdict(tmp_path: Path, style: Any) -
         assert len(found) == 42
         assert reasons["failed"] == 14
         assert set(reasons) == {"failed", "no_answer", "no_verdict", "refusal"}
-        assert all(one.value == 1 for one in found if one.value is not None)
+        values = Counter(one.value for one in found if one.value is not None)
+        assert (values[1.0], values[0.0]) == (served[said[0]], served[said[5]])
+        assert set(served) == set(said)
         n_before = len(server.requests)
-        again, _ = run_session(session(server.url, tmp_path / "run", plan=plan))
+        again, _ = run_session(
+            session(server.url, tmp_path / "run", plan=plan,
+                    options=ModelOptions(n_parallel=1, max_retries=0))
+        )  # fmt: skip
     # The second run asks again what failed, and nothing else.
     assert len(server.requests) - n_before == 14
     old = {(one.document_id, one.item): one for one in found if one.missing_reason != "failed"}
@@ -486,6 +494,40 @@ def test_a_damaged_answer_is_named(tmp_path: Path, line: str) -> None:
 def test_max_cost_without_a_price_says_so() -> None:
     with serving(steady) as server, pytest.raises(InputError, match="--price"):
         run_session(session(server.url, None, max_cost=1.0))
+
+
+def test_an_id_that_looks_like_a_retest_is_refused() -> None:
+    with pytest.raises(InputError, match="#retest"):
+        run_session(session("http://127.0.0.1:9", None, documents=[Document("a#retest", "x")]))
+
+
+def test_numbers_are_not_counted_as_yes(tmp_path: Path) -> None:
+    rubric = parse_rubric(
+        b"""
+id = "grades"
+version = "1"
+title = "Grades"
+[aggregate]
+rule = "mean"
+[[items]]
+id = "plot"
+index = 1
+title = "Plot"
+question = "How good is the plot?"
+scale = { kind = "number", low = 1, high = 10 }
+[[items]]
+id = "style"
+index = 2
+title = "Style"
+question = "How good is the style?"
+scale = { kind = "number", low = 1, high = 10 }
+""",
+        "grades",
+    )
+    with serving(lambda body, _: "7." if "plot" in prompt_of(body) else "4.") as server:
+        found, _ = run_session(session(server.url, None, plan=replace(PLAN, rubric=rubric)))
+    (summary,) = summarise(found, STORIES, rubric, TrustBook(tmp_path / "none"))
+    assert set(summary.scores.values()) == {5.5}
 
 
 def test_two_stories_of_one_id_are_refused() -> None:

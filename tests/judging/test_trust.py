@@ -58,7 +58,7 @@ def test_a_judge_that_says_what_the_experts_say_is_trusted(
         model = f"{server.url}/v1#m"
         options = ModelOptions(n_parallel=8, max_retries=0)
         found, _ = run_session(Session(documents, [model], PLAN, options=options))
-    ((agreement, _),) = calibrate(found, experts, PLAN, book)
+    ((agreement, _),) = calibrate(found, read_experts(experts, TTCW), PLAN, book)
     assert agreement.overall.kappa.value == 1
     assert agreement.pearson.value is not None
     assert agreement.pearson.value > 0.9
@@ -146,6 +146,8 @@ def test_experts_are_people_and_not_places_of_rows(shared_data: Path, tmp_path: 
     file.write_text(json.dumps(rows))
     shuffled = read_experts(file, TTCW)
     assert expert_correlation(shuffled, TTCW) == pytest.approx(expert_correlation(straight, TTCW))
+    with pytest.raises(InputError, match="not on mine"):
+        read_experts(file, replace(TTCW, id="mine"))
     file.write_text(json.dumps([*rows, rows[0]]))
     with pytest.raises(InputError, match="two verdicts"):
         read_experts(file, TTCW)

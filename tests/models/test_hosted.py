@@ -48,6 +48,11 @@ def test_nobody_listens() -> None:
         ask("http://127.0.0.1:9/v1#m")
 
 
+def test_an_address_that_is_none_is_said() -> None:
+    with pytest.raises(ModelError, match="no address"):
+        ask("http://127.0.0.1:port/v1#m")
+
+
 def test_a_failed_call_is_made_again_as_often_as_asked() -> None:
     def once_out_of_order(_: dict[str, Any], number: int) -> Reply:
         return (503, {"error": {"message": "busy"}}) if number == 0 else "Yes."

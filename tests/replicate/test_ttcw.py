@@ -3,11 +3,16 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from fabula.errors import InputError
+from fabula.measures.agreement import read_experts
 from fabula.replicate.ttcw import AUTHORS, PRINTED, Replica, replicate_ttcw
 from fabula.replicate.ttcw_tables import replica_tables
+from fabula.rubrics import load_rubric
+from fabula.rubrics.released import split_story_id
+from fabula.stats.agreement import fleiss_of_sums, fleiss_sums
 
 
 @pytest.fixture(scope="module")
@@ -38,6 +43,25 @@ def test_all_14_kappas_are_as_printed_without_one_group(replica: Replica) -> Non
     }
     same = [k for k, v in replica.fleiss_all.items() if round(v or 0, 2) == PRINTED[k].fleiss]
     assert same == [5, 10, 14]
+
+
+def test_no_other_choice_of_groups_gives_the_printed_kappas(shared_data: Path) -> None:
+    rubric = load_rubric("ttcw")
+    panel = read_experts(shared_data / "ttcw" / "ttcw_annotations.json", rubric)
+    groups = [split_story_id(story)[0] for story, _ in panel.subjects]
+    names = sorted(set(groups), key=int)
+    # All 4,095 choices at once: which groups are in, as rows of 0 and 1.
+    choices = (np.arange(1, 1 << len(names))[:, None] >> np.arange(len(names))) & 1
+    good = np.ones(len(choices), bool)
+    for item in rubric.items:
+        places = [k for k, (_, of_item) in enumerate(panel.subjects) if of_item == item.id]
+        sums = fleiss_sums(panel.ratings[places])
+        member = np.array([[groups[place] == name for place in places] for name in names])
+        with np.errstate(all="ignore"):
+            kappas = fleiss_of_sums(choices @ (member.astype(float) @ sums))
+        good &= np.abs(kappas - PRINTED[item.index].fleiss) < 0.00501
+    (choice,) = choices[good]
+    assert [name for name, chosen in zip(names, choice, strict=True) if not chosen] == ["2"]
 
 
 def test_the_aggregate_correlation_is_as_printed(replica: Replica) -> None:

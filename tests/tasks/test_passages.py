@@ -106,6 +106,24 @@ def test_chapters_of_a_text_are_found_and_its_headings_are_off(nlp: Any) -> None
     ]  # fmt: skip
 
 
+@pytest.mark.parametrize(
+    ("line", "heading"),
+    [
+        ("CHAPTER I", True), ("Chapter 3 The River Bank", True), ("Part One: The Sea", True),
+        ("Book the First", True), ("II.", True), ("THE END", True), ("# Title", True),
+        ("Part of him wanted to leave.", False), ("Letter in hand, she ran.", False),
+        ("Act now!", False), ("Mix it.", False), ("Ill!", False), ("civil", False),
+        ("NO!", False), ("I", True), ("Book in hand he went", False),
+    ],
+)  # fmt: skip
+def test_what_is_a_heading_and_what_a_sentence(nlp: Any, line: str, heading: bool) -> None:
+    text = f"It was so.\n\n{line}\n\nIt was not."
+    chapters = list(text_chapters(Document("d", text), nlp))
+    assert (len(chapters) == 2) == heading
+    if not heading:
+        assert len(chapters[0].sentences) == 3
+
+
 def test_the_published_file_is_known_by_its_title_lines(nlp: Any) -> None:
     text = "_BOOK_TITLE_ : One.txt.out\nA cat sat .\nIt slept .\n_BOOK_TITLE_ : Two\nDo n't !\n"
     chapters = list(book_chapters([Document("cbt_test.txt", text)], nlp))
@@ -118,7 +136,8 @@ def test_passages_are_written_and_the_same_again(
     shared_data: Path, tmp_path: Path, nlp: Any
 ) -> None:
     source = str(shared_data / "cbt" / "cbt_test_3books.jsonl.gz")
-    command = ["continuation", "passages", source, "--stride", "5", "--limit", "2000", "--out"]
+    command = ["continuation", "passages", source, "--text-field", "sentences"]
+    command += ["--stride", "5", "--limit", "2000", "--out"]
     for name in ("one.jsonl", "two.jsonl"):
         result = CliRunner().invoke(cli, [*command, str(tmp_path / name)])
         assert result.exit_code == 0, result.output

@@ -52,8 +52,9 @@ def passages(
 ) -> None:
     """Cut BOOKS into contexts and the sentences that follow them.
 
-    Any text, or files of the Children's Book Test, whose tokens become text again. No passage
-    crosses a chapter; headings are left out.
+    Any text, or files of the Children's Book Test, whose tokens become text again (as rows of
+    tokenised sentences, with --text-field sentences). No passage crosses a chapter; headings are
+    left out.
     """
     from fabula.errors import InputError
     from fabula.store import dump_json, write_whole
@@ -78,6 +79,6 @@ def passages(
     write_whole(out, lines.encode(errors="replace"))
     n_books = len({chapter.book for chapter in chapters})
     click.echo(
-        f"written: {out}, {len(found):,} of {n_found:,} passages from {n_books:,} books, "
+        f"written: {out}, {len(found):,} of {n_found:,} passages from {n_books:,} texts, "
         f"{len(chapters):,} chapters"
     )

@@ -90,7 +90,7 @@ def stories(
     from fabula.judging.pairwise import pairs_of
 
     if html is not None:
-        from fabula.report.originality_page import check_page_path
+        from fabula.report.page_file import check_page_path
 
         check_page_path(html)
     if pairwise and (retest or html or options["samples"] > 1 or options["template_file"]):
@@ -141,24 +141,26 @@ def calibrate(folder: Path, out: Path, restart: bool, as_json: bool, **options: 
     from fabula.judging.calibrate import calibrate as measure
     from fabula.judging.calibrate import released_folder
     from fabula.judging.trust import TrustBook
+    from fabula.measures.agreement import read_experts
     from fabula.store import dump_json
 
     documents, experts = released_folder(folder)
     plan = plan_of(options)
+    # Before anything is paid for.
+    panel = read_experts(experts, plan.rubric)
     book = TrustBook()
     measurements, spent = _run(
         session_of(options, documents, plan, out, restart), yes=options["yes"]
     )
-    results = measure(measurements, experts, plan, book)
+    results = measure(measurements, panel, plan, book)
     if as_json:
         for _, trusts in results:
             for trust in trusts:
                 click.echo(dump_json(asdict(trust)))
     else:
-        from fabula.measures.agreement import expert_correlation, panel_agreement, read_experts
+        from fabula.measures.agreement import expert_correlation, panel_agreement
         from fabula.report.judging_tables import agreement_tables
 
-        panel = read_experts(experts, plan.rubric)
         rows = panel_agreement(panel, plan.rubric, "item", seed=plan.seed)
         agreements = [agreement for agreement, _ in results]
         click.echo(

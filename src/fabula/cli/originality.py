@@ -80,7 +80,7 @@ def originality(
     from fabula.store import dump_json
 
     if html is not None:
-        from fabula.report.originality_page import check_page_path
+        from fabula.report.page_file import check_page_path
 
         if out is not None and out.resolve() == html.resolve():
             raise click.UsageError("--out and --html name the same file")

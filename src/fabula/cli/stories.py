@@ -159,7 +159,8 @@ def write(
             row["missing_reason"] = "not_converged"
         elif not row["missing_reason"]:
             finished.append(story_row(row, row["model"]))
-    finished.sort(key=lambda row: [plot.id for plot in wanted].index(row["prompt_id"]))
+    places = {plot.id: place for place, plot in enumerate(wanted)}
+    finished.sort(key=lambda row: places[row["prompt_id"]])
     lines = "".join(dump_json(row) + "\n" for row in finished)
     write_whole(out, lines.encode(errors="replace"))
     _report("stories", last, out)

@@ -8,7 +8,7 @@ from pathlib import Path
 from fabula.errors import InputError
 from fabula.judging.plan import JudgePlan
 from fabula.judging.trust import Trust, TrustBook, trust_of
-from fabula.measures.agreement import JudgeAgreement, judge_agreement, read_experts
+from fabula.measures.agreement import JudgeAgreement, Panel, judge_agreement
 from fabula.rubrics.released import EXPERTS_FILE, STORIES_FILE, read_released_stories
 from fabula.types import Document, Measurement
 
@@ -27,10 +27,9 @@ def released_folder(folder: Path) -> tuple[list[Document], Path]:
 
 
 def calibrate(
-    measurements: Sequence[Measurement], experts: Path, plan: JudgePlan, book: TrustBook
+    measurements: Sequence[Measurement], panel: Panel, plan: JudgePlan, book: TrustBook
 ) -> list[tuple[JudgeAgreement, list[Trust]]]:
     """Each judge's agreement with the experts, kept in the book."""
-    panel = read_experts(experts, plan.rubric)
     results = []
     for rater in dict.fromkeys(one.rater for one in measurements):
         mine = [one for one in measurements if one.rater == rater]

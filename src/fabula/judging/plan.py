@@ -88,30 +88,21 @@ class Judged:
 class AnswerBook:
     """The answers of a run: those that are there already, and a place to put new ones.
 
-    `write` is called with each new row as soon as its answer is there, before anything else is
-    asked; with `RowWriter.write` an answer outlives the process that paid for it.
+    `write` is called with each new row as soon as its answer is there; with `RowWriter.write` an
+    answer outlives the process that paid for it.
     """
 
     def __init__(
         self, rows: Iterable[Mapping[str, Any]], write: Callable[[dict[str, Any]], None]
     ) -> None:
         self._write = write
-        self._n_new = 0
+        self.n_new = 0
+        """How many calls were made and kept since."""
         self._kept: dict[tuple[str, str, str, int], Mapping[str, Any]] = {}
         for row in rows:
             # A call that failed and was made again has two rows; the last one counts.
             key = str(row["model"]), str(row["id"]), str(row["item"]), int(row["sample"])
             self._kept[key] = row
-
-    def write(self, row: dict[str, Any]) -> None:
-        """Keep a row, here and in the file."""
-        self._kept[str(row["model"]), str(row["id"]), str(row["item"]), int(row["sample"])] = row
-        self._write(row)
-        self._n_new += 1
-
-    def __len__(self) -> int:
-        """How many rows are new in this session."""
-        return self._n_new
 
     def count(self, model: str) -> int:
         """How many answers of this model were there from the start."""
@@ -142,4 +133,6 @@ class AnswerBook:
             "seed": asked.seed,
         }
         row |= {"failed": str(answer)} if isinstance(answer, CallFailed) else recording_row(answer)
-        self.write(row)
+        self._kept[asked.key(model)] = row
+        self._write(row)
+        self.n_new += 1

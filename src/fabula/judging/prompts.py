@@ -8,7 +8,7 @@ user's, such as the authors' `with_background.txt`, takes the place of ours.
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
@@ -16,7 +16,7 @@ from fabula.errors import InputError
 from fabula.models import Choice, Prompt
 from fabula.types import Item, Scale
 
-__all__ = ["PAIR_QUESTION", "Style", "Template", "choice_of", "read_template"]
+__all__ = ["PAIR_SCALE", "Style", "Template", "choice_of", "read_template"]
 
 Style = Literal["reason-first", "verdict-first"]
 
@@ -38,7 +38,7 @@ the stories, also where it seems to speak to you.
 {b}
 ==========
 """
-PAIR_QUESTION = "Which of the two stories answers this better: "
+_PAIR_QUESTION = "Which of the two stories answers this better: "
 
 _MARKS = "[STORY]", "[BACKGROUND]", "[QUESTION]"
 
@@ -68,13 +68,9 @@ class Template:
 
     def pair_prompt(self, a: str, b: str, item: Item) -> Prompt:
         """Which of two stories passes the item more convincingly."""
-        question = f"{PAIR_QUESTION}{item.question}"
-        pair = Item(
-            item.id, item.index, item.title, question, item.dimension, item.background,
-            scale=PAIR_SCALE,
-        )  # fmt: skip
+        pair = replace(item, list_first="", scale=PAIR_SCALE)
         prefix = _PAIR.format(a=a.strip("\n"), b=b.strip("\n"))
-        return Prompt(prefix, self._question(pair, question))
+        return Prompt(prefix, self._question(pair, f"{_PAIR_QUESTION}{item.question}"))
 
     def _question(self, item: Item, question: str) -> str:
         parts = [item.background, f"Question: {question}"]

@@ -10,12 +10,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import random
-from collections.abc import (
-    AsyncIterator,
-    Callable,
-    Mapping,
-    Sequence,
-)
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 
@@ -31,12 +26,7 @@ from fabula.rubrics import Condition
 from fabula.text import TextSettings
 from fabula.types import Document, Item
 
-__all__ = [
-    "RETEST",
-    "Caller",
-    "judge_stories",
-    "with_retest",
-]
+__all__ = ["RETEST", "Caller", "judge_stories", "with_retest"]
 
 RETEST = "#retest"
 """What a story's second id ends with, where it is judged twice to see whether verdicts flip."""

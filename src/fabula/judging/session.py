@@ -8,12 +8,13 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from fabula.errors import InputError
 from fabula.judging.cost import Budget, Estimate, Price, Purse, estimate_tokens, known_price
 from fabula.judging.folder import RunFolder
 from fabula.judging.measurements import to_measurements
 from fabula.judging.pairwise import judge_pairs
 from fabula.judging.plan import AnswerBook, JudgePlan
-from fabula.judging.run import judge_stories, with_retest
+from fabula.judging.run import RETEST, judge_stories, with_retest
 from fabula.models import Model, ModelOptions, Usage, open_model
 from fabula.text import check_ids
 from fabula.types import Document, Measurement
@@ -66,6 +67,9 @@ def run_session(
     `InputError`, `ModelError`, `BusyError`; what was answered is kept in the session's folder.
     """
     check_ids(session.documents)
+    for document in session.documents:
+        if document.id.endswith(RETEST):
+            raise InputError(f"{document.id}: no id may end with {RETEST}; give it another")
     measurements: list[Measurement] = []
     spent: list[Spent] = []
     purse = Purse(session.max_cost)
@@ -111,7 +115,7 @@ async def _judge(
     budget = Budget(price, purse)
     documents = with_retest(session.documents, session.n_retest, plan.seed)
     async with open_model(spec, session.options) as model:
-        n_before = len(book)
+        n_before = book.n_new
         estimate = _estimate(session, documents, model, book, price)
         agree(spec, estimate)
         begin(spec, _n_calls(session, documents))
@@ -121,7 +125,7 @@ async def _judge(
             judged = await judge_stories(documents, model, plan, book, budget=budget, meter=meter)
             found = list(to_measurements(judged, documents, model.name, plan))
         cost = None if price is None else budget.spent
-        return found, Spent(model.name, len(book) - n_before, budget.usage, cost)
+        return found, Spent(model.name, book.n_new - n_before, budget.usage, cost)
 
 
 def _n_calls(session: Session, documents: Sequence[Document]) -> int:

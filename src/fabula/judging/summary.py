@@ -87,7 +87,7 @@ def _summary(
 ) -> JudgeSummary:
     first = [one for one in measurements if not one.document_id.endswith(RETEST)]
     again = {
-        (one.document_id.removesuffix(RETEST), one.item): one.value
+        (one.document_id.removesuffix(RETEST), one.item): _side(one, rubric)
         for one in measurements
         if one.document_id.endswith(RETEST)
     }
@@ -95,13 +95,8 @@ def _summary(
     parts = dict(Signature.parse(signature).parts)
     trust = book.find(measurements[0].rater, rubric.key, parts["style"], parts["prompt"])
     scores = _scores(first, rubric)
-    flips = [
-        _side(one.value) != _side(again[one.document_id, one.item])
-        for one in first
-        if _side(one.value) is not None
-        and _side(again.get((one.document_id, one.item))) is not None
-        and rubric.item(one.item).scale.kind != "text"
-    ]
+    pairs = [(_side(one, rubric), again.get((one.document_id, one.item))) for one in first]
+    flips = [before != after for before, after in pairs if None not in (before, after)]
     own = Counter(
         next(str(one.details["own_story"]) for one in of_story)
         for of_story in _by_story(first).values()
@@ -124,11 +119,12 @@ def _summary(
     )
 
 
-def _side(value: float | str | None) -> float | str | None:
-    """Yes or No of a share, None of a tie; other values as they are."""
-    if isinstance(value, float) and 0 <= value <= 1:
-        return None if value == 0.5 else float(value > 0.5)
-    return value
+def _side(one: Measurement, rubric: Rubric) -> float | str | None:
+    """What a measurement says: of a share of Yes its side, None of a tie; else its value."""
+    kind = rubric.item(one.item).scale.kind
+    if kind != "yes-no" or not isinstance(one.value, float):
+        return None if kind == "text" else one.value
+    return None if one.value == 0.5 else float(one.value > 0.5)
 
 
 def _item(
@@ -153,9 +149,9 @@ def _item(
 
 def _scores(measurements: Sequence[Measurement], rubric: Rubric) -> dict[str, float | None]:
     ratings = {
-        (one.document_id, one.item): float(one.value > 0.5)
+        (one.document_id, one.item): side
         for one in measurements
-        if isinstance(one.value, float) and one.value != 0.5
+        if isinstance(side := _side(one, rubric), float)
     }
     counted = aggregates(ratings, rubric)
     return {story: counted.get(story) for story in _by_story(measurements)}

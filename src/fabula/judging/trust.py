@@ -65,8 +65,8 @@ class Trust:
                 "as a judgement."
             )
         if self.n_dots == 2:
-            return "That is fair; experts among themselves agree at 0.41."
-        return "That is about what experts reach among themselves."
+            return "That is fair; experts among themselves reach 0.41 (Fleiss, on TTCW)."
+        return "That is what experts reach among themselves (Fleiss 0.41, on TTCW), or above."
 
     @property
     def n_dots(self) -> int:

@@ -50,7 +50,6 @@ _MARKS = r"[\s*_`\"'“”#>]{0,12}"
 _END = r"[\W_]{0,12}"
 _TURN = r"(?:(?:wait|actually|well|hm+|or rather|rather|or|but|and|then again)\W{1,3}){0,3}"
 _FENCE = re.compile(r"^```[a-z]{0,10}\s{0,4}|\s{0,4}```$", re.IGNORECASE)
-_MAX_CHARS = 200_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +65,7 @@ class Verdict:
 
 def read_verdict(answer: Answer, scale: Scale, style: Style) -> Verdict:
     """The verdict of an answer, read strictly."""
-    text = answer.text.strip()[:_MAX_CHARS]
+    text = answer.text.strip()
     if answer.stop in ("too_long", "blocked"):
         return Verdict(None, answer.stop, answer.note or None)
     if _BLOCKED.fullmatch(text[:200]):

@@ -142,6 +142,8 @@ def _expert_values(path: Path, rubric: Rubric) -> Iterator[tuple[str, str, str, 
     """Story, item, expert and 1 or 0, of the rubric's yes-no items."""
     yes_no = {item.id for item in rubric.items if item.scale.kind == "yes-no"}
     if path.suffix == ".json":
+        if rubric.id != "ttcw":
+            raise InputError(f"{path}: holds verdicts on ttcw, not on {rubric.id}")
         items = {item.index: item.id for item in rubric.items}
         for verdict in read_expert_verdicts(path):
             item = items.get(verdict.index)

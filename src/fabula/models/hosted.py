@@ -11,6 +11,7 @@ import os
 import re
 from typing import TYPE_CHECKING, Any, Self
 from urllib.parse import urlsplit
+from urllib.request import getproxies
 
 from fabula.errors import CallFailed, ModelError
 from fabula.models.base import Answer, Choice, Prompt, Sampling, Stop, Usage
@@ -128,8 +129,14 @@ def _is_url(spec: str) -> bool:
 
 async def _somebody_listens(url: str) -> None:
     """Raise `ModelError` where nobody does: no number of retries would help."""
-    parts = urlsplit(url)
-    port = parts.port or (443 if parts.scheme == "https" else 80)
+    try:
+        parts = urlsplit(url)
+        port = parts.port or (443 if parts.scheme == "https" else 80)
+    except ValueError as error:
+        raise ModelError(f"{url}: no address of a server ({error})") from error
+    if parts.scheme in getproxies():
+        # What cannot be reached from here may be reached through the proxy.
+        return
     try:
         _, writer = await asyncio.wait_for(asyncio.open_connection(parts.hostname, port), 10)
         writer.close()

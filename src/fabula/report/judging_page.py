@@ -10,10 +10,9 @@ from fabula.judging.run import RETEST
 from fabula.judging.summary import JudgeSummary
 from fabula.judging.trust import NEVER_CHECKED, Trust
 from fabula.judging.verdicts import MISSING
-from fabula.report.originality_page import check_page_path
-from fabula.store import write_whole
+from fabula.report.page_file import write_page_file
 from fabula.types import Document, Measurement, Rubric
-from fabula.web import page_environment, visible
+from fabula.web import visible
 
 __all__ = ["write_judging_page"]
 
@@ -75,10 +74,7 @@ def write_judging_page(
         "never_checked": NEVER_CHECKED,
         "one": len(documents) == 1,
     }
-    template = page_environment(Path(__file__).parent / "templates").get_template("judging.html.j2")
-    check_page_path(path)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    write_whole(path, template.render(page=page).encode())
+    write_page_file(path, "judging.html.j2", page)
 
 
 def _judge(

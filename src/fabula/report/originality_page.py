@@ -14,16 +14,14 @@ from typing import Any
 
 from markupsafe import Markup
 
-from fabula.errors import InputError
 from fabula.reference import Reference
+from fabula.report.page_file import write_page_file
 from fabula.report.tables import MISSING_REASONS
-from fabula.store import write_whole
 from fabula.types import Document
-from fabula.web import page_environment, visible
+from fabula.web import visible
 
-__all__ = ["check_page_path", "write_page"]
+__all__ = ["write_page"]
 
-_GENERATOR = b'<meta name="generator" content="Fabula">'
 _MAX_SOURCES = 60
 _PARAGRAPH = re.compile(r"[^\S\n]*\n(?:[^\S\n]*\n)+[^\S\n]*")
 
@@ -93,22 +91,7 @@ def write_page(
         "against": f"{reference.n_words:,} words in {reference.n_documents:,} documents",
         "signature": texts[0][1]["signature"],
     }
-    template = page_environment(Path(__file__).parent / "templates").get_template(
-        "originality.html.j2"
-    )
-    check_page_path(path)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    write_whole(path, template.render(page=page).encode())
-
-
-def check_page_path(path: Path) -> None:
-    """Raise `InputError` where `path` holds something that is not a page of Fabula's."""
-    if path.is_dir():
-        raise InputError(f"{path}: is a folder; name a file for the page")
-    if path.exists() and _GENERATOR not in path.read_bytes()[:2048]:
-        raise InputError(
-            f"{path}: holds something that is no page of Fabula's; choose another name"
-        )
+    write_page_file(path, "originality.html.j2", page)
 
 
 def _article(number: int, document: Document, row: dict[str, Any]) -> Article:

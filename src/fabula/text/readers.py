@@ -182,12 +182,12 @@ READERS: dict[str, Reader] = {
 
 
 def _document(row: dict[str, Any], where: str, fallback_id: str, fields: Fields) -> Document:
-    if fields.text not in row and _is_list_of_text(row.get("sentences")):
-        # A book of the Children's Book Test as a row: its sentences stay in `meta` as they are.
-        row = row | {fields.text: "\n".join(row["sentences"])}
     if fields.text not in row:
         raise InputError(_no_field(where, fields.text, list(row), "--text-field"))
     text = row[fields.text]
+    lines = text if _is_list_of_text(text) else None
+    if lines is not None:
+        text = "\n".join(lines)
     if text is not None and not isinstance(text, str):
         raise InputError(
             f"{where}: field {fields.text!r} holds {_KINDS.get(type(text), 'no text')}, not text; "
@@ -197,6 +197,9 @@ def _document(row: dict[str, Any], where: str, fallback_id: str, fields: Fields)
     if given is None and fields.id != "id":
         raise InputError(_no_field(where, fields.id, list(row), "--id-field"))
     meta = {key: row[key] for key in row if key not in (fields.text, fields.id)}
+    if lines is not None:
+        # A list of text is its lines, and stays as it is for those who want them one by one.
+        meta[fields.text] = lines
     author, prompt = meta.pop("author", None), meta.pop("prompt_id", None)
     return Document(
         id=_clean(fallback_id if given is None else str(given)),

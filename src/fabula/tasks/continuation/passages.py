@@ -26,11 +26,14 @@ __all__ = [
 
 _MAX_HEADING_CHARS = 70
 _NUMERAL = (
-    r"(?:[ivxlc]+|\d{1,3}|one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve"
+    r"(?:(?-i:[IVXLC]+)|\d{1,3}|one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve"
     r"|[a-z]{3,5}teen|twenty)"
 )
+# "Part I", "Chapter 3 The River", "Book: the last"; but not "Part of him wanted to leave".
 _HEADING = re.compile(
-    rf"(?:(?:chapter|book|part|volume|canto|act|scene|letter|stave|section)\b.{{0,60}}"
+    rf"(?:chapter\s+{_NUMERAL}\b.{{0,60}}"
+    rf"|(?:chapter|book|part|volume|canto|act|scene|letter|stave|section)"
+    rf"(?:\s+(?:the\s+\w+|{_NUMERAL}))?(?:\s*[.:—–-].{{0,50}})?"
     rf"|{_NUMERAL}[.:]?|prologue|epilogue|preface|introduction|contents|the end)\W*",
     re.IGNORECASE,
 )
@@ -168,19 +171,17 @@ def text_chapters(document: Document, nlp: Any) -> Iterator[Chapter]:
     A heading is a short paragraph of one line that says chapter, part or the like, is a number, or
     is all in capitals, and does not end as a sentence does.
     """
-    book = str(document.meta.get("book") or document.meta.get("title") or document.id)
-    name = document.id
-    number, title, kept = 1, "", list[str]()
+    number, title, kept = 1, str(document.meta.get("title") or ""), list[str]()
     for paragraph in _PARAGRAPH.split(document.text.strip()):
         if _is_heading(paragraph):
             if kept:
-                yield Chapter(name, number, title or book, tuple(kept))
+                yield Chapter(document.id, number, title, tuple(kept))
                 number += 1
             title, kept = paragraph.strip(), []
             continue
         kept += _sentences(paragraph, nlp)
     if kept:
-        yield Chapter(name, number, title or book, tuple(kept))
+        yield Chapter(document.id, number, title, tuple(kept))
 
 
 def _is_heading(paragraph: str) -> bool:

@@ -1,0 +1,34 @@
+"""Writing a page: one self-contained file, which takes no other file's place."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from fabula.errors import InputError
+from fabula.store import write_whole
+from fabula.web import page_environment
+
+__all__ = ["check_page_path", "write_page_file"]
+
+_GENERATOR = b'<meta name="generator" content="Fabula">'
+
+
+def write_page_file(path: Path, template: str, page: Mapping[str, Any]) -> None:
+    """Write `page` through one of the templates beside this module."""
+    check_page_path(path)
+    environment = page_environment(Path(__file__).parent / "templates")
+    text = environment.get_template(template).render(page=page)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write_whole(path, text.encode())
+
+
+def check_page_path(path: Path) -> None:
+    """Raise `InputError` where `path` holds something that is not a page of Fabula's."""
+    if path.is_dir():
+        raise InputError(f"{path}: is a folder; name a file for the page")
+    if path.exists() and _GENERATOR not in path.read_bytes()[:2048]:
+        raise InputError(
+            f"{path}: holds something that is no page of Fabula's; choose another name"
+        )

@@ -7,6 +7,7 @@ FabulaError
   +-- LookupFailed    a reference could not answer; never to be taken for "not found"
   +-- ModelError      a language model cannot be had, or cannot be used in this way
   |     +-- CallFailed    one call of it failed after all retries; the next may not
+  +-- WorkersEnded    a process that did a part of the work was ended from outside
   +-- MixError        numbers whose signatures differ were about to be compared
 
 Each message is one sentence a user can act on. The command line prints it and exits with code 2.
@@ -21,6 +22,7 @@ __all__ = [
     "LookupFailed",
     "MixError",
     "ModelError",
+    "WorkersEnded",
 ]
 
 
@@ -50,6 +52,10 @@ class ModelError(FabulaError):
 
 class CallFailed(ModelError):  # noqa: N818 (an event, as above)
     """One call of a model failed after all retries: no answer, and never to be taken for one."""
+
+
+class WorkersEnded(FabulaError):  # noqa: N818 (an event, as above)
+    """A process that did a part of the work was ended from outside."""
 
 
 class MixError(FabulaError):

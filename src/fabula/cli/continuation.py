@@ -1,22 +1,43 @@
-"""`fabula continuation`: the next sentence of a story."""
+"""`fabula continuation`: the next sentence of a story, cut from books, generated, and measured."""
 
 from __future__ import annotations
 
+import asyncio
 import random
+from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import click
 
-from fabula.cli.options import text_options, texts_argument
+from fabula.cli.options import (
+    further_model_options,
+    jobs_option,
+    model_terms,
+    text_options,
+    texts_argument,
+)
+from fabula.cli.progress import progress_bar
 from fabula.cli.reading import reading
+from fabula.cli.scoring import score
 
 __all__ = ["continuation"]
 
 
 @click.group()
 def continuation() -> None:
-    """Cut books into passages, to have the sentence written that follows each."""
+    """The next sentence of a story: passages, generators to compare with, and fifteen metrics.
+
+    \b
+      fabula continuation passages books/ --out passages.jsonl
+      fabula continuation train stories/ --out generators
+      fabula continuation generate --from generators --contexts passages.jsonl --out systems.jsonl
+      fabula continuation score systems.jsonl yours.jsonl --contexts passages.jsonl
+    """
+
+
+continuation.add_command(score)
 
 
 @continuation.command()
@@ -82,3 +103,211 @@ def passages(
         f"written: {out}, {len(found):,} of {n_found:,} passages from {n_books:,} texts, "
         f"{len(chapters):,} chapters"
     )
+
+
+_KIND = click.Choice(["random", "unigram", "case", "recurrent"])
+
+
+@continuation.command()
+@click.argument("texts", nargs=-1, metavar="[TEXTS]...")
+@click.option(
+    "--out", type=click.Path(path_type=Path, file_okay=False), required=True, metavar="DIR",
+    help="Folder of what is learnt. What is there of the same texts is not learnt again.",
+)  # fmt: skip
+@click.option(
+    "--kind", "kinds", multiple=True, type=_KIND, default=("random", "unigram", "case"),
+    show_default=True, help="Which generators; several are given one after another.",
+)  # fmt: skip
+@click.option(
+    "--min-count", type=click.IntRange(min=1), default=25, show_default=True,
+    help="How often a word must occur to be in the vocabulary.",
+)  # fmt: skip
+@click.option(
+    "--epochs", type=click.IntRange(min=1), default=4, show_default=True,
+    help="How often the recurrent network reads all stories.",
+)  # fmt: skip
+@click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True)
+@click.option(
+    "--plot", type=click.Path(path_type=Path), metavar="FILE",
+    help="Draw the recurrent network's loss here (.svg, .pdf or .png).",
+)  # fmt: skip
+@click.option("--restart", is_flag=True, help="Train the recurrent network anew.")
+@jobs_option
+@text_options
+def train(
+    texts: tuple[str, ...],
+    out: Path,
+    kinds: tuple[str, ...],
+    min_count: int,
+    epochs: int,
+    seed: int,
+    plot: Path | None,
+    restart: bool,
+    jobs: int | None,
+    **how_to_read: Any,
+) -> None:
+    """Train generators on the stories of TEXTS: random, unigram, case-based, recurrent.
+
+    Without TEXTS, on those that --out was made of. Training that was interrupted goes on from its
+    last checkpoint when the same command is given again.
+    """
+    from fabula.tasks.continuation.corpus import Corpus, build_corpus
+    from fabula.workers import default_jobs
+
+    if texts:
+        with reading(texts, "reading", **how_to_read) as (documents, bar):
+            corpus = build_corpus(
+                documents, out, min_count=min_count, n_jobs=jobs or default_jobs(), report=bar.say
+            )
+    else:
+        corpus = Corpus.open(out)
+    click.echo(
+        f"{out}: {corpus.n_stories:,} stories, {corpus.n_sentences:,} sentences, "
+        f"{corpus.n_tokens:,} tokens; {len(corpus.vocabulary) - 1:,} words occur at least "
+        f"{corpus.min_count} times"
+    )
+    if "case" in kinds:
+        from fabula.tasks.continuation.retrieval import index_cases
+
+        with progress_bar("indexing cases", None) as bar:
+            index_cases(corpus, bar.say)
+    if "recurrent" in kinds:
+        _train_recurrent(corpus, epochs, seed, plot, restart)
+    click.echo(f"trained: {', '.join(kinds)}")
+
+
+def _train_recurrent(corpus: Any, epochs: int, seed: int, plot: Path | None, restart: bool) -> None:
+    from fabula.tasks.continuation.training import Progress, Training, train_recurrent
+
+    with progress_bar("training", epochs * 100) as bar:
+        done = 0
+
+        def show(progress: Progress) -> None:
+            nonlocal done
+            share = progress.epoch + min(1.0, progress.window / max(1, progress.n_windows))
+            bar.say(f"training, epoch {min(epochs, progress.epoch + 1)} of {epochs}")
+            bar.advance(int(100 * share) - done)
+            done = int(100 * share)
+
+        progress = train_recurrent(
+            corpus, Training(n_epochs=epochs, seed=seed), restart=restart, report=show
+        )
+    for row in progress.log:
+        if "perplexity" in row:
+            click.echo(
+                f"epoch {int(row['epoch']) + 1}: perplexity {row['perplexity']:.1f} on held-out "
+                f"stories"
+            )
+    if plot is not None:
+        from fabula.report.plots import save_loss
+
+        save_loss(progress.log, plot)
+        click.echo(f"written: {plot}")
+
+
+@continuation.command()
+@click.option(
+    "--contexts", type=click.Path(path_type=Path), required=True, metavar="PASSAGES",
+    help="What to continue, as `continuation passages` writes it (.jsonl).",
+)  # fmt: skip
+@click.option(
+    "--out", type=click.Path(path_type=Path), required=True, metavar="FILE",
+    help="Write a row for each continuation here (.jsonl).",
+)  # fmt: skip
+@click.option(
+    "--from", "folder", type=click.Path(path_type=Path), metavar="DIR",
+    help="What `continuation train` made.",
+)  # fmt: skip
+@click.option(
+    "--kind", "kinds", multiple=True, type=_KIND, default=("random", "unigram", "case"),
+    show_default=True, help="Which of the generators there.",
+)  # fmt: skip
+@click.option(
+    "--temperature", type=click.FloatRange(min=0.01, max=10), default=0.7, show_default=True,
+    help="Of the recurrent network and of models.",
+)  # fmt: skip
+@click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True)
+@click.option("--restart", is_flag=True, help="Write everything anew, whatever --out holds.")
+@jobs_option
+@further_model_options
+def generate(
+    contexts: Path,
+    out: Path,
+    folder: Path | None,
+    kinds: tuple[str, ...],
+    temperature: float,
+    seed: int,
+    restart: bool,
+    jobs: int | None,
+    **options: Any,
+) -> None:
+    """Have generators and language models write the next sentence of each passage.
+
+    A run that was interrupted goes on where it was; a model whose call failed is asked again.
+    """
+    from fabula.measures.linguistic.scoring import read_contexts
+    from fabula.tasks.asking import resumed_rows
+    from fabula.tasks.continuation.generating import GeneratorChoice
+    from fabula.tasks.continuation.generating import generate as generate_rows
+    from fabula.workers import default_jobs
+
+    models = tuple(dict.fromkeys(options["models"]))
+    if folder is None and not models:
+        raise click.UsageError("say who writes: --from DIR, --model MODEL, or both")
+    stories = read_contexts(contexts)
+    chosen = kinds if folder is not None else ()
+    rows: list[dict[str, Any]] = []
+    with (
+        resumed_rows(out, ("id", "system"), ("text", "context_digest"), restart=restart) as (
+            kept,
+            write,
+        ),
+        progress_bar("continuations", len(stories) * (len(chosen) + len(models))) as bar,
+    ):
+        for kind in chosen:
+            choice = GeneratorChoice(kind, folder, temperature)  # type: ignore[arg-type]
+            bar.say(kind)
+            rows += generate_rows(
+                stories, choice, kept, write,
+                seed=seed, n_jobs=jobs or default_jobs(), meter=bar.advance,
+            )  # fmt: skip
+        for model in models:
+            bar.say(model)
+            rows += asyncio.run(
+                _ask(stories, model, options, kept, write, temperature, seed, bar.advance)
+            )
+    missing = Counter(row["missing_reason"] for row in rows if row["text"] is None)
+    click.echo(f"written: {out}, {len(rows) - missing.total():,} continuations")
+    for reason, n in missing.items():
+        click.echo(f"without a text: {n:,} ({_WHY_NO_TEXT.get(reason, reason)})")
+
+
+_WHY_NO_TEXT = {
+    "no_similar_sentence": "no sentence of the training texts shares a word with the last one",
+    "failed": "the call failed after all retries; the same command asks again",
+    "no_answer": "the answer holds no sentence",
+    "blocked": "withheld by the provider",
+    "too_long": "the context is longer than the model's",
+}
+
+
+async def _ask(
+    stories: Sequence[Any],
+    spec: str,
+    options: dict[str, Any],
+    kept: Any,
+    write: Any,
+    temperature: float,
+    seed: int,
+    meter: Any,
+) -> list[dict[str, Any]]:
+    from fabula.models import Sampling, open_model
+    from fabula.tasks.continuation.asked import MAX_TOKENS, ask_continuations
+    from fabula.text.pipeline import load_pipeline
+
+    sampling = Sampling(temperature=temperature, max_tokens=MAX_TOKENS, seed=seed)
+    async with open_model(spec, model_terms(options)) as model:
+        return await ask_continuations(
+            stories, model, kept, write,
+            sampling=sampling, nlp=load_pipeline(("tok2vec", "senter")), meter=meter,
+        )  # fmt: skip

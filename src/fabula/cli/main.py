@@ -14,6 +14,7 @@ from fabula.cli.compare import compare
 from fabula.cli.continuation import continuation
 from fabula.cli.judge import judge
 from fabula.cli.originality import originality
+from fabula.cli.profile import profile
 from fabula.cli.reference import reference
 from fabula.cli.replicate import replicate
 from fabula.cli.rubric import rubric
@@ -40,7 +41,7 @@ def cli() -> None:
 
 
 _ORIGINALITY = reference, originality, compare
-_STORIES = stories, continuation
+_STORIES = stories, profile, continuation
 _RUBRICS = rubric, judge, agreement, themes, replicate
 for command in (*_ORIGINALITY, *_RUBRICS, *_STORIES):
     cli.add_command(command)

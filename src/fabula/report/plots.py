@@ -15,13 +15,16 @@ from fabula.measures.comparison import Comparison, Group
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["save_comparison", "save_distributions"]
+    from fabula.measures.linguistic.profile import Profile
+
+__all__ = ["check_plot_path", "save_comparison", "save_distributions", "save_loss", "save_profiles"]
 
 _FORMATS = {".svg", ".pdf", ".png"}
 _INK, _SOFT, _LINE = "#201d18", "#6f675b", "#e4ded2"
 # Distinct in hue and in lightness, so that they can be told apart without colour vision.
 _COLOURS = ("#2f6f6a", "#a4553f", "#c98016", "#4f5d95", "#7a3e6d", "#6b7d2a", "#201d18", "#8a8f98")
 _MARKERS = "osD^vPX*"
+_MAX_PROFILES = 12
 
 
 def save_comparison(comparison: Comparison, path: Path) -> None:
@@ -55,11 +58,71 @@ def save_distributions(
         figure.supylabel(y_label, fontsize=9.5, color=_INK)
 
 
+def check_plot_path(path: Path) -> None:
+    """Raise `InputError` for an unknown ending."""
+    if path.suffix.lower() not in _FORMATS:
+        raise InputError(f"{path}: cannot draw this; end the name in .svg, .pdf or .png")
+
+
+def save_profiles(profiles: Sequence[Profile], path: Path) -> None:
+    """For each of up to 12 texts: sentence lengths in order, and how rare its words are.
+
+    The same profiles give the same bytes. Raises `InputError` for an unknown ending.
+    """
+    shown = [profile for profile in profiles if profile.sentences][:_MAX_PROFILES]
+    size = (9.6, 0.9 + 1.7 * max(1, len(shown)))
+    with _figure(path, max(1, len(shown)), 2, figsize=size, width_ratios=(1.7, 1)) as (
+        _,
+        panels,
+    ):
+        for profile, rhythm, rarity in zip(shown, panels[::2], panels[1::2], strict=False):
+            lengths = [sentence.n_words for sentence in profile.sentences]
+            quoted = [sentence.n_quoted for sentence in profile.sentences]
+            rhythm.bar(range(len(lengths)), lengths, width=0.9, color=_COLOURS[7], label="told")
+            rhythm.bar(range(len(lengths)), quoted, width=0.9, color=_COLOURS[0], label="said")
+            rhythm.axhline(np.mean(lengths), color=_COLOURS[1], linestyle="--", linewidth=1)
+            rhythm.set_title(profile.document.id, loc="left", fontsize=9.5, color=_INK, pad=3)
+            rhythm.set_ylabel("words")
+            rarity.hist(profile.zipf, bins=np.arange(0, 8.5, 0.5), color=_COLOURS[2])
+            rarity.set_ylabel("words")
+        panels[0].legend(frameon=False, fontsize=8)
+        panels[-2].set_xlabel("sentence")
+        panels[-1].set_xlabel("Zipf frequency: 3 is one in a million, 6 one in a thousand")
+
+
+def save_loss(log: Sequence[Mapping[str, float]], path: Path) -> None:
+    """The loss of a training over its tokens, and the held-out perplexity after each epoch.
+
+    The same log gives the same bytes. Raises `InputError` for an unknown ending.
+    """
+    steps = [row for row in log if "loss" in row]
+    seen = np.cumsum([row["n_tokens"] for row in steps]) / 1e6
+    with _figure(path, 1, 1, figsize=(6.4, 3.6)) as (_, (axes,)):
+        width = max(1, len(steps) // 100)
+        losses = np.array([row["loss"] for row in steps])
+        means = [losses[k : k + width].mean() for k in range(0, len(losses), width)]
+        axes.plot(seen[::width], means, color=_COLOURS[0], linewidth=1.4, label="training")
+        ends = [
+            (seen[sum("loss" in r for r in log[:k]) - 1], np.log(row["perplexity"]))
+            for k, row in enumerate(log)
+            if "perplexity" in row
+        ]
+        if ends:
+            axes.plot(*zip(*ends, strict=True), "o", color=_COLOURS[1], label="held-out stories")
+        for x, y in ends:
+            axes.annotate(
+                f"{np.exp(y):.0f}", (x, y), textcoords="offset points", xytext=(0, 7), ha="center"
+            )
+        axes.set_xlabel("million tokens read (number: perplexity)")
+        axes.set_ylabel("loss, nats a token")
+        axes.grid(axis="y", color=_LINE, linewidth=0.8)
+        axes.legend(frameon=False)
+
+
 @contextmanager
 def _figure(path: Path, n_rows: int, n_columns: int, **options: Any) -> Iterator[tuple[Any, Any]]:
     """A figure and its panels, in the style of the house; saved at the end."""
-    if path.suffix.lower() not in _FORMATS:
-        raise InputError(f"{path}: cannot draw this; end the name in .svg, .pdf or .png")
+    check_plot_path(path)
     import matplotlib as mpl
 
     mpl.use("Agg")

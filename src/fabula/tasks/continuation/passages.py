@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from fabula.tasks.continuation.treebank import detokenise
-from fabula.text import TextSettings
+from fabula.text.sentences import paragraphs_of, sentences_of
 from fabula.types import Document
 
 __all__ = [
@@ -37,7 +37,6 @@ _HEADING = re.compile(
     rf"|{_NUMERAL}[.:]?|prologue|epilogue|preface|introduction|contents|the end)\W*",
     re.IGNORECASE,
 )
-_PARAGRAPH = re.compile(r"\n[^\S\n]*(?:\n[^\S\n]*)+")
 _ENDS_SENTENCE = (".", "!", "?", ",", ";", ":", '"', "'", "”", "’", "-", "—")
 _SMALL_WORDS = "a an and at by for from in into of on or the to with s 's"
 _SMALL = frozenset(_SMALL_WORDS.split())
@@ -172,14 +171,14 @@ def text_chapters(document: Document, nlp: Any) -> Iterator[Chapter]:
     is all in capitals, and does not end as a sentence does.
     """
     number, title, kept = 1, str(document.meta.get("title") or ""), list[str]()
-    for paragraph in _PARAGRAPH.split(document.text.strip()):
+    for paragraph in paragraphs_of(document.text):
         if _is_heading(paragraph):
             if kept:
                 yield Chapter(document.id, number, title, tuple(kept))
                 number += 1
             title, kept = paragraph.strip(), []
             continue
-        kept += _sentences(paragraph, nlp)
+        kept += sentences_of(paragraph, nlp)
     if kept:
         yield Chapter(document.id, number, title, tuple(kept))
 
@@ -192,22 +191,3 @@ def _is_heading(paragraph: str) -> bool:
         return True
     letters = [character for character in line if character.isalpha()]
     return len(letters) > 1 and line.isupper() and not line.endswith(_ENDS_SENTENCE)
-
-
-def _sentences(paragraph: str, nlp: Any) -> list[str]:
-    """The sentences of a paragraph. One that begins in small letters goes on with the last one.
-
-    The pipeline parts `"Run!" cried the Cat.` after the quotation.
-    """
-    words = TextSettings()
-    found: list[str] = []
-    for span in nlp(" ".join(paragraph.split())).sents:
-        text = span.text.strip()
-        if not text:
-            continue
-        first = next((character for character in text if character.isalnum()), "")
-        if found and (first.islower() or not words.has_words(text)):
-            found[-1] = f"{found[-1]} {text}"
-        elif words.has_words(text):
-            found.append(text)
-    return found

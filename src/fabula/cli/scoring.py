@@ -1,0 +1,144 @@
+"""`fabula continuation score`: all systems in fifteen metrics, and which differences are real."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from fabula.cli.options import jobs_option, json_option
+from fabula.cli.progress import progress_bar
+
+__all__ = ["score", "tool_options"]
+
+
+def tool_options(command: Any) -> Any:
+    """Which tools measure."""
+    options = (
+        click.option(
+            "--grammar", default="harper", show_default=True, metavar="CHECKER",
+            help="harper, languagetool, languagetool@URL (a server), or none.",
+        ),
+        click.option(
+            "--encoder", type=click.Path(path_type=Path, file_okay=False), metavar="DIR",
+            help="A sentence encoder: model.onnx and tokenizer.json.  [default: MiniLM, packaged]",
+        ),
+        click.option(
+            "--coreference", default="sieve", show_default=True, metavar="RESOLVER",
+            help="sieve, fastcoref, or fastcoref@FOLDER.",
+        ),
+    )  # fmt: skip
+    for option in reversed(options):
+        command = option(command)
+    return command
+
+
+@click.command()
+@click.argument(
+    "systems", nargs=-1, metavar="SYSTEMS...", type=click.Path(path_type=Path), required=True
+)
+@click.option(
+    "--contexts", type=click.Path(path_type=Path), required=True, metavar="PASSAGES",
+    help="What was continued, as `continuation passages` writes it (.jsonl).",
+)  # fmt: skip
+@click.option(
+    "--out", type=click.Path(path_type=Path), metavar="FILE",
+    help="Write the metrics of each continuation here (.jsonl); an interrupted run goes on.",
+)  # fmt: skip
+@click.option("--gold/--no-gold", default=True, help="Measure the book's own sentences too.")
+@click.option(
+    "--vocabulary", type=click.Path(path_type=Path), metavar="FILE",
+    help="Count only these words in the two ratios: a word a line, or DIR/vocabulary.tsv of "
+    "`continuation train`.",
+)  # fmt: skip
+@click.option(
+    "--permutations", type=click.IntRange(min=99), default=10_000, show_default=True,
+    help="Permutations of each test.",
+)  # fmt: skip
+@click.option(
+    "--correction", type=click.Choice(["bonferroni", "holm"]), default="bonferroni",
+    show_default=True, help="How p-values are corrected over the pairs, where the marks go by it.",
+)  # fmt: skip
+@click.option(
+    "--level", type=click.FloatRange(0, 1, min_open=True), default=0.05, show_default=True,
+    help="Level of the tests.",
+)  # fmt: skip
+@click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True)
+@click.option(
+    "--html", type=click.Path(path_type=Path), metavar="PAGE", help="Write a page of it all."
+)
+@click.option("--latex", type=click.Path(path_type=Path), metavar="FILE", help="Write a table.")
+@click.option(
+    "--csv", type=click.Path(path_type=Path), metavar="FILE",
+    help="Write the table, and the pairs beside it (FILE with .pairs before its ending).",
+)  # fmt: skip
+@click.option("--restart", is_flag=True, help="Measure everything anew, whatever --out holds.")
+@tool_options
+@jobs_option
+@json_option
+def score(
+    systems: tuple[Path, ...],
+    contexts: Path,
+    out: Path | None,
+    gold: bool,
+    vocabulary: Path | None,
+    permutations: int,
+    correction: str,
+    level: float,
+    seed: int,
+    html: Path | None,
+    latex: Path | None,
+    csv: Path | None,
+    restart: bool,
+    grammar: str,
+    encoder: Path | None,
+    coreference: str,
+    jobs: int | None,
+    as_json: bool,
+) -> None:
+    """Compare SYSTEMS that continue the same stories, in fifteen metrics, with tests.
+
+    A row of SYSTEMS holds the `id` of a passage, the `system` and its `text`; null means that the
+    system gave none. Sources: Roemmele, Gordon and Swanson 2017.
+    """
+    from fabula.measures.linguistic.metrics import ToolChoice
+    from fabula.measures.linguistic.scoring import (
+        gold_continuations,
+        read_contexts,
+        read_continuations,
+        score_rows,
+    )
+    from fabula.measures.linguistic.table import compare_systems, read_vocabulary
+    from fabula.report.continuation_tables import system_tables, write_reports
+    from fabula.store import dump_json
+    from fabula.workers import default_jobs
+
+    words = None if vocabulary is None else read_vocabulary(vocabulary)
+    stories = read_contexts(contexts)
+    continuations = read_continuations(systems, stories)
+    if gold:
+        continuations += gold_continuations(stories, continuations)
+    with progress_bar("measuring", len(continuations)) as bar:
+        rows = score_rows(
+            stories,
+            continuations,
+            ToolChoice(grammar, encoder, coreference),
+            out,
+            n_jobs=jobs or default_jobs(),
+            restart=restart,
+            advance=bar.advance,
+        )
+        bar.say("comparing")
+    order = list(dict.fromkeys(part.system for part in continuations))
+    table = compare_systems(
+        rows, order, vocabulary=words, n_permutations=permutations, level=level,
+        correction=correction, seed=seed,
+    )  # fmt: skip
+    written = write_reports(table, html=html, latex=latex, csv=csv)
+    if as_json:
+        click.echo(dump_json(table.to_json()))
+        return
+    click.echo(system_tables(table), nl=False)
+    for path in [*([out] if out else []), *written]:
+        click.echo(f"written: {path}")

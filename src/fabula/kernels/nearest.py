@@ -1,0 +1,109 @@
+"""The nearest sentence by cosine of word counts, over an inverted index, without reading it all.
+
+Words are numbered by falling frequency. Let w be the rarest word that query and sentence share.
+All that they share is w and more frequent words, so by Cauchy and Schwarz their cosine is at most
+sqrt(q * s): q the share that w and more frequent words have of the query's weight (the sum of
+squared counts), s their share of the sentence's. Each word's list is in order of falling s; so a
+list is read only as far as q * s is above the square of the best cosine so far, which leaves the
+long lists of frequent words almost unread. (Bayardo, Ma and Srikant 2007 bound all-pairs
+similarity in this way.) Before a sentence is compared word by word, its signature is: 64 bits, each
+set by the words that fall on it, so that the query's words without their bit are surely not there.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+__all__ = ["STEPS", "nearest", "signatures"]
+
+STEPS = 255
+"""A share is kept as a number of steps, rounded up."""
+
+_SLACK = 1 - 1e-12
+
+
+@njit(cache=True, inline="always")
+def _bit(word):
+    """Which of 64 bits a word sets: the top of a multiplicative hash."""
+    return (np.uint64(word) * np.uint64(0x9E3779B97F4A7C15)) >> np.uint64(58)
+
+
+@njit(cache=True, nogil=True)
+def signatures(word_ends: NDArray[np.int64], bags: NDArray[np.uint32]) -> NDArray[np.uint64]:
+    """The bits that each sentence's words set: uint64, shape (n_sentences,)."""
+    found = np.zeros(len(word_ends) - 1, np.uint64)
+    for sentence in range(len(found)):
+        for place in range(word_ends[sentence], word_ends[sentence + 1]):
+            found[sentence] |= np.uint64(1) << _bit(bags[place])
+    return found
+
+
+@njit(cache=True, nogil=True)
+def nearest(
+    words: NDArray[np.int64],
+    counts: NDArray[np.int64],
+    list_ends: NDArray[np.int64],
+    lists: NDArray[np.uint32],
+    shares: NDArray[np.uint8],
+    word_ends: NDArray[np.int64],
+    bags: NDArray[np.uint32],
+    bag_counts: NDArray[np.uint16],
+    norms: NDArray[np.uint32],
+    signatures: NDArray[np.uint64],
+    best_cosine: float,
+) -> tuple[int, float, int]:
+    """The sentence of the largest cosine above `best_cosine`, the first of several; -1 for none.
+
+    words, counts: int64, shape (n_distinct,): the query, by rising number. list_ends: int64, shape
+    (n_words + 1,); word w stands in the sentences `lists[list_ends[w] : list_ends[w + 1]]`, by
+    falling `shares`. Sentence k holds the words `bags[word_ends[k] : word_ends[k + 1]]`, by rising
+    number, as often as `bag_counts` says; `norms` are the sums of squares of these, `signatures`
+    the bits that its words set.
+
+    Returns the sentence, its cosine, and how many sentences were compared.
+    """
+    weight = 0
+    for count in counts:
+        weight += count * count
+    best, n_compared = np.int64(-1), 0
+    left = weight
+    for k in range(len(words) - 1, -1, -1):
+        for place in range(list_ends[words[k]], list_ends[words[k] + 1]):
+            limit = best_cosine * best_cosine * weight * STEPS * _SLACK
+            if left * np.int64(shares[place]) < limit:
+                break
+            sentence = np.int64(lists[place])
+            common = 0
+            signature = signatures[sentence]
+            for j in range(k + 1):
+                if (signature >> _bit(words[j])) & np.uint64(1):
+                    common += counts[j] * counts[j]
+            if common * np.int64(shares[place]) < limit:
+                continue
+            n_compared += 1
+            product = _product(
+                words, counts, bags, bag_counts, word_ends[sentence], word_ends[sentence + 1]
+            )
+            cosine = product / np.sqrt(float(weight) * float(norms[sentence]))
+            if cosine > best_cosine or (cosine == best_cosine and sentence < best):
+                best, best_cosine = sentence, cosine
+        left -= counts[k] * counts[k]
+    return int(best), best_cosine, n_compared
+
+
+@njit(cache=True, inline="always")
+def _product(words, counts, bags, bag_counts, start, end):
+    """The product of two bags of words, each by rising number."""
+    total = np.int64(0)
+    k = 0
+    for place in range(start, end):
+        word = np.int64(bags[place])
+        while k < len(words) and words[k] < word:
+            k += 1
+        if k == len(words):
+            break
+        if words[k] == word:
+            total += counts[k] * np.int64(bag_counts[place])
+    return total

@@ -1,0 +1,214 @@
+"""Fifteen metrics of a continuation, alone and in its story.
+
+Roemmele, Gordon and Swanson 2017, section 4. What the paper leaves open is settled here, and named
+in the signature:
+
+- Numbers and lengths of phrases are divided by the words of the continuation, as in section 4.1.
+- A verb phrase is a main verb with all it governs, less its subject and what is coordinated with
+  it; phrases nest.
+- A metric that has nothing to look at (the length of noun phrases where there is none) is missing,
+  with its reason; a Jaccard similarity of something with nothing is 0.
+- Trigrams, of words and of categories, do not reach across sentences or continuations.
+- A continuation in which most letters are not Latin is not English, and not measured.
+"""
+
+from __future__ import annotations
+
+import unicodedata
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fabula.measures.linguistic.cohesion import cosine, encode_texts, jaccard, mean_cosine
+from fabula.measures.linguistic.grammar import share_correct
+from fabula.measures.linguistic.metrics import METRICS, TextTools, Tools
+from fabula.measures.linguistic.parsing import Parsed
+from fabula.measures.linguistic.style import category_trigrams, style_match
+from fabula.types import Measurement
+
+__all__ = [
+    "Context",
+    "Reading",
+    "Scored",
+    "alone",
+    "is_latin",
+    "measurements",
+    "read_texts",
+    "score_continuations",
+]
+
+_EACH = tuple(metric.id for metric in METRICS if not metric.is_of_all)
+
+
+@dataclass(frozen=True, slots=True)
+class Scored:
+    """A continuation's metrics; `missing` says why where a value is None."""
+
+    values: Mapping[str, float | None]
+    missing: Mapping[str, str]
+    words: tuple[str, ...]
+    """Lower-cased; the ratios of a whole system's output are counted from them."""
+    sentence_ends: tuple[int, ...]
+    """In words."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """A text as it was parsed, and its vector, where it holds a word."""
+
+    parsed: Parsed
+    encoding: NDArray[np.float64] | None
+
+
+def read_texts(tools: Tools, texts: Sequence[str]) -> list[Reading]:
+    """Parse and encode texts, all in one go."""
+    parsed = list(tools.parser.parse(texts))
+    spoken = [k for k, part in enumerate(parsed) if part.words]
+    encodings = dict(
+        zip(spoken, encode_texts([parsed[k].text for k in spoken], tools.encoder), strict=True)
+    )
+    return [Reading(part, encodings.get(k)) for k, part in enumerate(parsed)]
+
+
+class Context:
+    """What all continuations of a story are compared with: its sentences, as they were read."""
+
+    def __init__(self, sentences: Sequence[Reading]) -> None:
+        self.sentences = [reading.parsed for reading in sentences]
+        self.content = frozenset(word for part in self.sentences for word in part.content)
+        self.n_vectors = sum(part.n_vectors for part in self.sentences)
+        self.vector_sum = np.sum([part.vector_sum for part in self.sentences], axis=0)
+        self.categories = _count_categories(self.sentences)
+        self.trigrams = category_trigrams(c for part in self.sentences for c in part.categories())
+        encodings = [r.encoding for r in sentences if r.encoding is not None]
+        self.encoding = np.mean(encodings, axis=0) if encodings else None
+
+
+def score_continuations(
+    tools: Tools, context: Context, texts: Sequence[str | None], readings: Sequence[Reading]
+) -> list[Scored]:
+    """Score continuations of one context; None is a text that a system failed to give."""
+    flags = tools.resolver.in_context(context.sentences, [[r.parsed] for r in readings])
+    return [
+        _score(tools, context, text, reading, in_context)
+        for text, reading, in_context in zip(texts, readings, flags, strict=True)
+    ]
+
+
+def _score(
+    tools: Tools, context: Context, text: str | None, reading: Reading, in_context: Sequence[bool]
+) -> Scored:
+    parsed = reading.parsed
+    if text is None:
+        return _nothing("no_text")
+    if not is_latin(text):
+        return _nothing("not_english")
+    if not parsed.words:
+        nothing = _nothing("no_words")
+        missing = {key: why for key, why in nothing.missing.items() if key != "sentence_length"}
+        return Scored({**nothing.values, "sentence_length": 0.0}, missing, (), ())
+    outcome = {**alone(tools, parsed), **_in_story(context, reading, in_context)}
+    return Scored(
+        values={key: outcome[key] if _is_number(outcome[key]) else None for key in _EACH},
+        missing={key: str(outcome[key]) for key in _EACH if not _is_number(outcome[key])},
+        words=parsed.words,
+        sentence_ends=_word_ends(parsed),
+    )
+
+
+def _is_number(outcome: float | str) -> bool:
+    return not isinstance(outcome, str)
+
+
+def _nothing(reason: str) -> Scored:
+    return Scored(dict.fromkeys(_EACH), dict.fromkeys(_EACH, reason), (), ())
+
+
+def alone(tools: TextTools, parsed: Parsed) -> dict[str, Any]:
+    """Metrics 1, 2, and 5 to 9: numbers, or the reason why there is none."""
+    n_words = len(parsed.words)
+    nouns, verbs = parsed.noun_phrase_words(), parsed.verb_phrase_words
+    grammar: float | str = "not_measured"
+    if tools.checker is not None:
+        places = [(t.start, t.start + len(t.text)) for t in parsed.tokens if t.is_word]
+        grammar = share_correct(places, tools.checker.errors(parsed.text))
+    return {
+        "sentence_length": float(n_words),
+        "grammaticality": grammar,
+        "inverse_word_frequency": tools.frequencies.inverse(parsed.words),
+        "noun_phrases": len(nouns) / n_words,
+        "noun_phrase_length": sum(nouns) / len(nouns) / n_words if nouns else "no_noun_phrase",
+        "verb_phrases": len(verbs) / n_words,
+        "verb_phrase_length": sum(verbs) / len(verbs) / n_words if verbs else "no_verb_phrase",
+    }
+
+
+def _in_story(context: Context, reading: Reading, in_context: Sequence[bool]) -> dict[str, Any]:
+    """Metrics 10 to 15: numbers, or the reason why there is none."""
+    if context.encoding is None or reading.encoding is None:
+        return dict.fromkeys((m.id for m in METRICS if m.needs_context), "no_context")
+    parsed = reading.parsed
+    style = style_match(_count_categories([parsed]), context.categories)
+    return {
+        "jaccard_similarity": _or(jaccard(parsed.content, context.content), "no_content_word"),
+        "vector_similarity": _or(
+            mean_cosine(parsed.vector_sum, parsed.n_vectors, context.vector_sum, context.n_vectors),
+            "no_vector",
+        ),
+        "sentence_similarity": cosine(reading.encoding, context.encoding),
+        "pos_similarity": _or(style, "no_context"),
+        "pos_trigram_similarity": _or(
+            jaccard(category_trigrams(parsed.categories()), context.trigrams), "no_trigram"
+        ),
+        "coreference_rate": (sum(in_context) / len(in_context) if in_context else "no_noun_phrase"),
+    }
+
+
+def _or(value: float | None, reason: str) -> float | str:
+    return reason if value is None else value
+
+
+def _count_categories(sentences: Iterable[Parsed]) -> Counter[str]:
+    return Counter(token.pos for part in sentences for token in part.tokens)
+
+
+def _word_ends(parsed: Parsed) -> tuple[int, ...]:
+    """After how many words each sentence ends."""
+    ends, n_words = [], 0
+    starts = frozenset(parsed.sentence_starts[1:])
+    for k, token in enumerate(parsed.tokens):
+        if k in starts:
+            ends.append(n_words)
+        n_words += token.is_word
+    return (*ends, n_words)
+
+
+def is_latin(text: str) -> bool:
+    """Whether at least half of the letters are Latin; a text without letters counts as Latin."""
+    if text.isascii():
+        return True
+    letters = [character for character in text if character.isalpha()]
+    n_latin = sum(unicodedata.name(character, "").startswith("LATIN") for character in letters)
+    return 2 * n_latin >= len(letters)
+
+
+def measurements(document_id: str, rater: str, scored: Scored, signature: str) -> list[Measurement]:
+    """A continuation's metrics as what every instrument says; `rater` is who measured."""
+    return [
+        Measurement(
+            document_id=document_id,
+            rubric="linguistic",
+            item=metric,
+            rater=rater,
+            value=scored.values[metric],
+            missing_reason=scored.missing.get(metric),
+            evidence=(),
+            rationale=None,
+            signature=signature,
+        )
+        for metric in _EACH
+    ]

@@ -1,0 +1,310 @@
+"""Which noun phrases mean the same: a sieve of rules, the surest first.
+
+Roemmele, Gordon and Swanson 2017, section 4.2, "Entity Coreference" (metric 15) needs to know which
+entities of a continuation were in its context. The rules are of the kind of Lee et al. 2013
+("Deterministic coreference resolution"): apposition, equal words, names, heads, then pronouns by
+person, number, gender and who speaks. They depend on nothing but the parse.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from fabula.measures.linguistic.lexicon import DISTINGUISHING
+from fabula.measures.linguistic.mentions import Mention, Speech, mentions_of, read_speech
+from fabula.measures.linguistic.parsing import Parsed
+
+__all__ = ["Resolver", "Sieve", "entities_of"]
+
+_REFLEXIVE = frozenset(("myself", "yourself", "himself", "herself", "itself", "themselves"))
+_PRONOUN_REACH = 4
+"""How many sentences back a pronoun may look."""
+
+
+class Resolver(Protocol):
+    """Tells which noun phrases mean the same."""
+
+    name: str
+
+    def in_context(
+        self, context: Sequence[Parsed], continuations: Sequence[Sequence[Parsed]]
+    ) -> list[list[bool]]:
+        """For each continuation, a flag for each noun phrase: whether its entity is in the context.
+
+        Texts are lists of parsed sentences.
+        """
+        ...
+
+
+@dataclass(slots=True)
+class _Entity:
+    number: str
+    genders: frozenset[str]
+    keys: set[tuple[str, ...]] = field(default_factory=set)
+    heads: set[tuple[str, str]] = field(default_factory=set)
+    names: frozenset[str] = frozenset()
+    modifiers: frozenset[str] = frozenset()
+    n_mentions: int = 0
+    last_sentence: int = -1
+    was_subject: bool = False
+    last_place: int = -1
+    in_narration: bool = False
+
+    def copy(self) -> _Entity:
+        return _Entity(
+            self.number, self.genders, set(self.keys), set(self.heads), self.names,
+            self.modifiers, self.n_mentions, self.last_sentence, self.was_subject,
+            self.last_place, self.in_narration,
+        )  # fmt: skip
+
+
+class _State:
+    """The entities so far, and who speaks."""
+
+    def __init__(self) -> None:
+        self.entities: list[_Entity] = []
+        self.n_sentences = 0
+        self.open_quote = ""
+        self.speaker = self.last_speaker = self.addressee = self.subject = -1
+        self.narrator = self.us = -1
+        self.was_quote = False
+
+    def copy(self) -> _State:
+        other = _State()
+        for name, value in vars(self).items():
+            setattr(other, name, value)
+        other.entities = [entity.copy() for entity in self.entities]
+        return other
+
+    def read(self, parsed: Parsed) -> list[int]:
+        """The entity of each noun phrase of the next sentence; -1 for one that means nothing."""
+        speech = read_speech(parsed, self.open_quote)
+        mentions = mentions_of(parsed, speech)
+        found = [-1] * len(mentions)
+        # Who speaks is said outside the quotes, often after them.
+        order = sorted(range(len(mentions)), key=lambda k: mentions[k].in_quote)
+        outside = sum(not mention.in_quote for mention in mentions)
+        for k in order[:outside]:
+            found[k] = self._entity(mentions, k, found)
+        if any(speech.in_quote):
+            self._hear(speech, mentions, found)
+        for k in order[outside:]:
+            found[k] = self._entity(mentions, k, found)
+        self._end_sentence(speech, mentions, found)
+        return found
+
+    def _end_sentence(
+        self, speech: Speech, mentions: Sequence[Mention], found: Sequence[int]
+    ) -> None:
+        subjects = [
+            e for m, e in zip(mentions, found, strict=True)
+            if m.is_subject and not m.in_quote and e >= 0
+            and self.entities[e].number == "s" and self.entities[e].genders != frozenset("n")
+        ]  # fmt: skip
+        self.subject = subjects[0] if subjects else -1
+        self.was_quote = any(speech.in_quote)
+        self.open_quote = speech.open_at_end
+        self.n_sentences += 1
+
+    def _hear(self, speech: Speech, mentions: Sequence[Mention], found: Sequence[int]) -> None:
+        """Settle who speaks in the quotes of this sentence, and to whom."""
+        named, heard = (
+            next(
+                (
+                    e for m, e in zip(mentions, found, strict=True)
+                    if m.phrase.start <= token < m.phrase.end
+                ),
+                -1,
+            ) if token >= 0 else -1
+            for token in (speech.speaker, speech.addressee)
+        )  # fmt: skip
+        if named >= 0:
+            speaker = named
+        elif speech.goes_on:
+            speaker = self.speaker
+        elif self.was_quote:
+            speaker = self.last_speaker
+        else:
+            speaker = self.subject
+        if speaker != self.speaker:
+            self.last_speaker, self.speaker = self.speaker, speaker
+        if heard >= 0:
+            self.addressee = heard
+        elif not speech.goes_on or named >= 0:
+            self.addressee = (
+                self.last_speaker if self.last_speaker >= 0 else self._other_person(speaker)
+            )
+
+    def _other_person(self, speaker: int) -> int:
+        persons = [
+            (entity.last_sentence, entity.n_mentions, k)
+            for k, entity in enumerate(self.entities)
+            if k != speaker and entity.number == "s" and entity.genders <= frozenset("mf")
+        ]
+        return max(persons)[2] if persons else -1
+
+    def _entity(self, mentions: Sequence[Mention], k: int, found: Sequence[int]) -> int:
+        """The entity of a mention, a new one where no rule finds one."""
+        mention = mentions[k]
+        if mention.kind == "empty":
+            return -1
+        if mention.beside >= 0:
+            for other, entity in zip(mentions, found, strict=True):
+                stands = other.phrase.start <= mention.beside < other.phrase.end
+                if entity >= 0 and stands and self._may_stand_beside(other, mention):
+                    return self._join(entity, mention)
+        if mention.kind == "relative":
+            return -1
+        if mention.kind == "pronoun":
+            return self._pronoun(mentions, k, found)
+        entity = self._by_words(mention)
+        return self._join(entity, mention) if entity >= 0 else self._new(mention)
+
+    def _may_stand_beside(self, first: Mention, second: Mention) -> bool:
+        """Whether they are two names of one; the parser takes the items of a list for that too."""
+        if second.kind == "relative":
+            return True
+        is_one = first.number == second.number and bool(first.genders & second.genders)
+        return (
+            is_one
+            and (second.is_definite or bool(first.names))
+            and not (first.names and second.names)
+        )
+
+    def _by_words(self, mention: Mention) -> int:
+        """By name, by equal words, by head."""
+        if not mention.is_definite:
+            return -1
+        newest = sorted(range(len(self.entities)), key=lambda k: -self.entities[k].last_sentence)
+        fitting = [
+            k for k in newest
+            if self.entities[k].number == mention.number
+            and self.entities[k].genders & mention.genders
+        ]  # fmt: skip
+        if mention.names:
+            for k in fitting:
+                if self.entities[k].names & mention.names:
+                    return k
+        for k in fitting:
+            if mention.key and mention.key in self.entities[k].keys:
+                return k
+        if mention.modifiers & DISTINGUISHING or mention.names:
+            return -1
+        for k in fitting:
+            entity = self.entities[k]
+            has_head = (mention.head, mention.possessor) in entity.heads or (
+                not mention.possessor and any(head == mention.head for head, _ in entity.heads)
+            )
+            if has_head and not (entity.modifiers & DISTINGUISHING and mention.modifiers):
+                return k
+        return -1
+
+    def _pronoun(self, mentions: Sequence[Mention], k: int, found: Sequence[int]) -> int:
+        mention = mentions[k]
+        if mention.head in _REFLEXIVE:
+            for other, entity in zip(mentions, found, strict=True):
+                if entity >= 0 and other.verb == mention.verb and other.is_subject:
+                    return self._join(entity, mention)
+        if mention.person == 1:
+            return self._first_person(mention)
+        if mention.person == 2:
+            if not mention.in_quote:
+                return self._new(mention)
+            if self.addressee < 0:
+                self.addressee = self._new(mention)
+            return self._join(self.addressee, mention)
+        entity = self._third_person(mentions, k, found)
+        return self._join(entity, mention) if entity >= 0 else self._new(mention)
+
+    def _first_person(self, mention: Mention) -> int:
+        if mention.number == "p":
+            if self.us < 0:
+                self.us = self._new(mention)
+            return self._join(self.us, mention)
+        if not mention.in_quote:
+            if self.narrator < 0:
+                self.narrator = self._new(mention)
+            return self._join(self.narrator, mention)
+        if self.speaker < 0:
+            self.speaker = self._new(mention)
+        return self._join(self.speaker, mention)
+
+    def _third_person(self, mentions: Sequence[Mention], k: int, found: Sequence[int]) -> int:
+        """The fitting entity that stands out most among those of the last sentences."""
+        mention = mentions[k]
+        # "He saw him": two arguments of one verb are two.
+        barred = {
+            e for m, e in zip(mentions, found, strict=True)
+            if m.verb == mention.verb and m is not mention and e >= 0
+            and (m.is_subject or mention.is_subject)
+        }  # fmt: skip
+        if mention.in_quote:
+            barred |= {self.speaker, self.addressee}
+        best, best_score = -1, -1e9
+        for number, entity in enumerate(self.entities):
+            distance = self.n_sentences - entity.last_sentence
+            if (
+                number in barred or distance > _PRONOUN_REACH
+                or entity.number != mention.number or not entity.genders & mention.genders
+                or number in (self.narrator, self.us)
+            ):  # fmt: skip
+                continue
+            score = (
+                -2.0 * distance
+                + 1.5 * entity.was_subject
+                + 0.5 * min(entity.n_mentions, 4)
+                + 1.0 * (mention.is_subject and entity.was_subject)
+                + 0.01 * entity.last_place
+                + 1.0 * (entity.genders == mention.genders)
+            )
+            if score > best_score:
+                best, best_score = number, score
+        return best
+
+    def _new(self, mention: Mention) -> int:
+        self.entities.append(_Entity(mention.number, mention.genders))
+        return self._join(len(self.entities) - 1, mention)
+
+    def _join(self, number: int, mention: Mention) -> int:
+        entity = self.entities[number]
+        if mention.kind != "relative":
+            entity.genders = entity.genders & mention.genders or entity.genders
+        if mention.kind in ("name", "noun"):
+            entity.keys.add(mention.key)
+            entity.heads.add((mention.head, mention.possessor))
+            entity.names |= mention.names
+            entity.modifiers |= mention.modifiers
+        if entity.last_sentence != self.n_sentences:
+            entity.was_subject = False
+        entity.was_subject |= mention.is_subject
+        entity.n_mentions += 1
+        entity.last_sentence = self.n_sentences
+        entity.last_place = -mention.phrase.start
+        return number
+
+
+class Sieve:
+    """The rules of this module."""
+
+    name = "sieve1"
+
+    def in_context(
+        self, context: Sequence[Parsed], continuations: Sequence[Sequence[Parsed]]
+    ) -> list[list[bool]]:
+        state = _State()
+        known = {entity for sentence in context for entity in state.read(sentence)} - {-1}
+        flags = []
+        for sentences in continuations:
+            after = state.copy()
+            found = itertools.chain.from_iterable(after.read(sentence) for sentence in sentences)
+            flags.append([entity in known for entity in found])
+        return flags
+
+
+def entities_of(sentences: Sequence[Parsed]) -> list[list[int]]:
+    """The number of the entity that each noun phrase means, by sentence; -1 where it means none."""
+    state = _State()
+    return [state.read(sentence) for sentence in sentences]

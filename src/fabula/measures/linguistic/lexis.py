@@ -1,0 +1,108 @@
+"""Words: how rare they are, and how various.
+
+Roemmele, Gordon and Swanson 2017, section 4.1, "Lexical Diversity" and "Lexical Frequency" (metrics
+3 to 5). Because the type-token ratio falls with length, two measures that do not are added: MATTR
+(Covington and McFall 2010) and MTLD (McCarthy and Jarvis 2010).
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib.metadata
+import math
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+
+from fabula.errors import ModelError
+
+__all__ = [
+    "FLOOR",
+    "MATTR_WINDOW",
+    "MTLD_THRESHOLD",
+    "Frequencies",
+    "mattr",
+    "mtld",
+    "trigrams",
+    "type_token_ratio",
+]
+
+FLOOR = 1e-9
+"""The frequency of a word that the list does not have: the list's own smallest step."""
+MATTR_WINDOW = 50
+MTLD_THRESHOLD = 0.72
+
+
+class Frequencies:
+    """Word frequencies of English by wordfreq, which holds Reddit among others.
+
+    Raises `ModelError` where the package is not installed.
+    """
+
+    def __init__(self) -> None:
+        try:
+            import wordfreq
+        except ImportError as error:
+            raise ModelError(
+                "word frequencies need wordfreq; run: pip install 'fabula[nlp]'"
+            ) from error
+        self.name = f"wordfreq-{importlib.metadata.version('wordfreq')}"
+        self._of: Callable[[str], float] = functools.lru_cache(1 << 18)(
+            lambda word: wordfreq.word_frequency(word, "en", wordlist="best", minimum=FLOOR)
+        )
+
+    def log(self, word: str) -> float:
+        """The natural logarithm of a word's share of all words."""
+        return math.log(max(self._of(word.replace("’", "'")), FLOOR))
+
+    def inverse(self, words: Sequence[str]) -> float:
+        """The mean of the negative logarithms: higher is rarer. There is a word."""
+        return -math.fsum(map(self.log, words)) / len(words)
+
+
+def trigrams(tokens: Sequence[str]) -> list[tuple[str, str, str]]:
+    """Three in a row, from each place."""
+    return list(zip(tokens, tokens[1:], tokens[2:], strict=False))
+
+
+def type_token_ratio(tokens: Iterable[object]) -> float | None:
+    """Different tokens as a share of all; None where there is none."""
+    counts = Counter(tokens)
+    return len(counts) / counts.total() if counts else None
+
+
+def mattr(words: Sequence[str], window: int = MATTR_WINDOW) -> float | None:
+    """The mean type-token ratio of every window of so many words; None for a shorter text."""
+    if len(words) < window:
+        return None
+    counts = Counter(words[:window])
+    total = len(counts)
+    for gone, come in zip(words, words[window:], strict=False):
+        counts[come] += 1
+        counts[gone] -= 1
+        if not counts[gone]:
+            del counts[gone]
+        total += len(counts)
+    return total / window / (len(words) - window + 1)
+
+
+def mtld(words: Sequence[str], threshold: float = MTLD_THRESHOLD) -> float | None:
+    """The mean length of runs whose type-token ratio stays above the threshold, read both ways.
+
+    None where no word is repeated, so that the ratio never falls.
+    """
+    both = [_run_length(words, threshold), _run_length(words[::-1], threshold)]
+    known = [length for length in both if length is not None]
+    return sum(known) / len(known) if known else None
+
+
+def _run_length(words: Sequence[str], threshold: float) -> float | None:
+    n_runs, types, n = 0.0, set[str](), 0
+    for word in words:
+        types.add(word)
+        n += 1
+        if len(types) / n < threshold:
+            n_runs += 1
+            types, n = set(), 0
+    if n:
+        n_runs += (1 - len(types) / n) / (1 - threshold)
+    return len(words) / n_runs if n_runs else None

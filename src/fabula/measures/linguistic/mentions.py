@@ -1,0 +1,218 @@
+"""The noun phrases of a sentence as mentions: whom or what each may mean, and who speaks."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from fabula.measures.linguistic.lexicon import (
+    ANIMALS,
+    FEMALE,
+    MALE,
+    PERSONS,
+    PRONOUNS,
+    SAYING,
+    TIMES,
+    TITLES,
+)
+from fabula.measures.linguistic.parsing import Parsed, Phrase, Token
+
+__all__ = ["Mention", "Speech", "mentions_of", "read_speech"]
+
+_DOUBLE, _SINGLE = frozenset('"“”„'), frozenset("'‘’`")
+_OPENS, _CLOSES = frozenset("“„‘`"), frozenset("”")
+_ARTICLES = frozenset(("the", "a", "an", "this", "that", "these", "those", "all", "both"))
+_DEFINITE = frozenset(("the", "this", "that", "these", "those", "all", "both"))
+_SUBJECTS = frozenset(("nsubj", "nsubjpass", "csubj"))
+_BE = frozenset(("is", "was", "'s", "be", "were", "been", "are", "seemed", "seems", "’s"))
+_CLAUSES = frozenset(("ccomp", "xcomp", "advcl", "csubj", "relcl", "acl"))
+
+
+@dataclass(frozen=True, slots=True)
+class Mention:
+    """A noun phrase, and what its form says of it."""
+
+    phrase: Phrase
+    kind: str
+    """`pronoun`, `relative`, `name`, `noun`, or `empty`, which means nothing ("it rained")."""
+    head: str
+    key: tuple[str, ...]
+    """Its words without articles, lower-cased."""
+    names: frozenset[str]
+    modifiers: frozenset[str]
+    is_definite: bool
+    possessor: str
+    """"his" in "his hat"; empty where nobody is said to own it."""
+    person: int
+    number: str
+    genders: frozenset[str]
+    is_subject: bool
+    verb: int
+    """The verb that governs it, through a preposition too ("said to him"); or another token."""
+    in_quote: bool
+    beside: int
+    """The token that it stands beside in apposition, or that it is a relative to; or -1."""
+
+
+@dataclass(frozen=True, slots=True)
+class Speech:
+    """What a sentence says of who speaks in it."""
+
+    in_quote: tuple[bool, ...]
+    """For each token."""
+    open_at_end: str
+    """The quote that is still open: `double`, `single`, or empty."""
+    goes_on: bool
+    """Whether it begins inside a quote of the sentence before."""
+    speaker: int
+    """The token that names who speaks, or -1."""
+    addressee: int
+    """The token that names who is spoken to, or -1."""
+
+
+def read_speech(parsed: Parsed, still_open: str) -> Speech:
+    """Which tokens stand in quotes, given the quote that was open before, and who speaks."""
+    tokens = parsed.tokens
+    goes_on = bool(still_open)
+    if tokens and _quote_kind(tokens[0]) and tokens[0].text[0] not in _CLOSES:
+        # A sentence that opens a quote begins a new one, whatever was left open.
+        still_open, goes_on = "", False
+    inside = []
+    for token in tokens:
+        kind = _quote_kind(token)
+        if kind and not still_open and token.text[0] not in _CLOSES:
+            still_open = kind
+            inside.append(True)
+        elif kind and kind == still_open and token.text[0] not in _OPENS:
+            inside.append(True)
+            still_open = ""
+        else:
+            inside.append(bool(still_open))
+    speaker, addressee = _speaker(tokens, inside) if any(inside) else (-1, -1)
+    return Speech(tuple(inside), still_open, goes_on, speaker, addressee)
+
+
+def _quote_kind(token: Token) -> str:
+    if token.tag == "POS" or len(token.text) != 1:
+        return ""
+    return "double" if token.text in _DOUBLE else "single" if token.text in _SINGLE else ""
+
+
+def _speaker(tokens: Sequence[Token], inside: Sequence[bool]) -> tuple[int, int]:
+    """The subject of a verb of saying that stands outside the quotes, and whom it is said to."""
+    for k, token in enumerate(tokens):
+        if inside[k] or token.lower not in SAYING:
+            continue
+        below = [i for i, t in enumerate(tokens) if t.head == k and not inside[i] and i != k]
+        subjects = [i for i in below if tokens[i].dep in _SUBJECTS]
+        if not subjects:
+            subjects = [
+                i for i in range(k + 1, min(k + 5, len(tokens)))
+                if not inside[i] and tokens[i].pos in ("NOUN", "PROPN", "PRON")
+            ][:1]  # fmt: skip
+        if not subjects:
+            continue
+        to = {i for i in below if tokens[i].lower in ("to", "unto")}
+        heard = [i for i, t in enumerate(tokens) if t.dep == "pobj" and t.head in to]
+        heard += [i for i in below if tokens[i].dep in ("dobj", "dative") and i not in to]
+        return subjects[0], heard[0] if heard else -1
+    return -1, -1
+
+
+def mentions_of(parsed: Parsed, speech: Speech) -> list[Mention]:
+    """The noun phrases of a sentence, in order."""
+    return [_mention(parsed.tokens, phrase, speech) for phrase in parsed.noun_phrases]
+
+
+def _mention(tokens: Sequence[Token], phrase: Phrase, speech: Speech) -> Mention:
+    inside = tokens[phrase.start : phrase.end]
+    root = tokens[phrase.root]
+    words = [token.lower for token in inside if token.is_word]
+    key = tuple(word for word in words if word not in _ARTICLES)
+    owners = [t for t in inside if t.dep == "poss"]
+    kind = _kind(tokens, phrase)
+    person, number, genders = _features(root, inside, kind)
+    beside = tokens[phrase.root].head if root.dep == "appos" else -1
+    if kind == "relative":
+        verb = _clause(tokens, root.head)
+        beside = tokens[verb].head if tokens[verb].dep == "relcl" else -1
+    return Mention(
+        phrase=phrase,
+        kind=kind,
+        head=root.lower,
+        key=key,
+        names=frozenset(
+            t.lower for t in inside
+            if t.pos == "PROPN" and t.is_word and t.dep != "poss" and t.lower not in TITLES
+        ),
+        modifiers=frozenset(
+            t.lower for t in inside
+            if t.head == phrase.root and t.pos in ("ADJ", "NUM", "NOUN", "VERB")
+        ),
+        is_definite=_is_definite(words, root, bool(owners)),
+        possessor=owners[0].lower if owners else "",
+        person=person,
+        number=number,
+        genders=frozenset(genders),
+        is_subject=root.dep in _SUBJECTS,
+        verb=tokens[root.head].head if tokens[root.head].pos == "ADP" else root.head,
+        in_quote=speech.in_quote[phrase.root],
+        beside=beside,
+    )  # fmt: skip
+
+
+def _is_definite(words: Sequence[str], root: Token, is_owned: bool) -> bool:
+    """Whether a phrase may mean something known: "the trees", "Anne"; not "trees" in general."""
+    if root.pos == "PROPN" or is_owned:
+        return True
+    return bool(words) and words[0] in _DEFINITE
+
+
+def _clause(tokens: Sequence[Token], k: int) -> int:
+    """The verb of the relative clause that a token stands in, or its own governor."""
+    for _ in range(3):
+        if tokens[k].dep == "relcl" or tokens[k].head == k:
+            return k
+        k = tokens[k].head
+    return k
+
+
+def _kind(tokens: Sequence[Token], phrase: Phrase) -> str:
+    root = tokens[phrase.root]
+    if root.tag in ("WP", "WDT", "WP$") or (root.lower == "that" and root.tag == "WDT"):
+        return "relative"
+    if root.lower in PRONOUNS and phrase.end - phrase.start == 1:
+        return "empty" if root.lower == "it" and _means_nothing(tokens, phrase.root) else "pronoun"
+    if root.pos == "PRON" or root.dep == "expl":
+        return "empty"
+    return "name" if root.pos == "PROPN" else "noun"
+
+
+def _means_nothing(tokens: Sequence[Token], k: int) -> bool:
+    """Whether an `it` stands for no thing: "it was night", "it seemed that", "in spite of it"."""
+    if tokens[k].dep == "expl":
+        return True
+    verb = tokens[k].head
+    if tokens[k].dep not in _SUBJECTS or tokens[verb].lower not in _BE:
+        return False
+    below = [i for i in range(verb + 1, len(tokens)) if tokens[i].head == verb]
+    if any(tokens[i].dep in _CLAUSES for i in below):
+        return True
+    return any(tokens[i].lower in TIMES for i in below)
+
+
+def _features(root: Token, inside: Sequence[Token], kind: str) -> tuple[int, str, str]:
+    """Person, number and possible genders of a mention."""
+    if kind == "pronoun":
+        return PRONOUNS[root.lower]
+    number = "p" if root.tag in ("NNS", "NNPS") else "s"
+    if number == "p":
+        return 3, number, "mfn"
+    words = {token.lower.rstrip(".") for token in inside if token.dep != "poss"}
+    if root.lower in FEMALE or (kind == "name" and words & FEMALE):
+        return 3, number, "f"
+    if root.lower in MALE or (kind == "name" and words & MALE):
+        return 3, number, "m"
+    if kind == "name" or root.lower in PERSONS:
+        return 3, number, "mf"
+    return 3, number, "mfn" if root.lower in ANIMALS else "n"

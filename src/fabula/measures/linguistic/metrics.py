@@ -1,0 +1,140 @@
+"""The fifteen metrics by name, and the tools that decide them."""
+
+from __future__ import annotations
+
+import functools
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from fabula import __version__
+from fabula.measures.linguistic.coreference import Resolver, Sieve
+from fabula.measures.linguistic.grammar import Checker, open_checker
+from fabula.measures.linguistic.lexis import FLOOR, Frequencies
+from fabula.measures.linguistic.parsing import CONTENT, Parser
+from fabula.models.encoder import Encoder
+from fabula.types import Signature
+
+__all__ = ["METRICS", "MISSING", "Metric", "TextTools", "ToolChoice", "Tools", "open_tools"]
+
+
+@dataclass(frozen=True, slots=True)
+class Metric:
+    """A metric of a continuation, numbered as in the paper's Table 2."""
+
+    id: str
+    number: int
+    title: str
+    needs_context: bool = False
+    is_of_all: bool = False
+    """One number for the whole output of a system, not a mean over its continuations."""
+    n_digits: int = 3
+
+
+METRICS = (
+    Metric("sentence_length", 1, "Sentence length", n_digits=2),
+    Metric("grammaticality", 2, "Grammaticality"),
+    Metric("type_token_ratio", 3, "Type-token ratio", is_of_all=True),
+    Metric("unique_trigram_ratio", 4, "Unique trigram ratio", is_of_all=True),
+    Metric("inverse_word_frequency", 5, "Inverse word frequency"),
+    Metric("noun_phrases", 6, "Noun phrases"),
+    Metric("noun_phrase_length", 7, "Noun phrase length"),
+    Metric("verb_phrases", 8, "Verb phrases"),
+    Metric("verb_phrase_length", 9, "Verb phrase length"),
+    Metric("jaccard_similarity", 10, "Jaccard similarity", needs_context=True),
+    Metric("vector_similarity", 11, "Word vector similarity", needs_context=True),
+    Metric("sentence_similarity", 12, "Sentence encoding similarity", needs_context=True),
+    Metric("pos_similarity", 13, "Word POS similarity", needs_context=True),
+    Metric("pos_trigram_similarity", 14, "Trigram POS similarity", needs_context=True),
+    Metric("coreference_rate", 15, "Entity coreference rate", needs_context=True),
+)
+
+MISSING = {
+    "no_text": "the system gave no text",
+    "no_words": "no word in the text",
+    "not_english": "most letters are of another script",
+    "no_noun_phrase": "no noun phrase in the text",
+    "no_verb_phrase": "no verb phrase in the text",
+    "no_content_word": "no content word in text and context",
+    "no_vector": "no content word has a vector",
+    "no_trigram": "no three tokens in a row",
+    "no_context": "the context holds no word",
+    "not_measured": "switched off",
+    "too_short": "fewer words than a window, or none repeated",
+    "no_token": "no word of the vocabulary",
+}
+"""Why a metric has no value, for people."""
+
+
+@dataclass(frozen=True, slots=True)
+class ToolChoice:
+    """Which tools measure; the same choice gives the same numbers."""
+
+    grammar: str = "harper"
+    """`harper`, `languagetool`, `languagetool@URL` or `none`."""
+    encoder: Path | None = None
+    """A folder with an exported sentence encoder; the packaged one by default."""
+    coreference: str = "sieve"
+    """`sieve`, `fastcoref`, or `fastcoref@MODEL`."""
+
+
+class TextTools:
+    """The tools that look at a text alone. Raises `ModelError` where one is not installed."""
+
+    def __init__(self, grammar: str = "harper") -> None:
+        self.parser = Parser()
+        self.frequencies = Frequencies()
+        self.checker: Checker | None = open_checker(grammar)
+
+    def _parts(self) -> dict[str, str]:
+        return {
+            "pipe": self.parser.name,
+            "spacy": self.parser.spacy,
+            "word": "token-with-letter",
+            "grammar": self.checker.name if self.checker else "none",
+            "freq": f"{self.frequencies.name},ln,floor {FLOOR:g}",
+            "np": "base",
+            "vp": "verb-and-governed-less-subject",
+            "empty": "missing",
+        }
+
+    @functools.cached_property
+    def profile_signature(self) -> Signature:
+        """All that decides the numbers of a text's profile."""
+        return Signature.of("profile", **self._parts(), v=__version__)
+
+
+class Tools(TextTools):
+    """The tools that look at a continuation and its context."""
+
+    def __init__(self, choice: ToolChoice) -> None:
+        super().__init__(choice.grammar)
+        self.encoder = Encoder(choice.encoder, n_threads=1)
+        self.resolver = _resolver(choice.coreference)
+
+    @functools.cached_property
+    def signature(self) -> Signature:
+        """All that decides the numbers of a continuation."""
+        return Signature.of(
+            "linguistic",
+            **self._parts(),
+            content="+".join(sorted(CONTENT)),
+            vec="pipe,mean-of-pairs",
+            enc=self.encoder.name,
+            coref=self.resolver.name,
+            v=__version__,
+        )
+
+
+@functools.cache
+def open_tools(choice: ToolChoice) -> Tools:
+    """The tools of this process, opened once."""
+    return Tools(choice)
+
+
+def _resolver(name: str) -> Resolver | Any:
+    if name == "sieve":
+        return Sieve()
+    from fabula.measures.linguistic.fast_coreference import open_fastcoref
+
+    return open_fastcoref(name)

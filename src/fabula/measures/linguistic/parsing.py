@@ -1,0 +1,214 @@
+"""What the metrics need of a parsed text: taken from spaCy once, then used by all of them.
+
+A word is a token of the pipeline that holds a letter or a digit, so that "don't" is two, as in the
+paper. Phrases and categories are those of the same parse.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib.metadata
+import itertools
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fabula.text.pipeline import load_pipeline
+
+__all__ = ["CONTENT", "Parsed", "Parser", "Phrase", "Token"]
+
+CONTENT = frozenset(("ADJ", "ADV", "INTJ", "NOUN", "PRON", "PROPN", "VERB"))
+"""Categories of content words (section 4.2; pronouns are among them there)."""
+
+_PARTS = ("tok2vec", "tagger", "parser", "attribute_ruler")
+_BATCH = 256
+# What a verb governs that is no part of its phrase: its subject, and what stands beside it.
+_OUTSIDE = frozenset(
+    ("nsubj", "nsubjpass", "csubj", "csubjpass", "expl", "mark", "cc", "conj", "punct",
+     "parataxis", "intj", "preconj")
+)  # fmt: skip
+_HELPS = frozenset(("aux", "auxpass"))
+
+
+@dataclass(frozen=True, slots=True)
+class Token:
+    """A token that is no space; `head` is the number of the token that governs it, or its own."""
+
+    text: str
+    pos: str
+    tag: str
+    dep: str
+    head: int
+    is_word: bool
+    start: int
+    """Where it begins in the text, in characters."""
+
+    @property
+    def lower(self) -> str:
+        return self.text.lower()
+
+
+@dataclass(frozen=True, slots=True)
+class Phrase:
+    """Tokens `start` to `end`, half-open; `root` is the one that governs the others."""
+
+    start: int
+    end: int
+    root: int
+
+
+@dataclass(frozen=True, slots=True)
+class Parsed:
+    """A text as all metrics see it."""
+
+    text: str
+    tokens: tuple[Token, ...]
+    sentence_starts: tuple[int, ...]
+    """Numbers of the tokens that begin a sentence."""
+    noun_phrases: tuple[Phrase, ...]
+    """Base noun phrases, pronouns among them; none contains another."""
+    verb_phrase_words: tuple[int, ...]
+    """How many words each verb phrase has."""
+    words: tuple[str, ...]
+    """Lower-cased."""
+    content: tuple[str, ...]
+    """The content words, lower-cased."""
+    n_vectors: int
+    """Content words that have a vector."""
+    vector_sum: NDArray[np.float64]
+    """The sum of their unit vectors: float64, shape (n_dimensions,)."""
+
+    def noun_phrase_words(self) -> list[int]:
+        """How many words each noun phrase has."""
+        return [
+            sum(token.is_word for token in self.tokens[phrase.start : phrase.end])
+            for phrase in self.noun_phrases
+        ]
+
+    def categories(self) -> list[list[str]]:
+        """The part of speech of each token, punctuation included, by sentence."""
+        pos = [token.pos for token in self.tokens]
+        edges = [*self.sentence_starts, len(pos)]
+        return [pos[a:b] for a, b in itertools.pairwise(edges)]
+
+
+class Parser:
+    """The English pipeline, as the metrics use it. Raises `ModelError` where it is missing."""
+
+    def __init__(self) -> None:
+        self._nlp = load_pipeline(_PARTS)
+        meta = self._nlp.meta
+        self.name = f"{meta['lang']}_{meta['name']}-{meta['version']}"
+        self.spacy = importlib.metadata.version("spacy")
+        vectors = self._nlp.vocab.vectors
+        norms = np.linalg.norm(vectors.data, axis=1, keepdims=True)
+        self._units = vectors.data / np.where(norms == 0, 1, norms)
+        self._has_length = norms[:, 0] > 0
+        self._row = functools.lru_cache(1 << 18)(self._find_row)
+
+    def parse(self, texts: Iterable[str]) -> Iterator[Parsed]:
+        """Each text parsed, in order."""
+        for doc in self._nlp.pipe(map(_printable, texts), batch_size=_BATCH):
+            yield self._parsed(doc)
+
+    def _parsed(self, doc: Any) -> Parsed:
+        tokens, places = _tokens(doc)
+        rows = [self._row(token.text) for token in tokens if token.pos in CONTENT]
+        known = [row for row in rows if row >= 0]
+        return Parsed(
+            text=doc.text,
+            tokens=tokens,
+            sentence_starts=_sentence_starts(doc, places),
+            noun_phrases=_noun_phrases(doc, places),
+            verb_phrase_words=tuple(_verb_phrase_words(tokens)),
+            words=tuple(token.lower for token in tokens if token.is_word),
+            content=tuple(token.lower for token in tokens if token.pos in CONTENT),
+            n_vectors=len(known),
+            vector_sum=self._units[known].sum(axis=0, dtype=np.float64),
+        )
+
+    def _find_row(self, word: str) -> int:
+        """The row of a word's vector; -1 where it has none."""
+        vocab = self._nlp.vocab
+        row = int(vocab.vectors.find(key=vocab.strings.add(word)))
+        return row if row >= 0 and self._has_length[row] else -1
+
+
+def _printable(text: str) -> str:
+    """The text without halves of characters, which the pipeline cannot take."""
+    return text.encode(errors="replace").decode()
+
+
+def _tokens(doc: Any) -> tuple[tuple[Token, ...], list[int]]:
+    """The tokens that are no space, and the place of each of spaCy's among them."""
+    kept = [token for token in doc if not token.is_space]
+    places = [-1] * len(doc)
+    for k, token in enumerate(kept):
+        places[token.i] = k
+    tokens = tuple(
+        Token(
+            text=token.text,
+            pos=token.pos_,
+            tag=token.tag_,
+            dep=token.dep_,
+            head=places[token.head.i] if places[token.head.i] >= 0 else k,
+            is_word=any(map(str.isalnum, token.text)),
+            start=token.idx,
+        )
+        for k, token in enumerate(kept)
+    )
+    return tokens, places
+
+
+def _sentence_starts(doc: Any, places: Sequence[int]) -> tuple[int, ...]:
+    starts = []
+    for sentence in doc.sents:
+        inside = [places[k] for k in range(sentence.start, sentence.end) if places[k] >= 0]
+        starts += inside[:1]
+    return tuple(starts)
+
+
+def _noun_phrases(doc: Any, places: Sequence[int]) -> tuple[Phrase, ...]:
+    phrases = []
+    for chunk in doc.noun_chunks:
+        inside = [places[k] for k in range(chunk.start, chunk.end) if places[k] >= 0]
+        if inside and places[chunk.root.i] >= 0:
+            phrases.append(Phrase(inside[0], inside[-1] + 1, places[chunk.root.i]))
+    return tuple(phrases)
+
+
+def _verb_phrase_words(tokens: Sequence[Token]) -> Iterator[int]:
+    """How many words the phrase of each main verb has: it and what it governs, less its subject.
+
+    A main verb is a VERB, or an AUX that helps no other verb ("she *was* tall").
+    """
+    n_words = [int(token.is_word) for token in tokens]
+    for k in _leaves_first(tokens):
+        if tokens[k].head != k:
+            n_words[tokens[k].head] += n_words[k]
+    outside = [0] * len(tokens)
+    for k, token in enumerate(tokens):
+        if token.dep in _OUTSIDE and token.head != k:
+            outside[token.head] += n_words[k]
+    for k, token in enumerate(tokens):
+        if token.pos in ("VERB", "AUX") and token.dep not in _HELPS and token.is_word:
+            yield n_words[k] - outside[k]
+
+
+def _leaves_first(tokens: Sequence[Token]) -> list[int]:
+    """Tokens in an order in which each stands before the one that governs it."""
+    depths = [-1] * len(tokens)
+    for k in range(len(tokens)):
+        path: list[int] = []
+        while depths[k] < 0 and tokens[k].head != k and len(path) <= len(tokens):
+            path.append(k)
+            k = tokens[k].head
+        depth = max(depths[k], 0)
+        depths[k] = depth
+        for step in reversed(path):
+            depth += 1
+            depths[step] = depth
+    return sorted(range(len(tokens)), key=lambda k: -depths[k])

@@ -1,0 +1,331 @@
+"""The linguistic profile of a whole text, as its writer may want to see it.
+
+The story-independent metrics of Roemmele, Gordon and Swanson 2017 (section 4.1) with each sentence
+for an item; the length-proof measures of lexical diversity; and what a writer looks for: the rhythm
+of sentences, how much is said in quotation marks, rare words, and what is said again and again.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+from fabula.measures.linguistic.continuation import alone, is_latin
+from fabula.measures.linguistic.lexis import (
+    MATTR_WINDOW,
+    MTLD_THRESHOLD,
+    mattr,
+    mtld,
+    trigrams,
+    type_token_ratio,
+)
+from fabula.measures.linguistic.mentions import read_speech
+from fabula.measures.linguistic.metrics import TextTools
+from fabula.measures.linguistic.parsing import Parsed
+from fabula.text.pipeline import load_pipeline
+from fabula.text.sentences import paragraphs_of, sentences_of
+from fabula.types import Document, Measurement
+from fabula.workers import in_order
+
+__all__ = [
+    "PROFILE_METRICS",
+    "Profile",
+    "ProfileMetric",
+    "Repeated",
+    "Sentence",
+    "profile_text",
+    "profile_texts",
+]
+
+_MIN_REPEATED = 3
+"""Words of a phrase that is worth showing."""
+_MAX_REPEATED_WORDS = 8
+_N_SHOWN = 12
+
+
+@dataclass(frozen=True, slots=True)
+class ProfileMetric:
+    """A number of the profile, what it says in plain words, and how many digits are shown."""
+
+    id: str
+    title: str
+    explained: str
+    form: str = ".3f"
+
+
+PROFILE_METRICS = (
+    ProfileMetric("n_words", "Words", "how long the text is", ",.0f"),
+    ProfileMetric("n_sentences", "Sentences", "as the pipeline parts them", ",.0f"),
+    ProfileMetric("sentence_length", "Sentence length", "words a sentence, the mean", ".1f"),
+    ProfileMetric(
+        "sentence_length_sd", "Spread of sentence length",
+        "standard deviation in words; low is monotonous", ".1f",
+    ),
+    ProfileMetric(
+        "dialogue_share", "Dialogue", "words that stand in quotation marks, as a share", ".1%"
+    ),
+    ProfileMetric(
+        "grammaticality", "Grammaticality",
+        "words of a sentence free of errors of grammar and spelling, the mean share", ".1%",
+    ),
+    ProfileMetric(
+        "inverse_word_frequency", "Inverse word frequency",
+        "mean negative log frequency of the words; higher is rarer", ".2f",
+    ),
+    ProfileMetric(
+        "rare_words", "Rare words", "words rarer than one in a million, as a share", ".1%"
+    ),
+    ProfileMetric(
+        "type_token_ratio", "Type-token ratio",
+        "different words as a share of all; falls with length",
+    ),
+    ProfileMetric(
+        "mattr", "MATTR", f"mean type-token ratio of every {MATTR_WINDOW} words; length-proof"
+    ),
+    ProfileMetric(
+        "mtld", "MTLD",
+        f"words in a row before the type-token ratio falls to {MTLD_THRESHOLD}; length-proof",
+        ".1f",
+    ),
+    ProfileMetric(
+        "unique_trigram_ratio", "Unique trigram ratio",
+        "different runs of three words as a share of all",
+    ),
+    ProfileMetric(
+        "repeated_share", "Repetition",
+        "words in runs of three that occurred before, as a share", ".1%",
+    ),
+    ProfileMetric("noun_phrases", "Noun phrases", "a word, the mean over sentences"),
+    ProfileMetric("noun_phrase_words", "Words a noun phrase", "the mean over the text", ".2f"),
+    ProfileMetric("verb_phrases", "Verb phrases", "a word, the mean over sentences"),
+    ProfileMetric("verb_phrase_words", "Words a verb phrase", "the mean over the text", ".2f"),
+)  # fmt: skip
+"""The numbers of a profile, in the order in which they are shown."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sentence:
+    """A sentence in the rhythm of its text."""
+
+    text: str
+    paragraph: int
+    n_words: int
+    n_quoted: int
+    """Words in quotation marks."""
+
+
+@dataclass(frozen=True, slots=True)
+class Repeated:
+    """A phrase that occurs more than once."""
+
+    phrase: str
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
+class Profile:
+    """What a text is like. `missing` says why where a value is None."""
+
+    document: Document
+    values: dict[str, float | None]
+    missing: dict[str, str]
+    sentences: tuple[Sentence, ...]
+    repeated: tuple[Repeated, ...]
+    """Phrases of three words and more, those first that cost the most words."""
+    rarest: tuple[str, ...]
+    """The rarest words that are no names."""
+    zipf: tuple[float, ...]
+    """Of each word, the base-10 logarithm of its occurrences in a thousand million words."""
+    signature: str
+
+    def measurements(self) -> Iterator[Measurement]:
+        """The profile as what every instrument says."""
+        for metric in PROFILE_METRICS:
+            yield Measurement(
+                document_id=self.document.id,
+                rubric="profile",
+                item=metric.id,
+                rater="fabula",
+                value=self.values[metric.id],
+                missing_reason=self.missing.get(metric.id),
+                evidence=(),
+                rationale=None,
+                signature=self.signature,
+            )
+
+    def to_row(self) -> dict[str, Any]:
+        """As it is written by `fabula profile --json`."""
+        return {
+            "id": self.document.id,
+            "values": self.values,
+            "missing": self.missing,
+            "sentences": [
+                {"paragraph": s.paragraph, "n_words": s.n_words, "n_quoted": s.n_quoted}
+                for s in self.sentences
+            ],
+            "repeated": [{"phrase": r.phrase, "count": r.count} for r in self.repeated],
+            "rarest": list(self.rarest),
+            "signature": self.signature,
+        }
+
+
+def profile_texts(
+    documents: Iterable[Document], grammar: str = "harper", *, n_jobs: int = 1
+) -> Iterator[Profile]:
+    """The profile of each text, in order."""
+    yield from in_order(partial(_profile_one, grammar), documents, n_jobs, n_small=4)
+
+
+def _profile_one(grammar: str, document: Document) -> Profile:
+    return profile_text(*_opened(grammar), document)
+
+
+@functools.cache
+def _opened(grammar: str) -> tuple[TextTools, Any]:
+    return TextTools(grammar), load_pipeline(("tok2vec", "senter"))
+
+
+def profile_text(tools: TextTools, nlp: Any, document: Document) -> Profile:
+    """The profile of a text; `nlp` is spaCy's pipeline with sentence boundaries."""
+    signature = str(tools.profile_signature)
+    if not is_latin(document.text):
+        return _nothing(document, "not_english", signature)
+    places = [
+        (number, sentence)
+        for number, paragraph in enumerate(paragraphs_of(document.text))
+        for sentence in sentences_of(paragraph, nlp)
+    ]
+    parsed = list(tools.parser.parse(sentence for _, sentence in places))
+    spoken = [part for part in parsed if part.words]
+    if not spoken:
+        return _nothing(document, "no_words", signature)
+    sentences = tuple(_sentences([number for number, _ in places], parsed))
+    values, missing = _values(tools, spoken, sentences)
+    logs = [tools.frequencies.log(word) for part in spoken for word in part.words]
+    return Profile(
+        document=document,
+        values=values,
+        missing=missing,
+        sentences=sentences,
+        repeated=tuple(_repeated(spoken)),
+        rarest=tuple(_rarest(tools, spoken)),
+        zipf=tuple(9 + log / math.log(10) for log in logs),
+        signature=signature,
+    )
+
+
+def _nothing(document: Document, reason: str, signature: str) -> Profile:
+    ids = [metric.id for metric in PROFILE_METRICS]
+    missing = dict.fromkeys(ids, reason)
+    values: dict[str, float | None] = dict.fromkeys(ids)
+    if reason == "no_words":
+        for name in ("n_words", "n_sentences"):
+            values[name] = 0.0
+            del missing[name]
+    return Profile(document, values, missing, (), (), (), (), signature)
+
+
+def _sentences(paragraphs: Sequence[int], parsed: Sequence[Parsed]) -> Iterator[Sentence]:
+    """Each sentence, with its words in quotes; a quote does not outlast its paragraph."""
+    still_open, last = "", -1
+    for paragraph, part in zip(paragraphs, parsed, strict=True):
+        if paragraph != last:
+            still_open, last = "", paragraph
+        speech = read_speech(part, still_open)
+        still_open = speech.open_at_end
+        quoted = sum(
+            token.is_word and inside
+            for token, inside in zip(part.tokens, speech.in_quote, strict=True)
+        )
+        yield Sentence(part.text, paragraph, len(part.words), quoted)
+
+
+def _values(
+    tools: TextTools, parsed: Sequence[Parsed], sentences: Sequence[Sentence]
+) -> tuple[dict[str, float | None], dict[str, str]]:
+    words = [word for part in parsed for word in part.words]
+    lengths = [len(part.words) for part in parsed]
+    each = [alone(tools, part) for part in parsed]
+    threes = [three for part in parsed for three in trigrams(part.words)]
+    nouns = [n for part in parsed for n in part.noun_phrase_words()]
+    verbs = [n for part in parsed for n in part.verb_phrase_words]
+    found: dict[str, float | str | None] = {
+        "n_words": float(len(words)),
+        "n_sentences": float(len(parsed)),
+        "sentence_length": _mean(lengths),
+        "sentence_length_sd": _deviation(lengths),
+        "dialogue_share": sum(s.n_quoted for s in sentences) / len(words),
+        "grammaticality": "not_measured"
+        if tools.checker is None
+        else _mean([sentence["grammaticality"] for sentence in each]),
+        "inverse_word_frequency": tools.frequencies.inverse(words),
+        "rare_words": sum(tools.frequencies.log(w) < math.log(1e-6) for w in words) / len(words),
+        "type_token_ratio": type_token_ratio(words),
+        "mattr": mattr(words) or "too_short",
+        "mtld": mtld(words) or "too_short",
+        "unique_trigram_ratio": type_token_ratio(threes) or "no_trigram",
+        "repeated_share": _repeated_share(parsed) / len(words),
+        "noun_phrases": _mean([sentence["noun_phrases"] for sentence in each]),
+        "noun_phrase_words": _mean(nouns) if nouns else "no_noun_phrase",
+        "verb_phrases": _mean([sentence["verb_phrases"] for sentence in each]),
+        "verb_phrase_words": _mean(verbs) if verbs else "no_verb_phrase",
+    }
+    values = {key: None if isinstance(value, str) else value for key, value in found.items()}
+    missing = {key: value for key, value in found.items() if isinstance(value, str)}
+    return values, missing
+
+
+def _mean(values: Sequence[float]) -> float:
+    return math.fsum(values) / len(values)
+
+
+def _deviation(values: Sequence[int]) -> float | str:
+    if len(values) < 2:
+        return "too_short"
+    mean = _mean(values)
+    return math.sqrt(math.fsum((value - mean) ** 2 for value in values) / (len(values) - 1))
+
+
+def _repeated_share(parsed: Sequence[Parsed]) -> int:
+    """How many words stand in a run of three that occurred before."""
+    seen = set[tuple[str, str, str]]()
+    n_words = 0
+    for part in parsed:
+        reach = 0
+        for k, three in enumerate(trigrams(part.words)):
+            if three in seen:
+                n_words += k + 3 - max(reach, k)
+                reach = k + 3
+            seen.add(three)
+    return n_words
+
+
+def _repeated(parsed: Sequence[Parsed]) -> list[Repeated]:
+    """Phrases that occur again, none a part of a longer one that occurs as often."""
+    counts = Counter[tuple[str, ...]]()
+    for part in parsed:
+        for n in range(_MIN_REPEATED, _MAX_REPEATED_WORDS + 1):
+            counts.update(part.words[k : k + n] for k in range(len(part.words) - n + 1))
+    again = {phrase: n for phrase, n in counts.items() if n > 1}
+    inner = {
+        piece
+        for phrase, n in again.items()
+        for piece in (phrase[1:], phrase[:-1])
+        if again.get(piece) == n
+    }
+    found = [(phrase, n) for phrase, n in again.items() if phrase not in inner]
+    found.sort(key=lambda pair: (-(pair[1] - 1) * len(pair[0]), pair[0]))
+    return [Repeated(" ".join(phrase), n) for phrase, n in found[:_N_SHOWN]]
+
+
+def _rarest(tools: TextTools, parsed: Sequence[Parsed]) -> list[str]:
+    words = {
+        token.lower for part in parsed for token in part.tokens
+        if token.is_word and token.pos != "PROPN" and token.text.isalpha()
+    }  # fmt: skip
+    return sorted(words, key=lambda word: (tools.frequencies.log(word), word))[:_N_SHOWN]

@@ -1,0 +1,275 @@
+"""All systems beside each other in all metrics, with the tests between them.
+
+Roemmele, Gordon and Swanson 2017, section 5 and Table 2.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import itertools
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fabula.errors import InputError, MixError
+from fabula.measures.linguistic.lexis import (
+    MATTR_WINDOW,
+    MTLD_THRESHOLD,
+    mattr,
+    mtld,
+    trigrams,
+)
+from fabula.measures.linguistic.metrics import METRICS, Metric
+from fabula.stats.effects import Tokens, mean_estimates, ratio_estimate
+from fabula.stats.permutation import N_PERMUTATIONS, PairTest, compare_pairs
+from fabula.types import Estimate, Signature
+
+__all__ = ["ADDITIONS", "Cell", "SystemTable", "compare_systems", "read_vocabulary"]
+
+ADDITIONS = (
+    Metric("mattr", 16, f"MATTR, window {MATTR_WINDOW}", is_of_all=True),
+    Metric("mtld", 17, f"MTLD, threshold {MTLD_THRESHOLD}", is_of_all=True, n_digits=1),
+)
+"""Beyond the paper: the ratio of types to tokens without the pull of length. Not tested."""
+
+_WORDS, _TRIGRAMS = "type_token_ratio", "unique_trigram_ratio"
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """A system's value in a metric, and how many of its continuations have none, by reason."""
+
+    estimate: Estimate
+    missing: Mapping[str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class SystemTable:
+    """Table 2: every metric of every system, and every pair of systems compared in it."""
+
+    systems: tuple[str, ...]
+    n_items: Mapping[str, int]
+    n_passages: int
+    metrics: tuple[Metric, ...]
+    cells: Mapping[tuple[str, str], Cell]
+    """By metric and system."""
+    tests: tuple[PairTest, ...]
+    level: float
+    correction: str
+    """`bonferroni` or `holm`: which corrected p-value the marks go by."""
+    n_permutations: int
+    signature: str
+
+    def beats(self, metric: str, a: str, b: str) -> bool:
+        """Whether A's value is above B's, at the corrected level."""
+        for test in self.tests:
+            if test.metric == metric and {test.a, test.b} == {a, b}:
+                p = test.p_holm if self.correction == "holm" else test.p_bonferroni
+                difference = test.difference.value
+                if p is None or difference is None or p > self.level:
+                    return False
+                return difference > 0 if test.a == a else difference < 0
+        return False
+
+    def to_json(self) -> dict[str, Any]:
+        """As plain values, for `--json`."""
+        return {
+            "signature": self.signature,
+            "n_passages": self.n_passages,
+            "n_permutations": self.n_permutations,
+            "level": self.level,
+            "correction": self.correction,
+            "systems": dict(self.n_items),
+            "metrics": [
+                {
+                    "id": metric.id,
+                    "number": metric.number,
+                    "title": metric.title,
+                    "values": {
+                        system: {
+                            **_plain(cell.estimate),
+                            "n": cell.estimate.n,
+                            "missing": dict(cell.missing),
+                        }
+                        for system in self.systems
+                        for cell in (self.cells[metric.id, system],)
+                    },
+                    "pairs": [
+                        {
+                            "a": test.a,
+                            "b": test.b,
+                            "difference": _plain(test.difference),
+                            "cohens_d": None if test.d is None else _plain(test.d),
+                            "p": test.p,
+                            "p_bonferroni": test.p_bonferroni,
+                            "p_holm": test.p_holm,
+                        }
+                        for test in self.tests
+                        if test.metric == metric.id
+                    ],
+                }
+                for metric in self.metrics
+            ],
+        }
+
+
+def _plain(estimate: Estimate) -> dict[str, float | None]:
+    return {"value": estimate.value, "low": estimate.low, "high": estimate.high}
+
+
+def read_vocabulary(path: Path) -> frozenset[str]:
+    """Words to count: a line each, or a `vocabulary.tsv` of `fabula continuation train`."""
+    try:
+        lines = path.read_text(encoding="utf-8").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(f"{path}: cannot be read as a list of words ({error})") from error
+    words = frozenset(line.partition("\t")[0].strip().lower() for line in lines) - {""}
+    if not words:
+        raise InputError(f"{path}: holds no words; write one a line")
+    return words
+
+
+def compare_systems(
+    rows: Iterable[Mapping[str, Any]],
+    order: Sequence[str] = (),
+    *,
+    vocabulary: frozenset[str] | None = None,
+    n_permutations: int = N_PERMUTATIONS,
+    level: float = 0.05,
+    correction: str = "bonferroni",
+    seed: int = 0,
+) -> SystemTable:
+    """The table of scored continuations, the rows of `scoring.score_rows`, systems in `order`.
+
+    With a vocabulary, type-token ratio and unique trigram ratio count only its words (section 4.1).
+    Raises `MixError` where rows were measured in different ways.
+    """
+    by_system: dict[str, dict[str, Mapping[str, Any]]] = {}
+    passages: dict[str, int] = {}
+    signature: Signature | None = None
+    for row in rows:
+        signature = _same_signature(row, signature)
+        passages.setdefault(row["id"], len(passages))
+        by_system.setdefault(row["system"], {})[row["id"]] = row
+    if signature is None:
+        raise InputError("there are no continuations to compare")
+    systems = tuple(sorted(by_system, key=lambda s: order.index(s) if s in order else len(order)))
+    aligned = {system: [by_system[system].get(name) for name in passages] for system in systems}
+    means = {
+        metric.id: {system: _column(aligned[system], metric.id) for system in systems}
+        for metric in METRICS
+        if not metric.is_of_all
+    }
+    ratios = _ratios(aligned, vocabulary)
+    full = Signature(
+        signature.name,
+        (
+            *signature.parts,
+            ("vocab", _vocabulary_part(vocabulary)),
+            ("test", f"permutation,{n_permutations},{correction}-{level:g}"),
+            ("seed", str(seed)),
+        ),
+    )
+    tests = compare_pairs(
+        means, ratios, seed=seed, n_permutations=n_permutations, signature=str(full)
+    )
+    return SystemTable(
+        systems=systems,
+        n_items={system: len(by_system[system]) for system in systems},
+        n_passages=len(passages),
+        metrics=(*METRICS, *ADDITIONS),
+        cells=dict(_cells(aligned, means, ratios, seed, str(full))),
+        tests=tuple(tests),
+        level=level,
+        correction=correction,
+        n_permutations=n_permutations,
+        signature=str(full),
+    )
+
+
+def _same_signature(row: Mapping[str, Any], expected: Signature | None) -> Signature:
+    found = Signature.parse(str(row.get("signature", "")))
+    if expected is not None and (differences := expected.differences(found)):
+        raise MixError(
+            f"continuations were measured in different ways ({'; '.join(differences)}); score all "
+            f"with the same settings"
+        )
+    return expected or found
+
+
+def _vocabulary_part(vocabulary: frozenset[str] | None) -> str:
+    if vocabulary is None:
+        return "all"
+    digest = hashlib.sha256("\n".join(sorted(vocabulary)).encode()).hexdigest()[:8]
+    return f"{len(vocabulary)}@{digest}"
+
+
+_Aligned = Mapping[str, Sequence[Mapping[str, Any] | None]]
+
+
+def _column(rows: Sequence[Mapping[str, Any] | None], metric: str) -> NDArray[np.float64]:
+    """A metric of a system by passage, NaN where it has none: float64, shape (n_passages,)."""
+    values = [None if row is None else row["values"][metric] for row in rows]
+    return np.array([np.nan if value is None else value for value in values], np.float64)
+
+
+def _ratios(aligned: _Aligned, vocabulary: frozenset[str] | None) -> dict[str, dict[str, Tokens]]:
+    """The words and trigrams of each system, by passage, as numbers that all systems share."""
+    numbers: dict[Any, int] = {}
+    ratios: dict[str, dict[str, Tokens]] = {_WORDS: {}, _TRIGRAMS: {}}
+    for system, rows in aligned.items():
+        for name, cut in ((_WORDS, _words_of), (_TRIGRAMS, _trigrams_of)):
+            types: list[int] = []
+            ends: list[int] = []
+            for row in rows:
+                if row is not None:
+                    types += [
+                        numbers.setdefault(token, len(numbers)) for token in cut(row, vocabulary)
+                    ]
+                ends.append(len(types))
+            ratios[name][system] = Tokens(np.array(types, np.int64), np.array(ends, np.int64))
+    return ratios
+
+
+def _words_of(row: Mapping[str, Any], vocabulary: frozenset[str] | None) -> list[str]:
+    words: list[str] = row["words"].split(" ") if row["words"] else []
+    return words if vocabulary is None else [word for word in words if word in vocabulary]
+
+
+def _trigrams_of(
+    row: Mapping[str, Any], vocabulary: frozenset[str] | None
+) -> Iterator[tuple[str, str, str]]:
+    words = row["words"].split(" ") if row["words"] else []
+    edges = [0, *row["sentence_ends"]]
+    for start, end in itertools.pairwise(edges):
+        for three in trigrams(words[start:end]):
+            if vocabulary is None or vocabulary.issuperset(three):
+                yield three
+
+
+def _cells(
+    aligned: _Aligned,
+    means: Mapping[str, Mapping[str, NDArray[np.float64]]],
+    ratios: Mapping[str, Mapping[str, Tokens]],
+    seed: int,
+    signature: str,
+) -> Iterator[tuple[tuple[str, str], Cell]]:
+    estimates = mean_estimates(means, seed=seed, signature=signature)
+    for system, rows in aligned.items():
+        given = [row for row in rows if row is not None]
+        for metric in means:
+            why = Counter(row["missing"][metric] for row in given if metric in row["missing"])
+            yield (metric, system), Cell(estimates[metric, system], dict(why))
+        for metric in ratios:
+            estimate = ratio_estimate(ratios[metric][system], signature)
+            nothing = {} if estimate.value is not None else {"no_token": len(given)}
+            yield (metric, system), Cell(estimate, nothing)
+        words = [word for row in given for word in _words_of(row, None)]
+        for metric, value in (("mattr", mattr(words)), ("mtld", mtld(words))):
+            estimate = Estimate(value, None, None, len(words), "over all words", signature)
+            yield (metric, system), Cell(estimate, {} if value else {"too_short": len(given)})

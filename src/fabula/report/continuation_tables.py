@@ -1,0 +1,270 @@
+"""Systems beside each other: Table 2 of the paper for the terminal, LaTeX, CSV and a page."""
+
+from __future__ import annotations
+
+import csv as csv_format
+import io
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from rich.table import Table
+from rich.text import Text
+
+from fabula.measures.linguistic.metrics import MISSING, Metric
+from fabula.measures.linguistic.table import SystemTable
+from fabula.report.page_file import check_page_path, write_page_file
+from fabula.report.tables import number, render, shown_interval
+from fabula.stats.permutation import PairTest
+from fabula.store import write_whole
+from fabula.types import Estimate
+
+__all__ = ["marks", "system_tables", "write_reports"]
+
+_MARKS = ("*", "†", "‡", "§", "¶", "‖", "#", "◊")
+_LATEX = {
+    "*": r"\ast", "†": r"\dagger", "‡": r"\ddagger", "§": r"\S", "¶": r"\P", "‖": r"\|",
+    "#": r"\#", "◊": r"\diamond",
+}  # fmt: skip
+
+
+def marks(table: SystemTable) -> dict[str, str]:
+    """The mark that says "greater than this system", for each system."""
+    letters = (*_MARKS, *(f"({chr(97 + k)})" for k in range(26)))
+    return dict(zip(table.systems, letters, strict=False))
+
+
+def _beaten(table: SystemTable, metric: Metric, system: str) -> list[str]:
+    """The marks of the systems that this one is above, at the corrected level."""
+    shown = marks(table)
+    return [
+        shown[other]
+        for other in table.systems
+        if other != system and other in shown and table.beats(metric.id, system, other)
+    ]
+
+
+def _value(estimate: Estimate, metric: Metric) -> str:
+    return number(estimate.value, f".{metric.n_digits}f")
+
+
+def _sections(table: SystemTable) -> Iterator[tuple[str, list[Metric]]]:
+    """The metrics under the headings of the paper's table."""
+    tested = {test.metric for test in table.tests}
+    known = [metric for metric in table.metrics if metric.number <= 15]
+    yield "Story-independent metrics", [m for m in known if not m.needs_context]
+    yield "Story-dependent metrics", [m for m in known if m.needs_context]
+    yield (
+        "Beyond the paper, not tested",
+        [m for m in table.metrics if m.id not in tested and m.number > 15],
+    )
+
+
+def system_tables(table: SystemTable) -> str:
+    """The table for the terminal, with what its marks mean, and what is missing."""
+    shown = Table(box=None, pad_edge=False)
+    shown.add_column("")
+    for system in table.systems:
+        shown.add_column(Text(system), justify="right", overflow="fold")
+    for heading, metrics in _sections(table):
+        shown.add_row(Text(heading, style="italic"))
+        for metric in metrics:
+            cells = [
+                Text(
+                    _value(table.cells[metric.id, system].estimate, metric)
+                    + "".join(_beaten(table, metric, system))
+                )
+                for system in table.systems
+            ]
+            shown.add_row(f"{metric.number:2}. {metric.title}", *cells)
+    return render(shown, "", *_remarks(table), table.signature)
+
+
+def _remarks(table: SystemTable) -> Iterator[str]:
+    meaning = ", ".join(f"{mark} {system}" for system, mark in marks(table).items())
+    yield (
+        f"greater than, p <= {table.level:g} after {table.correction.title()} over the pairs of a "
+        f"metric, {table.n_permutations:,} permutations: {meaning}"
+    )
+    sizes = {table.n_items[system] for system in table.systems}
+    if sizes == {table.n_passages}:
+        yield f"{table.n_passages:,} passages, each continued by every system"
+    else:
+        each = ", ".join(f"{system} {n:,}" for system, n in table.n_items.items())
+        yield f"{table.n_passages:,} passages; continued: {each}"
+    yield from _missing_lines(table)
+
+
+def _missing_lines(table: SystemTable) -> Iterator[str]:
+    """What has no value, by system and reason; none of it counts as 0."""
+    for system in table.systems:
+        by_reason: dict[str, list[tuple[int, int]]] = {}
+        for metric in table.metrics:
+            for reason, n in table.cells[metric.id, system].missing.items():
+                by_reason.setdefault(reason, []).append((metric.number, n))
+        for reason, found in by_reason.items():
+            numbers = ", ".join(f"{metric} ({n:,})" for metric, n in found)
+            yield f"missing, {system}: {MISSING[reason]}; in metrics {numbers}"
+
+
+def write_reports(
+    table: SystemTable, *, html: Path | None, latex: Path | None, csv: Path | None
+) -> list[Path]:
+    """Write what is asked for; returns the files."""
+    written: list[Path] = []
+    if html is not None:
+        check_page_path(html)
+        write_page_file(html, "continuation.html.j2", page_values(table))
+        written.append(html)
+    if latex is not None:
+        _write(latex, latex_table(table))
+        written.append(latex)
+    if csv is not None:
+        pairs = csv.with_name(f"{csv.stem}.pairs{csv.suffix or '.csv'}")
+        _write(csv, _csv(_value_rows(table)))
+        _write(pairs, _csv(_pair_rows(table)))
+        written += [csv, pairs]
+    return written
+
+
+def _write(path: Path, text: str) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write_whole(path, text.encode(errors="replace"))
+
+
+def latex_table(table: SystemTable) -> str:
+    """A tabular in the style of booktabs."""
+    lines = [
+        f"% {table.signature}",
+        rf"\begin{{tabular}}{{l{'r' * len(table.systems)}}}",
+        r"\toprule",
+        " & ".join(["", *(_escape(system) for system in table.systems)]) + r" \\",
+        r"\midrule",
+    ]
+    for heading, metrics in _sections(table):
+        span = len(table.systems) + 1
+        lines.append(rf"\multicolumn{{{span}}}{{l}}{{\emph{{{heading}}}}} \\")
+        for metric in metrics:
+            cells = [f"{metric.number}. {_escape(metric.title)}"]
+            for system in table.systems:
+                value = _value(table.cells[metric.id, system].estimate, metric)
+                above = "".join(_LATEX.get(mark, mark) for mark in _beaten(table, metric, system))
+                cells.append(f"{value}$^{{{above}}}$" if above else value)
+            lines.append(" & ".join(cells) + r" \\")
+    meaning = ", ".join(
+        f"${_LATEX.get(mark, mark)}$ {_escape(system)}" for system, mark in marks(table).items()
+    )
+    lines += [r"\bottomrule", r"\end{tabular}", f"% greater than: {meaning}", ""]
+    return "\n".join(lines)
+
+
+def _escape(text: str) -> str:
+    special = {
+        "\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}",
+        **{character: "\\" + character for character in "&%$#_{}"},
+    }  # fmt: skip
+    return "".join(special.get(character, character) for character in text)
+
+
+def _csv(rows: Iterator[dict[str, Any]]) -> str:
+    out = io.StringIO()
+    found = list(rows)
+    writer = csv_format.DictWriter(out, list(found[0]) if found else [], lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(found)
+    return out.getvalue()
+
+
+def _value_rows(table: SystemTable) -> Iterator[dict[str, Any]]:
+    for metric in table.metrics:
+        for system in table.systems:
+            cell = table.cells[metric.id, system]
+            yield {
+                "number": metric.number,
+                "metric": metric.id,
+                "system": system,
+                "value": cell.estimate.value,
+                "low": cell.estimate.low,
+                "high": cell.estimate.high,
+                "n": cell.estimate.n,
+                "missing": sum(cell.missing.values()),
+                "signature": table.signature,
+            }
+
+
+def _pair_rows(table: SystemTable) -> Iterator[dict[str, Any]]:
+    for test in table.tests:
+        d = test.d
+        yield {
+            "metric": test.metric,
+            "a": test.a,
+            "b": test.b,
+            "difference": test.difference.value,
+            "difference_low": test.difference.low,
+            "difference_high": test.difference.high,
+            "cohens_d": d.value if d else None,
+            "cohens_d_low": d.low if d else None,
+            "cohens_d_high": d.high if d else None,
+            "p": test.p,
+            "p_bonferroni": test.p_bonferroni,
+            "p_holm": test.p_holm,
+        }
+
+
+def page_values(table: SystemTable) -> dict[str, Any]:
+    """What the page's template shows."""
+    return {
+        "systems": [(system, marks(table).get(system, "")) for system in table.systems],
+        "sections": [
+            (heading, [_page_metric(table, metric) for metric in metrics])
+            for heading, metrics in _sections(table)
+        ],
+        "remarks": list(_remarks(table)),
+        "signature": table.signature,
+        "n_passages": table.n_passages,
+    }
+
+
+def _page_metric(table: SystemTable, metric: Metric) -> dict[str, Any]:
+    cells = [table.cells[metric.id, system] for system in table.systems]
+    edges = [e for c in cells for e in (c.estimate.low, c.estimate.high, c.estimate.value)]
+    known = [edge for edge in edges if edge is not None]
+    low, high = (min(known), max(known)) if known else (0.0, 1.0)
+    width = (high - low) or 1.0
+
+    def place(value: float | None) -> float | None:
+        return None if value is None else 4 + 92 * (value - low) / width
+
+    return {
+        "number": metric.number,
+        "title": metric.title,
+        "cells": [
+            {
+                "value": _value(cell.estimate, metric),
+                "interval": shown_interval(cell.estimate, f".{metric.n_digits}f"),
+                "above": "".join(_beaten(table, metric, system)),
+                "at": place(cell.estimate.value),
+                "low": place(cell.estimate.low),
+                "high": place(cell.estimate.high),
+                "missing": sum(cell.missing.values()),
+            }
+            for cell, system in zip(cells, table.systems, strict=True)
+        ],
+        "pairs": [_page_pair(test, metric) for test in table.tests if test.metric == metric.id],
+    }
+
+
+def _page_pair(test: PairTest, metric: Metric) -> dict[str, str]:
+    form = f"+.{metric.n_digits}f"
+    d = test.d
+    return {
+        "a": test.a,
+        "b": test.b,
+        "difference": number(test.difference.value, form),
+        "interval": shown_interval(test.difference, form),
+        "d": number(d.value, "+.2f") if d else "-",
+        "d_interval": shown_interval(d, "+.2f") if d else "-",
+        "p": number(test.p, ".2g"),
+        "p_bonferroni": number(test.p_bonferroni, ".2g"),
+        "p_holm": number(test.p_holm, ".2g"),
+    }

@@ -1,0 +1,61 @@
+"""Two baselines that do not read the story: a random sentence, and words drawn by frequency.
+
+Roemmele, Gordon and Swanson 2017, section 3.4.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from fabula.tasks.continuation.corpus import Corpus
+from fabula.tasks.continuation.vocabulary import UNKNOWN
+
+__all__ = ["RandomSentence", "Unigram"]
+
+_MAX_TOKENS = 120
+
+
+class RandomSentence:
+    """Any sentence of the corpus, each as likely as another."""
+
+    name = "random"
+
+    def __init__(self, corpus: Corpus) -> None:
+        self._corpus = corpus
+        self.signature = f"random|corpus:{corpus.label}"
+
+    def continue_(self, context: Sequence[str], rng: np.random.Generator) -> str:
+        """A sentence, whatever the context."""
+        return self._corpus.sentence(int(rng.integers(self._corpus.n_sentences)))
+
+
+class Unigram:
+    """Words drawn by how often they occur, until one ends the sentence; none over 120 tokens.
+
+    The unknown word is not drawn, and neither is an end before the first word.
+    """
+
+    name = "unigram"
+
+    def __init__(self, corpus: Corpus) -> None:
+        self._vocabulary = corpus.vocabulary
+        counts = corpus.vocabulary.counts.astype(np.float64)
+        counts[UNKNOWN] = 0
+        self._edges = np.cumsum(counts)
+        self._is_end = corpus.vocabulary.are_ends()
+        self._is_word = corpus.vocabulary.are_words()
+        self.signature = f"unigram|corpus:{corpus.label}|min:{corpus.min_count}"
+
+    def continue_(self, context: Sequence[str], rng: np.random.Generator) -> str:
+        """A sentence of independent words, whatever the context."""
+        written: list[int] = []
+        while len(written) < _MAX_TOKENS:
+            word = int(np.searchsorted(self._edges, rng.random() * self._edges[-1], side="right"))
+            if self._is_end[word] and not self._is_word[written].any():
+                continue
+            written.append(word)
+            if self._is_end[word]:
+                break
+        return self._vocabulary.spell(written)

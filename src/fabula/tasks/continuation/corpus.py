@@ -1,0 +1,284 @@
+"""What generators learn from: the sentences of many stories, in order, in shards on disk.
+
+Where a shard ends depends only on the texts, so the bytes do not depend on the number of workers or
+on an interruption; a shard that is there is not made again.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import json
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fabula.errors import CorpusError, InputError
+from fabula.store import dump_json, fresh_folder, publish_folder, write_whole, writer_lock
+from fabula.tasks.continuation.passages import book_chapters
+from fabula.tasks.continuation.vocabulary import MIN_COUNT, UNKNOWN, Vocabulary, tokens_of
+from fabula.text.pipeline import load_pipeline
+from fabula.types import Document
+from fabula.workers import in_order
+
+__all__ = ["Corpus", "Shard", "build_corpus"]
+
+_FORMAT = 1
+_SHARD_CHARS = 4 << 20
+_MANIFEST, _VOCABULARY, _SHARDS = "corpus.json", "vocabulary.tsv", "shards"
+_INFO, _COUNTS = "shard.json", "counts.json"
+
+
+@dataclass(frozen=True, slots=True)
+class Shard:
+    """Some stories. Sentences are numbered through the shard, and stories end where they end."""
+
+    folder: Path
+    text: NDArray[np.uint8]
+    """UTF-8, the sentences one after the other: uint8, shape (n_bytes,)."""
+    sentence_ends: NDArray[np.int64]
+    """In bytes: int64, shape (n_sentences,)."""
+    story_ends: NDArray[np.int64]
+    """In sentences: int64, shape (n_stories,)."""
+    tokens: NDArray[np.uint32]
+    """Numbers in the vocabulary: uint32, shape (n_tokens,)."""
+    token_ends: NDArray[np.int64]
+    """In tokens: int64, shape (n_sentences,)."""
+
+    @classmethod
+    def open(cls, folder: Path) -> Shard:
+        """Map the files of a shard. Raises `CorpusError`."""
+        names = "text", "sentence_ends", "story_ends", "tokens", "token_ends"
+        try:
+            return cls(folder, *(np.load(folder / f"{name}.npy", mmap_mode="r") for name in names))
+        except (OSError, ValueError) as error:
+            raise CorpusError(
+                f"{folder}: a file of this shard is missing or damaged; train anew"
+            ) from error
+
+    def sentence(self, number: int) -> str:
+        """The sentence of this number."""
+        start = self.sentence_ends[number - 1] if number else 0
+        return bytes(self.text[start : self.sentence_ends[number]]).decode()
+
+    def has_next(self) -> NDArray[np.bool_]:
+        """Whether a sentence follows each one in its story: bool, shape (n_sentences,)."""
+        flags = np.ones(len(self.sentence_ends), np.bool_)
+        flags[self.story_ends - 1] = False
+        return flags
+
+
+@dataclass(frozen=True, slots=True)
+class Corpus:
+    """The shards, the vocabulary, and what decides both."""
+
+    folder: Path
+    shards: tuple[Shard, ...]
+    vocabulary: Vocabulary
+    n_stories: int
+    n_sentences: int
+    n_tokens: int
+    min_count: int
+    digest: str
+
+    @classmethod
+    def open(cls, folder: Path) -> Corpus:
+        """Raises `InputError` where `folder` holds no finished corpus."""
+        try:
+            row = json.loads((folder / _MANIFEST).read_bytes())
+        except (OSError, ValueError) as error:
+            raise InputError(
+                f"{folder}: holds no training corpus; run `fabula continuation train TEXTS "
+                f"--out {folder}`"
+            ) from error
+        return cls(
+            folder,
+            tuple(Shard.open(folder / _SHARDS / name) for name in row["shards"]),
+            Vocabulary.read(folder / _VOCABULARY),
+            **{k: row[k] for k in ("n_stories", "n_sentences", "n_tokens", "min_count", "digest")},
+        )
+
+    @property
+    def label(self) -> str:
+        """How signatures name it; what comes after `@` decides."""
+        return f"{self.n_sentences}-sentences@{self.digest}"
+
+    def sentence(self, number: int) -> str:
+        """The sentence of this number, counted through all shards."""
+        for shard in self.shards:
+            if number < len(shard.sentence_ends):
+                return shard.sentence(number)
+            number -= len(shard.sentence_ends)
+        raise IndexError(number)
+
+
+def build_corpus(
+    documents: Iterable[Document],
+    out: Path,
+    *,
+    min_count: int = MIN_COUNT,
+    n_jobs: int = 1,
+    report: Callable[[str], None] = lambda _: None,
+) -> Corpus:
+    """Cut the documents into stories and sentences (as passages are) and count their words.
+
+    Each chapter is a story. Raises `InputError` where there is no sentence, `BusyError` where
+    another process builds here.
+    """
+    shards = out / _SHARDS
+    with writer_lock(out / ".lock", str(out)):
+        shards.mkdir(exist_ok=True)
+        infos: list[dict[str, Any]] = []
+        counts, cased = Counter[str](), Counter[str]()
+        batches = enumerate(_batches(documents))
+        for info in in_order(partial(_write_shard, shards), batches, n_jobs):
+            infos.append(info)
+            read = json.loads((shards / info["name"] / _COUNTS).read_bytes())
+            counts.update(read["counts"])
+            cased.update(read["cased"])
+            report(f"{sum(row['n_sentences'] for row in infos):,} sentences")
+        if not sum(info["n_sentences"] for info in infos):
+            raise InputError("the texts hold no sentence to learn from")
+        content = ",".join([str(min_count), *(info["digest"] for info in infos)])
+        digest = hashlib.sha256(content.encode()).hexdigest()[:12]
+        vocabulary = Vocabulary.of(counts, cased, min_count)
+        vocabulary.write(out / _VOCABULARY)
+        for info in infos:
+            report(f"numbering the words of shard {int(info['name']) + 1}")
+            _number_words(shards / info["name"], vocabulary, digest)
+        manifest = {
+            "format": _FORMAT,
+            "min_count": min_count,
+            "digest": digest,
+            **{k: sum(i[k] for i in infos) for k in ("n_stories", "n_sentences", "n_tokens")},
+            "shards": [info["name"] for info in infos],
+        }
+        write_whole(out / _MANIFEST, dump_json(manifest).encode())
+    return Corpus.open(out)
+
+
+def _batches(documents: Iterable[Document]) -> Iterator[list[Document]]:
+    batch: list[Document] = []
+    n_chars = 0
+    for document in documents:
+        batch.append(document)
+        n_chars += len(document.text) + 1
+        if n_chars >= _SHARD_CHARS:
+            yield batch
+            batch, n_chars = [], 0
+    if batch:
+        yield batch
+
+
+@functools.cache
+def _senter() -> Any:
+    return load_pipeline(("tok2vec", "senter"))
+
+
+def _write_shard(shards: Path, numbered: tuple[int, Sequence[Document]]) -> dict[str, Any]:
+    """Write the shard of these documents, unless it is there; says what it holds."""
+    number, documents = numbered
+    folder = shards / f"{number:05d}"
+    content = dump_json([_FORMAT, [[d.id, d.text, d.meta.get("sentences")] for d in documents]])
+    digest = hashlib.sha256(content.encode(errors="replace")).hexdigest()[:16]
+    info = _read_info(folder)
+    if info is not None and info["digest"] == digest:
+        return info
+    aside = fresh_folder(folder)
+    made = _gather(documents)
+    for name, values in made.arrays().items():
+        np.save(aside / f"{name}.npy", values)
+    (aside / _COUNTS).write_bytes(dump_json(made.counts()).encode())
+    info = {
+        "name": folder.name,
+        "digest": digest,
+        "n_stories": len(made.story_ends),
+        "n_sentences": len(made.sentence_ends),
+        "n_tokens": len(made.tokens),
+    }
+    (aside / _INFO).write_bytes(dump_json(info).encode())
+    if folder.exists():
+        _remove(folder)
+    publish_folder(aside, folder)
+    return info
+
+
+def _remove(folder: Path) -> None:
+    for entry in folder.iterdir():
+        entry.unlink()
+    folder.rmdir()
+
+
+def _read_info(folder: Path) -> dict[str, Any] | None:
+    try:
+        info: dict[str, Any] = json.loads((folder / _INFO).read_bytes())
+    except (OSError, ValueError):
+        return None
+    return info
+
+
+class _Gathered:
+    """The stories of a shard while it is made; words numbered as they come."""
+
+    def __init__(self) -> None:
+        self.text = bytearray()
+        self.sentence_ends: list[int] = []
+        self.story_ends: list[int] = []
+        self.tokens: list[int] = []
+        self.token_ends: list[int] = []
+        self.known: dict[str, int] = {}
+        self.cased = Counter[str]()
+
+    def add_story(self, sentences: Sequence[str]) -> None:
+        for sentence in sentences:
+            self.text += sentence.encode(errors="replace")
+            self.sentence_ends.append(len(self.text))
+            tokens = tokens_of(sentence)
+            known = self.known
+            self.tokens += [known.setdefault(t.lower(), len(known)) for t in tokens]
+            self.token_ends.append(len(self.tokens))
+            self.cased.update(tokens[1:])
+        self.story_ends.append(len(self.sentence_ends))
+
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        return {
+            "text": np.frombuffer(bytes(self.text), np.uint8),
+            "sentence_ends": np.array(self.sentence_ends, np.int64),
+            "story_ends": np.array(self.story_ends, np.int64),
+            "local_tokens": np.array(self.tokens, np.uint32),
+            "token_ends": np.array(self.token_ends, np.int64),
+        }
+
+    def counts(self) -> dict[str, Any]:
+        each = np.bincount(np.array(self.tokens, np.int64), minlength=len(self.known))
+        return {
+            "counts": dict(zip(self.known, each.tolist(), strict=True)),
+            "cased": dict(self.cased),
+        }
+
+
+def _gather(documents: Sequence[Document]) -> _Gathered:
+    made = _Gathered()
+    for chapter in book_chapters(documents, _senter()):
+        made.add_story(chapter.sentences)
+    return made
+
+
+def _number_words(folder: Path, vocabulary: Vocabulary, digest: str) -> None:
+    """Write the shard's tokens as numbers of the vocabulary, once for each vocabulary."""
+    mark = folder / "numbered"
+    if mark.exists() and mark.read_text() == digest:
+        return
+    words = json.loads((folder / _COUNTS).read_bytes())["counts"]
+    table = np.array([vocabulary.numbers.get(word, UNKNOWN) for word in words], np.uint32)
+    local = np.load(folder / "local_tokens.npy", mmap_mode="r")
+    aside = folder / ".tokens.npy"
+    np.save(aside, table[local] if len(table) else np.empty(0, np.uint32))
+    aside.replace(folder / "tokens.npy")
+    write_whole(mark, digest.encode())

@@ -1,0 +1,147 @@
+"""Having trained generators continue many stories: a row each, and resumed after a crash.
+
+Each sentence is drawn from a stream of its own (seed, system, passage), so it depends neither on
+the order nor on the number of processes.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any, Literal, Protocol
+
+import numpy as np
+
+from fabula.errors import LookupFailed
+from fabula.measures.linguistic.scoring import Story
+from fabula.tasks.asking import check_same
+from fabula.tasks.continuation.baselines import RandomSentence, Unigram
+from fabula.tasks.continuation.corpus import Corpus
+from fabula.workers import in_order
+
+__all__ = ["KINDS", "Generator", "GeneratorChoice", "Kind", "context_digest", "generate"]
+
+Kind = Literal["random", "unigram", "case", "recurrent"]
+KINDS: tuple[Kind, ...] = ("random", "unigram", "case", "recurrent")
+
+Rows = Mapping[tuple[Any, ...], dict[str, Any]]
+Write = Callable[[dict[str, Any]], None]
+
+_BLOCK = 16
+
+
+class Generator(Protocol):
+    """Writes the next sentence of a story."""
+
+    name: str
+    signature: str
+    """All that decides its sentences, but the seed."""
+
+    def continue_(self, context: Sequence[str], rng: np.random.Generator) -> str:
+        """The sentence after these. Raises `LookupFailed` where it has none."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class GeneratorChoice:
+    """A generator that was trained into a folder."""
+
+    kind: Kind
+    folder: Path
+    temperature: float = 0.7
+    """Of the recurrent network; lower is nearer to its most probable words."""
+
+    def open(self) -> Generator:
+        """Raises `InputError` or `CorpusError` where it is not trained there."""
+        corpus = Corpus.open(self.folder)
+        if self.kind == "random":
+            return RandomSentence(corpus)
+        if self.kind == "unigram":
+            return Unigram(corpus)
+        if self.kind == "case":
+            from fabula.tasks.continuation.retrieval import CaseBased
+
+            return CaseBased(corpus)
+        from fabula.tasks.continuation.recurrent import Recurrent
+
+        return Recurrent.load(corpus, temperature=self.temperature)
+
+
+@functools.cache
+def _opened(choice: GeneratorChoice) -> Generator:
+    return choice.open()
+
+
+def context_digest(story: Story) -> str:
+    """What a continuation was written to."""
+    return hashlib.sha256("\x1f".join(story.context).encode(errors="replace")).hexdigest()[:16]
+
+
+def generate(
+    stories: Sequence[Story],
+    choice: GeneratorChoice,
+    kept: Rows,
+    write: Write,
+    *,
+    seed: int = 0,
+    n_jobs: int = 1,
+    meter: Callable[[int], None] = lambda _: None,
+) -> Iterator[dict[str, Any]]:
+    """A row for each story, in order; one that is there is kept.
+
+    Raises `InputError` where a kept row was made from something else.
+    """
+    generator = _opened(choice)
+    todo: list[Story] = []
+    for story in stories:
+        row = kept.get((story.id, generator.name))
+        if row is None:
+            todo.append(story)
+            continue
+        check_same(
+            {**row, "model": generator.name},
+            {
+                "context_digest": context_digest(story),
+                "signature": generator.signature,
+                "seed": seed,
+            },
+        )
+        meter(1)
+    blocks = [todo[k : k + _BLOCK] for k in range(0, len(todo), _BLOCK)]
+    made = (row for rows in in_order(partial(_block, choice, seed), blocks, n_jobs) for row in rows)
+    for story in stories:
+        row = kept.get((story.id, generator.name))
+        if row is None:
+            row = next(made)
+            write(row)
+            meter(1)
+        yield row
+
+
+def _block(choice: GeneratorChoice, seed: int, stories: Sequence[Story]) -> list[dict[str, Any]]:
+    generator = _opened(choice)
+    return [_row(generator, story, seed) for story in stories]
+
+
+def _row(generator: Generator, story: Story, seed: int) -> dict[str, Any]:
+    name = hashlib.sha256(f"{generator.name}\x1f{story.id}".encode(errors="replace")).digest()
+    rng = np.random.default_rng([seed, int.from_bytes(name[:8], "little")])
+    text: str | None = None
+    reason: str | None = None
+    try:
+        text = generator.continue_(story.context, rng)
+    except LookupFailed:
+        reason = "no_similar_sentence"
+    return {
+        "id": story.id,
+        "system": generator.name,
+        "text": text,
+        "missing_reason": reason,
+        "seed": seed,
+        "context_digest": context_digest(story),
+        "signature": generator.signature,
+    }

@@ -1,0 +1,155 @@
+"""Case-based continuation: the sentence that follows the one nearest to the story's last.
+
+Roemmele, Gordon and Swanson 2017, section 3.2 (after Swanson and Gordon 2012): sentences are bags
+of the vocabulary's words, compared by cosine. The index is exact and stays on disk; a query reads
+the head of a list for each of its words.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fabula.errors import CorpusError, LookupFailed
+from fabula.kernels.nearest import STEPS, nearest, signatures
+from fabula.store import dump_json, fresh_folder, publish_folder, write_whole, writer_lock
+from fabula.tasks.continuation.corpus import Corpus, Shard
+
+__all__ = ["CaseBased", "CaseIndex", "Found", "index_cases"]
+
+_FOLDER = "cases"
+_MANIFEST = "index.json"
+_MAX_COUNT = np.iinfo(np.uint16).max
+_ARRAYS = ("list_ends", "lists", "shares", "word_ends", "bags", "bag_counts", "norms", "signatures")
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """The nearest sentence that another one follows: its shard, its number there, its cosine."""
+
+    shard: int
+    sentence: int
+    cosine: float
+
+
+def index_cases(corpus: Corpus, report: Callable[[str], None] = lambda _: None) -> None:
+    """Write the index of every shard that has none; one that is there is kept."""
+    folder = corpus.folder / _FOLDER
+    with writer_lock(corpus.folder / "cases.lock", str(corpus.folder / _FOLDER)):
+        folder.mkdir(exist_ok=True)
+        if _digest_of(folder) != corpus.digest:
+            (folder / _MANIFEST).unlink(missing_ok=True)
+            for old in folder.iterdir():
+                for entry in old.iterdir():
+                    entry.unlink()
+                old.rmdir()
+        write_whole(folder / _MANIFEST, dump_json({"digest": corpus.digest}).encode())
+        are_words = corpus.vocabulary.are_words()
+        for number, shard in enumerate(corpus.shards):
+            path = folder / shard.folder.name
+            if path.exists():
+                continue
+            report(f"indexing shard {number + 1} of {len(corpus.shards)}")
+            aside = fresh_folder(path)
+            for name, values in zip(_ARRAYS, _index(shard, are_words), strict=True):
+                np.save(aside / f"{name}.npy", values)
+            publish_folder(aside, path)
+
+
+def _digest_of(folder: Path) -> str:
+    try:
+        return str(json.loads((folder / _MANIFEST).read_bytes())["digest"])
+    except (OSError, ValueError, KeyError):
+        return ""
+
+
+def _index(shard: Shard, are_words: NDArray[np.bool_]) -> tuple[NDArray[np.generic], ...]:
+    """The arrays that `kernels.nearest` reads, of the sentences that another one follows."""
+    n_sentences, n_words = len(shard.token_ends), len(are_words)
+    sentences = np.repeat(np.arange(n_sentences), np.diff(shard.token_ends, prepend=0))
+    keep = are_words[shard.tokens] & shard.has_next()[sentences]
+    keys = sentences[keep] * n_words + shard.tokens[keep]
+    pairs, counts = np.unique(keys, return_counts=True)
+    holders, words = pairs // n_words, pairs % n_words
+    word_ends = np.searchsorted(holders, np.arange(n_sentences + 1))
+    squares = np.cumsum(counts.astype(np.int64) ** 2)
+    before = np.concatenate([[0], squares])[word_ends]
+    norms = np.diff(before)
+    # The weight of this word and of all more frequent ones, as a share of the sentence's.
+    shares = (squares - before[holders]) / norms[holders]
+    steps = np.ceil(shares * STEPS).astype(np.uint8)
+    by_word = np.lexsort((holders, -steps.astype(np.int16), words))
+    return (
+        np.searchsorted(words[by_word], np.arange(n_words + 1)).astype(np.int64),
+        holders[by_word].astype(np.uint32),
+        steps[by_word],
+        word_ends.astype(np.int64),
+        words.astype(np.uint32),
+        np.minimum(counts, _MAX_COUNT).astype(np.uint16),
+        norms.astype(np.uint32),
+        signatures(word_ends.astype(np.int64), words.astype(np.uint32)),
+    )
+
+
+class CaseIndex:
+    """The mapped index of a corpus. Raises `CorpusError` where it is missing."""
+
+    def __init__(self, corpus: Corpus) -> None:
+        folder = corpus.folder / _FOLDER
+        if _digest_of(folder) != corpus.digest:
+            raise CorpusError(
+                f"{corpus.folder}: no case index of these texts; run `fabula continuation train` "
+                f"with --kind case"
+            )
+        try:
+            self._shards = [
+                tuple(
+                    np.load(folder / shard.folder.name / f"{name}.npy", mmap_mode="r")
+                    for name in _ARRAYS
+                )
+                for shard in corpus.shards
+            ]
+        except (OSError, ValueError) as error:
+            raise CorpusError(
+                f"{folder}: a file of the index is missing or damaged; train --kind case anew"
+            ) from error
+        self._are_words = corpus.vocabulary.are_words()
+
+    def nearest(self, tokens: NDArray[np.uint32]) -> Found | None:
+        """The nearest sentence to one of these tokens; None where none shares a word with it."""
+        words, counts = np.unique(tokens[self._are_words[tokens]], return_counts=True)
+        query = words.astype(np.int64), counts.astype(np.int64)
+        best: Found | None = None
+        for number, arrays in enumerate(self._shards):
+            least = best.cosine if best else 0.0
+            sentence, cosine, _ = nearest(*query, *arrays, least)  # type: ignore[call-arg]
+            if sentence >= 0:
+                best = Found(number, int(sentence), float(cosine))
+        return best
+
+
+class CaseBased:
+    """The generator over the index. It draws nothing: the same context gives the same sentence."""
+
+    name = "case-based"
+
+    def __init__(self, corpus: Corpus) -> None:
+        self._corpus = corpus
+        self._index = CaseIndex(corpus)
+        self.signature = f"case-based|corpus:{corpus.label}|min:{corpus.min_count}"
+
+    def continue_(self, context: Sequence[str], rng: np.random.Generator) -> str:
+        """The sentence after the nearest to the last of the context.
+
+        Raises `LookupFailed` where no sentence of the corpus shares a word with that.
+        """
+        tokens = self._corpus.vocabulary.encode(context[-1] if context else "")
+        found = self._index.nearest(tokens)
+        if found is None:
+            raise LookupFailed("no sentence of the corpus shares a word with the last one")
+        return self._corpus.shards[found.shard].sentence(found.sentence + 1)

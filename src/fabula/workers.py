@@ -1,0 +1,58 @@
+"""Work spread over processes, its results in order, with a bounded amount of it under way."""
+
+from __future__ import annotations
+
+import os
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import BrokenExecutor, Future
+from itertools import chain, islice
+from typing import TypeVar
+
+from fabula.errors import WorkersEnded
+
+__all__ = ["default_jobs", "in_order"]
+
+T = TypeVar("T")
+R = TypeVar("R")
+
+_IDLE_S = 30
+"""Workers end after so long without work, also when the process that started them was killed."""
+
+
+def default_jobs() -> int:
+    """The processors this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def in_order(
+    function: Callable[[T], R], items: Iterable[T], n_jobs: int, *, n_small: int = 1
+) -> Iterator[R]:
+    """`function` of each item, in order; items are read only as results are taken.
+
+    Up to `n_small` items are not worth starting processes for. Raises `WorkersEnded` where a
+    process was ended from outside.
+    """
+    stream = iter(items)
+    head = list(islice(stream, n_small + 1))
+    if n_jobs == 1 or len(head) <= n_small:
+        yield from map(function, chain(head, stream))
+        return
+    from loky import ProcessPoolExecutor
+
+    executor = ProcessPoolExecutor(n_jobs, timeout=_IDLE_S)
+    pending: deque[Future[R]] = deque()
+    try:
+        for item in chain(head, stream):
+            pending.append(executor.submit(function, item))
+            if len(pending) > 2 * n_jobs:
+                yield pending.popleft().result()
+        while pending:
+            yield pending.popleft().result()
+    except BrokenExecutor as error:
+        raise WorkersEnded(
+            "a worker process was ended from outside, perhaps for want of memory; "
+            "run the same command again, with fewer --jobs"
+        ) from error
+    finally:
+        executor.shutdown(wait=True, kill_workers=True)

@@ -47,6 +47,8 @@ def nlp() -> Iterator[Any]:
         ("Take 'em , I 'm gon na go .", "Take 'em, I'm gonna go."),
         ("'T is late . Can not you wait ?", "'Tis late. Cannot you wait?"),
         ('He said " no " and " yes " .', 'He said "no" and "yes".'),
+        ("said he , ' I know . '", "said he, 'I know.'"),
+        ("the boys ' books , ' and so on", "the boys' books,' and so on"),
         ("", ""),
     ],
 )  # fmt: skip

@@ -12,9 +12,11 @@ from typing import Any
 import click
 
 from fabula.cli.options import (
+    check_outputs,
     further_model_options,
     jobs_option,
     model_terms,
+    seed_option,
     text_options,
     texts_argument,
 )
@@ -60,7 +62,7 @@ continuation.add_command(score)
     metavar="N",
     help="Keep so many passages, drawn by --seed.",
 )  # fmt: skip
-@click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True)
+@seed_option
 @text_options
 def passages(
     books: tuple[str, ...],
@@ -90,6 +92,11 @@ def passages(
         raise InputError(
             f"{', '.join(books)}: no chapter has {n_sentences + 1} sentences; choose fewer with "
             f"--sentences"
+        )
+    if len({passage.id for passage in found}) < len(found):
+        raise InputError(
+            f"{', '.join(books)}: two books have the same name, or one was given twice; their "
+            f"passages could not be told apart"
         )
     n_found = len(found)
     if limit is not None and limit < n_found:
@@ -123,10 +130,10 @@ _KIND = click.Choice(["random", "unigram", "case", "recurrent"])
     help="How often a word must occur to be in the vocabulary.",
 )  # fmt: skip
 @click.option(
-    "--epochs", type=click.IntRange(min=1), default=4, show_default=True,
+    "--epochs", type=click.IntRange(min=1), default=3, show_default=True,
     help="How often the recurrent network reads all stories.",
 )  # fmt: skip
-@click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True)
+@seed_option
 @click.option(
     "--plot", type=click.Path(path_type=Path), metavar="FILE",
     help="Draw the recurrent network's loss here (.svg, .pdf or .png).",
@@ -184,8 +191,8 @@ def _train_recurrent(corpus: Any, epochs: int, seed: int, plot: Path | None, res
 
         def show(progress: Progress) -> None:
             nonlocal done
-            share = progress.epoch + min(1.0, progress.window / max(1, progress.n_windows))
-            bar.say(f"training, epoch {min(epochs, progress.epoch + 1)} of {epochs}")
+            share = progress.window / progress.n_windows
+            bar.say(f"training, epoch {min(epochs, int(share) + 1)} of {epochs}")
             bar.advance(int(100 * share) - done)
             done = int(100 * share)
 
@@ -195,8 +202,7 @@ def _train_recurrent(corpus: Any, epochs: int, seed: int, plot: Path | None, res
     for row in progress.log:
         if "perplexity" in row:
             click.echo(
-                f"epoch {int(row['epoch']) + 1}: perplexity {row['perplexity']:.1f} on held-out "
-                f"stories"
+                f"epoch {int(row['epoch'])}: perplexity {row['perplexity']:.1f} on held-out stories"
             )
     if plot is not None:
         from fabula.report.plots import save_loss
@@ -226,7 +232,7 @@ def _train_recurrent(corpus: Any, epochs: int, seed: int, plot: Path | None, res
     "--temperature", type=click.FloatRange(min=0.01, max=10), default=0.7, show_default=True,
     help="Of the recurrent network and of models.",
 )  # fmt: skip
-@click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True)
+@seed_option
 @click.option("--restart", is_flag=True, help="Write everything anew, whatever --out holds.")
 @jobs_option
 @further_model_options
@@ -254,19 +260,24 @@ def generate(
     models = tuple(dict.fromkeys(options["models"]))
     if folder is None and not models:
         raise click.UsageError("say who writes: --from DIR, --model MODEL, or both")
+    check_outputs([out], [contexts])
     stories = read_contexts(contexts)
-    chosen = kinds if folder is not None else ()
+    choices = [
+        GeneratorChoice(kind, folder, temperature)  # type: ignore[arg-type]
+        for kind in (kinds if folder is not None else ())
+    ]
+    for choice in choices:
+        choice.open()  # before anything is written
     rows: list[dict[str, Any]] = []
     with (
         resumed_rows(out, ("id", "system"), ("text", "context_digest"), restart=restart) as (
             kept,
             write,
         ),
-        progress_bar("continuations", len(stories) * (len(chosen) + len(models))) as bar,
+        progress_bar("continuations", len(stories) * (len(choices) + len(models))) as bar,
     ):
-        for kind in chosen:
-            choice = GeneratorChoice(kind, folder, temperature)  # type: ignore[arg-type]
-            bar.say(kind)
+        for choice in choices:
+            bar.say(choice.kind)
             rows += generate_rows(
                 stories, choice, kept, write,
                 seed=seed, n_jobs=jobs or default_jobs(), meter=bar.advance,
@@ -302,7 +313,8 @@ async def _ask(
     meter: Any,
 ) -> list[dict[str, Any]]:
     from fabula.models import Sampling, open_model
-    from fabula.tasks.continuation.asked import MAX_TOKENS, ask_continuations
+    from fabula.tasks.continuation.asked import ask_continuations
+    from fabula.tasks.continuation.vocabulary import MAX_TOKENS
     from fabula.text.pipeline import load_pipeline
 
     sampling = Sampling(temperature=temperature, max_tokens=MAX_TOKENS, seed=seed)

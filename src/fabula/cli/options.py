@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from pathlib import Path
 from typing import Any, TypeVar
 
 import click
 
 __all__ = [
     "SizeType",
+    "check_outputs",
     "further_model_options",
+    "grammar_option",
     "jobs_option",
     "json_option",
     "model_options",
     "model_terms",
+    "seed_option",
     "text_options",
     "texts_argument",
 ]
@@ -126,6 +130,38 @@ def model_terms(options: dict[str, Any]) -> Any:
         structured=options["structured"],
     )
 
+
+seed_option = click.option(
+    "--seed",
+    type=click.IntRange(0, 2**63 - 1),
+    default=0,
+    show_default=True,
+    help="Seed of all that is drawn; the same seed gives the same bytes.",
+)
+
+
+def check_outputs(outputs: Iterable[Path | None], inputs: Iterable[Path]) -> None:
+    """Raise `UsageError` where an output is an input, or two outputs are one file."""
+    taken = {path.resolve() for path in inputs}
+    for path in outputs:
+        if path is None:
+            continue
+        if path.is_dir():
+            raise click.UsageError(f"{path} is a folder; name a file")
+        if path.resolve() in taken:
+            raise click.UsageError(
+                f"{path} is read or written by this command already; name another"
+            )
+        taken.add(path.resolve())
+
+
+grammar_option = click.option(
+    "--grammar",
+    default="harper",
+    show_default=True,
+    metavar="CHECKER",
+    help="harper, languagetool, languagetool@URL (a server), or none.",
+)
 
 jobs_option = click.option(
     "--jobs",

@@ -7,7 +7,14 @@ from typing import Any
 
 import click
 
-from fabula.cli.options import jobs_option, json_option, text_options, texts_argument
+from fabula.cli.options import (
+    check_outputs,
+    grammar_option,
+    jobs_option,
+    json_option,
+    text_options,
+    texts_argument,
+)
 from fabula.cli.reading import reading
 
 __all__ = ["profile"]
@@ -27,10 +34,7 @@ __all__ = ["profile"]
     "--plot", type=click.Path(path_type=Path), metavar="FILE",
     help="Draw rhythm and rarity of up to 12 texts here (.svg, .pdf or .png).",
 )  # fmt: skip
-@click.option(
-    "--grammar", default="harper", show_default=True, metavar="CHECKER",
-    help="harper, languagetool, languagetool@URL (a server), or none.",
-)  # fmt: skip
+@grammar_option
 @text_options
 @jobs_option
 @json_option
@@ -55,6 +59,7 @@ def profile(
     from fabula.store import dump_json, write_whole
     from fabula.workers import default_jobs
 
+    check_outputs([out, html, plot], [Path(text) for text in texts])
     if html is not None:
         check_page_path(html)
     if plot is not None:

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import click
 
-from fabula.cli.options import json_option
+from fabula.cli.options import jobs_option, json_option, seed_option
+from fabula.cli.progress import progress_bar
 
 __all__ = ["replicate"]
 
@@ -54,3 +55,89 @@ def ttcw(
     click.echo(replica_tables(replica), nl=False)
     if plot is not None:
         click.echo(f"written: {plot}")
+
+
+@replicate.command("linguistic-metrics")
+@click.argument("data", metavar="[DATA]", type=click.Path(path_type=Path), required=False)
+@click.option(
+    "--out", type=click.Path(path_type=Path, file_okay=False), required=True, metavar="DIR",
+    help="Folder of generators, continuations and scores; an interrupted run goes on.",
+)  # fmt: skip
+@click.option(
+    "--books", multiple=True, metavar="SOURCE",
+    help="Cut the passages from these.  [default: DATA/cbt/cbt_test_3books.jsonl.gz]",
+)  # fmt: skip
+@click.option(
+    "--train", multiple=True, metavar="SOURCE",
+    help="Train the generators on these.  [default: the novels and children's books of DATA]",
+)  # fmt: skip
+@click.option(
+    "--stride", type=click.IntRange(min=1), default=5, show_default=True,
+    help="Sentences from the start of one passage to the next.",
+)  # fmt: skip
+@click.option(
+    "--epochs", type=click.IntRange(min=1), default=3, show_default=True,
+    help="How often the recurrent network reads the training texts.",
+)  # fmt: skip
+@click.option("--recurrent/--no-recurrent", default=True, help="Train the network (needs torch).")
+@seed_option
+@click.option(
+    "--html", type=click.Path(path_type=Path), metavar="PAGE", help="Write a page of our table."
+)
+@jobs_option
+@json_option
+def linguistic_metrics(
+    data: Path | None,
+    out: Path,
+    books: tuple[str, ...],
+    train: tuple[str, ...],
+    stride: int,
+    epochs: int,
+    recurrent: bool,
+    seed: int,
+    html: Path | None,
+    jobs: int | None,
+    as_json: bool,
+) -> None:
+    """Table 2 of "Evaluating Story Generation Systems Using Automated Linguistic Analyses".
+
+    Roemmele, Gordon and Swanson 2017: random, case-based, unigram, recurrent and the books' own
+    sentences in fifteen metrics. DATA is a folder that holds cbt/ and reference/.
+    """
+    from fabula.replicate.linguistic_metrics import default_files, replicate_table
+    from fabula.replicate.linguistic_metrics_tables import beside_paper
+    from fabula.report.continuation_tables import write_reports
+    from fabula.report.page_file import check_page_path
+    from fabula.store import dump_json
+    from fabula.workers import default_jobs
+
+    if html is not None:
+        check_page_path(html)
+    if data is None and not (books and train):
+        raise click.UsageError("name DATA, or --books and --train")
+    ours, theirs = default_files(data) if data is not None else ([], [])
+    with progress_bar("replicating", None) as bar:
+        shown = ""
+        done = 0
+
+        def report(stage: str, n: int, total: int) -> None:
+            nonlocal shown, done
+            if stage != shown:
+                bar.begin(stage, total)
+                shown, done = stage, 0
+            bar.advance(n - done)
+            done = n
+
+        replica = replicate_table(
+            books or ours, train or theirs, out,
+            stride=stride, n_epochs=epochs, recurrent=recurrent, seed=seed,
+            n_jobs=jobs or default_jobs(), report=report,
+        )  # fmt: skip
+    if html is not None:
+        write_reports(replica.table, html=html, latex=None, csv=None)
+    if as_json:
+        click.echo(dump_json(replica.to_json()))
+        return
+    click.echo(beside_paper(replica), nl=False)
+    if html is not None:
+        click.echo(f"written: {html}")

@@ -3,35 +3,19 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import click
 
-from fabula.cli.options import jobs_option, json_option
+from fabula.cli.options import (
+    check_outputs,
+    grammar_option,
+    jobs_option,
+    json_option,
+    seed_option,
+)
 from fabula.cli.progress import progress_bar
 
-__all__ = ["score", "tool_options"]
-
-
-def tool_options(command: Any) -> Any:
-    """Which tools measure."""
-    options = (
-        click.option(
-            "--grammar", default="harper", show_default=True, metavar="CHECKER",
-            help="harper, languagetool, languagetool@URL (a server), or none.",
-        ),
-        click.option(
-            "--encoder", type=click.Path(path_type=Path, file_okay=False), metavar="DIR",
-            help="A sentence encoder: model.onnx and tokenizer.json.  [default: MiniLM, packaged]",
-        ),
-        click.option(
-            "--coreference", default="sieve", show_default=True, metavar="RESOLVER",
-            help="sieve, fastcoref, or fastcoref@FOLDER.",
-        ),
-    )  # fmt: skip
-    for option in reversed(options):
-        command = option(command)
-    return command
+__all__ = ["score"]
 
 
 @click.command()
@@ -64,7 +48,7 @@ def tool_options(command: Any) -> Any:
     "--level", type=click.FloatRange(0, 1, min_open=True), default=0.05, show_default=True,
     help="Level of the tests.",
 )  # fmt: skip
-@click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True)
+@seed_option
 @click.option(
     "--html", type=click.Path(path_type=Path), metavar="PAGE", help="Write a page of it all."
 )
@@ -74,7 +58,15 @@ def tool_options(command: Any) -> Any:
     help="Write the table, and the pairs beside it (FILE with .pairs before its ending).",
 )  # fmt: skip
 @click.option("--restart", is_flag=True, help="Measure everything anew, whatever --out holds.")
-@tool_options
+@grammar_option
+@click.option(
+    "--encoder", type=click.Path(path_type=Path, file_okay=False), metavar="DIR",
+    help="A sentence encoder: model.onnx and tokenizer.json.  [default: MiniLM, packaged]",
+)  # fmt: skip
+@click.option(
+    "--coreference", default="sieve", show_default=True, metavar="RESOLVER",
+    help="sieve, fastcoref, or fastcoref@FOLDER.",
+)  # fmt: skip
 @jobs_option
 @json_option
 def score(
@@ -110,10 +102,17 @@ def score(
         score_rows,
     )
     from fabula.measures.linguistic.table import compare_systems, read_vocabulary
-    from fabula.report.continuation_tables import system_tables, write_reports
+    from fabula.report.continuation_tables import (
+        check_reports,
+        pairs_path,
+        system_tables,
+        write_reports,
+    )
     from fabula.store import dump_json
     from fabula.workers import default_jobs
 
+    check_outputs([out, html, latex, csv, pairs_path(csv)], [*systems, contexts])
+    check_reports(html=html, latex=latex, csv=csv)
     words = None if vocabulary is None else read_vocabulary(vocabulary)
     stories = read_contexts(contexts)
     continuations = read_continuations(systems, stories)

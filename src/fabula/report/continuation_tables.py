@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv as csv_format
 import io
+import math
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ from typing import Any
 from rich.table import Table
 from rich.text import Text
 
+from fabula.errors import InputError
 from fabula.measures.linguistic.metrics import MISSING, Metric
 from fabula.measures.linguistic.table import SystemTable
 from fabula.report.page_file import check_page_path, write_page_file
@@ -45,6 +47,10 @@ def _beaten(table: SystemTable, metric: Metric, system: str) -> list[str]:
 
 
 def _value(estimate: Estimate, metric: Metric) -> str:
+    """The value; one that is too small for its digits is not shown as 0."""
+    least = 10.0**-metric.n_digits
+    if estimate.value is not None and 0 < estimate.value < least / 2:
+        return f"<{least:.{metric.n_digits}f}"
     return number(estimate.value, f".{metric.n_digits}f")
 
 
@@ -63,7 +69,7 @@ def _sections(table: SystemTable) -> Iterator[tuple[str, list[Metric]]]:
 def system_tables(table: SystemTable) -> str:
     """The table for the terminal, with what its marks mean, and what is missing."""
     shown = Table(box=None, pad_edge=False)
-    shown.add_column("")
+    shown.add_column("", no_wrap=True)
     for system in table.systems:
         shown.add_column(Text(system), justify="right", overflow="fold")
     for heading, metrics in _sections(table):
@@ -86,6 +92,16 @@ def _remarks(table: SystemTable) -> Iterator[str]:
         f"greater than, p <= {table.level:g} after {table.correction.title()} over the pairs of a "
         f"metric, {table.n_permutations:,} permutations: {meaning}"
     )
+    if table.least_p > table.level:
+        n_needed = math.ceil(table.least_p * (table.n_permutations + 1) / table.level)
+        yield (
+            f"no difference can be marked: with so few permutations no corrected p-value is below "
+            f"{table.least_p:.2g}; take at least {n_needed:,}"
+        )
+    yield (
+        "intervals are of paired differences (passages resampled for all systems at once), the "
+        "tests are unpaired, as the paper's: the two need not agree"
+    )
     sizes = {table.n_items[system] for system in table.systems}
     if sizes == {table.n_passages}:
         yield f"{table.n_passages:,} passages, each continued by every system"
@@ -107,20 +123,40 @@ def _missing_lines(table: SystemTable) -> Iterator[str]:
             yield f"missing, {system}: {MISSING[reason]}; in metrics {numbers}"
 
 
+def pairs_path(csv: Path | None) -> Path | None:
+    """Where the pairs are written, beside the table."""
+    return None if csv is None else csv.with_name(f"{csv.stem}.pairs{csv.suffix or '.csv'}")
+
+
+def check_reports(*, html: Path | None, latex: Path | None, csv: Path | None) -> None:
+    """Raise `InputError` where a report would take the place of something else."""
+    if html is not None:
+        check_page_path(html)
+    for path, begins in (
+        (latex, "% linguistic|"), (csv, "number,metric,"), (pairs_path(csv), "metric,a,b,"),
+    ):  # fmt: skip
+        if path is not None and path.exists() and path.stat().st_size:
+            with path.open("rb") as file:
+                if not file.read(64).startswith(begins.encode()):
+                    raise InputError(
+                        f"{path}: holds something that is no table of Fabula's; choose another name"
+                    )
+
+
 def write_reports(
     table: SystemTable, *, html: Path | None, latex: Path | None, csv: Path | None
 ) -> list[Path]:
     """Write what is asked for; returns the files."""
+    check_reports(html=html, latex=latex, csv=csv)
     written: list[Path] = []
     if html is not None:
-        check_page_path(html)
         write_page_file(html, "continuation.html.j2", page_values(table))
         written.append(html)
     if latex is not None:
         _write(latex, latex_table(table))
         written.append(latex)
     if csv is not None:
-        pairs = csv.with_name(f"{csv.stem}.pairs{csv.suffix or '.csv'}")
+        pairs = pairs_path(csv) or csv
         _write(csv, _csv(_value_rows(table)))
         _write(pairs, _csv(_pair_rows(table)))
         written += [csv, pairs]
@@ -154,7 +190,8 @@ def latex_table(table: SystemTable) -> str:
     meaning = ", ".join(
         f"${_LATEX.get(mark, mark)}$ {_escape(system)}" for system, mark in marks(table).items()
     )
-    lines += [r"\bottomrule", r"\end{tabular}", f"% greater than: {meaning}", ""]
+    remarks = [f"% {remark}" for remark in _remarks(table)]
+    lines += [r"\bottomrule", r"\end{tabular}", f"% greater than: {meaning}", *remarks, ""]
     return "\n".join(lines)
 
 
@@ -188,6 +225,7 @@ def _value_rows(table: SystemTable) -> Iterator[dict[str, Any]]:
                 "high": cell.estimate.high,
                 "n": cell.estimate.n,
                 "missing": sum(cell.missing.values()),
+                "missing_reasons": "; ".join(f"{why} {n}" for why, n in cell.missing.items()),
                 "signature": table.signature,
             }
 
@@ -208,6 +246,8 @@ def _pair_rows(table: SystemTable) -> Iterator[dict[str, Any]]:
             "p": test.p,
             "p_bonferroni": test.p_bonferroni,
             "p_holm": test.p_holm,
+            "n": test.difference.n,
+            "signature": table.signature,
         }
 
 

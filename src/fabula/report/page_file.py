@@ -21,7 +21,7 @@ def write_page_file(path: Path, template: str, page: Mapping[str, Any]) -> None:
     environment = page_environment(Path(__file__).parent / "templates")
     text = environment.get_template(template).render(page=page)
     path.parent.mkdir(parents=True, exist_ok=True)
-    write_whole(path, text.encode())
+    write_whole(path, text.encode(errors="replace"))
 
 
 def check_page_path(path: Path) -> None:

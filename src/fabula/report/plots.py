@@ -85,9 +85,10 @@ def save_profiles(profiles: Sequence[Profile], path: Path) -> None:
             rhythm.set_ylabel("words")
             rarity.hist(profile.zipf, bins=np.arange(0, 8.5, 0.5), color=_COLOURS[2])
             rarity.set_ylabel("words")
-        panels[0].legend(frameon=False, fontsize=8)
+        if shown:
+            panels[0].legend(frameon=False, fontsize=8)
         panels[-2].set_xlabel("sentence")
-        panels[-1].set_xlabel("Zipf frequency: 3 is one in a million, 6 one in a thousand")
+        panels[-1].set_xlabel("Zipf frequency (3: one in a million)")
 
 
 def save_loss(log: Sequence[Mapping[str, float]], path: Path) -> None:

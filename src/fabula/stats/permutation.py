@@ -8,22 +8,22 @@ difference is, with its interval.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import functools
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 
 import numpy as np
 from numpy.typing import NDArray
 
-from fabula.kernels.permute import count_types, draw_labels
+from fabula.kernels.permute import count_types, draw_labels, sum_chosen
 from fabula.stats.compare import holm
-from fabula.stats.effects import Bootstrap, Tokens, divide, ratio_difference
+from fabula.stats.effects import Bootstrap, Tokens, ratio_difference
 from fabula.types import Estimate
 
 __all__ = ["N_PERMUTATIONS", "PairTest", "compare_pairs"]
 
 N_PERMUTATIONS = 10_000
-_BLOCK_WORDS = 4
 # Two sums of the same numbers in another order differ by less than this share of their size.
 _SLACK = 1e-9
 
@@ -56,124 +56,120 @@ def compare_pairs(
     """Test every pair of systems in every metric.
 
     means: by metric and system, float64, shape (n_items,), NaN where an item has no value; item k
-    of every system belongs to the same passage. ratios: by metric and system. Systems whose items
-    all lack a value are tested by nothing.
+    of every system belongs to the same passage. ratios: by metric and system. Only items that have
+    a value are dealt out again, as many to each side as it had; ratios are compared over the items
+    that have tokens on both sides, since they fall with the amount of text. What has no value on
+    one side is not tested.
     """
     by_metric = [*means.values(), *ratios.values()]
     systems = list(by_metric[0]) if by_metric else []
+    pairs = list(combinations(systems, 2))
     bootstrap = Bootstrap(means, seed)
-    drawn: dict[tuple[int, int], NDArray[np.uint64]] = {}
     p_values: dict[tuple[str, str, str], float | None] = {}
-    for a, b in combinations(systems, 2):
-        pooled = _Pool(
-            [np.concatenate([metric[a], metric[b]]) for metric in means.values()],
-            [(metric[a], metric[b]) for metric in ratios.values()],
-            n_a=_n_items(a, means, ratios), n_b=_n_items(b, means, ratios),
-        )  # fmt: skip
-        size = pooled.n_a, pooled.n_b
-        if size not in drawn:
-            # Pairs of the same sizes share their permutations: each test is valid by itself.
-            drawn[size] = draw_labels(sum(size), size[0], -(-n_permutations // 64), seed)
-        for metric, p in zip(
-            [*means, *ratios], pooled.p_values(drawn[size], n_permutations), strict=True
-        ):
-            p_values[metric, a, b] = p
+    for a, b in pairs:
+        # In an order of their own, so that the order of the systems does not change the draws.
+        first, second = sorted((a, b))
+        for pool in _pools(means, ratios, first, second):
+            found = pool.p_values(n_permutations, seed)
+            p_values.update({(metric, a, b): p for metric, p in found})
     tests: list[PairTest] = []
     for metric in [*means, *ratios]:
-        pairs = list(combinations(systems, 2))
-        raw = [p_values[metric, a, b] for a, b in pairs]
+        raw = [p_values.get((metric, a, b)) for a, b in pairs]
         n_tests = sum(p is not None for p in raw)
         for (a, b), p, p_holm in zip(pairs, raw, holm(raw), strict=True):
             if metric in means:
                 difference, d = bootstrap.effect(metric, a, b, signature)
             else:
-                difference, d = (
-                    ratio_difference(ratios[metric][a], ratios[metric][b], signature),
-                    None,
-                )
+                both = _in_common(ratios[metric][a], ratios[metric][b])
+                difference, d = ratio_difference(*both, signature), None
             bonferroni = None if p is None else min(1.0, p * n_tests)
             tests.append(PairTest(metric, a, b, difference, d, p, bonferroni, p_holm))
     return tests
 
 
-def _n_items(
-    system: str,
+def _in_common(a: Tokens, b: Tokens) -> tuple[Tokens, Tokens]:
+    """The items that have tokens in both systems."""
+    kept = (a.lengths() > 0) & (b.lengths() > 0)
+    return a.take(kept), b.take(kept)
+
+
+def _pools(
     means: Mapping[str, Mapping[str, NDArray[np.float64]]],
     ratios: Mapping[str, Mapping[str, Tokens]],
-) -> int:
-    for metric in means.values():
-        return len(metric[system])
-    return len(next(iter(ratios.values()))[system].ends)
+    a: str,
+    b: str,
+) -> Iterator[_Pool]:
+    """The items of two systems thrown together; metrics with the same items share a pool."""
+    pools: dict[tuple[bytes, bytes], _Pool] = {}
+
+    def pool_of(kept_a: NDArray[np.bool_], kept_b: NDArray[np.bool_]) -> _Pool:
+        key = kept_a.tobytes(), kept_b.tobytes()
+        return pools.setdefault(key, _Pool(int(kept_a.sum()), int(kept_b.sum())))
+
+    for metric, columns in means.items():
+        kept_a, kept_b = (~np.isnan(columns[system]) for system in (a, b))
+        if kept_a.any() and kept_b.any():
+            pool = pool_of(kept_a, kept_b)
+            pool.means[metric] = np.concatenate([columns[a][kept_a], columns[b][kept_b]])
+    for metric, tokens in ratios.items():
+        kept = (tokens[a].lengths() > 0) & (tokens[b].lengths() > 0)
+        if kept.any():
+            pool_of(kept, kept).ratios[metric] = tokens[a].take(kept), tokens[b].take(kept)
+    return iter(pools.values())
 
 
 class _Pool:
-    """The items of two systems thrown together, the first system's before the second's."""
+    """Items of two systems, the first system's before the second's."""
 
-    def __init__(
-        self,
-        values: Sequence[NDArray[np.float64]],
-        tokens: Sequence[tuple[Tokens, Tokens]],
-        *,
-        n_a: int,
-        n_b: int,
-    ) -> None:
+    def __init__(self, n_a: int, n_b: int) -> None:
         self.n_a, self.n_b = n_a, n_b
-        self._n_means = len(values)
-        columns: list[NDArray[np.float64]] = []
-        for column in values:
-            known = ~np.isnan(column)
-            columns += [np.where(known, column, 0.0), known.astype(np.float64)]
-        self._shared: list[tuple[NDArray[np.int64], NDArray[np.int64]]] = []
-        for first, second in tokens:
-            single, n_tokens, shared = _group_types(first, second, n_a + n_b)
-            columns += [single, n_tokens]
-            self._shared.append(shared)
-        self._columns = np.stack(columns, axis=1)
-        self._totals = self._columns.sum(axis=0)
+        self.means: dict[str, NDArray[np.float64]] = {}
+        self.ratios: dict[str, tuple[Tokens, Tokens]] = {}
 
-    def p_values(self, labels: NDArray[np.uint64], n_permutations: int) -> list[float | None]:
-        """Two-sided p-values of all metrics, the means before the ratios."""
+    def p_values(self, n_permutations: int, seed: int) -> Iterator[tuple[str, float]]:
+        """Two-sided p-values of all metrics."""
+        columns = list(self.means.values())
+        shared = []
+        for first, second in self.ratios.values():
+            alone, n_tokens, several = _group_types(first, second, self.n_a + self.n_b)
+            columns += [alone, n_tokens]
+            shared.append(several)
+        table = np.stack(columns)
         observed = np.zeros((1, self.n_a + self.n_b), np.uint64)
-        observed[0, : self.n_a] = 1
-        seen = self._differences(observed)[:, 0]
-        drawn = self._differences(labels)[:, :n_permutations]
-        found: list[float | None] = []
-        for k in range(len(seen)):
-            if np.isnan(seen[k]):
-                found.append(None)
-                continue
-            slack = _SLACK * max(1e-300, float(np.nanmax(np.abs(drawn[k]), initial=abs(seen[k]))))
-            # A permutation that leaves one side without a value counts as extreme.
-            n_extreme = np.count_nonzero(~(np.abs(drawn[k]) < abs(seen[k]) - slack))
-            found.append(float(n_extreme + 1) / (n_permutations + 1))
-        return found
+        observed[0, : self.n_a] = ~np.uint64(0)
+        labels = _labels(self.n_a + self.n_b, self.n_a, -(-n_permutations // 64), seed)
+        seen = self._differences(observed, table, shared)[:, 0]
+        drawn = self._differences(labels, table, shared)[:, :n_permutations]
+        for metric, one, others in zip([*self.means, *self.ratios], seen, drawn, strict=True):
+            slack = _SLACK * max(1e-300, abs(one), float(np.abs(others).max()))
+            n_extreme = np.count_nonzero(np.abs(others) >= abs(one) - slack)
+            yield metric, float(n_extreme + 1) / (n_permutations + 1)
 
-    def _differences(self, labels: NDArray[np.uint64]) -> NDArray[np.float64]:
+    def _differences(
+        self,
+        labels: NDArray[np.uint64],
+        columns: NDArray[np.float64],
+        shared: Sequence[tuple[NDArray[np.int64], NDArray[np.int64]]],
+    ) -> NDArray[np.float64]:
         """A - B in every metric under each labelling: float64, shape (n_metrics, 64 * n_words)."""
-        chosen = self._sums(labels)
-        others = self._totals[:, None] - chosen
-        rows = [
-            divide(chosen[2 * k], chosen[2 * k + 1]) - divide(others[2 * k], others[2 * k + 1])
-            for k in range(self._n_means)
-        ]
-        for k, (items, ends) in enumerate(self._shared, self._n_means):
+        chosen = sum_chosen(labels, columns)
+        others = columns.sum(axis=1)[:, None] - chosen
+        n_means = len(self.means)
+        rows = list(chosen[:n_means] / self.n_a - others[:n_means] / self.n_b)
+        for k, (items, ends) in enumerate(shared):
+            types, tokens = n_means + 2 * k, n_means + 2 * k + 1
             n_shared = count_types(labels, items, ends)
             rows.append(
-                divide(chosen[2 * k] + n_shared[0], chosen[2 * k + 1])
-                - divide(others[2 * k] + n_shared[1], others[2 * k + 1])
+                (chosen[types] + n_shared[0]) / chosen[tokens]
+                - (others[types] + n_shared[1]) / others[tokens]
             )
         return np.stack(rows)
 
-    def _sums(self, labels: NDArray[np.uint64]) -> NDArray[np.float64]:
-        """Each column's sum over the chosen items: float64, shape (n_columns, 64 * n_words)."""
-        sums = np.empty((self._columns.shape[1], 64 * len(labels)))
-        shifts = np.arange(64, dtype=np.uint64)
-        for start in range(0, len(labels), _BLOCK_WORDS):
-            block = labels[start : start + _BLOCK_WORDS]
-            bits = (block[:, None, :] >> shifts[None, :, None]) & np.uint64(1)
-            flags = bits.reshape(-1, labels.shape[1]).astype(np.float64)
-            sums[:, 64 * start : 64 * start + len(flags)] = (flags @ self._columns).T
-        return sums
+
+@functools.lru_cache(maxsize=2)
+def _labels(n_items: int, n_chosen: int, n_words: int, seed: int) -> NDArray[np.uint64]:
+    """Pairs of the same sizes share their permutations: each test is valid by itself."""
+    return draw_labels(n_items, n_chosen, n_words, seed)
 
 
 def _group_types(

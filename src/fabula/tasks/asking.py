@@ -55,8 +55,6 @@ def resumed_rows(
     Raises `InputError` where the file holds something else, `BusyError` where another writes.
     """
     with RowWriter(path) as file:
-        if restart:
-            file.clear()
         kept: dict[tuple[Any, ...], dict[str, Any]] = {}
         for number, row in enumerate(file.kept, 1):
             if not all(isinstance(row.get(name), str | int) for name in key) or not (
@@ -69,6 +67,9 @@ def resumed_rows(
                 )
             if row["missing_reason"] != "failed":
                 kept[tuple(row[name] for name in key)] = row
+        if restart:
+            kept = {}
+            file.clear()
         file.begin()
         yield kept, file.write
 

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from fabula.text.words import TextSettings
 
-__all__ = ["paragraphs_of", "sentences_of"]
+__all__ = ["encodable", "paragraphs_of", "sentences_of"]
 
+_BATCH = 64
 _PARAGRAPH = re.compile(r"\n[^\S\n]*(?:\n[^\S\n]*)+")
 
 
@@ -17,17 +19,26 @@ def paragraphs_of(text: str) -> list[str]:
     return _PARAGRAPH.split(text.strip())
 
 
-def sentences_of(paragraph: str, nlp: Any) -> list[str]:
-    """The sentences of a paragraph. One that begins in small letters goes on with the last one.
+def encodable(text: str) -> str:
+    """The text with halves of characters, which no encoding knows, replaced."""
+    return text.encode(errors="replace").decode()
 
-    The pipeline parts `"Run!" cried the Cat.` after the quotation.
+
+def sentences_of(paragraphs: Iterable[str], nlp: Any) -> Iterator[list[str]]:
+    """The sentences of each paragraph. One that begins in small letters goes on with the last one.
+
+    `nlp` is spaCy's pipeline with sentence boundaries; it parts `"Run!" cried the Cat.` after the
+    quotation.
     """
+    lines = (encodable(" ".join(paragraph.split())) for paragraph in paragraphs)
+    for doc in nlp.pipe(lines, batch_size=_BATCH):
+        yield _joined(span.text.strip() for span in doc.sents)
+
+
+def _joined(parts: Iterable[str]) -> list[str]:
     words = TextSettings()
     found: list[str] = []
-    for span in nlp(" ".join(paragraph.split())).sents:
-        text = span.text.strip()
-        if not text:
-            continue
+    for text in filter(None, parts):
         first = next((character for character in text if character.isalnum()), "")
         if found and (first.islower() or not words.has_words(text)):
             found[-1] = f"{found[-1]} {text}"

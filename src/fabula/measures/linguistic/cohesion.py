@@ -14,9 +14,6 @@ from fabula.models.encoder import Encoder
 
 __all__ = ["cosine", "encode_texts", "jaccard", "mean_cosine"]
 
-_WINDOW_WORDS = 150
-"""So many words surely fit into what the encoder reads (256 pieces of words)."""
-
 
 def jaccard(a: Iterable[Hashable], b: Iterable[Hashable]) -> float | None:
     """What two sets share, as a share of what either holds; None where both are empty.
@@ -43,21 +40,13 @@ def encode_texts(texts: Sequence[str], encoder: Encoder) -> list[NDArray[np.floa
 
     Of a text that is longer than the encoder reads, the mean of the vectors of its parts.
     """
-    parts = [_windows(text) for text in texts]
+    parts = [encoder.parts(text) for text in texts]
     vectors = encoder.encode([part for windows in parts for part in windows])
     ends = np.cumsum([len(windows) for windows in parts])
     return [
         vectors[end - len(windows) : end].mean(axis=0, dtype=np.float64)
         for windows, end in zip(parts, ends, strict=True)
     ]
-
-
-def _windows(text: str) -> list[str]:
-    words = text.split()
-    if len(words) <= _WINDOW_WORDS:
-        return [text]
-    steps = range(0, len(words), _WINDOW_WORDS)
-    return [" ".join(words[k : k + _WINDOW_WORDS]) for k in steps]
 
 
 def cosine(a: NDArray[np.float64], b: NDArray[np.float64]) -> float:

@@ -9,7 +9,8 @@ in the signature:
 - A metric that has nothing to look at (the length of noun phrases where there is none) is missing,
   with its reason; a Jaccard similarity of something with nothing is 0.
 - Trigrams, of words and of categories, do not reach across sentences or continuations.
-- A continuation in which most letters are not Latin is not English, and not measured.
+- A continuation is not measured where most letters are not Latin, or where five words and more fit
+  another language's frequencies clearly better than those of English.
 """
 
 from __future__ import annotations
@@ -111,6 +112,8 @@ def _score(
         nothing = _nothing("no_words")
         missing = {key: why for key, why in nothing.missing.items() if key != "sentence_length"}
         return Scored({**nothing.values, "sentence_length": 0.0}, missing, (), ())
+    if not tools.frequencies.is_english(parsed.words):
+        return _nothing("not_english")
     outcome = {**alone(tools, parsed), **_in_story(context, reading, in_context)}
     return Scored(
         values={key: outcome[key] if _is_number(outcome[key]) else None for key in _EACH},
@@ -135,7 +138,8 @@ def alone(tools: TextTools, parsed: Parsed) -> dict[str, Any]:
     grammar: float | str = "not_measured"
     if tools.checker is not None:
         places = [(t.start, t.start + len(t.text)) for t in parsed.tokens if t.is_word]
-        grammar = share_correct(places, tools.checker.errors(parsed.text))
+        names = [(t.start, t.start + len(t.text)) for t in parsed.tokens if t.pos == "PROPN"]
+        grammar = share_correct(places, tools.checker.errors(parsed.text, names))
     return {
         "sentence_length": float(n_words),
         "grammaticality": grammar,

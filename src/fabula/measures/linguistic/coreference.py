@@ -51,13 +51,12 @@ class _Entity:
     last_sentence: int = -1
     was_subject: bool = False
     last_place: int = -1
-    in_narration: bool = False
 
     def copy(self) -> _Entity:
         return _Entity(
             self.number, self.genders, set(self.keys), set(self.heads), self.names,
             self.modifiers, self.n_mentions, self.last_sentence, self.was_subject,
-            self.last_place, self.in_narration,
+            self.last_place,
         )  # fmt: skip
 
 

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import importlib.metadata
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 from fabula.errors import InputError, ModelError
 from fabula.measures.linguistic.parsing import Parsed
+from fabula.store import checksum
 
 __all__ = ["FastCoref", "open_fastcoref"]
 
@@ -30,7 +32,7 @@ class FastCoref:
                 f"holds it as --coreference fastcoref@FOLDER, or choose --coreference sieve"
             ) from error
         version = importlib.metadata.version("fastcoref")
-        self.name = f"fastcoref-{version},{model.rstrip('/').rpartition('/')[2]}"
+        self.name = f"fastcoref-{version},{_label(model)}"
 
     def in_context(
         self, context: Sequence[Parsed], continuations: Sequence[Sequence[Parsed]]
@@ -77,6 +79,12 @@ def _is_head(sentence: Parsed, offset: int, root: int, start: int, end: int) -> 
         if start <= offset + token.start and offset + token.start + len(token.text) <= end
     ]  # fmt: skip
     return root in inside and sentence.tokens[root].head not in set(inside) - {root}
+
+
+def _label(model: str) -> str:
+    """How signatures name a model: as the hub does, or a folder by what it holds."""
+    weights = sorted(Path(model).glob("*.safetensors")) + sorted(Path(model).glob("*.bin"))
+    return f"{Path(model).resolve().name}@{checksum(weights[0])[:8]}" if weights else model
 
 
 def open_fastcoref(name: str) -> FastCoref:

@@ -27,18 +27,20 @@ _TASTE_CATEGORIES = frozenset(
 
 
 class Checker(Protocol):
-    """Finds errors: pairs of offsets, half-open, in characters."""
+    """Finds errors."""
 
     name: str
 
-    def errors(self, text: str) -> list[tuple[int, int]]: ...
+    def errors(self, text: str, names: Sequence[tuple[int, int]] = ()) -> list[tuple[int, int]]:
+        """Pairs of offsets, half-open, in characters. A name is never misspelt."""
+        ...
 
 
 class Harper:
     """Harper, by its package. Raises `ModelError` where it is not installed.
 
-    A word is misspelt where both American and British English say so; a capitalised word is taken
-    for a name. Matters of style, typography and case do not count.
+    A word is misspelt where both American and British English say so. Matters of style, typography
+    and case do not count.
     """
 
     def __init__(self) -> None:
@@ -52,14 +54,14 @@ class Harper:
         self._american = _linter(harper.Dialect.AMERICAN)
         self._british = _linter(harper.Dialect.BRITISH)
 
-    def errors(self, text: str) -> list[tuple[int, int]]:
+    def errors(self, text: str, names: Sequence[tuple[int, int]] = ()) -> list[tuple[int, int]]:
         found = [x for x in self._american.lint(text) if x.lint_kind not in _MATTERS_OF_TASTE]
         british: set[tuple[int, int]] | None = None
         kept = []
         for lint in found:
             place = lint.span.start, lint.span.end
             if lint.lint_kind in _OF_SPELLING:
-                if text[place[0] : place[1]][:1].isupper():
+                if _touches(place, names):
                     continue
                 if british is None:
                     british = {(x.span.start, x.span.end) for x in self._british.lint(text)}
@@ -114,15 +116,21 @@ class LanguageTool:
                 f"on first use; or give a server as --grammar languagetool@URL"
             ) from error
         version = importlib.metadata.version("language-tool-python")
-        self.name = f"languagetool-python-{version}"
+        self.name = f"languagetool-python-{version}" + (f",{url}" if url else "")
 
-    def errors(self, text: str) -> list[tuple[int, int]]:
-        return [
-            (match.offset, match.offset + match.error_length)
-            for match in self._tool.check(text)
-            if match.category not in _TASTE_CATEGORIES
-            and not (match.category == "TYPOS" and text[match.offset : match.offset + 1].isupper())
-        ]
+    def errors(self, text: str, names: Sequence[tuple[int, int]] = ()) -> list[tuple[int, int]]:
+        found = []
+        for match in self._tool.check(text):
+            place = match.offset, match.offset + match.error_length
+            if match.category in _TASTE_CATEGORIES:
+                continue
+            if match.category != "TYPOS" or not _touches(place, names):
+                found.append(place)
+        return found
+
+
+def _touches(place: tuple[int, int], others: Iterable[tuple[int, int]]) -> bool:
+    return any(place[0] < end and start < place[1] for start, end in others)
 
 
 def open_checker(name: str) -> Checker | None:
@@ -142,5 +150,5 @@ def open_checker(name: str) -> Checker | None:
 def share_correct(words: Sequence[tuple[int, int]], errors: Iterable[tuple[int, int]]) -> float:
     """The share of words that no error touches; both are offsets, and there is a word."""
     marked = list(errors)
-    n_wrong = sum(any(a < end and start < b for a, b in marked) for start, end in words)
+    n_wrong = sum(_touches(word, marked) for word in words)
     return 1 - n_wrong / len(words)

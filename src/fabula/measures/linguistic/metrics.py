@@ -52,16 +52,17 @@ METRICS = (
 MISSING = {
     "no_text": "the system gave no text",
     "no_words": "no word in the text",
-    "not_english": "most letters are of another script",
+    "not_english": "not English, by its letters or its words",
     "no_noun_phrase": "no noun phrase in the text",
     "no_verb_phrase": "no verb phrase in the text",
     "no_content_word": "no content word in text and context",
     "no_vector": "no content word has a vector",
-    "no_trigram": "no three tokens in a row",
+    "no_trigram": "no three words in a row",
     "no_context": "the context holds no word",
     "not_measured": "switched off",
     "too_short": "fewer words than a window, or none repeated",
-    "no_token": "no word of the vocabulary",
+    "no_token": "no word of the vocabulary in the text",
+    "one_sentence": "one sentence only",
 }
 """Why a metric has no value, for people."""
 
@@ -90,9 +91,9 @@ class TextTools:
         return {
             "pipe": self.parser.name,
             "spacy": self.parser.spacy,
-            "word": "token-with-letter",
-            "grammar": self.checker.name if self.checker else "none",
-            "freq": f"{self.frequencies.name},ln,floor {FLOOR:g}",
+            "word": "token-with-letter-or-digit",
+            "grammar": f"{self.checker.name},names-by-pos" if self.checker else "none",
+            "freq": f"{self.frequencies.name},ln,clitics-in-full,floor {FLOOR:g}",
             "np": "base",
             "vp": "verb-and-governed-less-subject",
             "empty": "missing",

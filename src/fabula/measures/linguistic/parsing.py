@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fabula.text.pipeline import load_pipeline
+from fabula.text.sentences import encodable
 
 __all__ = ["CONTENT", "Parsed", "Parser", "Phrase", "Token"]
 
@@ -48,7 +49,8 @@ class Token:
 
     @property
     def lower(self) -> str:
-        return self.text.lower()
+        """Lower-cased, apostrophes straight: who types them is no matter of style."""
+        return self.text.lower().replace("’", "'")
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +113,7 @@ class Parser:
 
     def parse(self, texts: Iterable[str]) -> Iterator[Parsed]:
         """Each text parsed, in order."""
-        for doc in self._nlp.pipe(map(_printable, texts), batch_size=_BATCH):
+        for doc in self._nlp.pipe(map(encodable, texts), batch_size=_BATCH):
             yield self._parsed(doc)
 
     def _parsed(self, doc: Any) -> Parsed:
@@ -135,11 +137,6 @@ class Parser:
         vocab = self._nlp.vocab
         row = int(vocab.vectors.find(key=vocab.strings.add(word)))
         return row if row >= 0 and self._has_length[row] else -1
-
-
-def _printable(text: str) -> str:
-    """The text without halves of characters, which the pipeline cannot take."""
-    return text.encode(errors="replace").decode()
 
 
 def _tokens(doc: Any) -> tuple[tuple[Token, ...], list[int]]:

@@ -44,7 +44,7 @@ __all__ = [
 
 _MIN_REPEATED = 3
 """Words of a phrase that is worth showing."""
-_MAX_REPEATED_WORDS = 8
+_MAX_REPEATED_WORDS = 12
 _N_SHOWN = 12
 
 
@@ -197,13 +197,15 @@ def profile_text(tools: TextTools, nlp: Any, document: Document) -> Profile:
         return _nothing(document, "not_english", signature)
     places = [
         (number, sentence)
-        for number, paragraph in enumerate(paragraphs_of(document.text))
-        for sentence in sentences_of(paragraph, nlp)
+        for number, part in enumerate(sentences_of(paragraphs_of(document.text), nlp))
+        for sentence in part
     ]
     parsed = list(tools.parser.parse(sentence for _, sentence in places))
     spoken = [part for part in parsed if part.words]
     if not spoken:
         return _nothing(document, "no_words", signature)
+    if not tools.frequencies.is_english([word for part in spoken for word in part.words]):
+        return _nothing(document, "not_english", signature)
     sentences = tuple(_sentences([number for number, _ in places], parsed))
     values, missing = _values(tools, spoken, sentences)
     logs = [tools.frequencies.log(word) for part in spoken for word in part.words]
@@ -286,7 +288,7 @@ def _mean(values: Sequence[float]) -> float:
 
 def _deviation(values: Sequence[int]) -> float | str:
     if len(values) < 2:
-        return "too_short"
+        return "one_sentence"
     mean = _mean(values)
     return math.sqrt(math.fsum((value - mean) ** 2 for value in values) / (len(values) - 1))
 
@@ -320,7 +322,15 @@ def _repeated(parsed: Sequence[Parsed]) -> list[Repeated]:
     }
     found = [(phrase, n) for phrase, n in again.items() if phrase not in inner]
     found.sort(key=lambda pair: (-(pair[1] - 1) * len(pair[0]), pair[0]))
-    return [Repeated(" ".join(phrase), n) for phrase, n in found[:_N_SHOWN]]
+    shown: list[Repeated] = []
+    taken = set[tuple[tuple[str, str, str], int]]()
+    for phrase, n in found:
+        # A sentence that comes again is one repetition, not one for each of its parts.
+        pieces = {(three, n) for three in trigrams(phrase)}
+        if len(shown) < _N_SHOWN and not pieces & taken:
+            shown.append(Repeated(" ".join(phrase), n))
+            taken |= pieces
+    return shown
 
 
 def _rarest(tools: TextTools, parsed: Sequence[Parsed]) -> list[str]:

@@ -98,6 +98,10 @@ def read_continuations(paths: Iterable[Path], stories: Sequence[Story]) -> list[
             name, system, text = row.get("id"), row.get("system"), row.get("text")
             if not isinstance(name, str) or not isinstance(system, str) or "text" not in row:
                 raise InputError(f"{where}: no continuation; it needs id, system and text")
+            if not system.strip() or not system.isprintable():
+                raise InputError(
+                    f"{where}: the system's name is empty or holds control characters; rename it"
+                )
             if text is not None and not isinstance(text, str):
                 raise InputError(f"{where}: text is no text; write null where there is none")
             if name not in known:
@@ -109,6 +113,8 @@ def read_continuations(paths: Iterable[Path], stories: Sequence[Story]) -> list[
                 )
             seen[name, system] = where
             found.append(Continuation(name, system, text))
+        if not any(where.startswith(f"{path}, line ") for where in seen.values()):
+            raise InputError(f"{path}: holds no continuations")
     return found
 
 
@@ -145,11 +151,19 @@ def score_rows(
     by_story: dict[str, list[Continuation]] = {}
     for continuation in continuations:
         by_story.setdefault(continuation.story_id, []).append(continuation)
-    pairs = [(story, by_story[story.id]) for story in stories if story.id in by_story]
+    # In an order of their own: who is named first changes no byte.
+    pairs = [
+        (story, sorted(by_story[story.id], key=lambda text: text.system))
+        for story in stories
+        if story.id in by_story
+    ]
     blocks = [pairs[k : k + _BLOCK] for k in range(0, len(pairs), _BLOCK)]
     if out is None:
         return list(_measure(blocks, choice, n_jobs, advance))
     with RowWriter(out) as file:
+        for number, row in enumerate(file.kept, 1):
+            if not {"id", "system", "values", "digest", "signature"} <= row.keys():
+                raise InputError(f"{out}, line {number}: holds no scores; choose another --out")
         if restart:
             file.clear()
         rows = list(file.kept)
@@ -199,8 +213,8 @@ def _check_kept(
             row.get("id"), row.get("system"), row.get("digest"), row.get("signature")
         ) != (story.id, text.system, _digest(story, text), signature):  # fmt: skip
             raise InputError(
-                f"{out}, line {number}: holds the score of another text or of another way to "
-                f"measure; choose another --out, or begin anew with --restart"
+                f"{out}, line {number}: holds the score of other systems or texts, or of another "
+                f"way to measure; choose another --out, or begin anew with --restart"
             )
 
 

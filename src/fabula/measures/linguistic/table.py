@@ -9,7 +9,7 @@ import hashlib
 import itertools
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -29,13 +29,23 @@ from fabula.stats.effects import Tokens, mean_estimates, ratio_estimate
 from fabula.stats.permutation import N_PERMUTATIONS, PairTest, compare_pairs
 from fabula.types import Estimate, Signature
 
-__all__ = ["ADDITIONS", "Cell", "SystemTable", "compare_systems", "read_vocabulary"]
+__all__ = [
+    "ADDITIONS",
+    "UNKNOWN_WORD",
+    "Cell",
+    "SystemTable",
+    "compare_systems",
+    "read_vocabulary",
+]
 
 ADDITIONS = (
     Metric("mattr", 16, f"MATTR, window {MATTR_WINDOW}", is_of_all=True),
     Metric("mtld", 17, f"MTLD, threshold {MTLD_THRESHOLD}", is_of_all=True, n_digits=1),
 )
 """Beyond the paper: the ratio of types to tokens without the pull of length. Not tested."""
+
+UNKNOWN_WORD = "<unknown>"
+"""What generators call a word that they do not know; no word of a vocabulary."""
 
 _WORDS, _TRIGRAMS = "type_token_ratio", "unique_trigram_ratio"
 
@@ -54,6 +64,7 @@ class SystemTable:
 
     systems: tuple[str, ...]
     n_items: Mapping[str, int]
+    """Texts that each system gave."""
     n_passages: int
     metrics: tuple[Metric, ...]
     cells: Mapping[tuple[str, str], Cell]
@@ -64,6 +75,12 @@ class SystemTable:
     """`bonferroni` or `holm`: which corrected p-value the marks go by."""
     n_permutations: int
     signature: str
+
+    @property
+    def least_p(self) -> float:
+        """The smallest corrected p-value that so many permutations can give."""
+        n_pairs = len(self.systems) * (len(self.systems) - 1) // 2
+        return n_pairs / (self.n_permutations + 1)
 
     def beats(self, metric: str, a: str, b: str) -> bool:
         """Whether A's value is above B's, at the corrected level."""
@@ -128,7 +145,10 @@ def read_vocabulary(path: Path) -> frozenset[str]:
         lines = path.read_text(encoding="utf-8").splitlines()
     except (OSError, UnicodeDecodeError) as error:
         raise InputError(f"{path}: cannot be read as a list of words ({error})") from error
-    words = frozenset(line.partition("\t")[0].strip().lower() for line in lines) - {""}
+    words = frozenset(line.partition("\t")[0].strip().lower() for line in lines) - {
+        "",
+        UNKNOWN_WORD,
+    }
     if not words:
         raise InputError(f"{path}: holds no words; write one a line")
     return words
@@ -171,7 +191,8 @@ def compare_systems(
         (
             *signature.parts,
             ("vocab", _vocabulary_part(vocabulary)),
-            ("test", f"permutation,{n_permutations},{correction}-{level:g}"),
+            ("test", f"permutation,unpaired,{n_permutations},{correction}-{level:g}"),
+            ("ci", "95,paired"),
             ("seed", str(seed)),
         ),
     )
@@ -180,7 +201,10 @@ def compare_systems(
     )
     return SystemTable(
         systems=systems,
-        n_items={system: len(by_system[system]) for system in systems},
+        n_items={
+            system: sum(not _has_failed(row) for row in by_system[system].values())
+            for system in systems
+        },
         n_passages=len(passages),
         metrics=(*METRICS, *ADDITIONS),
         cells=dict(_cells(aligned, means, ratios, seed, str(full))),
@@ -190,6 +214,10 @@ def compare_systems(
         n_permutations=n_permutations,
         signature=str(full),
     )
+
+
+def _has_failed(row: Mapping[str, Any]) -> bool:
+    return bool(row["missing"].get("sentence_length") == "no_text")
 
 
 def _same_signature(row: Mapping[str, Any], expected: Signature | None) -> Signature:
@@ -252,6 +280,14 @@ def _trigrams_of(
                 yield three
 
 
+def _why_no_token(row: Mapping[str, Any], metric: str) -> str:
+    """Why a continuation adds nothing to a ratio."""
+    if not row["words"]:
+        return str(row["missing"].get("grammaticality", "no_words"))
+    longest = max(b - a for a, b in itertools.pairwise([0, *row["sentence_ends"]]))
+    return "no_trigram" if metric == _TRIGRAMS and longest < 3 else "no_token"
+
+
 def _cells(
     aligned: _Aligned,
     means: Mapping[str, Mapping[str, NDArray[np.float64]]],
@@ -267,8 +303,10 @@ def _cells(
             yield (metric, system), Cell(estimates[metric, system], dict(why))
         for metric in ratios:
             estimate = ratio_estimate(ratios[metric][system], signature)
-            nothing = {} if estimate.value is not None else {"no_token": len(given)}
-            yield (metric, system), Cell(estimate, nothing)
+            has_tokens = ratios[metric][system].lengths() > 0
+            without = [row for row, has in zip(rows, has_tokens, strict=True) if row and not has]
+            why = Counter(_why_no_token(row, metric) for row in without)
+            yield (metric, system), Cell(replace(estimate, n=int(has_tokens.sum())), dict(why))
         words = [word for row in given for word in _words_of(row, None)]
         for metric, value in (("mattr", mattr(words)), ("mtld", mtld(words))):
             estimate = Estimate(value, None, None, len(words), "over all words", signature)

@@ -18,7 +18,6 @@ PROMPT = (
     "The passage above is from a story. Write the one sentence that comes next in it. Answer with "
     "that sentence and nothing else.\n"
 )
-MAX_TOKENS = 120
 
 
 async def ask_continuations(
@@ -78,8 +77,5 @@ def _row(
 
 def first_sentence(answer: str, nlp: Any) -> str:
     """The first sentence of an answer; models write more than they are asked for."""
-    for paragraph in answer.splitlines():
-        sentences = sentences_of(paragraph, nlp)
-        if sentences:
-            return sentences[0]
-    return ""
+    sentences = (sentence for part in sentences_of(answer.splitlines(), nlp) for sentence in part)
+    return next(sentences, "")

@@ -10,11 +10,9 @@ from collections.abc import Sequence
 import numpy as np
 
 from fabula.tasks.continuation.corpus import Corpus
-from fabula.tasks.continuation.vocabulary import UNKNOWN
+from fabula.tasks.continuation.vocabulary import MAX_TOKENS, UNKNOWN
 
 __all__ = ["RandomSentence", "Unigram"]
-
-_MAX_TOKENS = 120
 
 
 class RandomSentence:
@@ -51,7 +49,7 @@ class Unigram:
     def continue_(self, context: Sequence[str], rng: np.random.Generator) -> str:
         """A sentence of independent words, whatever the context."""
         written: list[int] = []
-        while len(written) < _MAX_TOKENS:
+        while len(written) < MAX_TOKENS:
             word = int(np.searchsorted(self._edges, rng.random() * self._edges[-1], side="right"))
             if self._is_end[word] and not self._is_word[written].any():
                 continue

@@ -9,6 +9,7 @@ from __future__ import annotations
 import functools
 import hashlib
 import json
+import shutil
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -148,6 +149,14 @@ def build_corpus(
         content = ",".join([str(min_count), *(info["digest"] for info in infos)])
         digest = hashlib.sha256(content.encode()).hexdigest()[:12]
         vocabulary = Vocabulary.of(counts, cased, min_count)
+        if not vocabulary.are_words().any():
+            raise InputError(
+                f"no word occurs {min_count} times in the texts; give more of them, or lower "
+                f"--min-count"
+            )
+        if _digest(out) != digest:
+            # Until all is numbered anew, nothing may take the old numbers for the new.
+            (out / _MANIFEST).unlink(missing_ok=True)
         vocabulary.write(out / _VOCABULARY)
         for info in infos:
             report(f"numbering the words of shard {int(info['name']) + 1}")
@@ -160,7 +169,16 @@ def build_corpus(
             "shards": [info["name"] for info in infos],
         }
         write_whole(out / _MANIFEST, dump_json(manifest).encode())
+        for old in sorted(shards.iterdir())[len(infos) :]:
+            shutil.rmtree(old)
     return Corpus.open(out)
+
+
+def _digest(folder: Path) -> str | None:
+    try:
+        return str(json.loads((folder / _MANIFEST).read_bytes())["digest"])
+    except (OSError, ValueError, KeyError):
+        return None
 
 
 def _batches(documents: Iterable[Document]) -> Iterator[list[Document]]:
@@ -204,15 +222,9 @@ def _write_shard(shards: Path, numbered: tuple[int, Sequence[Document]]) -> dict
     }
     (aside / _INFO).write_bytes(dump_json(info).encode())
     if folder.exists():
-        _remove(folder)
+        shutil.rmtree(folder)
     publish_folder(aside, folder)
     return info
-
-
-def _remove(folder: Path) -> None:
-    for entry in folder.iterdir():
-        entry.unlink()
-    folder.rmdir()
 
 
 def _read_info(folder: Path) -> dict[str, Any] | None:

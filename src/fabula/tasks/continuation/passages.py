@@ -33,8 +33,9 @@ _NUMERAL = (
 _HEADING = re.compile(
     rf"(?:chapter\s+{_NUMERAL}\b.{{0,60}}"
     rf"|(?:chapter|book|part|volume|canto|act|scene|letter|stave|section)"
-    rf"(?:\s+(?:the\s+\w+|{_NUMERAL}))?(?:\s*[.:—–-].{{0,50}})?"
-    rf"|{_NUMERAL}[.:]?|prologue|epilogue|preface|introduction|contents|the end)\W*",
+    rf"(?:\s+(?:the\s+\w+|{_NUMERAL})(?:\s*[.:—–-].{{0,50}})?|:.{{0,50}})?"
+    rf"|(?:(?-i:[IVXLC]+)|\d{{1,3}})[.:]?|{_NUMERAL}"
+    rf"|prologue|epilogue|preface|introduction|contents|the end)[\s.:*_)\]]*",
     re.IGNORECASE,
 )
 _ENDS_SENTENCE = (".", "!", "?", ",", ";", ":", '"', "'", "”", "’", "-", "—")
@@ -171,14 +172,18 @@ def text_chapters(document: Document, nlp: Any) -> Iterator[Chapter]:
     is all in capitals, and does not end as a sentence does.
     """
     number, title, kept = 1, str(document.meta.get("title") or ""), list[str]()
-    for paragraph in paragraphs_of(document.text):
-        if _is_heading(paragraph):
-            if kept:
-                yield Chapter(document.id, number, title, tuple(kept))
-                number += 1
-            title, kept = paragraph.strip(), []
+    paragraphs = paragraphs_of(document.text)
+    headings = [_is_heading(paragraph) for paragraph in paragraphs]
+    prose = (p for p, is_heading in zip(paragraphs, headings, strict=True) if not is_heading)
+    sentences = sentences_of(prose, nlp)
+    for paragraph, is_heading in zip(paragraphs, headings, strict=True):
+        if not is_heading:
+            kept += next(sentences)
             continue
-        kept += sentences_of(paragraph, nlp)
+        if kept:
+            yield Chapter(document.id, number, title, tuple(kept))
+            number += 1
+        title, kept = paragraph.strip(), []
     if kept:
         yield Chapter(document.id, number, title, tuple(kept))
 
@@ -187,7 +192,7 @@ def _is_heading(paragraph: str) -> bool:
     line = paragraph.strip()
     if not line or "\n" in line or len(line) > _MAX_HEADING_CHARS:
         return False
-    if line.startswith("#") or _HEADING.fullmatch(line):
+    if line.startswith(("# ", "## ", "### ")) or _HEADING.fullmatch(line):
         return True
     letters = [character for character in line if character.isalpha()]
     return len(letters) > 1 and line.isupper() and not line.endswith(_ENDS_SENTENCE)

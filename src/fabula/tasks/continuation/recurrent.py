@@ -7,6 +7,7 @@ end of sentence. Needs torch (extra `[neural]`).
 
 from __future__ import annotations
 
+import pickle
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -16,12 +17,11 @@ import numpy as np
 from fabula.errors import CorpusError, ModelError
 from fabula.store import checksum
 from fabula.tasks.continuation.corpus import Corpus
-from fabula.tasks.continuation.vocabulary import UNKNOWN, Vocabulary
+from fabula.tasks.continuation.vocabulary import MAX_TOKENS, UNKNOWN, Vocabulary
 
 __all__ = ["MODEL_FILE", "Network", "Recurrent", "load_torch", "network_of"]
 
 MODEL_FILE = "recurrent/model.pt"
-_MAX_TOKENS = 120
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +76,7 @@ class Recurrent:
         self._network = network
         self._vocabulary = vocabulary
         self._is_end = vocabulary.are_ends()
+        self._is_word = vocabulary.are_words()
         self._temperature = temperature
         self.signature = f"{signature}|temperature:{temperature:g}"
 
@@ -92,6 +93,8 @@ class Recurrent:
                 f"{corpus.folder}: no recurrent network is trained there; run `fabula "
                 f"continuation train` with --kind recurrent"
             ) from error
+        except (RuntimeError, EOFError, OSError, pickle.UnpicklingError) as error:
+            raise CorpusError(f"{path}: is damaged; train anew with --restart") from error
         if saved["vocabulary"] != corpus.digest:
             raise CorpusError(
                 f"{path}: was trained on other texts than those of the folder now; train anew "
@@ -105,7 +108,7 @@ class Recurrent:
         return cls(network, corpus.vocabulary, signature, temperature)
 
     def continue_(self, context: Sequence[str], rng: np.random.Generator) -> str:
-        """A sentence drawn word by word; none is longer than 120 tokens."""
+        """A sentence drawn word by word."""
         torch = load_torch()
         numbers = [len(self._vocabulary)]
         for sentence in context:
@@ -116,10 +119,13 @@ class Recurrent:
         try:
             with torch.inference_mode():
                 state = None
-                while len(written) < _MAX_TOKENS:
+                while len(written) < MAX_TOKENS:
                     embedded = self._network["embedding"](torch.tensor([numbers]))
                     hidden, state = self._network["layers"](embedded, state)
                     scores = self._network["scores"](hidden[0, -1]).double().numpy()
+                    if not self._is_word[written].any():
+                        # A sentence does not end before its first word.
+                        scores[self._is_end] = -np.inf
                     written.append(self._draw(scores, rng))
                     if self._is_end[written[-1]]:
                         break

@@ -2,15 +2,16 @@
 
 Roemmele, Gordon and Swanson 2017, section 3.3: 50 stories at a time, cross-entropy, Adam. Here the
 gradient goes back through a window of words (truncated backpropagation), while the state is carried
-from window to window until the story ends. After each pass the held-out stories are read, and the
-weights that read them best are kept.
+from window to window until the story ends. A place that falls free takes the next story, also of
+the next pass, so that no step is made of the end of a long story alone. After each pass the
+held-out stories are read, and the weights that read them best are kept.
 """
 
 from __future__ import annotations
 
 import io
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -43,7 +44,7 @@ _MAX_NORM = 5.0
 class Training:
     """How the network is trained."""
 
-    n_epochs: int = 4
+    n_epochs: int = 3
     n_lanes: int = 50
     """Stories read side by side (the paper's 50)."""
     window_tokens: int = 50
@@ -58,13 +59,13 @@ class Training:
 class Progress:
     """How far the training is, and its loss so far."""
 
-    epoch: int = 0
     window: int = 0
+    """Windows read, of all passes."""
     n_windows: int = 0
-    """Of this epoch, about."""
+    """Windows of a pass."""
     log: list[dict[str, float]] = field(default_factory=list)
-    """Rows of `epoch`, `n_tokens`, `loss` in nats a token, and `perplexity` of held-out stories
-    at the end of each epoch."""
+    """Rows of `n_tokens` and `loss` in nats a token; and after each pass, of its number, `epoch`,
+    and the `perplexity` of the held-out stories."""
 
 
 def train_recurrent(
@@ -95,11 +96,10 @@ class _Lanes:
     """Stories side by side, a window at a time. A lane whose story ends rests until the next."""
 
     def __init__(
-        self, stories: list[NDArray[np.uint32]], n_lanes: int, width: int, start: int
+        self, stories: Iterable[NDArray[np.uint32]], n_lanes: int, width: int, start: int
     ) -> None:
-        self._stories, self._width, self._start = stories, width, start
-        self._next = 0
-        self._lanes: list[tuple[int, int] | None] = [None] * n_lanes
+        self._stories, self._width, self._start = iter(stories), width, start
+        self._lanes: list[tuple[NDArray[np.uint32], int] | None] = [None] * n_lanes
 
     def __iter__(self) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.bool_]]]:
         """Words read, words to be said, and which lanes begin a story.
@@ -111,19 +111,18 @@ class _Lanes:
             inputs, targets = np.zeros(shape, np.int64), np.full(shape, _IGNORED, np.int64)
             begins = np.zeros(shape[0], np.bool_)
             for k, lane in enumerate(self._lanes):
-                if lane is None and self._next < len(self._stories):
-                    lane = self._next, 0
-                    self._next += 1
-                    begins[k] = True
                 if lane is None:
-                    continue
-                story, at = self._stories[lane[0]], lane[1]
+                    story = next(self._stories, None)
+                    if story is None:
+                        continue
+                    lane, begins[k] = (story, 0), True
+                story, at = lane
                 part = story[at : at + self._width]
                 inputs[k, 1 : len(part)] = part[:-1]
                 inputs[k, 0] = story[at - 1] if at else self._start
                 targets[k, : len(part)] = part
                 at += len(part)
-                self._lanes[k] = (lane[0], at) if at < len(story) else None
+                self._lanes[k] = (story, at) if at < len(story) else None
             if (targets == _IGNORED).all():
                 return
             yield inputs, targets, begins
@@ -154,10 +153,10 @@ class _Run:
 
     @property
     def signature(self) -> str:
-        """All that decides the weights."""
+        """All that decides the weights after so many passes."""
         how = self._training
         return (
-            f"recurrent|net:{self._shape}|corpus:{self._corpus.label}|epochs:{how.n_epochs}|"
+            f"recurrent|net:{self._shape}|corpus:{self._corpus.label}|"
             f"lanes:{how.n_lanes}|window:{how.window_tokens}|rate:{how.learning_rate:g}|"
             f"precision:{self._precision}|seed:{how.seed}"
         )
@@ -178,37 +177,45 @@ class _Run:
         self.progress = Progress(**saved["progress"])
 
     def train(self, report: Callable[[Progress], None]) -> None:
-        """Every epoch from where it stands; a pass that is done is not done again."""
+        """Every window from where it stands; what was done is not done again."""
         how, progress = self._training, self.progress
         tokens_each = how.n_lanes * how.window_tokens
         progress.n_windows = math.ceil(sum(map(len, self._stories)) / tokens_each)
-        while progress.epoch < how.n_epochs:
-            order = np.random.default_rng([how.seed, 1, progress.epoch]).permutation(
-                len(self._stories)
-            )
-            lanes = self._lanes([self._stories[k] for k in order])
-            for number, window in enumerate(lanes):
-                if number < progress.window:
-                    continue
-                loss, n_tokens = self._step(*window)
-                progress.window += 1
-                progress.log.append({"epoch": progress.epoch, "n_tokens": n_tokens, "loss": loss})
-                report(progress)
-                if progress.window % how.checkpoint_windows == 0:
-                    self._save_checkpoint()
-            perplexity = self._perplexity()
-            progress.log.append({"epoch": progress.epoch, "perplexity": perplexity})
-            progress.epoch, progress.window, self._state = progress.epoch + 1, 0, None
-            if perplexity < self._best:
-                self._best = perplexity
-                form = saved_form(
-                    self._network, self._shape, self._corpus, self.signature, perplexity
-                )
-                self._save(self._corpus.folder / MODEL_FILE, form)
-            self._save_checkpoint()
+        n_all = how.n_epochs * progress.n_windows
+        for number, window in enumerate(self._lanes(self._passes())):
+            if number < progress.window:
+                continue
+            if number == n_all:
+                return
+            loss, n_tokens = self._step(*window)
+            progress.window += 1
+            progress.log.append({"n_tokens": n_tokens, "loss": loss})
+            if progress.window % progress.n_windows == 0:
+                self._end_pass()
+            elif progress.window % how.checkpoint_windows == 0:
+                self._save_checkpoint()
             report(progress)
 
-    def _lanes(self, stories: list[NDArray[np.uint32]]) -> _Lanes:
+    def _passes(self) -> Iterator[NDArray[np.uint32]]:
+        """The stories of all passes, each pass in an order of its own; and one more, not read."""
+        for number in range(self._training.n_epochs + 1):
+            rng = np.random.default_rng([self._training.seed, 1, number])
+            for k in rng.permutation(len(self._stories)):
+                yield self._stories[k]
+
+    def _end_pass(self) -> None:
+        state, perplexity = self._state, self._perplexity()
+        self._state = state
+        number = self.progress.window // self.progress.n_windows
+        self.progress.log.append({"epoch": number, "perplexity": perplexity})
+        if perplexity < self._best:
+            self._best = perplexity
+            signature = f"{self.signature}|epoch:{number}"
+            form = saved_form(self._network, self._shape, self._corpus, signature, perplexity)
+            self._save(self._corpus.folder / MODEL_FILE, form)
+        self._save_checkpoint()
+
+    def _lanes(self, stories: Iterable[NDArray[np.uint32]]) -> _Lanes:
         how = self._training
         return _Lanes(stories, how.n_lanes, how.window_tokens, len(self._corpus.vocabulary))
 

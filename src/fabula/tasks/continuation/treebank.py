@@ -30,7 +30,10 @@ def detokenise(tokens: Sequence[str]) -> str:
     parts: list[str] = []
     glue = True
     is_open = False
-    for token in _joined(tokens):
+    whole = _joined(tokens)
+    for k, token in enumerate(whole):
+        if token == "'" and _opens(whole, k):
+            token = "`"
         shown = _BRACKETS.get(token, token)
         sticks = False
         if token == '"':
@@ -51,6 +54,17 @@ def detokenise(tokens: Sequence[str]) -> str:
         parts.append(shown if glue or sticks else f" {shown}")
         glue = sticks_after
     return "".join(parts)
+
+
+def _opens(tokens: Sequence[str], k: int) -> bool:
+    """Whether a lone `'` opens a quotation after all: `said he , ' I know`.
+
+    It does where none is open, a comma or colon or nothing stands before it, and a capital after.
+    """
+    before = [token for token in tokens[:k] if token in ("`", "'")]
+    is_closed = not before or before[-1] == "'"
+    follows = tokens[k + 1][:1] if k + 1 < len(tokens) else ""
+    return is_closed and follows.isupper() and (k == 0 or tokens[k - 1] in (",", ":", ";", "--"))
 
 
 def _joined(tokens: Sequence[str]) -> list[str]:

@@ -17,10 +17,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fabula.errors import InputError, ModelError
+from fabula.measures.linguistic.table import UNKNOWN_WORD
 from fabula.store import write_whole
 from fabula.tasks.continuation.treebank import detokenise
 
-__all__ = ["END_MARKS", "MIN_COUNT", "UNKNOWN", "Vocabulary", "tokens_of"]
+__all__ = ["END_MARKS", "MAX_TOKENS", "MIN_COUNT", "UNKNOWN", "Vocabulary", "tokens_of"]
 
 MIN_COUNT = 25
 UNKNOWN = 0
@@ -28,7 +29,9 @@ UNKNOWN = 0
 END_MARKS = (".", "!", "?")
 """A sentence that is written word by word ends with one of these (section 3.3)."""
 
-_UNKNOWN_WORD = "<unknown>"
+MAX_TOKENS = 120
+"""No generated sentence is longer, should its end not come."""
+
 _PLAIN = str.maketrans("“”‘’", "\"\"''")
 _CLOSERS = frozenset("\"')]}")
 
@@ -71,10 +74,10 @@ class Vocabulary:
         best: dict[str, tuple[int, str]] = {}
         for form, n in cased.items():
             best[form.lower()] = max(best.get(form.lower(), (0, "")), (n, form))
-        words = (_UNKNOWN_WORD, *kept)
+        words = (UNKNOWN_WORD, *kept)
         numbers = [sum(counts.values()) - sum(counts[word] for word in kept)]
         numbers += [counts[word] for word in kept]
-        shown = (_UNKNOWN_WORD, *(best.get(word, (0, word))[1] for word in kept))
+        shown = (UNKNOWN_WORD, *(best.get(word, (0, word))[1] for word in kept))
         return cls._of(words, np.array(numbers, np.int64), shown)
 
     @classmethod

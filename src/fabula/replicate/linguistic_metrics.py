@@ -1,0 +1,226 @@
+"""Table 2 of "Evaluating Story Generation Systems Using Automated Linguistic Analyses" again.
+
+Roemmele, Gordon and Swanson 2017: five systems continue passages of children's books, and fifteen
+metrics tell them apart. Here the passages are of the books at hand, and the generators are trained
+on the texts at hand; so what can agree is which system stands above which, not the numbers.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from fabula.errors import InputError
+from fabula.measures.linguistic.metrics import METRICS, Metric, ToolChoice
+from fabula.measures.linguistic.scoring import (
+    GOLD,
+    Continuation,
+    Story,
+    gold_continuations,
+    score_rows,
+)
+from fabula.measures.linguistic.table import SystemTable, compare_systems
+from fabula.tasks.asking import resumed_rows
+from fabula.tasks.continuation.corpus import Corpus, build_corpus
+from fabula.tasks.continuation.generating import GeneratorChoice, Kind, generate
+from fabula.tasks.continuation.passages import book_chapters, passages_of
+from fabula.tasks.continuation.retrieval import index_cases
+from fabula.text import find_files, read_documents
+from fabula.text.pipeline import load_pipeline
+
+__all__ = ["OTHER_GOLD", "PAPER", "PAPER_SYSTEMS", "Replica", "default_files", "replicate_table"]
+
+PAPER_SYSTEMS = ("random", "case-based", "unigram", "recurrent", GOLD)
+"""The columns of Table 2, in its order."""
+
+PAPER: dict[str, tuple[float, float, float, float, float]] = {
+    "sentence_length": (13.36, 15.56, 13.67, 13.10, 28.84),
+    "grammaticality": (0.957, 0.961, 0.925, 0.992, 0.982),
+    "type_token_ratio": (0.057, 0.042, 0.057, 0.010, 0.020),
+    "unique_trigram_ratio": (0.776, 0.491, 0.946, 0.307, 0.418),
+    "inverse_word_frequency": (7.078, 7.122, 7.038, 6.056, 7.399),
+    "noun_phrases": (0.238, 0.239, 0.192, 0.227, 0.225),
+    "noun_phrase_length": (0.149, 0.141, 0.144, 0.143, 0.087),
+    "verb_phrases": (0.190, 0.186, 0.164, 0.191, 0.181),
+    "verb_phrase_length": (0.367, 0.346, 0.261, 0.403, 0.219),
+    "jaccard_similarity": (0.004, 0.005, 0.003, 0.006, 0.036),
+    "vector_similarity": (0.227, 0.228, 0.192, 0.227, 0.246),
+    "sentence_similarity": (0.682, 0.713, 0.718, 0.733, 0.799),
+    "pos_similarity": (0.503, 0.541, 0.442, 0.501, 0.698),
+    "pos_trigram_similarity": (0.028, 0.034, 0.016, 0.031, 0.070),
+    "coreference_rate": (0.440, 0.456, 0.328, 0.536, 0.644),
+}
+"""Table 2: R-sent, CBR, 1-gram, RNN, Gold, over 18,000 passages each."""
+
+OTHER_GOLD = "gold of another passage"
+"""A control that the paper lacks: sentences of the same books and lengths, out of their place."""
+
+_PASSAGES = ("cbt/cbt_test_3books.jsonl.gz",)
+_TRAINING = (
+    "cbt/children_books.jsonl.gz",
+    "reference/gutenberg_novels.jsonl.gz",
+    "reference/austen_novels.jsonl.gz",
+    "reference/moby_dick.jsonl.gz",
+)
+_KINDS: dict[str, Kind] = {
+    "random": "random", "case-based": "case", "unigram": "unigram", "recurrent": "recurrent",
+}  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Replica:
+    """Our table, and the corpus and passages behind it."""
+
+    table: SystemTable
+    corpus: Corpus
+    n_passages: int
+    has_recurrent: bool
+
+    def is_highest(self, metric: Metric) -> bool:
+        """Whether gold has the largest value of the paper's systems, whatever the tests say."""
+        values = {
+            system: self.table.cells[metric.id, system].estimate.value
+            for system in PAPER_SYSTEMS
+            if system in self.table.systems
+        }
+        known = {system: value for system, value in values.items() if value is not None}
+        return max(known, key=lambda system: known[system]) == GOLD
+
+    def beats_all(self, metric: Metric) -> bool:
+        """Whether gold is above each of the paper's other systems, at the corrected level."""
+        return all(
+            self.table.beats(metric.id, GOLD, system)
+            for system in PAPER_SYSTEMS
+            if system in self.table.systems and system != GOLD
+        )
+
+    def to_json(self) -> dict[str, Any]:
+        """As plain values, for `--json`."""
+        return {
+            **self.table.to_json(),
+            "corpus": self.corpus.label,
+            "paper": {m: dict(zip(PAPER_SYSTEMS, row, strict=True)) for m, row in PAPER.items()},
+            "gold": {
+                metric.id: {
+                    "is_highest": self.is_highest(metric),
+                    "beats_all": self.beats_all(metric),
+                    "beats_other_gold": self.table.beats(metric.id, GOLD, OTHER_GOLD),
+                }
+                for metric in METRICS
+                if metric.needs_context
+            },
+        }
+
+
+def default_files(data: Path) -> tuple[list[str], list[str]]:
+    """Books to cut and texts to train on, of a folder with `cbt/` and `reference/`."""
+    missing = [name for name in (*_PASSAGES, *_TRAINING) if not (data / name).is_file()]
+    if missing:
+        raise InputError(
+            f"{data}: lacks {', '.join(missing)}; name the files with --books and --train"
+        )
+    return [str(data / name) for name in _PASSAGES], [str(data / name) for name in _TRAINING]
+
+
+def replicate_table(
+    books: Sequence[str],
+    training: Sequence[str],
+    out: Path,
+    *,
+    stride: int = 5,
+    n_epochs: int = 3,
+    recurrent: bool = True,
+    seed: int = 0,
+    n_jobs: int = 1,
+    report: Callable[[str, int, int], None] = lambda *_: None,
+) -> Replica:
+    """Cut, train, generate, score and compare; every step goes on where it was interrupted.
+
+    `report` gets a stage, how much of it is done, and of how much.
+    """
+    stories = list(_cut(books, stride))
+    report("reading the training texts", 0, 1)
+    corpus = build_corpus(
+        _read(training), out / "generators", n_jobs=n_jobs, report=lambda s: report(s, 0, 1)
+    )
+    index_cases(corpus, lambda s: report(s, 0, 1))
+    if recurrent:
+        _train(corpus, n_epochs, seed, report)
+    systems = [s for s in PAPER_SYSTEMS if s != GOLD and (recurrent or s != "recurrent")]
+    continuations: list[Continuation] = []
+    with resumed_rows(out / "systems.jsonl", ("id", "system"), ("text", "context_digest")) as (
+        kept,
+        write,
+    ):
+        for system in systems:
+            choice = GeneratorChoice(_KINDS[system], corpus.folder)
+            made = generate(stories, choice, kept, write, seed=seed, n_jobs=n_jobs)
+            for number, row in enumerate(made, 1):
+                report(f"generating: {system}", number, len(stories))
+                continuations.append(Continuation(row["id"], row["system"], row["text"]))
+    continuations += [*_others(stories, seed), *gold_continuations(stories)]
+    done = 0
+
+    def advance(n: int) -> None:
+        nonlocal done
+        done += n
+        report("measuring", done, len(continuations))
+
+    rows = score_rows(
+        stories, continuations, ToolChoice(), out / "scores.jsonl", n_jobs=n_jobs, advance=advance
+    )
+    report("comparing", 0, 1)
+    table = compare_systems(
+        rows,
+        [*systems, OTHER_GOLD, GOLD],
+        vocabulary=frozenset(corpus.vocabulary.words[1:]),
+        seed=seed,
+    )
+    return Replica(table, corpus, len(stories), recurrent)
+
+
+def _read(files: Sequence[str]) -> Iterator[Any]:
+    return read_documents(
+        find_files(files, format_=None),
+        text_field="text",
+        id_field="id",
+        format_=None,
+        meter=lambda _: None,
+    )
+
+
+def _cut(books: Sequence[str], stride: int) -> Iterator[Story]:
+    """Passages of 20 sentences, of tokenised books (a list of sentences) or of any text."""
+    documents = read_documents(
+        find_files(books, format_=None),
+        text_field="sentences" if any(".jsonl" in book for book in books) else "text",
+        id_field="id",
+        format_=None,
+        meter=lambda _: None,
+    )
+    chapters = book_chapters(documents, load_pipeline(("tok2vec", "senter")))
+    for passage in passages_of(chapters, 20, stride):
+        yield Story(passage.id, passage.context, passage.gold)
+
+
+def _others(stories: Sequence[Story], seed: int) -> Iterator[Continuation]:
+    """The gold sentences, dealt to other passages."""
+    texts = [story.gold for story in stories]
+    random.Random(seed).shuffle(texts)
+    for story, text in zip(stories, texts, strict=True):
+        yield Continuation(story.id, OTHER_GOLD, text)
+
+
+def _train(
+    corpus: Corpus, n_epochs: int, seed: int, report: Callable[[str, int, int], None]
+) -> None:
+    from fabula.tasks.continuation.training import Progress, Training, train_recurrent
+
+    def show(progress: Progress) -> None:
+        total = n_epochs * progress.n_windows
+        report("training the recurrent network", progress.window, total)
+
+    train_recurrent(corpus, Training(n_epochs=n_epochs, seed=seed), report=show)

@@ -1,0 +1,175 @@
+"""Continuations from the books to the table, as a user makes them."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.cli.test_cli import fabula
+from tests.serving import prompt_of, serving
+
+from fabula.errors import ModelError
+from fabula.text.pipeline import load_pipeline
+
+
+@pytest.fixture(autouse=True, scope="module")
+def pipeline() -> None:
+    try:
+        load_pipeline(("tok2vec", "senter"))
+    except ModelError as error:
+        pytest.skip(str(error))
+
+
+def rows(path: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory, examples: Path) -> Path:
+    folder = tmp_path_factory.mktemp("continuation")
+    fabula("continuation", "passages", examples / "library", "--sentences", "4", "--out",
+           folder / "passages.jsonl")  # fmt: skip
+    fabula("continuation", "train", examples / "library", "--min-count", "2", "--out",
+           folder / "generators")  # fmt: skip
+    fabula("continuation", "generate", "--from", folder / "generators", "--contexts",
+           folder / "passages.jsonl", "--out", folder / "systems.jsonl")  # fmt: skip
+    return folder
+
+
+def test_from_books_to_a_table(made: Path) -> None:
+    written = rows(made / "systems.jsonl")
+    n_passages = len(rows(made / "passages.jsonl"))
+    assert {row["system"] for row in written} == {"random", "unigram", "case-based"}
+    assert len(written) == 3 * n_passages
+    done = fabula(
+        "continuation", "score", made / "systems.jsonl", "--contexts", made / "passages.jsonl",
+        "--out", made / "scores.jsonl", "--vocabulary", made / "generators" / "vocabulary.tsv",
+        "--permutations", "999", "--html", made / "page.html", "--latex", made / "t.tex",
+        "--csv", made / "t.csv",
+    )  # fmt: skip
+    assert "15. Entity coreference rate" in done.stdout
+    assert "vocab:" in done.stdout
+    for name in ("scores.jsonl", "page.html", "t.tex", "t.csv", "t.pairs.csv"):
+        assert (made / name).stat().st_size > 0
+    again = fabula(
+        "continuation", "score", made / "systems.jsonl", "--contexts", made / "passages.jsonl",
+        "--out", made / "scores.jsonl", "--permutations", "999", "--json",
+    )  # fmt: skip
+    table = json.loads(again.stdout)
+    assert list(table["systems"]) == ["random", "unigram", "case-based", "gold"]
+    assert table["systems"]["gold"] == n_passages
+    assert len(table["metrics"]) == 17
+
+
+def test_the_same_command_adds_nothing_and_another_seed_is_refused(made: Path) -> None:
+    before = (made / "systems.jsonl").read_bytes()
+    arguments = ("continuation", "generate", "--from", made / "generators", "--contexts",
+                 made / "passages.jsonl", "--out", made / "systems.jsonl")  # fmt: skip
+    fabula(*arguments)
+    assert (made / "systems.jsonl").read_bytes() == before
+    done = fabula(*arguments, "--seed", "7", code=2)
+    assert "another seed" in done.stderr
+    assert (made / "systems.jsonl").read_bytes() == before
+
+
+def test_a_language_model_writes_beside_the_generators(made: Path, tmp_path: Path) -> None:
+    def answer(body: dict[str, Any], number: int) -> str:
+        assert "the one sentence that comes next" in prompt_of(body)
+        return ["She opened the door. Nobody was there.", "", '"Who is it?" she asked.'][number % 3]
+
+    with serving(answer) as served:
+        fabula("continuation", "generate", "--model", f"{served.url}/v1#served", "--contexts",
+               made / "passages.jsonl", "--parallel", "1", "--out",
+               tmp_path / "m.jsonl")  # fmt: skip
+    written = rows(tmp_path / "m.jsonl")
+    assert len(written) == len(served.requests) == len(rows(made / "passages.jsonl"))
+    assert [row["text"] for row in written[:3]] == [
+        "She opened the door.", None, '"Who is it?" she asked.',
+    ]  # fmt: skip
+    assert written[1]["missing_reason"] == "no_answer"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "complaint"),
+    [
+        (("continuation", "generate", "--contexts", "x", "--out", "y"), "say who writes"),
+        (("continuation", "train", "--out", "nowhere"), "holds no training corpus"),
+        (("continuation", "score", "none.jsonl", "--contexts", "none.jsonl"), "none.jsonl"),
+        (("replicate", "linguistic-metrics", "--out", "z"), "name DATA"),
+        (("replicate", "linguistic-metrics", ".", "--out", "z"), "lacks cbt/"),
+        (("profile", "missing.txt"), "missing.txt"),
+    ],
+)
+def test_what_is_wrong_is_said_in_a_sentence(
+    arguments: tuple[str, ...], complaint: str, tmp_path: Path
+) -> None:
+    done = fabula(*arguments, code=2, cwd=tmp_path)
+    assert complaint in done.stderr
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_profile_of_the_examples(examples: Path, tmp_path: Path) -> None:
+    done = fabula("profile", examples / "the-count.txt", examples / "library" / "market-day.md",
+                  "--html", tmp_path / "p.html", "--plot", tmp_path / "p.svg",
+                  "--out", tmp_path / "p.jsonl")  # fmt: skip
+    assert "Dialogue" in done.stdout
+    assert [row["values"]["n_words"] for row in rows(tmp_path / "p.jsonl")] == [529, 283]
+    assert "<svg" in (tmp_path / "p.html").read_text(encoding="utf-8")
+    printed = fabula("profile", examples / "the-count.txt", "--json").stdout
+    assert json.loads(printed) == rows(tmp_path / "p.jsonl")[0]
+    assert "cannot draw" in fabula(
+        "profile", examples / "the-count.txt", "--plot", "x.bmp", code=2
+    ).stderr  # fmt: skip
+
+
+def test_replicating_table_2_on_a_small_scale(examples: Path, tmp_path: Path) -> None:
+    arguments = (
+        "replicate", "linguistic-metrics", "--books", examples / "library",
+        "--train", examples / "library", "--out", tmp_path / "replica", "--no-recurrent",
+        "--stride", "1",
+    )  # fmt: skip
+    shown = fabula(*arguments).stdout
+    assert "gold of another passage" in shown
+    assert "(28.84)" in shown
+    read = json.loads(fabula(*arguments, "--json").stdout)
+    assert set(read["gold"]) == {m["id"] for m in read["metrics"] if 10 <= m["number"] <= 15}
+    assert read["paper"]["sentence_length"]["gold"] == 28.84
+
+
+def test_no_output_takes_the_place_of_an_input_or_of_another_file(
+    made: Path, tmp_path: Path
+) -> None:
+    systems = tmp_path / "systems.jsonl"
+    systems.write_bytes((made / "systems.jsonl").read_bytes())
+    contexts = made / "passages.jsonl"
+    novel = tmp_path / "novel"
+    novel.write_text("my novel")
+    for option in ("--out", "--csv", "--latex", "--html"):
+        fabula("continuation", "score", systems, "--contexts", contexts, option, systems,
+               "--restart", code=2)  # fmt: skip
+        fabula("continuation", "score", systems, "--contexts", contexts, option, novel,
+               "--restart", code=2)  # fmt: skip
+    fabula("continuation", "generate", "--from", made / "generators", "--contexts", systems,
+           "--out", systems, "--restart", code=2)  # fmt: skip
+    fabula("continuation", "generate", "--from", made / "generators", "--contexts", contexts,
+           "--out", made / "scores.jsonl", "--restart", code=2)  # fmt: skip
+    assert systems.read_bytes() == (made / "systems.jsonl").read_bytes()
+    assert novel.read_text() == "my novel"
+
+
+def test_a_seed_beyond_the_range_and_a_book_given_twice_are_refused(
+    made: Path, examples: Path, tmp_path: Path
+) -> None:
+    fabula("continuation", "score", made / "systems.jsonl", "--contexts", made / "passages.jsonl",
+           "--seed", "9" * 20, code=2)  # fmt: skip
+    book = tmp_path / "book.txt"
+    book.write_text("A b c. " * 30)
+    other = tmp_path / "other" / "book.jsonl"
+    other.parent.mkdir()
+    row = {"id": "same", "text": "A dog ran. It saw a cat. The cat ran."}
+    other.write_text((json.dumps(row) + "\n") * 2)
+    done = fabula("continuation", "passages", other, "--sentences", "1", "--out",
+                  tmp_path / "p.jsonl", code=2)  # fmt: skip
+    assert "same name" in done.stderr

@@ -1,0 +1,110 @@
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fabula.errors import ModelError
+from fabula.measures.linguistic.metrics import MISSING, TextTools
+from fabula.measures.linguistic.profile import PROFILE_METRICS, Profile, profile_text, profile_texts
+from fabula.text.pipeline import load_pipeline
+from fabula.types import Document
+
+TEXT = """The old man sat by the sea. "I am tired," he said. He sat by the sea again.
+
+"We sat by the sea," said his wife, and she laughed."""
+
+
+@pytest.fixture(scope="module")
+def opened() -> tuple[TextTools, Any]:
+    try:
+        return TextTools(), load_pipeline(("tok2vec", "senter"))
+    except ModelError as error:
+        pytest.skip(str(error))
+
+
+def profile(opened: tuple[TextTools, Any], text: str) -> Profile:
+    return profile_text(*opened, Document("t", text))
+
+
+def test_profile_by_hand(opened: tuple[TextTools, Any]) -> None:
+    values = profile(opened, TEXT).values
+    # The old man sat by the sea (7). I am tired he said (5). He sat by the sea again (6).
+    # We sat by the sea said his wife and she laughed (11).
+    assert values["n_words"] == 29
+    assert values["n_sentences"] == 4
+    assert values["sentence_length"] == pytest.approx(29 / 4)
+    mean = 29 / 4
+    squares = sum((n - mean) ** 2 for n in (7, 5, 6, 11))
+    assert values["sentence_length_sd"] == pytest.approx(math.sqrt(squares / 3))
+    # I am tired; We sat by the sea
+    assert values["dialogue_share"] == pytest.approx((3 + 5) / 29)
+    # the old man sat by sea i am tired he said again we his wife and she laughed: 18 types
+    assert values["type_token_ratio"] == pytest.approx(18 / 29)
+    # "sat by the sea" stands in the third and the fourth sentence again
+    assert values["repeated_share"] == pytest.approx((4 + 4) / 29)
+
+
+def test_repeated_phrases_are_the_longest_and_counted(opened: tuple[TextTools, Any]) -> None:
+    found = profile(opened, TEXT).repeated
+    assert [(r.phrase, r.count) for r in found] == [("sat by the sea", 3)]
+
+
+def test_a_sentence_that_comes_again_is_one_repetition(opened: tuple[TextTools, Any]) -> None:
+    line = "The old grey king of the far cold northern sea sat all day by his window and wept. "
+    found = profile(opened, line + "A bird flew by. " + line).repeated
+    assert len(found) == 1
+
+
+def test_a_quote_that_is_never_closed_ends_with_its_paragraph(
+    opened: tuple[TextTools, Any],
+) -> None:
+    text = '"Never closed, he said.\n\nThe rain fell on the house.'
+    assert [s.n_quoted for s in profile(opened, text).sentences] == [4, 0]
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [("", "no_words"), ("?! ...", "no_words"), ("Он любит книги.", "not_english")],
+)
+def test_a_text_that_cannot_be_measured_has_reasons(
+    opened: tuple[TextTools, Any], text: str, reason: str
+) -> None:
+    found = profile(opened, text)
+    assert set(found.missing.values()) == {reason}
+    assert all(value in (None, 0) for value in found.values.values())
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "No",
+        "word " * 5000,
+        "a\x00b \ud800 c",
+        "<b>x</b> & y.",
+        "Er ging nach Hause und schlief lange.",
+    ],
+)
+def test_every_number_is_finite_or_missing_with_its_reason(
+    opened: tuple[TextTools, Any], text: str
+) -> None:
+    found = profile(opened, text)
+    for metric in PROFILE_METRICS:
+        value = found.values[metric.id]
+        if value is None:
+            assert found.missing[metric.id] in MISSING
+        else:
+            assert math.isfinite(value)
+    assert [m.item for m in found.measurements()] == [m.id for m in PROFILE_METRICS]
+
+
+def test_two_processes_give_what_one_gives(opened: tuple[TextTools, Any], examples: Path) -> None:
+    texts = [
+        Document(path.name, path.read_text(encoding="utf-8"))
+        for path in sorted((examples / "library").iterdir())
+    ]
+    one, two = (list(profile_texts(texts, "none", n_jobs=n)) for n in (1, 2))
+    assert [p.to_row() for p in one] == [p.to_row() for p in two]
+    assert [p.document.id for p in one] == [text.id for text in texts]

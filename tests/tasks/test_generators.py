@@ -1,0 +1,214 @@
+"""The generators, trained for real on small texts."""
+
+from __future__ import annotations
+
+import shutil
+from collections import Counter
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fabula.errors import CorpusError, InputError, LookupFailed, ModelError
+from fabula.measures.linguistic.scoring import Story
+from fabula.tasks.continuation.baselines import RandomSentence, Unigram
+from fabula.tasks.continuation.corpus import Corpus, build_corpus
+from fabula.tasks.continuation.generating import GeneratorChoice, generate
+from fabula.tasks.continuation.retrieval import CaseBased, CaseIndex, index_cases
+from fabula.tasks.continuation.vocabulary import END_MARKS, Vocabulary, tokens_of
+from fabula.types import Document
+
+TEXTS = [
+    "The king had a dog. The dog ran to the wood. The king was sad!",
+    "A dog ran to the garden. The queen saw the dog. She was glad.\n\nCHAPTER II\n\n"
+    "“Don’t you see?” said the queen. The dog ran to the king. “I do,” said the king.",
+    "The end is near. Nobody knows the hour.",
+]
+
+
+def documents(texts: list[str] = TEXTS) -> list[Document]:
+    return [Document(str(k), text) for k, text in enumerate(texts)]
+
+
+@pytest.fixture(scope="module")
+def corpus(tmp_path_factory: pytest.TempPathFactory) -> Corpus:
+    folder = tmp_path_factory.mktemp("generators")
+    try:
+        made = build_corpus(documents(), folder, min_count=1)
+    except ModelError as error:
+        pytest.skip(str(error))
+    index_cases(made)
+    return made
+
+
+def files(folder: Path) -> dict[str, bytes]:
+    return {
+        str(path.relative_to(folder)): path.read_bytes()
+        for path in sorted(folder.rglob("*"))
+        if path.is_file()
+    }
+
+
+def test_the_corpus_holds_the_sentences_in_order_and_chapters_are_stories(corpus: Corpus) -> None:
+    assert corpus.n_stories == 4
+    assert [corpus.sentence(k) for k in range(3)] == [
+        "The king had a dog.", "The dog ran to the wood.", "The king was sad!",
+    ]  # fmt: skip
+    shard = corpus.shards[0]
+    assert shard.has_next().tolist().count(False) == 4
+    counts = dict(zip(corpus.vocabulary.words, corpus.vocabulary.counts.tolist(), strict=True))
+    assert counts["dog"] == 5
+    assert counts["n't"] == 1
+
+
+def test_words_below_the_count_are_one_unknown_word(tmp_path: Path, corpus: Corpus) -> None:
+    made = build_corpus(documents(), tmp_path, min_count=3)
+    kept = {word for word, n in zip(corpus.vocabulary.words, corpus.vocabulary.counts, strict=True)
+            if n >= 3} - {"<unknown>"}  # fmt: skip
+    assert set(made.vocabulary.words[1:]) == kept
+    assert made.vocabulary.counts.sum() == corpus.n_tokens
+
+
+def test_the_same_texts_give_the_same_bytes_on_any_number_of_processes_and_after_a_crash(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("fabula.tasks.continuation.corpus._SHARD_CHARS", 60)
+    one, two, resumed = (tmp_path / name for name in ("one", "two", "resumed"))
+    build_corpus(documents(), one, min_count=1)
+    index_cases(Corpus.open(one))
+    index_cases(build_corpus(documents(), two, min_count=1, n_jobs=2))
+    assert files(one) == files(two)
+    # What a kill -9 leaves: a shard whole, another half written, no manifest.
+    shutil.copytree(one, resumed)
+    (resumed / "corpus.json").unlink()
+    shutil.rmtree(resumed / "shards" / "00001")
+    shutil.copytree(resumed / "shards" / "00000", resumed / "shards" / "00001.part")
+    (resumed / "cases" / "00000" / "lists.npy").unlink()
+    shutil.rmtree(resumed / "cases" / "00000")
+    index_cases(build_corpus(documents(), resumed, min_count=1))
+    assert files(resumed) == files(one)
+
+
+def test_other_texts_are_not_taken_for_those_of_the_index(tmp_path: Path) -> None:
+    index_cases(build_corpus(documents(), tmp_path, min_count=1))
+    build_corpus(documents(["Two frogs sat. One frog jumped."]), tmp_path, min_count=1)
+    with pytest.raises(CorpusError, match="no case index of these texts"):
+        CaseIndex(Corpus.open(tmp_path))
+
+
+def test_a_folder_without_a_corpus_and_texts_without_a_sentence_say_so(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="holds no training corpus"):
+        Corpus.open(tmp_path)
+    with pytest.raises(InputError, match="no sentence to learn from"):
+        build_corpus(documents(["...", ""]), tmp_path)
+
+
+def test_words_too_rare_for_a_vocabulary_say_so(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="no word occurs 25 times"):
+        build_corpus(documents(), tmp_path)
+
+
+def test_numbering_anew_that_was_interrupted_leaves_no_mixture(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    build_corpus(documents(), tmp_path, min_count=1)
+
+    def killed(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr("fabula.tasks.continuation.corpus._number_words", killed)
+        with pytest.raises(KeyboardInterrupt):
+            build_corpus(documents(), tmp_path, min_count=3)
+    with pytest.raises(InputError, match="holds no training corpus"):
+        Corpus.open(tmp_path)
+
+
+def test_random_draws_every_sentence_alike(corpus: Corpus) -> None:
+    rng = np.random.default_rng(0)
+    generator = RandomSentence(corpus)
+    drawn = Counter(generator.continue_([], rng) for _ in range(11_000))
+    assert len(drawn) == corpus.n_sentences == 11
+    # 1,000 each; the standard deviation is 30
+    assert all(abs(n - 1000) < 5 * 30 for n in drawn.values())
+
+
+def test_unigram_draws_words_by_frequency_and_ends_a_sentence(corpus: Corpus) -> None:
+    rng = np.random.default_rng(0)
+    generator = Unigram(corpus)
+    sentences = [generator.continue_([], rng) for _ in range(3000)]
+    assert all(s.rstrip("\"'").endswith(END_MARKS) for s in sentences)
+    drawn = Counter(token.lower() for s in sentences for token in tokens_of(s))
+    counts = dict(zip(corpus.vocabulary.words, corpus.vocabulary.counts.tolist(), strict=True))
+    # king and dog: as often in the sentences as in the texts, in proportion
+    assert drawn["dog"] / drawn["queen"] == pytest.approx(counts["dog"] / counts["queen"], rel=0.15)
+
+
+def test_case_based_gives_what_followed_the_nearest_sentence(corpus: Corpus) -> None:
+    generator = CaseBased(corpus)
+    rng = np.random.default_rng(0)
+    # shares "a dog ran to the": 5 of 5 words with "A dog ran to the garden." before it
+    assert generator.continue_(["A dog ran to the gate."], rng) == "The queen saw the dog."
+    # the last sentence of a story has none after it, so it is no case
+    assert generator.continue_(["The king was sad!"], rng) != ""
+    with pytest.raises(LookupFailed):
+        generator.continue_(["Zebras!"], rng)
+    with pytest.raises(LookupFailed):
+        generator.continue_([], rng)
+
+
+def story(number: int) -> Story:
+    return Story(f"p{number}", ("The queen saw the dog.", "A dog ran to the wood."), "It barked.")
+
+
+def test_what_is_generated_depends_on_seed_and_passage_alone(corpus: Corpus) -> None:
+    stories = [story(k) for k in range(40)]
+    choice = GeneratorChoice("random", corpus.folder)
+    rows: list[dict[str, object]] = []
+    all_at_once = list(generate(stories, choice, {}, rows.append, seed=3))
+    assert rows == all_at_once
+    assert list(generate(stories, choice, {}, rows.append, seed=3, n_jobs=2)) == all_at_once
+    kept = {(row["id"], row["system"]): row for row in all_at_once[5:9]}
+    assert list(generate(stories, choice, kept, rows.append, seed=3)) == all_at_once
+    assert list(generate(stories[::-1], choice, {}, rows.append, seed=3)) == all_at_once[::-1]
+    assert list(generate(stories, choice, {}, rows.append, seed=4)) != all_at_once
+    with pytest.raises(InputError, match="another seed"):
+        list(generate(stories, choice, kept, rows.append, seed=5))
+
+
+def test_a_context_without_a_similar_sentence_is_missing_with_its_reason(corpus: Corpus) -> None:
+    choice = GeneratorChoice("case", corpus.folder)
+    (row,) = generate([Story("z", ("Zebras!",), None)], choice, {}, lambda _: None)
+    assert (row["text"], row["missing_reason"]) == (None, "no_similar_sentence")
+
+
+@pytest.mark.parametrize(
+    "sentence",
+    [
+        "“Don’t you see?” said the queen.", "I can't, he said; it's the king's dog.",
+        "'Go on,' she said.", "The queen (so they say) was glad.",
+    ],
+)  # fmt: skip
+def test_a_sentence_in_words_becomes_the_sentence_again(sentence: str) -> None:
+    tokens = tokens_of(sentence)
+    vocabulary = Vocabulary.of(Counter(t.lower() for t in tokens), Counter(tokens[1:]), 1)
+    plain = sentence.translate(str.maketrans("“”’", '""\''))
+    assert vocabulary.spell(vocabulary.encode(sentence)).lower() == plain.lower()
+
+
+@given(st.text(max_size=60))
+def test_any_text_can_be_numbered(text: str) -> None:
+    vocabulary = Vocabulary.of(Counter({"a": 3, "b": 1}), Counter(), 2)
+    assert vocabulary.words == ("<unknown>", "a")
+    assert vocabulary.encode(text).max(initial=0) <= 1
+
+
+def test_a_vocabulary_reads_back_as_written(tmp_path: Path, corpus: Corpus) -> None:
+    corpus.vocabulary.write(tmp_path / "v.tsv")
+    read = Vocabulary.read(tmp_path / "v.tsv")
+    assert (read.words, read.shown) == (corpus.vocabulary.words, corpus.vocabulary.shown)
+    (tmp_path / "v.tsv").write_text("no tabs here\n")
+    with pytest.raises(InputError, match="no vocabulary"):
+        Vocabulary.read(tmp_path / "v.tsv")

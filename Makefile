@@ -22,12 +22,13 @@ $(READY): pyproject.toml uv.lock | $(filter .uv/%,$(UV))
 	$(UV) sync --locked --quiet
 	@touch $@
 
-demo: $(READY) ## Score and judge a sample story, and write its pages
+demo: $(READY) ## Score, judge and profile a sample story, and write its pages
 	@rm -rf demo
 	$(RUN)fabula reference build examples/library --out demo/library.ref
 	$(RUN)fabula originality examples/the-count.txt --reference demo/library.ref --out demo/scores.jsonl --html demo/the-count.html
 	$(RUN)fabula judge examples/the-count.txt --model local --style verdict-first --out demo/judged --html demo/the-count-judged.html
-	@echo; echo "Open demo/the-count.html and demo/the-count-judged.html in a browser."
+	$(RUN)fabula profile examples/the-count.txt --html demo/the-count-profile.html
+	@echo; echo "Open demo/the-count.html, the-count-judged.html and the-count-profile.html beside it in a browser."
 
 test: $(READY) ## Run all tests
 	$(RUN)pytest -n auto --dist loadfile $(TESTS)
@@ -45,6 +46,9 @@ bench: $(READY) ## Measure speed and memory beside the peer (minutes; needs ../s
 	$(RUN)python bench/build.py
 	$(RUN)python bench/search.py
 	$(RUN)python bench/judge.py
+	$(UV) sync --locked --quiet --inexact --group bench
+	$(RUN)python bench/linguistic.py
+	$(RUN)python bench/cases.py
 
 clean: ## Remove what was made
 	rm -rf .venv .uv demo build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis

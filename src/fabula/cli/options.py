@@ -160,7 +160,7 @@ grammar_option = click.option(
     default="harper",
     show_default=True,
     metavar="CHECKER",
-    help="harper, languagetool, languagetool@URL (a server), or none.",
+    help="harper, languagetool (its server, as languagetool@URL where not on port 8081), or none.",
 )
 
 jobs_option = click.option(

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import importlib.metadata
+import json
+import urllib.parse
+import urllib.request
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Protocol
 
@@ -20,6 +23,9 @@ _GROUPS_OF_TASTE = frozenset(
     ("Style and Redundancy", "Proper Nouns", "Capitalization and Case", "Regionalisms and Dialect")
 )
 _OF_SPELLING = frozenset(("Spelling", "Typo"))
+_LANGUAGETOOL = "http://localhost:8081"
+"""Where its server listens by default."""
+_TIMEOUT_S = 60
 # LanguageTool's own categories of the same sort.
 _TASTE_CATEGORIES = frozenset(
     ("CASING", "PLAIN_ENGLISH", "REDUNDANCY", "STYLE", "TYPOGRAPHY", "REGIONALISMS", "WIKIPEDIA")
@@ -95,38 +101,51 @@ def _rules(tree: Any) -> Iterator[str]:
 
 
 class LanguageTool:
-    """The paper's tool, by the package language_tool_python, or a server at `url`.
+    """The paper's tool, by its own server, as `java -jar languagetool-server.jar` starts it.
 
-    Raises `ModelError` where the package is missing or the tool cannot be started.
+    Raises `ModelError` where the server cannot be reached or says something else: a text that was
+    not checked is not free of errors.
     """
 
-    def __init__(self, url: str | None = None) -> None:
-        try:
-            import language_tool_python
-        except ImportError as error:
-            raise ModelError(
-                "LanguageTool needs a package; run: pip install language-tool-python"
-            ) from error
-        where = {"remote_server": url} if url else {}
-        try:
-            self._tool: Any = language_tool_python.LanguageTool("en-US", **where)
-        except (OSError, RuntimeError, language_tool_python.utils.LanguageToolError) as error:
-            raise ModelError(
-                f"LanguageTool could not be started ({error}); it needs Java and downloads itself "
-                f"on first use; or give a server as --grammar languagetool@URL"
-            ) from error
-        version = importlib.metadata.version("language-tool-python")
-        self.name = f"languagetool-python-{version}" + (f",{url}" if url else "")
+    def __init__(self, url: str = "") -> None:
+        self._url = (url or _LANGUAGETOOL).rstrip("/")
+        version = self._ask("Hello.").get("software", {}).get("version", "unknown")
+        self.name = f"languagetool-{version}"
 
     def errors(self, text: str, names: Sequence[tuple[int, int]] = ()) -> list[tuple[int, int]]:
+        places = _code_points(text)
         found = []
-        for match in self._tool.check(text):
-            place = match.offset, match.offset + match.error_length
-            if match.category in _TASTE_CATEGORIES:
+        for match in self._ask(text)["matches"]:
+            category = match["rule"]["category"]["id"]
+            start, end = match["offset"], match["offset"] + match["length"]
+            place = places[start], places[min(end, len(places) - 1)]
+            if category in _TASTE_CATEGORIES:
                 continue
-            if match.category != "TYPOS" or not _touches(place, names):
+            if category != "TYPOS" or not _touches(place, names):
                 found.append(place)
         return found
+
+    def _ask(self, text: str) -> dict[str, Any]:
+        """The server's answer, by its HTTP interface (`/v2/check`)."""
+        form = urllib.parse.urlencode({"language": "en-US", "text": text}).encode()
+        try:
+            with urllib.request.urlopen(f"{self._url}/v2/check", form, _TIMEOUT_S) as reply:
+                answer: dict[str, Any] = json.load(reply)
+            list(answer["matches"])
+        except (OSError, ValueError, KeyError, TypeError) as error:
+            raise ModelError(
+                f"LanguageTool at {self._url} does not answer ({error}); start its server, or name "
+                f"it as --grammar languagetool@URL"
+            ) from error
+        return answer
+
+
+def _code_points(text: str) -> list[int]:
+    """Where each UTF-16 unit, in which LanguageTool counts, stands in the text; and its end."""
+    places: list[int] = []
+    for k, character in enumerate(text):
+        places += [k] * (2 if ord(character) > 0xFFFF else 1)
+    return [*places, len(text)]
 
 
 def _touches(place: tuple[int, int], others: Iterable[tuple[int, int]]) -> bool:
@@ -141,7 +160,7 @@ def open_checker(name: str) -> Checker | None:
     if kind == "harper" and not url:
         return Harper()
     if kind == "languagetool":
-        return LanguageTool(url or None)
+        return LanguageTool(url)
     raise InputError(
         f"{name}: no such grammar checker; write harper, languagetool, languagetool@URL or none"
     )

@@ -1,0 +1,175 @@
+"""Fifteen metrics of continuations: how many a second, where the time goes, and beside a peer.
+
+    python bench/linguistic.py [--books ../shared/data/cbt/cbt_test_3books.jsonl.gz] [--jobs 2]
+
+Three parts, in one run: continuations a second, five to a context of 20 sentences, with contexts
+that overlap as those of the Children's Book Test do and with contexts that do not; the metrics that
+TextDescriptives has too, by both, on the same texts; and all permutation tests at the paper's size.
+"""
+
+from __future__ import annotations
+
+import argparse
+import random
+import time
+from collections import Counter
+from pathlib import Path
+
+import numpy as np
+
+from fabula.measures.linguistic.lexis import type_token_ratio
+from fabula.measures.linguistic.metrics import ToolChoice, Tools, open_tools
+from fabula.measures.linguistic.scoring import (
+    Continuation,
+    Story,
+    gold_continuations,
+    score_rows,
+)
+from fabula.stats.effects import Tokens
+from fabula.stats.permutation import compare_pairs
+from fabula.tasks.continuation.passages import book_chapters, passages_of
+from fabula.text import find_files, read_documents
+from fabula.text.pipeline import load_pipeline
+
+SYSTEMS = ("one", "two", "three", "four")
+
+
+def cut(books: Path, stride: int | None, limit: int) -> list[Story]:
+    documents = read_documents(
+        find_files([str(books)], format_=None), text_field="sentences", id_field="id",
+        format_=None, meter=lambda _: None,
+    )  # fmt: skip
+    chapters = book_chapters(documents, load_pipeline(("tok2vec", "senter")))
+    passages = passages_of(chapters, 20, stride)
+    return [Story(p.id, p.context, p.gold) for p, _ in zip(passages, range(limit), strict=False)]
+
+
+def five_each(stories: list[Story]) -> list[Continuation]:
+    """The book's own sentence and four of other passages."""
+    found = gold_continuations(stories)
+    for seed, system in enumerate(SYSTEMS):
+        texts = [story.gold for story in stories]
+        random.Random(seed).shuffle(texts)
+        found += [Continuation(s.id, system, t) for s, t in zip(stories, texts, strict=True)]
+    return found
+
+
+def stages(tools: Tools, stories: list[Story]) -> dict[str, float]:
+    """Seconds of each tool on one processor, on what it does for these passages."""
+    contexts = list(dict.fromkeys(s for story in stories for s in story.context))
+    texts = [part.text or "" for part in five_each(stories)]
+    spent: dict[str, float] = {}
+
+    def timed(what: str, function: object, *given: object) -> object:
+        start = time.perf_counter()
+        result = function(*given)  # type: ignore[operator]
+        spent[what] = spent.get(what, 0.0) + time.perf_counter() - start
+        return result
+
+    parsed = dict(
+        zip(contexts, timed("parse", list, tools.parser.parse(contexts)), strict=True)  # type: ignore[call-overload]
+    )
+    continued = timed("parse", list, tools.parser.parse(texts))
+    timed("encode", tools.encoder.encode, contexts)
+    timed("encode", tools.encoder.encode, texts)
+    assert tools.checker is not None
+    checker = tools.checker
+    timed("grammar", lambda: [checker.errors(text) for text in texts])
+    timed(
+        "coreference",
+        lambda: [
+            tools.resolver.in_context(
+                [parsed[s] for s in story.context],
+                [[part] for part in continued[5 * k : 5 * k + 5]],  # type: ignore[index]
+            )
+            for k, story in enumerate(stories)
+        ],
+    )
+    return spent
+
+
+def beside_textdescriptives(texts: list[str]) -> tuple[float, float]:
+    """Seconds for sentence length, type-token ratio and parts of speech, by us and by the peer."""
+    import textdescriptives as td
+
+    tools_parser = open_tools(ToolChoice()).parser
+    start = time.perf_counter()
+    ours = [
+        (len(p.words), type_token_ratio(p.words), Counter(t.pos for t in p.tokens))
+        for p in tools_parser.parse(texts)
+    ]
+    our_s = time.perf_counter() - start
+    nlp = load_pipeline(("tok2vec", "tagger", "parser", "attribute_ruler"))
+    for part in ("descriptive_stats", "pos_proportions"):
+        nlp.add_pipe(f"textdescriptives/{part}")
+    start = time.perf_counter()
+    table = td.extract_df(nlp.pipe(texts, batch_size=256), include_text=False)
+    their_s = time.perf_counter() - start
+    theirs = table["n_tokens"].to_numpy()
+    same = np.mean([abs(n - m) <= 1 for (n, _, _), m in zip(ours, theirs, strict=True)])
+    print(f"  number of words within one of the peer's in {same:.0%} of the texts")
+    return our_s, their_s
+
+
+def permutations(n_items: int = 18_000) -> float:
+    rng = np.random.default_rng(0)
+    names = ("gold", *SYSTEMS)
+    means = {f"m{k}": {name: rng.normal(0, 1, n_items) for name in names} for k in range(13)}
+    for metric, missing in (("m5", 0.03), ("m6", 0.06), ("m10", 0.01)):
+        for values in means[metric].values():
+            values[rng.random(n_items) < missing] = np.nan
+    lengths = rng.integers(3, 28, (5, n_items))
+    ratios = {
+        "words": {
+            name: Tokens(np.minimum(rng.zipf(1.3, n.sum()), 80_000), np.cumsum(n))
+            for name, n in zip(names, lengths, strict=True)
+        },
+        "trigrams": {
+            name: Tokens(rng.integers(0, 250_000, n.sum()), np.cumsum(n))
+            for name, n in zip(names, lengths - 2, strict=True)
+        },
+    }
+    small = {"m": {name: values[:50] for name, values in means["m0"].items()}}
+    compare_pairs(small, {}, n_permutations=99)  # compile
+    start = time.perf_counter()
+    compare_pairs(means, ratios)
+    return time.perf_counter() - start
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument(
+        "--books", type=Path, default=Path("../shared/data/cbt/cbt_test_3books.jsonl.gz")
+    )
+    parser.add_argument("--jobs", type=int, default=2)
+    parser.add_argument("--limit", type=int, default=600, help="passages of each kind")
+    given = parser.parse_args()
+    for what, stride in (("overlapping (stride 5)", 5), ("disjoint", None)):
+        stories = cut(given.books, stride, given.limit)
+        texts = five_each(stories)
+        score_rows(stories[:64], five_each(stories[:64]), ToolChoice(), n_jobs=given.jobs)  # warm
+        start = time.perf_counter()
+        score_rows(stories, texts, ToolChoice(), n_jobs=given.jobs)
+        seconds = time.perf_counter() - start
+        print(
+            f"{what}: {len(texts):,} continuations of {len(stories):,} contexts in "
+            f"{seconds:.1f} s, {len(texts) / seconds:.0f} a second with {given.jobs} jobs "
+            f"(start of workers included)"
+        )
+        spent = stages(open_tools(ToolChoice()), stories[:100])
+        total = sum(spent.values())
+        shares = ", ".join(f"{name} {s / total:.0%}" for name, s in spent.items())
+        print(f"  one processor, the tools alone: {500 / total:.0f} a second; {shares}")
+    ours, theirs = beside_textdescriptives([part.text or "" for part in texts])
+    print(
+        f"sentence length, type-token ratio, parts of speech of {len(texts):,} texts: ours "
+        f"{ours:.1f} s, TextDescriptives {theirs:.1f} s, ratio {theirs / ours:.2f}"
+    )
+    print(
+        f"permutation tests, 15 metrics, 10 pairs, 10,000 permutations, 18,000 items a system: "
+        f"{permutations():.1f} s"
+    )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,83 @@
+"""LanguageTool by its HTTP interface, spoken by a local server; its rules are not tested here."""
+
+from __future__ import annotations
+
+import json
+import threading
+import urllib.parse
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+import pytest
+
+from fabula.errors import ModelError
+from fabula.measures.linguistic.grammar import LanguageTool
+
+
+def utf16(text: str) -> int:
+    return len(text.encode("utf-16-le")) // 2
+
+
+def answer(text: str) -> dict[str, Any]:
+    """As LanguageTool 6 answers, offsets in UTF-16: `teh` is misspelt, two blanks are a matter of
+    typography, `he go` is grammar."""
+    matches = [
+        {"offset": utf16(text[: text.index(wrong)]), "length": utf16(wrong),
+         "rule": {"id": "X", "category": {"id": category}}}
+        for wrong, category in (("Teh", "TYPOS"), ("teh", "TYPOS"), ("  ", "TYPOGRAPHY"),
+                                ("he go", "GRAMMAR"))
+        if wrong in text
+    ]  # fmt: skip
+    return {"software": {"name": "LanguageTool", "version": "6.4"}, "matches": matches}
+
+
+@contextmanager
+def languagetool(body: bytes | None = None) -> Iterator[str]:
+    class Handler(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            form = urllib.parse.parse_qs(
+                self.rfile.read(int(self.headers["Content-Length"])).decode()
+            )
+            assert self.path == "/v2/check"
+            assert form["language"] == ["en-US"]
+            data = json.dumps(answer(form["text"][0])).encode() if body is None else body
+            self.send_response(200)
+            self.send_header("Content-Length", str(len(data)))
+            self.end_headers()
+            self.wfile.write(data)
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
+    thread.start()
+    try:
+        yield f"http://127.0.0.1:{server.server_address[1]}"
+    finally:
+        server.shutdown()
+        server.server_close()
+        thread.join()
+
+
+def test_its_errors_are_found_where_they_stand_and_taste_is_left_out() -> None:
+    with languagetool() as url:
+        tool = LanguageTool(url)
+        assert tool.name == "languagetool-6.4"
+        text = "😀 see teh  dog, he go"
+        found = tool.errors(text)
+        assert [text[a:b] for a, b in found] == ["teh", "he go"]
+        assert tool.errors("Teh ran.", names=[(0, 3)]) == []
+
+
+@pytest.mark.parametrize("body", [b"", b"<html>", b"[]", b'{"matches": 3}'])
+def test_an_answer_that_is_none_is_no_clean_text(body: bytes) -> None:
+    with languagetool(body) as url, pytest.raises(ModelError, match="does not answer"):
+        LanguageTool(url)
+
+
+def test_a_server_that_is_away_says_what_to_do() -> None:
+    with pytest.raises(ModelError, match="start its server"):
+        LanguageTool("http://127.0.0.1:9")

@@ -21,11 +21,14 @@ class FastCoref:
 
     def __init__(self, model: str = _DEFAULT) -> None:
         try:
+            import spacy
             from fastcoref import FCoref
         except ImportError as error:
             raise ModelError("this needs fastcoref; run: pip install fastcoref") from error
         try:
-            self._model: Any = FCoref(model_name_or_path=model, device="cpu")
+            self._model: Any = FCoref(
+                model, device="cpu", nlp=spacy.blank("en"), enable_progress_bar=False
+            )
         except (OSError, ValueError) as error:
             raise ModelError(
                 f"{model}: the coreference model cannot be had ({error}); give a folder that "
@@ -47,12 +50,13 @@ class FastCoref:
 
 
 def _flags(
-    clusters: Sequence[Sequence[tuple[int, int]]], edge: int, sentences: Sequence[Parsed]
+    clusters: Sequence[Sequence[tuple[int, int] | None]], edge: int, sentences: Sequence[Parsed]
 ) -> list[bool]:
     """Whether each noun phrase's head lies in a span that is clustered with one before `edge`."""
     known = [
         span
-        for cluster in clusters
+        for spans in clusters
+        for cluster in ([span for span in spans if span is not None],)
         if any(end <= edge for _, end in cluster)
         for span in cluster
         if span[0] >= edge

@@ -79,6 +79,58 @@ def matrix(corpus: Corpus) -> tuple[sparse.csr_matrix, np.ndarray]:
     return counts, np.sqrt(np.asarray(counts.multiply(counts).sum(axis=1)).ravel())
 
 
+def changed_sentences(real: Corpus, n: int) -> list[np.ndarray]:
+    """Queries as a story gives them: sentences with a third of the words changed."""
+    rng = np.random.default_rng(1)
+    shard = real.shards[0]
+    starts = np.r_[0, shard.token_ends]
+    queries = []
+    for k in rng.integers(len(shard.token_ends), size=n):
+        query = np.array(shard.tokens[starts[k] : starts[k + 1]])
+        changed = rng.random(len(query)) < 0.34
+        query[changed] = rng.integers(1, len(real.vocabulary), changed.sum())
+        queries.append(query)
+    return queries
+
+
+def peer(corpus: Corpus, queries: list[np.ndarray]) -> tuple[float, list[float]]:
+    """Seconds a query of the sparse product, and the best cosine of each."""
+    counts, norms = matrix(corpus)
+    is_word = corpus.vocabulary.are_words()
+    best = []
+    start = time.perf_counter()
+    for query in queries:
+        bag = np.bincount(query[is_word[query]], minlength=counts.shape[1])
+        product = (counts @ bag.astype(np.float32)) / np.maximum(norms, 1e-9)
+        best.append(float(product.max() / max(1e-9, np.sqrt(float(bag @ bag)))))
+    return (time.perf_counter() - start) / len(queries), best
+
+
+def measure(real: Corpus, n_sentences: int, queries: list[np.ndarray], folder: Path) -> None:
+    corpus = kin(real, n_sentences, folder)
+    start = time.perf_counter()
+    index_cases(corpus)
+    built = time.perf_counter() - start
+    n_bytes = sum(f.stat().st_size for f in (folder / "cases").rglob("*.npy"))
+    index = CaseIndex(corpus)
+    found = [index.nearest(query) for query in queries]
+    times = []
+    for query in queries:
+        start = time.perf_counter()
+        index.nearest(query)
+        times.append(time.perf_counter() - start)
+    ms = 1e3 * np.array(times)
+    peer_s, best = peer(corpus, queries[:40])
+    same = sum(abs((f.cosine if f else 0.0) - b) < 1e-4 for f, b in zip(found, best, strict=False))
+    print(
+        f"{n_sentences:>9,} sentences: indexed in {built:.1f} s, {n_bytes / 2**20:,.0f} MiB; "
+        f"query {ms.mean():.1f} ms (median {np.median(ms):.1f}, 95th percentile "
+        f"{np.percentile(ms, 95):.1f}); sparse product {1e3 * peer_s:.1f} ms, "
+        f"ratio {1e3 * peer_s / ms.mean():.1f}; {same} of 40 cosines equal",
+        flush=True,
+    )
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--data", type=Path, default=Path("../shared/data"))
@@ -96,51 +148,10 @@ def main() -> None:
                 files, text_field="text", id_field="id", format_=None, meter=lambda _: None
             )
             real = build_corpus(documents, Path(scratch) / "real", n_jobs=default_jobs())
-        rng = np.random.default_rng(1)
-        # Queries as a story gives them: sentences of the books with a third of the words changed.
-        shard = real.shards[0]
-        starts = np.r_[0, shard.token_ends]
-        queries = []
-        for k in rng.integers(len(shard.token_ends), size=200):
-            query = np.array(shard.tokens[starts[k] : starts[k + 1]])
-            changed = rng.random(len(query)) < 0.34
-            query[changed] = rng.integers(1, len(real.vocabulary), changed.sum())
-            queries.append(query)
+        queries = changed_sentences(real, 200)
         n_sentences = 62_500
         while n_sentences <= given.largest:
-            folder = Path(scratch) / str(n_sentences)
-            corpus = kin(real, n_sentences, folder)
-            start = time.perf_counter()
-            index_cases(corpus)
-            built = time.perf_counter() - start
-            n_bytes = sum(f.stat().st_size for f in (folder / "cases").rglob("*.npy"))
-            index = CaseIndex(corpus)
-            found = [index.nearest(query) for query in queries]
-            times = []
-            for query in queries:
-                start = time.perf_counter()
-                index.nearest(query)
-                times.append(time.perf_counter() - start)
-            counts, norms = matrix(corpus)
-            start = time.perf_counter()
-            is_word = corpus.vocabulary.are_words()
-            best = []
-            for query in queries[:40]:
-                bag = np.bincount(query[is_word[query]], minlength=counts.shape[1])
-                product = (counts @ bag.astype(np.float32)) / np.maximum(norms, 1e-9)
-                best.append(product.max() / max(1e-9, np.sqrt(float(bag @ bag))))
-            peer = (time.perf_counter() - start) / 40
-            same = sum(
-                abs((f.cosine if f else 0.0) - b) < 1e-4 for f, b in zip(found, best, strict=False)
-            )
-            ms = 1e3 * np.array(times)
-            print(
-                f"{n_sentences:>9,} sentences: indexed in {built:.1f} s, "
-                f"{n_bytes / 2**20:,.0f} MiB; query {ms.mean():.1f} ms "
-                f"(median {np.median(ms):.1f}, 95th percentile {np.percentile(ms, 95):.1f}); "
-                f"sparse product {1e3 * peer:.1f} ms, ratio {1e3 * peer / ms.mean():.1f}; "
-                f"{same} of 40 cosines equal"
-            )
+            measure(real, n_sentences, queries, Path(scratch) / str(n_sentences))
             n_sentences *= 4
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -70,24 +71,7 @@ __all__ = ["score"]
 @jobs_option
 @json_option
 def score(
-    systems: tuple[Path, ...],
-    contexts: Path,
-    out: Path | None,
-    gold: bool,
-    vocabulary: Path | None,
-    permutations: int,
-    correction: str,
-    level: float,
-    seed: int,
-    html: Path | None,
-    latex: Path | None,
-    csv: Path | None,
-    restart: bool,
-    grammar: str,
-    encoder: Path | None,
-    coreference: str,
-    jobs: int | None,
-    as_json: bool,
+    systems: tuple[Path, ...], contexts: Path, out: Path | None, as_json: bool, **given: Any
 ) -> None:
     """Compare SYSTEMS that continue the same stories, in fifteen metrics, with tests.
 
@@ -111,30 +95,33 @@ def score(
     from fabula.store import dump_json
     from fabula.workers import default_jobs
 
-    check_outputs([out, html, latex, csv, pairs_path(csv)], [*systems, contexts])
-    check_reports(html=html, latex=latex, csv=csv)
-    words = None if vocabulary is None else read_vocabulary(vocabulary)
+    files = {kind: given[kind] for kind in ("html", "latex", "csv")}
+    check_outputs([out, *files.values(), pairs_path(files["csv"])], [*systems, contexts])
+    check_reports(**files)
+    words = None if given["vocabulary"] is None else read_vocabulary(given["vocabulary"])
     stories = read_contexts(contexts)
     continuations = read_continuations(systems, stories)
-    if gold:
+    if given["gold"]:
         continuations += gold_continuations(stories, continuations)
     with progress_bar("measuring", len(continuations)) as bar:
         rows = score_rows(
             stories,
             continuations,
-            ToolChoice(grammar, encoder, coreference),
+            ToolChoice(given["grammar"], given["encoder"], given["coreference"]),
             out,
-            n_jobs=jobs or default_jobs(),
-            restart=restart,
+            n_jobs=given["jobs"] or default_jobs(),
+            restart=given["restart"],
             advance=bar.advance,
         )
         bar.say("comparing")
-    order = list(dict.fromkeys(part.system for part in continuations))
-    table = compare_systems(
-        rows, order, vocabulary=words, n_permutations=permutations, level=level,
-        correction=correction, seed=seed,
-    )  # fmt: skip
-    written = write_reports(table, html=html, latex=latex, csv=csv)
+        table = compare_systems(
+            rows,
+            list(dict.fromkeys(part.system for part in continuations)),
+            vocabulary=words,
+            n_permutations=given["permutations"],
+            **{name: given[name] for name in ("level", "correction", "seed")},
+        )
+    written = write_reports(table, **files)
     if as_json:
         click.echo(dump_json(table.to_json()))
         return

@@ -11,7 +11,7 @@ import zstandard
 from numpy.typing import NDArray
 
 from fabula.reference.layout import content_digest, document_line, text_digest
-from fabula.text import TextSettings
+from fabula.text import TextSettings, in_batches
 from fabula.types import Document
 from fabula.workers import in_order
 
@@ -37,20 +37,6 @@ class TokenBatch:
     n_read: int
     content: int
     head: str
-
-
-def _cut(stream: Iterator[Document], batch_chars: int) -> Iterator[list[Document]]:
-    batch: list[Document] = []
-    n_chars = 0
-    for document in stream:
-        batch.append(document)
-        # An empty document counts too, or a million of them would be one batch.
-        n_chars += len(document.text) + 1
-        if n_chars >= batch_chars:
-            yield batch
-            batch, n_chars = [], 0
-    if batch:
-        yield batch
 
 
 def tokenise_batch(documents: list[Document], settings: TextSettings) -> TokenBatch:
@@ -105,4 +91,4 @@ def tokenise_stream(
 ) -> Iterator[TokenBatch]:
     """Batches as words, in order, with a bounded number of them under way."""
     tokenise = partial(tokenise_batch, settings=settings)
-    yield from in_order(tokenise, _cut(stream, batch_chars), n_jobs, n_small=_N_SMALL)
+    yield from in_order(tokenise, in_batches(stream, batch_chars), n_jobs, n_small=_N_SMALL)

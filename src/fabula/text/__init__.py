@@ -1,6 +1,6 @@
 """Reading texts and finding their words."""
 
-from fabula.text.sources import check_ids, find_files, read_documents, read_ids
+from fabula.text.sources import check_ids, find_files, in_batches, read_documents, read_ids
 from fabula.text.words import TOKENISER, TextSettings, TextWords
 
 __all__ = [
@@ -9,6 +9,7 @@ __all__ = [
     "TextWords",
     "check_ids",
     "find_files",
+    "in_batches",
     "read_documents",
     "read_ids",
 ]

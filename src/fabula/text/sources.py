@@ -293,3 +293,18 @@ def check_ids(documents: Iterable[Document]) -> None:
                 f"holds it with --id-field"
             )
         seen.add(document.id)
+
+
+def in_batches(documents: Iterable[Document], n_chars: int) -> Iterator[list[Document]]:
+    """Documents in batches of at least so many characters, which depend on the documents alone."""
+    batch: list[Document] = []
+    total = 0
+    for document in documents:
+        batch.append(document)
+        # An empty document counts too, or a million of them would be one batch.
+        total += len(document.text) + 1
+        if total >= n_chars:
+            yield batch
+            batch, total = [], 0
+    if batch:
+        yield batch

@@ -11,7 +11,7 @@ import hashlib
 import json
 import shutil
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -24,6 +24,7 @@ from fabula.errors import CorpusError, InputError
 from fabula.store import dump_json, fresh_folder, publish_folder, write_whole, writer_lock
 from fabula.tasks.continuation.passages import book_chapters
 from fabula.tasks.continuation.vocabulary import MIN_COUNT, UNKNOWN, Vocabulary, tokens_of
+from fabula.text import in_batches
 from fabula.text.pipeline import load_pipeline
 from fabula.types import Document
 from fabula.workers import in_order
@@ -137,7 +138,7 @@ def build_corpus(
         shards.mkdir(exist_ok=True)
         infos: list[dict[str, Any]] = []
         counts, cased = Counter[str](), Counter[str]()
-        batches = enumerate(_batches(documents))
+        batches = enumerate(in_batches(documents, _SHARD_CHARS))
         for info in in_order(partial(_write_shard, shards), batches, n_jobs):
             infos.append(info)
             read = json.loads((shards / info["name"] / _COUNTS).read_bytes())
@@ -179,19 +180,6 @@ def _digest(folder: Path) -> str | None:
         return str(json.loads((folder / _MANIFEST).read_bytes())["digest"])
     except (OSError, ValueError, KeyError):
         return None
-
-
-def _batches(documents: Iterable[Document]) -> Iterator[list[Document]]:
-    batch: list[Document] = []
-    n_chars = 0
-    for document in documents:
-        batch.append(document)
-        n_chars += len(document.text) + 1
-        if n_chars >= _SHARD_CHARS:
-            yield batch
-            batch, n_chars = [], 0
-    if batch:
-        yield batch
 
 
 @functools.cache

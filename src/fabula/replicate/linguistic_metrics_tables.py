@@ -19,8 +19,8 @@ __all__ = ["beside_paper"]
 def beside_paper(replica: Replica) -> str:
     """Our table with its tests; ours and the paper's side by side; and what to make of it."""
     systems = [system for system in PAPER_SYSTEMS if system in replica.table.systems]
-    table = Table(box=None, pad_edge=False)
-    table.add_column("ours (the paper's)")
+    table = Table(box=None, pad_edge=False, padding=(0, 0, 0, 1))
+    table.add_column("ours (the paper's)", no_wrap=True)
     for system in systems:
         table.add_column(system, justify="right")
     for metric in METRICS:

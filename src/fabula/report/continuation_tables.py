@@ -68,7 +68,7 @@ def _sections(table: SystemTable) -> Iterator[tuple[str, list[Metric]]]:
 
 def system_tables(table: SystemTable) -> str:
     """The table for the terminal, with what its marks mean, and what is missing."""
-    shown = Table(box=None, pad_edge=False)
+    shown = Table(box=None, pad_edge=False, padding=(0, 0, 0, 1))
     shown.add_column("", no_wrap=True)
     for system in table.systems:
         shown.add_column(Text(system), justify="right", overflow="fold")

@@ -35,7 +35,7 @@ __all__ = [
 ]
 
 GOLD = "gold"
-_BLOCK = 32
+_BLOCK = 64
 
 
 @dataclass(frozen=True, slots=True)

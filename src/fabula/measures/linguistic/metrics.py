@@ -120,8 +120,11 @@ class Tools(TextTools):
             "linguistic",
             **self._parts(),
             content="+".join(sorted(CONTENT)),
+            jaccard="types,empty-and-some-0",
             vec="pipe,mean-of-pairs",
             enc=self.encoder.name,
+            style="8-categories,absent-in-both-1",
+            trigrams="within-sentences",
             coref=self.resolver.name,
             v=__version__,
         )

@@ -138,7 +138,11 @@ def alone(tools: TextTools, parsed: Parsed) -> dict[str, Any]:
     grammar: float | str = "not_measured"
     if tools.checker is not None:
         places = [(t.start, t.start + len(t.text)) for t in parsed.tokens if t.is_word]
-        names = [(t.start, t.start + len(t.text)) for t in parsed.tokens if t.pos == "PROPN"]
+        names = [
+            (t.start, t.start + len(t.text))
+            for t in parsed.tokens
+            if t.pos == "PROPN" and t.text[:1].isupper()
+        ]
         grammar = share_correct(places, tools.checker.errors(parsed.text, names))
     return {
         "sentence_length": float(n_words),

@@ -92,7 +92,7 @@ class TextTools:
             "pipe": self.parser.name,
             "spacy": self.parser.spacy,
             "word": "token-with-letter-or-digit",
-            "grammar": f"{self.checker.name},names-by-pos" if self.checker else "none",
+            "grammar": f"{self.checker.name},names-capital-by-pos" if self.checker else "none",
             "freq": f"{self.frequencies.name},ln,clitics-in-full,floor {FLOOR:g}",
             "np": "base",
             "vp": "verb-and-governed-less-subject",

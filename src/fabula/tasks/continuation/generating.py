@@ -23,10 +23,9 @@ from fabula.tasks.continuation.baselines import RandomSentence, Unigram
 from fabula.tasks.continuation.corpus import Corpus
 from fabula.workers import in_order
 
-__all__ = ["KINDS", "Generator", "GeneratorChoice", "Kind", "context_digest", "generate"]
+__all__ = ["Generator", "GeneratorChoice", "Kind", "context_digest", "generate"]
 
 Kind = Literal["random", "unigram", "case", "recurrent"]
-KINDS: tuple[Kind, ...] = ("random", "unigram", "case", "recurrent")
 
 Rows = Mapping[tuple[Any, ...], dict[str, Any]]
 Write = Callable[[dict[str, Any]], None]

@@ -7,6 +7,7 @@ passages. Fewer than ten values have no interval: resampling them says too littl
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -60,6 +61,16 @@ def _divide(a: NDArray[np.float64], b: NDArray[np.float64]) -> NDArray[np.float6
     return quotient
 
 
+@functools.lru_cache(maxsize=1)
+def _resampled_weights(n_items: int, seed: int) -> NDArray[np.float64]:
+    """How often each resample holds each item: float64, shape (n_resamples, n_items)."""
+    rng = np.random.default_rng([seed, 2])
+    weights = np.empty((_N_RESAMPLES, n_items))
+    for row in weights:
+        row[:] = np.bincount(rng.integers(n_items, size=n_items), minlength=n_items)
+    return weights
+
+
 class Bootstrap:
     """Means and deviations of each system over passages drawn with replacement.
 
@@ -69,10 +80,7 @@ class Bootstrap:
     def __init__(self, means: Mapping[str, Mapping[str, NDArray[np.float64]]], seed: int) -> None:
         self._means = means
         n_items = max((len(v) for metric in means.values() for v in metric.values()), default=0)
-        rng = np.random.default_rng([seed, 2])
-        self._weights = np.empty((_N_RESAMPLES, n_items))
-        for row in self._weights:
-            row[:] = np.bincount(rng.integers(n_items, size=n_items), minlength=n_items)
+        self._weights = _resampled_weights(n_items, seed)
         self._known: dict[tuple[str, str], tuple[NDArray[np.float64], NDArray[np.float64]]] = {}
 
     def mean(self, metric: str, system: str, signature: str) -> Estimate:

@@ -146,6 +146,8 @@ def test_no_output_takes_the_place_of_an_input_or_of_another_file(
     contexts = made / "passages.jsonl"
     novel = tmp_path / "novel"
     novel.write_text("my novel")
+    scores = tmp_path / "scores.jsonl"
+    scores.write_text('{"id": "p", "system": "dear", "values": {}}\n')
     for option in ("--out", "--csv", "--latex", "--html"):
         fabula("continuation", "score", systems, "--contexts", contexts, option, systems,
                "--restart", code=2)  # fmt: skip
@@ -154,9 +156,10 @@ def test_no_output_takes_the_place_of_an_input_or_of_another_file(
     fabula("continuation", "generate", "--from", made / "generators", "--contexts", systems,
            "--out", systems, "--restart", code=2)  # fmt: skip
     fabula("continuation", "generate", "--from", made / "generators", "--contexts", contexts,
-           "--out", made / "scores.jsonl", "--restart", code=2)  # fmt: skip
+           "--out", scores, "--restart", code=2)  # fmt: skip
     assert systems.read_bytes() == (made / "systems.jsonl").read_bytes()
     assert novel.read_text() == "my novel"
+    assert "dear" in scores.read_text()
 
 
 def test_a_seed_beyond_the_range_and_a_book_given_twice_are_refused(

@@ -175,7 +175,14 @@ class RowWriter:
 
     def clear(self) -> None:
         """Forget all rows."""
-        self.kept, self._end, self._lacks_newline = [], 0, False
+        self.keep(0)
+
+    def keep(self, n_rows: int) -> None:
+        """Forget all rows after the first `n_rows`."""
+        if n_rows < len(self.kept):
+            self._file.seek(0)
+            self._end = sum(len(self._file.readline()) for _ in range(n_rows))
+            self.kept, self._lacks_newline = self.kept[:n_rows], False
 
     def __enter__(self) -> Self:
         return self

@@ -13,12 +13,11 @@ from tests import oracles
 from fabula.errors import InputError, LookupFailed
 from fabula.measures.originality import (
     ExcludeIds,
-    Levels,
     OriginalityMeasure,
-    dj_search,
-    uniqueness,
 )
+from fabula.measures.uniqueness import Levels, uniqueness
 from fabula.reference import Reference
+from fabula.reference.dj import dj_search
 from fabula.reference.exclude import CopyRule, maximal_spans
 from fabula.types import Document
 

@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 
 from fabula.errors import BusyError, InputError
-from fabula.measures.originality import Levels, OriginalityMeasure
-from fabula.measures.scores import ScoreRun
+from fabula.measures.originality import OriginalityMeasure
+from fabula.measures.scores import ScoreRun, to_row
+from fabula.measures.uniqueness import Levels
 from fabula.reference import Reference
 from fabula.types import Document
 
@@ -29,7 +30,7 @@ def measure(tmp_path: Path) -> OriginalityMeasure:
 
 
 def run(measure: OriginalityMeasure, out: Path, texts: list[Document], **options: bool) -> bytes:
-    list(ScoreRun(measure, out, **options).rows(texts))
+    list(ScoreRun(measure, to_row, out, **options).rows(texts))
     return out.read_bytes()
 
 
@@ -73,7 +74,7 @@ def test_rows_are_there_when_reading_fails_later(
 
     out = tmp_path / "s.jsonl"
     with pytest.raises(InputError, match="line 3"):
-        list(ScoreRun(measure, out).rows(broken()))
+        list(ScoreRun(measure, to_row, out).rows(broken()))
     assert [json.loads(line)["id"] for line in out.read_bytes().splitlines()] == ["a", "b"]
     run(measure, out, TEXTS)
     assert len(out.read_bytes().splitlines()) == 3
@@ -99,7 +100,7 @@ def test_scores_of_other_texts_are_not_overwritten(
 
 
 def test_two_runs_do_not_write_to_one_file(measure: OriginalityMeasure, tmp_path: Path) -> None:
-    first = ScoreRun(measure, tmp_path / "s.jsonl").rows(TEXTS)
+    first = ScoreRun(measure, to_row, tmp_path / "s.jsonl").rows(TEXTS)
     next(first)
     with pytest.raises(BusyError, match=r"s\.jsonl: another process"):
         run(measure, tmp_path / "s.jsonl", TEXTS)

@@ -101,8 +101,8 @@ def killed_until_done(rng: random.Random, *arguments: str | Path) -> int:
 
 
 def test_a_build_killed_again_and_again_gives_the_same_bytes(tmp_path: Path) -> None:
-    base = write_jsonl(tmp_path / "base.jsonl", texts(600))
-    more = write_jsonl(tmp_path / "more.jsonl", texts(300, seed=1))
+    base = write_jsonl(tmp_path / "base.jsonl", texts(200))
+    more = write_jsonl(tmp_path / "more.jsonl", texts(100, seed=1))
     options = ["--shard-tokens", "300", "--jobs", "1"]
     for name in ("whole", "killed"):
         build = ["reference", "build", base, "--out", tmp_path / name, *options]

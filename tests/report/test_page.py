@@ -12,8 +12,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from fabula.measures.originality import Levels, OriginalityMeasure
+from fabula.measures.originality import OriginalityMeasure
 from fabula.measures.scores import to_row
+from fabula.measures.uniqueness import Levels
 from fabula.reference import Reference
 from fabula.report.originality_page import Borrowed, _segments, write_page
 from fabula.types import Document
@@ -31,7 +32,7 @@ def make_page(folder: Path, *texts: Document, held: str = "one two three four fi
     reference = Reference.build([source], folder / "ref")
     results = OriginalityMeasure(reference, levels=Levels(5, 7)).measure(texts)
     pairs = [(result.document, to_row(result)) for result in results]
-    write_page(folder / "page.html", pairs, len(pairs), reference)
+    write_page(folder / "page.html", pairs, len(pairs), reference.size)
     return folder / "page.html"
 
 

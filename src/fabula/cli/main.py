@@ -12,6 +12,7 @@ from fabula import __version__
 from fabula.cli.agreement import agreement
 from fabula.cli.compare import compare
 from fabula.cli.continuation import continuation
+from fabula.cli.detect import detect
 from fabula.cli.judge import judge
 from fabula.cli.originality import originality
 from fabula.cli.profile import profile
@@ -40,7 +41,7 @@ def cli() -> None:
     """
 
 
-_ORIGINALITY = reference, originality, compare
+_ORIGINALITY = reference, originality, compare, detect
 _STORIES = stories, profile, continuation
 _RUBRICS = rubric, judge, agreement, themes, replicate
 for command in (*_ORIGINALITY, *_RUBRICS, *_STORIES):

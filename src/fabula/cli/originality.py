@@ -7,7 +7,14 @@ from typing import Any
 
 import click
 
-from fabula.cli.options import jobs_option, json_option, text_options, texts_argument
+from fabula.cli.measuring import near_options, open_measure
+from fabula.cli.options import (
+    check_outputs,
+    jobs_option,
+    json_option,
+    text_options,
+    texts_argument,
+)
 from fabula.cli.reading import reading
 
 __all__ = ["originality"]
@@ -16,40 +23,42 @@ __all__ = ["originality"]
 @click.command()
 @texts_argument("texts")
 @click.option(
-    "--reference",
-    "references",
-    required=True,
-    multiple=True,
-    metavar="DIR",
-    help="Corpus to compare with; several are searched as one.",
-)
+    "--reference", "references", required=True, multiple=True, metavar="DIR|INDEX",
+    help="Corpus to compare with; several are searched as one. Or a web-scale index: "
+    "infinigram:NAME[@URL] over HTTP (v4_rpj_llama_s4 is RedPajama), infinigram-index:PATH on "
+    "this machine (PATH#tokenizer.json where it lies elsewhere).",
+)  # fmt: skip
 @click.option(
-    "--levels",
-    default="5-12",
-    show_default=True,
-    metavar="LOW-HIGH",
-    help="Lengths L of which the uniqueness is summed.",
-)
+    "--levels", metavar="LOW-HIGH",
+    help="Lengths L of which the uniqueness is summed.  [default: 5-12; 5-7 against what models "
+    "wrote]",
+)  # fmt: skip
 @click.option(
-    "--exclude",
-    default="none",
-    show_default=True,
-    metavar="auto|none|FILE",
+    "--match", type=click.Choice(["verbatim", "near"]), default="verbatim", show_default=True,
+    help="near: also what stands in the reference in other words, by word-mover similarity.",
+)  # fmt: skip
+@near_options
+@click.option(
+    "--exclude", default="none", show_default=True, metavar="auto|none|FILE",
     help="Documents of the reference to leave out: auto, those that copy or quote the text (for "
     "published texts, which may stand in the reference); or a file with an id a line.",
-)
+)  # fmt: skip
+@click.option(
+    "--exclude-model", metavar="MODEL",
+    help="After --exclude auto, ask this model about documents that the rule leaves in doubt.",
+)  # fmt: skip
 @click.option(
     "--out", type=click.Path(path_type=Path), help="Write scores here, a JSON row a text."
 )
 @click.option("--html", type=click.Path(path_type=Path), help="Write a page to read here.")
 @click.option(
-    "--sources",
-    "n_sources",
-    type=click.IntRange(0, 100),
-    default=3,
-    show_default=True,
+    "--sources", "n_spread", type=click.IntRange(0, 1000), default=0, metavar="N",
+    help="Follow how uniqueness falls when only the best 1, 2, ... N documents may be used.",
+)  # fmt: skip
+@click.option(
+    "--cite", "n_sources", type=click.IntRange(0, 100), default=3, show_default=True,
     help="Sources to name of each borrowed span.",
-)
+)  # fmt: skip
 @click.option("--restart", is_flag=True, help="Score everything anew, whatever --out holds.")
 @json_option
 @jobs_option
@@ -57,15 +66,10 @@ __all__ = ["originality"]
 def originality(
     texts: tuple[str, ...],
     references: tuple[str, ...],
-    levels: str,
-    exclude: str,
     out: Path | None,
     html: Path | None,
-    n_sources: int,
-    restart: bool,
     as_json: bool,
-    jobs: int | None,
-    **how_to_read: Any,
+    **given: Any,
 ) -> None:
     """Measure how original TEXTS are: L-uniqueness, the Creativity Index, and every borrowed span.
 
@@ -73,36 +77,30 @@ def originality(
     in the reference; the Creativity Index is its sum over the levels. With --out, a run that was
     interrupted goes on where it was.
     """
-    from fabula.measures.originality import Levels, OriginalityMeasure
-    from fabula.measures.scores import ScoreRun
-    from fabula.reference import Reference
+    from fabula.measures.scores import ScoreRun, to_row
     from fabula.store import dump_json
-    from fabula.workers import default_jobs
 
+    check_outputs([out, html], [])
     if html is not None:
         from fabula.report.page_file import check_page_path
 
-        if out is not None and out.resolve() == html.resolve():
-            raise click.UsageError("--out and --html name the same file")
         check_page_path(html)
-    reference = Reference.open(*references)
-    measure = OriginalityMeasure(
-        reference,
-        levels=Levels.parse(levels),
-        exclude=_excluded(exclude, reference),
-        n_sources=n_sources,
-        n_threads=jobs or default_jobs(),
-    )
     shown = _Shown(html is not None)
-    with reading(texts, "measuring", **how_to_read) as (documents, _):
-        for document, row in ScoreRun(measure, out, restart=restart).rows(documents):
+    how_to_read = {name: given[name] for name in ("text_field", "id_field", "format_")}
+    with (
+        reading(texts, "measuring", **how_to_read) as (documents, bar),
+        open_measure(references, given, bar) as measure,
+    ):
+        run = ScoreRun(measure, to_row, out, restart=given["restart"])
+        for document, row in run.rows(documents):
             shown.add(document, row)
             if as_json:
                 click.echo(dump_json(row))
+        size = measure.reference.size
     if html is not None:
         from fabula.report.originality_page import write_page
 
-        write_page(html, shown.pairs, shown.n_rows, reference)
+        write_page(html, shown.pairs, shown.n_rows, size)
     if not as_json:
         _print_table(shown, out, html)
 
@@ -121,6 +119,7 @@ class _Shown:
         self.n_rows = 0
         self.n_with_copies = 0
         self.n_unfamiliar = 0
+        self.failures: list[str] = []
 
     def remarks(self) -> list[str]:
         """What a reader of the numbers should know."""
@@ -135,12 +134,19 @@ class _Shown:
                 f"{self.n_unfamiliar:,} of {self.n_rows:,} texts: over 20 % of the words are not "
                 f"in the reference at all, and count as new; is it of the same language?"
             )
+        if self.failures:
+            remarks.append(
+                f"{len(self.failures):,} of {self.n_rows:,} texts have no score, since a look-up "
+                f"failed ({self.failures[0]}); the same command with --out asks again"
+            )
         return remarks
 
     def add(self, document: Any, row: dict[str, Any]) -> None:
         self.n_rows += 1
         self.n_with_copies += bool(row["excluded"])
-        self.n_unfamiliar += 0 < row["n_known_words"] < 0.8 * row["n_words"]
+        self.n_unfamiliar += 0 < (row["n_known_words"] or 0) < 0.8 * row["n_words"]
+        if (detail := row.get("missing_detail")) is not None:
+            self.failures.append(detail)
         self.signature = row["signature"]
         self.levels = list(row["uniqueness"])
         lowest = next(iter(row["uniqueness"].values()))
@@ -160,15 +166,3 @@ def _print_table(shown: _Shown, out: Path | None, html: Path | None) -> None:
     for path in (out, html):
         if path is not None:
             click.echo(f"written: {path}")
-
-
-def _excluded(exclude: str, reference: Any) -> Any:
-    from fabula.measures.originality import ExcludeIds
-    from fabula.reference.exclude import CopyRule
-    from fabula.text import read_ids
-
-    if exclude == "none":
-        return None
-    if exclude == "auto":
-        return CopyRule()
-    return ExcludeIds.of(reference, read_ids(Path(exclude)))

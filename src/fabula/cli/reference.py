@@ -1,7 +1,8 @@
-"""`fabula reference`: build, add, info, verify, remove."""
+"""`fabula reference`: build, add, write, passages, info, verify, remove."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +19,11 @@ __all__ = ["reference"]
 
 _restart = click.option(
     "--restart", is_flag=True, help="Begin anew, whatever an earlier run has left."
+)
+_passages = click.option(
+    "--passages/--no-passages",
+    default=True,
+    help="Index passages too, which near matches are looked for in.",
 )
 _directory = click.argument("directory", metavar="DIR", type=click.Path(path_type=Path))
 
@@ -58,6 +64,7 @@ def reference() -> None:
     metavar="SIZE",
     help="Memory to stay under; shards are smaller with less.  [default: 4GB]",
 )
+@_passages
 @jobs_option
 @_restart
 @text_options
@@ -69,6 +76,7 @@ def build(
     preset: str | None,
     shard_tokens: int | None,
     memory: int | None,
+    passages: bool,
     jobs: int | None,
     restart: bool,
     **how_to_read: Any,
@@ -99,18 +107,22 @@ def build(
             restart=restart,
             report=bar.say,
         )
+        if passages:
+            index_passages(out, bar.say)
     click.echo(_summary(out, manifest))
 
 
 @reference.command()
 @_directory
 @texts_argument("sources")
+@_passages
 @jobs_option
 @_restart
 @text_options
 def add(
     directory: Path,
     sources: tuple[str, ...],
+    passages: bool,
     jobs: int | None,
     restart: bool,
     **how_to_read: Any,
@@ -125,9 +137,35 @@ def add(
         manifest = add_documents(
             documents, directory, n_jobs=jobs or default_jobs(), restart=restart, report=bar.say
         )
+        if passages:
+            index_passages(directory, bar.say)
     if manifest == before:
         click.echo("nothing to add: these texts were the last ones added")
     click.echo(_summary(directory, manifest))
+
+
+@reference.command()
+@_directory
+@click.option(
+    "--passage-words", type=click.IntRange(min=1), default=300, show_default=True, metavar="N",
+    help="Words of a passage.",
+)  # fmt: skip
+@click.option(
+    "--passage-overlap", type=click.IntRange(min=0), default=50, show_default=True, metavar="N",
+    help="Words that a passage shares with the one before.",
+)  # fmt: skip
+@click.option(
+    "--stop-words", default="english", show_default=True, metavar="english|none|FILE",
+    help="Words that are not indexed.",
+)  # fmt: skip
+def passages(directory: Path, passage_words: int, passage_overlap: int, stop_words: str) -> None:
+    """Index the passages of the corpus DIR, which near matches are looked for in.
+
+    `reference build` has done so; this is for other lengths and stop words.
+    """
+    with progress_bar("indexing passages", None) as bar:
+        n = index_passages(directory, bar.say, passage_words, passage_overlap, stop_words)
+    click.echo(f"{directory}: {_count(n, 'passage')} of {passage_words} words")
 
 
 @reference.command()
@@ -203,3 +241,21 @@ def _summary(directory: Path, manifest: Manifest) -> str:
 
 def _count(n: int, noun: str) -> str:
     return f"{n:,} {noun}" if n == 1 else f"{n:,} {noun}s"
+
+
+def index_passages(
+    path: Path,
+    report: Callable[[str], None],
+    n_words: int = 300,
+    overlap: int = 50,
+    stop_words: str = "english",
+) -> int:
+    """Index what is not yet; returns how many passages there are."""
+    from fabula.reference import Reference
+    from fabula.reference.passages import PassageIndex, PassageSettings, build_passages
+    from fabula.text.stopwords import load_stop_words
+
+    corpus = Reference.open(path)
+    settings, chosen = PassageSettings(n_words, overlap), load_stop_words(stop_words)
+    build_passages(path, corpus.shards, settings, chosen, report)
+    return PassageIndex(corpus, settings, chosen).n_passages

@@ -18,17 +18,22 @@ in another language or spelling than the reference, and its originality is missi
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fabula import __version__
-from fabula.errors import FabulaError, InputError
-from fabula.reference import Attribution, Reference
+from fabula.errors import FabulaError, InputError, LookupFailed
+from fabula.measures.near import Counterpart, NearSearch
+from fabula.measures.quoting import QuoteJudge
+from fabula.measures.spread import Spread, find_spread
+from fabula.measures.uniqueness import Levels, uniqueness
+from fabula.reference import Attribution, Backend, LocatedText, Reference
+from fabula.reference.backend import Matches
 from fabula.reference.exclude import Copy, CopyRule, find_copies, maximal_spans
 from fabula.text import TextWords
 from fabula.types import Document, Measurement, Signature, Span
@@ -36,46 +41,13 @@ from fabula.types import Document, Measurement, Signature, Span
 __all__ = [
     "Borrowed",
     "ExcludeIds",
-    "Levels",
     "Originality",
     "OriginalityMeasure",
-    "dj_search",
-    "uniqueness",
 ]
 
-MissingReason = Literal["no_words", "too_short", "no_known_words"]
+MissingReason = Literal["no_words", "too_short", "no_known_words", "lookup_failed"]
 
 _BATCH_WORDS = 100_000
-
-
-@dataclass(frozen=True, slots=True)
-class Levels:
-    """The values of L that are summed, ends included."""
-
-    low: int = 5
-    high: int = 12
-
-    def __post_init__(self) -> None:
-        if not 1 <= self.low <= self.high:
-            raise InputError(
-                f"--levels {self.low}-{self.high}: give LOW-HIGH with 1 <= LOW <= HIGH"
-            )
-
-    def __iter__(self) -> Iterator[int]:
-        return iter(range(self.low, self.high + 1))
-
-    def __len__(self) -> int:
-        return self.high - self.low + 1
-
-    def __str__(self) -> str:
-        return f"{self.low}-{self.high}"
-
-    @classmethod
-    def parse(cls, text: str) -> Levels:
-        low, dash, high = text.partition("-")
-        if not (low.isdecimal() and (high.isdecimal() if dash else True)):
-            raise InputError(f"--levels {text}: give a range such as 5-12")
-        return cls(int(low), int(high or low))
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +75,12 @@ class Borrowed:
     span: Span
     first_word: int
     n_words: int
-    attribution: Attribution
+    attribution: Attribution | None
+    """Where it stands verbatim."""
+    counterpart: Counterpart | None
+    """What it resembles, where it does not stand verbatim."""
+    words: TextWords
+    """Its words, with their places in the text."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +89,8 @@ class Originality:
 
     document: Document
     n_words: int
-    n_known_words: int
+    n_known_words: int | None
+    """None where it could not be found out."""
     uniqueness: dict[int, float | None]
     """L-uniqueness by L, in [0, 1]."""
     creativity_index: float | None
@@ -120,6 +98,9 @@ class Originality:
     excluded: tuple[Copy, ...]
     missing_reason: MissingReason | None
     signature: Signature
+    detail: str | None = None
+    """More about why it is missing."""
+    spread: Spread | None = None
 
     def measurements(self) -> list[Measurement]:
         """The index and each L-uniqueness as measurements."""
@@ -142,98 +123,71 @@ class Originality:
         ]
 
 
-def uniqueness(lengths: NDArray[np.int32], level: int) -> float | None:
-    """L-uniqueness at L = `level` from the longest match at each word (int32, shape (n_words,)).
-
-    None where the text has fewer than `level` words.
-    """
-    n_words = len(lengths)
-    if n_words < level:
-        return None
-    begins = np.flatnonzero(lengths >= level)
-    change = np.zeros(n_words + 1, np.int64)
-    np.add.at(change, begins, 1)
-    np.add.at(change, begins + lengths[begins], -1)
-    return float(np.count_nonzero(np.cumsum(change)[:-1] == 0)) / n_words
-
-
-def dj_search(
-    n_words: int, min_words: int, occurs: Callable[[int, int], bool]
-) -> NDArray[np.int32]:
-    """Longest matches by DJ Search, for a reference that only answers yes or no.
-
-    Algorithm 2 of appendix A.1: two pointers, so that `occurs(i, j)`, whether words i to j
-    (half-open) occur in the reference, is asked at most 2 * n_words times. It must say yes to every
-    part of what it says yes to. What it raises is passed on: no answer is not a No.
-
-    Returns int32, shape (n_words,): lengths of at least `min_words`, otherwise 0.
-    """
-    lengths = np.zeros(n_words, np.int32)
-    i, j = 0, min_words
-    while i < n_words:
-        if j <= n_words and occurs(i, j):
-            j += 1
-            continue
-        # Words i to j - 1 occur, or are fewer than min_words.
-        if j - 1 - i >= min_words:
-            lengths[i] = j - 1 - i
-        i += 1
-        j = max(j, i + min_words)
-    return lengths
-
-
 class OriginalityMeasure:
     """The measure with all its settings, ready for documents.
 
     `exclude` leaves documents of the reference out: by rule (what copies or quotes the text), or by
-    id. `n_sources` is how many sources of each borrowed span are named.
+    id; `judge` asks a model about documents that the rule leaves in doubt. `near` finds matches in
+    other words too. `n_sources` is how many sources of each borrowed span are named. `spread` is
+    over how many documents at most the matches' spread is followed, 0 for not at all.
     """
 
     def __init__(
         self,
-        reference: Reference,
+        reference: Backend,
         *,
         levels: Levels = Levels(),
         exclude: CopyRule | ExcludeIds | None = None,
+        judge: QuoteJudge | None = None,
+        near: NearSearch | None = None,
         n_sources: int = 3,
+        spread: int = 0,
         n_threads: int = 1,
     ) -> None:
         self.reference = reference
         self.levels = levels
         self.rule = exclude if isinstance(exclude, CopyRule) else None
         self.left_out = exclude.numbers if isinstance(exclude, ExcludeIds) else frozenset()
+        self.judge = judge
+        self.near = near
+        self.n_sources = n_sources
+        self.spread = spread
         self.n_threads = n_threads
+        # What looks into documents needs them at hand.
+        self._corpus = reference if isinstance(reference, Reference) else None
+        if self._corpus is None and (exclude is not None or near is not None or spread):
+            raise InputError(
+                f"{reference.name} can only say what it holds: near matches, the spread over "
+                f"documents and --exclude need a reference corpus that was built here"
+            )
+        if judge is not None and self.rule is None:
+            raise InputError("a model judges after the rule: give --exclude auto with it")
+        out = str(exclude or "none") + (f"+{judge.signature}" if judge else "")
         self.signature = Signature.of(
             "originality",
-            match="verbatim",
+            match="near" if near else "verbatim",
             L=str(levels),
+            **(near.signature_parts() if near else {}),
             **reference.settings.signature_parts(),
             ref=f"{reference.name}@{reference.fingerprint}",
-            excl=str(exclude or "none"),
+            excl=out,
             v=__version__,
         )
-
-        # The same phrases recur from text to text.
-        @lru_cache(maxsize=1 << 14)
-        def attribute(words: tuple[str, ...], out: frozenset[int]) -> Attribution:
-            return reference.attribute(words, n_sources, exclude=out)
-
-        self._attribute = attribute
 
     def measure(self, documents: Iterable[Document]) -> Iterator[Originality]:
         """Measure documents as they come, in order; a batch of them is searched at a time.
 
-        Raises what the reference raises: a look-up that failed never counts as novel. Where reading
-        fails, the documents read before are measured first.
+        Where a look-up failed, the document's scores are missing: it never counts as novel. Where
+        reading fails, the documents read before are measured first.
         """
-        batch: list[tuple[Document, TextWords]] = []
+        batch: list[tuple[Document, LocatedText]] = []
         n_words = 0
         try:
             for document in documents:
-                words = self.reference.locate(document.text)
-                batch.append((document, words))
-                n_words += len(words.words)
-                if n_words >= _BATCH_WORDS:
+                text = LocatedText(document.text, self.reference.locate(document.text))
+                batch.append((document, text))
+                n_words += len(text)
+                if n_words >= self._batch_words:
                     ready, batch, n_words = batch, [], 0
                     yield from self._batch(ready)
         except FabulaError:
@@ -241,28 +195,59 @@ class OriginalityMeasure:
             raise
         yield from self._batch(batch)
 
-    def _batch(self, batch: Sequence[tuple[Document, TextWords]]) -> Iterator[Originality]:
-        found = self.reference.longest_matches_many(
-            [words.words for _, words in batch], exclude=self.left_out, n_threads=self.n_threads
-        )
-        for (document, words), lengths in zip(batch, found, strict=True):
-            copies: list[Copy] = []
-            if self.rule is not None:
-                copies = find_copies(self.reference, words.words, self.rule)
-            out = frozenset(copy.number for copy in copies) | self.left_out
-            if copies:
-                lengths = self.reference.longest_matches(words.words, exclude=out)
-            yield self._one(document, words, lengths, copies, out)
+    @property
+    def _batch_words(self) -> int:
+        """A far reference takes long for a text, and what was scored should be kept at once."""
+        if self._corpus is None:
+            return 1
+        return _BATCH_WORDS // 10 if self.near else _BATCH_WORDS
 
-    def _one(
-        self,
-        document: Document,
-        words: TextWords,
-        lengths: NDArray[np.int32],
-        copies: list[Copy],
-        out: frozenset[int],
+    def _batch(self, batch: Sequence[tuple[Document, LocatedText]]) -> Iterator[Originality]:
+        found = self.reference.match_texts(
+            [text for _, text in batch], exclude=self.left_out, n_threads=self.n_threads
+        )
+        calls = [(*pair, matches) for pair, matches in zip(batch, found, strict=True)]
+        if self.near is None or self.judge is not None or self.n_threads == 1 or len(calls) == 1:
+            yield from (self._one(*call) for call in calls)
+            return
+        with ThreadPoolExecutor(self.n_threads) as pool:
+            yield from pool.map(lambda call: self._one(*call), calls)
+
+    def _one(self, document: Document, text: LocatedText, matches: Matches) -> Originality:
+        try:
+            if isinstance(matches, LookupFailed):
+                raise matches
+            return self._measure(document, text, matches)
+        except LookupFailed as error:
+            return Originality(
+                document=document,
+                n_words=len(text),
+                n_known_words=None,
+                uniqueness=dict.fromkeys(self.levels),
+                creativity_index=None,
+                borrowed=(),
+                excluded=(),
+                missing_reason="lookup_failed",
+                signature=self.signature,
+                detail=str(error),
+            )
+
+    def _measure(
+        self, document: Document, text: LocatedText, exact: NDArray[np.int32]
     ) -> Originality:
-        n_words, n_known = len(lengths), int(np.count_nonzero(lengths))
+        words = text.words.words
+        copies: list[Copy] = []
+        if self.rule is not None and self._corpus is not None:
+            copies = find_copies(self._corpus, words, self.rule)
+            if self.judge is not None:
+                copies = self.judge.add_copies(self._corpus, text, copies, self.rule)
+        out = frozenset(copy.number for copy in copies) | self.left_out
+        if copies and self._corpus is not None:
+            exact = self._corpus.longest_matches(words, exclude=out)
+        lengths, near = exact, dict[int, Counterpart]()
+        n_words, n_known = len(exact), int(np.count_nonzero(exact))
+        if self.near is not None and n_known:
+            lengths, near = self.near.search(words, exact, self.levels.low, exclude=out)
         missing: MissingReason | None = None
         if n_words == 0:
             missing = "no_words"
@@ -272,23 +257,49 @@ class OriginalityMeasure:
             missing = "too_short"
         by_level = {level: uniqueness(lengths, level) if n_known else None for level in self.levels}
         values = [value for value in by_level.values() if value is not None]
-        borrowed = tuple(
-            Borrowed(
-                span=Span(document.id, int(words.starts[first]), int(words.ends[first + n - 1])),
-                first_word=first,
-                n_words=n,
-                attribution=self._attribute(tuple(words.words[first : first + n]), out),
-            )
-            for first, n in maximal_spans(lengths, self.levels.low)
-        )
         return Originality(
             document=document,
             n_words=n_words,
             n_known_words=n_known,
             uniqueness=by_level,
             creativity_index=sum(values) if missing is None else None,
-            borrowed=borrowed,
+            borrowed=tuple(self._borrowed(document, text, lengths, near, out)),
             excluded=tuple(copies),
             missing_reason=missing,
             signature=self.signature,
+            spread=self._spread(words, exact, out) if n_known else None,
+        )
+
+    def _borrowed(
+        self,
+        document: Document,
+        text: LocatedText,
+        lengths: NDArray[np.int32],
+        near: Mapping[int, Counterpart],
+        out: frozenset[int],
+    ) -> Iterator[Borrowed]:
+        for first, n in maximal_spans(lengths, self.levels.low):
+            counterpart = near.get(first)
+            start, end = int(text.words.starts[first]), int(text.words.ends[first + n - 1])
+            yield Borrowed(
+                span=Span(document.id, start, end),
+                first_word=first,
+                n_words=n,
+                attribution=None
+                if counterpart
+                else self.reference.cite(text, first, n, self.n_sources, exclude=out),
+                counterpart=counterpart,
+                words=text.words.part(first, n),
+            )
+
+    def _spread(
+        self, words: Sequence[str], exact: NDArray[np.int32], out: frozenset[int]
+    ) -> Spread | None:
+        if not self.spread or self._corpus is None or len(words) < self.levels.low:
+            return None
+        near = None
+        if self.near is not None:
+            near = self.near.covered_by(words, self.levels.low, exclude=out)
+        return find_spread(
+            self._corpus, words, exact, self.levels.low, self.spread, near=near, exclude=out
         )

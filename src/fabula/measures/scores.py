@@ -2,23 +2,46 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Generic, Literal, Protocol, TypeVar
 
 from fabula.errors import InputError
-from fabula.measures.originality import Borrowed, Originality, OriginalityMeasure
+from fabula.measures.near import Counterpart
+from fabula.measures.originality import Borrowed, Originality
+from fabula.measures.probability import Probability
+from fabula.measures.spread import Spread
 from fabula.reference import Occurrence
 from fabula.reference.layout import text_digest
 from fabula.store import RowWriter
-from fabula.types import Document
+from fabula.types import Document, Signature
 
-__all__ = ["ScoreRun", "to_row"]
+__all__ = ["ScoreRun", "probability_row", "to_row"]
 
 _CONTEXT_CHARS = 60
 
 
-class ScoreRun:
+class Scored(Protocol):
+    """What a measure says of one document."""
+
+    @property
+    def document(self) -> Document: ...
+
+
+S = TypeVar("S", bound=Scored)
+S_co = TypeVar("S_co", bound=Scored, covariant=True)
+
+
+class Scorer(Protocol[S_co]):
+    """A measure that says one thing of each document, all by one signature."""
+
+    @property
+    def signature(self) -> Signature: ...
+
+    def measure(self, documents: Iterable[Document]) -> Iterator[S_co]: ...
+
+
+class ScoreRun(Generic[S]):
     """Measures documents into rows, and appends them to a file if there is one.
 
     Rows that the file holds already, from a run that was interrupted, are taken from there, if
@@ -26,9 +49,15 @@ class ScoreRun:
     """
 
     def __init__(
-        self, measure: OriginalityMeasure, out: Path | None, *, restart: bool = False
+        self,
+        measure: Scorer[S],
+        row_of: Callable[[S], dict[str, Any]],
+        out: Path | None,
+        *,
+        restart: bool = False,
     ) -> None:
         self._measure = measure
+        self._row_of = row_of
         self._out = out
         self._restart = restart
 
@@ -36,21 +65,27 @@ class ScoreRun:
         """Each document with its row, in order; a row is in the file before it is handed out."""
         if self._out is None:
             for result in self._measure.measure(documents):
-                yield result.document, to_row(result)
+                yield result.document, self._row_of(result)
             return
         with RowWriter(self._out) as file:
             for number, row in enumerate(file.kept, 1):
-                if not {"id", "creativity_index", "signature"} <= row.keys():
+                if not {"id", "text_digest", "signature"} <= row.keys():
                     raise InputError(
                         f"{self._out}, line {number}: not a row of scores; choose another --out"
                     )
             if self._restart:
                 file.clear()
+            else:
+                # What could not be looked up is asked again, and what comes after it, which the
+                # memory of look-ups answers.
+                reasons = [row.get("missing_reason") for row in file.kept]
+                if "lookup_failed" in reasons:
+                    file.keep(reasons.index("lookup_failed"))
             file.begin()
             stream = iter(documents)
             yield from self._kept(file, stream)
             for result in self._measure.measure(stream):
-                row = to_row(result)
+                row = self._row_of(result)
                 file.write(row)
                 yield result.document, row
 
@@ -93,20 +128,84 @@ def to_row(result: Originality) -> dict[str, Any]:
         "missing_reason": result.missing_reason,
         "signature": str(result.signature),
     }
+    if result.detail is not None:
+        row["missing_detail"] = result.detail
+    if result.spread is not None:
+        row["spread"] = _spread_row(result.spread)
+    return _with_own(row, document)
+
+
+def probability_row(result: Probability) -> dict[str, Any]:
+    """A model's view of a text as a row, with the document's own fields as in `to_row`."""
+    found, document = result.likelihood, result.document
+    row: dict[str, Any] = {
+        "id": document.id,
+        "text_digest": text_digest(document.text),
+        "n_tokens": found.n_tokens,
+        "log_likelihood": found.log_likelihood,
+        "log_rank": found.log_rank,
+        "curvature": found.curvature,
+        "missing_reason": found.missing_reason,
+        "signature": str(result.signature),
+    }
+    return _with_own(row, document)
+
+
+def _with_own(row: dict[str, Any], document: Document) -> dict[str, Any]:
+    """The row with the document's own fields; one of a name that is used has `input_` before it."""
     own = {"author": document.author, "prompt_id": document.prompt_id}
     own = {key: value for key, value in own.items() if value is not None} | dict(document.meta)
     return row | {f"input_{key}" if key in row else key: value for key, value in own.items()}
 
 
 def _borrowed_row(borrowed: Borrowed) -> dict[str, Any]:
-    found = borrowed.attribution
-    return {
+    row: dict[str, Any] = {
         "start": borrowed.span.start,
         "end": borrowed.span.end,
         "n_words": borrowed.n_words,
+    }
+    found, near = borrowed.attribution, borrowed.counterpart
+    if near is not None:
+        return row | {
+            "kind": "near",
+            "similarity": round(near.similarity, 4),
+            "sources": [_source_row(near.source)],
+            "pairs": _pair_rows(borrowed, near),
+        }
+    assert found is not None
+    return row | {
+        "kind": "verbatim",
         "count": found.count,
         "n_documents": None if found.is_bounded else found.n_documents,
         "sources": [_source_row(source) for source in found.sources],
+    }
+
+
+def _pair_rows(borrowed: Borrowed, near: Counterpart) -> list[dict[str, Any]]:
+    """Each content word of the span with the word of the source that is most like it."""
+    text, words = near.source.document.text, near.words
+    return [
+        {
+            "start": int(borrowed.words.starts[mine]),
+            "end": int(borrowed.words.ends[mine]),
+            "source": text[int(words.starts[theirs]) : int(words.ends[theirs])],
+            "source_start": int(words.starts[theirs]),
+            "similarity": round(cosine, 3),
+        }
+        for mine, theirs, cosine in near.pairs
+    ]
+
+
+def _spread_row(spread: Spread) -> dict[str, Any]:
+    return {
+        "level": spread.level,
+        "uniqueness": [round(value, 6) for value in spread.uniqueness],
+        "n_to_half": spread.n_to_half,
+        "n_documents": spread.n_documents,
+        "n_bounded": spread.n_bounded,
+        "documents": [
+            {"id": d.id, "title": d.title, "n_new_words": d.n_new_words} for d in spread.documents
+        ],
     }
 
 

@@ -1,5 +1,6 @@
 """The reference corpus: build, add, remove, verify, search."""
 
-from fabula.reference.search import Attribution, Occurrence, Reference
+from fabula.reference.backend import Attribution, Backend, LocatedText, Occurrence
+from fabula.reference.search import Reference
 
-__all__ = ["Attribution", "Occurrence", "Reference"]
+__all__ = ["Attribution", "Backend", "LocatedText", "Occurrence", "Reference"]

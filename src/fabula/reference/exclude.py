@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from fabula.reference.search import Reference
 
-__all__ = ["Copy", "CopyRule", "find_copies", "maximal_spans"]
+__all__ = ["Copy", "CopyRule", "find_copies", "maximal_spans", "shared_runs"]
 
 _MAX_ROUNDS = 20
 
@@ -53,10 +53,13 @@ class Copy:
     title: str | None
     longest_run: int
     coverage: float
+    by_model: bool = False
+    """Whether a model decided, where the rule did not."""
 
     @property
     def reason(self) -> str:
-        return f"shares a run of {self.longest_run:,} words, {self.coverage:.0%} of the text in all"
+        shared = f"shares a run of {self.longest_run:,} words, {self.coverage:.0%} of the text"
+        return f"{shared}, and a model calls it a copy" if self.by_model else f"{shared} in all"
 
 
 def maximal_spans(lengths: NDArray[np.int32], min_words: int) -> list[tuple[int, int]]:
@@ -97,7 +100,7 @@ def find_copies(reference: Reference, words: Sequence[str], rule: CopyRule) -> l
 
 def _judge(reference: Reference, number: int, words: Sequence[str], rule: CopyRule) -> Copy | None:
     document = reference.document(number)
-    covered, longest_run = _shared_runs(
+    covered, longest_run = shared_runs(
         words, reference.settings.words(document.text), min(rule.run, rule.cover_run)
     )
     coverage = sum(covered) / len(words)
@@ -107,7 +110,7 @@ def _judge(reference: Reference, number: int, words: Sequence[str], rule: CopyRu
     return Copy(number, document.id, None if title is None else str(title), longest_run, coverage)
 
 
-def _shared_runs(
+def shared_runs(
     words: Sequence[str], others: Sequence[str], min_words: int
 ) -> tuple[list[bool], int]:
     """Which words lie in a run of at least `min_words` that `others` holds, and the longest run."""

@@ -90,6 +90,8 @@ class Manifest:
     removed_content: str = "0"
     n_removed: int = 0
     n_removed_words: int = 0
+    written_by: tuple[str, ...] = ()
+    """The models that wrote the documents, where models did."""
 
     @property
     def n_documents(self) -> int:
@@ -145,6 +147,7 @@ class Manifest:
                 parameters=row["parameters"],
                 shards=tuple(ShardInfo(**shard) for shard in row["shards"]),
                 additions=tuple(row["additions"]),
+                written_by=tuple(row.get("written_by", ())),
                 **{
                     key: row[key]
                     for key in (

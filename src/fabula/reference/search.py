@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import threading
 from collections import OrderedDict
 from collections.abc import Iterable, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from functools import lru_cache
+from itertools import pairwise
 from pathlib import Path
 from typing import Self
 
@@ -13,48 +14,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fabula.errors import CorpusError, InputError
-from fabula.kernels.match import (
-    allowed_matches,
-    count_allowed,
-    find_interval,
-    longest_matches,
-    run_ends,
-)
+from fabula.kernels.match import count_allowed, find_interval
+from fabula.reference.backend import Attribution, LocatedText, Matches, Occurrence
 from fabula.reference.layout import Manifest, Shard
+from fabula.reference.matching import match_shard
 from fabula.reference.removed import read_removed
 from fabula.text import TextSettings, TextWords
 from fabula.types import Document, Span
 
-__all__ = ["Attribution", "Occurrence", "Reference"]
+__all__ = ["Reference"]
 
-_BLOCK = 4096
-"""Positions that a thread searches at a time."""
 MAX_PLACES = 100_000
 """Places of one n-gram in one shard that are put in order; more are counted, but not looked at."""
 _N_LOCATED = 64
 """Documents whose words' places are remembered."""
-
-
-@dataclass(frozen=True, slots=True)
-class Occurrence:
-    """A place in the reference where an n-gram stands."""
-
-    number: int
-    """The document's number in the reference."""
-    document: Document
-    span: Span
-
-
-@dataclass(frozen=True, slots=True)
-class Attribution:
-    """Where an n-gram comes from, as far as the reference knows."""
-
-    count: int
-    n_documents: int
-    """Different documents that hold it."""
-    is_bounded: bool
-    """Whether the n-gram is so frequent that not all its places were looked at for documents."""
-    sources: tuple[Occurrence, ...]
 
 
 class Reference:
@@ -81,19 +54,26 @@ class Reference:
         self.fingerprint = "+".join(manifest.fingerprint for manifest in manifests)
         self.n_documents = sum(manifest.n_documents for manifest in manifests)
         self.n_words = sum(manifest.n_words for manifest in manifests)
-        self._shards = [
+        self.written_by = tuple(
+            dict.fromkeys(model for manifest in manifests for model in manifest.written_by)
+        )
+        """The models that wrote it; empty where people did, or nobody said."""
+        self.shards = [
             Shard(path / "shards" / info.name, info)
             for path, manifest in zip(paths, manifests, strict=True)
             for info in manifest.shards
         ]
-        sizes = [shard.info.n_documents for shard in self._shards]
-        self._firsts = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
-        self._removed = np.zeros(int(self._firsts[-1]), np.bool_)
+        sizes = [shard.info.n_documents for shard in self.shards]
+        self.first_numbers = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
+        self._removed = np.zeros(int(self.first_numbers[-1]), np.bool_)
         first = 0
         for path, manifest in zip(paths, manifests, strict=True):
             self._removed[first + read_removed(path, manifest)] = True
             first += sum(info.n_documents for info in manifest.shards)
         self._located: OrderedDict[int, tuple[Document, TextWords]] = OrderedDict()
+        self._lock = threading.Lock()
+        # The same phrases recur from text to text.
+        self._attribute = lru_cache(maxsize=1 << 14)(self.attribute)
 
     @classmethod
     def open(cls, path: str | Path, *more: str | Path) -> Self:
@@ -131,9 +111,37 @@ class Reference:
         )
         return cls.open(path)
 
+    @property
+    def size(self) -> str:
+        """How large it is, for people."""
+        return f"{self.n_words:,} words in {self.n_documents:,} documents"
+
+    def close(self) -> None:
+        """Nothing to let go of: files are mapped, and closed with the last array."""
+
     def locate(self, text: str) -> TextWords:
         """The words of `text` in the reference's normal form, and where they stand."""
         return self.settings.locate(text)
+
+    def match_texts(
+        self, texts: Sequence[LocatedText], *, exclude: Iterable[int] = (), n_threads: int = 1
+    ) -> list[Matches]:
+        """The longest matches of many texts; documents numbered in `exclude` do not count."""
+        words = [text.words.words for text in texts]
+        return list(self.longest_matches_many(words, exclude=exclude, n_threads=n_threads))
+
+    def cite(
+        self,
+        text: LocatedText,
+        first: int,
+        n_words: int,
+        n_sources: int,
+        *,
+        exclude: Iterable[int] = (),
+    ) -> Attribution:
+        """`attribute` for the n-gram of `n_words` words from word `first` of a text on."""
+        words = tuple(text.words.words[first : first + n_words])
+        return self._attribute(words, n_sources, exclude=frozenset(exclude))
 
     def longest_matches(
         self, words: Sequence[str], *, exclude: Iterable[int] = (), n_threads: int = 1
@@ -162,20 +170,20 @@ class Reference:
                 places[at] = distinct.setdefault(word, len(distinct) + 1)
                 at += 1
             at += 1
-        excluded = self._excluded(exclude)
+        excluded = self.excluded(exclude)
         longest = np.zeros(len(places), np.int32)
-        for shard, out in zip(self._shards, excluded, strict=True):
+        for shard, out in zip(self.shards, excluded, strict=True):
             ids = np.zeros(len(distinct) + 1, np.uint32)
             ids[1:] = shard.vocabulary.find(list(distinct))
-            np.maximum(longest, _search(shard, ids[places], out, n_threads), out=longest)
+            np.maximum(longest, match_shard(shard, ids[places], out, n_threads), out=longest)
         ends = np.cumsum(np.array(lengths, np.int64) + 1) - 1
         return [longest[end - n : end] for end, n in zip(ends, lengths, strict=True)]
 
     def count(self, words: Sequence[str], *, exclude: Iterable[int] = ()) -> int:
         """How often the n-gram `words` occurs in documents not removed or excluded."""
-        excluded = self._excluded(exclude)
+        excluded = self.excluded(exclude)
         total = 0
-        for shard, out in zip(self._shards, excluded, strict=True):
+        for shard, out in zip(self.shards, excluded, strict=True):
             low, high = self._interval(shard, words)
             total += (
                 high - low
@@ -194,7 +202,7 @@ class Reference:
         """
         numbers, places = self._places(words, exclude)
         return [
-            self._occurrence(int(number), int(place), len(words))
+            self.occurrence(int(number), int(place), len(words))
             for number, place in zip(numbers[:limit], places[:limit], strict=True)
         ]
 
@@ -207,7 +215,7 @@ class Reference:
         numbers, places = self._places(words, exclude)
         distinct, first = np.unique(numbers, return_index=True)
         sources = tuple(
-            self._occurrence(int(number), int(places[k]), len(words))
+            self.occurrence(int(number), int(places[k]), len(words))
             for number, k in zip(distinct[:n_sources], first[:n_sources], strict=True)
         )
         return Attribution(count, len(distinct), len(places) < count, sources)
@@ -217,10 +225,21 @@ class Reference:
         numbers, _ = self._places(words, exclude)
         return [int(number) for number in np.unique(numbers)]
 
+    def documents_of(
+        self, words: Sequence[str], max_places: int, *, exclude: Iterable[int] = ()
+    ) -> tuple[NDArray[np.int64], bool]:
+        """The numbers of the documents in which the n-gram stands, and whether some are left out.
+
+        Looks at `max_places` places in each shard at most. int64, shape (n_found,), ascending.
+        """
+        exclude = frozenset(exclude)
+        numbers, _ = self._places(words, exclude, max_places)
+        return np.unique(numbers), len(numbers) < self.count(words, exclude=exclude)
+
     def document(self, number: int) -> Document:
         """The document of that number, as it was read when the corpus was built."""
         k = self.shard_of(number)
-        return self._shards[k].document(number - int(self._firsts[k]))
+        return self.shards[k].document(number - int(self.first_numbers[k]))
 
     def is_removed(self, number: int) -> bool:
         """Whether the document of that number was removed."""
@@ -228,7 +247,7 @@ class Reference:
 
     def shard_of(self, number: int) -> int:
         """Which shard, counted over all corpora, holds the document of that number."""
-        return int(np.searchsorted(self._firsts, number, side="right")) - 1
+        return int(np.searchsorted(self.first_numbers, number, side="right")) - 1
 
     def numbers_of(self, ids: Iterable[str]) -> dict[str, list[int]]:
         """The numbers of the documents with these ids; several documents may share one.
@@ -236,7 +255,7 @@ class Reference:
         Raises `InputError` where an id is not in the reference.
         """
         found: dict[str, list[int]] = {id_: [] for id_ in ids}
-        for first, shard in zip(self._firsts, self._shards, strict=False):
+        for first, shard in zip(self.first_numbers, self.shards, strict=False):
             for k in range(len(shard.ids)):
                 if (id_ := shard.ids[k]) in found and not self._removed[int(first) + k]:
                     found[id_].append(int(first) + k)
@@ -250,7 +269,7 @@ class Reference:
 
     def ids(self) -> Iterable[str]:
         """The ids of all documents that are not removed, in order."""
-        for first, shard in zip(self._firsts, self._shards, strict=False):
+        for first, shard in zip(self.first_numbers, self.shards, strict=False):
             for k in range(len(shard.ids)):
                 if not self._removed[int(first) + k]:
                     yield shard.ids[k]
@@ -266,15 +285,15 @@ class Reference:
         return int(low), int(high)
 
     def _places(
-        self, words: Sequence[str], exclude: Iterable[int]
+        self, words: Sequence[str], exclude: Iterable[int], max_places: int = MAX_PLACES
     ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Document numbers and word places of an n-gram, in order. Both int64, shape (n_found,)."""
         all_numbers, all_places = [], []
         for first, shard, out in zip(
-            self._firsts, self._shards, self._excluded(exclude), strict=False
+            self.first_numbers, self.shards, self.excluded(exclude), strict=False
         ):
             low, high = self._interval(shard, words)
-            places = np.sort(shard.suffixes[low : min(high, low + MAX_PLACES)]).astype(np.int64)
+            places = np.sort(shard.suffixes[low : min(high, low + max_places)]).astype(np.int64)
             numbers = np.searchsorted(shard.starts, places, side="right") - 1
             if out is not None:
                 places, numbers = places[~out[numbers]], numbers[~out[numbers]]
@@ -282,57 +301,33 @@ class Reference:
             all_places.append(places - shard.starts[numbers])
         return np.concatenate(all_numbers), np.concatenate(all_places)
 
-    def _occurrence(self, number: int, place: int, n_words: int) -> Occurrence:
-        document, located = self._locate_document(number)
-        start, end = located.starts[place], located.ends[place + n_words - 1]
-        return Occurrence(number, document, Span(document.id, int(start), int(end)))
+    def occurrence(self, number: int, place: int, n_words: int) -> Occurrence:
+        """The words from `place` on, counted from 0, of the document of that number."""
+        document, located = self.located_document(number)
+        start, end = int(located.starts[place]), int(located.ends[place + n_words - 1])
+        return Occurrence(number, document, Span(document.id, start, end))
 
-    def _excluded(self, exclude: Iterable[int]) -> list[NDArray[np.bool_] | None]:
-        """By shard, which of its documents are out; None where none is."""
+    def excluded(self, exclude: Iterable[int]) -> list[NDArray[np.bool_] | None]:
+        """By shard, which of its documents are out: removed, or of these numbers.
+
+        bool, shape (n_documents,); None where none is.
+        """
         out = self._removed
         numbers = list(exclude)
         if numbers:
             out = out.copy()
             out[numbers] = True
-        parts = [out[a:b] for a, b in zip(self._firsts[:-1], self._firsts[1:], strict=True)]
+        parts = [out[a:b] for a, b in pairwise(self.first_numbers)]
         return [part if part.any() else None for part in parts]
 
-    def _locate_document(self, number: int) -> tuple[Document, TextWords]:
-        known = self._located.pop(number, None)
-        if known is None:
-            document = self.document(number)
-            known = document, self.locate(document.text)
-            if len(self._located) >= _N_LOCATED:
-                self._located.popitem(last=False)
-        self._located[number] = known
+    def located_document(self, number: int) -> tuple[Document, TextWords]:
+        """The document of that number, and its words; the last ones are remembered."""
+        with self._lock:
+            known = self._located.pop(number, None)
+            if known is None:
+                document = self.document(number)
+                known = document, self.locate(document.text)
+                if len(self._located) >= _N_LOCATED:
+                    self._located.popitem(last=False)
+            self._located[number] = known
         return known
-
-
-def _search(
-    shard: Shard, query: NDArray[np.uint32], excluded: NDArray[np.bool_] | None, n_threads: int
-) -> NDArray[np.int32]:
-    """Longest matches in one shard. query: uint32 (n,), 0 for unknown words and gaps."""
-    n = len(query)
-    ends = run_ends(query)
-    lengths = np.zeros(n, np.int32)
-    witnesses = np.zeros(n, np.uint32)
-
-    def search(begin: int) -> None:
-        stop = min(begin + _BLOCK, n)
-        longest_matches(
-            shard.tokens, shard.suffixes, shard.pairs, query, ends, begin, stop, lengths, witnesses
-        )
-
-    if n_threads == 1 or n <= _BLOCK:
-        search_all = map(search, range(0, n, _BLOCK))
-        for _ in search_all:
-            pass
-    else:
-        with ThreadPoolExecutor(n_threads) as pool:
-            for _ in pool.map(search, range(0, n, _BLOCK)):
-                pass
-    if excluded is not None:
-        allowed_matches(
-            shard.tokens, shard.suffixes, shard.starts, excluded, query, ends, lengths, witnesses
-        )
-    return lengths

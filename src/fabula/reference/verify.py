@@ -9,6 +9,7 @@ import numpy as np
 
 from fabula.errors import CorpusError
 from fabula.reference.layout import Manifest
+from fabula.reference.passages import verify_passages
 from fabula.reference.search import Reference
 from fabula.store import checksum
 
@@ -37,8 +38,10 @@ def verify_reference(
                     f"{file}: shard {info.name} is damaged, this file has changed since it was "
                     f"written; restore it from a copy, or build the corpus again"
                 )
+    reference = Reference.open(path)
+    verify_passages(path, reference.shards, report)
     report("searching for its own text")
-    _search_itself(Reference.open(path), manifest, n_samples)
+    _search_itself(reference, manifest, n_samples)
     return manifest
 
 

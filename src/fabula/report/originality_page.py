@@ -14,7 +14,7 @@ from typing import Any
 
 from markupsafe import Markup
 
-from fabula.reference import Reference
+from fabula.report.near_parts import Gloss, glosses_of, spread_of
 from fabula.report.page_file import write_page_file
 from fabula.report.tables import MISSING_REASONS
 from fabula.types import Document
@@ -38,6 +38,10 @@ class Borrowed:
     frequency: str
     n_more: int
     sources: list[dict[str, Any]]
+    is_near: bool = False
+    similarity: float | None = None
+    glosses: tuple[Gloss, ...] = ()
+    """A near span's words, each with the word of the source that is most like it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +76,8 @@ class Article:
     paragraphs: list[list[Piece]]
     sources: list[dict[str, Any]]
     n_more_sources: int
+    near: list[Borrowed]
+    spread: dict[str, Any] | None
     notices: list[str] = field(default_factory=list)
 
 
@@ -79,16 +85,17 @@ def write_page(
     path: Path,
     texts: Sequence[tuple[Document, dict[str, Any]]],
     n_texts: int,
-    reference: Reference,
+    against: str,
 ) -> None:
-    """Write the page of these texts, each with its row of scores; `n_texts` counts all scored."""
+    """Write the page of these texts, each with its row of scores; `n_texts` counts all scored,
+    `against` is how large the reference is."""
     articles = [_article(k, document, row) for k, (document, row) in enumerate(texts, 1)]
     title = articles[0].title if len(articles) == 1 else f"{n_texts:,} texts"
     page = {
         "title": title,
         "articles": articles,
         "n_left_out": n_texts - len(articles),
-        "against": f"{reference.n_words:,} words in {reference.n_documents:,} documents",
+        "against": against,
         "signature": texts[0][1]["signature"],
     }
     write_page_file(path, "originality.html.j2", page)
@@ -97,7 +104,9 @@ def write_page(
 def _article(number: int, document: Document, row: dict[str, Any]) -> Article:
     levels = {int(level): value for level, value in row["uniqueness"].items()}
     low, high = min(levels), max(levels)
-    borrowed = [_borrowed(k, span, low, high) for k, span in enumerate(row["covered"], 1)]
+    borrowed = [
+        _borrowed(k, span, low, high, document.text) for k, span in enumerate(row["covered"], 1)
+    ]
     sources = _by_source(borrowed)
     curve = _curve(levels)
     points = ", ".join(f"{point['level']} words {point['shown']}" for point in curve)
@@ -119,6 +128,8 @@ def _article(number: int, document: Document, row: dict[str, Any]) -> Article:
         paragraphs=_paragraphs(document.text, borrowed),
         sources=sources[:_MAX_SOURCES],
         n_more_sources=max(0, len(sources) - _MAX_SOURCES),
+        near=[span for span in borrowed if span.is_near],
+        spread=spread_of(row.get("spread")),
         notices=_notices(row, levels[low]),
     )
 
@@ -142,7 +153,10 @@ def _notices(row: dict[str, Any], lowest: float | None) -> list[str]:
                 "measure with <code>--exclude&nbsp;auto</code> to leave copies of the text out."
             )
         )
-    unknown = 1 - row["n_known_words"] / row["n_words"] if row["n_words"] else 0
+    if row.get("missing_detail"):
+        notices.append(f"It has no score: {visible(row['missing_detail'])}.")
+    n_known = row["n_known_words"]
+    unknown = 1 - n_known / row["n_words"] if row["n_words"] and n_known is not None else 0
     if unknown > 0.2:
         notices.append(
             f"{unknown:.0%} of its words do not occur in the reference at all: is it of the same "
@@ -151,27 +165,34 @@ def _notices(row: dict[str, Any], lowest: float | None) -> list[str]:
     return notices
 
 
-def _borrowed(number: int, span: dict[str, Any], low: int, high: int) -> Borrowed:
+def _borrowed(number: int, span: dict[str, Any], low: int, high: int, text: str) -> Borrowed:
     share = (min(span["n_words"], high) - low) / max(1, high - low)
-    n_documents = span["n_documents"]
-    if n_documents is None:
-        frequency = f"found {span['count']:,} times"
-    elif span["count"] == 1:
-        frequency = "found once"
-    else:
-        plural = "document" if n_documents == 1 else "documents"
-        frequency = f"found {span['count']:,} times in {n_documents:,} {plural}"
-    sources = [_source(source) for source in span["sources"]]
+    is_near = span.get("kind") == "near"
     return Borrowed(
         number=number,
         start=span["start"],
         end=span["end"],
         n_words=span["n_words"],
         shade=round(0.16 + 0.54 * share, 2),
-        frequency=frequency,
-        n_more=max(0, (n_documents or span["count"]) - 1),
-        sources=sources,
+        frequency=_frequency(span),
+        n_more=0 if is_near else max(0, (span["n_documents"] or span["count"]) - 1),
+        sources=[_source(source) for source in span["sources"]],
+        is_near=is_near,
+        similarity=span.get("similarity"),
+        glosses=tuple(glosses_of(span, text)) if is_near else (),
     )
+
+
+def _frequency(span: dict[str, Any]) -> str:
+    if span.get("kind") == "near":
+        return f"found in other words, {span['similarity']:.0%} similar"
+    n_documents = span["n_documents"]
+    if n_documents is None:
+        return f"found {span['count']:,} times"
+    if span["count"] == 1:
+        return "found once"
+    plural = "document" if n_documents == 1 else "documents"
+    return f"found {span['count']:,} times in {n_documents:,} {plural}"
 
 
 def _source(source: dict[str, Any]) -> dict[str, Any]:

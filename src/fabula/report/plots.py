@@ -17,12 +17,23 @@ if TYPE_CHECKING:
 
     from fabula.measures.linguistic.profile import Profile
 
-__all__ = ["check_plot_path", "save_comparison", "save_distributions", "save_loss", "save_profiles"]
+__all__ = [
+    "COLOURS",
+    "INK",
+    "LINE",
+    "SOFT",
+    "check_plot_path",
+    "figure_of",
+    "save_comparison",
+    "save_distributions",
+    "save_loss",
+    "save_profiles",
+]
 
 _FORMATS = {".svg", ".pdf", ".png"}
-_INK, _SOFT, _LINE = "#201d18", "#6f675b", "#e4ded2"
+INK, SOFT, LINE = "#201d18", "#6f675b", "#e4ded2"
 # Distinct in hue and in lightness, so that they can be told apart without colour vision.
-_COLOURS = ("#2f6f6a", "#a4553f", "#c98016", "#4f5d95", "#7a3e6d", "#6b7d2a", "#201d18", "#8a8f98")
+COLOURS = ("#2f6f6a", "#a4553f", "#c98016", "#4f5d95", "#7a3e6d", "#6b7d2a", "#201d18", "#8a8f98")
 _MARKERS = "osD^vPX*"
 _MAX_PROFILES = 12
 
@@ -33,10 +44,10 @@ def save_comparison(comparison: Comparison, path: Path) -> None:
     The same comparison gives the same bytes. Raises `InputError` for an unknown ending.
     """
     height = max(3.4, 1.6 + 0.38 * len(comparison.groups))
-    with _figure(path, 1, 2, figsize=(9.6, height), width_ratios=(1.15, 1)) as (figure, panels):
+    with figure_of(path, 1, 2, figsize=(9.6, height), width_ratios=(1.15, 1)) as (figure, panels):
         _draw_curves(panels[0], comparison.groups)
         _draw_strips(panels[1], comparison)
-        figure.supxlabel(comparison.signature, fontsize=6, color=_SOFT, x=0.01, ha="left")
+        figure.supxlabel(comparison.signature, fontsize=6, color=SOFT, x=0.01, ha="left")
 
 
 def save_distributions(
@@ -47,15 +58,18 @@ def save_distributions(
     The same series give the same bytes. Raises `InputError` for an unknown ending.
     """
     size = (6.4, 1.0 + 1.05 * len(series))
-    with _figure(path, len(series), 1, figsize=size, sharex=True, sharey=True) as (figure, panels):
+    with figure_of(path, len(series), 1, figsize=size, sharex=True, sharey=True) as (
+        figure,
+        panels,
+    ):
         for k, (axes, (name, counts)) in enumerate(zip(panels, series.items(), strict=True)):
-            axes.bar(range(len(counts)), counts, color=_COLOURS[k % len(_COLOURS)], width=0.82)
-            axes.set_title(name, loc="left", fontsize=9.5, color=_INK, pad=3)
-            axes.grid(axis="y", color=_LINE, linewidth=0.8)
+            axes.bar(range(len(counts)), counts, color=COLOURS[k % len(COLOURS)], width=0.82)
+            axes.set_title(name, loc="left", fontsize=9.5, color=INK, pad=3)
+            axes.grid(axis="y", color=LINE, linewidth=0.8)
             axes.set_axisbelow(True)
             axes.set_xticks(range(len(counts)))
         panels[-1].set_xlabel(x_label)
-        figure.supylabel(y_label, fontsize=9.5, color=_INK)
+        figure.supylabel(y_label, fontsize=9.5, color=INK)
 
 
 def check_plot_path(path: Path) -> None:
@@ -71,19 +85,19 @@ def save_profiles(profiles: Sequence[Profile], path: Path) -> None:
     """
     shown = [profile for profile in profiles if profile.sentences][:_MAX_PROFILES]
     size = (9.6, 0.9 + 1.7 * max(1, len(shown)))
-    with _figure(path, max(1, len(shown)), 2, figsize=size, width_ratios=(1.7, 1)) as (
+    with figure_of(path, max(1, len(shown)), 2, figsize=size, width_ratios=(1.7, 1)) as (
         _,
         panels,
     ):
         for profile, rhythm, rarity in zip(shown, panels[::2], panels[1::2], strict=False):
             lengths = [sentence.n_words for sentence in profile.sentences]
             quoted = [sentence.n_quoted for sentence in profile.sentences]
-            rhythm.bar(range(len(lengths)), lengths, width=0.9, color=_COLOURS[7], label="told")
-            rhythm.bar(range(len(lengths)), quoted, width=0.9, color=_COLOURS[0], label="said")
-            rhythm.axhline(np.mean(lengths), color=_COLOURS[1], linestyle="--", linewidth=1)
-            rhythm.set_title(profile.document.id, loc="left", fontsize=9.5, color=_INK, pad=3)
+            rhythm.bar(range(len(lengths)), lengths, width=0.9, color=COLOURS[7], label="told")
+            rhythm.bar(range(len(lengths)), quoted, width=0.9, color=COLOURS[0], label="said")
+            rhythm.axhline(np.mean(lengths), color=COLOURS[1], linestyle="--", linewidth=1)
+            rhythm.set_title(profile.document.id, loc="left", fontsize=9.5, color=INK, pad=3)
             rhythm.set_ylabel("words")
-            rarity.hist(profile.zipf, bins=np.arange(0, 8.5, 0.5), color=_COLOURS[2])
+            rarity.hist(profile.zipf, bins=np.arange(0, 8.5, 0.5), color=COLOURS[2])
             rarity.set_ylabel("words")
         if shown:
             panels[0].legend(frameon=False, fontsize=8)
@@ -98,30 +112,30 @@ def save_loss(log: Sequence[Mapping[str, float]], path: Path) -> None:
     """
     steps = [row for row in log if "loss" in row]
     seen = np.cumsum([row["n_tokens"] for row in steps]) / 1e6
-    with _figure(path, 1, 1, figsize=(6.4, 3.6)) as (_, (axes,)):
+    with figure_of(path, 1, 1, figsize=(6.4, 3.6)) as (_, (axes,)):
         width = max(1, len(steps) // 100)
         losses = np.array([row["loss"] for row in steps])
         means = [losses[k : k + width].mean() for k in range(0, len(losses), width)]
-        axes.plot(seen[::width], means, color=_COLOURS[0], linewidth=1.4, label="training")
+        axes.plot(seen[::width], means, color=COLOURS[0], linewidth=1.4, label="training")
         ends = [
             (seen[sum("loss" in r for r in log[:k]) - 1], np.log(row["perplexity"]))
             for k, row in enumerate(log)
             if "perplexity" in row
         ]
         if ends:
-            axes.plot(*zip(*ends, strict=True), "o", color=_COLOURS[1], label="held-out stories")
+            axes.plot(*zip(*ends, strict=True), "o", color=COLOURS[1], label="held-out stories")
         for x, y in ends:
             axes.annotate(
                 f"{np.exp(y):.0f}", (x, y), textcoords="offset points", xytext=(0, 7), ha="center"
             )
         axes.set_xlabel("million tokens read (number: perplexity)")
         axes.set_ylabel("loss, nats a token")
-        axes.grid(axis="y", color=_LINE, linewidth=0.8)
+        axes.grid(axis="y", color=LINE, linewidth=0.8)
         axes.legend(frameon=False)
 
 
 @contextmanager
-def _figure(path: Path, n_rows: int, n_columns: int, **options: Any) -> Iterator[tuple[Any, Any]]:
+def figure_of(path: Path, n_rows: int, n_columns: int, **options: Any) -> Iterator[tuple[Any, Any]]:
     """A figure and its panels, in the style of the house; saved at the end."""
     check_plot_path(path)
     import matplotlib as mpl
@@ -134,11 +148,11 @@ def _figure(path: Path, n_rows: int, n_columns: int, **options: Any) -> Iterator
         "svg.fonttype": "none",
         "text.parse_math": False,
         "font.size": 9.5,
-        "axes.edgecolor": _SOFT,
-        "axes.labelcolor": _INK,
-        "xtick.color": _SOFT,
-        "ytick.color": _SOFT,
-        "text.color": _INK,
+        "axes.edgecolor": SOFT,
+        "axes.labelcolor": INK,
+        "xtick.color": SOFT,
+        "ytick.color": SOFT,
+        "text.color": INK,
         "axes.spines.top": False,
         "axes.spines.right": False,
     }
@@ -163,7 +177,7 @@ def _draw_curves(axes: Axes, groups: tuple[Group, ...]) -> None:
         if not points:
             continue
         levels = [level for level, _ in points]
-        colour = _COLOURS[k % len(_COLOURS)]
+        colour = COLOURS[k % len(COLOURS)]
         axes.plot(
             levels,
             [100 * (e.value or 0) for _, e in points],
@@ -180,7 +194,7 @@ def _draw_curves(axes: Axes, groups: tuple[Group, ...]) -> None:
     axes.set_xlabel("L, words in a row")
     axes.set_ylabel("L-uniqueness, % of words")
     axes.xaxis.set_major_locator(MaxNLocator(integer=True))
-    axes.grid(axis="y", color=_LINE, linewidth=0.8)
+    axes.grid(axis="y", color=LINE, linewidth=0.8)
     axes.legend(frameon=False, loc="lower right")
 
 
@@ -188,16 +202,16 @@ def _draw_strips(axes: Axes, comparison: Comparison) -> None:
     rng = np.random.default_rng(0)
     groups = comparison.groups
     for k, group in enumerate(groups):
-        colour = _COLOURS[k % len(_COLOURS)]
+        colour = COLOURS[k % len(COLOURS)]
         jitter = rng.uniform(-0.22, 0.22, len(group.values))
         axes.scatter(group.values, k + jitter, s=9, color=colour, alpha=0.4, linewidths=0)
         index = group.index
         if index.value is not None:
-            axes.plot([index.value] * 2, [k - 0.32, k + 0.32], color=_INK, linewidth=1.8)
+            axes.plot([index.value] * 2, [k - 0.32, k + 0.32], color=INK, linewidth=1.8)
         if index.low is not None and index.high is not None:
-            axes.plot([index.low, index.high], [k, k], color=_INK, linewidth=3.2, alpha=0.75)
+            axes.plot([index.low, index.high], [k, k], color=INK, linewidth=3.2, alpha=0.75)
     names = [f"{group.name}\nn = {group.index.n}" for group in groups]
-    axes.set_yticks(range(len(groups)), names, color=_INK)
+    axes.set_yticks(range(len(groups)), names, color=INK)
     axes.set_ylim(len(groups) - 0.5, -0.5)
     axes.set_xlabel("Creativity Index; bar: mean, 95 % interval")
-    axes.grid(axis="x", color=_LINE, linewidth=0.8)
+    axes.grid(axis="x", color=LINE, linewidth=0.8)

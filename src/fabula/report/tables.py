@@ -27,6 +27,7 @@ MISSING_REASONS = {
     "no_words": "no words in the text",
     "too_short": "shorter than the longest level",
     "no_known_words": "no word of it is in the reference",
+    "lookup_failed": "a look-up failed",
 }
 """Why a text has no Creativity Index, for people."""
 

@@ -65,6 +65,11 @@ class TextWords(NamedTuple):
     ends: NDArray[np.int64]
     """int64, shape (n_words,): offset after each word's last character."""
 
+    def part(self, first: int, n_words: int) -> TextWords:
+        """`n_words` of them from word `first` on."""
+        end = first + n_words
+        return TextWords(self.words[first:end], self.starts[first:end], self.ends[first:end])
+
 
 @dataclass(frozen=True, slots=True)
 class TextSettings:

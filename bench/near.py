@@ -1,0 +1,166 @@
+"""Near-verbatim search beside a plain transcription of Algorithm 3, on one thread.
+
+    python bench/near.py [N_TEXTS]
+
+The search: DJ Search over a text's n-grams with the similarities at hand, ours against the
+transcription, which enumerates every span of every passage (compiled too, so that the ratio is of
+the algorithms, and in plain Python for a few). The whole: finding the 500 best passages of 300
+words for a text of 250 words, their similarities, and the search.
+"""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+import numba as nb
+import numpy as np
+from numpy.typing import NDArray
+
+import corpora
+from fabula.kernels.movers import search_near
+from fabula.measures.near import NearSearch, NearSettings
+from fabula.models.vectors import open_vectors
+from fabula.reference import Reference
+from fabula.reference.passages import PassageIndex, PassageSettings, build_passages
+from fabula.text import read_documents
+from fabula.text.stopwords import load_stop_words
+
+N_WORDS, N_PASSAGES, MIN_WORDS = 250, 500, 5
+SETTINGS = NearSettings(n_passages=N_PASSAGES, window=N_WORDS)
+
+
+@nb.njit(nogil=True, cache=True)
+def occurs_plainly(sims, words, passage, places, length, min_words, floor, threshold):  # type: ignore[no-untyped-def]
+    """Algorithm 3: every span of the passage, both means from scratch."""
+    m, n = len(words), len(passage)
+    for a in range(n):
+        begin = places[a - 1] + 1 if a else 0
+        for b in range(a + 1, n + 1):
+            end = places[b] if b < n else length
+            if b - a < floor or end - begin < min_words:
+                continue
+            here = 0.0
+            for i in range(m):
+                top = -1.0
+                for j in range(a, b):
+                    top = max(top, sims[passage[j], words[i]])
+                here += top
+            there = 0.0
+            for j in range(a, b):
+                top = -1.0
+                for i in range(m):
+                    top = max(top, sims[passage[j], words[i]])
+                there += top
+            if min(here / m, there / (b - a)) >= threshold - 1e-9:
+                return True
+    return False
+
+
+@nb.njit(nogil=True, cache=True)
+def search_plainly(  # type: ignore[no-untyped-def]
+    sims, columns, exact, passages, places, offsets, lengths, min_words, floor, max_words,
+    threshold, found, deadline,
+):  # fmt: skip
+    """DJ Search with Algorithm 3, up to `deadline` evaluations of a passage; returns how many."""
+    i, j, n, n_evaluated = 0, min_words, len(columns), 0
+    while i < n and j <= n:
+        occurs = j - i <= exact[i]
+        words = columns[i:j][columns[i:j] >= 0]
+        if not occurs and len(words) < floor and j < n and j - i < max_words:
+            j += 1
+            continue
+        if not occurs and len(words) >= floor and j - i <= max_words:
+            for p in range(len(lengths)):
+                a, b = offsets[p], offsets[p + 1]
+                n_evaluated += 1
+                occurs = occurs_plainly(
+                    sims, words, passages[a:b], places[a:b], lengths[p], min_words, floor, threshold
+                )
+                if occurs or n_evaluated >= deadline:
+                    break
+            if n_evaluated >= deadline:
+                return n_evaluated
+        if occurs:
+            found[i] = max(found[i], j - i)
+            j += 1
+        else:
+            i += 1
+            j = max(j, i + min_words)
+    return n_evaluated
+
+
+def best_of(n: int, call: Any) -> float:
+    times = []
+    for _ in range(n):
+        start = time.perf_counter()
+        call()
+        times.append(time.perf_counter() - start)
+    return min(times)
+
+
+def texts_of(n: int) -> list[str]:
+    found = read_documents([str(corpora.SHARED / "human_vs_machine")])
+    return [d.text for d in found if len(d.text.split()) > N_WORDS + 20][:n]
+
+
+def main() -> None:
+    n_texts = int(sys.argv[1]) if len(sys.argv) > 1 else 20
+    stop_words = load_stop_words()
+    with tempfile.TemporaryDirectory() as folder:
+        sources = [str(corpora.SHARED / "reference")]
+        reference = Reference.build(read_documents(sources), folder, n_jobs=2)
+        start = time.perf_counter()
+        build_passages(Path(folder), reference.shards, PassageSettings(), stop_words)
+        print(f"passages of {reference.size}: {time.perf_counter() - start:.1f} s to index")
+        search = NearSearch(
+            PassageIndex(reference, PassageSettings(), stop_words), open_vectors(), SETTINGS
+        )
+        compare(search, reference, texts_of(n_texts))
+
+
+def compare(search: NearSearch, reference: Reference, texts: list[str]) -> None:
+    whole, ours, ratios = [], [], []
+    for k, text in enumerate(texts):
+        words = reference.locate(text).words[:N_WORDS]
+        exact = reference.longest_matches(words)
+        search.search(words, exact, MIN_WORDS)  # loads what the text needs
+        whole.append(best_of(3, lambda w=words, e=exact: search.search(w, e, MIN_WORDS)))
+        units = search._text_units(words)
+        window, columns = search._open(words, units, frozenset())
+        assert window is not None
+        rest = (
+            window.content, window.places, window.offsets, window.lengths, MIN_WORDS,
+            SETTINGS.floor, 100, SETTINGS.threshold,
+        )  # fmt: skip
+
+        def fast(found: NDArray[np.int32], w=window, c=columns, e=exact, r=rest) -> None:
+            search_near(w.sims, c, e, 0, len(c), 0, *r, found)
+
+        mine = exact.copy()
+        fast(mine)
+        ours.append(best_of(3, lambda f=fast, e=exact: f(e.copy())))
+        if k >= 3:
+            continue
+        theirs = exact.copy()
+        plain = (window.sims, columns, exact, *rest, theirs)
+        search_plainly(*plain, 1)
+        start = time.perf_counter()
+        n = search_plainly(*plain, 2**62)
+        taken = time.perf_counter() - start
+        ratios.append(taken / ours[-1])
+        assert np.array_equal(mine, theirs), "the kernel and the transcription disagree"
+        print(f"  transcription: {taken:7.1f} s, {n:,} spans asked of passages; "
+              f"ours {1e3 * ours[-1]:.2f} ms; ratio {ratios[-1]:,.0f}", flush=True)  # fmt: skip
+    print(
+        f"search: {1e3 * np.median(ours):.2f} ms a text (median), ratio {np.median(ratios):,.0f}\n"
+        f"whole, {N_WORDS} words against the {N_PASSAGES} best passages: median "
+        f"{1e3 * np.median(whole):.1f} ms, slowest {1e3 * max(whole):.1f} ms"
+    )
+
+
+if __name__ == "__main__":
+    main()

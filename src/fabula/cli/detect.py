@@ -1,0 +1,195 @@
+"""`fabula detect`: telling human from machine, with how well that can be done."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from fabula.cli.options import (
+    check_outputs,
+    json_option,
+    seed_option,
+    text_options,
+    texts_argument,
+)
+from fabula.cli.reading import reading
+
+__all__ = ["detect"]
+
+_scores = click.argument(
+    "scores", nargs=-1, required=True, metavar="SCORES...", type=click.Path(path_type=Path)
+)
+
+
+@click.group()
+def detect() -> None:
+    """Tell texts by people from texts by machines, and say how well that can be done.
+
+    \b
+    fabula originality labelled.jsonl --reference books.ref --out scores.jsonl
+    fabula detect calibrate scores.jsonl --label label=human --out detector.json
+    fabula detect apply detector.json others.jsonl
+    """
+
+
+@detect.command()
+@texts_argument("texts")
+@click.option(
+    "--model", default="local", show_default=True, metavar="MODEL",
+    help="local (the embedded one), a .gguf file, or the folder of a Hugging Face model.",
+)  # fmt: skip
+@click.option(
+    "--out", type=click.Path(path_type=Path), metavar="FILE",
+    help="Write a row a text here (.jsonl); an interrupted run goes on.",
+)  # fmt: skip
+@click.option("--restart", is_flag=True, help="Score everything anew, whatever --out holds.")
+@json_option
+@text_options
+def score(
+    texts: tuple[str, ...], model: str, out: Path | None, restart: bool, as_json: bool,
+    **how_to_read: Any,
+) -> None:  # fmt: skip
+    """Score TEXTS by how probable a language model finds them.
+
+    Mean log-likelihood, mean log-rank, and the curvature of Fast-DetectGPT: what the Creativity
+    Index as a detector is compared with. Needs the extra [neural].
+    """
+    from fabula.measures.probability import ProbabilityMeasure
+    from fabula.measures.scores import ScoreRun, probability_row
+    from fabula.models.likelihood import LikelihoodModel
+    from fabula.report.detection_tables import probability_table
+    from fabula.store import dump_json
+
+    check_outputs([out], [])
+    measure = ProbabilityMeasure(LikelihoodModel(model))
+    rows = []
+    with reading(texts, "scoring", **how_to_read) as (documents, _):
+        for _document, row in ScoreRun(measure, probability_row, out, restart=restart).rows(
+            documents
+        ):
+            rows.append(row)
+            if as_json:
+                click.echo(dump_json(row))
+    if not as_json:
+        click.echo(probability_table(rows, str(measure.signature)), nl=False)
+        if out is not None:
+            click.echo(f"written: {out}")
+
+
+@detect.command()
+@_scores
+@click.option(
+    "--label", required=True, metavar="FIELD=VALUE",
+    help="Which texts are human: those whose field holds the value, as in label=human.",
+)  # fmt: skip
+@click.option(
+    "--group", metavar="FIELD",
+    help="Texts of one group (a prompt, an author) stay together when resampled.  [default: "
+    "prompt_id, pair_id or author, whichever there is]",
+)  # fmt: skip
+@click.option(
+    "--score", "names", multiple=True, metavar="NAME",
+    type=click.Choice(["creativity_index", "log_likelihood", "log_rank", "curvature"]),
+    help="Calibrate this score only.  [default: all that the files hold]",
+)  # fmt: skip
+@click.option(
+    "--fpr", default="0.01,0.05,0.1", show_default=True, metavar="RATES",
+    help="Shares of human texts that may be called machine-written, to set thresholds for.",
+)  # fmt: skip
+@click.option(
+    "--out", type=click.Path(path_type=Path), metavar="DETECTOR",
+    help="Write the detectors here, for `detect apply`.",
+)  # fmt: skip
+@click.option(
+    "--plot", type=click.Path(path_type=Path), metavar="FILE",
+    help="Draw the ROC curves here (.svg, .pdf or .png).",
+)  # fmt: skip
+@seed_option
+@json_option
+def calibrate(
+    scores: tuple[Path, ...], label: str, group: str | None, names: tuple[str, ...], fpr: str,
+    out: Path | None, plot: Path | None, seed: int, as_json: bool,
+) -> None:  # fmt: skip
+    """Find out how well SCORES of labelled texts tell human from machine.
+
+    Gives the AUROC with its 95 % interval (by bootstrap over groups), thresholds for chosen
+    false-positive rates with what these rates may really be, and the expected calibration error.
+    Where the interval includes 0.5 the score cannot tell them apart, and gives no verdicts.
+    """
+    from fabula.measures.detection import calibration_row
+    from fabula.measures.verdicts import Label, calibrate_files, write_detectors
+    from fabula.report.detection_tables import calibration_tables
+    from fabula.store import dump_json
+
+    check_outputs([out, plot], scores)
+    if plot is not None:
+        from fabula.report.plots import check_plot_path
+
+        check_plot_path(plot)
+    chosen = Label.parse(label)
+    found = calibrate_files(
+        scores, chosen, group=group, scores=names, targets=_rates(fpr), seed=seed
+    )
+    if out is not None:
+        write_detectors(out, found, chosen, group)
+    if plot is not None:
+        from fabula.report.detection_tables import save_rocs
+
+        save_rocs(found, plot)
+    if as_json:
+        click.echo(dump_json([calibration_row(calibration) for calibration in found]))
+        return
+    click.echo(calibration_tables(found), nl=False)
+    for path in (out, plot):
+        if path is not None:
+            click.echo(f"written: {path}")
+
+
+@detect.command()
+@click.argument("detector", type=click.Path(path_type=Path))
+@_scores
+@click.option(
+    "--fpr", type=click.FloatRange(0, 1, min_open=True, max_open=True), default=0.01,
+    show_default=True, metavar="RATE",
+    help="Share of human texts that may be called machine-written.",
+)  # fmt: skip
+@click.option(
+    "--out", type=click.Path(path_type=Path), metavar="FILE", help="Write the verdicts (.jsonl)."
+)
+@json_option
+def apply(
+    detector: Path, scores: tuple[Path, ...], fpr: float, out: Path | None, as_json: bool
+) -> None:
+    """Apply a DETECTOR that `detect calibrate` wrote to SCORES of other texts.
+
+    A text is flagged, or it is not: that it was not flagged does not make it human. A detector that
+    cannot tell human from machine gives no verdict, and says why.
+    """
+    from fabula.measures.verdicts import apply_detectors, read_detectors
+    from fabula.report.detection_tables import verdict_table
+    from fabula.store import dump_json, write_whole
+
+    check_outputs([out], [detector, *scores])
+    detectors = read_detectors(detector)
+    rows = [row for path in scores for row in apply_detectors(detectors, path, fpr)]
+    lines = "".join(dump_json(row) + "\n" for row in rows)
+    if out is not None:
+        write_whole(out, lines.encode(errors="replace"))
+    if as_json:
+        click.echo(lines, nl=False)
+        return
+    click.echo(verdict_table(rows), nl=False)
+    if out is not None:
+        click.echo(f"written: {out}")
+
+
+def _rates(text: str) -> list[float]:
+    try:
+        rates = [float(part) for part in text.split(",")]
+    except ValueError as error:
+        raise click.UsageError(f"--fpr {text}: write shares such as 0.01,0.05") from error
+    if not all(0 < rate < 1 for rate in rates):
+        raise click.UsageError(f"--fpr {text}: shares lie between 0 and 1")
+    return rates

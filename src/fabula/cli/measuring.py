@@ -1,0 +1,165 @@
+"""From options to the measure of originality, opened."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, closing, contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from fabula.cli.progress import Bar
+
+if TYPE_CHECKING:
+    from fabula.measures.near import NearSearch
+    from fabula.measures.originality import OriginalityMeasure
+    from fabula.reference import Backend, Reference
+
+__all__ = ["near_options", "open_measure"]
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+_NEAR_ONLY = ("preset", "threshold", "floor", "n_passages", "window", "passage_words",
+              "passage_overlap", "stop_words", "vectors")  # fmt: skip
+
+
+def near_options(command: F) -> F:
+    """What decides a near match; all of them for `--match near` only."""
+    options = (
+        click.option(
+            "--preset", type=click.Choice(["paper"]),
+            help="near: paper, the published threshold of 0.95 and no floor on content words.",
+        ),
+        click.option(
+            "--threshold", type=click.FloatRange(0, 1, min_open=True), metavar="T",
+            help="near: least similarity, in both directions.  [default: 0.88]",
+        ),
+        click.option(
+            "--floor", type=click.IntRange(min=1), metavar="N",
+            help="near: content words that both spans must hold.  [default: 5]",
+        ),
+        click.option(
+            "--passages", "n_passages", type=click.IntRange(min=1), metavar="K",
+            help="near: most similar passages to look at for each window of the text.  "
+            "[default: 100]",
+        ),
+        click.option(
+            "--window", type=click.IntRange(min=1), metavar="N",
+            help="near: words of a window.  [default: 50]",
+        ),
+        click.option(
+            "--passage-words", type=click.IntRange(min=1), metavar="N",
+            help="near: words of a passage.  [default: 300]",
+        ),
+        click.option(
+            "--passage-overlap", type=click.IntRange(min=0), metavar="N",
+            help="near: words that a passage shares with the one before.  [default: 50]",
+        ),
+        click.option(
+            "--stop-words", metavar="english|none|FILE",
+            help="near: words that are no content words.  [default: english]",
+        ),
+        click.option(
+            "--vectors", metavar="PATH",
+            help="near: word vectors, a .kv, .vec or GloVe file, or a Hugging Face model's folder."
+            "  [default: spaCy's]",
+        ),
+    )  # fmt: skip
+    for option in reversed(options):
+        command = option(command)
+    return command
+
+
+@contextmanager
+def open_measure(
+    references: Sequence[str], given: dict[str, Any], bar: Bar
+) -> Iterator[OriginalityMeasure]:
+    """The measure that the options of `originality` describe."""
+    from fabula.measures.originality import OriginalityMeasure
+    from fabula.measures.quoting import QuoteJudge
+    from fabula.measures.uniqueness import Levels
+    from fabula.reference import Reference
+    from fabula.reference.choose import open_backend
+    from fabula.workers import default_jobs
+
+    unused = [name for name in _NEAR_ONLY if given[name] is not None]
+    if unused and given["match"] != "near":
+        option = {"n_passages": "passages"}.get(unused[0], unused[0]).replace("_", "-")
+        raise click.UsageError(f"--{option} is for --match near")
+    with ExitStack() as stack:
+
+        def say(n_asked: int, n_remembered: int) -> None:
+            bar.say(f"measuring ({n_asked:,} look-ups, {n_remembered:,} from memory)")
+
+        backend = open_backend(references, meter=say)
+        stack.enter_context(closing(backend))
+        judge = None
+        if given["exclude_model"] is not None:
+            from fabula.models import open_model
+
+            judge = stack.enter_context(QuoteJudge(open_model(given["exclude_model"])))
+        near = None
+        if given["match"] == "near" and isinstance(backend, Reference):
+            near = open_near(backend, references, given, bar)
+        elif given["match"] == "near":
+            raise click.UsageError(
+                "--match near needs a reference corpus that was built here; an infini-gram index "
+                "can only say where n-grams stand verbatim"
+            )
+        levels = given["levels"]
+        if levels is None:
+            levels = "5-7" if isinstance(backend, Reference) and backend.written_by else "5-12"
+        yield OriginalityMeasure(
+            backend,
+            levels=Levels.parse(levels),
+            exclude=_excluded(given["exclude"], backend),
+            judge=judge,
+            near=near,
+            n_sources=given["n_sources"],
+            spread=given["n_spread"],
+            n_threads=given["jobs"] or default_jobs(),
+        )
+
+
+def open_near(
+    reference: Reference, paths: Sequence[str], given: dict[str, Any], bar: Bar
+) -> NearSearch:
+    """Near-verbatim search as the options say; passages that are lacking are built."""
+    from dataclasses import replace
+
+    from fabula.measures.near import NEAR_PRESETS, NearSearch, NearSettings
+    from fabula.models.vectors import open_vectors
+    from fabula.reference.passages import PassageIndex, PassageSettings, build_passages
+    from fabula.text.stopwords import load_stop_words
+
+    names = ("threshold", "floor", "n_passages", "window")
+    settings = replace(
+        NEAR_PRESETS.get(given["preset"] or "", NearSettings()),
+        **{name: given[name] for name in names if given[name] is not None},
+    )
+    cut = {"n_words": given["passage_words"], "overlap": given["passage_overlap"]}
+    passages = PassageSettings(**{k: v for k, v in cut.items() if v is not None})
+    stop_words = load_stop_words(given["stop_words"] or "english")
+    for path in dict.fromkeys(paths):
+        shards = [shard for shard in reference.shards if shard.folder.parents[1] == Path(path)]
+        build_passages(Path(path), shards, passages, stop_words, bar.say)
+    bar.say("loading word vectors")
+    vectors = open_vectors(given["vectors"] or "")
+    bar.say("measuring")
+    return NearSearch(PassageIndex(reference, passages, stop_words), vectors, settings)
+
+
+def _excluded(exclude: str, reference: Backend) -> Any:
+    from fabula.measures.originality import ExcludeIds
+    from fabula.reference import Reference
+    from fabula.reference.exclude import CopyRule
+    from fabula.text import read_ids
+
+    if exclude == "none":
+        return None
+    if exclude == "auto":
+        return CopyRule()
+    if not isinstance(reference, Reference):
+        raise click.UsageError("--exclude needs a reference corpus that was built here")
+    return ExcludeIds.of(reference, read_ids(Path(exclude)))

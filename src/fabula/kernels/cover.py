@@ -1,0 +1,54 @@
+"""Which few documents cover most of a text."""
+
+from __future__ import annotations
+
+import numba as nb
+import numpy as np
+
+__all__ = ["choose_documents"]
+
+
+@nb.njit(nogil=True, cache=True)
+def choose_documents(offsets, firsts, ends, n_words, n_most, n_target):
+    """Choose documents one by one, each the one that covers most words that none before did.
+
+    offsets: int64 (n_documents + 1,), where each document's intervals begin; firsts, ends: int32,
+    half-open intervals of words. Goes on to `n_most` documents, and further until `n_target` words
+    are covered, as long as there is anything to gain. Of equally good ones the first is chosen.
+
+    Returns (chosen documents, words that each added), int64. What a document adds only shrinks as
+    others are chosen, so what it added before bounds what it adds now, and few are counted anew.
+    """
+    n_documents = len(offsets) - 1
+    is_covered = np.zeros(n_words, np.bool_)
+    bounds = np.empty(n_documents, np.int64)
+    for d in range(n_documents):
+        bounds[d] = n_words
+    chosen = np.empty(n_documents, np.int64)
+    gains = np.empty(n_documents, np.int64)
+    seen = np.full(n_words, -1, np.int64)
+    n, n_covered, stamp = 0, 0, 0
+    while n < n_documents and (n < n_most or n_covered < n_target):
+        while True:
+            best = np.argmax(bounds)
+            if bounds[best] <= 0:
+                return chosen[:n], gains[:n]
+            stamp += 1
+            gain = 0
+            for k in range(offsets[best], offsets[best + 1]):
+                for w in range(firsts[k], ends[k]):
+                    if not is_covered[w] and seen[w] != stamp:
+                        seen[w] = stamp
+                        gain += 1
+            if gain == bounds[best]:
+                break
+            bounds[best] = gain
+        if gain == 0:
+            break
+        for k in range(offsets[best], offsets[best + 1]):
+            is_covered[firsts[k] : ends[k]] = True
+        chosen[n], gains[n] = best, gain
+        bounds[best] = 0
+        n += 1
+        n_covered += gain
+    return chosen[:n], gains[:n]

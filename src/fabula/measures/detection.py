@@ -1,0 +1,308 @@
+"""Telling human from machine by a score, with how well it can, and how surely.
+
+Lu et al. 2024, section "Evaluation": texts of higher Creativity Index are more likely human, which
+is measured by the area under the ROC curve (AUROC): the probability that a human text ranks above a
+machine one. Other scores, of a language model's log-probabilities, have their direction from the
+papers that propose them, never from the data.
+
+A score may be unable to tell the two apart, or rank them the wrong way round. Where the interval of
+the AUROC includes 0.5, or lies below it, there are no verdicts: they would accuse people falsely.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fabula.errors import InputError
+from fabula.stats.resample import percentile_interval
+from fabula.types import Estimate
+
+__all__ = [
+    "DIRECTIONS",
+    "Calibration",
+    "Labelled",
+    "Threshold",
+    "auroc",
+    "calibrate",
+    "calibration_row",
+]
+
+DIRECTIONS: Mapping[str, int] = {
+    "creativity_index": 1,
+    "log_likelihood": -1,
+    "log_rank": 1,
+    "curvature": -1,
+}
+"""1 where human texts are expected to score higher than machine texts, -1 where lower.
+
+The index: Lu et al. 2024. Mean log-likelihood and log-rank: Gehrmann et al. 2019 (as positive
+logarithms of ranks, so that rarer tokens give more). Curvature: Bao et al. 2024.
+"""
+
+Outcome = Literal["separates", "cannot tell", "reversed", "too few"]
+
+_N_RESAMPLES = 2_000
+_N_FOLDS = 5
+_N_BINS = 10
+_MIN_GROUPS = 10
+
+
+@dataclass(frozen=True, slots=True)
+class Labelled:
+    """Texts that are known to be of people or of machines, with one score each.
+
+    scores: float64 (n,), oriented so that human texts should be higher. is_human: bool (n,).
+    groups: int64 (n,), texts of one group (a prompt, an author) stay together when resampled.
+    """
+
+    scores: NDArray[np.float64]
+    is_human: NDArray[np.bool_]
+    groups: NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class Threshold:
+    """Where to call a text machine-written so that few human ones are called so."""
+
+    target: float
+    """The share of human texts that may be called machine-written."""
+    value: float
+    """Texts of an oriented score below it are called machine-written."""
+    false_positives: float
+    """The share of the human texts at hand that are."""
+    false_positives_high: float
+    """What that share is at most, with 95 % confidence (Clopper and Pearson 1934)."""
+    true_positives: float
+    """The share of the machine texts at hand that are."""
+
+
+@dataclass(frozen=True, slots=True)
+class Calibration:
+    """How well a score tells human from machine on labelled texts."""
+
+    score: str
+    direction: int
+    signature: str
+    n_human: int
+    n_machine: int
+    n_missing: int
+    n_groups: int
+    auroc: Estimate
+    outcome: Outcome
+    thresholds: tuple[Threshold, ...]
+    curve: tuple[tuple[float, float], ...]
+    """ROC: (share of human texts called machine-written, share of machine texts)."""
+    slope: float
+    intercept: float
+    """The probability of being human is the logistic function of slope * score + intercept."""
+    calibration_error: float | None
+    """Expected difference between stated probability and truth, over texts whose group had no part
+    in the fit; None with too few groups."""
+
+    def probability(self, oriented: float) -> float:
+        """How probably a text is human, where it comes from such a mixture as was calibrated on."""
+        return float(_logistic(np.array([self.slope * oriented + self.intercept]))[0])
+
+
+def calibrate(
+    texts: Labelled,
+    *,
+    score: str,
+    signature: str,
+    n_missing: int,
+    targets: Sequence[float] = (0.01, 0.05, 0.1),
+    seed: int = 0,
+) -> Calibration:
+    """What a score is worth on these texts.
+
+    The interval of the AUROC is by bootstrap over groups. Raises `InputError` where there are no
+    human texts or no machine texts.
+    """
+    n_human, n_machine = int(texts.is_human.sum()), int((~texts.is_human).sum())
+    if not n_human or not n_machine:
+        raise InputError(
+            f"{score}: {n_human} human and {n_machine} machine texts with a score; both are needed"
+        )
+    distinct, groups = np.unique(texts.groups, return_inverse=True)
+    n_groups = len(distinct)
+    value = auroc(texts.scores, texts.is_human)
+    low, high = _auroc_interval(texts, groups, n_groups, seed)
+    outcome: Outcome = "separates"
+    if low is None or high is None:
+        outcome = "too few"
+    elif low <= 0.5 <= high:
+        outcome = "cannot tell"
+    elif high < 0.5:
+        outcome = "reversed"
+    slope, intercept = _fit(texts.scores, texts.is_human)
+    how = f"AUROC, percentile bootstrap over {n_groups} groups"
+    return Calibration(
+        score=score,
+        direction=DIRECTIONS[score],
+        signature=signature,
+        n_human=n_human,
+        n_machine=n_machine,
+        n_missing=n_missing,
+        n_groups=n_groups,
+        auroc=Estimate(value, low, high, n_human + n_machine, how, signature),
+        outcome=outcome,
+        thresholds=tuple(_threshold(texts, target) for target in targets),
+        curve=_curve(texts),
+        slope=slope,
+        intercept=intercept,
+        calibration_error=_calibration_error(texts, groups, n_groups, seed),
+    )
+
+
+def auroc(scores: NDArray[np.float64], is_human: NDArray[np.bool_]) -> float:
+    """The share of pairs in which the human text scores higher, ties counting half."""
+    weights = is_human.astype(np.float64)[None], (~is_human).astype(np.float64)[None]
+    return float(_weighted_auroc(scores, *weights)[0])
+
+
+def _weighted_auroc(
+    scores: NDArray[np.float64], human: NDArray[np.float64], machine: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """AUROC of weighted texts; weights are float64 (n_resamples, n), NaN where a class is empty."""
+    order = np.argsort(scores, kind="stable")
+    _, starts = np.unique(scores[order], return_index=True)
+    people = np.add.reduceat(human[:, order], starts, axis=1)
+    machines = np.add.reduceat(machine[:, order], starts, axis=1)
+    below = np.cumsum(machines, axis=1) - machines / 2
+    pairs = people.sum(axis=1) * machines.sum(axis=1)
+    total = (people * below).sum(axis=1)
+    result: NDArray[np.float64] = np.divide(
+        total, pairs, out=np.full(len(pairs), np.nan), where=pairs > 0
+    )
+    return result
+
+
+def _auroc_interval(
+    texts: Labelled, groups: NDArray[np.int64], n_groups: int, seed: int
+) -> tuple[float | None, float | None]:
+    """The 95 % interval by resampling groups; none with fewer than ten."""
+    with_human, with_machine = (len(set(groups[m])) for m in (texts.is_human, ~texts.is_human))
+    if min(with_human, with_machine) < _MIN_GROUPS:
+        return None, None
+    rng = np.random.default_rng(seed)
+    found = []
+    for _ in range(_N_RESAMPLES // 100):
+        drawn = rng.integers(n_groups, size=(100, n_groups))
+        counts = np.stack([np.bincount(row, minlength=n_groups) for row in drawn])
+        weights = counts[:, groups].astype(np.float64)
+        found.append(
+            _weighted_auroc(texts.scores, weights * texts.is_human, weights * ~texts.is_human)
+        )
+    values = np.concatenate(found)
+    return percentile_interval(values[np.isfinite(values)])
+
+
+def _threshold(texts: Labelled, target: float) -> Threshold:
+    from scipy.stats import beta
+
+    people = np.sort(texts.scores[texts.is_human])
+    machines = texts.scores[~texts.is_human]
+    value = float(people[min(len(people) - 1, int(target * len(people) + 1e-9))])
+    n_false = int((people < value).sum())
+    high = float(beta.ppf(0.95, n_false + 1, len(people) - n_false)) if n_false < len(people) else 1
+    return Threshold(
+        target=target,
+        value=value,
+        false_positives=n_false / len(people),
+        false_positives_high=high,
+        true_positives=float((machines < value).mean()),
+    )
+
+
+def _curve(texts: Labelled) -> tuple[tuple[float, float], ...]:
+    people, machines = np.sort(texts.scores[texts.is_human]), np.sort(texts.scores[~texts.is_human])
+    cuts = np.append(np.unique(texts.scores), np.inf)
+    return tuple(
+        (float(a) / len(people), float(b) / len(machines))
+        for a, b in zip(np.searchsorted(people, cuts), np.searchsorted(machines, cuts), strict=True)
+    )
+
+
+def _logistic(x: NDArray[np.float64]) -> NDArray[np.float64]:
+    y: NDArray[np.float64] = 1 / (1 + np.exp(-np.clip(x, -500, 500)))
+    return y
+
+
+def _fit(scores: NDArray[np.float64], is_human: NDArray[np.bool_]) -> tuple[float, float]:
+    """Slope and intercept of the logistic curve (Platt 1999, with his smoothed targets, so that
+    classes that do not overlap have one too)."""
+    from scipy.optimize import minimize
+
+    n_human, n_machine = int(is_human.sum()), int((~is_human).sum())
+    goal = np.where(is_human, (n_human + 1) / (n_human + 2), 1 / (n_machine + 2))
+    centre, scale = float(scores.mean()), float(scores.std()) or 1.0
+    x = (scores - centre) / scale
+
+    def loss(line: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
+        z = line[0] * x + line[1]
+        p = _logistic(z)
+        value = np.logaddexp(0, z).sum() - (goal * z).sum()
+        return float(value), np.array([((p - goal) * x).sum(), (p - goal).sum()])
+
+    line = minimize(loss, np.zeros(2), jac=True, method="BFGS").x
+    slope = float(line[0]) / scale
+    return slope, float(line[1]) - slope * centre
+
+
+def _calibration_error(
+    texts: Labelled, groups: NDArray[np.int64], n_groups: int, seed: int
+) -> float | None:
+    """Expected calibration error in ten bins of equal size, each text judged by a curve that was
+    fitted to other groups."""
+    if n_groups < 2 * _N_FOLDS:
+        return None
+    fold = np.random.default_rng([seed, 1]).permutation(n_groups)[groups] % _N_FOLDS
+    stated = np.full(len(groups), np.nan)
+    for k in range(_N_FOLDS):
+        rest, here = fold != k, fold == k
+        if not here.any() or len(set(texts.is_human[rest])) < 2:
+            continue
+        slope, intercept = _fit(texts.scores[rest], texts.is_human[rest])
+        stated[here] = _logistic(slope * texts.scores[here] + intercept)
+    known = np.isfinite(stated)
+    order = np.argsort(stated[known], kind="stable")
+    bins = np.array_split(order, _N_BINS)
+    truth = texts.is_human[known].astype(np.float64)
+    return float(
+        sum(len(b) * abs(stated[known][b].mean() - truth[b].mean()) for b in bins if len(b))
+        / max(1, int(known.sum()))
+    )
+
+
+def calibration_row(calibration: Calibration) -> dict[str, Any]:
+    """As plain values, for files and `--json`; `read_calibration` reads it back."""
+    a = calibration.auroc
+    return {
+        "score": calibration.score,
+        "direction": calibration.direction,
+        "outcome": calibration.outcome,
+        "auroc": {"value": a.value, "low": a.low, "high": a.high, "method": a.method},
+        "n_human": calibration.n_human,
+        "n_machine": calibration.n_machine,
+        "n_missing": calibration.n_missing,
+        "n_groups": calibration.n_groups,
+        "calibration_error": calibration.calibration_error,
+        "slope": calibration.slope,
+        "intercept": calibration.intercept,
+        "thresholds": [
+            {
+                "target": t.target,
+                "value": t.value,
+                "false_positives": t.false_positives,
+                "false_positives_high": t.false_positives_high,
+                "true_positives": t.true_positives,
+            }
+            for t in calibration.thresholds
+        ],
+        "signature": calibration.signature,
+    }

@@ -1,0 +1,40 @@
+"""How probable a language model finds texts, as scores to tell human from machine by.
+
+Mean log-likelihood and log-rank (Gehrmann, Strobelt and Rush 2019), and the conditional probability
+curvature of Fast-DetectGPT (Bao et al. 2024) with one model for sampling and scoring.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from fabula import __version__
+from fabula.models.likelihood import Likelihood, LikelihoodModel
+from fabula.types import Document, Signature
+
+__all__ = ["Probability", "ProbabilityMeasure"]
+
+
+@dataclass(frozen=True, slots=True)
+class Probability:
+    """What a model finds of one document."""
+
+    document: Document
+    likelihood: Likelihood
+    signature: Signature
+
+
+class ProbabilityMeasure:
+    """The measure with its model, ready for documents."""
+
+    def __init__(self, model: LikelihoodModel) -> None:
+        self._model = model
+        self.signature = Signature.of(
+            "probability", model=model.name, run="torch-float32", v=__version__
+        )
+
+    def measure(self, documents: Iterable[Document]) -> Iterator[Probability]:
+        """Measure documents as they come, in order."""
+        for document in documents:
+            yield Probability(document, self._model.score(document.text), self.signature)

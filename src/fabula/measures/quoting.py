@@ -1,0 +1,160 @@
+"""A model decides whether a document copies or quotes a text, where the rule is in doubt.
+
+Lu et al. 2024, appendix A.3: a language model is shown a few examples and asked whether one
+paragraph holds copies or quotations of another. Here it is asked after the rule, about documents
+that share a run of words with the text which is too short for the rule. The examples and the
+wording are ours.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+from collections.abc import Sequence
+from types import TracebackType
+from typing import Self
+
+from fabula.errors import LookupFailed
+from fabula.models import Choice, Model, Prompt, Sampling
+from fabula.reference import LocatedText, Reference
+from fabula.reference.exclude import Copy, CopyRule, maximal_spans, shared_runs
+
+__all__ = ["QuoteJudge"]
+
+_CONTEXT_CHARS = 500
+_MAX_DOCUMENTS = 20
+_CHOICE = Choice(("Yes", "No"), is_first=True, label="Answer", reason_chars=200)
+
+_EXAMPLES = """Decide whether paragraph A copies, quotes or cites words of paragraph B. Sharing a \
+common phrase, a subject or a manner of speaking is not enough: A must take its words from B, or \
+both must hold the same passage. Answer Yes or No.
+
+Paragraph A: My grandmother knew one line of Carroll by heart, and said it over the stove every \
+morning: "The time has come, the Walrus said, to talk of many things."
+Paragraph B: "The time has come," the Walrus said, "To talk of many things: Of shoes and ships and \
+sealing-wax, Of cabbages and kings."
+Answer: Yes
+
+Paragraph A: The time has come for the council to talk of many things, the mayor said: of roads, \
+of taxes, and of who is to pay for the bridge.
+Paragraph B: "The time has come," the Walrus said, "To talk of many things: Of shoes and ships and \
+sealing-wax, Of cabbages and kings."
+Answer: No
+
+Paragraph A: Call me what you like, but do not call me before noon; I am a sailor who hates the sea.
+Paragraph B: Call me Ishmael. Some years ago, never mind how long precisely, I thought I would \
+sail about a little and see the watery part of the world.
+Answer: No
+
+Paragraph A: The novel opens with a sailor who has "little or no money in my purse, and nothing \
+particular to interest me on shore", and who therefore goes to sea.
+Paragraph B: Having little or no money in my purse, and nothing particular to interest me on \
+shore, I thought I would sail about a little and see the watery part of the world.
+Answer: Yes
+
+"""
+
+
+class QuoteJudge:
+    """Asks a model; use it as a context manager."""
+
+    def __init__(self, model: Model, *, seed: int = 0) -> None:
+        self._model = model
+        self._sampling = Sampling(max_tokens=64, seed=seed)
+        self._loop: asyncio.AbstractEventLoop | None = None
+
+    def __enter__(self) -> Self:
+        self._loop = asyncio.new_event_loop()
+        self._loop.run_until_complete(self._model.__aenter__())
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if self._loop is not None:
+            self._loop.run_until_complete(self._model.__aexit__(kind, error, trace))
+            self._loop.close()
+            self._loop = None
+
+    @property
+    def signature(self) -> str:
+        """Model and wording, for the signature of what is measured."""
+        wording = hashlib.sha256(_EXAMPLES.encode()).hexdigest()[:8]
+        return f"model({self._model.name.replace('@', '#')},{wording},{self._sampling.seed})"
+
+    def add_copies(
+        self, reference: Reference, text: LocatedText, copies: Sequence[Copy], rule: CopyRule
+    ) -> list[Copy]:
+        """The copies that the rule found, and those that the model calls copies or quotations.
+
+        It is asked about the 20 documents, at most, with the longest shared runs. Raises
+        `LookupFailed` where it gives no answer: a document in doubt is neither in nor out.
+        """
+        found = {copy.number: copy for copy in copies}
+        lengths = reference.longest_matches(text.words.words, exclude=found)
+        doubtful: dict[int, tuple[int, int]] = {}
+        spans = sorted(maximal_spans(lengths, rule.cover_run), key=lambda span: (-span[1], span))
+        for first, n in spans:
+            words = text.words.words[first : first + n]
+            for number in reference.documents_with(words, exclude=found):
+                doubtful.setdefault(number, (first, n))
+        for number, (first, n) in list(doubtful.items())[:_MAX_DOCUMENTS]:
+            if self._is_copy(reference, text, number, first, n):
+                document = reference.document(number)
+                title = document.meta.get("title")
+                own, _ = shared_runs(
+                    text.words.words, reference.locate(document.text).words, rule.cover_run
+                )
+                found[number] = Copy(
+                    number=number,
+                    id=document.id,
+                    title=None if title is None else str(title),
+                    longest_run=n,
+                    coverage=sum(own) / len(own),
+                    by_model=True,
+                )
+        return [found[number] for number in sorted(found)]
+
+    def _is_copy(
+        self, reference: Reference, text: LocatedText, number: int, first: int, n: int
+    ) -> bool:
+        words = text.words.words[first : first + n]
+        there = next(
+            place for place in reference.occurrences(words, 10**6) if place.number == number
+        )
+        start, end = int(text.words.starts[first]), int(text.words.ends[first + n - 1])
+        question = (
+            f"Paragraph A: {_around(there.document.text, there.span.start, there.span.end)}\n"
+            f"Paragraph B: {_around(text.text, start, end)}\nAnswer:"
+        )
+        assert self._loop is not None
+        answer = self._loop.run_until_complete(
+            self._model.ask(Prompt(_EXAMPLES, question), self._sampling, _CHOICE)
+        )
+        verdict = parse_answer(answer.text) if answer.stop in ("end", "length") else None
+        if verdict is None:
+            raise LookupFailed(
+                f"{self._model.name} did not say whether document {there.document.id!r} copies or "
+                f"quotes the text (it answered {answer.text[:80]!r})"
+            )
+        return verdict
+
+
+def parse_answer(text: str) -> bool | None:
+    """True for Yes, False for No, None for anything else."""
+    for line in text.splitlines():
+        word = line.strip().removeprefix("Answer:").strip(" *\"'.").casefold()
+        first = word.split(maxsplit=1)[0].strip(".,;:*") if word else ""
+        if first in ("yes", "no"):
+            return first == "yes"
+        if word:
+            return None
+    return None
+
+
+def _around(text: str, start: int, end: int) -> str:
+    """The span with what stands around it, in one line."""
+    return " ".join(text[max(0, start - _CONTEXT_CHARS) : end + _CONTEXT_CHARS].split())

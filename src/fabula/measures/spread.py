@@ -1,0 +1,130 @@
+"""Over how many documents a text's matches are spread.
+
+Lu et al. 2024, section "Evaluation" ("How do overlapped n-grams distribute in the reference
+corpus?"): the L-uniqueness that is left when only the best N documents may be used, and how many
+documents it takes to push it below a half. Choosing the best is the maximum coverage problem; as in
+the paper, documents are chosen greedily, which covers at least 1 - 1/e (63 %) of what the best
+choice of as many documents could (Nemhauser, Wolsey and Fisher 1978).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fabula.kernels.cover import choose_documents
+from fabula.reference import Reference
+
+__all__ = ["Intervals", "Spread", "SpreadDocument", "find_spread"]
+
+MAX_PLACES = 20_000
+"""Places of one n-gram in one shard at which documents are looked up."""
+
+Intervals = Mapping[int, Sequence[tuple[int, int]]]
+"""By document number, the half-open stretches of words that it covers."""
+
+
+@dataclass(frozen=True, slots=True)
+class SpreadDocument:
+    """A chosen document, and how many words it covers that none before it did."""
+
+    id: str
+    title: str | None
+    n_new_words: int
+
+
+@dataclass(frozen=True, slots=True)
+class Spread:
+    """How L-uniqueness falls as documents may be used, the best first."""
+
+    level: int
+    uniqueness: tuple[float, ...]
+    """With no document, with the best one, with the best two, ..., up to what was asked."""
+    documents: tuple[SpreadDocument, ...]
+    n_to_half: int | None
+    """Documents that it takes to push L-uniqueness below 0.5; None where all do not."""
+    n_documents: int
+    """Documents that cover any of it."""
+    n_bounded: int
+    """n-grams so frequent that only some of their documents were looked at."""
+
+
+def find_spread(
+    reference: Reference,
+    words: Sequence[str],
+    lengths: NDArray[np.int32],
+    level: int,
+    n_documents: int,
+    *,
+    near: Intervals | None = None,
+    exclude: Iterable[int] = (),
+) -> Spread:
+    """The spread of a text's matches of `level` words or more.
+
+    lengths: int32 (n_words,), the longest verbatim matches; `near` adds what documents cover in
+    other words.
+    """
+    n_words = len(words)
+    numbers, firsts, ends, n_bounded = _verbatim(reference, words, lengths, level, exclude)
+    if near:
+        numbers = np.concatenate(
+            [numbers, *(np.full(len(spans), n, np.int64) for n, spans in near.items())]
+        )
+        spans = np.array([span for spans in near.values() for span in spans], np.int32)
+        firsts = np.concatenate([firsts, spans.reshape(-1, 2)[:, 0]])
+        ends = np.concatenate([ends, spans.reshape(-1, 2)[:, 1]])
+    order = np.argsort(numbers, kind="stable")
+    distinct, begins = np.unique(numbers[order], return_index=True)
+    offsets = np.append(begins, len(numbers)).astype(np.int64)
+    chosen, gains = choose_documents(
+        offsets, firsts[order], ends[order], n_words, n_documents, n_words // 2 + 1
+    )
+    left = 1 - np.concatenate([[0], np.cumsum(gains)]) / max(1, n_words)
+    below = np.flatnonzero(left < 0.5)
+    shown = chosen[:n_documents]
+    return Spread(
+        level=level,
+        uniqueness=tuple(float(value) for value in left[: len(shown) + 1]),
+        documents=tuple(
+            _describe(reference, int(distinct[k]), int(gain))
+            for k, gain in zip(shown, gains[:n_documents], strict=True)
+        ),
+        n_to_half=int(below[0]) if len(below) else None,
+        n_documents=len(distinct),
+        n_bounded=n_bounded,
+    )
+
+
+def _verbatim(
+    reference: Reference,
+    words: Sequence[str],
+    lengths: NDArray[np.int32],
+    level: int,
+    exclude: Iterable[int],
+) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.int32], int]:
+    """(document, first word, end) for each document of each n-gram of `level` words that occurs.
+
+    A longer match is covered by the n-grams of `level` words that it is made of.
+    """
+    exclude = frozenset(exclude)
+    numbers, firsts = [np.empty(0, np.int64)], [np.empty(0, np.int32)]
+    known: dict[tuple[str, ...], tuple[NDArray[np.int64], bool]] = {}
+    n_bounded = 0
+    for i in map(int, np.flatnonzero(lengths >= level)):
+        gram = tuple(words[i : i + level])
+        if gram not in known:
+            known[gram] = reference.documents_of(gram, MAX_PLACES, exclude=exclude)
+            n_bounded += known[gram][1]
+        numbers.append(known[gram][0])
+        firsts.append(np.full(len(numbers[-1]), i, np.int32))
+    first = np.concatenate(firsts)
+    return np.concatenate(numbers), first, first + np.int32(level), n_bounded
+
+
+def _describe(reference: Reference, number: int, n_new_words: int) -> SpreadDocument:
+    document = reference.document(number)
+    title = document.meta.get("title")
+    return SpreadDocument(document.id, None if title is None else str(title), n_new_words)

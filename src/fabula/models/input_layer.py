@@ -1,0 +1,106 @@
+"""The input layer of a language model in Hugging Face's format, read without running the model."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fabula.errors import InputError, ModelError
+
+__all__ = ["InputLayer"]
+
+_NAMES = ("embed_tokens.weight", "wte.weight", "word_embeddings.weight", "embed_in.weight",
+          "tok_embeddings.weight", "shared.weight")  # fmt: skip
+_TYPES = {"F64": "<f8", "F32": "<f4", "F16": "<f2", "BF16": "<u2"}
+
+
+class InputLayer:
+    """Vectors of a model's tokens, and of words as the mean of their tokens.
+
+    Reads `tokenizer.json` and the one matrix of `model.safetensors` (or of the shard that holds
+    it). Raises `InputError` where the folder has neither.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        try:
+            from tokenizers import Tokenizer
+        except ImportError as error:
+            raise ModelError("this needs tokenizers; run: pip install 'fabula[nlp]'") from error
+        tokenizer = folder / "tokenizer.json"
+        if not tokenizer.is_file():
+            raise InputError(f"{folder}: no tokenizer.json; give the folder of a whole model")
+        self._tokenizer = Tokenizer.from_file(str(tokenizer))
+        self._table = _read_layer(folder)
+        if len(self._table) < self._tokenizer.get_vocab_size():
+            raise InputError(f"{folder}: its tokenizer has more tokens than its input layer")
+        self.name = folder.resolve().name
+        hasher = hashlib.sha256(tokenizer.read_bytes())
+        hasher.update(self._table.tobytes())
+        self.digest = hasher.hexdigest()
+
+    @property
+    def n_dimensions(self) -> int:
+        return int(self._table.shape[1])
+
+    def vectors(self, words: list[str]) -> NDArray[np.float64]:
+        """The mean of each word's tokens as they stand in running text: float64, (n_words, n)."""
+        encoded = self._tokenizer.encode_batch(
+            # Within a sentence, a word comes after a space.
+            [f" {word}".encode(errors="replace").decode() for word in words],
+            add_special_tokens=False,
+        )
+        out = np.zeros((len(words), self.n_dimensions))
+        for k, tokens in enumerate(encoded):
+            if tokens.ids:
+                out[k] = self._table[tokens.ids].astype(np.float64).mean(axis=0)
+        return out
+
+
+def _read_layer(folder: Path) -> NDArray[Any]:
+    """The matrix of input vectors: float16 to float64, shape (n_tokens, n_dimensions)."""
+    files = sorted(folder.glob("*.safetensors"))
+    for file in files:
+        try:
+            header, first = _read_header(file)
+        except (OSError, ValueError, UnicodeDecodeError) as error:
+            raise InputError(f"{file}: not in safetensors' format ({error})") from error
+        for name, entry in header.items():
+            if name.endswith(_NAMES) and len(entry.get("shape", ())) == 2:
+                return _read_matrix(file, entry, first)
+    raise InputError(
+        f"{folder}: no .safetensors file with an input layer (a matrix that ends in "
+        f"{' or '.join(_NAMES[:3])}); save the model with safetensors"
+    )
+
+
+def _read_header(file: Path) -> tuple[dict[str, Any], int]:
+    with file.open("rb") as raw:
+        n = int.from_bytes(raw.read(8), "little")
+        if not 2 <= n < 100 << 20:
+            raise ValueError("its header has no length")
+        header = json.loads(raw.read(n))
+    if not isinstance(header, dict):
+        raise ValueError("its header is no table")  # noqa: TRY004 (a file's content)
+    return {k: v for k, v in header.items() if isinstance(v, dict)}, 8 + n
+
+
+def _read_matrix(file: Path, entry: dict[str, Any], first: int) -> NDArray[Any]:
+    kind = _TYPES.get(entry.get("dtype", ""))
+    if kind is None:
+        raise InputError(f"{file}: its input layer is of type {entry.get('dtype')}, not a float")
+    try:
+        begin, end = entry["data_offsets"]
+        n = (end - begin) // np.dtype(kind).itemsize
+        flat = np.fromfile(file, kind, n, offset=first + begin)
+        table = flat.reshape(entry["shape"])
+    except (KeyError, ValueError, TypeError, OSError) as error:
+        raise InputError(f"{file}: its input layer is cut or damaged ({error})") from error
+    if entry["dtype"] == "BF16":
+        # The upper half of a float32.
+        return (table.astype(np.uint32) << 16).view(np.float32)
+    return table

@@ -1,0 +1,47 @@
+"""From what a user writes after `--reference` to a reference."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from fabula.errors import InputError
+from fabula.reference.backend import Backend
+from fabula.reference.search import Reference
+
+__all__ = ["open_backend"]
+
+_WEB, _INDEX = "infinigram:", "infinigram-index:"
+
+
+def open_backend(
+    specs: Sequence[str], *, meter: Callable[[int, int], None] | None = None
+) -> Backend:
+    """Corpora on disk, searched as one; or `infinigram:NAME[@URL]`, or `infinigram-index:PATH`.
+
+    `meter` is told how many look-ups were made, and how many of them memory answered. Raises
+    `CorpusError` and `InputError`.
+    """
+    elsewhere = [spec for spec in specs if spec.startswith((_WEB, _INDEX))]
+    if not elsewhere:
+        return Reference.open(*specs)
+    if len(specs) > 1:
+        raise InputError(
+            f"--reference {elsewhere[0]}: an infini-gram index cannot be searched together with "
+            f"another reference; measure against each by itself"
+        )
+    spec = elsewhere[0]
+    if spec.startswith(_INDEX):
+        from fabula.reference.infinigram import InfiniGramIndex
+
+        path, _, tokenizer = spec.removeprefix(_INDEX).partition("#")
+        return InfiniGramIndex(Path(path), Path(tokenizer) if tokenizer else None)
+    from fabula.reference.infinigram import API_URL, InfiniGramWeb
+
+    name, _, url = spec.removeprefix(_WEB).partition("@")
+    if not name:
+        raise InputError(
+            "--reference infinigram: name an index, as in infinigram:v4_rpj_llama_s4; "
+            "https://infini-gram.readthedocs.io lists them"
+        )
+    return InfiniGramWeb(name, url or API_URL, meter=meter)

@@ -1,0 +1,284 @@
+"""An infini-gram index on this machine's disk, searched by the `infini_gram` package."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+from collections.abc import Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Literal
+
+from fabula.errors import CorpusError, InputError, LookupFailed
+from fabula.reference.backend import Attribution, LocatedText, Matches, Occurrence
+from fabula.reference.dj import dj_search
+from fabula.reference.elsewhere import IndexElsewhere, n_gram_text, occurs_in_tokens
+from fabula.types import Document
+
+__all__ = ["InfiniGramIndex", "TokenDtype"]
+
+TokenDtype = Literal["u16", "u32"]
+_TOKEN_BYTES: dict[TokenDtype, int] = {"u16": 2, "u32": 4}
+_KINDS = ("tokenized", "table", "offset")
+_END_BYTES = 64 * 1024
+_SHOWN_TOKENS = 1000
+
+
+class InfiniGramIndex(IndexElsewhere):
+    """A folder with `tokenized.N`, `table.N` and `offset.N`, and the tokenizer it was built with.
+
+    `tokenizer`: a `tokenizer.json`, the one in the folder if not given. `token_dtype`: the width
+    of a token id, seen from the sizes of the files if not given.
+
+    An n-gram is found where the index has it token for token, with one space where the text has
+    white space; so not across the end of a paragraph, nor at the first word of one if the tokenizer
+    writes spaces into its tokens.
+
+    Raises `CorpusError` where files are missing or their sizes do not fit each other, `InputError`
+    where a package is not installed.
+    """
+
+    def __init__(
+        self,
+        path: Path,
+        tokenizer: Path | None = None,
+        *,
+        token_dtype: TokenDtype | None = None,
+    ) -> None:
+        try:
+            from infini_gram.engine import InfiniGramEngine
+        except ImportError as error:
+            raise InputError(
+                "an infini-gram index is searched by the infini_gram package, which is not "
+                "installed; run `pip install infini-gram`"
+            ) from error
+        self.path = path = Path(path).resolve()
+        self.name = path.name
+        self._files = _files_of(path)
+        self.token_dtype = _token_dtype(path, self._files, token_dtype)
+        self._tokenizer_path = tokenizer or path / "tokenizer.json"
+        self._encoder = _Encoder(self._tokenizer_path)
+        # The end of text and the vocabulary's size decide only what the model would say next.
+        n_ids = 256 ** _TOKEN_BYTES[self.token_dtype] - 1
+        self._engine: Any = InfiniGramEngine(
+            index_dir=str(path),
+            eos_token_id=n_ids - 1,
+            vocab_size=n_ids,
+            token_dtype=self.token_dtype,
+        )
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """12 hex digits of the files' names and sizes, both ends of each, and the tokenizer."""
+        digest = hashlib.sha256(self.token_dtype.encode())
+        for file in self._files:
+            n_bytes = file.stat().st_size
+            digest.update(f"\0{file.name}\0{n_bytes}\0".encode())
+            with file.open("rb") as stream:
+                digest.update(stream.read(_END_BYTES))
+                stream.seek(max(0, n_bytes - _END_BYTES))
+                digest.update(stream.read(_END_BYTES))
+        digest.update(self._tokenizer_path.read_bytes())
+        return digest.hexdigest()[:12]
+
+    @property
+    def size(self) -> str:
+        n_bytes = dict.fromkeys(_KINDS, 0)
+        for file in self._files:
+            n_bytes[file.name.partition(".")[0]] += file.stat().st_size
+        n_documents = n_bytes["offset"] // 8
+        # Each document begins with a separator, which is no token of its own.
+        n_tokens = n_bytes["tokenized"] // _TOKEN_BYTES[self.token_dtype] - n_documents
+        return f"{n_tokens:,} tokens in {n_documents:,} documents"
+
+    def close(self) -> None:
+        """Nothing to let go of: its files are mapped."""
+
+    def match_texts(
+        self, texts: Sequence[LocatedText], *, exclude: Iterable[int] = (), n_threads: int = 1
+    ) -> list[Matches]:
+        """The longest matches of many texts, `n_threads` of them at a time.
+
+        Raises `InputError` where documents are to be left out, `CorpusError` where the tokenizer
+        does not fit the index.
+        """
+        self._refuse(exclude)
+        with ThreadPoolExecutor(max(1, n_threads)) as pool:
+            return list(pool.map(self._search, texts))
+
+    def cite(
+        self,
+        text: LocatedText,
+        first: int,
+        n_words: int,
+        n_sources: int,
+        *,
+        exclude: Iterable[int] = (),
+    ) -> Attribution:
+        """How often the n-gram occurs, and `n_sources` documents, from its first places."""
+        self._refuse(exclude)
+        ids = self._ids(text, first, n_words)
+        if not ids:
+            return Attribution(0, 0, True, ())
+        found = _answer(self._engine.find(input_ids=ids))
+        sources: dict[int, Occurrence] = {}
+        ranks = ((s, k) for s, ends in enumerate(found["segment_by_shard"]) for k in range(*ends))
+        for (shard, rank), _ in zip(ranks, range(3 * n_sources), strict=False):
+            shown = _answer(
+                self._engine.get_doc_by_rank(s=shard, rank=rank, max_disp_len=_SHOWN_TOKENS)
+            )
+            number = int(shown["doc_ix"])
+            document = Document(f"{self.name}:{number}", self._encoder.text(shown["token_ids"]))
+            occurrence = self._occurrence(text, first, n_words, number, document)
+            if occurrence is not None:
+                sources.setdefault(number, occurrence)
+            if len(sources) == n_sources:
+                break
+        return Attribution(int(found["cnt"]), 0, True, tuple(sources.values()))
+
+    def _search(self, text: LocatedText) -> Matches:
+        def occurs(i: int, j: int) -> bool:
+            # Of no tokens the engine would count every token of the corpus.
+            ids = self._ids(text, i, j - i)
+            return bool(ids) and _answer(self._engine.count(input_ids=ids))["count"] > 0
+
+        try:
+            return dj_search(len(text), 1, lambda i, j: occurs_in_tokens(text, i, j, occurs))
+        except LookupFailed as error:
+            return error
+
+    def _ids(self, text: LocatedText, first: int, n_words: int) -> list[int]:
+        """The n-gram's token ids, none if the index cannot hold it."""
+        start = int(text.words.starts[first])
+        after_space = start == 0 or text.text[start - 1].isspace()
+        ids = self._encoder.ids(n_gram_text(text, first, n_words), after_space=after_space)
+        highest = 256 ** _TOKEN_BYTES[self.token_dtype] - 1
+        if ids and max(ids) >= highest:
+            raise CorpusError(
+                f"{self._tokenizer_path} gives the token id {max(ids)}, which {self.path} with "
+                f"its {self.token_dtype} ids cannot hold; name the tokenizer it was built with"
+            )
+        return ids
+
+
+class _Encoder:
+    """Text to token ids as they stand in the middle of a document.
+
+    Byte-level tokenizers write the space before a word into its token, if there is one; those of
+    Llama's kind put one before every text of their own accord.
+    """
+
+    def __init__(self, path: Path) -> None:
+        try:
+            from tokenizers import Tokenizer
+        except ImportError as error:
+            raise InputError(
+                "the tokenizer of an infini-gram index is read by the tokenizers package, which is "
+                "not installed; run `pip install 'fabula[nlp]'`"
+            ) from error
+        try:
+            written = path.read_text(encoding="utf-8")
+            model = json.loads(written)["model"]
+        except (OSError, ValueError, KeyError, TypeError) as error:
+            raise CorpusError(
+                f"{path} is no tokenizer ({error}); name the tokenizer.json with which the index "
+                "was built"
+            ) from error
+        self._tokenizer = Tokenizer.from_str(written)
+        self._tokenizer.no_padding()
+        self._tokenizer.no_truncation()
+        unknown = model.get("unk_token")
+        self._unknown = (
+            model.get("unk_id") if unknown is None else self._tokenizer.token_to_id(unknown)
+        )
+        after_space = self._encode("b a")[-1:]
+        self._takes_space = self._encode("a") != after_space and self._encode(" a") == after_space
+        self._anchor = self._encode("\n")
+
+    def ids(self, n_gram: str, *, after_space: bool) -> list[int]:
+        """The ids of `n_gram`; none where the tokenizer does not know all of it.
+
+        What it does not know stands for many things, and would match where another of them stands.
+        """
+        if after_space:
+            ids = self._encode(f" {n_gram}" if self._takes_space else n_gram)
+        else:
+            # Behind an anchor no tokenizer puts a space of its own; the anchor is cut off.
+            ids = self._encode(f"\n{n_gram}")
+            n = len(self._anchor)
+            ids = ids[n:] if ids[:n] == self._anchor else self._encode(n_gram)
+        return [] if self._unknown in ids else ids
+
+    def text(self, ids: Sequence[int]) -> str:
+        """What the ids say."""
+        return str(self._tokenizer.decode(list(ids), skip_special_tokens=True))
+
+    def _encode(self, text: str) -> list[int]:
+        ids: list[int] = self._tokenizer.encode(text, add_special_tokens=False).ids
+        return ids
+
+
+def _files_of(path: Path) -> list[Path]:
+    """The files of an index, in order; raises `CorpusError` where one is missing."""
+    if not path.is_dir():
+        raise CorpusError(f"{path} is no folder with an infini-gram index")
+    # The engine looks for these words in the whole path, and dies of what it finds elsewhere.
+    if any(kind in str(path) for kind in _KINDS):
+        raise CorpusError(
+            f"infini-gram cannot open {path}: no folder's name may contain {', '.join(_KINDS)}; "
+            "rename it"
+        )
+    found = sorted(file for file in path.iterdir() if any(kind in file.name for kind in _KINDS))
+    shards = sorted(
+        file.name.partition(".")[2] for file in found if file.name.startswith(_KINDS[0])
+    )
+    expected = sorted(path / f"{kind}.{shard}" for kind in _KINDS for shard in shards)
+    if not shards or found != expected:
+        raise CorpusError(
+            f"{path} is no whole infini-gram index: for each tokenized.N it needs table.N and "
+            "offset.N, and nothing else with such a name"
+        )
+    return found
+
+
+def _token_dtype(path: Path, files: Sequence[Path], told: TokenDtype | None) -> TokenDtype:
+    """The width of the ids: the table has a pointer for each token, wide enough for the bytes.
+
+    An indexing that was ended early leaves files whose sizes fit no width; the engine would search
+    them all the same, and miss what is not there. Where the width is told, pointers may be of any
+    width. Raises `CorpusError`.
+    """
+    sizes = {file.name: file.stat().st_size for file in files}
+    shards = [
+        (n_bytes, sizes[f"table{name.removeprefix('tokenized')}"])
+        for name, n_bytes in sizes.items()
+        if name.startswith("tokenized")
+    ]
+    for dtype, n_token_bytes in _TOKEN_BYTES.items():
+        if dtype == (told or dtype) and all(
+            _fits(n_bytes, n_table_bytes, n_token_bytes, is_told=told is not None)
+            for n_bytes, n_table_bytes in shards
+        ):
+            return dtype
+    raise CorpusError(
+        f"the files in {path} do not fit each other: the index was not built to its end, or its "
+        f"tokens are not {told or 'u16 or u32'}; build it again, without what is there"
+    )
+
+
+def _fits(n_bytes: int, n_table_bytes: int, n_token_bytes: int, *, is_told: bool) -> bool:
+    """Whether a table of that size can belong to tokens of that size."""
+    if n_bytes == 0 or n_bytes % n_token_bytes or n_table_bytes == 0:
+        return False
+    n_pointer_bytes, rest = divmod(n_table_bytes, n_bytes // n_token_bytes)
+    # As infini_gram/indexing.py computes it.
+    return rest == 0 and (is_told or n_pointer_bytes == math.ceil(math.log2(n_bytes) / 8))
+
+
+def _answer(reply: Any) -> Any:
+    """What the engine says, unless it is an error."""
+    if "error" in reply:
+        raise LookupFailed(f"infini-gram could not look up an n-gram: {reply['error']}")
+    return reply

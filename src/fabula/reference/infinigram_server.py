@@ -1,0 +1,173 @@
+"""What infini-gram's HTTP server is asked, and what counts as its answer.
+
+The protocol is that of api/api_server.py and docs/source/api.rst in liujch1998/infini-gram: a POST
+with `index`, `query_type` and `query` or `query_ids`; the reply has `error`, with any status, or
+the answer.
+"""
+
+from __future__ import annotations
+
+import re
+import threading
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
+
+from fabula.errors import InputError
+from fabula.reference.lookups import LookupServer, Refused, Reply
+
+__all__ = ["InfiniGramServer", "TooLong"]
+
+_NAMES_URL = "https://infini-gram.readthedocs.io/en/latest/api.html"
+_MAX_QUERY_CHARS = 1000
+"""MAX_QUERY_CHARS in api_server.py: it takes no longer query."""
+_SHOWN_TOKENS = 1000
+
+# The server takes " AND " and " OR " in a query for operators and counts something else.
+_BEFORE_OPERATOR = re.compile(r" (?=(?:AND|OR) )")
+_TOO_LONG = re.compile(r"limit your input", re.IGNORECASE)
+_NO_SUCH_INDEX = re.compile(
+    r"(invalid|unknown|unsupported|no such)\W+(index|corpus)"
+    r"|\b(index|corpus)\b.{0,80}(not found|not exist|is unknown|is invalid)",
+    re.IGNORECASE | re.DOTALL,
+)
+
+
+class TooLong(Exception):  # noqa: N818 (the server's limit, not an error)
+    """The server takes no n-gram of this length."""
+
+
+class InfiniGramServer:
+    """One index behind a server.
+
+    Every method raises `LookupFailed` where no proper answer came in all attempts, or `stop` was
+    set; `TooLong`; and `InputError` where the server does not know the index.
+    """
+
+    def __init__(self, server: LookupServer, index: str) -> None:
+        self._server = server
+        self._index = index
+        self._ids: dict[str, list[int]] = {}
+        self.has_answered = False
+
+    def close(self) -> None:
+        self._server.close()
+
+    def count(self, query: str, stop: threading.Event) -> int:
+        """How often `query` occurs."""
+        reply = self._ask(
+            {"query_type": "count", **self._asked_as(query, stop)}, _count_fault, stop
+        )
+        # Of no tokens the server counts every token of the corpus.
+        return 0 if reply.get("token_ids") == [] else int(reply["count"])
+
+    def documents(self, query: str, limit: int, stop: threading.Event) -> Iterator[tuple[int, str]]:
+        """Different documents that hold `query`, from the first `limit` of its places.
+
+        Each is its number and the text around the place, as far as the server shows it.
+        """
+        asked_as = self._asked_as(query, stop)
+        places = self._ask({"query_type": "find", **asked_as}, _find_fault, stop)
+        ranks = ((s, k) for s, ends in enumerate(places["segment_by_shard"]) for k in range(*ends))
+        seen: set[tuple[int, int]] = set()
+        for (shard, rank), _ in zip(ranks, range(limit), strict=False):
+            request = {"query_type": "get_doc_by_rank", "s": shard, "rank": rank, **asked_as}
+            request["max_disp_len"] = _SHOWN_TOKENS
+            reply = self._ask(request, _document_fault, stop)
+            if (shard, reply["doc_ix"]) not in seen:
+                seen.add((shard, reply["doc_ix"]))
+                yield reply["doc_ix"], _joined(part for part, *_ in reply["spans"])
+
+    def _asked_as(self, query: str, stop: threading.Event) -> Reply:
+        """The n-gram in a request: as text, or as token ids where words of it are operators.
+
+        No token reaches over a space, so the ids of the pieces are those of the whole. A server
+        that tells no token ids, as infini-gram mini, has no operators.
+        """
+        if len(query) > _MAX_QUERY_CHARS:
+            raise TooLong(f"it has more than {_MAX_QUERY_CHARS} characters")
+        pieces = _BEFORE_OPERATOR.split(query)
+        if len(pieces) == 1:
+            return {"query": query}
+        ids: list[int] = []
+        for piece in pieces:
+            if piece not in self._ids:
+                reply = self._ask({"query_type": "count", "query": piece}, _count_fault, stop)
+                if not isinstance(reply.get("token_ids"), list):
+                    return {"query": query}
+                self._ids[piece] = reply["token_ids"]
+            ids += self._ids[piece]
+        return {"query_ids": ids}
+
+    def _ask(
+        self, request: Reply, fault_in: Callable[[Reply], str | None], stop: threading.Event
+    ) -> Reply:
+        try:
+            reply = self._server.ask({"index": self._index, **request}, fault_in, stop)
+        except Refused as error:
+            if _TOO_LONG.search(str(error)):
+                raise TooLong(str(error)) from error
+            raise InputError(
+                f"{self._server.url} does not answer for the index {self._index!r} ({error}); the "
+                f"names that infini-gram's server knows are listed at {_NAMES_URL}"
+            ) from error
+        self.has_answered = True
+        return reply
+
+
+def _is_count(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 2**63
+
+
+def _error_in(reply: Reply) -> str | None:
+    if "error" not in reply:
+        return None
+    words = str(reply["error"])
+    if _TOO_LONG.search(words) or _NO_SUCH_INDEX.search(words):
+        raise Refused(words)
+    return f"error: {words}"
+
+
+def _count_fault(reply: Reply) -> str | None:
+    """What is wrong with the answer to `count`; raises `Refused` where it will stay so."""
+    if (error := _error_in(reply)) is not None:
+        return error
+    if not _is_count(reply.get("count")):
+        return f"no count in the reply {str(reply)[:80]}"
+    # Only operators make a count approximate, and then 0 may mean some.
+    return "an approximate count" if reply.get("approx") else None
+
+
+def _find_fault(reply: Reply) -> str | None:
+    if (error := _error_in(reply)) is not None:
+        return error
+    segments = reply.get("segment_by_shard")
+    if isinstance(segments, list) and all(
+        isinstance(ends, list) and len(ends) == 2 and all(map(_is_count, ends)) for ends in segments
+    ):
+        return None
+    return "no segment_by_shard in the reply"
+
+
+def _document_fault(reply: Reply) -> str | None:
+    if (error := _error_in(reply)) is not None:
+        return error
+    spans = reply.get("spans")
+    if (
+        _is_count(reply.get("doc_ix"))
+        and isinstance(spans, list)
+        and all(isinstance(span, list) and span and isinstance(span[0], str) for span in spans)
+    ):
+        return None
+    return "no document in the reply"
+
+
+def _joined(parts: Iterable[str]) -> str:
+    """The stretches of a shown document as one text.
+
+    Each was decoded by itself, and some tokenizers leave out a space at the beginning.
+    """
+    joined = ""
+    for part in parts:
+        needs_space = joined[-1:].isalnum() and part[:1].isalnum()
+        joined += f" {part}" if needs_space else part
+    return joined

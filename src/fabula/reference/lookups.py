@@ -1,0 +1,239 @@
+"""Look-ups in an index elsewhere: asked over HTTP, with patience, and remembered on disk."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import random
+import sqlite3
+import threading
+import time
+import zlib
+from collections.abc import Callable, Mapping
+from email.utils import parsedate_to_datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from platformdirs import user_cache_path
+
+from fabula.errors import InputError, LookupFailed
+
+if TYPE_CHECKING:
+    import httpx
+
+__all__ = ["LookupCache", "LookupServer", "Refused", "cache_path"]
+
+_LONGEST_WAIT_S = 60.0
+_BUSY_S = 30.0
+"""How long another process may write to the cache before this one gives up."""
+_REFUSALS = frozenset({400, 401, 404, 405, 422})
+"""HTTP statuses that stay however often one asks. 403 is none of them: the gateway before
+infini-gram's server says Forbidden when it has too much to do."""
+
+Reply = dict[str, Any]
+
+
+class Refused(Exception):  # noqa: N818 (a reply, not yet an error)
+    """The server understood the request and will never answer it; the text says why."""
+
+
+class LookupServer:
+    """A server that takes and gives JSON objects, asked again where it stumbles.
+
+    `n_parallel`: requests in flight at most, over all threads. `backoff_s`: the wait before the
+    second attempt, doubled for each further one, with jitter; the server's Retry-After is honoured,
+    up to a minute.
+    """
+
+    def __init__(
+        self, url: str, *, n_parallel: int, max_retries: int, timeout_s: float, backoff_s: float
+    ) -> None:
+        try:
+            import httpx
+        except ImportError as error:
+            raise InputError(
+                "an index elsewhere is asked by means of httpx, which is not installed; "
+                "run `pip install 'fabula[remote]'`"
+            ) from error
+        try:
+            parsed = httpx.URL(url)
+        except httpx.InvalidURL as error:
+            raise InputError(f"{url!r} is no address of an index: {error}") from error
+        if parsed.scheme not in ("http", "https") or not parsed.host:
+            raise InputError(f"{url!r} is no address of an index, such as https://example.org/")
+        self.url = url
+        self._max_retries = max_retries
+        self._backoff_s = backoff_s
+        self._slots = threading.BoundedSemaphore(n_parallel)
+        self._jitter = random.Random()
+        self._faults: tuple[type[Exception], ...] = (httpx.HTTPError, httpx.StreamError)
+        self._client: httpx.Client = httpx.Client(
+            timeout=timeout_s,
+            limits=httpx.Limits(max_connections=n_parallel),
+            headers={"User-Agent": "fabula (measures creative writing)"},
+        )
+
+    def close(self) -> None:
+        self._client.close()
+
+    def ask(
+        self, request: Reply, fault_in: Callable[[Reply], str | None], stop: threading.Event
+    ) -> Reply:
+        """The server's reply to `request`, in which `fault_in` finds no fault.
+
+        Raises `Refused` with the server's words where asking again is no use (`fault_in` may raise
+        it too), `LookupFailed` with the last fault when the attempts are used up or `stop` is set.
+        """
+        body = json.dumps(request).encode()
+        n_attempts = self._max_retries + 1
+        fault = "it was not asked"
+        for attempt in range(n_attempts):
+            if stop.is_set():
+                raise LookupFailed("the search was stopped")
+            wait_s: float | None = None
+            try:
+                with self._slots:
+                    response = self._client.post(
+                        self.url, content=body, headers={"Content-Type": "application/json"}
+                    )
+            except self._faults as error:
+                fault = f"{type(error).__name__}: {error}".rstrip(": ")
+            else:
+                reply, fault = _read(response)
+                if reply is not None:
+                    found = fault_in(reply)
+                    if found is None:
+                        return reply
+                    fault = found
+                wait_s = _retry_after(response.headers)
+            if attempt + 1 < n_attempts:
+                backoff_s = self._backoff_s * 2**attempt * self._jitter.uniform(0.5, 1.0)
+                stop.wait(min(max(wait_s or 0.0, backoff_s), _LONGEST_WAIT_S))
+        raise LookupFailed(f"{self.url} did not answer in {n_attempts} attempts, at last: {fault}")
+
+
+def _read(response: httpx.Response) -> tuple[Reply | None, str]:
+    """The object in a reply, or None and what is wrong with it; raises `Refused`."""
+    try:
+        reply = response.json()
+    except ValueError:  # no JSON, or no text at all
+        reply = None
+    words = str(reply["error"]) if isinstance(reply, dict) and "error" in reply else ""
+    status = response.status_code
+    if status in _REFUSALS:
+        raise Refused(words or f"HTTP {status} {response.reason_phrase}")
+    if status != 200:
+        return None, f"HTTP {status} {words or response.reason_phrase}"
+    if not isinstance(reply, dict):
+        return None, "a reply that is no JSON object"
+    return reply, words
+
+
+def _retry_after(headers: Mapping[str, str]) -> float | None:
+    """Seconds to wait, which the server may say as a number or as a date."""
+    value = headers.get("Retry-After", "").strip()
+    if not value:
+        return None
+    if value.isascii() and value.isdigit():
+        return float(value)
+    try:
+        return max(0.0, parsedate_to_datetime(value).timestamp() - time.time())
+    except (ValueError, OverflowError):
+        return None
+
+
+def cache_path() -> Path:
+    """Where counts are kept unless the user says otherwise: below FABULA_CACHE, if it is set."""
+    home = os.environ.get("FABULA_CACHE")
+    return (Path(home) if home else user_cache_path("fabula")) / "infinigram.sqlite3"
+
+
+class LookupCache:
+    """Counts that were once answered, in an SQLite file that threads and processes share.
+
+    What was asked is kept as a hash: a cache must not hold the words of an unpublished story. Each
+    count stands beside a checksum of question and answer, so that of a damaged file no count is
+    believed. Raises `InputError` where the file cannot be used.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._lock = threading.Lock()
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            self._rows = sqlite3.connect(
+                path, timeout=_BUSY_S, isolation_level=None, check_same_thread=False
+            )
+        except (OSError, sqlite3.Error) as error:
+            raise self._unusable(error) from error
+        try:
+            self._set_up()
+        except sqlite3.Error as error:
+            self._rows.close()
+            raise self._unusable(error) from error
+
+    def _set_up(self) -> None:
+        # SQLite does not wait where two processes open a new file at the same time, so this does.
+        until = time.monotonic() + _BUSY_S
+        while True:
+            try:
+                self._rows.execute("PRAGMA journal_mode = WAL")
+                # Enough to survive the end of the process; after a power cut the last ones are
+                # asked again.
+                self._rows.execute("PRAGMA synchronous = NORMAL")
+                self._rows.execute(
+                    "CREATE TABLE IF NOT EXISTS counts "
+                    "(key BLOB PRIMARY KEY, count INTEGER, checksum INTEGER) WITHOUT ROWID"
+                )
+            except sqlite3.OperationalError as error:
+                is_busy = error.sqlite_errorcode & 0xFF == sqlite3.SQLITE_BUSY
+                if not is_busy or time.monotonic() > until:
+                    raise
+                time.sleep(0.01)
+            else:
+                return
+
+    def close(self) -> None:
+        with self._lock:
+            self._rows.close()
+
+    def get(self, url: str, corpus: str, query: str) -> int | None:
+        """The count of `query`, or None where it is not known."""
+        key = _key(url, corpus, query)
+        try:
+            with self._lock:
+                row = self._rows.execute(
+                    "SELECT count, checksum FROM counts WHERE key = ?", (key,)
+                ).fetchone()
+        except sqlite3.Error as error:
+            raise self._unusable(error) from error
+        if row is None or row[1] != _checksum(key, row[0]):
+            return None
+        count: int = row[0]
+        return count
+
+    def put(self, url: str, corpus: str, query: str, count: int) -> None:
+        key = _key(url, corpus, query)
+        try:
+            with self._lock:
+                self._rows.execute(
+                    "INSERT OR REPLACE INTO counts VALUES (?, ?, ?)",
+                    (key, count, _checksum(key, count)),
+                )
+        except sqlite3.Error as error:
+            raise self._unusable(error) from error
+
+    def _unusable(self, error: Exception) -> InputError:
+        return InputError(
+            f"{self.path} cannot be used as the cache of look-ups ({error}); remove it, so that "
+            "they are asked anew, or name another folder in FABULA_CACHE"
+        )
+
+
+def _key(url: str, corpus: str, query: str) -> bytes:
+    return hashlib.sha256("\0".join((url, corpus, query)).encode()).digest()
+
+
+def _checksum(key: bytes, count: object) -> int:
+    return zlib.crc32(key + repr(count).encode())

@@ -1,0 +1,129 @@
+"""Tables and curves of detectors."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from rich.table import Table
+from rich.text import Text
+
+from fabula.measures.detection import Calibration
+from fabula.measures.verdicts import OUTCOMES
+from fabula.report.plots import COLOURS, LINE, SOFT, figure_of
+from fabula.report.tables import render
+
+__all__ = ["calibration_tables", "probability_table", "save_rocs", "verdict_table"]
+
+_MAX_ROWS = 40
+NAMES = {
+    "creativity_index": "Creativity Index",
+    "log_likelihood": "log-likelihood",
+    "log_rank": "log-rank",
+    "curvature": "Fast-DetectGPT curvature",
+}
+
+
+def calibration_tables(found: Sequence[Calibration]) -> str:
+    """One line a detector, then the thresholds of those that tell human from machine."""
+    table = Table(box=None, pad_edge=False)
+    columns = (
+        "", "score", "AUROC, 95 % interval", "human", "machine", "missing", "groups",
+        "calibration error", "outcome",
+    )  # fmt: skip
+    for k, column in enumerate(columns):
+        table.add_column(column, justify="left" if k in (0, 1, 8) else "right", overflow="fold")
+    for k, one in enumerate(found, 1):
+        error = one.calibration_error
+        table.add_row(
+            str(k), NAMES[one.score], auroc_shown(one), f"{one.n_human:,}", f"{one.n_machine:,}",
+            f"{one.n_missing:,}", f"{one.n_groups:,}", "-" if error is None else f"{error:.3f}",
+            OUTCOMES[one.outcome],
+        )  # fmt: skip
+    limits = Table(box=None, pad_edge=False)
+    for column in ("", "human texts flagged", "at most, 95 %", "machine texts flagged", "below"):
+        limits.add_column(column, justify="right")
+    for k, one in enumerate(found, 1):
+        for t in one.thresholds if one.outcome == "separates" else ():
+            sign = "" if one.direction > 0 else "-"
+            limits.add_row(
+                str(k), f"{t.false_positives:.1%}", f"{t.false_positives_high:.1%}",
+                f"{t.true_positives:.1%}", f"{sign}score {t.value:.4g}",
+            )  # fmt: skip
+    footer = [f"{k}: {one.signature}" for k, one in enumerate(found, 1)]
+    silent = [str(k) for k, one in enumerate(found, 1) if one.outcome != "separates"]
+    if silent:
+        footer.insert(0, f"no verdicts are given by {', '.join(silent)}")
+    shown = render(table)
+    return shown + ("\n" + render(limits) if limits.row_count else "") + "\n" + render("", *footer)
+
+
+def auroc_shown(one: Calibration) -> str:
+    """The AUROC with its interval."""
+    found = one.auroc
+    if found.low is None or found.high is None:
+        return f"{found.value:.3f}"
+    return f"{found.value:.3f} [{found.low:.3f}, {found.high:.3f}]"
+
+
+def probability_table(rows: Sequence[dict[str, Any]], signature: str) -> str:
+    """Texts with what a model finds of them."""
+    table = Table(box=None, pad_edge=False)
+    table.add_column("text", overflow="fold")
+    for column in ("tokens", "log-likelihood", "log-rank", "curvature"):
+        table.add_column(column, justify="right")
+    for row in rows[:_MAX_ROWS]:
+        values = [row[name] for name in ("log_likelihood", "log_rank", "curvature")]
+        shown = [
+            f"{value:.3f}" if value is not None else f"missing: {row['missing_reason']}"
+            for value in values
+        ]
+        table.add_row(Text(row["id"]), f"{row['n_tokens']:,}", *shown)
+    more = [f"and {len(rows) - _MAX_ROWS:,} more texts"] if len(rows) > _MAX_ROWS else []
+    return render(table, *more, signature)
+
+
+def verdict_table(rows: Sequence[dict[str, Any]]) -> str:
+    """Texts with their verdicts, and how often such verdicts are wrong."""
+    reasons = {row["missing_reason"] for row in rows}
+    if len(reasons) == 1 and None not in reasons:
+        return render("", f"no verdict on any of {len(rows):,} texts: {reasons.pop()}")
+    table = Table(box=None, pad_edge=False)
+    table.add_column("text", overflow="fold")
+    table.add_column("verdict")
+    table.add_column("probability of human", justify="right")
+    for row in rows[:_MAX_ROWS]:
+        p = row["probability_human"]
+        verdict = row["verdict"] or f"none: {row['missing_reason']}"
+        table.add_row(Text(row["id"]), verdict, "-" if p is None else f"{p:.2f}")
+    n_flagged = sum(row["verdict"] == "machine" for row in rows)
+    first = rows[0]
+    more = [f"and {len(rows) - _MAX_ROWS:,} more texts"] if len(rows) > _MAX_ROWS else []
+    return render(
+        table,
+        *more,
+        f"{n_flagged:,} of {len(rows):,} flagged. Of the human texts that it was calibrated on, "
+        f"{first['false_positives']:.1%} were flagged too; of others of their kind at most "
+        f"{first['false_positives_high']:.1%}, with 95 % confidence. A text that is not flagged is "
+        f"not thereby human; probabilities hold for mixtures as in the calibration.",
+    )
+
+
+def save_rocs(found: Sequence[Calibration], path: Path) -> None:
+    """ROC curves. The same calibrations give the same bytes."""
+    with figure_of(path, 1, 1, figsize=(5.6, 5.2)) as (figure, (axes,)):
+        axes.plot([0, 100], [0, 100], color=SOFT, linewidth=0.8, linestyle=":")
+        for k, one in enumerate(found):
+            x, y = zip(*one.curve, strict=True)
+            label = f"{k + 1} {NAMES[one.score]}, {auroc_shown(one)}"
+            axes.plot(
+                [100 * v for v in x], [100 * v for v in y], color=COLOURS[k % len(COLOURS)],
+                linewidth=1.5, label=label, linestyle="-" if k < len(COLOURS) else "--",
+            )  # fmt: skip
+        axes.set_xlabel("% of human texts called machine-written")
+        axes.set_ylabel("% of machine texts called machine-written")
+        axes.grid(color=LINE, linewidth=0.8)
+        axes.legend(frameon=False, fontsize=7, loc="lower right")
+        lines = [f"{k}: {one.signature}" for k, one in enumerate(found, 1)]
+        figure.supxlabel("\n".join(lines), fontsize=4, color=SOFT, x=0.01, ha="left")

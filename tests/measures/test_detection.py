@@ -1,0 +1,226 @@
+"""Telling human from machine: against scikit-learn and slow oracles, and when it says nothing."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import roc_auc_score, roc_curve
+
+from fabula.errors import InputError, MixError
+from fabula.measures.detection import Labelled, auroc, calibrate
+from fabula.measures.verdicts import (
+    Label,
+    apply_detectors,
+    calibrate_files,
+    read_detectors,
+    write_detectors,
+)
+
+SIGNATURE = "originality|match:verbatim|ref:r@1"
+
+
+def labelled(n: int, shift: float, seed: int = 0, group_size: int = 2) -> Labelled:
+    rng = np.random.default_rng(seed)
+    is_human = np.arange(n) % 2 == 0
+    scores = np.round(rng.normal(size=n) + shift * is_human, 1)
+    return Labelled(scores, is_human, np.arange(n) // group_size)
+
+
+def made(texts: Labelled, **options: Any) -> Any:
+    options = {"score": "creativity_index", "signature": SIGNATURE, "n_missing": 0} | options
+    return calibrate(texts, **options)
+
+
+@given(st.lists(st.tuples(st.integers(-5, 5), st.booleans()), min_size=2, max_size=40))
+def test_auroc_is_that_of_scikit_learn_with_ties(pairs: list[tuple[int, bool]]) -> None:
+    scores = np.array([s for s, _ in pairs], np.float64)
+    is_human = np.array([h for _, h in pairs])
+    if is_human.all() or not is_human.any():
+        return
+    assert auroc(scores, is_human) == pytest.approx(roc_auc_score(is_human, scores))
+
+
+def test_the_interval_is_that_of_a_plain_bootstrap_over_groups() -> None:
+    texts = labelled(120, 1.0, group_size=4)
+    found = made(texts)
+    rng = np.random.default_rng(9)
+    values = []
+    for _ in range(1500):
+        drawn = np.concatenate(
+            [np.flatnonzero(texts.groups == g) for g in rng.integers(30, size=30)]
+        )
+        values.append(roc_auc_score(texts.is_human[drawn], texts.scores[drawn]))
+    assert (found.auroc.low, found.auroc.high) == pytest.approx(
+        tuple(np.percentile(values, [2.5, 97.5])), abs=0.015
+    )
+    assert made(texts) == found
+    assert made(texts, seed=1).auroc != found.auroc
+
+
+def test_groups_that_hang_together_widen_the_interval() -> None:
+    rng = np.random.default_rng(3)
+    groups = np.repeat(np.arange(20), 20)
+    is_human = groups % 2 == 0
+    scores = 0.4 * is_human + rng.normal(size=20)[groups] + 0.1 * rng.normal(size=400)
+    wide = made(Labelled(scores, is_human, groups)).auroc
+    narrow = made(Labelled(scores, is_human, np.arange(400))).auroc
+    assert wide.high - wide.low > 3 * (narrow.high - narrow.low)
+
+
+@pytest.mark.parametrize(
+    ("shift", "outcome"), [(1.5, "separates"), (0.0, "cannot tell"), (-1.5, "reversed")]
+)
+def test_the_outcome_follows_the_interval(shift: float, outcome: str) -> None:
+    assert made(labelled(200, shift)).outcome == outcome
+    assert made(labelled(16, shift)).outcome == "too few"
+
+
+@pytest.mark.parametrize("target", [0.01, 0.05, 0.1, 0.5])
+def test_a_threshold_flags_no_more_human_texts_than_it_may(target: float) -> None:
+    texts = labelled(300, 1.0)
+    (found,) = made(texts, targets=[target]).thresholds
+    people = texts.scores[texts.is_human]
+    flagged = people < found.value
+    assert flagged.mean() == found.false_positives <= target
+    # The next higher score would flag more than is allowed.
+    higher = np.sort(people[people > found.value])
+    assert not len(higher) or (people < higher[0]).mean() > target
+    assert found.true_positives == (texts.scores[~texts.is_human] < found.value).mean()
+    assert found.false_positives_high > found.false_positives
+    if flagged.sum() == 0:
+        # The rule of three, exactly: 1 - 0.05 ** (1 / n).
+        assert found.false_positives_high == pytest.approx(1 - 0.05 ** (1 / len(people)))
+
+
+def test_the_curve_is_that_of_scikit_learn() -> None:
+    texts = labelled(80, 0.7)
+    fpr, tpr, _ = roc_curve(~texts.is_human, -texts.scores, drop_intermediate=False)
+    found = made(texts).curve
+    assert np.array(found) == pytest.approx(np.stack([fpr, tpr], axis=1))
+
+
+def test_probabilities_are_those_of_logistic_regression_and_calibrated() -> None:
+    texts = labelled(4000, 1.0)
+    found = made(texts)
+    peer = LogisticRegression(C=np.inf).fit(texts.scores[:, None], texts.is_human)
+    assert found.slope == pytest.approx(peer.coef_[0, 0], rel=0.01)
+    assert found.probability(0.5) == pytest.approx(peer.predict_proba([[0.5]])[0, 1], abs=0.005)
+    assert found.calibration_error < 0.04
+    # Two kinds in unequal mixtures, split where the curve cannot follow.
+    rng = np.random.default_rng(0)
+    scores = rng.normal(size=4000)
+    odd = Labelled(scores, np.abs(scores) < 0.7, np.arange(4000))
+    assert made(odd).calibration_error > 0.2
+
+
+def test_classes_that_do_not_overlap_have_a_finite_slope() -> None:
+    found = made(Labelled(np.arange(40.0), np.arange(40) >= 20, np.arange(40)))
+    assert found.auroc.value == 1
+    assert np.isfinite(found.slope)
+    assert found.probability(-1e9) < 0.01 < 0.99 < found.probability(1e9)
+
+
+def score_file(path: Path, texts: Labelled, name: str = "creativity_index") -> Path:
+    rows = [
+        {
+            "id": f"t{k}", "text_digest": f"x{k}", name: float(score),
+            "label": "human" if human else "machine", "pair_id": f"p{group}",
+            "missing_reason": None, "signature": SIGNATURE,
+        }
+        for k, (score, human, group) in enumerate(
+            zip(texts.scores, texts.is_human, texts.groups, strict=True)
+        )
+    ]  # fmt: skip
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    return path
+
+
+def rewrite(path: Path, **changes: Any) -> Path:
+    rows = [json.loads(line) | changes for line in path.read_text().splitlines()]
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    return path
+
+
+def test_a_detector_that_cannot_tell_gives_no_verdict(tmp_path: Path) -> None:
+    label = Label.parse("label=human")
+    for name, shift in (("good", 2.0), ("bad", 0.0), ("wrong", -2.0)):
+        scores = score_file(tmp_path / f"{name}.jsonl", labelled(200, shift))
+        (found,) = calibrate_files([scores], label)
+        write_detectors(tmp_path / f"{name}.json", [found], label, None)
+        rows = list(apply_detectors(read_detectors(tmp_path / f"{name}.json"), scores, 0.05))
+        verdicts = {row["verdict"] for row in rows}
+        if name == "good":
+            assert verdicts == {"machine", "not flagged"}
+            human = [row for row in rows if int(row["id"][1:]) % 2 == 0]
+            assert np.mean([row["verdict"] == "machine" for row in human]) <= 0.05
+            assert all(0 < row["probability_human"] < 1 for row in rows)
+        else:
+            assert verdicts == {None}
+            assert all("cannot tell human from machine" in row["missing_reason"] for row in rows)
+            assert all(row["probability_human"] is None for row in rows)
+
+
+def test_a_missing_score_is_no_verdict_and_counted(tmp_path: Path) -> None:
+    path = score_file(tmp_path / "s.jsonl", labelled(100, 2.0))
+    rows = [json.loads(line) for line in path.read_text().splitlines()]
+    rows[3] |= {"creativity_index": None, "missing_reason": "too_short"}
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    label = Label("label", "human")
+    (found,) = calibrate_files([path], label)
+    assert (found.n_missing, found.n_human + found.n_machine) == (1, 99)
+    write_detectors(tmp_path / "d.json", [found], label, None)
+    applied = list(apply_detectors(read_detectors(tmp_path / "d.json"), path, 0.05))
+    assert (applied[3]["verdict"], applied[3]["missing_reason"]) == (None, "too_short")
+
+
+def test_scores_of_another_kind_are_refused(tmp_path: Path) -> None:
+    label = Label("label", "human")
+    path = score_file(tmp_path / "s.jsonl", labelled(100, 2.0))
+    found = calibrate_files([path], label)
+    write_detectors(tmp_path / "d.json", found, label, None)
+    other = score_file(tmp_path / "o.jsonl", labelled(10, 2.0))
+    rewrite(other, signature="originality|match:near|ref:r@1")
+    with pytest.raises(MixError, match="match: verbatim"):
+        list(apply_detectors(read_detectors(tmp_path / "d.json"), other, 0.05))
+    other.write_text(other.read_text() + path.read_text())
+    with pytest.raises(MixError, match="line 11"):
+        calibrate_files([other], label)
+    with pytest.raises(InputError, match="calibrated for"):
+        list(apply_detectors(read_detectors(tmp_path / "d.json"), path, 0.2))
+
+
+def test_one_text_under_two_prompts_stands_in_one_group(tmp_path: Path) -> None:
+    path = score_file(tmp_path / "s.jsonl", labelled(60, 1.0, group_size=1))
+    label = Label("label", "human")
+    assert calibrate_files([path], label)[0].n_groups == 60
+    rows = [json.loads(line) for line in path.read_text().splitlines()]
+    for row in rows[:10]:
+        row["text_digest"] = "same"
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    assert calibrate_files([path], label)[0].n_groups == 51
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"label": None}, "line 1: no field 'label'"),
+        ({"creativity_index": "high"}, "not a number"),
+        ({"label": "machine"}, "0 human"),
+    ],
+)
+def test_bad_rows_are_named(tmp_path: Path, change: dict[str, Any], said: str) -> None:
+    path = rewrite(score_file(tmp_path / "s.jsonl", labelled(20, 1.0)), **change)
+    with pytest.raises(InputError, match=said):
+        calibrate_files([path], Label("label", "human"))
+    with pytest.raises(InputError, match="FIELD=VALUE"):
+        Label.parse("label")
+    (tmp_path / "d.json").write_text('{"format": 1, "detectors": [{}]}')
+    with pytest.raises(InputError, match="not a file of detectors"):
+        read_detectors(tmp_path / "d.json")

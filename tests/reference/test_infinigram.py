@@ -1,0 +1,581 @@
+"""Infini-gram's engine, over HTTP and on disk, agrees with a reference of the same documents."""
+
+from __future__ import annotations
+
+import json
+import signal
+import sqlite3
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+from tests.infinigram_serving import NONSENSE, Answers, serving_infinigram, some_faults
+
+from fabula.errors import CorpusError, InputError, LookupFailed
+from fabula.reference import Backend, LocatedText, Reference, lookups
+from fabula.reference.dj import dj_search
+from fabula.reference.infinigram import InfiniGramIndex, InfiniGramWeb
+from fabula.reference.lookups import LookupCache, cache_path
+from fabula.text import TextSettings
+from fabula.types import Document
+
+pytest.importorskip("infini_gram", reason="infini-gram has no wheel for this platform")
+import peer
+
+SETTINGS = TextSettings(case="keep", punct="keep")
+SIGN = (
+    "The sign over the gate said TAKE THIS OR THAT AND NOTHING ELSE in red. Nobody took anything; "
+    "the gate was painted on the wall, and the wall OR what was left of it AND the sign came down."
+)
+# The same words as Fabula's, for text in Latin letters.
+WORD = r"[\p{L}\p{N}][\p{L}\p{M}\p{N}]*(?:['’-](?=[\p{L}\p{N}])[\p{L}\p{M}\p{N}]+)*"
+TOKEN = rf"{WORD}|[-–—]+|\.{{2,}}|[^\s\p{{L}}\p{{N}}]"
+
+
+@dataclass(frozen=True)
+class Built:
+    """One corpus, three ways."""
+
+    index: Path
+    reference: Reference
+    answers: Answers
+    texts: list[LocatedText]
+
+    def expected(self) -> list[NDArray[np.int32]]:
+        return [self.reference.longest_matches(text.words.words) for text in self.texts]
+
+
+@pytest.fixture(scope="session")
+def built(tmp_path_factory: pytest.TempPathFactory, examples: Path) -> Built:
+    from tokenizers import Regex, Tokenizer, models, pre_tokenizers
+
+    home = tmp_path_factory.mktemp("infinigram")
+    files = sorted((examples / "library").iterdir())
+    documents = [Document(file.stem, file.read_text(encoding="utf-8")) for file in files]
+    documents.append(Document("sign", SIGN))
+    words = sorted({word for d in documents for word in SETTINGS.raw_words(d.text)})
+    vocabulary = {"[UNK]": 0} | {word: k + 1 for k, word in enumerate(words)}
+    tokenizer = Tokenizer(models.WordLevel(vocabulary, unk_token="[UNK]"))
+    tokenizer.pre_tokenizer = pre_tokenizers.Split(Regex(TOKEN), "removed", invert=True)
+    index = home / "examples-7"
+    index.mkdir()
+    tokenizer.save(str(index / "tokenizer.json"))
+    for document in documents:
+        assert tokenizer.encode(document.text).tokens == SETTINGS.raw_words(document.text)
+    write_index(index, [tokenizer.encode(d.text).ids for d in documents])
+    reference = Reference.build(documents, home / "reference", settings=SETTINGS)
+    answers = Answers(peer.open_engine(index), tokenizer, "examples-7")
+    texts = [LocatedText(text, SETTINGS.locate(text)) for text in mixed_texts(documents, examples)]
+    return Built(index, reference, answers, texts)
+
+
+def write_index(folder: Path, documents: list[list[int]]) -> None:
+    ids = np.array([k for d in documents for k in (peer.SEPARATOR, *d)], np.uint16)
+    (folder / "data").mkdir()
+    ids.tofile(folder / "tokenized.0")
+    (2 * np.flatnonzero(ids == peer.SEPARATOR)).astype(np.uint64).tofile(folder / "offset.0")
+    # Of so few tokens, its indexing fails with more threads than one.
+    peer.build_index(folder, n_threads=1)
+
+
+def mixed_texts(documents: list[Document], examples: Path) -> list[str]:
+    """Texts that are borrowed in part, wholly and not at all."""
+    own = (examples / "the-count.txt").read_text(encoding="utf-8")
+    parts = [d.text.split("\n\n") for d in documents]
+    return [
+        f"{own[:250]}\n\n{parts[0][1][:300]} Zyx. {parts[3][2][40:200]}  {own[500:600]}",
+        f"{parts[2][1][:200]} And {parts[4][1][17:150]}",
+        "I was told to TAKE THIS OR THAT AND NOTHING, AND so the wall OR what was left OR AND OR.",
+        "Qwertz uiop!",
+        "",
+    ]
+
+
+@pytest.fixture
+def web(built: Built, tmp_path: Path) -> Iterator[Callable[..., InfiniGramWeb]]:
+    """Opens webs, with a cache of the test's own and short waits, and closes them at the end."""
+    opened = []
+
+    def open_web(url: str, corpus: str = "examples-7", **options: Any) -> InfiniGramWeb:
+        options = {"backoff_s": 0.001, "timeout_s": 5, "cache": tmp_path / "cache.db"} | options
+        opened.append(InfiniGramWeb(corpus, url, **options))
+        return opened[-1]
+
+    yield open_web
+    for one in opened:
+        one.close()
+
+
+def assert_equal(found: list[Any], expected: list[NDArray[np.int32]]) -> None:
+    assert len(found) == len(expected)
+    for mine, theirs in zip(found, expected, strict=True):
+        assert not isinstance(mine, LookupFailed), mine
+        assert mine.dtype == np.int32
+        assert np.array_equal(mine, theirs)
+
+
+def test_web_index_and_reference_find_the_same(
+    built: Built, web: Callable[..., InfiniGramWeb]
+) -> None:
+    expected = built.expected()
+    assert max(map(int, np.concatenate(expected))) > 40
+    index: Backend = InfiniGramIndex(built.index)
+    assert_equal(index.match_texts(built.texts, n_threads=2), expected)
+    with serving_infinigram(built.answers) as served:
+        over_http: Backend = web(served.url)
+        assert_equal(over_http.match_texts(built.texts), expected)
+
+
+@pytest.mark.parametrize(
+    ("kinds", "share"),
+    [(["drop"], 0.33), ([*NONSENSE, "drop", "cut"], 0.4)],
+    ids=["a third of the connections dropped", "every kind of nonsense"],
+)
+def test_faults_change_nothing(
+    built: Built, web: Callable[..., InfiniGramWeb], kinds: list[str], share: float
+) -> None:
+    with serving_infinigram(built.answers, some_faults(3, kinds, share)) as served:
+        assert_equal(web(served.url).match_texts(built.texts), built.expected())
+        assert len(served.requests) > 1.2 * len(served.attempts)
+
+
+def test_a_slow_server_is_asked_again(built: Built, web: Callable[..., InfiniGramWeb]) -> None:
+    faults = some_faults(1, ["slow"], 0.1, most=1)
+    with serving_infinigram(built.answers, faults, slow_s=0.4) as served:
+        slow = web(served.url, timeout_s=0.2)
+        assert_equal(slow.match_texts(built.texts[1:2]), built.expected()[1:2])
+        assert max(served.attempts.values()) == 2
+
+
+@pytest.mark.parametrize("kind", [*NONSENSE, "drop", "cut"])
+def test_no_nonsense_is_taken_for_a_count(
+    built: Built, web: Callable[..., InfiniGramWeb], kind: str, tmp_path: Path
+) -> None:
+    words = ("glassblower", "TAKE")
+    texts = [LocatedText(word, SETTINGS.locate(word)) for word in words]
+
+    def faults(what: str, attempt: int) -> str | None:
+        return kind if "TAKE" in what else None
+
+    with serving_infinigram(built.answers, faults) as served:
+        known, failed = web(served.url, max_retries=2).match_texts(texts)
+        assert not isinstance(known, LookupFailed)
+        assert isinstance(failed, LookupFailed)
+        assert "'TAKE'" in str(failed)
+        assert "3 attempts" in str(failed)
+        assert len(served.requests) == 4
+    with sqlite3.connect(tmp_path / "cache.db") as rows:
+        assert rows.execute("SELECT count(*) FROM counts").fetchone() == (1,)
+    rows.close()
+
+
+def test_a_text_that_fails_is_no_zeros_and_the_others_go_on(
+    built: Built, web: Callable[..., InfiniGramWeb]
+) -> None:
+    def faults(what: str, attempt: int) -> str | None:
+        return "500" if "Zyx" in what else None
+
+    expected = built.expected()
+    with serving_infinigram(built.answers, faults) as served:
+        one = web(served.url, max_retries=1)
+        found = one.match_texts([built.texts[k] for k in (1, 0, 2)])
+        assert isinstance(found[1], LookupFailed)
+        assert "Zyx" in str(found[1])
+        assert "Internal server error" in str(found[1])
+        assert_equal([found[0], found[2]], [expected[1], expected[2]])
+
+
+def test_three_texts_in_a_row_end_the_work(built: Built, web: Callable[..., InfiniGramWeb]) -> None:
+    bad, good = (LocatedText(t, SETTINGS.locate(t)) for t in ("Zyx again", "the gate"))
+
+    def faults(what: str, attempt: int) -> str | None:
+        return "503" if "Zyx" in what else None
+
+    with serving_infinigram(built.answers, faults) as served:
+        one = web(served.url, max_retries=0)
+        for texts in ([good], [bad], [bad], [good], [bad], [bad]):
+            one.match_texts(texts)
+        with pytest.raises(LookupFailed, match=r"stays away .* same command goes on"):
+            one.match_texts([bad])
+
+
+def test_a_server_that_is_away_ends_the_work(
+    built: Built, web: Callable[..., InfiniGramWeb]
+) -> None:
+    with serving_infinigram(built.answers) as served:
+        url = served.url
+    with pytest.raises(LookupFailed, match="stays away"):
+        web(url, max_retries=2).match_texts(built.texts)
+
+
+def test_the_second_run_asks_nothing(built: Built, web: Callable[..., InfiniGramWeb]) -> None:
+    told: list[tuple[int, int]] = []
+    with serving_infinigram(built.answers) as served:
+        first = web(served.url)
+        first.match_texts(built.texts)
+        n_asked = len(served.requests)
+        again = web(served.url, meter=lambda *counts: told.append(counts))
+        assert_equal(again.match_texts(built.texts), built.expected())
+        assert len(served.requests) == n_asked > 100
+        assert told[-1][0] == told[-1][1] == len(told)
+        # Another corpus of that name is another one.
+        assert first.fingerprint.startswith("examples-7.")
+    with serving_infinigram(built.answers) as other:
+        moved = web(other.url)
+        moved.match_texts(built.texts[1:2])
+        assert other.requests
+        assert moved.fingerprint != first.fingerprint
+
+
+def test_results_do_not_depend_on_how_many_are_asked_at_a_time(
+    built: Built, web: Callable[..., InfiniGramWeb], tmp_path: Path
+) -> None:
+    asked = []
+    numbers = [1, 3, 1]
+    twice = [built.texts[k] for k in numbers]
+    for n_parallel in (1, 3, 8):
+        with serving_infinigram(built.answers, each_s=0.002) as served:
+            one = web(served.url, n_parallel=n_parallel, cache=tmp_path / f"{n_parallel}.db")
+            found = one.match_texts(twice)
+            assert_equal(found, [built.expected()[k] for k in numbers])
+            assert served.peak <= n_parallel
+            assert n_parallel == 1 or served.peak > 1
+            assert set(served.attempts.values()) == {1}
+            asked.append(set(served.attempts))
+    assert asked[0] == asked[1] == asked[2]
+
+
+def test_an_unknown_index_is_said_at_once(built: Built, web: Callable[..., InfiniGramWeb]) -> None:
+    with serving_infinigram(built.answers) as served:
+        with pytest.raises(InputError, match=r"'v9_moon' \(\[Flask\] Invalid index: v9_moon\)"):
+            web(served.url, "v9_moon").match_texts(built.texts[3:])
+        assert max(served.attempts.values()) == 1
+    with (
+        serving_infinigram(lambda _: (200, {"error": "Unknown index"})) as served,
+        pytest.raises(InputError, match="Unknown index"),
+    ):
+        web(served.url).match_texts(built.texts[3:])
+
+
+def test_the_wait_that_the_server_asks_for_is_kept(
+    built: Built, web: Callable[..., InfiniGramWeb], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(NONSENSE, "later", (429, {"Retry-After": "1"}, b""))
+    text = LocatedText("gate", SETTINGS.locate("gate"))
+    with serving_infinigram(built.answers, lambda _, n: "later" if n == 0 else None) as served:
+        began = time.monotonic()
+        assert_equal(web(served.url).match_texts([text]), [np.ones(1, np.int32)])
+        assert time.monotonic() - began >= 1
+
+
+def test_a_match_beyond_the_limit_of_the_server_is_cut_and_a_short_one_is_missing(
+    built: Built, web: Callable[..., InfiniGramWeb], examples: Path
+) -> None:
+    copied = (examples / "library" / "market-day.md").read_text(encoding="utf-8")[:1150]
+    text = LocatedText(copied, SETTINGS.locate(copied))
+    exact = built.reference.longest_matches(text.words.words)
+    longest = [
+        sum(1 for end in text.words.ends[k:] if len(" ".join(copied[start:end].split())) <= 1000)
+        for k, start in enumerate(text.words.starts)
+    ]
+    assert exact[0] > longest[0] > 100
+    with serving_infinigram(built.answers) as served:
+        one = web(served.url)
+        assert_equal(one.match_texts([text]), [np.minimum(exact, longest).astype(np.int32)])
+        endless = "so " + "a" * 1001
+        found = one.match_texts([LocatedText(endless, SETTINGS.locate(endless))])
+        assert isinstance(found[0], LookupFailed)
+        assert "more than 1000 characters" in str(found[0])
+    # Nobody is away then, though nobody was asked.
+    strange = LocatedText("a" * 1001, SETTINGS.locate("a" * 1001))
+    found = web("http://127.0.0.1:9/").match_texts([strange] * 4)
+    assert all(isinstance(one, LookupFailed) for one in found)
+
+
+def test_sources_are_shown_with_the_place_of_the_n_gram(
+    built: Built, web: Callable[..., InfiniGramWeb]
+) -> None:
+    texts = ("of the", "THIS OR THAT AND NOTHING", "on the\n  second Saturday,", "On the second")
+    with serving_infinigram(built.answers) as served:
+        for backend in (web(served.url), InfiniGramIndex(built.index)):
+            for raw in texts:
+                text = LocatedText(raw, SETTINGS.locate(raw))
+                expected = built.reference.attribute(text.words.words, 3)
+                found = backend.cite(text, 0, len(text), 3)
+                assert found.count == expected.count
+                assert found.is_bounded
+                assert len(found.sources) == min(3, expected.n_documents) or raw == "of the"
+                for source in found.sources:
+                    shown = source.document.text[source.span.start : source.span.end]
+                    assert SETTINGS.words(shown) == text.words.words
+                    assert source.span.document_id == source.document.id
+                assert backend.cite(text, 0, len(text), 0).sources == ()
+            with pytest.raises(InputError, match="leave documents out"):
+                backend.cite(text, 0, 1, 1, exclude=[0])
+            with pytest.raises(InputError, match="leave documents out"):
+                backend.match_texts([text], exclude=[0])
+
+
+def test_a_failed_citation_is_said(built: Built, web: Callable[..., InfiniGramWeb]) -> None:
+    text = LocatedText("the gate", SETTINGS.locate("the gate"))
+
+    def faults(what: str, attempt: int) -> str | None:
+        return None if '"count"' in what else "html"
+
+    with serving_infinigram(built.answers, faults) as served:
+        one = web(served.url, max_retries=1)
+        assert one.cite(text, 0, 2, 0).count > 0
+        with pytest.raises(LookupFailed, match="no JSON object"):
+            one.cite(text, 0, 2, 1)
+
+
+def test_a_cache_is_no_other_file(tmp_path: Path) -> None:
+    path = tmp_path / "story.txt"
+    path.write_text("Once upon a time. " * 100, encoding="utf-8")
+    with pytest.raises(InputError, match=r"story\.txt cannot be used as the cache"):
+        LookupCache(path)
+    assert path.read_text(encoding="utf-8").startswith("Once")
+
+
+def test_a_damaged_cache_never_gives_a_wrong_count(tmp_path: Path) -> None:
+    cache = LookupCache(tmp_path / "cache.db")
+    for k in range(400):
+        cache.put("u", "c", f"word {k}", 1_000_000 + k)
+    cache.close()
+    whole = (tmp_path / "cache.db").read_bytes()
+    rng = np.random.default_rng(7)
+    n_kept = 0
+    for trial in range(40):
+        damaged = bytearray(whole)
+        if trial % 2:
+            del damaged[int(rng.integers(len(damaged))) :]
+        else:
+            for place in rng.integers(100, len(damaged), 20):
+                damaged[place] ^= int(rng.integers(1, 256))
+        path = tmp_path / f"{trial}.db"
+        path.write_bytes(damaged)
+        try:
+            opened = LookupCache(path)
+        except InputError:
+            continue
+        try:
+            for k in range(400):
+                count = opened.get("u", "c", f"word {k}")
+                assert count in (None, 1_000_000 + k)
+                n_kept += count is not None
+        except InputError:
+            pass
+        finally:
+            opened.close()
+    assert n_kept > 1000
+
+
+def test_a_killed_process_leaves_a_good_cache(tmp_path: Path) -> None:
+    """Two processes write to one cache; both are killed while they do."""
+    program = (
+        "import sys, itertools, runpy\n"
+        "from pathlib import Path\n"
+        "LookupCache = runpy.run_path(sys.argv[2])['LookupCache']\n"
+        "cache = LookupCache(Path(sys.argv[1]))\n"
+        "for k in itertools.count():\n"
+        "    cache.put('u', 'c', f'word {k}', k)\n"
+        "    print(k, flush=True)\n"
+    )
+    path = tmp_path / "cache.db"
+    # By its file, for what else is in its room takes seconds to import.
+    command = [sys.executable, "-c", program, str(path), str(lookups.__file__)]
+    writers = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(2)]
+    last = []
+    try:
+        for writer in writers:
+            assert writer.stdout is not None
+            last.append(max(int(writer.stdout.readline()) for _ in range(200)))
+    finally:
+        for writer in writers:
+            writer.send_signal(signal.SIGKILL)
+            writer.communicate()
+    cache = LookupCache(path)
+    assert [cache.get("u", "c", f"word {k}") for k in range(max(last))] == list(range(max(last)))
+    assert b"word" not in path.read_bytes()
+    cache.close()
+
+
+def test_where_the_cache_is(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("FABULA_CACHE", str(tmp_path / "kept"))
+    assert cache_path() == tmp_path / "kept" / "infinigram.sqlite3"
+    with InfiniGramWeb("v4_pileval_llama") as public:
+        assert public.fingerprint == "v4_pileval_llama"
+        assert public.size == "the infini-gram index v4_pileval_llama"
+        assert public.match_texts([]) == []
+    assert cache_path().is_file()
+
+
+def test_what_is_missing_is_said(monkeypatch: pytest.MonkeyPatch, built: Built) -> None:
+    with pytest.raises(InputError, match="is no address"):
+        InfiniGramWeb("c", "ftp://x")
+    with pytest.raises(InputError, match="is no address"):
+        InfiniGramWeb("c", "http://x:moon/")
+    with pytest.raises(InputError, match="at least 1"):
+        InfiniGramWeb("c", n_parallel=0)
+    monkeypatch.setitem(sys.modules, "httpx", None)
+    with pytest.raises(InputError, match=r"fabula\[remote\]"):
+        InfiniGramWeb("c")
+    monkeypatch.setitem(sys.modules, "infini_gram.engine", None)
+    with pytest.raises(InputError, match="pip install infini-gram"):
+        InfiniGramIndex(built.index)
+
+
+def copy_of(built: Built, folder: Path) -> Path:
+    folder.mkdir(parents=True)
+    for file in built.index.iterdir():
+        if file.is_file():
+            (folder / file.name).write_bytes(file.read_bytes())
+    return folder
+
+
+def test_an_index_says_what_it_is(built: Built, tmp_path: Path) -> None:
+    index = InfiniGramIndex(built.index)
+    n_tokens = sum(len(SETTINGS.words(built.reference.document(k).text)) for k in range(7))
+    assert index.size == f"{n_tokens:,} tokens in 7 documents"
+    assert (index.name, index.token_dtype) == ("examples-7", "u16")
+    same = copy_of(built, tmp_path / "same")
+    assert InfiniGramIndex(same).fingerprint == index.fingerprint
+    with (same / "tokenizer.json").open("a") as file:
+        file.write("\n")
+    assert InfiniGramIndex(same).fingerprint != index.fingerprint
+
+
+def test_an_index_of_wider_ids_is_seen_from_its_files(built: Built, tmp_path: Path) -> None:
+    """Its own indexing of u32 wants 32 GiB, so the suffixes are sorted here."""
+    wide = copy_of(built, tmp_path / "wide")
+    ids = np.fromfile(wide / "tokenized.0", np.uint16).astype(np.uint32)
+    ids[ids == peer.SEPARATOR] = 2**32 - 1
+    data = ids.tobytes()
+    ids.tofile(wide / "tokenized.0")
+    (4 * np.flatnonzero(ids == 2**32 - 1)).astype(np.uint64).tofile(wide / "offset.0")
+    ordered = sorted(range(0, len(data), 4), key=lambda k: data[k:])
+    (wide / "table.0").write_bytes(b"".join(k.to_bytes(2, "little") for k in ordered))
+    index = InfiniGramIndex(wide)
+    assert index.token_dtype == "u32"
+    assert index.size == InfiniGramIndex(built.index).size
+    assert InfiniGramIndex(wide, token_dtype="u32").fingerprint == index.fingerprint
+    assert_equal(index.match_texts(built.texts[1:4]), built.expected()[1:4])
+
+
+def test_an_index_that_is_not_whole_is_refused(built: Built, tmp_path: Path) -> None:
+    cut = copy_of(built, tmp_path / "cut")
+    (cut / "table.0").write_bytes((cut / "table.0").read_bytes()[:-200])
+    with pytest.raises(CorpusError, match="not built to its end"):
+        InfiniGramIndex(cut)
+    with pytest.raises(CorpusError, match="are not u16"):
+        InfiniGramIndex(cut, token_dtype="u16")
+    (cut / "table.0").unlink()
+    with pytest.raises(CorpusError, match="no whole infini-gram index"):
+        InfiniGramIndex(cut)
+    with pytest.raises(CorpusError, match="no folder's name may contain"):
+        InfiniGramIndex(copy_of(built, tmp_path / "portable" / "index"))
+    with pytest.raises(CorpusError, match="is no folder"):
+        InfiniGramIndex(tmp_path / "nowhere")
+    plain = copy_of(built, tmp_path / "plain")
+    (plain / "tokenizer.json").unlink()
+    with pytest.raises(CorpusError, match="is no tokenizer"):
+        InfiniGramIndex(plain)
+    assert InfiniGramIndex(plain, built.index / "tokenizer.json").name == "plain"
+
+
+def test_a_tokenizer_that_does_not_fit_is_said(built: Built, tmp_path: Path) -> None:
+    written = json.loads((built.index / "tokenizer.json").read_text(encoding="utf-8"))
+    written["model"]["vocab"] = {k: n + 65_000 for k, n in written["model"]["vocab"].items()}
+    other = tmp_path / "other.json"
+    other.write_text(json.dumps(written), encoding="utf-8")
+    with pytest.raises(CorpusError, match="name the tokenizer it was built with"):
+        InfiniGramIndex(built.index, other).match_texts(built.texts[:1])
+
+
+@pytest.mark.parametrize("kind", ["byte-level", "metaspace"])
+def test_n_grams_are_encoded_as_in_the_middle_of_a_text(
+    built: Built, tmp_path: Path, kind: str
+) -> None:
+    """Both kinds of subword tokenizers find every word of the corpus where it stands."""
+    from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, trainers
+
+    tokenizer = Tokenizer(models.BPE())
+    if kind == "byte-level":  # as GPT-2's
+        tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+        tokenizer.decoder = decoders.ByteLevel()
+    else:  # as Llama's
+        tokenizer.normalizer = normalizers.Sequence(
+            [normalizers.Prepend("▁"), normalizers.Replace(" ", "▁")]
+        )
+        tokenizer.pre_tokenizer = pre_tokenizers.Sequence(
+            [pre_tokenizers.Split("▁", "merged_with_next"), pre_tokenizers.Punctuation()]
+        )
+        tokenizer.decoder = decoders.Sequence(
+            [decoders.Replace("▁", " "), decoders.Fuse(), decoders.Strip(" ", 1, 0)]
+        )
+    documents = [built.reference.document(k).text for k in range(7)]
+    trainer = trainers.BpeTrainer(vocab_size=700, show_progress=False)
+    tokenizer.train_from_iterator(documents, trainer)
+    folder = tmp_path / kind
+    folder.mkdir()
+    tokenizer.save(str(folder / "tokenizer.json"))
+    write_index(folder, [tokenizer.encode(text).ids for text in documents])
+    index = InfiniGramIndex(folder)
+    speech = documents[3][:1100]
+    text = LocatedText(speech, SETTINGS.locate(speech))
+    [lengths] = index.match_texts([text])
+    n_glued = 0
+    for k, (word, start) in enumerate(zip(*text.words[:2], strict=True)):
+        before = text.text[start - 1 : start]
+        if word.isalnum() and start > 0 and before != "\n":
+            assert lengths[k] > 0, text.raw(k, 1)
+            n_glued += not before.isspace()
+    assert n_glued > 0
+    # Behind an opening quotation mark a word has no space in its token.
+    quoted = text.words.words.index('"') + 1
+    # A match goes on over the comma and the mark at the end of speech, which may be one token.
+    assert text.raw(quoted, 6) == 'If they took it,"'
+    assert lengths[quoted] > 12
+    [source] = index.cite(text, quoted, 6, 1).sources
+    assert text.raw(quoted, 6) in source.document.text
+
+
+@given(
+    corpus=st.text(alphabet="ab", max_size=40),
+    query=st.text(alphabet="abc", max_size=30),
+    min_words=st.integers(1, 4),
+    borders=st.lists(st.integers(0, 30), max_size=4),
+)
+def test_dj_search_in_parts_is_exact_and_within_its_bound(
+    corpus: str, query: str, min_words: int, borders: list[int]
+) -> None:
+    n = len(query)
+    expected = [
+        max((m for m in range(min_words, n - i + 1) if query[i : i + m] in corpus), default=0)
+        for i in range(n)
+    ]
+    asked: list[tuple[int, int]] = []
+
+    def occurs(i: int, j: int) -> bool:
+        asked.append((i, j))
+        return query[i:j] in corpus
+
+    found: list[int] = []
+    for begin, end in pairwise(sorted({0, n, *(border for border in borders if border < n)})):
+        asked.clear()
+        lengths = dj_search(n, min_words, occurs, begin=begin, end=end).tolist()
+        found += lengths
+        assert len(asked) == len(set(asked))
+        assert len(asked) <= 2 * (end - begin) + max(0, max(lengths) - min_words)
+        assert len(asked) <= (end - begin) + (n - begin)
+    assert found == expected

@@ -76,7 +76,7 @@ def open_measure(
     references: Sequence[str], given: dict[str, Any], bar: Bar
 ) -> Iterator[OriginalityMeasure]:
     """The measure that the options of `originality` describe."""
-    from fabula.measures.originality import OriginalityMeasure
+    from fabula.measures.originality import ExcludeSame, OriginalityMeasure
     from fabula.measures.quoting import QuoteJudge
     from fabula.measures.uniqueness import Levels
     from fabula.reference import Reference
@@ -110,8 +110,14 @@ def open_measure(
         levels = given["levels"]
         if levels is None:
             levels = "5-7" if isinstance(backend, Reference) and backend.written_by else "5-12"
+        same = None
+        if given["exclude_same"] is not None:
+            if not isinstance(backend, Reference):
+                raise click.UsageError("--exclude-same needs a reference that was built here")
+            same = ExcludeSame.of(backend, given["exclude_same"])
         yield OriginalityMeasure(
             backend,
+            exclude_same=same,
             levels=Levels.parse(levels),
             exclude=_excluded(given["exclude"], backend),
             judge=judge,

@@ -44,6 +44,11 @@ __all__ = ["originality"]
     "published texts, which may stand in the reference); or a file with an id a line.",
 )  # fmt: skip
 @click.option(
+    "--exclude-same", metavar="FIELD",
+    help="For each text, also leave out the documents whose FIELD is its own, such as author or "
+    "prompt_id.",
+)  # fmt: skip
+@click.option(
     "--exclude-model", metavar="MODEL",
     help="After --exclude auto, ask this model about documents that the rule leaves in doubt.",
 )  # fmt: skip

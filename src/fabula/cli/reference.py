@@ -11,6 +11,7 @@ import click
 from fabula.cli.options import SizeType, jobs_option, json_option, text_options, texts_argument
 from fabula.cli.progress import progress_bar
 from fabula.cli.reading import reading
+from fabula.cli.reference_write import write
 
 if TYPE_CHECKING:
     from fabula.reference.layout import Manifest
@@ -192,6 +193,8 @@ def info(directory: Path, ids: bool, as_json: bool) -> None:
             f"{_count(len(manifest.shards), 'shard')}, {n_bytes / 1e6:,.1f} MB, "
             f"{_count(manifest.n_removed, 'document')} removed"
         )
+        if manifest.written_by:
+            click.echo(f"  written by {', '.join(manifest.written_by)}")
 
 
 @reference.command()
@@ -230,6 +233,9 @@ def remove(directory: Path, ids: tuple[str, ...], ids_file: Path | None) -> None
     numbers = Reference.open(directory).numbers_of(wanted)
     manifest = remove_documents(directory, [n for found in numbers.values() for n in found])
     click.echo(_summary(directory, manifest))
+
+
+reference.add_command(write)
 
 
 def _summary(directory: Path, manifest: Manifest) -> str:

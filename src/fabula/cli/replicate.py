@@ -8,6 +8,7 @@ import click
 
 from fabula.cli.options import jobs_option, json_option, seed_option
 from fabula.cli.progress import progress_bar
+from fabula.cli.replicate_creativity import creativity_index
 
 __all__ = ["replicate"]
 
@@ -141,3 +142,6 @@ def linguistic_metrics(
     click.echo(beside_paper(replica), nl=False)
     if html is not None:
         click.echo(f"written: {html}")
+
+
+replicate.add_command(creativity_index)

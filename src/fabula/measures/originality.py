@@ -41,6 +41,7 @@ from fabula.types import Document, Measurement, Signature, Span
 __all__ = [
     "Borrowed",
     "ExcludeIds",
+    "ExcludeSame",
     "Originality",
     "OriginalityMeasure",
 ]
@@ -66,6 +67,40 @@ class ExcludeIds:
 
     def __str__(self) -> str:
         return f"list({self.digest})"
+
+
+@dataclass(frozen=True, slots=True)
+class ExcludeSame:
+    """Leaves out, for each text, the documents that share a field with it: its author, its prompt.
+
+    A text that lacks the field is compared with all.
+    """
+
+    field: str
+    numbers: Mapping[str, frozenset[int]]
+
+    @classmethod
+    def of(cls, reference: Reference, field: str) -> Self:
+        """Read the field of all documents. Raises `InputError` where none has it."""
+        found: dict[str, set[int]] = {}
+        for number in reference.numbers():
+            value = _own_field(reference.document(number), field)
+            if value is not None:
+                found.setdefault(value, set()).add(number)
+        if not found:
+            raise InputError(f"--exclude-same {field}: no document of {reference.name} has it")
+        return cls(field, {value: frozenset(numbers) for value, numbers in found.items()})
+
+    def of_text(self, document: Document) -> frozenset[int]:
+        return self.numbers.get(_own_field(document, self.field) or "", frozenset())
+
+    def __str__(self) -> str:
+        return f"same({self.field})"
+
+
+def _own_field(document: Document, field: str) -> str | None:
+    own = {"author": document.author, "prompt_id": document.prompt_id, **document.meta}
+    return None if own.get(field) is None else str(own[field])
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,7 +162,8 @@ class OriginalityMeasure:
     """The measure with all its settings, ready for documents.
 
     `exclude` leaves documents of the reference out: by rule (what copies or quotes the text), or by
-    id; `judge` asks a model about documents that the rule leaves in doubt. `near` finds matches in
+    id; `exclude_same` those that share a field with the text; `judge` asks a model about documents
+    that the rule leaves in doubt. `near` finds matches in
     other words too. `n_sources` is how many sources of each borrowed span are named. `spread` is
     over how many documents at most the matches' spread is followed, 0 for not at all.
     """
@@ -138,6 +174,7 @@ class OriginalityMeasure:
         *,
         levels: Levels = Levels(),
         exclude: CopyRule | ExcludeIds | None = None,
+        exclude_same: ExcludeSame | None = None,
         judge: QuoteJudge | None = None,
         near: NearSearch | None = None,
         n_sources: int = 3,
@@ -148,6 +185,7 @@ class OriginalityMeasure:
         self.levels = levels
         self.rule = exclude if isinstance(exclude, CopyRule) else None
         self.left_out = exclude.numbers if isinstance(exclude, ExcludeIds) else frozenset()
+        self.same = exclude_same
         self.judge = judge
         self.near = near
         self.n_sources = n_sources
@@ -155,14 +193,16 @@ class OriginalityMeasure:
         self.n_threads = n_threads
         # What looks into documents needs them at hand.
         self._corpus = reference if isinstance(reference, Reference) else None
-        if self._corpus is None and (exclude is not None or near is not None or spread):
+        leaves_out = exclude is not None or exclude_same is not None
+        if self._corpus is None and (leaves_out or near is not None or spread):
             raise InputError(
                 f"{reference.name} can only say what it holds: near matches, the spread over "
                 f"documents and --exclude need a reference corpus that was built here"
             )
         if judge is not None and self.rule is None:
             raise InputError("a model judges after the rule: give --exclude auto with it")
-        out = str(exclude or "none") + (f"+{judge.signature}" if judge else "")
+        parts = [str(exclude or ""), judge.signature if judge else "", str(exclude_same or "")]
+        out = "+".join(filter(None, parts)) or "none"
         self.signature = Signature.of(
             "originality",
             match="near" if near else "verbatim",
@@ -241,8 +281,9 @@ class OriginalityMeasure:
             copies = find_copies(self._corpus, words, self.rule)
             if self.judge is not None:
                 copies = self.judge.add_copies(self._corpus, text, copies, self.rule)
-        out = frozenset(copy.number for copy in copies) | self.left_out
-        if copies and self._corpus is not None:
+        own = self.same.of_text(document) if self.same else frozenset()
+        out = frozenset(copy.number for copy in copies) | self.left_out | own
+        if out != self.left_out and self._corpus is not None:
             exact = self._corpus.longest_matches(words, exclude=out)
         lengths, near = exact, dict[int, Counterpart]()
         n_words, n_known = len(exact), int(np.count_nonzero(exact))

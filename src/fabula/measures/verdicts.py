@@ -25,10 +25,10 @@ __all__ = ["Label", "apply_detectors", "calibrate_files", "read_detectors", "wri
 
 FORMAT = 1
 OUTCOMES = {
-    "separates": "tells them apart",
-    "cannot tell": "cannot tell them apart: the interval includes 0.5",
-    "reversed": "ranks them the wrong way round",
-    "too few": "too few groups for an interval",
+    "separates": "it tells them apart",
+    "cannot tell": "the interval of the AUROC includes 0.5",
+    "reversed": "it ranks them the wrong way round",
+    "too few": "there are too few groups for an interval",
 }
 _NO_VERDICT = "the detector cannot tell human from machine"
 

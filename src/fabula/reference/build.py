@@ -74,31 +74,32 @@ def build_reference(
     path: Path,
     *,
     settings: TextSettings,
-    parameters: BuildParameters,
+    parameters: BuildParameters = BuildParameters(),
     n_jobs: int,
     restart: bool = False,
     report: Report = lambda stage: None,
+    written_by: tuple[str, ...] = (),
 ) -> Manifest:
     """Build a corpus at `path`, or finish one whose build was interrupted.
 
-    Doing again what was done already changes nothing. Raises `CorpusError` where `path` holds
+    `written_by` names the models that wrote the documents, where models did. Doing again what was
+    done already changes nothing. Raises `CorpusError` where `path` holds
     another corpus, or an unfinished build of other documents or parameters (unless `restart`).
     """
     _check_room(path)
     with writer_lock(path / ".lock", str(path)):
         if (path / _MANIFEST).exists() and not restart:
             found = Manifest.read(path)
-            asked = settings, asdict(parameters), (0,)
-            if (found.settings, found.parameters, found.additions) == asked and _holds(
-                found, 0, iter(documents)
-            ):
+            asked = settings, asdict(parameters), (0,), written_by
+            there = found.settings, found.parameters, found.additions, found.written_by
+            if there == asked and _holds(found, 0, iter(documents)):
                 _forget_finished(path, found)
                 return found
             raise CorpusError(
                 f"{path}: holds another reference corpus already; add to it with `fabula "
                 f"reference add`, choose another --out, or replace it with --restart"
             )
-        manifest = Manifest(settings, asdict(parameters))
+        manifest = Manifest(settings, asdict(parameters), written_by=written_by)
         return _extend(path, manifest, iter(documents), n_jobs, restart, report)
 
 

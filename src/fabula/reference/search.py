@@ -241,6 +241,10 @@ class Reference:
         k = self.shard_of(number)
         return self.shards[k].document(number - int(self.first_numbers[k]))
 
+    def numbers(self) -> list[int]:
+        """The numbers of all documents that are not removed, in order."""
+        return np.flatnonzero(~self._removed).tolist()
+
     def is_removed(self, number: int) -> bool:
         """Whether the document of that number was removed."""
         return bool(self._removed[number])

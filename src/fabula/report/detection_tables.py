@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from rich.table import Table
 from rich.text import Text
@@ -17,11 +17,18 @@ from fabula.report.tables import render
 __all__ = ["calibration_tables", "probability_table", "save_rocs", "verdict_table"]
 
 _MAX_ROWS = 40
+SEPARATES = "separates"
+SHORT = {
+    SEPARATES: "tells",
+    "cannot tell": "cannot tell",
+    "reversed": "reversed",
+    "too few": "too few groups",
+}
 NAMES = {
     "creativity_index": "Creativity Index",
     "log_likelihood": "log-likelihood",
     "log_rank": "log-rank",
-    "curvature": "Fast-DetectGPT curvature",
+    "curvature": "Fast-DetectGPT",
 }
 
 
@@ -29,34 +36,46 @@ def calibration_tables(found: Sequence[Calibration]) -> str:
     """One line a detector, then the thresholds of those that tell human from machine."""
     table = Table(box=None, pad_edge=False)
     columns = (
-        "", "score", "AUROC, 95 % interval", "human", "machine", "missing", "groups",
-        "calibration error", "outcome",
+        "", "score", "outcome", "AUROC, 95 %", "human / machine", "missing", "groups",
+        "ECE",
     )  # fmt: skip
     for k, column in enumerate(columns):
-        table.add_column(column, justify="left" if k in (0, 1, 8) else "right", overflow="fold")
+        # Figures are not broken over lines; what else does not fit is.
+        justify: Literal["left", "right"] = "left" if k < 3 else "right"
+        table.add_column(column, justify=justify, overflow="fold", no_wrap=k == 3)
     for k, one in enumerate(found, 1):
-        error = one.calibration_error
         table.add_row(
-            str(k), NAMES[one.score], auroc_shown(one), f"{one.n_human:,}", f"{one.n_machine:,}",
-            f"{one.n_missing:,}", f"{one.n_groups:,}", "-" if error is None else f"{error:.3f}",
-            OUTCOMES[one.outcome],
+            str(k), NAMES[one.score], SHORT[one.outcome], auroc_shown(one),
+            f"{one.n_human:,} / {one.n_machine:,}", f"{one.n_missing:,}", f"{one.n_groups:,}",
+            error_shown(one),
         )  # fmt: skip
     limits = Table(box=None, pad_edge=False)
     for column in ("", "human texts flagged", "at most, 95 %", "machine texts flagged", "below"):
         limits.add_column(column, justify="right")
     for k, one in enumerate(found, 1):
-        for t in one.thresholds if one.outcome == "separates" else ():
+        for t in one.thresholds if one.outcome == SEPARATES else ():
             sign = "" if one.direction > 0 else "-"
             limits.add_row(
                 str(k), f"{t.false_positives:.1%}", f"{t.false_positives_high:.1%}",
                 f"{t.true_positives:.1%}", f"{sign}score {t.value:.4g}",
             )  # fmt: skip
     footer = [f"{k}: {one.signature}" for k, one in enumerate(found, 1)]
-    silent = [str(k) for k, one in enumerate(found, 1) if one.outcome != "separates"]
+    footer.insert(0, "ECE: expected calibration error of the probabilities, over other groups.")
+    silent = [str(k) for k, one in enumerate(found, 1) if one.outcome != SEPARATES]
     if silent:
-        footer.insert(0, f"no verdicts are given by {', '.join(silent)}")
+        footer.insert(
+            0,
+            f"No verdicts are given by {', '.join(silent)}: "
+            + "; ".join(dict.fromkeys(OUTCOMES[o.outcome] for o in found if o.outcome != SEPARATES))
+            + ".",
+        )
     shown = render(table)
     return shown + ("\n" + render(limits) if limits.row_count else "") + "\n" + render("", *footer)
+
+
+def error_shown(one: Calibration) -> str:
+    """The expected calibration error, where there is one."""
+    return "-" if one.calibration_error is None else f"{one.calibration_error:.3f}"
 
 
 def auroc_shown(one: Calibration) -> str:

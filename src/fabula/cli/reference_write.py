@@ -1,0 +1,137 @@
+"""`fabula reference write`: a reference of what language models write."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+import click
+
+from fabula.cli.options import (
+    check_outputs,
+    jobs_option,
+    model_options,
+    model_terms,
+    seed_option,
+    text_options,
+)
+from fabula.cli.progress import progress_bar
+from fabula.cli.reading import read_stories
+
+__all__ = ["write"]
+
+
+@click.command()
+@click.option(
+    "--prompts", required=True, type=click.Path(path_type=Path), metavar="FILE",
+    help="Sentences to go on from: a .txt file with one a line, or rows of a table.",
+)  # fmt: skip
+@click.option(
+    "--out", required=True, type=click.Path(path_type=Path), metavar="DIR", help="Folder to build."
+)
+@click.option(
+    "--answers", type=click.Path(path_type=Path), metavar="FILE",
+    help="Keep what the models wrote here (.jsonl).  [default: beside DIR, DIR.jsonl]",
+)  # fmt: skip
+@click.option(
+    "--sample", type=click.IntRange(min=1), metavar="N", help="Draw N of the sentences at random."
+)
+@click.option("--top-p", type=click.FloatRange(0, 1), default=0.9, show_default=True)
+@click.option("--temperature", type=click.FloatRange(0, 2), default=1.0, show_default=True)
+@click.option(
+    "--max-tokens", type=click.IntRange(min=1), default=2048, show_default=True,
+    help="Length of a continuation at most.",
+)  # fmt: skip
+@seed_option
+@click.option("--restart", is_flag=True, help="Ask everything anew, and build anew.")
+@model_options
+@jobs_option
+@text_options
+def write(
+    prompts: Path,
+    out: Path,
+    answers: Path | None,
+    sample: int | None,
+    top_p: float,
+    temperature: float,
+    max_tokens: int,
+    seed: int,
+    restart: bool,
+    jobs: int | None,
+    **options: Any,
+) -> None:
+    """Have models continue sentences, and build a reference from what they write.
+
+    For texts of models that are younger than any corpus: models that learned from the same web
+    write the same phrases (Lu et al. 2024, section "Evaluation"; 150,000 sentences there). Against
+    such a reference `fabula originality` sums levels 5 to 7 unless told otherwise. An interrupted
+    run goes on where it was.
+    """
+    from fabula.models import Sampling
+    from fabula.reference.build import build_reference
+    from fabula.tasks.plots import by_line
+    from fabula.tasks.written import draw_sentences, written_documents
+    from fabula.text import TextSettings
+    from fabula.workers import default_jobs
+
+    answers = answers or out.with_name(out.name + ".jsonl")
+    check_outputs([answers], [prompts])
+    sentences = draw_sentences(by_line(read_stories((str(prompts),), options)), sample, seed)
+    sampling = Sampling(temperature, top_p, max_tokens, seed)
+    rows = _ask(sentences, sampling, answers, restart, options)
+    missing = [row["missing_reason"] for row in rows if row["missing_reason"]]
+    failed = missing.count("failed")
+    if failed:
+        raise click.ClickException(
+            f"{failed:,} of {len(rows):,} calls failed; what was written is kept in {answers}, the "
+            f"same command asks for the rest and then builds the reference"
+        )
+    models = tuple(dict.fromkeys(row["model"] for row in rows))
+    with progress_bar("building", None) as bar:
+        manifest = build_reference(
+            written_documents(rows),
+            out,
+            settings=TextSettings(),
+            n_jobs=jobs or default_jobs(),
+            restart=restart,
+            report=bar.say,
+            written_by=models,
+        )
+    click.echo(
+        f"{out}: {manifest.n_documents:,} texts, {manifest.n_words:,} words, by {', '.join(models)}"
+    )
+    if missing:
+        click.echo(f"missing: {len(missing):,} texts that the models did not give")
+    click.echo(f"written: {answers}")
+
+
+def _ask(
+    sentences: list[Any], sampling: Any, answers: Path, restart: bool, options: dict[str, Any]
+) -> list[dict[str, Any]]:
+    from fabula.models import open_model
+    from fabula.tasks.asking import resumed_rows
+    from fabula.tasks.openings import write_openings
+
+    specs = list(dict.fromkeys(options["models"]))
+    rows: list[dict[str, Any]] = []
+    with (
+        resumed_rows(answers, ("id", "model"), ("text", "prompt"), restart=restart) as (
+            kept,
+            write_row,
+        ),
+        progress_bar("texts", len(sentences) * len(specs)) as bar,
+    ):
+
+        async def run(spec: str) -> None:
+            async with open_model(spec, model_terms(options)) as model:
+                rows.extend(
+                    await write_openings(
+                        sentences, model, kept, write_row, kind="continuation", sampling=sampling,
+                        meter=bar.advance,
+                    )
+                )  # fmt: skip
+
+        for spec in specs:
+            asyncio.run(run(spec))
+    return rows

@@ -1,0 +1,110 @@
+"""`fabula replicate creativity-index`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from fabula.cli.options import jobs_option, json_option, seed_option
+from fabula.cli.progress import progress_bar
+
+__all__ = ["creativity_index"]
+
+
+@click.command("creativity-index")
+@click.argument("data", metavar="[DATA]", type=click.Path(path_type=Path), required=False)
+@click.option(
+    "--out", type=click.Path(path_type=Path, file_okay=False), required=True, metavar="DIR",
+    help="Folder of references, scores and figures; an interrupted run goes on.",
+)  # fmt: skip
+@click.option(
+    "--texts", multiple=True, type=click.Path(path_type=Path), metavar="FILE",
+    help="Texts by people and machines, a set a file.  [default: DATA/human_vs_machine]",
+)  # fmt: skip
+@click.option(
+    "--reference", "references", multiple=True, type=click.Path(path_type=Path), metavar="DIR",
+    help="Corpora to compare with, each by itself.  [default: DATA/reference, the machine texts of "
+    "other prompts, and both]",
+)  # fmt: skip
+@click.option(
+    "--label", default="label=human", show_default=True, metavar="FIELD=VALUE",
+    help="Which texts are by people.",
+)  # fmt: skip
+@click.option(
+    "--by", default="model", show_default=True, metavar="FIELD", help="Field to group texts by."
+)
+@click.option(
+    "--group", default="pair_id", show_default=True, metavar="FIELD",
+    help="Texts of one group stay together when resampled; in the reference they are left out.",
+)  # fmt: skip
+@click.option("--levels", default="5-12", show_default=True, metavar="LOW-HIGH")
+@click.option(
+    "--words", type=click.IntRange(min=12), default=256, show_default=True,
+    help="Words that each text is cut to.",
+)  # fmt: skip
+@click.option(
+    "--sources", type=click.IntRange(1, 1000), default=50, show_default=True, metavar="N",
+    help="Documents over which the spread is followed.",
+)  # fmt: skip
+@click.option(
+    "--model", default="local", show_default=True, metavar="MODEL|none",
+    help="Whose log-probabilities are compared as detectors: local, a .gguf file, a folder, or "
+    "none (needs the extra [neural]).",
+)  # fmt: skip
+@seed_option
+@jobs_option
+@json_option
+def creativity_index(
+    data: Path | None,
+    out: Path,
+    texts: tuple[Path, ...],
+    references: tuple[Path, ...],
+    as_json: bool,
+    **given: Any,
+) -> None:
+    """The analyses of "AI as Humanity's Salieri" on texts and references of yours.
+
+    Lu et al. 2024: the index of people and models, verbatim and near; L-uniqueness against L; the
+    spread over documents; detection beside a language model's log-probabilities. DATA is a folder
+    that holds human_vs_machine/ and reference/.
+    """
+    from fabula.measures.uniqueness import Levels
+    from fabula.measures.verdicts import Label
+    from fabula.replicate.creativity_index import Plan, cut_texts, default_plan, run_analyses
+    from fabula.replicate.creativity_index_tables import (
+        analyses_json,
+        analyses_tables,
+        write_figures,
+    )
+    from fabula.store import dump_json, write_whole
+    from fabula.workers import default_jobs
+
+    if data is None and not (texts and references):
+        raise click.UsageError("name DATA, or --texts and --reference")
+    base = default_plan(data, given["words"]) if data is not None else None
+    chosen = {path.stem: cut_texts(path, given["words"]) for path in texts}
+    label = Label.parse(given["label"])
+    plan = Plan(
+        texts=chosen or (base.texts if base else {}),
+        references={path.name: path for path in references} or (base.references if base else {}),
+        label=label,
+        by=given["by"],
+        group=given["group"],
+        levels=Levels.parse(given["levels"]),
+        spread=given["sources"],
+        model=None if given["model"] == "none" else given["model"],
+        seed=given["seed"],
+        n_threads=given["jobs"] or default_jobs(),
+    )
+    with progress_bar("replicating", None) as bar:
+        found = run_analyses(plan, out, report=bar.say)
+        bar.say("drawing")
+        figures = write_figures(found, out / "figures")
+    write_whole(out / "results.json", (dump_json(analyses_json(found)) + "\n").encode())
+    if as_json:
+        click.echo(dump_json(analyses_json(found)))
+        return
+    click.echo(analyses_tables(found, label.human), nl=False)
+    click.echo(f"written: {out / 'results.json'}, and {len(figures)} figures in {out / 'figures'}")

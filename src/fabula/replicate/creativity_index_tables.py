@@ -1,0 +1,230 @@
+"""Tables and figures of the Creativity Index's replication."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any, TypeVar
+
+from rich.table import Table
+
+from fabula.measures.detection import calibration_row
+from fabula.replicate.creativity_index import PAPER, Analyses, Scored, Spread
+from fabula.report.detection_tables import NAMES, SHORT, auroc_shown, error_shown, save_rocs
+from fabula.report.plots import COLOURS, LINE, SOFT, figure_of, save_comparison
+from fabula.report.tables import render
+from fabula.types import Estimate
+
+__all__ = ["analyses_json", "analyses_tables", "write_figures"]
+
+
+class _Marks:
+    """Short marks for signatures, which are printed once at the end."""
+
+    def __init__(self) -> None:
+        self._known: dict[str, int] = {}
+
+    def __call__(self, signature: str) -> str:
+        return f"[{self._known.setdefault(signature, len(self._known) + 1)}]"
+
+    def lines(self) -> list[str]:
+        return [f"[{k}] {signature}" for signature, k in self._known.items()]
+
+
+def analyses_tables(found: Analyses, human: str) -> str:
+    """Index by group, spread over documents, and detection; then all signatures."""
+    mark = _Marks()
+    parts: list[Table | str] = [
+        "CREATIVITY INDEX, and people above each group: (people - group) / group, %. In the paper "
+        f"people are {PAPER['verbatim']:g} % above models by verbatim matches, "
+        f"{PAPER['near']:g} % with near ones (novels, against RedPajama).",
+        *_index_parts(found.scored, human, mark),
+        "",
+        "DOCUMENTS: uniqueness when only the best may be used. In the paper "
+        f"{PAPER['human_uniqueness_50']:.1%} of people's words and "
+        f"{PAPER['machine_uniqueness_50']:.1%} of models' are left after 50, and it takes "
+        f"{PAPER['human_to_half']:g} and {PAPER['machine_to_half']:g} to push it below a half.",
+        *_spread_parts(found.spreads, mark),
+        "",
+        "HUMAN OR MACHINE: the share of pairs in which the human text ranks as more human. Where "
+        "its interval includes 0.5, the score cannot tell them apart.",
+        *_detection_parts(found, mark),
+        "",
+    ]
+    return render(*parts, *mark.lines())
+
+
+def _table(*columns: str, n_left: int = 1) -> Table:
+    table = Table(box=None, pad_edge=False)
+    for k, column in enumerate(columns):
+        table.add_column(column, justify="left" if k < n_left else "right", overflow="fold")
+    return table
+
+
+def _index_parts(scored: Sequence[Scored], human: str, mark: _Marks) -> Iterator[Table | str]:
+    for (texts, reference), some in _grouped(scored):
+        yield ""
+        yield f"{texts}, against {reference}"
+        table = _table("group", "match", "n", "index, 95 % interval", "people above it", "p, Holm",
+                       "", n_left=2)  # fmt: skip
+        for one in some:
+            pairs = {pair.b: pair for pair in one.groups.pairs if pair.a == human}
+            for group in one.groups.groups:
+                pair = pairs.get(group.name)
+                above = "" if pair is None else _percent(pair.difference.percent)
+                table.add_row(
+                    group.name, one.match, str(group.index.n), _mean(group.index), above,
+                    "" if pair is None else _p(pair.p_holm), mark(one.groups.signature),
+                )  # fmt: skip
+            for pair in one.people.pairs:
+                table.add_row(
+                    f"{pair.a} / {pair.b}", one.match, str(pair.difference.percent.n), "",
+                    _percent(pair.difference.percent), _p(pair.p_holm), "",
+                )  # fmt: skip
+        yield table
+
+
+G = TypeVar("G", Scored, Spread)
+
+
+def _grouped(items: Sequence[G]) -> list[tuple[tuple[str, str], list[G]]]:
+    """By texts and reference, in the order they come."""
+    found: dict[tuple[str, str], list[G]] = {}
+    for item in items:
+        found.setdefault((item.texts, item.reference), []).append(item)
+    return list(found.items())
+
+
+def _mean(estimate: Estimate) -> str:
+    if estimate.value is None or estimate.low is None:
+        return "-" if estimate.value is None else f"{estimate.value:.3f}"
+    return f"{estimate.value:.3f} [{estimate.low:.3f}, {estimate.high:.3f}]"
+
+
+def _percent(estimate: Estimate) -> str:
+    if estimate.value is None:
+        return "-"
+    if estimate.low is None:
+        return f"{estimate.value:+.1f}"
+    return f"{estimate.value:+.1f} [{estimate.low:+.1f}, {estimate.high:+.1f}]"
+
+
+def _p(value: float | None) -> str:
+    return "-" if value is None else f"{value:.2g}"
+
+
+def _spread_parts(spreads: Sequence[Spread], mark: _Marks) -> Iterator[Table | str]:
+    for (texts, reference), some in _grouped(spreads):
+        n, n_documents = some[0].n, len(some[0].curves["human"]) - 1
+        yield ""
+        yield (
+            f"{texts}, against {reference}: {n_documents} documents, {n['human']} texts by people, "
+            f"{n['machine']} by machines"
+        )
+        table = _table("match", "people", "machines", "difference, %", "p", "half: people",
+                       "machines", "")  # fmt: skip
+        for one in some:
+            table.add_row(
+                one.match, f"{one.curves['human'][-1]:.1%}", f"{one.curves['machine'][-1]:.1%}",
+                _percent(one.difference.percent), _p(one.difference.p),
+                *(_half(one.to_half[side]) for side in ("human", "machine")), mark(one.signature),
+            )  # fmt: skip
+        yield table
+
+
+def _half(found: tuple[float | None, int, int]) -> str:
+    mean, n, n_all = found
+    return f"none of {n_all}" if mean is None else f"{mean:.1f} (for {n} of {n_all})"
+
+
+def _detection_parts(found: Analyses, mark: _Marks) -> Iterator[Table | str]:
+    for texts in dict.fromkeys(name for name, _, _ in found.detectors):
+        some = [(against, one) for name, against, one in found.detectors if name == texts]
+        yield ""
+        yield f"{texts}: {some[0][1].n_human} by people, {some[0][1].n_machine} by machines"
+        table = _table("against", "score", "outcome", "AUROC, 95 % interval", "missing", "ECE", "",
+                       n_left=3)  # fmt: skip
+        for against, one in some:
+            table.add_row(
+                against, NAMES[one.score], SHORT[one.outcome], auroc_shown(one),
+                str(one.n_missing), error_shown(one), mark(one.signature),
+            )  # fmt: skip
+        yield table
+
+
+def analyses_json(found: Analyses) -> dict[str, Any]:
+    """As plain values, for `--json`."""
+    return {
+        "paper": PAPER,
+        "index": [
+            {
+                "texts": one.texts,
+                "reference": one.reference,
+                "match": one.match,
+                "by_group": one.groups.to_json(),
+                "people": one.people.to_json(),
+            }
+            for one in found.scored
+        ],
+        "spread": [
+            {
+                "texts": one.texts,
+                "reference": one.reference,
+                "match": one.match,
+                "n": one.n,
+                "uniqueness": one.curves,
+                "difference_percent": one.difference.percent.value,
+                "p": one.difference.p,
+                "n_to_half": {
+                    side: {"mean": mean, "n": n, "of": n_all}
+                    for side, (mean, n, n_all) in one.to_half.items()
+                },
+                "signature": one.signature,
+            }
+            for one in found.spreads
+        ],
+        "detection": [
+            {"texts": texts, "against": against, **calibration_row(one)}
+            for texts, against, one in found.detectors
+        ],
+    }
+
+
+def write_figures(found: Analyses, folder: Path) -> list[Path]:
+    """Index and L-uniqueness for each comparison, the spread, and the ROC curves, as SVG."""
+    written = []
+    for one in found.scored:
+        path = folder / f"{one.texts}-{one.reference}-{one.match}.svg"
+        save_comparison(one.groups, path)
+        written.append(path)
+    if found.spreads:
+        written.append(folder / "documents.svg")
+        _save_spreads(found.spreads, written[-1])
+    for texts in dict.fromkeys(name for name, _, _ in found.detectors):
+        written.append(folder / f"{texts}-roc.svg")
+        save_rocs([one for name, _, one in found.detectors if name == texts], written[-1])
+    return written
+
+
+def _save_spreads(spreads: Sequence[Spread], path: Path) -> None:
+    """Uniqueness against the number of documents, a panel a set and reference."""
+    panels: dict[tuple[str, str], list[Spread]] = {}
+    for one in spreads:
+        panels.setdefault((one.texts, one.reference), []).append(one)
+    size = (4.6 * len(panels), 3.6)
+    with figure_of(path, 1, len(panels), figsize=size, sharey=True) as (figure, all_axes):
+        for axes, ((texts, reference), group) in zip(all_axes, panels.items(), strict=True):
+            for one in group:
+                for side, colour in (("human", COLOURS[0]), ("machine", COLOURS[1])):
+                    axes.plot(
+                        [100 * value for value in one.curves[side]], color=colour,
+                        linestyle="-" if one.match == "verbatim" else "--", linewidth=1.5,
+                        label=f"{side}, {one.match}, n {one.n[side]}",
+                    )  # fmt: skip
+            axes.set_title(f"{texts}\nagainst {reference}", loc="left", fontsize=9)
+            axes.set_xlabel("best documents that may be used")
+            axes.grid(axis="y", color=LINE, linewidth=0.8)
+            axes.legend(frameon=False, fontsize=7)
+        all_axes[0].set_ylabel("uniqueness, % of words")
+        lines = dict.fromkeys(one.signature for one in spreads)
+        figure.supxlabel("\n".join(lines), fontsize=4, color=SOFT, x=0.01, ha="left")

@@ -45,6 +45,8 @@ format: $(READY) ## Bring the code into its form
 bench: $(READY) ## Measure speed and memory beside the peer (minutes; needs ../shared/data)
 	$(RUN)python bench/build.py
 	$(RUN)python bench/search.py
+	$(RUN)python bench/near.py
+	$(RUN)python bench/planted.py
 	$(RUN)python bench/judge.py
 	$(UV) sync --locked --quiet --inexact --group bench
 	$(RUN)python bench/linguistic.py

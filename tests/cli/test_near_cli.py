@@ -207,12 +207,12 @@ def test_detection_from_texts_to_verdicts(tmp_path: Path, corpus: Path) -> None:
     assert verdicts[::2] == ["not flagged"] * 30
     assert verdicts[1::2] == ["machine"] * 30
     # Labels that have nothing to do with the texts: no verdicts, and it says so.
-    for row in rows:
-        row["label"] = "human" if rng.random() < 0.5 else "machine"
+    for k, row in enumerate(rows):
+        row["label"] = "human" if k % 4 < 2 else "machine"
     texts.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
     fabula("originality", texts, "--reference", corpus, "--out", scores, "--restart")
     done = fabula("detect", "calibrate", scores, "--label", "label=human", "--out", detector)
-    assert " cannot tell " in done.stdout
+    assert "cannot tell" in " ".join(done.stdout.split())
     assert "No verdicts are given by 1: the interval" in " ".join(done.stdout.split())
     assert "no verdict on any of 60 texts" in fabula("detect", "apply", detector, scores).stdout
     assert "no field 'kind'" in fabula(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from rich.table import Table
 from rich.text import Text
@@ -35,20 +35,14 @@ NAMES = {
 def calibration_tables(found: Sequence[Calibration]) -> str:
     """One line a detector, then the thresholds of those that tell human from machine."""
     table = Table(box=None, pad_edge=False)
-    columns = (
-        "", "score", "outcome", "AUROC, 95 %", "human / machine", "missing", "groups",
-        "ECE",
-    )  # fmt: skip
-    for k, column in enumerate(columns):
-        # Figures are not broken over lines; what else does not fit is.
-        justify: Literal["left", "right"] = "left" if k < 3 else "right"
-        table.add_column(column, justify=justify, overflow="fold", no_wrap=k == 3)
+    for column in ("", "score", "outcome"):
+        table.add_column(column, no_wrap=True)
+    for column in ("AUROC, 95 % interval", "ECE"):
+        table.add_column(column, justify="right", no_wrap=True)
     for k, one in enumerate(found, 1):
         table.add_row(
-            str(k), NAMES[one.score], SHORT[one.outcome], auroc_shown(one),
-            f"{one.n_human:,} / {one.n_machine:,}", f"{one.n_missing:,}", f"{one.n_groups:,}",
-            error_shown(one),
-        )  # fmt: skip
+            str(k), NAMES[one.score], SHORT[one.outcome], auroc_shown(one), error_shown(one)
+        )
     limits = Table(box=None, pad_edge=False)
     for column in ("", "human texts flagged", "at most, 95 %", "machine texts flagged", "below"):
         limits.add_column(column, justify="right")
@@ -59,8 +53,13 @@ def calibration_tables(found: Sequence[Calibration]) -> str:
                 str(k), f"{t.false_positives:.1%}", f"{t.false_positives_high:.1%}",
                 f"{t.true_positives:.1%}", f"{sign}score {t.value:.4g}",
             )  # fmt: skip
-    footer = [f"{k}: {one.signature}" for k, one in enumerate(found, 1)]
-    footer.insert(0, "ECE: expected calibration error of the probabilities, over other groups.")
+    footer = ["ECE: expected calibration error of the probabilities, over other groups."]
+    for k, one in enumerate(found, 1):
+        footer.append(
+            f"{k}: {one.n_human:,} human and {one.n_machine:,} machine texts in {one.n_groups:,} "
+            f"groups, {one.n_missing:,} without a score"
+        )
+        footer.append(f"   {one.signature}")
     silent = [str(k) for k, one in enumerate(found, 1) if one.outcome != SEPARATES]
     if silent:
         footer.insert(

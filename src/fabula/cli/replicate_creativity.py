@@ -106,5 +106,5 @@ def creativity_index(
     if as_json:
         click.echo(dump_json(analyses_json(found)))
         return
-    click.echo(analyses_tables(found, label.human), nl=False)
+    click.echo(analyses_tables(found), nl=False)
     click.echo(f"written: {out / 'results.json'}, and {len(figures)} figures in {out / 'figures'}")

@@ -29,7 +29,7 @@ from fabula.reference import Reference
 from fabula.reference.build import build_reference
 from fabula.reference.layout import text_digest
 from fabula.reference.passages import PassageIndex, PassageSettings, build_passages
-from fabula.stats.compare import Difference, compare_means
+from fabula.stats.compare import Difference, compare_means, holm
 from fabula.store import read_rows
 from fabula.text import TextSettings, read_documents
 from fabula.text.stopwords import load_stop_words
@@ -82,7 +82,9 @@ class Scored:
     match: Match
     path: Path
     groups: Comparison
-    """By author or model, each against people."""
+    """By author or model."""
+    above: dict[str, tuple[Difference, float | None]]
+    """By group of machines: people against it, with Holm's p over the groups."""
     people: Comparison
     """People against all machines together."""
 
@@ -232,12 +234,19 @@ def _has_field(reference: Reference, field: str) -> bool:
 
 
 def _compare(name: str, reference: str, match: Match, path: Path, plan: Plan) -> Scored:
-    groups = compare_scores([path], by=plan.by, baseline=None, seed=plan.seed)
-    human = next((g.name for g in groups.groups if g.name == plan.label.human), None)
-    if human is not None:
-        groups = compare_scores([path], by=plan.by, baseline=human, seed=plan.seed)
-    people = compare_scores([path], by=plan.label.field, seed=plan.seed)
-    return Scored(name, reference, match, path, groups, people)
+    groups = compare_scores([path], by=plan.by, seed=plan.seed)
+    people = next((g for g in groups.groups if g.name == plan.label.human), None)
+    others = [g for g in groups.groups if people is not None and g is not people]
+    differences = [
+        compare_means(people.values, g.values, seed=plan.seed, signature=groups.signature)
+        for g in others
+        if people is not None
+    ]
+    corrected = holm([difference.p for difference in differences])
+    found = zip(others, differences, corrected, strict=True)
+    above = {group.name: (difference, p) for group, difference, p in found}
+    both = compare_scores([path], by=plan.label.field, seed=plan.seed)
+    return Scored(name, reference, match, path, groups, above, both)
 
 
 def _comparators(

@@ -31,14 +31,14 @@ class _Marks:
         return [f"[{k}] {signature}" for signature, k in self._known.items()]
 
 
-def analyses_tables(found: Analyses, human: str) -> str:
+def analyses_tables(found: Analyses) -> str:
     """Index by group, spread over documents, and detection; then all signatures."""
     mark = _Marks()
     parts: list[Table | str] = [
         "CREATIVITY INDEX, and people above each group: (people - group) / group, %. In the paper "
         f"people are {PAPER['verbatim']:g} % above models by verbatim matches, "
         f"{PAPER['near']:g} % with near ones (novels, against RedPajama).",
-        *_index_parts(found.scored, human, mark),
+        *_index_parts(found.scored, mark),
         "",
         "DOCUMENTS: uniqueness when only the best may be used. In the paper "
         f"{PAPER['human_uniqueness_50']:.1%} of people's words and "
@@ -61,20 +61,19 @@ def _table(*columns: str, n_left: int = 1) -> Table:
     return table
 
 
-def _index_parts(scored: Sequence[Scored], human: str, mark: _Marks) -> Iterator[Table | str]:
+def _index_parts(scored: Sequence[Scored], mark: _Marks) -> Iterator[Table | str]:
     for (texts, reference), some in _grouped(scored):
         yield ""
         yield f"{texts}, against {reference}"
         table = _table("group", "match", "n", "index, 95 % interval", "people above it", "p, Holm",
                        "", n_left=2)  # fmt: skip
         for one in some:
-            pairs = {pair.b: pair for pair in one.groups.pairs if pair.a == human}
             for group in one.groups.groups:
-                pair = pairs.get(group.name)
-                above = "" if pair is None else _percent(pair.difference.percent)
+                difference, p = one.above.get(group.name, (None, None))
                 table.add_row(
-                    group.name, one.match, str(group.index.n), _mean(group.index), above,
-                    "" if pair is None else _p(pair.p_holm), mark(one.groups.signature),
+                    group.name, one.match, str(group.index.n), _mean(group.index),
+                    "" if difference is None else _percent(difference.percent),
+                    "" if difference is None else _p(p), mark(one.groups.signature),
                 )  # fmt: skip
             for pair in one.people.pairs:
                 table.add_row(
@@ -162,6 +161,16 @@ def analyses_json(found: Analyses) -> dict[str, Any]:
                 "reference": one.reference,
                 "match": one.match,
                 "by_group": one.groups.to_json(),
+                "people_above_percent": {
+                    name: {
+                        "value": d.percent.value,
+                        "low": d.percent.low,
+                        "high": d.percent.high,
+                        "p": d.p,
+                        "p_holm": p,
+                    }
+                    for name, (d, p) in one.above.items()
+                },
                 "people": one.people.to_json(),
             }
             for one in found.scored

@@ -14,7 +14,7 @@ import json
 import math
 import os
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from types import TracebackType
 from typing import IO, Any, Self
@@ -175,14 +175,22 @@ class RowWriter:
 
     def clear(self) -> None:
         """Forget all rows."""
-        self.keep(0)
+        self.kept, self._end, self._lacks_newline = [], 0, False
 
-    def keep(self, n_rows: int) -> None:
-        """Forget all rows after the first `n_rows`."""
-        if n_rows < len(self.kept):
-            self._file.seek(0)
-            self._end = sum(len(self._file.readline()) for _ in range(n_rows))
-            self.kept, self._lacks_newline = self.kept[:n_rows], False
+    def replace(self, rows: Iterable[dict[str, Any]]) -> None:
+        """Put these rows in place of all that are there, at once; then `write` goes on."""
+        aside = self.path.with_name(f".{self.path.name}.part")
+        aside.unlink(missing_ok=True)
+        file = aside.open("ab+")
+        # It is ours before anybody else can see it.
+        _lock(file, str(self.path))
+        for row in rows:
+            file.write((dump_json(row) + "\n").encode(errors="replace"))
+        sync(file)
+        aside.replace(self.path)
+        _sync_folder(self.path.parent)
+        self._file.close()
+        self._file = file
 
     def __enter__(self) -> Self:
         return self

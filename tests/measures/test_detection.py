@@ -196,6 +196,38 @@ def test_scores_of_another_kind_are_refused(tmp_path: Path) -> None:
         list(apply_detectors(read_detectors(tmp_path / "d.json"), path, 0.2))
 
 
+def test_a_texts_own_field_is_no_score(tmp_path: Path) -> None:
+    path = score_file(tmp_path / "s.jsonl", labelled(100, 0.0))
+    rows = [json.loads(line) for line in path.read_text().splitlines()]
+    for row in rows:
+        row["curvature"] = float(row["label"] == "machine")
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    assert [found.score for found in calibrate_files([path], Label("label", "human"))] == [
+        "creativity_index"
+    ]
+
+
+def test_the_order_of_texts_decides_nothing(tmp_path: Path) -> None:
+    path = score_file(tmp_path / "s.jsonl", labelled(120, 0.3))
+    lines = path.read_text().splitlines()
+    label = Label("label", "human")
+    (first,) = calibrate_files([path], label)
+    lines.sort(key=lambda line: json.loads(line)["label"])
+    path.write_text("\n".join(lines) + "\n")
+    (second,) = calibrate_files([path], label)
+    assert first.calibration_error == pytest.approx(second.calibration_error)
+    assert (first.auroc.low, first.auroc.high) == (second.auroc.low, second.auroc.high)
+
+
+def test_a_row_without_its_group_is_refused(tmp_path: Path) -> None:
+    path = score_file(tmp_path / "s.jsonl", labelled(20, 1.0))
+    rows = [json.loads(line) for line in path.read_text().splitlines()]
+    del rows[4]["pair_id"]
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    with pytest.raises(InputError, match="line 5: no field 'pair_id'"):
+        calibrate_files([path], Label("label", "human"))
+
+
 def test_one_text_under_two_prompts_stands_in_one_group(tmp_path: Path) -> None:
     path = score_file(tmp_path / "s.jsonl", labelled(60, 1.0, group_size=1))
     label = Label("label", "human")
@@ -212,7 +244,9 @@ def test_one_text_under_two_prompts_stands_in_one_group(tmp_path: Path) -> None:
     [
         ({"label": None}, "line 1: no field 'label'"),
         ({"creativity_index": "high"}, "not a number"),
-        ({"label": "machine"}, "0 human"),
+        ({"label": "machine"}, "no text has label=human; its label is one of machine"),
+        ({"creativity_index": True}, "not a number"),
+        ({"creativity_index": float("nan")}, "not a number"),
     ],
 )
 def test_bad_rows_are_named(tmp_path: Path, change: dict[str, Any], said: str) -> None:

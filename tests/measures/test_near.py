@@ -16,7 +16,7 @@ from fabula.measures.near import NEAR_PRESETS, NearSearch, NearSettings
 from fabula.measures.originality import OriginalityMeasure
 from fabula.measures.scores import to_row
 from fabula.measures.uniqueness import Levels, uniqueness
-from fabula.models.vectors import WordVectors
+from fabula.models.vectors import WordVectors, quantise
 from fabula.reference import Reference
 from fabula.reference.passages import PassageIndex, PassageSettings, build_passages
 from fabula.text.stopwords import StopWords, load_stop_words
@@ -32,7 +32,7 @@ def vectors() -> WordVectors:
     base = np.repeat(rng.normal(size=(6, 20)), 2, axis=0)
     table = base + 0.25 * rng.normal(size=(12, 20))
     known = {f"w{k}": k for k in range(12)}
-    return WordVectors("pairs", table, lambda word: known.get(word, -1))
+    return WordVectors("pairs", quantise(table), lambda word: known.get(word, -1), b"w0-w11")
 
 
 @pytest.fixture(scope="module")
@@ -193,7 +193,7 @@ def test_every_setting_is_in_the_signature(tmp_path: Path) -> None:
         return str(OriginalityMeasure(reference, near=search).signature)
 
     plain = (NearSettings(), PassageSettings(), STOP, vectors())
-    other = WordVectors("pairs", np.eye(3), lambda word: -1)
+    other = WordVectors("pairs", quantise(np.eye(3)), lambda word: -1, b"")
     changed = [
         *((replace(plain[0], **{k: v}), *plain[1:])
           for k, v in {"threshold": 0.5, "floor": 2, "n_passages": 7, "window": 9}.items()),

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from fabula.errors import BusyError, InputError
+from fabula.measures.exclusion import ExcludeSame
 from fabula.measures.originality import OriginalityMeasure
 from fabula.measures.scores import ScoreRun, to_row
 from fabula.measures.uniqueness import Levels
@@ -132,3 +134,38 @@ def test_a_file_that_is_no_scores_is_left_alone(
     with pytest.raises(InputError, match="not a row"):
         run(measure, out, TEXTS)
     assert out.read_text() == text
+
+
+def test_a_texts_own_fields_are_never_taken_for_what_was_measured(
+    measure: OriginalityMeasure, tmp_path: Path
+) -> None:
+    own = {"curvature": 1, "spread": "wide", "missing_detail": "torn", "asked": 3, "model": "m"}
+    text = Document("a", TEXTS[0].text, meta=own)
+    (row,) = map(json.loads, run(measure, tmp_path / "s.jsonl", [text]).splitlines())
+    assert row["model"] == "m"
+    assert {f"input_{name}" for name in own if name != "model"} <= row.keys()
+    assert not {"curvature", "spread", "missing_detail"} & row.keys()
+
+
+def test_a_run_goes_on_only_with_the_same_request(
+    measure: OriginalityMeasure, tmp_path: Path
+) -> None:
+    out = tmp_path / "s.jsonl"
+    run(measure, out, TEXTS[:1])
+    reference = measure.reference
+    assert isinstance(reference, Reference)
+    other = OriginalityMeasure(reference, levels=measure.levels, spread=3)
+    assert str(other.signature) == str(measure.signature)
+    with pytest.raises(InputError, match="another way to measure"):
+        run(other, out, TEXTS)
+    same = OriginalityMeasure(
+        reference,
+        levels=measure.levels,
+        exclude_same=ExcludeSame("author", {"Bob": frozenset([0])}),
+    )
+    out = tmp_path / "same.jsonl"
+    bob, nobody = (replace(TEXTS[0], author=name) for name in ("Bob", ""))
+    assert json.loads(run(same, out, [bob]))["creativity_index"] is None
+    with pytest.raises(InputError, match="another way to measure"):
+        run(same, out, [replace(bob, author="Ann")])
+    assert json.loads(run(same, tmp_path / "n.jsonl", [nobody]))["creativity_index"] is not None

@@ -69,6 +69,16 @@ def test_what_gensim_writes(tmp_path: Path, large: bool) -> None:
     assert unit[0] @ unit[1] == pytest.approx(written.similarity("whale", "ship"), abs=1e-4)
 
 
+def test_the_name_says_which_word_owns_which_vector(tmp_path: Path) -> None:
+    names = []
+    for words in (WORDS, WORDS[::-1]):
+        lines = zip(words, VECTORS, strict=True)
+        path = tmp_path / "w.vec"
+        path.write_text("5 4\n" + "".join(f"{word} {' '.join(map(str, v))}\n" for word, v in lines))
+        names.append(open_vectors(str(path)).name)
+    assert names[0] != names[1]
+
+
 class Evil:
     def __reduce__(self) -> tuple[object, ...]:
         return Path.touch, (Path("evil"),)
@@ -84,6 +94,25 @@ def test_a_pickle_that_runs_code_is_refused(
     assert not Path("evil").exists()
 
 
+@pytest.mark.parametrize(
+    "program",
+    [
+        # numpy.ndarray((1, 2), dtype('O'), bytes): pointers of the writer's choice.
+        b"cnumpy\nndarray\n((I1\nI2\ntcnumpy\ndtype\n(S'O'\ntRS'AAAAAAAAAAAAAAAA'\ntR.",
+        # Importing this module would run a program.
+        b"cnumpy.f2py.__main__\ndtype\n(tR.",
+        b"cgensim.models.keyedvectors\nKeyedVectors\n(tR(dS'vectors'\nI3\nsb.",
+        b"cgensim.models.keyedvectors\nKeyedVectors\n)R}(S'index_to_key'\n(lS'a'\naS'vectors'\n"
+        b"cnumpy.core.multiarray\n_reconstruct\n(tR(I1\n(I1\nI99999\ntcnumpy\ndtype\n"
+        b"(S'f4'\ntRI00\nS'short'\ntbsb.",
+    ],
+)
+def test_a_pickle_of_anything_but_numbers_is_refused(tmp_path: Path, program: bytes) -> None:
+    (tmp_path / "odd.kv").write_bytes(program)
+    with pytest.raises(InputError, match=r"odd\.kv: "):
+        open_vectors(str(tmp_path / "odd.kv"))
+
+
 def model_folder(folder: Path, kind: str) -> Path:
     """A model's folder with a word-level tokeniser of three tokens and its input layer."""
     from tokenizers import Tokenizer
@@ -93,6 +122,9 @@ def model_folder(folder: Path, kind: str) -> Path:
     folder.mkdir()
     tokenizer = Tokenizer(WordLevel({"wh": 0, "ale": 1, " ship": 2, "?": 3}, unk_token="?"))
     tokenizer.pre_tokenizer = Split("wh", "isolated")
+    # As sentence encoders save them; a word must not depend on what it is looked up with.
+    tokenizer.enable_padding(pad_id=2, pad_token=" ship")
+    tokenizer.enable_truncation(2)
     tokenizer.save(str(folder / "tokenizer.json"))
     table = np.array([[1, 0, 2], [3, 0, 0], [2, 0, 1], [0, 0, 0]], np.float32)
     raw = (
@@ -122,6 +154,9 @@ def test_a_models_input_layer_gives_a_word_the_mean_of_its_tokens(
     unit = found.unit(found.rows(["whale"]))[0]
     expected = np.array([4, 0, 2]) / np.linalg.norm([4, 0, 2])
     assert unit[:3] == pytest.approx(expected, abs=1e-4)
+    among = open_vectors(str(folder))
+    rows = among.rows(["ship", "whale", "whalewhalewhale"])
+    assert among.unit(rows[1:2])[0] == pytest.approx(unit)
     before = found.name
     assert found.rows(["whale", "ship", "whale"]).tolist() == [0, 1, 0]
     assert found.name == before, "the name does not depend on what was looked up"
@@ -134,6 +169,8 @@ def test_a_models_input_layer_gives_a_word_the_mean_of_its_tokens(
         ("a.txt", b"whale 1\n", "line 1"),
         ("a.vec", b"2 3\nwhale 1 2 3\nship 1 two 3\n", "line 3"),
         ("a.txt", b"\xff\xfe\x00w", "cannot be read"),
+        ("a.vec", b"1 3\nwhale 1 2 3 4 5\n", "line 2"),
+        ("a.vec", b"3 3\nwhale 1 2 3\n", "promises 3 words and holds 1"),
         ("a.txt.gz", b"no gzip", "cannot be read"),
         ("a.kv", b"\x80\x04", "cannot be read"),
         ("a.kv", pickle.dumps({"index_to_key": 3}), "cannot be read"),

@@ -22,6 +22,9 @@ from numpy.typing import NDArray
 from tests.infinigram_serving import NONSENSE, Answers, serving_infinigram, some_faults
 
 from fabula.errors import CorpusError, InputError, LookupFailed
+from fabula.measures.originality import OriginalityMeasure
+from fabula.measures.scores import ScoreRun, to_row
+from fabula.measures.uniqueness import Levels
 from fabula.reference import Backend, LocatedText, Reference, lookups
 from fabula.reference.dj import dj_search
 from fabula.reference.infinigram import InfiniGramIndex, InfiniGramWeb
@@ -161,7 +164,7 @@ def test_a_slow_server_is_asked_again(built: Built, web: Callable[..., InfiniGra
 def test_no_nonsense_is_taken_for_a_count(
     built: Built, web: Callable[..., InfiniGramWeb], kind: str, tmp_path: Path
 ) -> None:
-    words = ("glassblower", "TAKE")
+    words = ("gate", "TAKE")
     texts = [LocatedText(word, SETTINGS.locate(word)) for word in words]
 
     def faults(what: str, attempt: int) -> str | None:
@@ -226,8 +229,14 @@ def test_the_second_run_asks_nothing(built: Built, web: Callable[..., InfiniGram
         n_asked = len(served.requests)
         again = web(served.url, meter=lambda *counts: told.append(counts))
         assert_equal(again.match_texts(built.texts), built.expected())
-        assert len(served.requests) == n_asked > 100
-        assert told[-1][0] == told[-1][1] == len(told)
+        # But for words that it lacks: perhaps it was not whole.
+        absent = {r["query"] for r in served.requests[n_asked:]}
+        assert n_asked > 100
+        assert all(" " not in query and built.reference.count([query]) == 0 for query in absent)
+        assert told[-1][0] == len(told) == told[-1][1] + len(absent)
+        anew = web(served.url, fresh=True)
+        assert_equal(anew.match_texts(built.texts), built.expected())
+        assert len(served.requests) == 2 * n_asked + len(absent)
         # Another corpus of that name is another one.
         assert first.fingerprint.startswith("examples-7.")
     with serving_infinigram(built.answers) as other:
@@ -335,8 +344,13 @@ def test_a_failed_citation_is_said(built: Built, web: Callable[..., InfiniGramWe
     with serving_infinigram(built.answers, faults) as served:
         one = web(served.url, max_retries=1)
         assert one.cite(text, 0, 2, 0).count > 0
-        with pytest.raises(LookupFailed, match="no JSON object"):
-            one.cite(text, 0, 2, 1)
+        for _ in range(4):
+            found = one.cite(text, 0, 2, 1)
+            assert (found.count, found.sources) == (one.cite(text, 0, 2, 0).count, ())
+        assert found.missing_sources == "the server shows no documents"
+        n_asked = len(served.requests)
+        one.cite(text, 0, 2, 1)
+        assert len(served.requests) == n_asked, "a server that shows none is not asked for ever"
 
 
 def test_a_cache_is_no_other_file(tmp_path: Path) -> None:
@@ -579,3 +593,40 @@ def test_dj_search_in_parts_is_exact_and_within_its_bound(
         assert len(asked) <= 2 * (end - begin) + max(0, max(lengths) - min_words)
         assert len(asked) <= (end - begin) + (n - begin)
     assert found == expected
+
+
+def test_a_run_keeps_what_was_scored_and_asks_again_for_what_failed(
+    built: Built, web: Callable[..., InfiniGramWeb], tmp_path: Path
+) -> None:
+    fault: list[str] = ["Zyx"]  # in which queries the server fails; "" for all
+    out = tmp_path / "scores.jsonl"
+    documents = [Document(f"t{k}", text.text) for k, text in enumerate(built.texts)]
+
+    def faults(what: str, attempt: int) -> str | None:
+        return "500" if fault and fault[0] in what else None
+
+    def score(**options: Any) -> list[dict[str, Any]]:
+        with web(served.url, max_retries=1, **options) as one:
+            measure = OriginalityMeasure(one, levels=Levels(2, 4), n_sources=1)
+            return [row for _, row in ScoreRun(measure, to_row, out).rows(documents)]
+
+    with serving_infinigram(built.answers, faults) as served:
+        first = score()
+        assert first[0]["missing_reason"] == "lookup_failed"
+        assert first[0]["creativity_index"] is None
+        assert "Zyx" in first[0]["missing_detail"]
+        assert [row["creativity_index"] is None for row in first[1:3]] == [False, False]
+        before = out.read_bytes()
+        fault[0] = ""
+        with pytest.raises(LookupFailed, match="stays away"):
+            score(cache=tmp_path / "empty.db")
+        assert out.read_bytes() == before, "a run without its server loses nothing"
+        fault.clear()
+        n_asked = len(served.requests)
+        second = score()
+        assert second[1:] == first[1:]
+        asked = [r["query"] for r in served.requests[n_asked:] if r["query_type"] == "count"]
+        assert asked
+        assert all(query in " ".join(documents[0].text.split()) for query in asked)
+        out.unlink()
+        assert score() == second, "the same as if it had never failed"

@@ -128,3 +128,22 @@ def test_a_stop_list_is_a_file_or_a_name(tmp_path: Path) -> None:
     assert STOP.is_content("whale")
     with pytest.raises(InputError, match="stop-words"):
         load_stop_words(str(tmp_path / "none.txt"))
+
+
+def test_damaged_passages_are_refused_and_found_by_verify(tmp_path: Path) -> None:
+    from fabula.reference.verify import verify_reference
+
+    index = index_of(tmp_path, corpus(20))
+    folder = tmp_path / "passages" / SETTINGS.key(STOP) / "00000"
+    verify_reference(tmp_path)
+    whole = np.load(folder / "indices.npy")
+    np.save(folder / "indices.npy", np.where(np.arange(len(whole)) == 3, 2**31 - 1, whole))
+    with pytest.raises(CorpusError, match="do not fit each other"):
+        PassageIndex(index.reference, SETTINGS, STOP)
+    with pytest.raises(CorpusError, match=r"indices\.npy: damaged"):
+        verify_reference(tmp_path)
+
+
+def test_a_corpus_of_function_words_has_passages_that_nothing_finds(tmp_path: Path) -> None:
+    index = index_of(tmp_path, [Document("a", "the of and the of")])
+    assert named(index, ["the", "w1"], 5) == set()

@@ -13,6 +13,8 @@ from fabula.cli.main import cli
 from fabula.errors import FabulaError, InputError
 from fabula.tasks.openings import FORMATS, KINDS, opening_prompt
 from fabula.tasks.plots import read_plots
+from fabula.tasks.written import draw_sentences, without_prompt
+from fabula.types import Document
 
 
 def run(*arguments: str) -> Result:
@@ -210,3 +212,16 @@ def test_openings_of_another_sampling_are_not_mixed(tmp_path: Path) -> None:
             run(*command, f"{server.url}/v1#m", "--temperature", "0.2")
         run(*command, f"{server.url}/v1#m", "--model", f"{server.url}/v1#m")
     assert len(server.requests) == 1
+
+
+def test_an_answer_that_repeats_its_sentence_is_kept_without_it() -> None:
+    prompt = "The old lighthouse had been dark for a year."
+    for begun in (prompt, f"“{prompt}”\n\n", f"{prompt.upper()} "):
+        assert without_prompt(f"{begun} Nobody came.", prompt) == "Nobody came."
+    assert without_prompt("Nobody came.", prompt) == "Nobody came."
+    assert without_prompt("The old lighthouse fell.", prompt) == "The old lighthouse fell."
+    sentences = [Document(str(k), text) for k, text in enumerate(["a", "b", "a", "c", "b", "d"])]
+    assert [s.id for s in draw_sentences(sentences, None, 0)] == ["0", "1", "3", "5"]
+    drawn = draw_sentences(sentences, 2, 1)
+    assert len({s.text for s in drawn}) == 2
+    assert drawn == draw_sentences(sentences, 2, 1)

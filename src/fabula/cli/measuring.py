@@ -76,7 +76,8 @@ def open_measure(
     references: Sequence[str], given: dict[str, Any], bar: Bar
 ) -> Iterator[OriginalityMeasure]:
     """The measure that the options of `originality` describe."""
-    from fabula.measures.originality import ExcludeSame, OriginalityMeasure
+    from fabula.measures.exclusion import ExcludeSame
+    from fabula.measures.originality import OriginalityMeasure
     from fabula.measures.quoting import QuoteJudge
     from fabula.measures.uniqueness import Levels
     from fabula.reference import Reference
@@ -92,7 +93,10 @@ def open_measure(
         def say(n_asked: int, n_remembered: int) -> None:
             bar.say(f"measuring ({n_asked:,} look-ups, {n_remembered:,} from memory)")
 
-        backend = open_backend(references, meter=say)
+        backend = open_backend(
+            references, n_parallel=given["parallel"], max_retries=given["max_retries"],
+            fresh=given["restart"], meter=say,
+        )  # fmt: skip
         stack.enter_context(closing(backend))
         judge = None
         if given["exclude_model"] is not None:
@@ -157,7 +161,7 @@ def open_near(
 
 
 def _excluded(exclude: str, reference: Backend) -> Any:
-    from fabula.measures.originality import ExcludeIds
+    from fabula.measures.exclusion import ExcludeIds
     from fabula.reference import Reference
     from fabula.reference.exclude import CopyRule
     from fabula.text import read_ids

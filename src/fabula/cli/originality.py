@@ -64,7 +64,18 @@ __all__ = ["originality"]
     "--cite", "n_sources", type=click.IntRange(0, 100), default=3, show_default=True,
     help="Sources to name of each borrowed span.",
 )  # fmt: skip
-@click.option("--restart", is_flag=True, help="Score everything anew, whatever --out holds.")
+@click.option(
+    "--parallel", type=click.IntRange(1, 64), default=8, show_default=True,
+    help="infinigram: look-ups at a time.",
+)  # fmt: skip
+@click.option(
+    "--max-retries", type=click.IntRange(min=0), default=5, show_default=True,
+    help="infinigram: how often a failed look-up is made again.",
+)  # fmt: skip
+@click.option(
+    "--restart", is_flag=True,
+    help="Score everything anew, whatever --out holds and look-ups have answered before.",
+)  # fmt: skip
 @json_option
 @jobs_option
 @text_options
@@ -108,6 +119,9 @@ def originality(
         write_page(html, shown.pairs, shown.n_rows, size)
     if not as_json:
         _print_table(shown, out, html)
+    if shown.failures:
+        # For scripts: some texts have no score, and another run may find it.
+        click.get_current_context().exit(1)
 
 
 class _Shown:

@@ -71,7 +71,7 @@ def write(
     from fabula.models import Sampling
     from fabula.reference.build import build_reference
     from fabula.tasks.plots import by_line
-    from fabula.tasks.written import draw_sentences, written_documents
+    from fabula.tasks.written import draw_sentences, without_prompt, written_documents
     from fabula.text import TextSettings
     from fabula.workers import default_jobs
 
@@ -80,6 +80,9 @@ def write(
     sentences = draw_sentences(by_line(read_stories((str(prompts),), options)), sample, seed)
     sampling = Sampling(temperature, top_p, max_tokens, seed)
     rows = _ask(sentences, sampling, answers, restart, options)
+    n_echoed = sum(
+        without_prompt(row["text"], row["prompt"]) != row["text"] for row in rows if row["text"]
+    )
     missing = [row["missing_reason"] for row in rows if row["missing_reason"]]
     failed = missing.count("failed")
     if failed:
@@ -101,6 +104,8 @@ def write(
     click.echo(
         f"{out}: {manifest.n_documents:,} texts, {manifest.n_words:,} words, by {', '.join(models)}"
     )
+    if n_echoed:
+        click.echo(f"{n_echoed:,} answers began with their sentence, which was cut off")
     if missing:
         click.echo(f"missing: {len(missing):,} texts that the models did not give")
     click.echo(f"written: {answers}")

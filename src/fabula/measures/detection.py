@@ -24,6 +24,7 @@ from fabula.types import Estimate
 
 __all__ = [
     "DIRECTIONS",
+    "INSTRUMENTS",
     "Calibration",
     "Labelled",
     "Threshold",
@@ -43,6 +44,14 @@ DIRECTIONS: Mapping[str, int] = {
 The index: Lu et al. 2024. Mean log-likelihood and log-rank: Gehrmann et al. 2019 (as positive
 logarithms of ranks, so that rarer tokens give more). Curvature: Bao et al. 2024.
 """
+
+INSTRUMENTS: Mapping[str, str] = {
+    "creativity_index": "originality",
+    "log_likelihood": "probability",
+    "log_rank": "probability",
+    "curvature": "probability",
+}
+"""Which instrument, as signatures name it, gives a score."""
 
 Outcome = Literal["separates", "cannot tell", "reversed", "too few"]
 
@@ -270,13 +279,14 @@ def _calibration_error(
         slope, intercept = _fit(texts.scores[rest], texts.is_human[rest])
         stated[here] = _logistic(slope * texts.scores[here] + intercept)
     known = np.isfinite(stated)
-    order = np.argsort(stated[known], kind="stable")
-    bins = np.array_split(order, _N_BINS)
     truth = texts.is_human[known].astype(np.float64)
-    return float(
-        sum(len(b) * abs(stated[known][b].mean() - truth[b].mean()) for b in bins if len(b))
-        / max(1, int(known.sum()))
-    )
+    _, which, counts = np.unique(stated[known], return_inverse=True, return_counts=True)
+    # Texts of equal probability share a bin, so that the order of texts does not matter.
+    middle = (np.cumsum(counts) - counts / 2) / max(1, int(known.sum()))
+    bins = (middle * _N_BINS).astype(np.int64)[which]
+    total = np.bincount(bins, minlength=_N_BINS)
+    gap = np.bincount(bins, stated[known] - truth, minlength=_N_BINS)
+    return float(np.abs(gap).sum() / total.sum())
 
 
 def calibration_row(calibration: Calibration) -> dict[str, Any]:

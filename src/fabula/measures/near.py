@@ -64,7 +64,7 @@ class NearSettings:
 
     def signature_parts(self) -> dict[str, str]:
         return {
-            "T": f"{self.threshold:g}",
+            "T": repr(self.threshold),
             "floor": str(self.floor),
             "K": f"{self.n_passages}per{self.window}",
         }

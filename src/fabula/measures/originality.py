@@ -17,17 +17,17 @@ in another language or spelling than the reference, and its originality is missi
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Literal, Self
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fabula import __version__
 from fabula.errors import FabulaError, InputError, LookupFailed
+from fabula.measures.exclusion import ExcludeIds, ExcludeSame, own_field
 from fabula.measures.near import Counterpart, NearSearch
 from fabula.measures.quoting import QuoteJudge
 from fabula.measures.spread import Spread, find_spread
@@ -40,8 +40,6 @@ from fabula.types import Document, Measurement, Signature, Span
 
 __all__ = [
     "Borrowed",
-    "ExcludeIds",
-    "ExcludeSame",
     "Originality",
     "OriginalityMeasure",
 ]
@@ -49,58 +47,6 @@ __all__ = [
 MissingReason = Literal["no_words", "too_short", "no_known_words", "lookup_failed"]
 
 _BATCH_WORDS = 100_000
-
-
-@dataclass(frozen=True, slots=True)
-class ExcludeIds:
-    """Documents that the user leaves out: their numbers, and a name for the list."""
-
-    numbers: frozenset[int]
-    digest: str
-
-    @classmethod
-    def of(cls, reference: Reference, ids: Iterable[str]) -> Self:
-        """Look the ids up. Raises `InputError` where one is not in the reference."""
-        found = reference.numbers_of(ids)
-        digest = hashlib.sha256("\n".join(sorted(found)).encode()).hexdigest()[:8]
-        return cls(frozenset(n for numbers in found.values() for n in numbers), digest)
-
-    def __str__(self) -> str:
-        return f"list({self.digest})"
-
-
-@dataclass(frozen=True, slots=True)
-class ExcludeSame:
-    """Leaves out, for each text, the documents that share a field with it: its author, its prompt.
-
-    A text that lacks the field is compared with all.
-    """
-
-    field: str
-    numbers: Mapping[str, frozenset[int]]
-
-    @classmethod
-    def of(cls, reference: Reference, field: str) -> Self:
-        """Read the field of all documents. Raises `InputError` where none has it."""
-        found: dict[str, set[int]] = {}
-        for number in reference.numbers():
-            value = _own_field(reference.document(number), field)
-            if value is not None:
-                found.setdefault(value, set()).add(number)
-        if not found:
-            raise InputError(f"--exclude-same {field}: no document of {reference.name} has it")
-        return cls(field, {value: frozenset(numbers) for value, numbers in found.items()})
-
-    def of_text(self, document: Document) -> frozenset[int]:
-        return self.numbers.get(_own_field(document, self.field) or "", frozenset())
-
-    def __str__(self) -> str:
-        return f"same({self.field})"
-
-
-def _own_field(document: Document, field: str) -> str | None:
-    own = {"author": document.author, "prompt_id": document.prompt_id, **document.meta}
-    return None if own.get(field) is None else str(own[field])
 
 
 @dataclass(frozen=True, slots=True)
@@ -235,6 +181,13 @@ class OriginalityMeasure:
             raise
         yield from self._batch(batch)
 
+    def asked(self, document: Document) -> dict[str, Any]:
+        """What else decides the document's row."""
+        asked: dict[str, Any] = {"cite": self.n_sources, "sources": self.spread}
+        if self.same is not None:
+            asked[self.same.field] = own_field(document, self.same.field)
+        return asked
+
     @property
     def _batch_words(self) -> int:
         """A far reference takes long for a text, and what was scored should be kept at once."""
@@ -308,7 +261,7 @@ class OriginalityMeasure:
             excluded=tuple(copies),
             missing_reason=missing,
             signature=self.signature,
-            spread=self._spread(words, exact, out) if n_known else None,
+            spread=self._spread(words, exact, lengths, near, out) if n_known else None,
         )
 
     def _borrowed(
@@ -334,13 +287,22 @@ class OriginalityMeasure:
             )
 
     def _spread(
-        self, words: Sequence[str], exact: NDArray[np.int32], out: frozenset[int]
+        self,
+        words: Sequence[str],
+        exact: NDArray[np.int32],
+        lengths: NDArray[np.int32],
+        found: Mapping[int, Counterpart],
+        out: frozenset[int],
     ) -> Spread | None:
         if not self.spread or self._corpus is None or len(words) < self.levels.low:
             return None
         near = None
         if self.near is not None:
             near = self.near.covered_by(words, self.levels.low, exclude=out)
+            # A match may have grown from passage to passage; the last holds all of it.
+            for first, counterpart in found.items():
+                spans = near.setdefault(counterpart.source.number, [])
+                spans.append((first, first + int(lengths[first])))
         return find_spread(
             self._corpus, words, exact, self.levels.low, self.spread, near=near, exclude=out
         )

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from typing import Any
 
 from fabula import __version__
 from fabula.models.likelihood import Likelihood, LikelihoodModel
@@ -33,6 +34,10 @@ class ProbabilityMeasure:
         self.signature = Signature.of(
             "probability", model=model.name, run="torch-float32", v=__version__
         )
+
+    def asked(self, document: Document) -> dict[str, Any]:
+        """Nothing else decides a row."""
+        return {}
 
     def measure(self, documents: Iterable[Document]) -> Iterator[Probability]:
         """Measure documents as they come, in order."""

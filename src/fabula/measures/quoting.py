@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from types import TracebackType
 from typing import Self
 
-from fabula.errors import LookupFailed
+from fabula.errors import CallFailed, LookupFailed
 from fabula.models import Choice, Model, Prompt, Sampling
 from fabula.reference import LocatedText, Reference
 from fabula.reference.exclude import Copy, CopyRule, maximal_spans, shared_runs
@@ -65,7 +65,11 @@ class QuoteJudge:
 
     def __enter__(self) -> Self:
         self._loop = asyncio.new_event_loop()
-        self._loop.run_until_complete(self._model.__aenter__())
+        try:
+            self._loop.run_until_complete(self._model.__aenter__())
+        except BaseException:
+            self._loop.close()
+            raise
         return self
 
     def __exit__(
@@ -121,23 +125,26 @@ class QuoteJudge:
     def _is_copy(
         self, reference: Reference, text: LocatedText, number: int, first: int, n: int
     ) -> bool:
+        document, located = reference.located_document(number)
         words = text.words.words[first : first + n]
-        there = next(
-            place for place in reference.occurrences(words, 10**6) if place.number == number
-        )
+        place = next(k for k in range(len(located.words)) if located.words[k : k + n] == words)
+        there = reference.occurrence(number, place, n).span
         start, end = int(text.words.starts[first]), int(text.words.ends[first + n - 1])
         question = (
-            f"Paragraph A: {_around(there.document.text, there.span.start, there.span.end)}\n"
+            f"Paragraph A: {_around(document.text, there.start, there.end)}\n"
             f"Paragraph B: {_around(text.text, start, end)}\nAnswer:"
         )
         assert self._loop is not None
-        answer = self._loop.run_until_complete(
-            self._model.ask(Prompt(_EXAMPLES, question), self._sampling, _CHOICE)
-        )
+        try:
+            answer = self._loop.run_until_complete(
+                self._model.ask(Prompt(_EXAMPLES, question), self._sampling, _CHOICE)
+            )
+        except CallFailed as error:
+            raise LookupFailed(f"{self._model.name} could not be asked: {error}") from error
         verdict = parse_answer(answer.text) if answer.stop in ("end", "length") else None
         if verdict is None:
             raise LookupFailed(
-                f"{self._model.name} did not say whether document {there.document.id!r} copies or "
+                f"{self._model.name} did not say whether document {document.id!r} copies or "
                 f"quotes the text (it answered {answer.text[:80]!r})"
             )
         return verdict

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any, Generic, Literal, Protocol, TypeVar
 
 from fabula.errors import InputError
+from fabula.measures.detection import DIRECTIONS
 from fabula.measures.near import Counterpart
 from fabula.measures.originality import Borrowed, Originality
 from fabula.measures.probability import Probability
@@ -19,6 +20,8 @@ from fabula.types import Document, Signature
 __all__ = ["ScoreRun", "probability_row", "to_row"]
 
 _CONTEXT_CHARS = 60
+_OWN_NAMES = {*DIRECTIONS, "asked", "missing_detail", "spread"}
+"""What a row may say of a text: never to be taken from the text's own fields."""
 
 
 class Scored(Protocol):
@@ -37,6 +40,9 @@ class Scorer(Protocol[S_co]):
 
     @property
     def signature(self) -> Signature: ...
+
+    def asked(self, document: Document) -> dict[str, Any]:
+        """What else decides the document's row, besides its text and the signature."""
 
     def measure(self, documents: Iterable[Document]) -> Iterator[S_co]: ...
 
@@ -65,7 +71,7 @@ class ScoreRun(Generic[S]):
         """Each document with its row, in order; a row is in the file before it is handed out."""
         if self._out is None:
             for result in self._measure.measure(documents):
-                yield result.document, self._row_of(result)
+                yield result.document, self._row(result)
             return
         with RowWriter(self._out) as file:
             for number, row in enumerate(file.kept, 1):
@@ -75,19 +81,35 @@ class ScoreRun(Generic[S]):
                     )
             if self._restart:
                 file.clear()
-            else:
-                # What could not be looked up is asked again, and what comes after it, which the
-                # memory of look-ups answers.
-                reasons = [row.get("missing_reason") for row in file.kept]
-                if "lookup_failed" in reasons:
-                    file.keep(reasons.index("lookup_failed"))
             file.begin()
             stream = iter(documents)
-            yield from self._kept(file, stream)
+            if any(row.get("missing_reason") == "lookup_failed" for row in file.kept):
+                yield from self._asked_again(file, stream)
+            else:
+                yield from self._kept(file, stream)
             for result in self._measure.measure(stream):
-                row = self._row_of(result)
+                row = self._row(result)
                 file.write(row)
                 yield result.document, row
+
+    def _row(self, result: S) -> dict[str, Any]:
+        return self._row_of(result) | {"asked": self._measure.asked(result.document)}
+
+    def _asked_again(
+        self, file: RowWriter, stream: Iterator[Document]
+    ) -> Iterator[tuple[Document, dict[str, Any]]]:
+        """The kept rows, those of which a look-up failed measured anew.
+
+        The file is replaced at once when all have been asked, so nothing that was scored is lost.
+        """
+        found = []
+        for document, row in self._kept(file, stream):
+            if row.get("missing_reason") == "lookup_failed":
+                (result,) = self._measure.measure([document])
+                row = self._row(result)
+            found.append((document, row))
+        file.replace(row for _, row in found)
+        yield from found
 
     def _kept(
         self, file: RowWriter, stream: Iterator[Document]
@@ -95,12 +117,14 @@ class ScoreRun(Generic[S]):
         signature = str(self._measure.signature)
         for number, row in enumerate(file.kept, 1):
             document = next(stream, None)
-            expected = document and (document.id, text_digest(document.text), signature)
-            if document is None or expected != (
-                row.get("id"),
-                row.get("text_digest"),
-                row.get("signature"),
-            ):
+            expected = document and (
+                document.id,
+                text_digest(document.text),
+                signature,
+                self._measure.asked(document),
+            )
+            found = tuple(row.get(key) for key in ("id", "text_digest", "signature", "asked"))
+            if document is None or expected != found:
                 raise InputError(
                     f"{file.path}, line {number}: holds the score of another text or of another "
                     f"way to measure; choose another --out, or begin anew with --restart"
@@ -155,7 +179,8 @@ def _with_own(row: dict[str, Any], document: Document) -> dict[str, Any]:
     """The row with the document's own fields; one of a name that is used has `input_` before it."""
     own = {"author": document.author, "prompt_id": document.prompt_id}
     own = {key: value for key, value in own.items() if value is not None} | dict(document.meta)
-    return row | {f"input_{key}" if key in row else key: value for key, value in own.items()}
+    taken = row.keys() | _OWN_NAMES
+    return row | {f"input_{key}" if key in taken else key: value for key, value in own.items()}
 
 
 def _borrowed_row(borrowed: Borrowed) -> dict[str, Any]:
@@ -173,6 +198,8 @@ def _borrowed_row(borrowed: Borrowed) -> dict[str, Any]:
             "pairs": _pair_rows(borrowed, near),
         }
     assert found is not None
+    if found.missing_sources is not None:
+        row["missing_sources"] = found.missing_sources
     return row | {
         "kind": "verbatim",
         "count": found.count,

@@ -22,6 +22,8 @@ __all__ = ["Intervals", "Spread", "SpreadDocument", "find_spread"]
 
 MAX_PLACES = 20_000
 """Places of one n-gram in one shard at which documents are looked up."""
+MAX_PAIRS = 20_000_000
+"""Documents of all n-grams together; of those beyond, only the first is taken."""
 
 Intervals = Mapping[int, Sequence[tuple[int, int]]]
 """By document number, the half-open stretches of words that it covers."""
@@ -112,15 +114,18 @@ def _verbatim(
     exclude = frozenset(exclude)
     numbers, firsts = [np.empty(0, np.int64)], [np.empty(0, np.int32)]
     known: dict[tuple[str, ...], tuple[NDArray[np.int64], bool]] = {}
-    n_bounded = 0
+    n_pairs = 0
     for i in map(int, np.flatnonzero(lengths >= level)):
         gram = tuple(words[i : i + level])
         if gram not in known:
             known[gram] = reference.documents_of(gram, MAX_PLACES, exclude=exclude)
-            n_bounded += known[gram][1]
+        if n_pairs > MAX_PAIRS:
+            known[gram] = known[gram][0][:1], True
         numbers.append(known[gram][0])
+        n_pairs += len(numbers[-1])
         firsts.append(np.full(len(numbers[-1]), i, np.int32))
     first = np.concatenate(firsts)
+    n_bounded = sum(is_bounded for _, is_bounded in known.values())
     return np.concatenate(numbers), first, first + np.int32(level), n_bounded
 
 

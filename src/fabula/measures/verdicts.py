@@ -13,6 +13,7 @@ import numpy as np
 from fabula.errors import InputError, MixError
 from fabula.measures.detection import (
     DIRECTIONS,
+    INSTRUMENTS,
     Calibration,
     Labelled,
     calibrate,
@@ -71,13 +72,19 @@ def calibrate_files(
     found = []
     for path in paths:
         rows = list(_checked(path))
-        chosen = [name for name in scores or DIRECTIONS if name in rows[0]]
+        measured = _measured(rows[0])
+        chosen = [name for name in scores or measured if name in measured]
         if not chosen:
             raise InputError(
                 f"{path}: no {' or '.join(scores or DIRECTIONS)} in its rows; give files of "
                 f"`fabula originality --out` or `fabula detect score --out`"
             )
         is_human = np.array([_is_human(row, label, path, k) for k, row in enumerate(rows, 1)])
+        if not is_human.any():
+            values = sorted({str(row[label.field]) for row in rows})
+            raise InputError(
+                f"{path}: no text has {label}; its {label.field} is one of {', '.join(values[:10])}"
+            )
         groups = np.array(_group_numbers(rows, group, path), np.int64)
         for name in chosen:
             known = np.array([row.get(name) is not None for row in rows])
@@ -100,11 +107,12 @@ def _checked(path: Path) -> Iterator[dict[str, Any]]:
     signature: str | None = None
     for number, row in enumerate(read_rows(path), 1):
         found = row.get("signature")
-        if not isinstance(found, str) or not DIRECTIONS.keys() & row.keys():
+        if not isinstance(found, str) or "id" not in row or not _measured(row):
             raise InputError(f"{path}, line {number}: not a row of scores")
-        for name in DIRECTIONS.keys() & row.keys():
-            if row[name] is not None and not isinstance(row[name], int | float):
-                raise InputError(f"{path}, line {number}: {name} is {row[name]!r}, not a number")
+        for name in _measured(row):
+            if row[name] is not None and not _is_number(row[name]):
+                shown = repr(row[name])[:40]
+                raise InputError(f"{path}, line {number}: {name} is {shown}, not a number")
         if signature is None:
             signature = found
         elif differences := Signature.parse(signature).differences(Signature.parse(found)):
@@ -115,6 +123,18 @@ def _checked(path: Path) -> Iterator[dict[str, Any]]:
         yield row
     if signature is None:
         raise InputError(f"{path}: holds no rows of scores")
+
+
+def _measured(row: dict[str, Any]) -> list[str]:
+    """The scores that the instrument of the row's signature gives, and the row holds."""
+    instrument = str(row.get("signature")).partition("|")[0]
+    return [name for name in DIRECTIONS if INSTRUMENTS[name] == instrument and name in row]
+
+
+def _is_number(value: Any) -> bool:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return False
+    return abs(value) < 1e300  # also neither NaN nor infinite
 
 
 def _is_human(row: dict[str, Any], label: Label, path: Path, number: int) -> bool:
@@ -131,7 +151,7 @@ def _group_numbers(rows: list[dict[str, Any]], group: str | None, path: Path) ->
     """A number for each row; rows of one group, or of one and the same text, share it."""
     if group is None:
         usual = ("prompt_id", "pair_id", "author")
-        group = next((f for f in usual if all(row.get(f) is not None for row in rows)), None)
+        group = next((f for f in usual if any(row.get(f) is not None for row in rows)), None)
     parent: dict[Any, Any] = {}
 
     def root(key: Any) -> Any:
@@ -143,13 +163,21 @@ def _group_numbers(rows: list[dict[str, Any]], group: str | None, path: Path) ->
     keys = []
     for number, row in enumerate(rows, 1):
         if group is not None and row.get(group) is None:
-            raise InputError(f"{path}, line {number}: no field {group!r} to group by")
+            raise InputError(
+                f"{path}, line {number}: no field {group!r} to group by, which keeps texts that "
+                f"belong together from being counted as independent; add it, or name another "
+                f"with --group (`id` for none)"
+            )
         own = ("text", row.get("text_digest") or number)
         key = ("group", str(row[group])) if group is not None else own
         parent[root(own)] = root(key)
         keys.append(key)
-    numbers: dict[Any, int] = {}
-    return [numbers.setdefault(root(key), len(numbers)) for key in keys]
+    # Numbered by name, so that the order of the rows does not matter.
+    names: dict[Any, str] = {}
+    for key in keys:
+        names[root(key)] = min(names.get(root(key), str(key)), str(key))
+    order = {name: k for k, name in enumerate(sorted(names.values()))}
+    return [order[names[root(key)]] for key in keys]
 
 
 def write_detectors(
@@ -217,7 +245,7 @@ def apply_detectors(
 def _differences(detector: dict[str, Any], row: dict[str, Any]) -> list[str]:
     own = Signature.parse(str(detector["signature"]))
     found = own.differences(Signature.parse(str(row["signature"])))
-    return found if detector["score"] in row else [*found, f"no {detector['score']}"]
+    return found if detector["score"] in _measured(row) else [*found, f"no {detector['score']}"]
 
 
 def _verdict(

@@ -34,7 +34,13 @@ class InputLayer:
         tokenizer = folder / "tokenizer.json"
         if not tokenizer.is_file():
             raise InputError(f"{folder}: no tokenizer.json; give the folder of a whole model")
-        self._tokenizer = Tokenizer.from_file(str(tokenizer))
+        try:
+            self._tokenizer = Tokenizer.from_file(str(tokenizer))
+        except Exception as error:  # the library raises nothing narrower
+            raise InputError(f"{tokenizer}: not a tokeniser ({error})") from error
+        # A word is itself whatever is looked up beside it, and whole.
+        self._tokenizer.no_padding()
+        self._tokenizer.no_truncation()
         self._table = _read_layer(folder)
         if len(self._table) < self._tokenizer.get_vocab_size():
             raise InputError(f"{folder}: its tokenizer has more tokens than its input layer")
@@ -67,10 +73,11 @@ def _read_layer(folder: Path) -> NDArray[Any]:
     for file in files:
         try:
             header, first = _read_header(file)
-        except (OSError, ValueError, UnicodeDecodeError) as error:
+        except (OSError, ValueError, RecursionError) as error:
             raise InputError(f"{file}: not in safetensors' format ({error})") from error
         for name, entry in header.items():
-            if name.endswith(_NAMES) and len(entry.get("shape", ())) == 2:
+            shape = entry.get("shape")
+            if name.endswith(_NAMES) and isinstance(shape, list) and len(shape) == 2:
                 return _read_matrix(file, entry, first)
     raise InputError(
         f"{folder}: no .safetensors file with an input layer (a matrix that ends in "
@@ -90,11 +97,13 @@ def _read_header(file: Path) -> tuple[dict[str, Any], int]:
 
 
 def _read_matrix(file: Path, entry: dict[str, Any], first: int) -> NDArray[Any]:
-    kind = _TYPES.get(entry.get("dtype", ""))
+    kind = _TYPES.get(str(entry.get("dtype")))
     if kind is None:
         raise InputError(f"{file}: its input layer is of type {entry.get('dtype')}, not a float")
     try:
-        begin, end = entry["data_offsets"]
+        begin, end = map(int, entry["data_offsets"])
+        if not 0 <= begin <= end <= file.stat().st_size - first:
+            raise ValueError("it says that it reaches beyond the end of the file")  # noqa: TRY301
         n = (end - begin) // np.dtype(kind).itemsize
         flat = np.fromfile(file, kind, n, offset=first + begin)
         table = flat.reshape(entry["shape"])

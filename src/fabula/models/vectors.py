@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import gzip
 import hashlib
-import pickle
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -18,11 +18,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fabula.errors import InputError
+from fabula.models.gensim_vectors import read_gensim
 from fabula.models.input_layer import InputLayer
 
-__all__ = ["WordVectors", "open_vectors"]
+__all__ = ["Quantised", "WordVectors", "open_vectors", "quantise"]
 
 _SCALE = 32767
+_BLOCK = 8192
 _ALIGNED = 16
 """Dimensions are filled up with zeros to a multiple of this, which kernels read at a time."""
 
@@ -30,23 +32,25 @@ _ALIGNED = 16
 class WordVectors:
     """The vectors of words, each looked up as it stands, in lower case, and capitalised.
 
-    `matrix` is int16, shape (n_rows + 1, n_dimensions), unit vectors times 32,767; its last row is
-    zeros. It may be replaced by a longer one when words are looked up.
+    `matrix` is int16, unit vectors times 32,767 by row; its last row is zeros. It may be replaced
+    by a longer one when words are looked up.
     """
 
     def __init__(
-        self, name: str, vectors: NDArray[Any], find: Callable[[str], int], digest: str = ""
+        self, name: str, vectors: Quantised, find: Callable[[str], int], owners: bytes
     ) -> None:
-        self.matrix, self._has_length = _quantise(vectors)
-        digest = digest or hashlib.sha256(self.matrix.tobytes()).hexdigest()
-        self.name = f"{name}@{digest[:8]}"
+        """`find` gives a word's row, or -1; `owners` stands for which word owns which row."""
+        self.matrix = np.concatenate([*vectors.blocks, np.zeros_like(vectors.blocks[0][:1])])
+        self._has_length = np.concatenate(vectors.have_length)
+        digest = hashlib.sha256(owners)
+        digest.update(self.matrix.tobytes())
+        self.name = f"{name}@{digest.hexdigest()[:8]}"
         self._find = find
         self._lock = threading.Lock()
 
     def rows(self, words: Iterable[str]) -> NDArray[np.int32]:
         """The row of each word, or -1 where it has no vector: int32, shape (n_words,)."""
-        with self._lock:
-            return np.array([self._row(word) for word in words], np.int32)
+        return np.array([self._row(word) for word in words], np.int32)
 
     def _row(self, word: str) -> int:
         for form in dict.fromkeys((word, word.lower(), word.capitalize())):
@@ -67,21 +71,42 @@ class _LayerVectors(WordVectors):
     def __init__(self, layer: InputLayer) -> None:
         self._layer = layer
         self._known: dict[str, int] = {}
-        super().__init__(layer.name, np.zeros((0, layer.n_dimensions)), self._known.__getitem__,
-                         layer.digest)  # fmt: skip
+        super().__init__(
+            layer.name, quantise(np.zeros((1, layer.n_dimensions))), self._known.__getitem__,
+            layer.digest.encode(),
+        )  # fmt: skip
+        self._n_rows = 0
 
     def rows(self, words: Iterable[str]) -> NDArray[np.int32]:
         words = list(words)
         with self._lock:
             new = list(dict.fromkeys(word for word in words if word not in self._known))
             if new:
-                added, has_length = _quantise(self._layer.vectors(new))
-                first = len(self.matrix) - 1
-                self.matrix = np.concatenate([self.matrix[:-1], added])
-                self._known.update(
-                    (word, first + k if has_length[k] else -1) for k, word in enumerate(new)
-                )
+                self._add(new)
             return np.array([self._known[word] for word in words], np.int32)
+
+    def _add(self, words: list[str]) -> None:
+        found = quantise(self._layer.vectors(words))
+        rows, has_length = np.concatenate(found.blocks), np.concatenate(found.have_length)
+        first, end = self._n_rows, self._n_rows + len(rows)
+        if end >= len(self.matrix):
+            # Twice as much, so that adding stays cheap; the last row is never given away.
+            longer = np.zeros((2 * end + 1, self.matrix.shape[1]), np.int16)
+            longer[:first] = self.matrix[:first]
+            self.matrix = longer
+        self.matrix[first:end] = rows
+        self._n_rows = end
+        self._known.update(
+            (word, first + k if has_length[k] else -1) for k, word in enumerate(words)
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Quantised:
+    """Unit vectors in 16 bits, in blocks of rows, and which rows had any length."""
+
+    blocks: list[NDArray[np.int16]]
+    have_length: list[NDArray[np.bool_]]
 
 
 def open_vectors(spec: str = "") -> WordVectors:
@@ -99,12 +124,13 @@ def open_vectors(spec: str = "") -> WordVectors:
         raise InputError(f"--vectors {spec}: no such file or folder")
     if path.is_dir():
         return _LayerVectors(InputLayer(path))
-    if path.suffix == ".kv":
-        words, vectors = _read_gensim(path)
-    else:
-        words, vectors = _read_text(path)
-    known = {word: row for row, word in reversed(list(enumerate(words)))}
-    return WordVectors(path.name, vectors, lambda word: known.get(word, -1))
+    words, vectors = read_gensim(path) if path.suffix == ".kv" else _read_text(path)
+    known: dict[str, int] = {}
+    for row, word in enumerate(words):
+        known.setdefault(word, row)
+    owners = "\n".join(words).encode(errors="replace")
+    found = vectors if isinstance(vectors, Quantised) else quantise(vectors)
+    return WordVectors(path.name, found, lambda word: known.get(word, -1), owners)
 
 
 def _spacy_vectors() -> WordVectors:
@@ -114,95 +140,84 @@ def _spacy_vectors() -> WordVectors:
     vectors, strings = nlp.vocab.vectors, nlp.vocab.strings
     name = f"{nlp.meta['name']}-{nlp.meta['version']}"
     rows = vectors.key2row
-    return WordVectors(name, vectors.data, lambda word: int(rows.get(strings[word], -1)))
+    owners = np.array(sorted(rows.items()), np.uint64).tobytes()
+    data = quantise(vectors.data)
+    return WordVectors(name, data, lambda word: int(rows.get(strings[word], -1)), owners)
 
 
-def _quantise(vectors: NDArray[Any]) -> tuple[NDArray[np.int16], NDArray[np.bool_]]:
-    """Unit vectors times 32,767, with a row of zeros at the end; and which had any length."""
-    data = np.asarray(vectors, np.float64)
-    norms = np.sqrt((data**2).sum(axis=1))
-    has_length = np.isfinite(norms) & (norms > 0)
-    n, n_dimensions = data.shape
-    out = np.zeros((n + 1, -(-n_dimensions // _ALIGNED) * _ALIGNED), np.int16)
-    out[:-1][has_length, :n_dimensions] = np.rint(
-        data[has_length] / norms[has_length, None] * _SCALE
-    )
-    return out, has_length
+def quantise(vectors: NDArray[Any]) -> Quantised:
+    """Unit vectors times 32,767, a block of rows at a time."""
+    found = Quantised([], [])
+    for begin in range(0, max(1, len(vectors)), _BLOCK):
+        data = np.asarray(vectors[begin : begin + _BLOCK], np.float64)
+        norms = np.sqrt((data**2).sum(axis=1))
+        has_length = np.isfinite(norms) & (norms > 0)
+        n, n_dimensions = data.shape
+        out = np.zeros((n, -(-n_dimensions // _ALIGNED) * _ALIGNED), np.int16)
+        out[has_length, :n_dimensions] = np.rint(
+            data[has_length] / norms[has_length, None] * _SCALE
+        )
+        found.blocks.append(out)
+        found.have_length.append(has_length)
+    return found
 
 
-def _read_text(path: Path) -> tuple[list[str], NDArray[np.float32]]:
+def _read_text(path: Path) -> tuple[list[str], Quantised]:
     """A line a word: the word, then its numbers. word2vec and fastText begin with two counts."""
     words: list[str] = []
-    vectors: list[NDArray[np.float32]] = []
-    n_dimensions = 0
+    block: list[NDArray[np.float32]] = []
+    found = Quantised([], [])
+    n_dimensions, n_promised = 0, None
+
+    def close() -> None:
+        part = quantise(np.stack(block))
+        found.blocks.extend(part.blocks)
+        found.have_length.extend(part.have_length)
+        block.clear()
+
     try:
         for number, line in enumerate(_lines(path), 1):
             parts = line.rstrip().split(" ")
             if number == 1 and len(parts) == 2 and all(part.isdecimal() for part in parts):
-                n_dimensions = int(parts[1])
+                n_promised, n_dimensions = map(int, parts)
                 continue
             n_dimensions = n_dimensions or len(parts) - 1
-            if len(parts) <= n_dimensions or n_dimensions < 2:
+            # Some words of GloVe hold spaces; numbers before the vector mean another length.
+            is_longer = len(parts) > n_dimensions + 1 and _is_number(parts[-n_dimensions - 1])
+            if len(parts) <= n_dimensions or n_dimensions < 2 or (is_longer and n_promised):
                 raise InputError(
                     f"{path}, line {number}: not a word and {max(n_dimensions, 2)} numbers; give "
                     f"word vectors as GloVe, word2vec or fastText write them"
                 )
             try:
-                vectors.append(np.array(parts[-n_dimensions:], np.float32))
+                block.append(np.array(parts[-n_dimensions:], np.float32))
             except ValueError as error:
                 raise InputError(f"{path}, line {number}: {error}") from error
-            # Some words of GloVe hold spaces.
             words.append(" ".join(parts[:-n_dimensions]))
+            if len(block) == _BLOCK:
+                close()
     except (OSError, EOFError, UnicodeDecodeError) as error:
         raise InputError(f"{path}: word vectors cannot be read from it ({error})") from error
+    if block:
+        close()
     if not words:
         raise InputError(f"{path}: holds no word vectors")
-    return words, np.stack(vectors)
+    if n_promised is not None and n_promised != len(words):
+        raise InputError(
+            f"{path}: promises {n_promised:,} words and holds {len(words):,}; fetch it again"
+        )
+    return words, found
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
 
 
 def _lines(path: Path) -> Iterator[str]:
     opened = gzip.open if path.suffix == ".gz" else open
     with opened(path, "rt", encoding="utf-8", newline="\n") as lines:
         yield from lines
-
-
-class _Attributes:
-    """What stands in for any of gensim's classes: it only takes its attributes."""
-
-    def __init__(self, *arguments: Any) -> None: ...
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__dict__.update(state)
-
-
-class _VectorsUnpickler(pickle.Unpickler):
-    """Reads gensim's word vectors, and nothing that could run: a pickle may hold any code."""
-
-    _ARRAYS = frozenset({"_reconstruct", "_frombuffer", "ndarray", "dtype", "scalar"})
-
-    def find_class(self, module: str, name: str) -> Any:
-        root = module.partition(".")[0]
-        if root == "numpy" and name in self._ARRAYS:
-            return super().find_class(module.replace("numpy.core", "numpy._core"), name)
-        if (module, name) == ("_codecs", "encode"):
-            return super().find_class(module, name)
-        if root == "gensim" and name in ("KeyedVectors", "Word2VecKeyedVectors", "Vocab"):
-            return _Attributes
-        raise pickle.UnpicklingError(f"it holds {module}.{name}, which is no part of word vectors")
-
-
-def _read_gensim(path: Path) -> tuple[list[str], NDArray[np.float32]]:
-    """What gensim's `KeyedVectors.save` writes; large arrays lie beside the file."""
-    try:
-        with path.open("rb") as file:
-            state = _VectorsUnpickler(file, encoding="latin1").load().__dict__
-        words = state.get("index_to_key") or state.get("index2word")
-        vectors = state.get("vectors")
-        if vectors is None:
-            vectors = np.load(f"{path}.vectors.npy", allow_pickle=False)
-    except (pickle.UnpicklingError, OSError, EOFError, ValueError, AttributeError, ImportError,
-            IndexError, TypeError, KeyError) as error:  # fmt: skip
-        raise InputError(f"{path}: word vectors cannot be read from it ({error})") from error
-    if not isinstance(words, list) or getattr(vectors, "shape", (0,))[0] != len(words):
-        raise InputError(f"{path}: its words and vectors do not fit each other")
-    return [str(word) for word in words], vectors

@@ -52,6 +52,8 @@ class Attribution:
     """Whether not all the places of the n-gram were looked at for documents: it is too frequent,
     or the reference only counts."""
     sources: tuple[Occurrence, ...]
+    missing_sources: str | None = None
+    """Why sources that there are could not be had."""
 
 
 Matches = NDArray[np.int32] | LookupFailed

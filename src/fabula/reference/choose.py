@@ -15,10 +15,16 @@ _WEB, _INDEX = "infinigram:", "infinigram-index:"
 
 
 def open_backend(
-    specs: Sequence[str], *, meter: Callable[[int, int], None] | None = None
+    specs: Sequence[str],
+    *,
+    n_parallel: int = 8,
+    max_retries: int = 5,
+    fresh: bool = False,
+    meter: Callable[[int, int], None] | None = None,
 ) -> Backend:
     """Corpora on disk, searched as one; or `infinigram:NAME[@URL]`, or `infinigram-index:PATH`.
 
+    The options are for what is asked over HTTP; `fresh` does not believe what was answered before.
     `meter` is told how many look-ups were made, and how many of them memory answered. Raises
     `CorpusError` and `InputError`.
     """
@@ -35,6 +41,8 @@ def open_backend(
         from fabula.reference.infinigram import InfiniGramIndex
 
         path, _, tokenizer = spec.removeprefix(_INDEX).partition("#")
+        if not path:
+            raise InputError("--reference infinigram-index: name the folder of an index")
         return InfiniGramIndex(Path(path), Path(tokenizer) if tokenizer else None)
     from fabula.reference.infinigram import API_URL, InfiniGramWeb
 
@@ -44,4 +52,7 @@ def open_backend(
             "--reference infinigram: name an index, as in infinigram:v4_rpj_llama_s4; "
             "https://infini-gram.readthedocs.io lists them"
         )
-    return InfiniGramWeb(name, url or API_URL, meter=meter)
+    return InfiniGramWeb(
+        name, url or API_URL, n_parallel=n_parallel, max_retries=max_retries, fresh=fresh,
+        meter=meter,
+    )  # fmt: skip

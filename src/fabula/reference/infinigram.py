@@ -46,8 +46,8 @@ class InfiniGramWeb(IndexElsewhere):
     `n_parallel`: requests in flight at most. `max_retries`: attempts after the first, for faults of
     the server and the network; `backoff_s` is the wait before the first of them, which doubles.
     `cache`: the file that keeps every count, below FABULA_CACHE or the user's cache folder if not
-    given. `meter(n_lookups, n_from_cache)` is told of each look-up answered, in any thread. Results
-    depend on none of these.
+    given; `fresh` asks everything anew all the same, once. `meter(n_lookups, n_from_cache)` is told
+    of each look-up answered, in any thread. Results depend on none of these.
 
     `close` it, or use it in a `with` statement. Raises `InputError` where httpx is missing, the
     address is none or the cache cannot be used.
@@ -63,6 +63,7 @@ class InfiniGramWeb(IndexElsewhere):
         timeout_s: float = 30,
         backoff_s: float = 1.0,
         cache: Path | None = None,
+        fresh: bool = False,
         meter: Callable[[int, int], None] | None = None,
     ) -> None:
         if n_parallel < 1:
@@ -83,7 +84,10 @@ class InfiniGramWeb(IndexElsewhere):
         self._lock = threading.Lock()
         self._in_flight: dict[str, Future[int]] = {}
         self._n_lookups = self._n_from_cache = 0
-        self._n_failed_in_a_row = 0
+        self._n_failed_in_a_row = self._n_cites_failed = 0
+        self._n_answered_before = 0
+        self._absent: set[str] = set()
+        self._fresh: set[str] | None = set() if fresh else None
 
     def __enter__(self) -> Self:
         return self
@@ -131,6 +135,11 @@ class InfiniGramWeb(IndexElsewhere):
                     ]
                 )
             return [self._gather(parts) for parts in searches]
+        except KeyboardInterrupt:
+            # Requests that hang are not waited for.
+            stop.set()
+            self._server.close()
+            raise
         finally:
             # Where one text ends the work, the others are not waited for.
             stop.set()
@@ -147,24 +156,34 @@ class InfiniGramWeb(IndexElsewhere):
     ) -> Attribution:
         """How often the n-gram occurs, and `n_sources` documents as far as the server shows them.
 
-        A document is shown around the n-gram, at most 1,000 tokens. Raises `LookupFailed`.
+        A document is shown around the n-gram, at most 1,000 tokens. Where the server counts but
+        does not show documents, there are none and a reason; after three such n-grams in a row they
+        are not asked for any more. Raises `LookupFailed` where the count is not known.
         """
         self._refuse(exclude)
         query = n_gram_text(text, first, n_words)
         stop = threading.Event()
         try:
             count = self._count(query, stop)
-            wanted = count > 0 and n_sources > 0
-            documents = self._server.documents(query, 3 * n_sources, stop) if wanted else ()
+        except TooLong as error:
+            raise LookupFailed(f"{query[:40]!r}... is too long to be looked up: {error}") from error
+        if not count or n_sources < 1:
+            return Attribution(count, 0, True, ())
+        if self._n_cites_failed >= _N_FAILED_IN_A_ROW:
+            return Attribution(count, 0, True, (), "the server shows no documents")
+        try:
             located = (
                 self._occurrence(
                     text, first, n_words, number, Document(f"{self.name}:{number}", shown)
                 )
-                for number, shown in documents
+                for number, shown in self._server.documents(query, 3 * n_sources, stop)
             )
-            sources = tuple(islice(filter(None, located), max(0, n_sources)))
-        except TooLong as error:
-            raise LookupFailed(f"{query[:40]!r}... is too long to be looked up: {error}") from error
+            sources = tuple(islice(filter(None, located), n_sources))
+        except (LookupFailed, TooLong) as error:
+            # What the text shares is known, and so is its score; only whose it is, is not.
+            self._n_cites_failed += 1
+            return Attribution(count, 0, True, (), str(error))
+        self._n_cites_failed = 0
         return Attribution(count, 0, True, sources)
 
     def _search(
@@ -218,8 +237,12 @@ class InfiniGramWeb(IndexElsewhere):
         if isinstance(failure.__cause__, TooLong):
             # That is the text's fault, not the server's.
             return failure
-        self._n_failed_in_a_row += 1
-        if self._n_failed_in_a_row >= _N_FAILED_IN_A_ROW or not self._server.has_answered:
+        # A server that has answered other questions since is there.
+        n_answered = self._server.n_answered
+        has_answered = n_answered > self._n_answered_before
+        self._n_answered_before = n_answered
+        self._n_failed_in_a_row = 1 if has_answered else self._n_failed_in_a_row + 1
+        if self._n_failed_in_a_row >= _N_FAILED_IN_A_ROW or not n_answered:
             raise LookupFailed(
                 f"the server stays away ({failure}); what was scored is kept, and the same command "
                 "goes on from there"
@@ -239,10 +262,10 @@ class InfiniGramWeb(IndexElsewhere):
             self._tell(from_cache=True)
             return count
         try:
-            known = self._cache.get(self.url, self.name, query)
+            known = self._remembered(query)
             count = self._server.count(query, stop) if known is None else known
             if known is None:
-                self._cache.put(self.url, self.name, query, count)
+                self._remember(query, count)
         except BaseException as error:
             mine.set_exception(error)
             raise
@@ -253,6 +276,24 @@ class InfiniGramWeb(IndexElsewhere):
                 del self._in_flight[query]
         self._tell(from_cache=known is not None)
         return count
+
+    def _remember(self, query: str, count: int) -> None:
+        if count or " " in query:
+            self._cache.put(self.url, self.name, query, count)
+        else:
+            # An index that lacks a single word is perhaps not whole yet: the next run asks again.
+            self._absent.add(query)
+
+    def _remembered(self, query: str) -> int | None:
+        if query in self._absent:
+            return 0
+        if self._fresh is not None:
+            with self._lock:
+                is_new = query not in self._fresh
+                self._fresh.add(query)
+            if is_new:
+                return None
+        return self._cache.get(self.url, self.name, query)
 
     def _tell(self, *, from_cache: bool) -> None:
         with self._lock:

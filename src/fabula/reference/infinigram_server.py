@@ -33,7 +33,7 @@ _NO_SUCH_INDEX = re.compile(
 
 
 class TooLong(Exception):  # noqa: N818 (the server's limit, not an error)
-    """The server takes no n-gram of this length."""
+    """The server takes no such n-gram: mostly, it is too long."""
 
 
 class InfiniGramServer:
@@ -47,7 +47,7 @@ class InfiniGramServer:
         self._server = server
         self._index = index
         self._ids: dict[str, list[int]] = {}
-        self.has_answered = False
+        self.n_answered = 0
 
     def close(self) -> None:
         self._server.close()
@@ -106,11 +106,14 @@ class InfiniGramServer:
         except Refused as error:
             if _TOO_LONG.search(str(error)):
                 raise TooLong(str(error)) from error
+            if self.n_answered and not _NO_SUCH_INDEX.search(str(error)):
+                # It knows the index, and will not have this one question.
+                raise TooLong(str(error)) from error
             raise InputError(
                 f"{self._server.url} does not answer for the index {self._index!r} ({error}); the "
                 f"names that infini-gram's server knows are listed at {_NAMES_URL}"
             ) from error
-        self.has_answered = True
+        self.n_answered += 1
         return reply
 
 

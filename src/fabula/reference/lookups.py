@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 __all__ = ["LookupCache", "LookupServer", "Refused", "cache_path"]
 
 _LONGEST_WAIT_S = 60.0
+_TRIES_OF_NOBODY = 3
 _BUSY_S = 30.0
 """How long another process may write to the cache before this one gives up."""
 _REFUSALS = frozenset({400, 401, 404, 405, 422})
@@ -42,8 +43,9 @@ class LookupServer:
     """A server that takes and gives JSON objects, asked again where it stumbles.
 
     `n_parallel`: requests in flight at most, over all threads. `backoff_s`: the wait before the
-    second attempt, doubled for each further one, with jitter; the server's Retry-After is honoured,
-    up to a minute.
+    second attempt, doubled for each further one, with jitter, and a tenth of it where a connection
+    was cut; the server's Retry-After is honoured, up to a minute. Where nobody has ever
+    answered and none can be reached, three attempts are enough.
     """
 
     def __init__(
@@ -67,10 +69,13 @@ class LookupServer:
         self._backoff_s = backoff_s
         self._slots = threading.BoundedSemaphore(n_parallel)
         self._jitter = random.Random()
+        self._has_answered = False
         self._faults: tuple[type[Exception], ...] = (httpx.HTTPError, httpx.StreamError)
+        self._nobody = httpx.ConnectError
         self._client: httpx.Client = httpx.Client(
             timeout=timeout_s,
             limits=httpx.Limits(max_connections=n_parallel),
+            follow_redirects=True,
             headers={"User-Agent": "fabula (measures creative writing)"},
         )
 
@@ -88,10 +93,11 @@ class LookupServer:
         body = json.dumps(request).encode()
         n_attempts = self._max_retries + 1
         fault = "it was not asked"
-        for attempt in range(n_attempts):
+        for attempt in range(self._max_retries + 1):
             if stop.is_set():
                 raise LookupFailed("the search was stopped")
             wait_s: float | None = None
+            first_wait_s = self._backoff_s
             try:
                 with self._slots:
                     response = self._client.post(
@@ -99,17 +105,23 @@ class LookupServer:
                     )
             except self._faults as error:
                 fault = f"{type(error).__name__}: {error}".rstrip(": ")
+                # A connection that was cut is not a server that has too much to do.
+                first_wait_s = self._backoff_s / 10
+                if isinstance(error, self._nobody) and not self._has_answered:
+                    n_attempts = min(n_attempts, _TRIES_OF_NOBODY)
             else:
                 reply, fault = _read(response)
                 if reply is not None:
                     found = fault_in(reply)
                     if found is None:
+                        self._has_answered = True
                         return reply
                     fault = found
                 wait_s = _retry_after(response.headers)
-            if attempt + 1 < n_attempts:
-                backoff_s = self._backoff_s * 2**attempt * self._jitter.uniform(0.5, 1.0)
-                stop.wait(min(max(wait_s or 0.0, backoff_s), _LONGEST_WAIT_S))
+            if attempt + 1 >= n_attempts:
+                break
+            backoff_s = first_wait_s * 2**attempt * self._jitter.uniform(0.5, 1.0)
+            stop.wait(min(max(wait_s or 0.0, backoff_s), _LONGEST_WAIT_S))
         raise LookupFailed(f"{self.url} did not answer in {n_attempts} attempts, at last: {fault}")
 
 

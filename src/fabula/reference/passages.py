@@ -17,6 +17,8 @@ the work, and the ranking, independent of how a corpus is cut into documents.
 from __future__ import annotations
 
 import json
+import shutil
+import warnings
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -161,9 +163,12 @@ def _write(folder: Path, shard: Shard, settings: PassageSettings, stop_words: St
     lengths = np.array([n for _, n in spans], np.int32)
     is_content = _content_words(shard, stop_words)
     texts = [part[is_content[part]] for begin, n in spans if len(part := tokens[begin : begin + n])]
-    scores = BM25(k1=_K1, b=_B, method="lucene").build_index_from_ids(
-        list(range(shard.info.n_vocabulary + 1)), texts, show_progress=False
-    )
+    with warnings.catch_warnings():
+        # Passages of nothing but stop words have no mean length, which b = 0 does not ask for.
+        warnings.filterwarnings("ignore", category=RuntimeWarning)
+        scores = BM25(k1=_K1, b=_B, method="lucene").build_index_from_ids(
+            list(range(shard.info.n_vocabulary + 1)), texts, show_progress=False
+        )
     # How rare a word is, is decided over all shards when they are searched; without it, a score
     # is a function of how often the passage holds the word.
     n_passages_with = np.diff(scores["indptr"])
@@ -185,8 +190,6 @@ def _write(folder: Path, shard: Shard, settings: PassageSettings, stop_words: St
     }
     (aside / "shard.json").write_text(dump_json(row) + "\n", encoding="utf-8")
     if folder.exists():
-        import shutil
-
         shutil.rmtree(folder)
     publish_folder(aside, folder)
 
@@ -220,17 +223,35 @@ class _OpenShard:
         self.begins, self.lengths, self.data, self.indices, self.indptr = (
             np.asarray(arrays[name]) for name in _FILES
         )
-        if len(self.begins) != row["n_passages"] or len(self.indptr) < 1:
-            raise CorpusError(f"{folder}: its files do not fit each other; delete the folder")
+        if not self._fits(int(row["n_passages"]), shard):
+            raise CorpusError(
+                f"{folder}: its files do not fit each other; delete the folder and run `fabula "
+                f"reference passages` again"
+            )
         self.shard = shard
         self.documents = np.searchsorted(shard.starts, self.begins, side="right") - 1
+
+    def _fits(self, n_passages: int, shard: Shard) -> bool:
+        """Whether no number leads outside its array: kernels do not look."""
+        ends = self.begins + self.lengths
+        return bool(
+            len(self.begins) == len(self.lengths) == n_passages
+            and len(self.indptr) == shard.info.n_vocabulary + 2
+            and self.indptr[0] == 0
+            and self.indptr[-1] == len(self.data) == len(self.indices)
+            and (np.diff(self.indptr) >= 0).all()
+            and 0 <= self.indices.min(initial=0) <= self.indices.max(initial=0) < n_passages
+            and self.begins.min(initial=0) >= 0
+            and self.lengths.min(initial=1) > 0
+            and ends.max(initial=0) <= shard.info.n_tokens
+        )
 
 
 class PassageIndex:
     """The passages of one or more corpora, ranked as one.
 
     BM25 weighs a word by how rare it is over all shards together, so that a document is found alike
-    in whichever shard it lies.
+    in whichever shard it lies. Documents that are left out of a search still count as far as that.
     """
 
     def __init__(

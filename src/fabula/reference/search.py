@@ -73,7 +73,7 @@ class Reference:
         self._located: OrderedDict[int, tuple[Document, TextWords]] = OrderedDict()
         self._lock = threading.Lock()
         # The same phrases recur from text to text.
-        self._attribute = lru_cache(maxsize=1 << 14)(self.attribute)
+        self._found = lru_cache(maxsize=1 << 14)(self._find)
 
     @classmethod
     def open(cls, path: str | Path, *more: str | Path) -> Self:
@@ -141,7 +141,7 @@ class Reference:
     ) -> Attribution:
         """`attribute` for the n-gram of `n_words` words from word `first` of a text on."""
         words = tuple(text.words.words[first : first + n_words])
-        return self._attribute(words, n_sources, exclude=frozenset(exclude))
+        return self.attribute(words, n_sources, exclude=exclude)
 
     def longest_matches(
         self, words: Sequence[str], *, exclude: Iterable[int] = (), n_threads: int = 1
@@ -210,15 +210,21 @@ class Reference:
         self, words: Sequence[str], n_sources: int = 3, *, exclude: Iterable[int] = ()
     ) -> Attribution:
         """How often the n-gram occurs, in how many documents, and the first `n_sources` of them."""
-        exclude = frozenset(exclude)
+        count, n_documents, n_places, first = self._found(
+            tuple(words), n_sources, frozenset(exclude)
+        )
+        sources = tuple(self.occurrence(number, place, len(words)) for number, place in first)
+        return Attribution(count, n_documents, n_places < count, sources)
+
+    def _find(
+        self, words: tuple[str, ...], n_sources: int, exclude: frozenset[int]
+    ) -> tuple[int, int, int, tuple[tuple[int, int], ...]]:
+        """Count, documents, places looked at, and (document, place) of the first sources."""
         count = self.count(words, exclude=exclude)
         numbers, places = self._places(words, exclude)
         distinct, first = np.unique(numbers, return_index=True)
-        sources = tuple(
-            self.occurrence(int(number), int(places[k]), len(words))
-            for number, k in zip(distinct[:n_sources], first[:n_sources], strict=True)
-        )
-        return Attribution(count, len(distinct), len(places) < count, sources)
+        chosen = zip(distinct[:n_sources].tolist(), places[first[:n_sources]].tolist(), strict=True)
+        return count, len(distinct), len(places), tuple(chosen)
 
     def documents_with(self, words: Sequence[str], *, exclude: Iterable[int] = ()) -> list[int]:
         """The numbers of the documents in which the n-gram stands (bounded as `occurrences`)."""

@@ -17,8 +17,9 @@ from typing import Any, Literal
 from fabula.errors import InputError
 from fabula.measures.comparison import Comparison, compare_scores
 from fabula.measures.detection import Calibration
+from fabula.measures.exclusion import ExcludeSame
 from fabula.measures.near import NearSearch, NearSettings
-from fabula.measures.originality import ExcludeSame, OriginalityMeasure
+from fabula.measures.originality import OriginalityMeasure
 from fabula.measures.probability import ProbabilityMeasure
 from fabula.measures.scores import ScoreRun, probability_row, to_row
 from fabula.measures.uniqueness import Levels

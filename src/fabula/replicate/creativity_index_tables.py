@@ -217,12 +217,16 @@ def write_figures(found: Analyses, folder: Path) -> list[Path]:
 
 def _save_spreads(spreads: Sequence[Spread], path: Path) -> None:
     """Uniqueness against the number of documents, a panel a set and reference."""
-    panels: dict[tuple[str, str], list[Spread]] = {}
-    for one in spreads:
-        panels.setdefault((one.texts, one.reference), []).append(one)
-    size = (4.6 * len(panels), 3.6)
-    with figure_of(path, 1, len(panels), figsize=size, sharey=True) as (figure, all_axes):
-        for axes, ((texts, reference), group) in zip(all_axes, panels.items(), strict=True):
+    panels = _grouped(spreads)
+    n_columns = len({one.reference for one in spreads})
+    n_rows = -(-len(panels) // n_columns)
+    # By reference, the sets of texts below each other.
+    panels.sort(key=lambda panel: panel[0][0])
+    size = (4.2 * n_columns, 0.4 + 3.2 * n_rows)
+    with figure_of(path, n_rows, n_columns, figsize=size, sharey=True) as (figure, all_axes):
+        for axes in all_axes[len(panels) :]:
+            axes.set_axis_off()
+        for axes, ((texts, reference), group) in zip(all_axes, panels, strict=False):
             for one in group:
                 for side, colour in (("human", COLOURS[0]), ("machine", COLOURS[1])):
                     axes.plot(
@@ -234,6 +238,7 @@ def _save_spreads(spreads: Sequence[Spread], path: Path) -> None:
             axes.set_xlabel("best documents that may be used")
             axes.grid(axis="y", color=LINE, linewidth=0.8)
             axes.legend(frameon=False, fontsize=7)
-        all_axes[0].set_ylabel("uniqueness, % of words")
+        for axes in all_axes[::n_columns]:
+            axes.set_ylabel("uniqueness, % of words")
         lines = dict.fromkeys(one.signature for one in spreads)
         figure.supxlabel("\n".join(lines), fontsize=4, color=SOFT, x=0.01, ha="left")

@@ -44,14 +44,22 @@ def calibration_tables(found: Sequence[Calibration]) -> str:
             str(k), NAMES[one.score], SHORT[one.outcome], auroc_shown(one), error_shown(one)
         )
     limits = Table(box=None, pad_edge=False)
-    for column in ("", "human texts flagged", "at most, 95 %", "machine texts flagged", "below"):
+    for column in (
+        "",
+        "asked for",
+        "human texts flagged",
+        "at most, 95 %",
+        "machine texts flagged",
+        "below",
+    ):
         limits.add_column(column, justify="right")
     for k, one in enumerate(found, 1):
         for t in one.thresholds if one.outcome == SEPARATES else ():
             sign = "" if one.direction > 0 else "-"
             limits.add_row(
-                str(k), f"{t.false_positives:.1%}", f"{t.false_positives_high:.1%}",
-                f"{t.true_positives:.1%}", f"{sign}score {t.value:.4g}",
+                str(k), f"{t.target:.2g}", f"{t.false_positives:.1%}",
+                f"{t.false_positives_high:.1%}", f"{t.true_positives:.1%}",
+                f"{sign}score {t.value:.6g}",
             )  # fmt: skip
     footer = ["ECE: expected calibration error of the probabilities, over other groups."]
     for k, one in enumerate(found, 1):
@@ -143,5 +151,6 @@ def save_rocs(found: Sequence[Calibration], path: Path) -> None:
         axes.set_ylabel("% of machine texts called machine-written")
         axes.grid(color=LINE, linewidth=0.8)
         axes.legend(frameon=False, fontsize=7, loc="lower right")
-        lines = [f"{k}: {one.signature}" for k, one in enumerate(found, 1)]
+        signed = (f"{k}: {one.signature}" for k, one in enumerate(found, 1))
+        lines = [line[at : at + 150] for line in signed for at in range(0, len(line), 150)]
         figure.supxlabel("\n".join(lines), fontsize=4, color=SOFT, x=0.01, ha="left")

@@ -128,10 +128,21 @@ def _article(number: int, document: Document, row: dict[str, Any]) -> Article:
         paragraphs=_paragraphs(document.text, borrowed),
         sources=sources[:_MAX_SOURCES],
         n_more_sources=max(0, len(sources) - _MAX_SOURCES),
-        near=[span for span in borrowed if span.is_near],
+        near=_listed(borrowed),
         spread=spread_of(row.get("spread")),
         notices=_notices(row, levels[low]),
     )
+
+
+def _listed(borrowed: Iterable[Borrowed]) -> list[Borrowed]:
+    """The near spans, without those that say mostly what one before them said."""
+    listed: list[Borrowed] = []
+    for span in borrowed:
+        if span.is_near:
+            reached = listed[-1].end if listed else 0
+            if span.end - max(span.start, reached) >= (span.end - span.start) / 2:
+                listed.append(span)
+    return listed
 
 
 def _notices(row: dict[str, Any], lowest: float | None) -> list[str]:

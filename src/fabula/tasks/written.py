@@ -12,17 +12,35 @@ from typing import Any
 
 import numpy as np
 
+from fabula.text import TextSettings
 from fabula.types import Document
 
-__all__ = ["draw_sentences", "written_documents"]
+__all__ = ["draw_sentences", "without_prompt", "written_documents"]
 
 
 def draw_sentences(sentences: Sequence[Document], n: int | None, seed: int) -> list[Document]:
-    """`n` of the sentences, drawn without repetition, in their order; all where `n` is None."""
+    """`n` of the sentences, drawn without repetition, in their order; all where `n` is None.
+
+    A sentence that came before is dropped: a model would say the same again.
+    """
+    sentences = list({sentence.text: sentence for sentence in reversed(sentences)}.values())[::-1]
     if n is None or n >= len(sentences):
         return list(sentences)
     chosen = np.random.default_rng(seed).choice(len(sentences), size=n, replace=False)
     return [sentences[k] for k in sorted(map(int, chosen))]
+
+
+def without_prompt(text: str, prompt: str) -> str:
+    """The answer without the sentence it was to go on from, where it begins by repeating that.
+
+    The sentence is of a person, and would find itself in what models are said to have written.
+    """
+    words = TextSettings()
+    given, answered = words.words(prompt), words.locate(text)
+    n = len(given)
+    if not n or answered.words[:n] != given:
+        return text
+    return text[int(answered.ends[n - 1]) :].lstrip(" \t\n.,;:!?\"'”’)*…—-")
 
 
 def written_documents(rows: Sequence[Mapping[str, Any]]) -> Iterator[Document]:
@@ -31,7 +49,7 @@ def written_documents(rows: Sequence[Mapping[str, Any]]) -> Iterator[Document]:
         if row["text"] is not None:
             yield Document(
                 id=f"{row['id']}_{row['model']}",
-                text=row["text"],
+                text=without_prompt(row["text"], row["prompt"]),
                 author=row["model"],
                 prompt_id=row["prompt_id"],
                 meta={"prompt": row["prompt"]},

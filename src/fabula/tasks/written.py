@@ -23,7 +23,10 @@ def draw_sentences(sentences: Sequence[Document], n: int | None, seed: int) -> l
 
     A sentence that came before is dropped: a model would say the same again.
     """
-    sentences = list({sentence.text: sentence for sentence in reversed(sentences)}.values())[::-1]
+    first: dict[str, Document] = {}
+    for sentence in sentences:
+        first.setdefault(sentence.text, sentence)
+    sentences = list(first.values())
     if n is None or n >= len(sentences):
         return list(sentences)
     chosen = np.random.default_rng(seed).choice(len(sentences), size=n, replace=False)

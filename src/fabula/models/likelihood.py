@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from fabula.errors import ModelError
-from fabula.models.local import LocalModel, _digest, embedded_model, n_threads
+from fabula.models.local import LocalModel, embedded_model, file_digest, n_threads
 from fabula.text.sentences import encodable
 
 __all__ = ["Likelihood", "LikelihoodModel"]
@@ -277,5 +277,5 @@ def _folder_digest(folder: Path) -> str:
     digest = hashlib.sha256()
     for path in sorted(folder.iterdir()):
         if path.suffix in _WEIGHTS_AND_WORDS and path.is_file():
-            digest.update(f"{path.name}:{_digest(path)}\n".encode())
+            digest.update(f"{path.name}:{file_digest(path)}\n".encode())
     return digest.hexdigest()[:8]

@@ -16,7 +16,7 @@ from fabula.errors import CallFailed, ModelError
 from fabula.models.base import Answer, Choice, Prompt, Sampling, Stop, Usage
 from fabula.models.probabilities import Position, option_masses
 
-__all__ = ["LocalModel", "embedded_model"]
+__all__ = ["LocalModel", "embedded_model", "file_digest", "n_threads"]
 
 # Wide enough to hold Yes and No both, also where the model would rather say something else.
 _N_PROBABILITIES = 200
@@ -50,7 +50,7 @@ class LocalModel:
             if file.read(4) != b"GGUF":
                 raise ModelError(f"{path}: not a GGUF model")
         self.path = path
-        self.name = f"local/{path.stem.lower()}@{_digest(path)}"
+        self.name = f"local/{path.stem.lower()}@{file_digest(path)}"
         self.n_parallel = n_parallel
         self.context_tokens: int | None = None
         self._reuse_prefix = reuse_prefix
@@ -173,7 +173,7 @@ def _grammar(choice: Choice) -> str:
     return f"root ::= [^\\n]{{1,{choice.reason_chars}}} {label} ({options})"
 
 
-def _digest(path: Path) -> str:
+def file_digest(path: Path) -> str:
     """Eight digits that tell models apart: over the size and both ends; weights can be 40 GB."""
     size = path.stat().st_size
     digest = hashlib.sha256(str(size).encode())

@@ -16,13 +16,13 @@ from tests.serving import Reply, completion, prompt_of, serving
 
 from fabula.errors import BusyError, InputError, ModelError
 from fabula.judging import JudgePlan, Template, read_template
-from fabula.judging.cost import parse_price
 from fabula.judging.folder import RunFolder, read_run
 from fabula.judging.run import RETEST
 from fabula.judging.session import Session, run_session
 from fabula.judging.summary import summarise
 from fabula.judging.trust import TrustBook
 from fabula.models import ModelOptions
+from fabula.models.cost import parse_price
 from fabula.rubrics import load_rubric, parse_rubric
 from fabula.types import Document, Measurement, Rubric
 

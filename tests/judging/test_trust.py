@@ -12,7 +12,6 @@ from tests.serving import Reply, prompt_of, serving
 from fabula.errors import InputError
 from fabula.judging import JudgePlan, Template
 from fabula.judging.calibrate import calibrate, released_folder
-from fabula.judging.cost import known_price
 from fabula.judging.measurements import own_story
 from fabula.judging.session import Session, run_session
 from fabula.judging.trust import Trust, TrustBook
@@ -24,6 +23,7 @@ from fabula.measures.agreement import (
     read_experts,
 )
 from fabula.models import ModelOptions
+from fabula.models.cost import known_price
 from fabula.rubrics import load_rubric
 from fabula.rubrics.released import read_expert_verdicts
 from fabula.types import Measurement

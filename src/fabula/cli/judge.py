@@ -14,9 +14,9 @@ from fabula.cli.progress import Bar, progress_bar
 from fabula.cli.reading import read_stories
 
 if TYPE_CHECKING:
-    from fabula.judging.cost import Estimate
     from fabula.judging.plan import JudgePlan
     from fabula.judging.session import Session, Spent
+    from fabula.models.cost import Estimate
     from fabula.types import Measurement
 
 __all__ = ["judge"]

@@ -104,8 +104,8 @@ def session_of(
     restart: bool,
     **more: Any,
 ) -> Session:
-    from fabula.judging.cost import parse_price
     from fabula.judging.session import Session
+    from fabula.models.cost import parse_price
 
     return Session(
         documents,

@@ -13,6 +13,7 @@ from fabula.cli.agreement import agreement
 from fabula.cli.compare import compare
 from fabula.cli.continuation import continuation
 from fabula.cli.detect import detect
+from fabula.cli.feedback import feedback
 from fabula.cli.judge import judge
 from fabula.cli.originality import originality
 from fabula.cli.profile import profile
@@ -42,7 +43,7 @@ def cli() -> None:
 
 
 _ORIGINALITY = reference, originality, compare, detect
-_STORIES = stories, profile, continuation
+_STORIES = stories, profile, continuation, feedback
 _RUBRICS = rubric, judge, agreement, themes, replicate
 for command in (*_ORIGINALITY, *_RUBRICS, *_STORIES):
     cli.add_command(command)

@@ -13,13 +13,13 @@ from functools import partial
 from itertools import combinations
 
 from fabula.errors import InputError
-from fabula.judging.cost import Budget
 from fabula.judging.plan import AnswerBook, Asked, Judged, JudgePlan
 from fabula.judging.prompts import PAIR_SCALE
 from fabula.judging.run import Caller
 from fabula.judging.verdicts import Verdict
 from fabula.models import Model
 from fabula.models.calling import all_of, in_turn
+from fabula.models.cost import Budget
 from fabula.text import TextSettings
 from fabula.types import Document, Item, Measurement
 

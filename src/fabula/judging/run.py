@@ -15,12 +15,12 @@ from dataclasses import replace
 from functools import partial
 
 from fabula.errors import CallFailed, ModelError
-from fabula.judging.cost import Budget
 from fabula.judging.plan import AnswerBook, Asked, Judged, JudgePlan
 from fabula.judging.prompts import choice_of
 from fabula.judging.verdicts import Verdict, combine, read_verdict
 from fabula.models import Answer, Model, Prompt, Sampling
 from fabula.models.calling import all_of, in_turn
+from fabula.models.cost import Budget
 from fabula.models.replay import prompt_digest
 from fabula.rubrics import Condition
 from fabula.text import TextSettings

@@ -9,13 +9,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from fabula.errors import InputError
-from fabula.judging.cost import Budget, Estimate, Price, Purse, estimate_tokens, known_price
 from fabula.judging.folder import RunFolder
 from fabula.judging.measurements import to_measurements
 from fabula.judging.pairwise import judge_pairs
 from fabula.judging.plan import AnswerBook, JudgePlan
 from fabula.judging.run import RETEST, judge_stories, with_retest
 from fabula.models import Model, ModelOptions, Usage, open_model
+from fabula.models.cost import Budget, Estimate, Price, Purse, estimate_tokens, known_price
 from fabula.text import check_ids
 from fabula.types import Document, Measurement
 

@@ -1,0 +1,303 @@
+"""`fabula feedback`: stories with known faults, and feedback on them."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import click
+
+from fabula.cli.options import (
+    check_outputs,
+    json_option,
+    model_options,
+    model_terms,
+    seed_option,
+    text_options,
+    texts_argument,
+)
+from fabula.cli.progress import progress_bar
+from fabula.cli.reading import read_stories
+
+__all__ = ["feedback"]
+
+
+@click.group()
+def feedback() -> None:
+    """Break stories in known ways, ask models for feedback on them, and measure it.
+
+    \b
+    fabula feedback corrupt stories.jsonl --out corrupted.jsonl
+    fabula feedback elicit corrupted.jsonl --model local --out feedback.jsonl
+    fabula feedback score feedback.jsonl
+    """
+
+
+@feedback.command()
+@texts_argument("stories")
+@click.option(
+    "--methods", default="original,backtranslate,swap,delete", show_default=True, metavar="LIST",
+    help="What is done to each story, separated by commas.",
+)  # fmt: skip
+@click.option(
+    "--out", required=True, type=click.Path(path_type=Path), metavar="FILE",
+    help="Write the stories here (.jsonl); an interrupted run goes on.",
+)  # fmt: skip
+@click.option(
+    "--translator", default="apertium", show_default=True, metavar="NAME",
+    help="Who translates and back: apertium[:THERE,BACK] (eng-spa,spa-eng), or marian[:THERE,BACK] "
+    "(Helsinki-NLP's English-German, or folders).",
+)  # fmt: skip
+@click.option(
+    "--rounds", type=click.IntRange(min=1), default=10, show_default=True,
+    help="How often a story is translated and back.",
+)  # fmt: skip
+@click.option(
+    "--per-set", type=click.IntRange(min=1), metavar="N",
+    help="Draw at most N stories of each set (--set).",
+)  # fmt: skip
+@click.option(
+    "--set", "set_field", default="source", show_default=True, metavar="FIELD",
+    help="Field that names the set a story belongs to.",
+)  # fmt: skip
+@click.option("--restart", is_flag=True, help="Begin anew, whatever --out holds.")
+@seed_option
+@text_options
+def corrupt(
+    stories: tuple[str, ...],
+    methods: str,
+    out: Path,
+    translator: str,
+    rounds: int,
+    per_set: int | None,
+    set_field: str,
+    restart: bool,
+    seed: int,
+    **how_to_read: Any,
+) -> None:
+    """Corrupt STORIES: swap two sentences, delete one, or translate it and back ten times.
+
+    Each row holds the corrupted text, the original, and exactly what was changed, in characters of
+    both. What cannot be corrupted is left out, and said. Source: Rashkin et al. 2025, section 4.
+    """
+    from fabula.store import RowWriter
+    from fabula.tasks.feedback.corrupting import (
+        METHODS,
+        CorruptPlan,
+        LeftOut,
+        corrupt_stories,
+        sample_sets,
+        without_repeats,
+    )
+    from fabula.tasks.feedback.translating import open_translator
+    from fabula.text.pipeline import load_pipeline
+
+    check_outputs([out], map(Path, stories))
+    asked = [name.strip() for name in methods.split(",")]
+    unknown = [name for name in asked if name not in METHODS]
+    if unknown:
+        raise click.UsageError(f"--methods {unknown[0]}: there are {', '.join(METHODS)}")
+    chosen = tuple(method for method in METHODS if method in asked)
+    read, repeated = without_repeats(read_stories(stories, how_to_read))
+    documents = sample_sets(read, set_field, per_set, seed)
+    plan = CorruptPlan(chosen, rounds, seed)
+    named = open_translator(translator) if "backtranslate" in chosen else None
+    left_out: list[LeftOut] = []
+    n_written: Counter[str] = Counter()
+    with RowWriter(out) as file, progress_bar("corrupting", len(documents)) as bar:
+        if restart:
+            file.clear()
+        file.begin()
+        kept = {str(row["id"]): row for row in file.kept}
+        nlp = load_pipeline(("tok2vec", "parser"))
+        for rows, failed in corrupt_stories(documents, plan, nlp, named, kept):
+            for row in rows:
+                if row["id"] not in kept:
+                    file.write(row)
+                n_written[row["method"]] += 1
+            left_out += failed
+            bar.advance(1)
+    _report(n_written, left_out, repeated, out)
+
+
+def _report(n_written: Counter[str], left_out: list[Any], repeated: list[str], out: Path) -> None:
+    for method, n in n_written.items():
+        click.echo(f"{method}: {n:,}")
+    for (method, reason), n in sorted(Counter((o.method, o.reason) for o in left_out).items()):
+        ids = [o.story_id for o in left_out if (o.method, o.reason) == (method, reason)]
+        shown = ", ".join(ids[:3]) + (", ..." if len(ids) > 3 else "")
+        click.echo(f"left out of {method}: {n:,}, since {reason} ({shown})")
+    if repeated:
+        click.echo(f"left out: {len(repeated):,} stories that are there already, word for word")
+    click.echo(f"written: {out}")
+
+
+@feedback.command()
+@click.argument("corrupted", type=click.Path(path_type=Path))
+@click.option(
+    "--prompts", "prompt_names", default="all", show_default=True, metavar="LIST",
+    help="full (a list, with a taxonomy of issues), list, sentence, spot; or those of the file.",
+)  # fmt: skip
+@click.option(
+    "--shots", default="0,2", show_default=True, metavar="LIST",
+    help="Numbers of examples to ask with.",
+)  # fmt: skip
+@click.option(
+    "--prompt-file", type=click.Path(path_type=Path), metavar="FILE",
+    help="Prompts of your own, such as the published wording (.toml).",
+)  # fmt: skip
+@click.option(
+    "--out", required=True, type=click.Path(path_type=Path), metavar="FILE",
+    help="Write the feedback here (.jsonl); an interrupted run goes on.",
+)  # fmt: skip
+@click.option("--temperature", type=click.FloatRange(0, 2), default=0.7, show_default=True)
+@click.option("--max-tokens", type=click.IntRange(min=1), default=512, show_default=True)
+@click.option("--restart", is_flag=True, help="Ask everything anew, whatever --out holds.")
+@seed_option
+@model_options
+def elicit(
+    corrupted: Path,
+    prompt_names: str,
+    shots: str,
+    prompt_file: Path | None,
+    out: Path,
+    temperature: float,
+    max_tokens: int,
+    restart: bool,
+    seed: int,
+    **options: Any,
+) -> None:
+    """Ask models for feedback on the stories of CORRUPTED, which `feedback corrupt` wrote.
+
+    Every story is asked about under every prompt, with and without examples. What it will take is
+    said before it starts. Source: Rashkin et al. 2025, section 4.
+    """
+    from fabula.models import Sampling
+    from fabula.tasks.asking import WITHHELD
+    from fabula.tasks.feedback.eliciting import ElicitPlan, read_corrupted
+    from fabula.tasks.feedback.prompts import PROMPTS, load_prompts
+
+    check_outputs([out], [corrupted])
+    prompts = PROMPTS if prompt_file is None else load_prompts(prompt_file)
+    names = tuple(prompts.prompts) if prompt_names == "all" else tuple(prompt_names.split(","))
+    unknown = [name for name in names if name not in prompts.prompts]
+    if unknown:
+        raise click.UsageError(f"--prompts {unknown[0]}: there are {', '.join(prompts.prompts)}")
+    if not all(part.strip().isdecimal() for part in shots.split(",")):
+        raise click.UsageError(f"--shots {shots}: write numbers such as 0,2")
+    numbers = tuple(dict.fromkeys(map(int, shots.split(","))))
+    sampling = Sampling(temperature, 1.0, max_tokens, seed)
+    plan = ElicitPlan(prompts, names, numbers, sampling)
+    stories = read_corrupted(corrupted)
+    rows = _ask(stories, plan, out, restart, options)
+    missing = Counter(str(row["missing_reason"]) for row in rows if row["missing_reason"])
+    n_cut = sum(bool(row.get("is_cut")) for row in rows)
+    click.echo(f"{len(rows) - sum(missing.values()):,} of {len(rows):,} answers, written: {out}")
+    for reason, n in sorted(missing.items()):
+        click.echo(f"missing: {n:,}, {WITHHELD.get(reason, reason)}")
+    if n_cut:
+        click.echo(f"cut at {max_tokens} tokens: {n_cut:,}")
+
+
+def _ask(
+    stories: list[dict[str, Any]], plan: Any, out: Path, restart: bool, options: dict[str, Any]
+) -> list[dict[str, Any]]:
+    from fabula.models import open_model
+    from fabula.models.cost import Budget, Purse, known_price, parse_price
+    from fabula.tasks.asking import resumed_rows
+    from fabula.tasks.feedback.eliciting import elicit as ask_model
+    from fabula.tasks.feedback.eliciting import estimate_grid
+
+    specs = list(dict.fromkeys(options["models"]))
+    price = parse_price(options["price"]) if options["price"] else None
+    n_each = len(stories) * len(plan.names) * len(plan.shots)
+    rows: list[dict[str, Any]] = []
+    purse = Purse(options["max_cost"])
+    with (
+        resumed_rows(out, ("id", "model"), ("feedback", "story"), restart=restart) as (
+            kept,
+            write_row,
+        ),
+        progress_bar("feedback", n_each * len(specs)) as bar,
+    ):
+        for spec in specs:
+            own = price or known_price(spec)
+            expected = estimate_grid(stories, plan, own)
+            cost = "price unknown" if expected.cost is None else f"about ${expected.cost:,.2f}"
+            with bar.paused():
+                click.echo(
+                    f"{spec}: {expected.n_calls:,} calls, about {expected.usage.n_input:,} tokens "
+                    f"to read and {expected.usage.n_output:,} to write, {cost}",
+                    err=True,
+                )
+                if expected.cost and not options["yes"] and sys.stdin.isatty():
+                    click.confirm("Go on?", abort=True, err=True)
+
+            async def run(spec: str = spec, own: Any = own) -> None:
+                async with open_model(spec, model_terms(options)) as model:
+                    budget = Budget(own, purse)
+                    rows.extend(
+                        await ask_model(
+                            stories, model, plan, kept, write_row, budget=budget, meter=bar.advance
+                        )
+                    )
+
+            asyncio.run(run())
+    return rows
+
+
+@feedback.command()
+@click.argument("answers", nargs=-1, required=True, type=click.Path(path_type=Path))
+@click.option(
+    "--by", default="model,prompt,shots,method", show_default=True, metavar="LIST",
+    help="Tables to print: dimensions, or crosses of them such as model*prompt; the JSON has all.",
+)  # fmt: skip
+@click.option(
+    "--out", type=click.Path(path_type=Path), metavar="FILE",
+    help="Write the measures of every subset and cross here (.json).",
+)  # fmt: skip
+@seed_option
+@json_option
+def score(answers: tuple[Path, ...], by: str, out: Path | None, seed: int, as_json: bool) -> None:
+    """Measure the feedback of ANSWERS: length, repetition, precision of "perfect as-is".
+
+    By model, prompt, examples and corruption, and every cross of them, with intervals over stories.
+    Source: Rashkin et al. 2025, section 5, Tables 1 and 6 to 9.
+    """
+    from fabula.report.feedback_tables import score_tables, subset_row
+    from fabula.store import dump_json, read_rows, write_whole
+    from fabula.tasks.feedback.prompts import PROMPTS
+    from fabula.tasks.feedback.scoring import (
+        DIMENSIONS,
+        read_answers,
+        score_answers,
+        sentence_counter,
+    )
+    from fabula.text.pipeline import load_pipeline
+
+    check_outputs([out], answers)
+    crosses = [tuple(part.strip().split("*")) for part in by.split(",")]
+    for cross in crosses:
+        unknown = [name for name in cross if name not in DIMENSIONS]
+        if unknown:
+            raise click.UsageError(f"--by {unknown[0]}: there are {', '.join(DIMENSIONS)}")
+    with progress_bar("measuring", None):
+        columns = read_answers(
+            (row for path in answers for row in read_rows(path)),
+            one_sentence=PROMPTS.one_sentence,
+            count_sentences=sentence_counter(load_pipeline(("tok2vec", "senter"))),
+        )
+        subsets = list(score_answers(columns, seed=seed))
+    rows = [subset_row(subset) for subset in subsets]
+    content = {"signature": columns.signature, "missing": columns.n_missing, "subsets": rows}
+    if out is not None:
+        write_whole(out, (dump_json(content) + "\n").encode())
+    if as_json:
+        click.echo(dump_json(content))
+        return
+    click.echo(score_tables(subsets, crosses, columns), nl=False)
+    if out is not None:
+        click.echo(f"written: {out}")

@@ -1,0 +1,71 @@
+"""Tables of what was measured of feedback."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from rich.table import Table
+from rich.text import Text
+
+from fabula.report.tables import render
+from fabula.tasks.feedback.scoring import Answers, Subset
+from fabula.types import Estimate
+
+__all__ = ["score_tables", "subset_row"]
+
+_COLUMNS = {
+    "length": "length",
+    "perfect": "% PAI",
+    "perfect_precision": "PAI prec",
+    "repetition": "3-gramR",
+    "repetition_imperfect": "w/o PAI",
+    "overlap": "with story",
+    "one_sentence": "1 sentence",
+}
+"""As Table 1, 6 and 8 call them."""
+
+
+def score_tables(
+    subsets: Sequence[Subset], crosses: Sequence[tuple[str, ...]], answers: Answers
+) -> str:
+    """A table for each cross of dimensions, in the paper's columns, then what is missing."""
+    parts: list[Table | str] = []
+    for names in [(), *crosses]:
+        chosen = [s for s in subsets if set(s.where) == set(names)]
+        table = Table(box=None, pad_edge=False)
+        table.add_column("*".join(names) or "all answers", overflow="fold")
+        table.add_column("n", justify="right")
+        for title in _COLUMNS.values():
+            table.add_column(title, justify="right", no_wrap=True)
+        for subset in chosen:
+            label = " ".join(subset.where[name] for name in names) or "all"
+            cells = [_shown(name, subset.values[name]) for name in _COLUMNS]
+            table.add_row(Text(label), f"{subset.n:,}", *cells)
+        parts += [table, ""]
+    parts.append(
+        "PAI: says that the text is perfect as it is; prec: of those, how many stories were not "
+        "corrupted. 3-gramR: trigrams that another answer of the subset holds too."
+    )
+    for reason, n in sorted(answers.n_missing.items()):
+        parts.append(f"missing: {n:,} answers, {reason}")
+    return render(*parts, answers.signature)
+
+
+def _shown(name: str, estimate: Estimate) -> str:
+    if estimate.value is None:
+        return "-"
+    return f"{estimate.value:.0f}" if name == "length" else f"{estimate.value:.2f}"
+
+
+def subset_row(subset: Subset) -> dict[str, Any]:
+    """A subset as plain values, with its intervals."""
+    return {
+        "where": dict(subset.where),
+        "n": subset.n,
+        "n_stories": subset.n_stories,
+        "values": {
+            name: {"value": e.value, "low": e.low, "high": e.high, "n": e.n}
+            for name, e in subset.values.items()
+        },
+    }

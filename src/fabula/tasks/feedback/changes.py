@@ -1,0 +1,73 @@
+"""What exactly was changed in a story, so that it can be shown, and undone."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from difflib import SequenceMatcher
+from typing import Any
+
+__all__ = ["Edit", "apply_edits", "edit_row", "edits_between", "undo"]
+
+
+@dataclass(frozen=True, slots=True)
+class Edit:
+    """A stretch of the original, half-open in characters, and what stands in its place."""
+
+    start: int
+    end: int
+    text: str
+
+
+def apply_edits(original: str, edits: Sequence[Edit]) -> tuple[str, list[dict[str, Any]]]:
+    """The text after edits that ascend and do not overlap, and the record of them.
+
+    A record holds the spans in both versions and the words on both sides; `undo` needs no more.
+    """
+    parts, rows = [], []
+    at, n = 0, 0
+    for edit in edits:
+        if not at <= edit.start <= edit.end <= len(original):
+            raise ValueError("edits ascend and do not overlap")
+        n += edit.start - at
+        parts += [original[at : edit.start], edit.text]
+        rows.append(edit_row(original, edit, n))
+        n += len(edit.text)
+        at = edit.end
+    parts.append(original[at:])
+    return "".join(parts), rows
+
+
+def edit_row(original: str, edit: Edit, start: int) -> dict[str, Any]:
+    """An edit as a row of a record; `start` is where it stands in the changed text."""
+    return {
+        "original": [edit.start, edit.end],
+        "text": [start, start + len(edit.text)],
+        "was": original[edit.start : edit.end],
+        "is": edit.text,
+    }
+
+
+def undo(text: str, record: Sequence[Mapping[str, Any]]) -> str:
+    """The original, from the changed text and the record of its edits."""
+    for row in reversed(record):
+        start, end = row["text"]
+        if text[start:end] != row["is"]:
+            raise ValueError("the record is of another text")
+        text = text[:start] + row["was"] + text[end:]
+    return text
+
+
+def edits_between(original: str, changed: str) -> list[Edit]:
+    """The edits that turn one text into another, in whole words and the spaces between."""
+    mine, theirs = (re.findall(r"\w+|\s+|[^\w\s]", text) for text in (original, changed))
+    ends = [0]
+    for token in mine:
+        ends.append(ends[-1] + len(token))
+    matcher = SequenceMatcher(None, mine, theirs, autojunk=False)
+    return [
+        Edit(ends[a], ends[b], "".join(theirs[c:d]))
+        for kind, a, b, c, d in matcher.get_opcodes()
+        if kind != "equal"
+    ]

@@ -1,0 +1,236 @@
+"""Breaking stories in known ways.
+
+Rashkin et al. 2025, section 4: two consecutive sentences change places (swap), a sentence is left
+out (delete), or the story is translated and back again ten times (backtranslate); and the story as
+it is (original), for comparison. Each corrupted story carries what exactly was changed.
+
+A story that is too short for a method, or that the method leaves as it is, is never passed off as
+corrupted: it is left out, and the reason is given.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any, Literal
+
+import numpy as np
+
+from fabula import __version__
+from fabula.errors import InputError
+from fabula.tasks.feedback.changes import Edit, apply_edits, edits_between
+from fabula.tasks.feedback.translating import Rounds, Translator, back_translate
+from fabula.text.sentences import sentence_spans
+from fabula.types import Document, Signature
+
+__all__ = [
+    "METHODS",
+    "CorruptPlan",
+    "LeftOut",
+    "corrupt_stories",
+    "delete_sentence",
+    "sample_sets",
+    "story_rng",
+    "swap_sentences",
+    "without_repeats",
+]
+
+Method = Literal["original", "swap", "delete", "backtranslate"]
+_BATCH = 8
+METHODS: tuple[Method, ...] = ("original", "backtranslate", "swap", "delete")
+
+
+@dataclass(frozen=True, slots=True)
+class LeftOut:
+    """A story that a method could not corrupt."""
+
+    story_id: str
+    method: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class CorruptPlan:
+    """How stories are corrupted."""
+
+    methods: tuple[Method, ...] = METHODS
+    rounds: int = 10
+    seed: int = 0
+
+
+def story_rng(seed: int, story_id: str, method: str) -> np.random.Generator:
+    """A stream of its own for each story and method, whatever else is corrupted."""
+    digest = hashlib.sha256(f"{method}\0{story_id}".encode(errors="replace")).digest()
+    return np.random.default_rng([seed, int.from_bytes(digest[:8], "big")])
+
+
+def sample_sets(
+    stories: Sequence[Document], field: str, n: int | None, seed: int
+) -> list[Document]:
+    """At most `n` stories of each set (a field's value), drawn at random, in their order."""
+    sets: dict[str, list[int]] = {}
+    for k, story in enumerate(stories):
+        sets.setdefault(str(story.meta.get(field, "")), []).append(k)
+    chosen: list[int] = []
+    for name, members in sets.items():
+        if n is None or len(members) <= n:
+            chosen += members
+        else:
+            rng = story_rng(seed, name, "sample")
+            chosen += [members[k] for k in rng.choice(len(members), size=n, replace=False)]
+    return [stories[k] for k in sorted(chosen)]
+
+
+def without_repeats(stories: Sequence[Document]) -> tuple[list[Document], list[str]]:
+    """The stories whose text did not come before, and the ids of the others."""
+    seen: set[str] = set()
+    kept, repeated = [], []
+    for story in stories:
+        if story.text in seen:
+            repeated.append(story.id)
+        else:
+            seen.add(story.text)
+            kept.append(story)
+    return kept, repeated
+
+
+def swap_sentences(
+    text: str, spans: Sequence[tuple[int, int]], rng: np.random.Generator
+) -> list[Edit] | None:
+    """Two consecutive sentences change places; None where no two differ."""
+    pairs = [
+        k for k in range(len(spans) - 1) if text[slice(*spans[k])] != text[slice(*spans[k + 1])]
+    ]
+    if not pairs:
+        return None
+    k = pairs[int(rng.integers(len(pairs)))]
+    first, second = spans[k], spans[k + 1]
+    return [Edit(*first, text[slice(*second)]), Edit(*second, text[slice(*first)])]
+
+
+def delete_sentence(
+    text: str, spans: Sequence[tuple[int, int]], rng: np.random.Generator
+) -> list[Edit] | None:
+    """A sentence goes, and the space after it, or before the last one; None where it is all."""
+    if len(spans) < 2:
+        return None
+    k = int(rng.integers(len(spans)))
+    start, end = spans[k]
+    if k + 1 < len(spans):
+        end = spans[k + 1][0]
+    else:
+        start = spans[k - 1][1]
+    return [Edit(start, end, "")]
+
+
+_RULES = {"swap": swap_sentences, "delete": delete_sentence}
+
+
+def corrupt_stories(
+    stories: Sequence[Document],
+    plan: CorruptPlan,
+    nlp: Any,
+    translator: Translator | None = None,
+    kept: Mapping[str, Mapping[str, Any]] = MappingProxyType({}),
+) -> Iterator[tuple[list[dict[str, Any]], list[LeftOut]]]:
+    """The rows of one story after another, and why others are not there.
+
+    `kept` are rows of an earlier run by id, which are taken as they are. Raises `InputError` where
+    one was made of another text or in another way, `ModelError` where translation fails.
+    """
+    for begin in range(0, len(stories), _BATCH):
+        batch = stories[begin : begin + _BATCH]
+        rounds: dict[str, Rounds] = {}
+        if "backtranslate" in plan.methods and translator is not None:
+            asked = [s for s in batch if f"{s.id}_backtranslate" not in kept]
+            texts = [story.text for story in asked]
+            translated = back_translate(texts, translator, plan.rounds)
+            rounds = {story.id: one for story, one in zip(asked, translated, strict=True)}
+        for story in batch:
+            found = list(_of_story(story, plan, nlp, translator, rounds, kept))
+            left_out = [one for one in found if isinstance(one, LeftOut)]
+            yield [one for one in found if not isinstance(one, LeftOut)], left_out
+
+
+def _of_story(
+    story: Document,
+    plan: CorruptPlan,
+    nlp: Any,
+    translator: Translator | None,
+    rounds: Mapping[str, Rounds],
+    kept: Mapping[str, Mapping[str, Any]],
+) -> Iterator[dict[str, Any] | LeftOut]:
+    spans = sentence_spans(story.text, nlp)
+    for method in plan.methods:
+        expected = _signature(method, plan, translator)
+        row = kept.get(f"{story.id}_{method}")
+        if row is not None:
+            if (row.get("original"), row.get("signature")) != (story.text, expected):
+                raise InputError(
+                    f"the row {row['id']!r} was made of another text or in another way; choose "
+                    f"another --out, or begin anew with --restart"
+                )
+            yield dict(row)
+        elif method == "original":
+            yield _row(story, method, story.text, [], expected)
+        elif method == "backtranslate":
+            yield _back_translated(story, rounds.get(story.id), expected)
+        elif len(spans) < 2:
+            plural = "" if len(spans) == 1 else "s"
+            yield LeftOut(story.id, method, f"it has {len(spans)} sentence{plural}")
+        else:
+            edits = _RULES[method](story.text, spans, story_rng(plan.seed, story.id, method))
+            if edits is None:
+                yield LeftOut(story.id, method, "its sentences are all the same")
+            else:
+                yield _row(story, method, *apply_edits(story.text, edits), expected)
+
+
+def _back_translated(
+    story: Document, rounds: Rounds | None, signature: str
+) -> dict[str, Any] | LeftOut:
+    method = "backtranslate"
+    if rounds is None:
+        return LeftOut(story.id, method, "no translator was named")
+    if not rounds.texts:
+        return LeftOut(story.id, method, "the translator ran wild in the first round")
+    text = rounds.texts[-1]
+    edits = edits_between(story.text, text)
+    if not any(edit.text.strip() or story.text[edit.start : edit.end].strip() for edit in edits):
+        return LeftOut(story.id, method, "translation changed nothing")
+    changed, record = apply_edits(story.text, edits)
+    return _row(
+        story, method, changed, record, signature,
+        rounds=list(rounds.texts), stable_round=rounds.stable_round,
+        degenerate_round=rounds.degenerate_round,
+    )  # fmt: skip
+
+
+def _signature(method: Method, plan: CorruptPlan, translator: Translator | None) -> str:
+    parts = {"method": str(method)}
+    if method in _RULES:
+        parts["seed"] = str(plan.seed)
+    if method == "backtranslate" and translator is not None:
+        parts |= {"rounds": str(plan.rounds), "by": translator.name}
+    return str(Signature.of("corrupt", **parts, v=__version__))
+
+
+def _row(
+    story: Document,
+    method: str,
+    text: str,
+    edits: Sequence[Mapping[str, Any]],
+    signature: str,
+    **more: Any,
+) -> dict[str, Any]:
+    return {
+        "id": f"{story.id}_{method}",
+        "story_id": story.id,
+        "method": method,
+        "text": text,
+        "original": story.text,
+        "change": {"edits": list(edits), **more},
+        "signature": signature,
+    }

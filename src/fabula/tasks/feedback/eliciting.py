@@ -1,0 +1,142 @@
+"""Asking models for feedback: every story, corrupted and not, under every prompt.
+
+Rashkin et al. 2025, sections 4 and 5 and appendix A: sampled at temperature 0.7. The paper's grid
+is 1,304 stories, four prompts, with and without examples, eight models: 83,456 answers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from contextlib import nullcontext
+from dataclasses import dataclass
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+from fabula import __version__
+from fabula.errors import InputError
+from fabula.models import Model, Sampling
+from fabula.models.base import Usage
+from fabula.models.cost import Budget, Estimate, Price, estimate_tokens
+from fabula.store import read_rows
+from fabula.tasks.asking import check_same, in_parallel, why_no_text
+from fabula.tasks.feedback.prompts import PromptSet, feedback_prompt
+from fabula.types import Signature
+
+__all__ = ["ElicitPlan", "elicit", "estimate_grid", "read_corrupted"]
+
+Rows = Mapping[tuple[Any, ...], dict[str, Any]]
+_EXPECTED_TOKENS = 120
+"""Of an answer, for the estimate: the paper's mean is 74 (Table 1, 295 characters)."""
+
+
+SAMPLING = Sampling(temperature=0.7, max_tokens=512)
+
+
+@dataclass(frozen=True, slots=True)
+class ElicitPlan:
+    """What is asked of each story."""
+
+    prompts: PromptSet
+    names: tuple[str, ...]
+    shots: tuple[int, ...] = (0, 2)
+    sampling: Sampling = SAMPLING
+
+    def signature(self, model: str) -> str:
+        return str(
+            Signature.of(
+                "feedback", model=model, prompts=self.prompts.name,
+                sampling=str(self.sampling).replace("|", ",").replace(":", "="), v=__version__,
+            )
+        )  # fmt: skip
+
+
+def read_corrupted(path: Path) -> list[dict[str, Any]]:
+    """Rows of `feedback corrupt`. Raises `InputError` with the line."""
+    rows = []
+    seen: set[str] = set()
+    for number, row in enumerate(read_rows(path), 1):
+        for name in ("id", "story_id", "method", "text", "original"):
+            if not isinstance(row.get(name), str):
+                raise InputError(
+                    f"{path}, line {number}: no text {name!r}; give what `fabula feedback corrupt` "
+                    f"writes"
+                )
+        if row["id"] in seen:
+            raise InputError(f"{path}, line {number}: the id {row['id']!r} was there before")
+        seen.add(row["id"])
+        rows.append(row)
+    if not rows:
+        raise InputError(f"{path}: holds no stories")
+    return rows
+
+
+def estimate_grid(
+    stories: Sequence[Mapping[str, Any]], plan: ElicitPlan, price: Price | None
+) -> Estimate:
+    """What a model will take for the whole grid."""
+    n_input = 0
+    for name, n in product(plan.names, plan.shots):
+        frame = len(feedback_prompt(plan.prompts, name, "", n).text)
+        n_input += sum(estimate_tokens(" " * (frame + len(row["text"]))) for row in stories)
+    n_calls = len(stories) * len(plan.names) * len(plan.shots)
+    usage = Usage(n_input, 0, n_calls * min(_EXPECTED_TOKENS, plan.sampling.max_tokens))
+    return Estimate(n_calls, usage, None if price is None else price.of(usage))
+
+
+async def elicit(
+    stories: Sequence[Mapping[str, Any]],
+    model: Model,
+    plan: ElicitPlan,
+    kept: Rows,
+    write: Callable[[dict[str, Any]], None],
+    *,
+    budget: Budget | None = None,
+    meter: Callable[[int], None] = lambda _: None,
+) -> list[dict[str, Any]]:
+    """A row for each story, prompt and number of examples; an answer withheld has its reason.
+
+    Prompts of one kind follow each other, so that what they share is read once.
+    """
+    signature = plan.signature(model.name)
+
+    def calls() -> Iterator[Callable[[], Awaitable[dict[str, Any]]]]:
+        for n, name, story in product(plan.shots, plan.names, stories):
+            yield lambda s=story, p=name, k=n: one(s, p, k)  # type: ignore[misc]
+
+    async def one(story: Mapping[str, Any], name: str, n_shots: int) -> dict[str, Any]:
+        id_ = f"{story['id']}_{name}_{n_shots}"
+        row = kept.get((id_, model.name))
+        if row is not None:
+            check_same(row, {"story": story["text"], "signature": signature})
+        else:
+            prompt = feedback_prompt(plan.prompts, name, story["text"], n_shots)
+            async with budget.call(prompt, plan.sampling) if budget else nullcontext():
+                answer = await model.ask(prompt, plan.sampling)
+                if budget is not None:
+                    budget.spend(answer.usage)
+            reason = why_no_text(answer)
+            row = {
+                "id": id_,
+                "story_id": story["story_id"],
+                "method": story["method"],
+                "prompt": name,
+                "shots": n_shots,
+                "model": model.name,
+                "feedback": None if reason else answer.text.strip(),
+                "missing_reason": reason,
+                "is_cut": answer.stop == "length",
+                "story": story["text"],
+                "original": story["original"],
+                "change": story.get("change"),
+                "signature": signature,
+            }
+            write(row)
+        meter(1)
+        return row
+
+    def failed(_: object) -> dict[str, Any]:
+        meter(1)
+        return {"feedback": None, "missing_reason": "failed"}
+
+    return await in_parallel(calls(), model.n_parallel, failed)

@@ -1,0 +1,193 @@
+"""Translating a story and back again, so many times.
+
+Rashkin et al. 2025, section 4: English to German and back, ten times. Every round is kept. A
+translator that runs wild (the same words over and over, a text twice or half as long) has not
+damaged the story as a writer would, so the rounds stop before it does.
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+from collections import Counter
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+from fabula.errors import InputError, ModelError
+from fabula.text import TextSettings
+from fabula.text.sentences import encodable
+from fabula.workers import default_jobs
+
+__all__ = [
+    "Apertium",
+    "Marian",
+    "Rounds",
+    "Translator",
+    "back_translate",
+    "is_degenerate",
+    "open_translator",
+]
+
+_MAX_GROWTH = 2.0
+_MAX_REPEATS = 3
+
+
+class Translator(Protocol):
+    """Translates to another language and back."""
+
+    @property
+    def name(self) -> str:
+        """What decides the translation, for the signature."""
+
+    def round_trip(self, texts: Sequence[str]) -> list[tuple[str, str]]:
+        """Each text in the other language, and back again. Raises `ModelError`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rounds:
+    """All rounds of one story that are of use, in order; each is the text back in its language."""
+
+    texts: tuple[str, ...]
+    degenerate_round: int | None
+    """The round, counted from 1, in which the translator ran wild and was stopped."""
+
+    @property
+    def stable_round(self) -> int | None:
+        """The round from which on nothing changed any more."""
+        for k in range(1, len(self.texts)):
+            if self.texts[k] == self.texts[k - 1]:
+                return k
+        return None
+
+
+class Apertium:
+    """Apertium's rules, offline: a pair of Debian's packages, such as apertium-eng-spa."""
+
+    def __init__(self, there: str = "eng-spa", back: str = "spa-eng") -> None:
+        if shutil.which("apertium") is None:
+            raise ModelError(
+                "Apertium is not installed; on Debian and Ubuntu: apt install apertium "
+                "apertium-eng-spa"
+            )
+        known = subprocess.run(["apertium", "-l"], capture_output=True, text=True, check=False)
+        for pair in (there, back):
+            if pair not in known.stdout.split():
+                raise ModelError(
+                    f"Apertium has no pair {pair}; it has {', '.join(known.stdout.split())}"
+                )
+        self._pairs = there, back
+        self.name = f"apertium-{there}@{_package_version(there)}"
+
+    def round_trip(self, texts: Sequence[str]) -> list[tuple[str, str]]:
+        with ThreadPoolExecutor(default_jobs()) as pool:
+            there = list(pool.map(lambda text: self._translate(text, self._pairs[0]), texts))
+            back = pool.map(lambda text: self._translate(text, self._pairs[1]), there)
+            return list(zip(there, back, strict=True))
+
+    def _translate(self, text: str, pair: str) -> str:
+        # -u: words that it does not know stay without a mark.
+        done = subprocess.run(
+            ["apertium", "-u", pair], input=encodable(text).encode(), capture_output=True,
+            check=False,
+        )  # fmt: skip
+        if done.returncode:
+            said = done.stderr.decode(errors="replace").strip()[-200:]
+            raise ModelError(f"Apertium failed on {pair} ({said})")
+        # It leaves a space behind where a word goes.
+        return re.sub(r"(?<=\S) +(?=\S)", " ", done.stdout.decode(errors="replace"))
+
+
+def _package_version(pair: str) -> str:
+    """Of Debian's package, where it can be told."""
+    if shutil.which("dpkg-query") is None:
+        return "unknown"
+    done = subprocess.run(
+        ["dpkg-query", "-W", "-f", "${Version}", f"apertium-{pair}"],
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    return done.stdout.strip() or "unknown"
+
+
+class Marian:
+    """Two Marian models by transformers, as the paper's kind: by hub name or folder."""
+
+    def __init__(
+        self,
+        there: str = "Helsinki-NLP/opus-mt-en-de",
+        back: str = "Helsinki-NLP/opus-mt-de-en",
+    ) -> None:
+        try:
+            import torch
+            from transformers import MarianMTModel, MarianTokenizer
+        except ImportError as error:
+            raise ModelError(
+                "Marian needs torch and transformers; run: pip install 'fabula[neural]'"
+            ) from error
+        self._torch = torch
+        self._models: list[tuple[Any, Any]] = []
+        for name in (there, back):
+            try:
+                model: Any = MarianMTModel.from_pretrained(name)
+                model.eval()
+                self._models.append((MarianTokenizer.from_pretrained(name), model))
+            except (OSError, ValueError) as error:
+                raise ModelError(
+                    f"the Marian model {name} cannot be had ({str(error).splitlines()[0]}); name "
+                    f"a folder that holds it"
+                ) from error
+        self.name = f"marian({Path(there).name},{Path(back).name})"
+
+    def round_trip(self, texts: Sequence[str]) -> list[tuple[str, str]]:
+        there = [self._translate(text, 0) for text in texts]
+        return [(text, self._translate(text, 1)) for text in there]
+
+    def _translate(self, text: str, k: int) -> str:
+        # One text at a time: padding must not decide what is written.
+        tokenizer, model = self._models[k]
+        given = tokenizer([encodable(text)], return_tensors="pt", truncation=False)
+        with self._torch.no_grad():
+            found = model.generate(**given, num_beams=4, do_sample=False)
+        return str(tokenizer.decode(found[0], skip_special_tokens=True))
+
+
+def back_translate(texts: Sequence[str], translator: Translator, n_rounds: int) -> list[Rounds]:
+    """Every text there and back `n_rounds` times, or until the translator runs wild on it."""
+    kept: list[list[str]] = [[] for _ in texts]
+    wild: list[int | None] = [None] * len(texts)
+    for number in range(1, n_rounds + 1):
+        going = [k for k in range(len(texts)) if wild[k] is None]
+        before = [kept[k][-1] if kept[k] else texts[k] for k in going]
+        for k, (_, back) in zip(going, translator.round_trip(before), strict=True):
+            if is_degenerate(texts[k], back):
+                wild[k] = number
+            else:
+                kept[k].append(back)
+    return [Rounds(tuple(found), stop) for found, stop in zip(kept, wild, strict=True)]
+
+
+def is_degenerate(original: str, text: str) -> bool:
+    """Whether a translation ran wild: empty, twice or half as long, or repeating itself.
+
+    It repeats itself where a run of four words stands there three times more than in the original.
+    """
+    words = TextSettings()
+    mine, theirs = words.words(original), words.words(text)
+    if not theirs or not len(mine) / _MAX_GROWTH <= len(theirs) <= _MAX_GROWTH * len(mine):
+        return True
+    before, after = (
+        Counter(tuple(part[i : i + 4]) for i in range(len(part) - 3)) for part in (mine, theirs)
+    )
+    return any(n - before[gram] >= _MAX_REPEATS for gram, n in after.items())
+
+
+def open_translator(spec: str) -> Translator:
+    """`apertium` or `marian`, either with `:THERE,BACK`. Raises `InputError`, `ModelError`."""
+    kind, _, pair = spec.partition(":")
+    both = tuple(pair.split(",")) if pair else ()
+    if kind not in ("apertium", "marian") or len(both) not in (0, 2):
+        raise InputError(f"--translator {spec}: write apertium, marian, or either with :THERE,BACK")
+    return Apertium(*both) if kind == "apertium" else Marian(*both)

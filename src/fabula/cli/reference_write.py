@@ -71,7 +71,7 @@ def write(
     from fabula.models import Sampling
     from fabula.reference.build import build_reference
     from fabula.tasks.plots import by_line
-    from fabula.tasks.written import draw_sentences, without_prompt, written_documents
+    from fabula.tasks.written import draw_sentences, written_documents
     from fabula.text import TextSettings
     from fabula.workers import default_jobs
 
@@ -80,16 +80,7 @@ def write(
     sentences = draw_sentences(by_line(read_stories((str(prompts),), options)), sample, seed)
     sampling = Sampling(temperature, top_p, max_tokens, seed)
     rows = _ask(sentences, sampling, answers, restart, options)
-    n_echoed = sum(
-        without_prompt(row["text"], row["prompt"]) != row["text"] for row in rows if row["text"]
-    )
-    missing = [row["missing_reason"] for row in rows if row["missing_reason"]]
-    failed = missing.count("failed")
-    if failed:
-        raise click.ClickException(
-            f"{failed:,} of {len(rows):,} calls failed; what was written is kept in {answers}, the "
-            f"same command asks for the rest and then builds the reference"
-        )
+    _check_all(rows, answers)
     models = tuple(dict.fromkeys(row["model"] for row in rows))
     with progress_bar("building", None) as bar:
         manifest = build_reference(
@@ -104,11 +95,29 @@ def write(
     click.echo(
         f"{out}: {manifest.n_documents:,} texts, {manifest.n_words:,} words, by {', '.join(models)}"
     )
+    _say_what_lacks(rows)
+    click.echo(f"written: {answers}")
+
+
+def _check_all(rows: list[dict[str, Any]], answers: Path) -> None:
+    """Raise where a call failed: a reference of some of the answers would be another one."""
+    n_failed = sum(row["missing_reason"] == "failed" for row in rows)
+    if n_failed:
+        raise click.ClickException(
+            f"{n_failed:,} of {len(rows):,} calls failed; what was written is kept in {answers}, "
+            f"the same command asks for the rest and then builds the reference"
+        )
+
+
+def _say_what_lacks(rows: list[dict[str, Any]]) -> None:
+    from fabula.tasks.written import without_prompt
+
+    texts = [(row["text"], row["prompt"]) for row in rows if row["text"] is not None]
+    n_echoed = sum(without_prompt(text, prompt) != text for text, prompt in texts)
     if n_echoed:
         click.echo(f"{n_echoed:,} answers began with their sentence, which was cut off")
-    if missing:
-        click.echo(f"missing: {len(missing):,} texts that the models did not give")
-    click.echo(f"written: {answers}")
+    if len(texts) < len(rows):
+        click.echo(f"missing: {len(rows) - len(texts):,} texts that the models did not give")
 
 
 def _ask(

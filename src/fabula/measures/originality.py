@@ -109,9 +109,9 @@ class OriginalityMeasure:
 
     `exclude` leaves documents of the reference out: by rule (what copies or quotes the text), or by
     id; `exclude_same` those that share a field with the text; `judge` asks a model about documents
-    that the rule leaves in doubt. `near` finds matches in
-    other words too. `n_sources` is how many sources of each borrowed span are named. `spread` is
-    over how many documents at most the matches' spread is followed, 0 for not at all.
+    that the rule leaves in doubt. `near` finds matches in other words too. `n_sources` is how many
+    sources of each borrowed span are named. `spread` is over how many documents at most the
+    matches' spread is followed, 0 for not at all.
     """
 
     def __init__(

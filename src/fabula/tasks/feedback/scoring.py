@@ -18,9 +18,10 @@ answer of fewer than three words has no trigram, and no part in those means.
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import combinations
+from itertools import combinations, count
 from typing import Any
 
 import numpy as np
@@ -108,7 +109,7 @@ class Subset:
 
 
 def read_answers(
-    rows: Iterable[Mapping[str, Any]],
+    rows: Sequence[Mapping[str, Any]],
     *,
     one_sentence: frozenset[str] = frozenset(),
     count_sentences: Callable[[list[str]], list[int]] | None = None,
@@ -118,63 +119,52 @@ def read_answers(
     `one_sentence` names the prompts that ask for a single sentence, which `count_sentences` counts.
     Raises `InputError` where a row lacks a field.
     """
-    words = TextSettings()
-    labels: dict[str, list[str]] = {name: [] for name in DIMENSIONS}
-    columns: dict[str, list[Any]] = {
-        name: [] for name in ("story", "length", "perfect", "original", "overlap")
-    }
-    known_words: dict[str, int] = {}
-    known_stories: dict[str, int] = {}
-    parts: list[NDArray[np.int64]] = []
-    missing: dict[str, int] = {}
-    signatures: dict[str, None] = {}
-    asked: dict[int, str] = {}
-    for number, row in enumerate(rows, 1):
-        lacking = {"story_id", "feedback", "story", *DIMENSIONS} - row.keys()
-        if lacking:
-            raise InputError(f"answer {number}: no field {', '.join(sorted(lacking))}")
-        if row["feedback"] is None:
-            reason = str(row.get("missing_reason"))
-            missing[reason] = missing.get(reason, 0) + 1
-            continue
-        text = str(row["feedback"])
-        signatures.setdefault(str(row.get("signature", "")))
-        for name in DIMENSIONS:
-            labels[name].append(str(row[name]))
-        own = _trigrams(words.words(text), known_words)
-        story = set(_trigrams(words.words(str(row["story"])), known_words))
-        parts.append(np.array(own, np.int64).reshape(-1, 3))
-        columns["overlap"].append(sum(gram in story for gram in own) / len(own) if own else np.nan)
-        columns["story"].append(known_stories.setdefault(str(row["story_id"]), len(known_stories)))
-        columns["length"].append(len(text))
-        columns["perfect"].append(says_perfect(text))
-        columns["original"].append(row["method"] == "original")
-        if row["prompt"] in one_sentence:
-            asked[len(columns["length"]) - 1] = text
-    if not parts:
+    given = [row for row in map(_checked, rows, count(1)) if row["feedback"] is not None]
+    missing = Counter(str(row.get("missing_reason")) for row in rows if row["feedback"] is None)
+    if not given:
         raise InputError("there is no answer to measure")
-    single = np.full(len(parts), np.nan)
+    known_words: dict[str, int] = {}
+    parts: list[NDArray[np.int64]] = []
+    overlaps = []
+    for row in given:
+        own, story = (_trigrams(str(row[name]), known_words) for name in ("feedback", "story"))
+        parts.append(np.array(own, np.int64).reshape(-1, 3))
+        held = set(story)
+        overlaps.append(sum(gram in held for gram in own) / len(own) if own else np.nan)
+    single = np.full(len(given), np.nan)
+    asked = [k for k, row in enumerate(given) if row["prompt"] in one_sentence]
     if count_sentences is not None and asked:
-        single[list(asked)] = [float(n == 1) for n in count_sentences(list(asked.values()))]
+        numbers = count_sentences([str(given[k]["feedback"]) for k in asked])
+        single[asked] = [float(n == 1) for n in numbers]
+    stories = {row["story_id"]: None for row in given}
+    places = {story: k for k, story in enumerate(stories)}
     return Answers(
-        labels=labels,
-        stories=np.array(columns["story"], np.int64),
-        lengths=np.array(columns["length"], np.float64),
-        is_perfect=np.array(columns["perfect"], np.bool_),
-        is_original=np.array(columns["original"], np.bool_),
-        overlaps=np.array(columns["overlap"], np.float64),
+        labels={name: [str(row[name]) for row in given] for name in DIMENSIONS},
+        stories=np.array([places[row["story_id"]] for row in given], np.int64),
+        lengths=np.array([len(str(row["feedback"])) for row in given], np.float64),
+        is_perfect=np.array([says_perfect(str(row["feedback"])) for row in given], np.bool_),
+        is_original=np.array([row["method"] == "original" for row in given], np.bool_),
+        overlaps=np.array(overlaps, np.float64),
         one_sentence=single,
         trigrams=Trigrams.of(
             _numbered(np.concatenate(parts), len(known_words)),
             np.repeat(np.arange(len(parts)), [len(part) for part in parts]),
         ),
-        n_missing=missing,
-        signature="+".join(signatures),
+        n_missing=dict(missing),
+        signature="+".join(dict.fromkeys(str(row.get("signature", "")) for row in given)),
     )
 
 
-def _trigrams(words: Sequence[str], known: dict[str, int]) -> list[tuple[int, int, int]]:
-    ids = [known.setdefault(word, len(known)) for word in words]
+def _checked(row: Mapping[str, Any], number: int) -> Mapping[str, Any]:
+    lacking = {"story_id", "feedback", "story", *DIMENSIONS} - row.keys()
+    if lacking:
+        raise InputError(f"answer {number}: no field {', '.join(sorted(lacking))}")
+    return row
+
+
+def _trigrams(text: str, known: dict[str, int]) -> list[tuple[int, int, int]]:
+    """Each run of three words, as numbers of `known`, which grows."""
+    ids = [known.setdefault(word, len(known)) for word in TextSettings().words(text)]
     return list(zip(ids, ids[1:], ids[2:], strict=False))
 
 
@@ -292,9 +282,9 @@ def _ratio(
 def sentence_counter(nlp: Any) -> Callable[[list[str]], list[int]]:
     """How many sentences each of many texts has; list marks at the beginning are none."""
 
-    def count(texts: list[str]) -> list[int]:
+    def count_all(texts: list[str]) -> list[int]:
         lines = [[" ".join(text.lstrip("-*• ").split())] for text in texts]
         found = sentences_of((line for (line,) in lines), nlp)
         return [len(sentences) for sentences in found]
 
-    return count
+    return count_all

@@ -169,8 +169,8 @@ def test_a_text_has_the_same_likelihood_in_any_company(marked: Path) -> None:
     texts = [TEXT, TEXT * 5, "", "sea", "\ud800 half", TEXT[::-1]]
     model = LikelihoodModel(marked)
     alone = [LikelihoodModel(marked).score(text) for text in texts]
-    assert list(model.score_many(texts)) == alone
-    assert list(model.score_many(reversed(texts))) == alone[::-1]
+    assert list(map(model.score, texts)) == alone
+    assert list(map(model.score, reversed(texts))) == alone[::-1]
     n_before = torch.get_num_threads()
     model.score(TEXT)
     assert torch.get_num_threads() == n_before
@@ -346,7 +346,7 @@ def test_the_embedded_model_prefers_prose_to_its_shuffled_words(examples: Path) 
     prose = (examples / "the-count.txt").read_text(encoding="utf-8")[:600]
     words = prose.split()
     random.Random(5).shuffle(words)
-    written, shuffled = model.score_many([prose, " ".join(words)])
+    written, shuffled = map(model.score, [prose, " ".join(words)])
     for one in (written, shuffled):
         assert one.log_likelihood is not None
         assert one.log_rank is not None

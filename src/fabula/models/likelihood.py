@@ -15,7 +15,7 @@ import importlib
 import io
 import math
 import struct
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -103,10 +103,6 @@ class LikelihoodModel:
         if len(tokens) + len(reader.beginning) < 2:
             return _missing("the text is one token, and nothing stands before it")
         return _likelihood(reader.figures(tokens))
-
-    def score_many(self, texts: Iterable[str]) -> Iterator[Likelihood]:
-        """The likelihood of each text, one at a time, in order."""
-        return map(self.score, texts)
 
     @cached_property
     def _reader(self) -> _Reader:

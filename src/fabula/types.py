@@ -93,6 +93,8 @@ class Scale:
 
     kind: Literal["yes-no", "choice", "rank", "number", "text"] = "yes-no"
     options: tuple[str, ...] = ()
+    values: tuple[float, ...] = ()
+    """What each option of a choice counts where means are taken."""
     low: float | None = None
     high: float | None = None
 
@@ -112,6 +114,8 @@ class Item:
     scale: Scale = Scale()
     show_if: str = ""
     """Asked only where this holds of earlier answers, as in `sanity == 'Yes' and not short`."""
+    reveals: str = ""
+    """What is shown from this item on and not before, such as `original`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,7 +141,9 @@ class Rubric:
     items: tuple[Item, ...]
     citation: str = ""
     aggregate: Aggregate = Aggregate()
-    unit: Literal["story", "group", "text"] = "story"
+    unit: Literal["story", "group", "text", "feedback"] = "story"
+    facts: tuple[str, ...] = ()
+    """What conditions may name besides items: fields that are known of a document."""
     wording: str = ""
     digest: str = ""
 

@@ -554,7 +554,7 @@ def test_the_released_template_is_taken(shared_data: Path) -> None:
     template = read_template(
         shared_data / "ttcw" / "llm_judges" / "with_background.txt", "verdict-first"
     )
-    prompt = template.prompt("THE STORY", TTCW.items[0])
+    prompt = template.prompt(Document("s", "THE STORY"), TTCW.items[0])
     assert prompt.prefix.endswith("THE STORY")
     assert "Start your answer with Yes or No" in prompt.text
 

@@ -71,7 +71,8 @@ def plan_of(options: dict[str, Any], *, pairwise: bool = False) -> JudgePlan:
             raise InputError(f"--items {name}: {rubric.id} has {', '.join(known)}")
     asked = [item for item in rubric.items if not only or item.id in only]
     for item in asked:
-        lacking = Condition.parse(item.show_if).names - set(only) if only and item.show_if else ()
+        names = Condition.parse(item.show_if).names if only and item.show_if else frozenset()
+        lacking = names - {*only, *rubric.facts}
         if lacking:
             raise InputError(
                 f"--items {item.id}: is asked only after {', '.join(sorted(lacking))}; add it"

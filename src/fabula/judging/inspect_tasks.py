@@ -67,7 +67,7 @@ def _samples(documents: list[Document], loaded: Rubric, style: Style) -> Iterato
     template = Template(style)
     for document in documents:
         for item in loaded.items:
-            prompt = template.prompt(document.text, item)
+            prompt = template.prompt(document, item)
             # The mark tells Anthropic's models where the shared prefix ends; others need none.
             content: list[Any] = [
                 ContentText(text=prompt.prefix, cache_breakpoint=True),

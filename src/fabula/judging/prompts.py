@@ -14,7 +14,7 @@ from typing import Literal
 
 from fabula.errors import InputError
 from fabula.models import Choice, Prompt
-from fabula.types import Item, Scale
+from fabula.types import Document, Item, Scale
 
 __all__ = ["PAIR_SCALE", "Style", "Template", "choice_of", "read_template"]
 
@@ -57,8 +57,13 @@ class Template:
         words = self.text or f"{_STORY}{_PAIR}{_ending(Scale(), self.style)}"
         return hashlib.sha256(words.encode()).hexdigest()[:8]
 
-    def prompt(self, story: str, item: Item) -> Prompt:
+    def shown(self, document: Document) -> str:
+        """What is shown of a document, whatever is asked."""
+        return document.text
+
+    def prompt(self, document: Document, item: Item) -> Prompt:
         """One item about one story."""
+        story = document.text
         if self.text:
             before, after = self.text.split("[STORY]", 1)
             # The question first: a background may itself hold the mark, and must stay as it is.

@@ -124,10 +124,10 @@ async def _judge_story(document: Document, caller: Caller, plan: JudgePlan) -> l
         nothing = Verdict(None, "no_words", None)
         return [Judged(Asked(document.id, item.id, 0, "", 0), nothing, None) for item in plan.items]
     found: dict[str, list[Judged]] = {}
-    answers: dict[str, object] = {}
+    answers: dict[str, object] = {name: document.meta.get(name) for name in plan.rubric.facts}
     async for wave in _waves(document, plan, answers):
         calls = [
-            (item, sample, plan.template.prompt(document.text, item))
+            (item, sample, plan.template.prompt(document, item))
             for item in wave
             for sample in range(plan.n_samples)
         ]

@@ -145,11 +145,12 @@ def _estimate(
     """About what is left to ask: a prefix is read once, then taken from the cache."""
     plan = session.plan
     items = plan.items
-    texts = [document.text for document in documents]
+    texts = [plan.template.shown(document) for document in documents]
     if session.pairs is not None:
         texts = [a.text + b.text for a, b in session.pairs for _ in range(2)]
     n_asked = len(items) * (plan.n_samples if session.pairs is None else 1)
-    questions = sum(estimate_tokens(plan.template.prompt("", item).text) for item in items)
+    blank = Document("", "")
+    questions = sum(estimate_tokens(plan.template.prompt(blank, item).text) for item in items)
     n_left = max(0, len(texts) * n_asked - book.count(model.name))
     share = n_left / (len(texts) * n_asked) if texts else 0.0
     prefixes = sum(map(estimate_tokens, texts))

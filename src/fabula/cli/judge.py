@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from fabula.cli.judging import judging_options, plan_of, session_of
+from fabula.cli.judging import (
+    judging_options,
+    plan_of,
+    print_end,
+    print_measurements,
+    run_shown,
+    session_of,
+)
 from fabula.cli.options import json_option, model_options, text_options
-from fabula.cli.progress import Bar, progress_bar
 from fabula.cli.reading import read_stories
 
 if TYPE_CHECKING:
     from fabula.judging.plan import JudgePlan
-    from fabula.judging.session import Session, Spent
-    from fabula.models.cost import Estimate
     from fabula.types import Measurement
 
 __all__ = ["judge"]
@@ -105,16 +108,16 @@ def stories(
     )  # fmt: skip
     if session.pairs is not None and not session.pairs:
         raise click.UsageError("there is no pair of stories to compare")
-    measurements, spent = _run(session, yes=options["yes"])
+    measurements, spent = run_shown(session, yes=options["yes"])
     if as_json:
-        _print_json(measurements)
+        print_measurements(measurements)
     elif pairwise:
         _print_pairs(measurements)
     else:
         _print_judges(measurements, documents, plan)
     if html is not None:
         _write_page(html, measurements, documents, plan)
-    _print_end(spent, [out / "measurements.jsonl", html], quiet=as_json)
+    print_end(spent, [out / "measurements.jsonl", html], quiet=as_json)
 
 
 @judge.command()
@@ -149,7 +152,7 @@ def calibrate(folder: Path, out: Path, restart: bool, as_json: bool, **options: 
     # Before anything is paid for.
     panel = read_experts(experts, plan.rubric)
     book = TrustBook()
-    measurements, spent = _run(
+    measurements, spent = run_shown(
         session_of(options, documents, plan, out, restart), yes=options["yes"]
     )
     results = measure(measurements, panel, plan, book)
@@ -166,49 +169,7 @@ def calibrate(folder: Path, out: Path, restart: bool, as_json: bool, **options: 
         click.echo(
             agreement_tables(agreements, rows, expert_correlation(panel, plan.rubric), plan.rubric)
         )
-    _print_end(spent, [book.path], quiet=as_json)
-
-
-def _run(session: Session, *, yes: bool) -> tuple[list[Measurement], list[Spent]]:
-    """Judge under a progress bar, after the user has agreed to the cost."""
-    from fabula.judging.session import run_session
-
-    with progress_bar("asking", None) as bar:
-        return run_session(
-            session,
-            agree=lambda model, estimate: _agree(model, estimate, yes=yes, bar=bar),
-            begin=bar.begin,
-            meter=bar.advance,
-        )
-
-
-def _agree(model: str, estimate: Estimate, *, yes: bool, bar: Bar) -> None:
-    """Say what is to come; ask first where it costs money. Raises `click.UsageError`."""
-    if estimate.cost == 0 or not estimate.n_calls:
-        return
-    cost = "price unknown, give it with --price IN/OUT"
-    if estimate.cost is not None:
-        cost = f"about {estimate.cost:.2f} dollars"
-    usage = estimate.usage
-    with bar.paused():
-        click.echo(
-            f"{model}: {estimate.n_calls:,} calls, about {usage.n_input:,} tokens to read "
-            f"({usage.n_cached:,} of them shared prefixes), {usage.n_output:,} to write, {cost}",
-            err=True,
-        )
-        if yes or (estimate.cost is None and model.startswith(("http://", "https://"))):
-            return
-        if not sys.stdin.isatty():
-            raise click.UsageError("nobody is here to agree to the cost; add --yes")
-        click.confirm("go on?", abort=True, err=True)
-
-
-def _print_json(measurements: list[Measurement]) -> None:
-    from fabula.store import dump_json, measurement_row
-
-    for one in measurements:
-        # A model may write half of a surrogate pair, which no terminal can show.
-        click.echo(dump_json(measurement_row(one)).encode(errors="replace").decode())
+    print_end(spent, [book.path], quiet=as_json)
 
 
 def _print_judges(measurements: list[Measurement], documents: Any, plan: JudgePlan) -> None:
@@ -238,13 +199,3 @@ def _write_page(
 
     summaries = summarise(measurements, documents, plan.rubric, TrustBook())
     write_judging_page(html, summaries, measurements, documents, plan.rubric)
-
-
-def _print_end(spent: list[Spent], written: list[Path | None], *, quiet: bool) -> None:
-    from fabula.report.judging_tables import spent_lines
-
-    for line in spent_lines(spent):
-        click.echo(line, err=quiet)
-    for path in written:
-        if path is not None:
-            click.echo(f"written: {path}", err=quiet)

@@ -2,18 +2,31 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from fabula.cli.options import model_terms
+from fabula.cli.progress import Bar, progress_bar
 
 if TYPE_CHECKING:
     from fabula.judging.plan import JudgePlan
-    from fabula.judging.session import Session
+    from fabula.judging.prompts import Template
+    from fabula.judging.session import Session, Spent
+    from fabula.models.cost import Estimate
+    from fabula.types import Measurement
 
-__all__ = ["judging_options", "plan_of", "session_of"]
+__all__ = [
+    "asking_options",
+    "judging_options",
+    "plan_of",
+    "print_end",
+    "print_measurements",
+    "run_shown",
+    "session_of",
+]
 
 
 def judging_options(command: Any) -> Any:
@@ -27,14 +40,24 @@ def judging_options(command: Any) -> Any:
             "--items", metavar="ID,ID", help="Ask only these items of the rubric, with commas."
         ),
         click.option(
-            "--style", type=click.Choice(["reason-first", "verdict-first"]),
-            default="reason-first", show_default=True,
-            help="Reasons before the verdict, or after it (quicker and cheaper).",
-        ),
-        click.option(
             "--template", "template_file", type=click.Path(path_type=Path), metavar="FILE",
             help="A prompt with [STORY], [BACKGROUND], [QUESTION] in place of ours, such as the "
             "authors' with_background.txt.",
+        ),
+    )  # fmt: skip
+    command = asking_options(command)
+    for option in reversed(options):
+        command = option(command)
+    return command
+
+
+def asking_options(command: Any) -> Any:
+    """How often to ask, and how answers are drawn."""
+    options = (
+        click.option(
+            "--style", type=click.Choice(["reason-first", "verdict-first"]),
+            default="reason-first", show_default=True,
+            help="Reasons before the verdict, or after it (quicker and cheaper).",
         ),
         click.option(
             "--samples", type=click.IntRange(1, 1000), default=1, show_default=True,
@@ -58,7 +81,10 @@ def judging_options(command: Any) -> Any:
     return command
 
 
-def plan_of(options: dict[str, Any], *, pairwise: bool = False) -> JudgePlan:
+def plan_of(
+    options: dict[str, Any], *, pairwise: bool = False, template: Template | None = None
+) -> JudgePlan:
+    """What is asked; `template` takes the place of the one that the options name."""
     from fabula.errors import InputError
     from fabula.judging import JudgePlan, Template, read_template
     from fabula.rubrics import Condition, load_rubric
@@ -87,7 +113,7 @@ def plan_of(options: dict[str, Any], *, pairwise: bool = False) -> JudgePlan:
     default = 0.0 if samples == 1 else 1.0
     return JudgePlan(
         rubric=rubric,
-        template=read_template(file, style) if file else Template(style),
+        template=template or (read_template(file, style) if file else Template(style)),
         n_samples=samples,
         temperature=default if options["temperature"] is None else options["temperature"],
         max_tokens=options["max_tokens"] or (1024 if style == "reason-first" else 200),
@@ -119,3 +145,55 @@ def session_of(
         restart=restart,
         **more,
     )
+
+
+def run_shown(session: Session, *, yes: bool) -> tuple[list[Measurement], list[Spent]]:
+    """Judge under a progress bar, after the user has agreed to the cost."""
+    from fabula.judging.session import run_session
+
+    with progress_bar("asking", None) as bar:
+        return run_session(
+            session,
+            agree=lambda model, estimate: _agree(model, estimate, yes=yes, bar=bar),
+            begin=bar.begin,
+            meter=bar.advance,
+        )
+
+
+def _agree(model: str, estimate: Estimate, *, yes: bool, bar: Bar) -> None:
+    """Say what is to come; ask first where it costs money. Raises `click.UsageError`."""
+    if estimate.cost == 0 or not estimate.n_calls:
+        return
+    cost = "price unknown, give it with --price IN/OUT"
+    if estimate.cost is not None:
+        cost = f"about {estimate.cost:.2f} dollars"
+    usage = estimate.usage
+    with bar.paused():
+        click.echo(
+            f"{model}: {estimate.n_calls:,} calls, about {usage.n_input:,} tokens to read "
+            f"({usage.n_cached:,} of them shared prefixes), {usage.n_output:,} to write, {cost}",
+            err=True,
+        )
+        if yes or (estimate.cost is None and model.startswith(("http://", "https://"))):
+            return
+        if not sys.stdin.isatty():
+            raise click.UsageError("nobody is here to agree to the cost; add --yes")
+        click.confirm("go on?", abort=True, err=True)
+
+
+def print_measurements(measurements: list[Measurement]) -> None:
+    from fabula.store import dump_json, measurement_row
+
+    for one in measurements:
+        # A model may write half of a surrogate pair, which no terminal can show.
+        click.echo(dump_json(measurement_row(one)).encode(errors="replace").decode())
+
+
+def print_end(spent: list[Spent], written: list[Path | None], *, quiet: bool) -> None:
+    from fabula.report.judging_tables import spent_lines
+
+    for line in spent_lines(spent):
+        click.echo(line, err=quiet)
+    for path in written:
+        if path is not None:
+            click.echo(f"written: {path}", err=quiet)

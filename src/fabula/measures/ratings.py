@@ -12,6 +12,7 @@ import statistics
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,6 +31,7 @@ __all__ = [
     "ItemAgreement",
     "RaterAgreement",
     "Scores",
+    "feedback_id",
     "group_means",
     "item_agreement",
     "mean_scores",
@@ -69,6 +71,11 @@ class RaterAgreement:
     n: int
     similarity: Estimate
     correlation: Estimate
+
+
+def feedback_id(row: Mapping[str, Any]) -> str:
+    """What a piece of feedback is called among those of all models; people's have none."""
+    return f"{row['id']}_{row['model']}" if row.get("model") else str(row["id"])
 
 
 def value_of(item: Item, answer: float | str | None) -> float | None:

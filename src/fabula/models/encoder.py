@@ -86,17 +86,37 @@ class Encoder:
                 vectors.update(zip(part, self._run([tokens[k] for k in part]), strict=True))
         return np.stack([vectors[k] for k in range(len(texts))])
 
+    def token_vectors(self, text: str) -> NDArray[np.float32]:
+        """A unit vector for each token in its context, float32, shape (n_tokens, n_dimensions).
+
+        Without the marks that the model puts around a text; a long text is read in parts.
+        """
+        found = []
+        for part in self.parts(text):
+            entry = self._tokenizer.encode(part)
+            is_word = np.array(entry.special_tokens_mask) == 0
+            found.append(self._states([entry])[0][is_word])
+        states = np.concatenate(found)
+        norms = np.linalg.norm(states, axis=1, keepdims=True)
+        vectors: NDArray[np.float32] = states / np.maximum(norms, np.float32(1e-12))
+        return vectors
+
     def _run(self, tokens: Sequence[Any]) -> NDArray[np.float32]:
+        means = self._states(tokens).mean(axis=1)
+        norms = np.linalg.norm(means, axis=1, keepdims=True)
+        vectors: NDArray[np.float32] = means / np.maximum(norms, np.float32(1e-12))
+        return vectors
+
+    def _states(self, tokens: Sequence[Any]) -> NDArray[np.float32]:
+        """The last layer: float32, shape (n_texts, n_tokens, n_dimensions)."""
         feeds = {
             "input_ids": np.array([entry.ids for entry in tokens], np.int64),
             "attention_mask": np.array([entry.attention_mask for entry in tokens], np.int64),
             "token_type_ids": np.array([entry.type_ids for entry in tokens], np.int64),
         }
         feeds = {name: value for name, value in feeds.items() if name in self._inputs}
-        means: NDArray[np.float32] = self._session.run(None, feeds)[0].mean(axis=1)
-        norms = np.linalg.norm(means, axis=1, keepdims=True)
-        vectors: NDArray[np.float32] = means / np.maximum(norms, np.float32(1e-12))
-        return vectors
+        states: NDArray[np.float32] = self._session.run(None, feeds)[0]
+        return states
 
 
 def _packaged() -> tuple[Path, Path]:

@@ -18,8 +18,11 @@ def option_masses(positions: Iterable[Position], choice: Choice) -> dict[str, fl
 
     The verdict is the first token that is an option, or the last one where reasons come first.
     Spellings of an option (`Yes`, ` yes`, `YES.`) add up. The masses do not add up to 1: the rest
-    is what the model would rather have said.
+    is what the model would rather have said. Options of several words have none: their first token
+    may begin another answer.
     """
+    if any(" " in option for option in choice.options):
+        return {}
     folded = {option.casefold(): option for option in choice.options}
     tokens = list(positions)
     for token, alternatives in tokens if choice.is_first else reversed(tokens):

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from rich.table import Table
 from rich.text import Text
 
-from fabula.report.tables import render
-from fabula.tasks.feedback.scoring import Answers, Subset
+from fabula.report.tables import number, render, shown_interval
+from fabula.tasks.feedback.answers import Answers
+from fabula.tasks.feedback.scoring import Subset
+from fabula.tasks.feedback.validation import VALIDATED
 from fabula.types import Estimate
 
-__all__ = ["score_tables", "subset_row"]
+__all__ = ["score_tables", "subset_row", "validation_table"]
 
 _COLUMNS = {
     "length": "length",
@@ -20,7 +22,8 @@ _COLUMNS = {
     "perfect_precision": "PAI prec",
     "repetition": "3-gramR",
     "repetition_imperfect": "w/o PAI",
-    "overlap": "with story",
+    "overlap": "in story",
+    "bertscore": "BERTSc.",
     "one_sentence": "1 sentence",
 }
 """As Table 1, 6 and 8 call them."""
@@ -31,25 +34,44 @@ def score_tables(
 ) -> str:
     """A table for each cross of dimensions, in the paper's columns, then what is missing."""
     parts: list[Table | str] = []
+    columns = {
+        name: title
+        for name, title in _COLUMNS.items()
+        if name != "bertscore" or subsets[0].values[name].n
+    }
     for names in [(), *crosses]:
         chosen = [s for s in subsets if set(s.where) == set(names)]
         table = Table(box=None, pad_edge=False)
         table.add_column("*".join(names) or "all answers", overflow="fold")
         table.add_column("n", justify="right")
-        for title in _COLUMNS.values():
+        for title in columns.values():
             table.add_column(title, justify="right", no_wrap=True)
         for subset in chosen:
             label = " ".join(subset.where[name] for name in names) or "all"
-            cells = [_shown(name, subset.values[name]) for name in _COLUMNS]
+            cells = [_shown(name, subset.values[name]) for name in columns]
             table.add_row(Text(label), f"{subset.n:,}", *cells)
         parts += [table, ""]
     parts.append(
         "PAI: says that the text is perfect as it is; prec: of those, how many stories were not "
-        "corrupted. 3-gramR: trigrams that another answer of the subset holds too."
+        "corrupted. 3-gramR: trigrams of another answer too; in story: trigrams of the story."
     )
     for reason, n in sorted(answers.n_missing.items()):
         parts.append(f"missing: {n:,} answers, {reason}")
-    return render(*parts, answers.signature)
+    return render(*parts, subsets[0].values["repetition"].signature)
+
+
+def validation_table(found: Mapping[str, Estimate]) -> str:
+    """How measures without people go together with what people said."""
+    table = Table(box=None, pad_edge=False)
+    for k, title in enumerate(("measure", "people: the feedback", "n", "Pearson", "95 %", "paper")):
+        table.add_column(title, justify="right" if k > 1 else "left")
+    for item, one in found.items():
+        measure, asked, printed = VALIDATED[item]
+        table.add_row(
+            measure, asked, f"{one.n:,}", number(one.value, "+.2f"), shown_interval(one, "+.2f"),
+            f"{printed:+.2f}",
+        )  # fmt: skip
+    return render("", table)
 
 
 def _shown(name: str, estimate: Estimate) -> str:

@@ -8,7 +8,7 @@ from typing import Any
 
 from fabula.text.words import TextSettings
 
-__all__ = ["encodable", "paragraphs_of", "sentence_spans", "sentences_of"]
+__all__ = ["encodable", "paragraph_spans", "paragraphs_of", "sentence_spans", "sentences_of"]
 
 _BATCH = 64
 _PARAGRAPH = re.compile(r"\n[^\S\n]*(?:\n[^\S\n]*)+")
@@ -17,6 +17,19 @@ _PARAGRAPH = re.compile(r"\n[^\S\n]*(?:\n[^\S\n]*)+")
 def paragraphs_of(text: str) -> list[str]:
     """The paragraphs of a text: what stands between blank lines."""
     return _PARAGRAPH.split(text.strip())
+
+
+def paragraph_spans(text: str) -> list[tuple[int, int]]:
+    """Where each paragraph stands, half-open in characters, without the space around it."""
+    borders = [(m.start(), m.end()) for m in _PARAGRAPH.finditer(text)]
+    starts, ends = [0, *(end for _, end in borders)], [*(start for start, _ in borders), len(text)]
+    spans = []
+    for start, end in zip(starts, ends, strict=True):
+        part = text[start:end]
+        start += len(part) - len(part.lstrip())
+        if part.strip():
+            spans.append((start, start + len(part.strip())))
+    return spans
 
 
 def encodable(text: str) -> str:

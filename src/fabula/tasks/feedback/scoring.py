@@ -6,9 +6,13 @@ Of any subset of the answers (a model, a prompt, a corruption, and every cross o
 - how many say that the text is perfect as it is, and the *precision* of that: of those that say so,
   the share whose story was not corrupted, as one ratio of pooled counts (equation 1), not a mean of
   ratios;
-- *repetition*: the share of an answer's trigrams that another answer of the subset holds too,
-  averaged over answers; with and without those that say perfect;
-- overlap with the story: the share of an answer's trigrams that its story holds;
+- *repetition*: the share of an answer's trigrams that another answer of its cell holds too (the
+  answers of one model to one prompt with so many examples), averaged over the subset; with and
+  without those that say perfect. The paper's Table 1 is the mean of its Table 9, whose rows are
+  these cells; the more answers are compared, the more is repeated, so that only numbers of cells of
+  one size compare. Within the subset itself it can be had too;
+- overlap with the story: the share of an answer's trigrams that its story holds, and BERTScore
+  with it (Zhang et al. 2020; F1, greedy matching), which compares within one encoder only;
 - for prompts that ask for one sentence, how many answers are one.
 
 The paper's repetition is of an implementation that is not described; this is the plain reading. An
@@ -18,84 +22,33 @@ answer of fewer than three words has no trigram, and no part in those means.
 from __future__ import annotations
 
 import functools
-from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import combinations, count
-from typing import Any
+from itertools import combinations
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from fabula.errors import InputError
 from fabula.stats.resample import percentile_interval
-from fabula.tasks.feedback.prompts import says_perfect
-from fabula.text import TextSettings
-from fabula.text.sentences import sentences_of
+from fabula.tasks.feedback.answers import DIMENSIONS, Answers, Trigrams
 from fabula.types import Estimate
 
 __all__ = [
-    "DIMENSIONS",
     "METRICS",
-    "Answers",
     "Subset",
-    "Trigrams",
-    "read_answers",
+    "cell_repetition",
     "repetition",
     "score_answers",
-    "sentence_counter",
 ]
 
-DIMENSIONS = ("model", "prompt", "shots", "method")
+_CELL = ("model", "prompt", "shots")
 METRICS = (
     "length", "perfect", "perfect_precision", "repetition", "repetition_imperfect", "overlap",
-    "one_sentence",
+    "bertscore", "one_sentence",
 )  # fmt: skip
 _N_RESAMPLES = 1_000
 _MIN_STORIES = 10
-
-
-@dataclass(frozen=True, slots=True)
-class Trigrams:
-    """The different trigrams of each answer: int64, shape (n,)."""
-
-    kinds: NDArray[np.int64]
-    """Numbers that stand for their words."""
-    owners: NDArray[np.int64]
-    """Which answer each is of."""
-    counts: NDArray[np.int64]
-    """How often it stands there."""
-
-    @classmethod
-    def of(cls, kinds: NDArray[np.int64], owners: NDArray[np.int64]) -> Trigrams:
-        """From all trigrams of all answers, one after another."""
-        n_kinds = int(kinds.max(initial=0)) + 1
-        once, counts = np.unique(owners * n_kinds + kinds, return_counts=True)
-        return cls(once % n_kinds, once // n_kinds, counts)
-
-
-@dataclass(frozen=True, slots=True)
-class Answers:
-    """All answers in columns. Arrays have shape (n_answers,) unless said otherwise."""
-
-    labels: dict[str, list[str]]
-    """By dimension, each answer's value."""
-    stories: NDArray[np.int64]
-    """Numbers of the stories that they are about, whatever was done to these."""
-    lengths: NDArray[np.float64]
-    is_perfect: NDArray[np.bool_]
-    is_original: NDArray[np.bool_]
-    overlaps: NDArray[np.float64]
-    """NaN where an answer has no trigram."""
-    one_sentence: NDArray[np.float64]
-    """1 or 0; NaN where one sentence was not asked for."""
-    trigrams: Trigrams
-    n_missing: dict[str, int]
-    """Answers that were withheld, by reason."""
-    signature: str
-
-    def __len__(self) -> int:
-        return len(self.lengths)
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,82 +61,33 @@ class Subset:
     values: Mapping[str, Estimate]
 
 
-def read_answers(
-    rows: Sequence[Mapping[str, Any]],
-    *,
-    one_sentence: frozenset[str] = frozenset(),
-    count_sentences: Callable[[list[str]], list[int]] | None = None,
-) -> Answers:
-    """Rows of `feedback elicit` in columns.
-
-    `one_sentence` names the prompts that ask for a single sentence, which `count_sentences` counts.
-    Raises `InputError` where a row lacks a field.
-    """
-    given = [row for row in map(_checked, rows, count(1)) if row["feedback"] is not None]
-    missing = Counter(str(row.get("missing_reason")) for row in rows if row["feedback"] is None)
-    if not given:
-        raise InputError("there is no answer to measure")
-    known_words: dict[str, int] = {}
-    parts: list[NDArray[np.int64]] = []
-    overlaps = []
-    for row in given:
-        own, story = (_trigrams(str(row[name]), known_words) for name in ("feedback", "story"))
-        parts.append(np.array(own, np.int64).reshape(-1, 3))
-        held = set(story)
-        overlaps.append(sum(gram in held for gram in own) / len(own) if own else np.nan)
-    single = np.full(len(given), np.nan)
-    asked = [k for k, row in enumerate(given) if row["prompt"] in one_sentence]
-    if count_sentences is not None and asked:
-        numbers = count_sentences([str(given[k]["feedback"]) for k in asked])
-        single[asked] = [float(n == 1) for n in numbers]
-    stories = {row["story_id"]: None for row in given}
-    places = {story: k for k, story in enumerate(stories)}
-    return Answers(
-        labels={name: [str(row[name]) for row in given] for name in DIMENSIONS},
-        stories=np.array([places[row["story_id"]] for row in given], np.int64),
-        lengths=np.array([len(str(row["feedback"])) for row in given], np.float64),
-        is_perfect=np.array([says_perfect(str(row["feedback"])) for row in given], np.bool_),
-        is_original=np.array([row["method"] == "original" for row in given], np.bool_),
-        overlaps=np.array(overlaps, np.float64),
-        one_sentence=single,
-        trigrams=Trigrams.of(
-            _numbered(np.concatenate(parts), len(known_words)),
-            np.repeat(np.arange(len(parts)), [len(part) for part in parts]),
-        ),
-        n_missing=dict(missing),
-        signature="+".join(dict.fromkeys(str(row.get("signature", "")) for row in given)),
-    )
-
-
-def _checked(row: Mapping[str, Any], number: int) -> Mapping[str, Any]:
-    lacking = {"story_id", "feedback", "story", *DIMENSIONS} - row.keys()
-    if lacking:
-        raise InputError(f"answer {number}: no field {', '.join(sorted(lacking))}")
-    return row
-
-
-def _trigrams(text: str, known: dict[str, int]) -> list[tuple[int, int, int]]:
-    """Each run of three words, as numbers of `known`, which grows."""
-    ids = [known.setdefault(word, len(known)) for word in TextSettings().words(text)]
-    return list(zip(ids, ids[1:], ids[2:], strict=False))
-
-
-def score_answers(answers: Answers, *, seed: int = 0) -> Iterator[Subset]:
+def score_answers(
+    answers: Answers, *, within: Literal["cell", "subset"] = "cell", seed: int = 0
+) -> Iterator[Subset]:
     """The measures of all answers, and of every subset by every cross of the dimensions.
 
+    `within` says which other answers count as repeated: those of the cell, or of the subset.
     Intervals are by resampling stories: all answers about one, corrupted or not, stay together.
     """
+    signature = f"{answers.signature}|repetition:{within}"
+    cells = _groups(answers, _CELL)[1] if within == "cell" else None
     for n in range(len(DIMENSIONS) + 1):
         for names in combinations(DIMENSIONS, n):
-            yield from _score_by(answers, names, seed)
+            yield from _score_by(answers, names, cells, seed, signature)
 
 
-def _numbered(grams: NDArray[np.int64], n_words: int) -> NDArray[np.int64]:
-    """Numbers that stand for trigrams of word numbers, which are (n, 3): int64 (n,)."""
-    # Two at a time: the cube of a large vocabulary would not fit into 64 bits.
-    pairs = np.unique(grams[:, 0] * n_words + grams[:, 1], return_inverse=True)[1]
-    found: NDArray[np.int64] = np.unique(pairs * n_words + grams[:, 2], return_inverse=True)[1]
-    return found
+def _groups(
+    answers: Answers, names: Sequence[str]
+) -> tuple[dict[tuple[str, ...], int], NDArray[np.int64]]:
+    """The values of these dimensions that occur, numbered, and the number of each answer."""
+    keys = list(zip(*(answers.labels[name] for name in names), strict=True)) or [()] * len(answers)
+    distinct = {key: k for k, key in enumerate(sorted(set(keys)))}
+    return distinct, np.array([distinct[key] for key in keys], np.int64)
+
+
+def cell_repetition(answers: Answers) -> NDArray[np.float64]:
+    """Of each answer, within its cell: float64, shape (n_answers,), NaN without a trigram."""
+    return repetition(answers.trigrams, _groups(answers, _CELL)[1], np.ones(len(answers), np.bool_))
 
 
 def repetition(
@@ -211,17 +115,23 @@ def repetition(
     return result
 
 
-def _score_by(answers: Answers, names: Sequence[str], seed: int) -> Iterator[Subset]:
-    keys = list(zip(*(answers.labels[name] for name in names), strict=True)) or [()] * len(answers)
-    distinct = {key: k for k, key in enumerate(sorted(set(keys)))}
-    groups = np.array([distinct[key] for key in keys], np.int64)
+def _score_by(
+    answers: Answers,
+    names: Sequence[str],
+    cells: NDArray[np.int64] | None,
+    seed: int,
+    signature: str,
+) -> Iterator[Subset]:
+    distinct, groups = _groups(answers, names)
+    compared = groups if cells is None else cells
     everyone = np.ones(len(answers), np.bool_)
     columns = {
         "length": answers.lengths,
         "perfect": answers.is_perfect.astype(np.float64),
-        "repetition": repetition(answers.trigrams, groups, everyone),
-        "repetition_imperfect": repetition(answers.trigrams, groups, ~answers.is_perfect),
+        "repetition": repetition(answers.trigrams, compared, everyone),
+        "repetition_imperfect": repetition(answers.trigrams, compared, ~answers.is_perfect),
         "overlap": answers.overlaps,
+        "bertscore": answers.bertscores,
         "one_sentence": answers.one_sentence,
     }
     for key, k in distinct.items():
@@ -230,13 +140,13 @@ def _score_by(answers: Answers, names: Sequence[str], seed: int) -> Iterator[Sub
         n_stories = int(stories.max()) + 1
         weights = _weights(n_stories, seed)
         values = {
-            name: _ratio(column[of], ~np.isnan(column[of]), stories, weights, answers.signature)
+            name: _ratio(column[of], ~np.isnan(column[of]), stories, weights, signature)
             for name, column in columns.items()
         }
         perfect = answers.is_perfect[of]
         values["perfect_precision"] = _ratio(
             (perfect & answers.is_original[of]).astype(np.float64), perfect, stories, weights,
-            answers.signature,
+            signature,
         )  # fmt: skip
         yield Subset(
             where=dict(zip(names, key, strict=True)),
@@ -277,14 +187,3 @@ def _ratio(
     below = weights @ numbers
     resampled = (weights @ sums)[below > 0] / below[below > 0]
     return Estimate(value, *percentile_interval(resampled), n, how, signature)
-
-
-def sentence_counter(nlp: Any) -> Callable[[list[str]], list[int]]:
-    """How many sentences each of many texts has; list marks at the beginning are none."""
-
-    def count_all(texts: list[str]) -> list[int]:
-        lines = [[" ".join(text.lstrip("-*• ").split())] for text in texts]
-        found = sentences_of((line for (line,) in lines), nlp)
-        return [len(sentences) for sentences in found]
-
-    return count_all

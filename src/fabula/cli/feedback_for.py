@@ -1,0 +1,154 @@
+"""`fabula feedback for`: what an editor would tell a writer about their own draft."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from fabula.cli.options import (
+    check_outputs,
+    json_option,
+    model_options,
+    model_terms,
+    seed_option,
+    text_options,
+)
+from fabula.cli.progress import Bar, progress_bar
+from fabula.cli.reading import read_stories
+
+if TYPE_CHECKING:
+    from fabula.tasks.feedback.advising import Advice, AdvicePlan, Earlier
+    from fabula.tasks.feedback.points import Point
+    from fabula.types import Document
+
+__all__ = ["for_draft"]
+
+
+@click.command("for")
+@click.argument("story", metavar="STORY")
+@click.option(
+    "--times", type=click.IntRange(1, 50), default=5, show_default=True,
+    help="How often the model is asked; what it says more often stands higher.",
+)  # fmt: skip
+@click.option(
+    "--points", type=click.IntRange(1, 50), default=7, show_default=True,
+    help="At most so many points each time.",
+)  # fmt: skip
+@click.option("--temperature", type=click.FloatRange(0, 2), default=0.7, show_default=True)
+@click.option(
+    "--since", type=click.Path(path_type=Path), metavar="FILE",
+    help="What --out wrote of an earlier draft: says which of its points are resolved.",
+)  # fmt: skip
+@click.option(
+    "--out", type=click.Path(path_type=Path), metavar="FILE",
+    help="Keep the points here (.jsonl), for --since of the next draft.",
+)  # fmt: skip
+@click.option(
+    "--html", type=click.Path(path_type=Path), metavar="PAGE",
+    help="Write the draft with the points in its margin here.",
+)  # fmt: skip
+@seed_option
+@model_options
+@text_options
+@json_option
+def for_draft(
+    story: str,
+    times: int,
+    points: int,
+    temperature: float,
+    since: Path | None,
+    out: Path | None,
+    html: Path | None,
+    seed: int,
+    as_json: bool,
+    **options: Any,
+) -> None:
+    """Ask a model for feedback on your own draft, STORY: what it says consistently comes first.
+
+    Every point stands at words that are in the draft; what quotes words that are not is dropped and
+    counted, and so is praise. The embedded model is far too small for good advice: name a larger
+    one with --model.
+    """
+    from fabula.errors import InputError
+    from fabula.report.advice_tables import advice_text
+    from fabula.report.page_file import check_page_path
+    from fabula.store import dump_json, measurement_row, read_measurements, write_whole
+    from fabula.tasks.feedback.advising import AdvicePlan, earlier_points
+
+    models = options["models"]
+    if len(models) > 1:
+        raise click.UsageError("--model: one editor at a time")
+    if html is not None:
+        check_page_path(html)
+    check_outputs([out, html], [Path(story), *([since] if since else [])])
+    stories = read_stories((story,), options)
+    if len(stories) > 1:
+        raise InputError(f"{story}: holds {len(stories):,} texts; give one draft")
+    earlier = earlier_points(list(read_measurements(since))) if since else []
+    plan = AdvicePlan(times, points, temperature, seed=seed)
+    with progress_bar("reading the draft", times + len(earlier)) as bar:
+        advice, fates, new = asyncio.run(_ask(stories[0], models[0], plan, earlier, options, bar))
+    rows = [measurement_row(one) for one in advice.measurements()]
+    if out is not None:
+        lines = "".join(dump_json(row) + "\n" for row in rows)
+        write_whole(out, lines.encode(errors="replace"))
+    if html is not None:
+        from fabula.report.advice_page import write_advice_page
+
+        write_advice_page(html, advice, fates, new)
+    if as_json:
+        content = _json(advice, rows, fates, new)
+        click.echo(dump_json(content).encode(errors="replace").decode())
+    else:
+        click.echo(advice_text(advice, fates, new), nl=False)
+    for path in (out, html):
+        if path is not None:
+            click.echo(f"written: {path}", err=as_json)
+
+
+async def _ask(
+    story: Document,
+    spec: str,
+    plan: AdvicePlan,
+    earlier: list[Earlier],
+    options: dict[str, Any],
+    bar: Bar,
+) -> tuple[Advice, list[Earlier], list[Point]]:
+    from fabula.models import open_model
+    from fabula.models.cost import Budget, Purse, known_price, parse_price
+    from fabula.models.encoder import Encoder
+    from fabula.tasks.feedback.advising import advise, revisit
+
+    price = parse_price(options["price"]) if options["price"] else known_price(spec)
+    encoder = Encoder()
+    async with open_model(spec, model_terms(options)) as model:
+        budget = Budget(price, Purse(options["max_cost"]))
+        advice = await advise(story, model, plan, encoder, budget=budget, meter=bar.advance)
+        if not earlier:
+            return advice, [], []
+        fates, new = await revisit(
+            earlier, advice, model, encoder, budget=budget, meter=bar.advance
+        )
+    return advice, fates, new
+
+
+def _json(
+    advice: Advice, rows: list[dict[str, Any]], fates: list[Earlier], new: list[Point]
+) -> dict[str, Any]:
+    from dataclasses import asdict
+
+    content: dict[str, Any] = {
+        "points": rows,
+        "n_answers": advice.n_answers,
+        "n_perfect": advice.n_perfect,
+        "missing": advice.missing,
+        "dropped": advice.dropped,
+        "signature": advice.signature,
+    }
+    if fates:
+        content["earlier"] = [asdict(one) for one in fates]
+        content["new"] = [f"point_{k}" for k, point in enumerate(advice.points, 1) if point in new]
+    return content

@@ -1,0 +1,130 @@
+"""`fabula feedback score`: what can be measured of feedback without people."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import click
+
+from fabula.cli.options import check_outputs, json_option, seed_option
+from fabula.cli.progress import Bar, progress_bar
+
+__all__ = ["score"]
+
+
+@click.command()
+@click.argument("answers", nargs=-1, required=True, type=click.Path(path_type=Path))
+@click.option(
+    "--by", default="model,prompt,shots,method", show_default=True, metavar="LIST",
+    help="Tables to print: dimensions, or crosses of them such as model*prompt; the JSON has all.",
+)  # fmt: skip
+@click.option(
+    "--out", type=click.Path(path_type=Path), metavar="FILE",
+    help="Write the measures of every subset and cross here (.json).",
+)  # fmt: skip
+@click.option(
+    "--repetition", type=click.Choice(["cell", "subset"]), default="cell", show_default=True,
+    help="Count a trigram as repeated within the answers of one model, prompt and number of "
+    "examples, as the paper does, or within each subset.",
+)  # fmt: skip
+@click.option(
+    "--one-sentence", default="sentence,spot", show_default=True, metavar="LIST",
+    help="Prompts that ask for a single sentence.",
+)  # fmt: skip
+@click.option(
+    "--bertscore", "encoder", is_flag=False, flag_value="packaged", metavar="[DIR]",
+    help="Measure BERTScore with the story too, by the packaged encoder or by that of a folder "
+    "(model.onnx, tokenizer.json).",
+)  # fmt: skip
+@click.option(
+    "--people", multiple=True, type=click.Path(path_type=Path), metavar="FILE",
+    help="People's answers on the same feedback (measurements, .jsonl): shows whether the "
+    "measures say what people say.",
+)  # fmt: skip
+@seed_option
+@json_option
+def score(
+    answers: tuple[Path, ...],
+    by: str,
+    out: Path | None,
+    repetition: Any,
+    one_sentence: str,
+    encoder: str | None,
+    people: tuple[Path, ...],
+    seed: int,
+    as_json: bool,
+) -> None:
+    """Measure the feedback of ANSWERS: length, repetition, precision of "perfect as-is".
+
+    By model, prompt, examples and corruption, and every cross of them, with intervals over stories.
+    Source: Rashkin et al. 2025, section 5, Tables 1 and 6 to 9, appendix E.
+    """
+    from fabula.report.feedback_tables import score_tables, subset_row, validation_table
+    from fabula.store import dump_json, read_rows, write_whole
+    from fabula.tasks.feedback.answers import DIMENSIONS
+    from fabula.tasks.feedback.scoring import score_answers
+    from fabula.tasks.feedback.validation import validate
+
+    check_outputs([out], [*answers, *people])
+    crosses = [tuple(part.strip().split("*")) for part in by.split(",")]
+    for cross in crosses:
+        unknown = [name for name in cross if name not in DIMENSIONS]
+        if unknown:
+            raise click.UsageError(f"--by {unknown[0]}: there are {', '.join(DIMENSIONS)}")
+    said = _people(people)
+    rows = [row for path in answers for row in read_rows(path)]
+    with progress_bar("measuring", len(rows)) as bar:
+        columns = _columns(rows, one_sentence, encoder, bar)
+        subsets = list(score_answers(columns, within=repetition, seed=seed))
+    content: dict[str, Any] = {
+        "signature": subsets[0].values["repetition"].signature,
+        "missing": columns.n_missing,
+        "subsets": [subset_row(subset) for subset in subsets],
+    }
+    validation = validate(columns, said, seed=seed) if people else {}
+    if validation:
+        content["validation"] = {item: asdict(one) for item, one in validation.items()}
+    if out is not None:
+        write_whole(out, (dump_json(content) + "\n").encode())
+    if as_json:
+        click.echo(dump_json(content))
+        return
+    click.echo(score_tables(subsets, crosses, columns), nl=False)
+    if validation:
+        click.echo(validation_table(validation), nl=False)
+    if out is not None:
+        click.echo(f"written: {out}")
+
+
+def _columns(rows: list[dict[str, Any]], one_sentence: str, encoder: str | None, bar: Bar) -> Any:
+    from fabula.models.encoder import Encoder
+    from fabula.tasks.feedback.answers import bertscore, read_answers, sentence_counter
+    from fabula.text.pipeline import load_pipeline
+
+    chosen = None
+    if encoder is not None:
+        chosen = Encoder(None if encoder == "packaged" else Path(encoder))
+    return read_answers(
+        rows,
+        one_sentence=frozenset(name.strip() for name in one_sentence.split(",")),
+        count_sentences=sentence_counter(load_pipeline(("tok2vec", "senter"))),
+        similarity=None if chosen is None else bertscore(chosen),
+        encoder="" if chosen is None else chosen.name,
+        meter=bar.advance,
+    )
+
+
+def _people(files: tuple[Path, ...]) -> dict[str, dict[str, float]]:
+    """People's means by item and piece of feedback."""
+    from fabula.errors import InputError
+    from fabula.measures.ratings import mean_scores, score_table
+    from fabula.rubrics import load_rubric
+    from fabula.store import read_measurements
+
+    given = (one for path in files for one in read_measurements(path))
+    means = mean_scores(score_table(given, load_rubric("feedback")))
+    if files and not any(means.values()):
+        raise InputError(f"{files[0]}: holds no answer to an item of the rubric feedback")
+    return means

@@ -1,0 +1,104 @@
+"""What feedback is about: shares of categories, and how often a label is right.
+
+Rashkin et al. 2025, appendix G: a label is right where it is among the gold labels of a piece.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fabula.errors import InputError
+from fabula.stats.agreement import bootstrap_interval
+from fabula.store import read_rows
+from fabula.types import Estimate
+
+__all__ = ["CategoryShares", "category_shares", "label_accuracy", "read_gold"]
+
+
+@dataclass(frozen=True, slots=True)
+class CategoryShares:
+    """How the labels of one group are spread. A piece without a label has no part in `shares`."""
+
+    group: tuple[str, ...]
+    n: int
+    n_missing: int
+    shares: Mapping[str, float]
+
+
+def category_shares(
+    labels: Mapping[str, str | None],
+    categories: Sequence[str],
+    group_of: Callable[[str], tuple[str, ...]],
+) -> list[CategoryShares]:
+    """Shares by group, groups in the order in which they come; labels None are missing."""
+    groups: dict[tuple[str, ...], list[str | None]] = {}
+    for document, label in labels.items():
+        groups.setdefault(group_of(document), []).append(label)
+    found = []
+    for group, given in groups.items():
+        counts = Counter(label for label in given if label is not None)
+        n = counts.total()
+        shares = {name: counts[name] / n for name in categories} if n else {}
+        found.append(CategoryShares(group, n, len(given) - n, shares))
+    return found
+
+
+def read_gold(path: Path, categories: Sequence[str]) -> dict[str, frozenset[str]]:
+    """Gold labels by piece: rows with `id` and `labels` (a list) or `label`.
+
+    Raises `InputError` with the line, also for a label that is no category.
+    """
+    found: dict[str, frozenset[str]] = {}
+    for number, row in enumerate(read_rows(path), 1):
+        given = row.get("labels", row.get("label"))
+        labels = [given] if isinstance(given, str) else given
+        if not isinstance(row.get("id"), str) or not isinstance(labels, list) or not labels:
+            raise InputError(f"{path}, line {number}: a gold row needs an id and its labels")
+        unknown = [label for label in labels if label not in categories]
+        if unknown:
+            raise InputError(
+                f"{path}, line {number}: {unknown[0]!r} is no category; there are "
+                f"{', '.join(categories)}"
+            )
+        if row["id"] in found:
+            raise InputError(f"{path}, line {number}: the id {row['id']!r} was there before")
+        found[row["id"]] = frozenset(labels)
+    if not found:
+        raise InputError(f"{path}: holds no gold labels")
+    return found
+
+
+def label_accuracy(
+    labels: Mapping[str, str | None],
+    gold: Mapping[str, frozenset[str]],
+    story_of: Callable[[str], str],
+    *,
+    seed: int = 0,
+    signature: str = "",
+) -> Estimate:
+    """The share of labels that are among the gold labels; `n` counts the pieces that have both.
+
+    A piece without a label is neither right nor wrong. The interval resamples stories.
+    """
+    both = [document for document in gold if labels.get(document) is not None]
+    right = np.array([labels[document] in gold[document] for document in both], np.float64)
+    return bootstrap_interval(
+        float(right.mean()) if both else None,
+        np.column_stack([np.ones(len(both)), right]),
+        _share_of_sums,
+        [story_of(document) for document in both],
+        seed=seed,
+        method="share of labels among the gold ones, percentile bootstrap over stories",
+        signature=signature,
+    )
+
+
+def _share_of_sums(sums: NDArray[np.float64]) -> NDArray[np.float64]:
+    shares: NDArray[np.float64] = sums[..., 1] / sums[..., 0]
+    return shares

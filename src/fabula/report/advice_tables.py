@@ -1,0 +1,81 @@
+"""Feedback on a draft as lines for the terminal."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Sequence
+
+from fabula.report.tables import terminal_width
+from fabula.tasks.asking import WITHHELD
+from fabula.tasks.feedback.advising import Advice, Earlier
+from fabula.tasks.feedback.points import DROPPED, Point
+from fabula.web import visible
+
+__all__ = ["FATES", "advice_notes", "advice_text", "said"]
+
+FATES = {"resolved": "resolved", "stands": "still stands", "unknown": "not known"}
+"""What became of an earlier point, for people."""
+
+_MAX_QUOTED = 90
+
+
+def said(point: Point, advice: Advice) -> str:
+    """`said in 4 of 5 readings`."""
+    return f"said in {point.n_said} of {advice.n_answers} readings"
+
+
+def advice_notes(advice: Advice) -> list[str]:
+    """What was left out, and why, a sentence each."""
+    notes = []
+    if advice.n_perfect:
+        notes.append(
+            f"{advice.n_perfect} of {advice.n_answers} readings would not change anything."
+        )
+    for reason, n in sorted(advice.missing.items()):
+        why = "nothing that can be acted on" if reason == "no_points" else WITHHELD[reason]
+        notes.append(f"{n} of the answers have no part in this: {why}.")
+    for reason, n in sorted(advice.dropped.items()):
+        notes.append(f"dropped: {n} remark{'s' if n > 1 else ''} that {DROPPED[reason]}.")
+    return notes
+
+
+def advice_text(advice: Advice, fates: Sequence[Earlier], new: Sequence[Point]) -> str:
+    """The points, then what became of earlier ones, then what was left out."""
+    width = terminal_width()
+    lines: list[str] = []
+    for number, point in enumerate(advice.points, 1):
+        mark = ", new" if fates and point in new else ""
+        lines += [f"{number}. {said(point, advice)}{mark}"]
+        lines += [f"   “{quoted(advice, place)}”" for place in point.places[:3]]
+        lines += textwrap.wrap(
+            visible(point.text), width, initial_indent="   ", subsequent_indent="   "
+        )
+        lines.append("")
+    if not advice.points:
+        lines += [_nothing(advice), ""]
+    if fates:
+        lines.append("Points on the earlier draft")
+        for one in fates:
+            lines += textwrap.wrap(
+                visible(f"{FATES[one.fate]}: “{_short(one.quotation)}” {one.text}"), width,
+                initial_indent="   ", subsequent_indent="      ",
+            )  # fmt: skip
+        lines.append("")
+    lines += [*advice_notes(advice), advice.signature]
+    return "\n".join(lines) + "\n"
+
+
+def quoted(advice: Advice, place: tuple[int, int]) -> str:
+    """The words of the draft at a place, in one line."""
+    return _short(advice.document.text[slice(*place)])
+
+
+def _short(text: str) -> str:
+    plain = " ".join(visible(text).split())
+    return plain if len(plain) <= _MAX_QUOTED else plain[: _MAX_QUOTED - 1] + "…"
+
+
+def _nothing(advice: Advice) -> str:
+    if advice.n_answers and advice.n_perfect == advice.n_answers:
+        return f"{advice.model} would not change anything."
+    return "No point is left: what was said stands at no place of the draft."

@@ -1,0 +1,180 @@
+"""Feedback in columns, as it is measured: what it is about, its trigrams, its sentences."""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import count
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fabula.errors import InputError
+from fabula.measures.ratings import feedback_id
+from fabula.models.encoder import Encoder
+from fabula.tasks.feedback.prompts import says_perfect
+from fabula.text import TextSettings
+from fabula.text.sentences import sentences_of
+
+__all__ = ["DIMENSIONS", "Answers", "Trigrams", "bertscore", "read_answers", "sentence_counter"]
+
+DIMENSIONS = ("model", "prompt", "shots", "method")
+
+
+@dataclass(frozen=True, slots=True)
+class Trigrams:
+    """The different trigrams of each answer: int64, shape (n,)."""
+
+    kinds: NDArray[np.int64]
+    """Numbers that stand for their words."""
+    owners: NDArray[np.int64]
+    """Which answer each is of."""
+    counts: NDArray[np.int64]
+    """How often it stands there."""
+
+    @classmethod
+    def of(cls, kinds: NDArray[np.int64], owners: NDArray[np.int64]) -> Trigrams:
+        """From all trigrams of all answers, one after another."""
+        n_kinds = int(kinds.max(initial=0)) + 1
+        once, counts = np.unique(owners * n_kinds + kinds, return_counts=True)
+        return cls(once % n_kinds, once // n_kinds, counts)
+
+
+@dataclass(frozen=True, slots=True)
+class Answers:
+    """All answers in columns. Arrays have shape (n_answers,) unless said otherwise."""
+
+    ids: list[str]
+    """As raters name them."""
+    labels: dict[str, list[str]]
+    """By dimension, each answer's value."""
+    stories: NDArray[np.int64]
+    """Numbers of the stories that they are about, whatever was done to these."""
+    lengths: NDArray[np.float64]
+    is_perfect: NDArray[np.bool_]
+    is_original: NDArray[np.bool_]
+    overlaps: NDArray[np.float64]
+    """NaN where an answer has no trigram."""
+    bertscores: NDArray[np.float64]
+    """NaN where it was not measured, or one of the two has no token."""
+    one_sentence: NDArray[np.float64]
+    """1 or 0; NaN where one sentence was not asked for."""
+    trigrams: Trigrams
+    n_missing: dict[str, int]
+    """Answers that were withheld, by reason."""
+    signature: str
+
+    def __len__(self) -> int:
+        return len(self.lengths)
+
+
+def read_answers(
+    rows: Sequence[Mapping[str, Any]],
+    *,
+    one_sentence: frozenset[str] = frozenset(),
+    count_sentences: Callable[[list[str]], list[int]] | None = None,
+    similarity: Callable[[str, str], float] | None = None,
+    encoder: str = "",
+    meter: Callable[[int], None] = lambda _: None,
+) -> Answers:
+    """Rows of `feedback elicit` in columns.
+
+    `one_sentence` names the prompts that ask for a single sentence, which `count_sentences` counts.
+    `similarity` is BERTScore of feedback and story, by the encoder of this name. Raises
+    `InputError` where a row lacks a field.
+    """
+    given = [row for row in map(_checked, rows, count(1)) if row["feedback"] is not None]
+    missing = Counter(str(row.get("missing_reason")) for row in rows if row["feedback"] is None)
+    if not given:
+        raise InputError("there is no answer to measure")
+    known_words: dict[str, int] = {}
+    parts: list[NDArray[np.int64]] = []
+    overlaps, nearness = [], []
+    for row in given:
+        own, story = (_trigrams(str(row[name]), known_words) for name in ("feedback", "story"))
+        parts.append(np.array(own, np.int64).reshape(-1, 3))
+        held = set(story)
+        overlaps.append(sum(gram in held for gram in own) / len(own) if own else np.nan)
+        both = str(row["feedback"]), str(row["story"])
+        nearness.append(similarity(*both) if similarity is not None else np.nan)
+        meter(1)
+    single = np.full(len(given), np.nan)
+    asked = [k for k, row in enumerate(given) if row["prompt"] in one_sentence]
+    if count_sentences is not None and asked:
+        numbers = count_sentences([str(given[k]["feedback"]) for k in asked])
+        single[asked] = [float(n == 1) for n in numbers]
+    stories = {row["story_id"]: None for row in given}
+    places = {story: k for k, story in enumerate(stories)}
+    return Answers(
+        ids=[feedback_id(row) for row in given],
+        labels={name: [str(row[name]) for row in given] for name in DIMENSIONS},
+        stories=np.array([places[row["story_id"]] for row in given], np.int64),
+        lengths=np.array([len(str(row["feedback"])) for row in given], np.float64),
+        is_perfect=np.array([says_perfect(str(row["feedback"])) for row in given], np.bool_),
+        is_original=np.array([row["method"] == "original" for row in given], np.bool_),
+        overlaps=np.array(overlaps, np.float64),
+        bertscores=np.array(nearness, np.float64),
+        one_sentence=single,
+        trigrams=Trigrams.of(
+            _numbered(np.concatenate(parts), len(known_words)),
+            np.repeat(np.arange(len(parts)), [len(part) for part in parts]),
+        ),
+        n_missing=dict(missing),
+        signature="+".join(dict.fromkeys(str(row.get("signature", "")) for row in given))
+        + (f"|bertscore:{encoder}" if encoder else ""),
+    )
+
+
+def _checked(row: Mapping[str, Any], number: int) -> Mapping[str, Any]:
+    lacking = {"id", "story_id", "feedback", "story", *DIMENSIONS} - row.keys()
+    if lacking:
+        raise InputError(f"answer {number}: no field {', '.join(sorted(lacking))}")
+    return row
+
+
+def _trigrams(text: str, known: dict[str, int]) -> list[tuple[int, int, int]]:
+    """Each run of three words, as numbers of `known`, which grows."""
+    ids = [known.setdefault(word, len(known)) for word in TextSettings().words(text)]
+    return list(zip(ids, ids[1:], ids[2:], strict=False))
+
+
+def _numbered(grams: NDArray[np.int64], n_words: int) -> NDArray[np.int64]:
+    """Numbers that stand for trigrams of word numbers, which are (n, 3): int64 (n,)."""
+    # Two at a time: the cube of a large vocabulary would not fit into 64 bits.
+    pairs = np.unique(grams[:, 0] * n_words + grams[:, 1], return_inverse=True)[1]
+    found: NDArray[np.int64] = np.unique(pairs * n_words + grams[:, 2], return_inverse=True)[1]
+    return found
+
+
+def sentence_counter(nlp: Any) -> Callable[[list[str]], list[int]]:
+    """How many sentences each of many texts has; list marks at the beginning are none."""
+
+    def count_all(texts: list[str]) -> list[int]:
+        lines = [[" ".join(text.lstrip("-*• ").split())] for text in texts]
+        found = sentences_of((line for (line,) in lines), nlp)
+        return [len(sentences) for sentences in found]
+
+    return count_all
+
+
+def bertscore(encoder: Encoder) -> Callable[[str, str], float]:
+    """F1 of two texts' tokens, each matched with the one most like it (Zhang et al. 2020).
+
+    Without weights by rarity and without rescaling; NaN where a text has no token.
+    """
+    vectors = functools.lru_cache(maxsize=4096)(encoder.token_vectors)
+
+    def score(text: str, other: str) -> float:
+        a, b = vectors(text), vectors(other)
+        if not len(a) or not len(b):
+            return math.nan
+        cosines = a @ b.T
+        precision, recall = float(cosines.max(axis=1).mean()), float(cosines.max(axis=0).mean())
+        # Cosines may be negative: no harmonic mean of such.
+        return 2 * precision * recall / (precision + recall) if min(precision, recall) > 0 else 0.0
+
+    return score

@@ -1,0 +1,90 @@
+"""Finding what somebody quoted of a text, though case, spaces or punctuation differ."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+__all__ = ["QuotableText", "quoted_parts"]
+
+_MARKS = '"“”„«»'
+_LEFT_OUT = re.compile(r"\[?(?:\.{3,}|…)\]?")
+_MAX_MARKS = 12
+_MAX_CHARS = 600
+
+
+@dataclass(frozen=True, slots=True)
+class QuotableText:
+    """A text as quotations are looked up in it: its words in small letters, a space between."""
+
+    text: str
+    folded: str
+    places: tuple[int, ...]
+    """Where each character of `folded` stands in `text`."""
+
+    @classmethod
+    def of(cls, text: str) -> QuotableText:
+        characters: list[str] = []
+        places: list[int] = []
+        for place, character in enumerate(text):
+            folded = "'" if character in "’‘" else character.casefold()
+            if not (folded == "'" or folded.isalnum() or unicodedata.combining(character)):
+                folded = " "
+            if folded == " " and characters[-1:] == [" "]:
+                continue
+            characters += folded
+            places += [place] * len(folded)
+        return cls(text, "".join(characters), tuple(places))
+
+    def find(self, quotation: str) -> list[tuple[int, int]]:
+        """Where it stands, half-open in characters of the text: every place, in order.
+
+        Whole words only. A quotation with something left out (`...`) is found where its parts
+        follow each other most closely. A single word is found only where it
+        stands once: else nobody knows which one is meant.
+        """
+        folded = (QuotableText.of(part).folded for part in _LEFT_OUT.split(quotation))
+        parts = [part for part in (part.strip(" '") for part in folded) if part]
+        if not parts:
+            return []
+        if len(parts) == 1:
+            found = list(self._all(parts[0]))
+            if " " not in parts[0] and len(found) > 1:
+                return []
+            return [self._span(start, start + len(parts[0])) for start in found]
+        chains = []
+        for start in self._all(parts[0]):
+            end = start + len(parts[0])
+            for part in parts[1:]:
+                at = next((place for place in self._all(part) if place >= end), None)
+                if at is None:
+                    break
+                end = at + len(part)
+            else:
+                chains.append((start, end))
+        return [self._span(*min(chains, key=lambda chain: chain[1] - chain[0]))] if chains else []
+
+    def _all(self, part: str) -> Iterator[int]:
+        at = self.folded.find(part)
+        while at >= 0:
+            before, after = self.folded[at - 1 : at], self.folded[at + len(part) :][:1]
+            if not ((before.isalnum() and part[0].isalnum()) or after.isalnum()):
+                yield at
+            at = self.folded.find(part, at + 1)
+
+    def _span(self, start: int, end: int) -> tuple[int, int]:
+        return self.places[start], self.places[end - 1] + 1
+
+
+def quoted_parts(line: str) -> list[tuple[int, int]]:
+    """Where quotations may stand in a line, without their marks; the longest first.
+
+    Quotations can hold quotations, so that every pair of marks may be the outer one.
+    """
+    marks = [k for k, character in enumerate(line) if character in _MARKS][:_MAX_MARKS]
+    pairs = [
+        (a + 1, b) for i, a in enumerate(marks) for b in marks[i + 1 :] if 1 < b - a <= _MAX_CHARS
+    ]
+    return sorted(pairs, key=lambda pair: (pair[0] - pair[1], pair[0]))

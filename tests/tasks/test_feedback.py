@@ -33,7 +33,7 @@ from fabula.tasks.feedback.prompts import (
     says_perfect,
 )
 from fabula.tasks.feedback.scoring import Subset, cell_repetition, repetition, score_answers
-from fabula.tasks.feedback.validation import validate
+from fabula.tasks.feedback.validation import measured, validate
 
 
 def run(*arguments: object) -> Result:
@@ -356,7 +356,8 @@ def test_measures_are_compared_with_what_people_said() -> None:
     }
     answers = read_answers(rows)
     assert cell_repetition(answers).tolist() == [1, 1, 0, 1, 1]
-    found = validate(answers, people)
+    stories = {f"{k}_m": f"{k}" for k in range(5)}
+    found = validate(measured(answers), people, stories)
     expected = np.corrcoef([0, 0, 1, 1], [0, 0, 1, 0.5])[0, 1]
     assert found["feedback_type"].value == pytest.approx(expected)
     assert (found["feedback_type"].n, found["specificity"].n) == (4, 3)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from fabula.cli.feedback_reading import feedback_rows, people_means
 from fabula.cli.judging import (
     asking_options,
     plan_of,
@@ -61,8 +62,8 @@ def _rater_options(rubric: str, out: str) -> Callable[[F], F]:
 @_rater_options("feedback", "rated")
 @click.option(
     "--people", multiple=True, type=click.Path(path_type=Path), metavar="FILE",
-    help="People's answers on the same feedback (measurements, .jsonl): shows how far the rater "
-    "agrees with them.",
+    help="People's answers on the same feedback (measurements, or the released "
+    "human_ratings.jsonl): shows how far the rater agrees with them.",
 )  # fmt: skip
 def rate(
     files: tuple[Path, ...],
@@ -79,15 +80,8 @@ def rate(
     people: where --people has answers too, its agreement with them stands beside its means.
     Source: Rashkin et al. 2025, section 6 and appendix D.
     """
-    from fabula.measures.ratings import score_table
-    from fabula.store import read_measurements
-
     documents, plan = _asked(files, options, with_story=True)
-    theirs = score_table(
-        (one for path in people for one in read_measurements(path)), plan.rubric
-    )  # fmt: skip
-    if people and not any(theirs.values()):
-        raise click.UsageError("--people: no answer to an item of this rubric")
+    theirs = people_means(people)
     session = session_of(options, documents, plan, out, restart)
     measurements, spent = run_shown(session, yes=options["yes"])
     if as_json:
@@ -168,11 +162,11 @@ def _asked(
 ) -> tuple[list[Document], JudgePlan]:
     from fabula.errors import InputError
     from fabula.judging.feedback import feedback_documents, feedback_template
-    from fabula.store import read_rows
 
     documents: list[Document] = []
     for path in files:
-        documents += feedback_documents(list(read_rows(path)), str(path), with_story=with_story)
+        rows = feedback_rows([path])
+        documents += feedback_documents(rows, str(path), with_story=with_story)
     if not documents:
         raise InputError(f"{files[0]}: holds no feedback")
     options |= {"items": None, "template_file": None}
@@ -203,14 +197,13 @@ def _print_ratings(
             groups = group_means(means, by.get)
             if len(groups) > 1 or name == "model":
                 parts += [means_table(name, groups, items), ""]
-        theirs = mean_scores(people)
         agreement = {
             item: rater_agreement(
-                means[item], theirs[item], lambda id_: str(known[id_].get("story_id", id_)),
+                means[item], people[item], lambda id_: str(known[id_].get("story_id", id_)),
                 seed=seed, signature=mine[0].signature,
             )
             for item in items
-            if theirs.get(item)
+            if people.get(item)
         }  # fmt: skip
         parts.append(
             people_table(rater, agreement)

@@ -8,6 +8,7 @@ from typing import Any
 
 import click
 
+from fabula.cli.feedback_reading import feedback_rows, open_encoder, people_means
 from fabula.cli.options import check_outputs, json_option, seed_option
 from fabula.cli.progress import Bar, progress_bar
 
@@ -30,7 +31,8 @@ __all__ = ["score"]
     "examples, as the paper does, or within each subset.",
 )  # fmt: skip
 @click.option(
-    "--one-sentence", default="sentence,spot", show_default=True, metavar="LIST",
+    "--one-sentence", default="sentence,spot,one sentence,spot the problem",
+    show_default=True, metavar="LIST",
     help="Prompts that ask for a single sentence.",
 )  # fmt: skip
 @click.option(
@@ -40,8 +42,8 @@ __all__ = ["score"]
 )  # fmt: skip
 @click.option(
     "--people", multiple=True, type=click.Path(path_type=Path), metavar="FILE",
-    help="People's answers on the same feedback (measurements, .jsonl): shows whether the "
-    "measures say what people say.",
+    help="People's answers on the same feedback (measurements, or the released "
+    "human_ratings.jsonl): shows whether the measures say what people say.",
 )  # fmt: skip
 @seed_option
 @json_option
@@ -62,10 +64,10 @@ def score(
     Source: Rashkin et al. 2025, section 5, Tables 1 and 6 to 9, appendix E.
     """
     from fabula.report.feedback_tables import score_tables, subset_row, validation_table
-    from fabula.store import dump_json, read_rows, write_whole
+    from fabula.store import dump_json, write_whole
     from fabula.tasks.feedback.answers import DIMENSIONS
     from fabula.tasks.feedback.scoring import score_answers
-    from fabula.tasks.feedback.validation import validate
+    from fabula.tasks.feedback.validation import measured, validate
 
     check_outputs([out], [*answers, *people])
     crosses = [tuple(part.strip().split("*")) for part in by.split(",")]
@@ -73,8 +75,8 @@ def score(
         unknown = [name for name in cross if name not in DIMENSIONS]
         if unknown:
             raise click.UsageError(f"--by {unknown[0]}: there are {', '.join(DIMENSIONS)}")
-    said = _people(people)
-    rows = [row for path in answers for row in read_rows(path)]
+    said = people_means(people)
+    rows = feedback_rows(answers)
     with progress_bar("measuring", len(rows)) as bar:
         columns = _columns(rows, one_sentence, encoder, bar)
         subsets = list(score_answers(columns, within=repetition, seed=seed))
@@ -83,7 +85,12 @@ def score(
         "missing": columns.n_missing,
         "subsets": [subset_row(subset) for subset in subsets],
     }
-    validation = validate(columns, said, seed=seed) if people else {}
+    stories = dict(zip(columns.ids, map(str, columns.stories), strict=True))
+    validation = (
+        validate(measured(columns), said, stories, seed=seed, signature=columns.signature)
+        if people
+        else {}
+    )
     if validation:
         content["validation"] = {item: asdict(one) for item, one in validation.items()}
     if out is not None:
@@ -99,13 +106,10 @@ def score(
 
 
 def _columns(rows: list[dict[str, Any]], one_sentence: str, encoder: str | None, bar: Bar) -> Any:
-    from fabula.models.encoder import Encoder
     from fabula.tasks.feedback.answers import bertscore, read_answers, sentence_counter
     from fabula.text.pipeline import load_pipeline
 
-    chosen = None
-    if encoder is not None:
-        chosen = Encoder(None if encoder == "packaged" else Path(encoder))
+    chosen = open_encoder(encoder)
     return read_answers(
         rows,
         one_sentence=frozenset(name.strip() for name in one_sentence.split(",")),
@@ -114,17 +118,3 @@ def _columns(rows: list[dict[str, Any]], one_sentence: str, encoder: str | None,
         encoder="" if chosen is None else chosen.name,
         meter=bar.advance,
     )
-
-
-def _people(files: tuple[Path, ...]) -> dict[str, dict[str, float]]:
-    """People's means by item and piece of feedback."""
-    from fabula.errors import InputError
-    from fabula.measures.ratings import mean_scores, score_table
-    from fabula.rubrics import load_rubric
-    from fabula.store import read_measurements
-
-    given = (one for path in files for one in read_measurements(path))
-    means = mean_scores(score_table(given, load_rubric("feedback")))
-    if files and not any(means.values()):
-        raise InputError(f"{files[0]}: holds no answer to an item of the rubric feedback")
-    return means

@@ -9,6 +9,7 @@ import click
 from fabula.cli.options import jobs_option, json_option, seed_option
 from fabula.cli.progress import progress_bar
 from fabula.cli.replicate_creativity import creativity_index
+from fabula.cli.replicate_feedback import story_feedback
 
 __all__ = ["replicate"]
 
@@ -145,3 +146,4 @@ def linguistic_metrics(
 
 
 replicate.add_command(creativity_index)
+replicate.add_command(story_feedback)

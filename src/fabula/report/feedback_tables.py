@@ -60,13 +60,19 @@ def score_tables(
     return render(*parts, subsets[0].values["repetition"].signature)
 
 
+_SAID = {
+    "perfect": ("says perfect", "is praise only"), "repetition": ("repetition", "is specific"),
+}  # fmt: skip
+
+
 def validation_table(found: Mapping[str, Estimate]) -> str:
     """How measures without people go together with what people said."""
     table = Table(box=None, pad_edge=False)
     for k, title in enumerate(("measure", "people: the feedback", "n", "Pearson", "95 %", "paper")):
         table.add_column(title, justify="right" if k > 1 else "left")
     for item, one in found.items():
-        measure, asked, printed = VALIDATED[item]
+        measure, printed = VALIDATED[item]
+        measure, asked = _SAID[measure]
         table.add_row(
             measure, asked, f"{one.n:,}", number(one.value, "+.2f"), shown_interval(one, "+.2f"),
             f"{printed:+.2f}",

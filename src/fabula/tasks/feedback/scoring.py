@@ -22,7 +22,7 @@ answer of fewer than three words has no trigram, and no part in those means.
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from typing import Literal
@@ -35,14 +35,16 @@ from fabula.tasks.feedback.answers import DIMENSIONS, Answers, Trigrams
 from fabula.types import Estimate
 
 __all__ = [
+    "CELL",
     "METRICS",
     "Subset",
     "cell_repetition",
+    "group_answers",
     "repetition",
     "score_answers",
 ]
 
-_CELL = ("model", "prompt", "shots")
+CELL = ("model", "prompt", "shots")
 METRICS = (
     "length", "perfect", "perfect_precision", "repetition", "repetition_imperfect", "overlap",
     "bertscore", "one_sentence",
@@ -62,24 +64,31 @@ class Subset:
 
 
 def score_answers(
-    answers: Answers, *, within: Literal["cell", "subset"] = "cell", seed: int = 0
+    answers: Answers,
+    *,
+    within: Literal["cell", "subset"] = "cell",
+    crosses: Iterable[Sequence[str]] | None = None,
+    seed: int = 0,
 ) -> Iterator[Subset]:
     """The measures of all answers, and of every subset by every cross of the dimensions.
 
-    `within` says which other answers count as repeated: those of the cell, or of the subset.
+    `crosses` names some of these only. `within` says which other answers count as repeated: those
+    of the cell, or of the subset.
     Intervals are by resampling stories: all answers about one, corrupted or not, stay together.
     """
     signature = f"{answers.signature}|repetition:{within}"
-    cells = _groups(answers, _CELL)[1] if within == "cell" else None
-    for n in range(len(DIMENSIONS) + 1):
-        for names in combinations(DIMENSIONS, n):
-            yield from _score_by(answers, names, cells, seed, signature)
+    cells = group_answers(answers, CELL)[1] if within == "cell" else None
+    if crosses is None:
+        every = range(len(DIMENSIONS) + 1)
+        crosses = [names for n in every for names in combinations(DIMENSIONS, n)]
+    for names in crosses:
+        yield from _score_by(answers, names, cells, seed, signature)
 
 
-def _groups(
+def group_answers(
     answers: Answers, names: Sequence[str]
 ) -> tuple[dict[tuple[str, ...], int], NDArray[np.int64]]:
-    """The values of these dimensions that occur, numbered, and the number of each answer."""
+    """The groups by these dimensions, numbered in order, and each answer's: (n_answers,)."""
     keys = list(zip(*(answers.labels[name] for name in names), strict=True)) or [()] * len(answers)
     distinct = {key: k for k, key in enumerate(sorted(set(keys)))}
     return distinct, np.array([distinct[key] for key in keys], np.int64)
@@ -87,7 +96,9 @@ def _groups(
 
 def cell_repetition(answers: Answers) -> NDArray[np.float64]:
     """Of each answer, within its cell: float64, shape (n_answers,), NaN without a trigram."""
-    return repetition(answers.trigrams, _groups(answers, _CELL)[1], np.ones(len(answers), np.bool_))
+    return repetition(
+        answers.trigrams, group_answers(answers, CELL)[1], np.ones(len(answers), np.bool_)
+    )
 
 
 def repetition(
@@ -122,7 +133,7 @@ def _score_by(
     seed: int,
     signature: str,
 ) -> Iterator[Subset]:
-    distinct, groups = _groups(answers, names)
+    distinct, groups = group_answers(answers, names)
     compared = groups if cells is None else cells
     everyone = np.ones(len(answers), np.bool_)
     columns = {

@@ -11,39 +11,56 @@ from fabula.tasks.feedback.answers import Answers
 from fabula.tasks.feedback.scoring import cell_repetition
 from fabula.types import Estimate
 
-__all__ = ["VALIDATED", "validate"]
+__all__ = ["VALIDATED", "measured", "validate"]
 
-VALIDATED = {
-    "feedback_type": ("says perfect", "is praise only", 0.90),
-    "specificity": ("repetition", "is specific", -0.55),
-}
-"""By the item that people answered: the measure, what they were asked, the paper's Pearson."""
+VALIDATED = {"feedback_type": ("perfect", 0.90), "specificity": ("repetition", -0.55)}
+"""By the item that people answered: the measure, and the paper's Pearson."""
+
+
+def measured(answers: Answers) -> dict[str, dict[str, float]]:
+    """The two measures by piece of feedback; repetition is within the cell, over all of `answers`.
+
+    A piece that has no trigram has no repetition.
+    """
+    columns = {
+        "perfect": answers.is_perfect.astype(np.float64),
+        "repetition": cell_repetition(answers),
+    }
+    return {
+        name: {
+            id_: float(value)
+            for id_, value in zip(answers.ids, values, strict=True)
+            if not np.isnan(value)
+        }
+        for name, values in columns.items()
+    }
 
 
 def validate(
-    answers: Answers, people: Mapping[str, Mapping[str, float]], *, seed: int = 0
+    measures: Mapping[str, Mapping[str, float]],
+    people: Mapping[str, Mapping[str, float]],
+    stories: Mapping[str, str],
+    *,
+    seed: int = 0,
+    signature: str = "",
 ) -> dict[str, Estimate]:
-    """Pearson of a measure with people's means (by item, then by piece), for pieces that have both.
+    """Pearson of a measure with people's means, by item, over the pieces that have both.
 
-    Repetition is within the cell, over all of `answers`. Intervals resample stories.
+    `stories` says which story each piece is about; intervals resample these.
     """
-    measured = {
-        "feedback_type": answers.is_perfect.astype(np.float64),
-        "specificity": cell_repetition(answers),
-    }
-    stories = [str(story) for story in answers.stories]
     found = {}
-    for item, values in measured.items():
-        given = people.get(item, {})
-        said = np.array([given.get(id_, np.nan) for id_ in answers.ids], np.float64)
+    for item, (name, _) in VALIDATED.items():
+        mine, said = measures.get(name, {}), people.get(item, {})
+        both = [id_ for id_ in said if id_ in mine and id_ in stories]
+        a = np.array([mine[id_] for id_ in both], np.float64)
+        b = np.array([said[id_] for id_ in both], np.float64)
         found[item] = bootstrap_interval(
-            pearson(values, said),
-            pearson_sums(values, said),
+            pearson(a, b),
+            pearson_sums(a, b),
             pearson_of_sums,
-            stories,
+            [stories[id_] for id_ in both],
             seed=seed,
             method="Pearson with people's means, percentile bootstrap over stories",
-            signature=answers.signature,
-            n=int((~(np.isnan(values) | np.isnan(said))).sum()),
+            signature=signature,
         )
     return found

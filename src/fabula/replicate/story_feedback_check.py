@@ -1,0 +1,251 @@
+"""Whether the printed tables of Rashkin et al. 2025 follow from each other, without any data.
+
+The 64 cells of Table 9 (prompt, shots, model) are of equally many answers, 1,304. So a figure of
+Table 1 is the plain mean of its cells, except that the precision of "perfect as-is" is a ratio of
+pooled counts (equation 1), which is the mean weighted by the share that says so, and repetition
+without those answers is weighted by the share of the others. Each printed figure is an interval of
+what rounds to it; a figure follows where its interval meets what the cells' intervals allow.
+
+Of the one cell that is unknown, what the *other* rows of Table 1 require of it is taken.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any, NamedTuple
+
+from fabula.replicate.story_feedback_printed import (
+    AUTOMATIC,
+    CELLS,
+    COLUMNS,
+    METHODS,
+    MODELS,
+    PERFECT_BY_METHOD,
+    PROMPTS,
+    SHOTS,
+)
+
+__all__ = ["Agreement", "Check", "Derived", "Interval", "check_printed", "mean_bounds",
+           "weighted_bounds"]  # fmt: skip
+
+_HALF = 0.005
+"""Half of the last printed digit."""
+_TINY = 1e-9
+
+
+class Interval(NamedTuple):
+    """What a number may be."""
+
+    low: float
+    high: float
+
+    def meets(self, other: Interval) -> bool:
+        return self.low <= other.high + _TINY and other.low <= self.high + _TINY
+
+    def within(self, other: Interval) -> Interval:
+        return Interval(max(self.low, other.low), min(self.high, other.high))
+
+    @classmethod
+    def printed(cls, value: float) -> Interval:
+        """What rounds to a figure of two decimals that cannot be below zero."""
+        return cls(max(0.0, value - _HALF), value + _HALF)
+
+
+_SHARE = Interval(0.0, 1.0)
+_LENGTH = Interval(0.0, float("inf"))
+
+
+@dataclass(frozen=True, slots=True)
+class Derived:
+    """A figure of Table 1, and what Table 9 allows for it under a rule."""
+
+    name: str
+    column: str
+    rule: str
+    """`mean`, or `weighted`."""
+    printed: float
+    allowed: Interval | None
+    """None where the other rows contradict each other about the unknown cell."""
+
+    @property
+    def follows(self) -> bool:
+        return self.allowed is not None and self.allowed.meets(Interval.printed(self.printed))
+
+
+@dataclass(frozen=True, slots=True)
+class Agreement:
+    """One quantity that several tables give."""
+
+    what: str
+    sources: Mapping[str, Interval]
+
+    @property
+    def agrees(self) -> bool:
+        low = max(interval.low for interval in self.sources.values())
+        return low <= min(interval.high for interval in self.sources.values()) + _TINY
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """All that was compared."""
+
+    derived: tuple[Derived, ...]
+    unknown: Mapping[str, Interval | None]
+    """What the rows of Table 1 together require of the unknown cell, by column."""
+    unknown_cell: tuple[str, str, str]
+    agreements: tuple[Agreement, ...]
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "derived": [{**asdict(one), "follows": one.follows} for one in self.derived],
+            "unknown_cell": {"where": self.unknown_cell, "requires": dict(self.unknown)},
+            "agreements": [{**asdict(one), "agrees": one.agrees} for one in self.agreements],
+        }
+
+
+def mean_bounds(values: Sequence[Interval]) -> Interval:
+    """What the plain mean of numbers in intervals may be."""
+    n = len(values)
+    return Interval(sum(v.low for v in values) / n, sum(v.high for v in values) / n)
+
+
+def weighted_bounds(weights: Sequence[Interval], values: Sequence[Interval]) -> Interval:
+    """What sum(w x) / sum(w) may be.
+
+    It is greatest where the values are, and where the greatest of them weigh the most and the
+    others the least; which are those is tried for every number of them.
+    """
+    signed = [(w, v.high) for w, v in zip(weights, values, strict=True)]
+    high = _greatest(signed)
+    low = -_greatest([(w, -v.low) for w, v in zip(weights, values, strict=True)])
+    return Interval(low, high)
+
+
+def _greatest(pairs: Sequence[tuple[Interval, float]]) -> float:
+    pairs = sorted(pairs, key=lambda pair: -pair[1])
+    best = -float("inf")
+    for n_heavy in range(1, len(pairs) + 1):
+        weights = [w.high if k < n_heavy else w.low for k, (w, _) in enumerate(pairs)]
+        if sum(weights) > 0:
+            total = sum(weight * value for weight, (_, value) in zip(weights, pairs, strict=True))
+            best = max(best, total / sum(weights))
+    return best
+
+
+RULES = (
+    ("length", "mean"), ("perfect", "mean"), ("perfect_precision", "weighted"),
+    ("repetition", "mean"), ("repetition_imperfect", "weighted"), ("repetition_imperfect", "mean"),
+)  # fmt: skip
+"""How a column of Table 1 may come of Table 9; the paper does not say which rule the last has."""
+
+
+def check_printed() -> Check:
+    """Table 1 against Table 9, the three splits of Table 1 against each other and Table 7."""
+    (cell,) = (key for key, row in CELLS.items() if row is None)
+    perfect = _required("perfect", "mean", cell, cell, _SHARE)
+    derived = []
+    for name, row in AUTOMATIC.items():
+        printed = dict(zip(COLUMNS, row, strict=True))
+        for column, rule in RULES:
+            # A row is not asked of what is to be held against it.
+            others = [other for other in cell if other != name] if name in cell else []
+            missing = _required(column, rule, others, cell, perfect)
+            allowed = None if missing is None else _allowed(column, rule, name, missing, perfect)
+            derived.append(Derived(name, column, rule, printed[column], allowed))
+    unknown = {column: _required(column, rule, cell, cell, perfect) for column, rule in RULES[:5]}
+    return Check(tuple(derived), unknown, cell, _agreements())
+
+
+def _cells(name: str) -> list[tuple[float | None, ...] | None]:
+    return [row for key, row in CELLS.items() if name in key]
+
+
+def _allowed(
+    column: str, rule: str, name: str, missing: Interval, perfect: Interval | None
+) -> Interval:
+    """What the cells allow for a figure of a row of Table 1, the unknown one being `missing`."""
+    place = COLUMNS.index(column)
+    values, weights = [], []
+    for row in _cells(name):
+        share = perfect or _SHARE
+        value = missing
+        if row is not None:
+            said, own = row[COLUMNS.index("perfect")], row[place]
+            # No precision: not one answer said so, and the cell has no part in the ratio.
+            nobody = column == "perfect_precision" and own is None
+            share = Interval(0.0, 0.0) if nobody else Interval.printed(said or 0.0)
+            value = Interval.printed(own or 0.0)
+        values.append(value)
+        low, high = share.low, min(share.high, 1.0)
+        weights.append(
+            Interval(1 - high, 1 - low) if column == "repetition_imperfect" else Interval(low, high)
+        )
+    return mean_bounds(values) if rule == "mean" else weighted_bounds(weights, values)
+
+
+def _required(
+    column: str, rule: str, names: Sequence[str], cell: Sequence[str], perfect: Interval | None
+) -> Interval | None:
+    """What some rows of Table 1 require of the unknown cell; None where no number does it."""
+    found: Interval | None = _LENGTH if column == "length" else _SHARE
+    for name in names:
+        if name in cell and found is not None:
+            printed = Interval.printed(AUTOMATIC[name][COLUMNS.index(column)])
+            one = (
+                _solve_mean(column, name, printed)
+                if rule == "mean"
+                else _solve_weighted(column, name, printed, perfect)
+            )
+            found = None if one is None or not one.meets(found) else one.within(found)
+    return found
+
+
+def _solve_mean(column: str, name: str, printed: Interval) -> Interval:
+    n = len(_cells(name))
+    rest = _allowed(column, "mean", name, Interval(0.0, 0.0), None)
+    return Interval(n * (printed.low - rest.high), n * (printed.high - rest.low))
+
+
+@functools.cache
+def _solve_weighted(
+    column: str, name: str, printed: Interval, perfect: Interval | None
+) -> Interval | None:
+    """By trying every figure that may be printed there."""
+    good = [
+        value
+        for value in (Interval.printed(k / 100) for k in range(101))
+        if _allowed(column, "weighted", name, value, perfect).meets(printed)
+    ]
+    return Interval(good[0].low, min(1.0, good[-1].high)) if good else None
+
+
+def _agreements() -> tuple[Agreement, ...]:
+    splits = {"models": MODELS, "prompts": PROMPTS, "shots": SHOTS}
+    columns = {
+        split: [dict(zip(COLUMNS, AUTOMATIC[name], strict=True)) for name in names]
+        for split, names in splits.items()
+    }
+    found = []
+    by_method = [Interval.printed(PERFECT_BY_METHOD[name]) for name in METHODS]
+    for column in ("length", "perfect", "repetition"):
+        sources = {
+            f"Table 1, {split}": mean_bounds([Interval.printed(row[column]) for row in rows])
+            for split, rows in columns.items()
+        }
+        if column == "perfect":
+            sources["Table 7"] = mean_bounds(by_method)
+        found.append(Agreement(column, sources))
+    precision = {
+        f"Table 1, {split}": weighted_bounds(
+            *([Interval.printed(row[name]) for row in rows] for name in COLUMNS[1:3])
+        )
+        for split, rows in columns.items()
+    }
+    is_original = [
+        Interval(float(name == "original"), float(name == "original")) for name in METHODS
+    ]
+    precision["Table 7"] = weighted_bounds(by_method, is_original)
+    found.append(Agreement("perfect_precision", precision))
+    return tuple(found)

@@ -1,0 +1,530 @@
+from __future__ import annotations
+
+import itertools
+import json
+import math
+import statistics
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+
+from fabula.cli.main import cli
+from fabula.errors import InputError
+from fabula.replicate.story_feedback import Means, Replica, Row, replicate_released, replicate_run
+from fabula.replicate.story_feedback_check import (
+    Interval,
+    check_printed,
+    mean_bounds,
+    weighted_bounds,
+)
+from fabula.replicate.story_feedback_files import known_model, read_released
+from fabula.replicate.story_feedback_printed import AUTOMATIC, CELLS, COLUMNS, MODELS
+from fabula.replicate.story_feedback_printed import RATINGS as PRINTED_RATINGS
+from fabula.replicate.story_feedback_tables import check_tables, replica_json, replica_tables
+from fabula.store import dump_json
+
+PERFECT = "The text is perfect as-is."
+SAID = [
+    "the ending comes too soon",
+    "the ending comes too late for the dog",
+    PERFECT,
+    "say why she left the harbour",
+    "say why",
+    "the boat is red and then the boat is blue",
+    "No.",
+    "the dog sails a boat over the sea",
+]
+NOISES = {
+    "original": "original", "backtranslate": "backtranslate", "random_sentence_swap": "swap",
+    "delete_one_sentence": "delete",
+}  # fmt: skip
+PROMPT_NAMES = {
+    "one_sentence": "one sentence", "bulleted_list": "bulleted list", "verse": "verse",
+}  # fmt: skip
+MODEL_NAMES = {"gemma9b": "Gemma 9B", "gpt4": "GPT 4", "parrot": "parrot"}
+QUESTIONS = {
+    "sanity": "sanity", "is-perfect-as-is": "feedback-type", "perfect-agree": "perfect-agree",
+    "correctness": "correctness", "error-detection": "error-detection",
+    "specificity": "specificity", "relevance": "relevance",
+}  # fmt: skip
+GRID = [
+    (s, noise, prompt, shots, model)
+    for s in range(12)
+    for noise in NOISES
+    for prompt in PROMPT_NAMES
+    for shots in ("zeroshot", "twoshot")
+    for model in MODEL_NAMES
+]
+
+
+def released_row(k: int) -> dict[str, Any]:
+    """A row as released; its own measures are made up, so that they cannot be taken for ours."""
+    story_id, noise, prompt, shots, model = GRID[k]
+    feedback = SAID[(k * k + story_id) % len(SAID)]
+    is_perfect = feedback == PERFECT
+    return {
+        "story_id": story_id, "noise": noise, "prompt": prompt, "nshot": shots, "model": model,
+        "story": "A dog sails a boat over the sea.", "gold_story": "A dog sails a boat.",
+        "feedback": feedback,
+        "story_length_num_characters_all": len(feedback) + k % 3,
+        "nonunique_trigram_ratio": math.nan if feedback == "No." else (k % 11) / 11,
+        "nonunique_trigram_ratio_no_pai": math.nan if is_perfect else (k % 7) / 7,
+        "nonunique_trigram_ratio_vs_story": (k % 5) / 5,
+        "contains_perfect_as_is": is_perfect,
+        "is_one_sentence": k % 4 != 0,
+    }  # fmt: skip
+
+
+def rated_row(k: int) -> dict[str, Any]:
+    scores: dict[str, float] = {q: (k * (n + 2)) % 4 / 3 for n, q in enumerate(QUESTIONS)}
+    scores["is-perfect-as-is"] = float(SAID[(k * k + GRID[k][0]) % len(SAID)] == PERFECT)
+    if GRID[k][1] == "original":
+        scores["relevance"] = math.nan
+    if k % 3 == 0:
+        scores["specificity"] = math.nan
+    return released_row(k) | scores
+
+
+def write(path: Path, rows: list[dict[str, Any]]) -> Path:
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    return path
+
+
+FEEDBACK = [released_row(k) for k in range(len(GRID))]
+RATED = [rated_row(k) for k in range(0, len(GRID), 5)]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("igen")
+    write(path / "generated_feedback.jsonl", FEEDBACK)
+    write(path / "human_ratings.jsonl", RATED)
+    return path
+
+
+@pytest.fixture(scope="module")
+def replica(folder: Path) -> Replica:
+    return replicate_released(folder, means=Means(lambda texts: [1] * len(texts)))
+
+
+def labels(row: dict[str, Any]) -> dict[str, str]:
+    return {
+        "model": MODEL_NAMES[row["model"]], "prompt": PROMPT_NAMES[row["prompt"]],
+        "shots": row["nshot"], "method": NOISES[row["noise"]],
+    }  # fmt: skip
+
+
+def chosen(rows: list[dict[str, Any]], where: Any) -> list[dict[str, Any]]:
+    return [row for row in rows if all(labels(row)[k] == v for k, v in where.items())]
+
+
+def mean(values: list[float]) -> float | None:
+    known = [value for value in values if not math.isnan(value)]
+    return sum(known) / len(known) if known else None
+
+
+def grams(text: str) -> list[tuple[str, ...]]:
+    words = text.lower().replace("-", " ").replace(".", "").split()
+    return [tuple(words[k : k + 3]) for k in range(len(words) - 2)]
+
+
+def repeated(row: dict[str, Any], *, is_without: bool) -> float:
+    """The share of an answer's trigrams that another of its model, prompt and shots holds."""
+    own = grams(row["feedback"])
+    if not own or (is_without and row["feedback"] == PERFECT):
+        return math.nan
+    others = [
+        other
+        for other in FEEDBACK
+        if other is not row
+        and all(other[name] == row[name] for name in ("model", "prompt", "nshot"))
+        and not (is_without and other["feedback"] == PERFECT)
+    ]
+    held = {gram for other in others for gram in grams(other["feedback"])}
+    return sum(gram in held for gram in own) / len(own)
+
+
+def rows_of(replica: Replica) -> tuple[Row, ...]:
+    assert replica.automatic is not None
+    return replica.automatic.rows
+
+
+def test_every_subset_of_the_tables_is_there(replica: Replica) -> None:
+    # All, three models, three prompts, two shots, four corruptions, and their 18 cells.
+    assert len(rows_of(replica)) == 1 + 3 + 3 + 2 + 4 + 18
+
+
+def test_the_released_columns_are_averaged_as_the_paper_says(replica: Replica) -> None:
+    for row in rows_of(replica):
+        own = chosen(FEEDBACK, row.where)
+        says = [one for one in own if one["contains_perfect_as_is"]]
+        right = [one for one in says if one["noise"] == "original"]
+        asked = [one for one in own if one["prompt"] == "one_sentence"]
+        expected = {
+            "length": mean([one["story_length_num_characters_all"] for one in own]),
+            "perfect": len(says) / len(own),
+            "perfect_precision": len(right) / len(says) if says else None,
+            "repetition": mean([one["nonunique_trigram_ratio"] for one in own]),
+            "repetition_imperfect": mean([one["nonunique_trigram_ratio_no_pai"] for one in own]),
+            "overlap": mean([one["nonunique_trigram_ratio_vs_story"] for one in own]),
+            "one_sentence": mean([one["is_one_sentence"] for one in asked]),
+        }
+        given = {name: row.released.get(name) for name in expected}
+        assert given == {
+            name: value if value is None else pytest.approx(value)
+            for name, value in expected.items()
+        }, row.where
+
+
+def test_our_repetition_is_among_the_answers_of_a_cell(replica: Replica) -> None:
+    with_all = {id(row): repeated(row, is_without=False) for row in FEEDBACK}
+    without = {id(row): repeated(row, is_without=True) for row in FEEDBACK}
+    for row in rows_of(replica):
+        own = chosen(FEEDBACK, row.where)
+        if row.where.keys() == {"method"}:
+            continue
+        assert row.ours["repetition"].value == pytest.approx(mean([with_all[id(o)] for o in own]))
+        expected = mean([without[id(one)] for one in own])
+        assert row.ours["repetition_imperfect"].value == pytest.approx(expected)
+
+
+def test_our_other_measures_are_of_the_text_not_of_the_columns(replica: Replica) -> None:
+    for row in rows_of(replica):
+        own = chosen(FEEDBACK, row.where)
+        assert row.n == len(own)
+        assert row.ours["length"].value == pytest.approx(mean([len(o["feedback"]) for o in own]))
+        story = set(grams(own[0]["story"]))
+        shares = [
+            sum(gram in story for gram in given) / len(given)
+            for one in own
+            if (given := grams(one["feedback"]))
+        ]
+        assert row.ours["overlap"].value == pytest.approx(mean(shares))
+        perfect = [one for one in own if one["feedback"] == PERFECT]
+        original = [one for one in perfect if one["noise"] == "original"]
+        expected = len(original) / len(perfect) if perfect else None
+        assert row.ours["perfect_precision"].value == (expected and pytest.approx(expected))
+
+
+def test_printed_figures_stand_beside_the_names_of_the_paper_only(replica: Replica) -> None:
+    printed = {tuple(row.where.values()): row.printed for row in rows_of(replica)}
+    assert printed["Gemma 9B",] == {
+        "length": 343.62, "perfect": 0.06, "perfect_precision": 0.43, "repetition": 0.47,
+        "repetition_imperfect": 0.44, "overlap": 0.09, "bertscore": 83.89,
+    }  # fmt: skip
+    assert printed["one sentence", "zeroshot", "Gemma 9B"] == {
+        "length": 101.03, "perfect": 0, "repetition": 0.44, "repetition_imperfect": 0.44,
+        "one_sentence": 0.99,
+    }  # fmt: skip
+    assert printed["delete",] == {"perfect": 0.21}
+    assert printed["parrot",] == printed["verse",] == {}
+
+
+def test_how_far_our_measures_are_theirs_is_told_answer_by_answer(replica: Replica) -> None:
+    assert replica.automatic is not None
+    length = replica.automatic.matches["length"]
+    added = [k % 3 for k in range(len(FEEDBACK))]
+    assert (length.n, length.n_equal) == (len(FEEDBACK), added.count(0))
+    assert length.mean_difference == pytest.approx(sum(added) / len(added))
+    assert replica.automatic.matches["perfect"].n_equal == len(FEEDBACK)
+
+
+def test_ratings_are_means_with_standard_errors_and_nan_has_no_part(replica: Replica) -> None:
+    (rated,) = replica.rated
+    assert (rated.rater, rated.n, rated.n_unknown) == ("people", len(RATED), 0)
+    assert len(rated.rows) == 3 + 3 + 2 + 4
+    for row in rated.rows:
+        own = chosen(RATED, row.where)
+        for field, question in QUESTIONS.items():
+            known = [one[field] for one in own if not math.isnan(one[field])]
+            given = row.ours[question]
+            assert given.n == len(known)
+            if known:
+                assert given.mean == pytest.approx(statistics.fmean(known))
+                error = statistics.stdev(known) / math.sqrt(len(known))
+                assert given.error == pytest.approx(error)
+            else:
+                assert (given.mean, given.error) == (None, None)
+    original = next(row for row in rated.rows if row.where == {"method": "original"})
+    assert original.ours["relevance"].mean is None
+    assert "relevance" not in original.printed
+
+
+def test_measures_are_held_against_people(replica: Replica) -> None:
+    found = {(one.metric, one.by): one for one in replica.validations}
+    assert found["perfect", "ours"].correlation.value == pytest.approx(1.0)
+    assert found["perfect", "released"].printed == 0.9
+    pairs = [
+        (row["nonunique_trigram_ratio"], row["specificity"])
+        for row in RATED
+        if not math.isnan(row["nonunique_trigram_ratio"] + row["specificity"])
+    ]
+    one = found["repetition", "released"].correlation
+    assert one.n == len(pairs)
+    assert one.value == pytest.approx(statistics.correlation(*zip(*pairs, strict=True)))
+    assert one.low is not None
+    assert one.high is not None
+    assert one.low < one.value < one.high
+
+
+def test_without_ratings_only_the_automatic_tables_are_shown(tmp_path: Path) -> None:
+    write(tmp_path / "generated_feedback.jsonl", FEEDBACK[:60])
+    found = replicate_released(tmp_path)
+    assert (found.rated, found.validations) == ((), ())
+    shown = " ".join(replica_tables(found).split())
+    assert "No human_ratings.jsonl there: without it Tables 3 to 5 are missing" in shown
+    assert "Table 1" in shown
+    # Nobody counted sentences, but the release has them.
+    assert "Table 8" in shown
+
+
+def test_ratings_alone_are_enough_for_their_tables(tmp_path: Path) -> None:
+    write(tmp_path / "human_ratings.jsonl", RATED)
+    found = replicate_released(tmp_path)
+    assert found.automatic is None
+    assert found.lacking == ("generated_feedback.jsonl",)
+    assert {one.by for one in found.validations} == {"released"}
+
+
+def test_missing_figures_are_not_zero(tmp_path: Path) -> None:
+    rows = [
+        {**FEEDBACK[0], "nonunique_trigram_ratio": value, "feedback": "say why she left it"}
+        for value in (math.nan, None, 0.5)
+    ]
+    lacking = {k: v for k, v in rows[0].items() if k != "nonunique_trigram_ratio"}
+    write(tmp_path / "generated_feedback.jsonl", [*rows, lacking])
+    row = rows_of(replicate_released(tmp_path))[0]
+    assert row.n == 4
+    assert row.released["repetition"] == 0.5
+    assert row.released["perfect_precision"] is None
+
+
+def bad(tmp_path: Path, text: str, name: str = "generated_feedback.jsonl") -> str:
+    (tmp_path / name).write_text(json.dumps(FEEDBACK[0]) + "\n" + text, encoding="utf-8")
+    with pytest.raises(InputError) as caught:
+        read_released(tmp_path)
+    return str(caught.value)
+
+
+def test_a_damaged_line_is_named_with_what_to_do(tmp_path: Path) -> None:
+    for text in (json.dumps(FEEDBACK[1])[:80], "not JSON\n"):
+        message = bad(tmp_path, text)
+        assert "generated_feedback.jsonl, line 2: not JSON" in message
+        assert "github.com/google-deepmind/igen" in message
+    assert "line 2: not a JSON object" in bad(tmp_path, "[1]\n")
+    lacking = {k: v for k, v in FEEDBACK[1].items() if k not in ("noise", "model")}
+    assert "line 2: no field noise, model" in bad(tmp_path, json.dumps(lacking))
+    assert "line 2: feedback is not a text" in bad(
+        tmp_path, json.dumps(FEEDBACK[1] | {"feedback": 3})
+    )
+
+
+def test_an_unknown_noise_is_named_with_those_that_are_known(tmp_path: Path) -> None:
+    message = bad(tmp_path, json.dumps(FEEDBACK[1] | {"noise": "shouted"}))
+    assert "line 2: the noise 'shouted' is unknown" in message
+    for known in ("original", "swap", "delet", "backtransl"):
+        assert known in message
+
+
+def test_a_rating_beyond_one_or_not_a_number_is_refused(tmp_path: Path) -> None:
+    for value in (1.5, -1, "high", math.inf):
+        row = RATED[0] | {"sanity": value}
+        write(tmp_path / "human_ratings.jsonl", [row])
+        with pytest.raises(InputError, match="line 1: sanity must be a number from 0 to 1 or NaN"):
+            read_released(tmp_path)
+
+
+def test_a_folder_without_the_files_says_where_they_are(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"get them from github\.com/google-deepmind/igen"):
+        read_released(tmp_path)
+    (tmp_path / "human_ratings.jsonl").touch()
+    with pytest.raises(InputError, match="is empty"):
+        read_released(tmp_path)
+
+
+def test_two_names_of_one_model_are_kept_apart(tmp_path: Path) -> None:
+    rows = [FEEDBACK[0] | {"model": name} for name in ("gpt4", "GPT-4", "gemini-1.5-flash")]
+    write(tmp_path / "generated_feedback.jsonl", rows)
+    found = read_released(tmp_path).feedback
+    assert found is not None
+    assert [row["model"] for row in found] == ["gpt4", "GPT-4", "Gemini 1.5 Flash"]
+
+
+def test_models_are_known_by_letters_and_digits() -> None:
+    for model in MODELS:
+        assert known_model(model) == known_model(model.lower().replace(" ", "")) == model
+    assert known_model("hf/google/gemma-2-27b-it") == "Gemma 27B"
+    assert known_model("openai/gpt-4o") is None
+
+
+def own_rows() -> list[dict[str, Any]]:
+    """As `feedback elicit` writes them, by one model that the paper had and one that it had not."""
+    return [
+        {
+            "id": f"{s}-{method}_{prompt}_{shots}", "story_id": str(s), "method": method,
+            "prompt": prompt, "shots": shots, "model": model,
+            "feedback": None if s == 3 else SAID[(s + shots + len(prompt)) % len(SAID)],
+            "missing_reason": "refusal" if s == 3 else None, "story": "A dog sails a boat.",
+            "original": "A dog.", "signature": "feedback|v:1",
+        }
+        for s in range(4)
+        for method in ("original", "swap")
+        for prompt in ("full", "spot")
+        for shots in (0, 2)
+        for model in ("openai/gpt-4", "tiny")
+    ]  # fmt: skip
+
+
+def rating_run(path: Path, rubric: str = "feedback") -> Path:
+    from fabula.rubrics import load_rubric, rubric_toml
+
+    path.mkdir()
+    (path / "rubric.toml").write_text(rubric_toml(load_rubric(rubric)), encoding="utf-8")
+    rows = [
+        {
+            "id": f"{row['id']}_{row['model']}", "rubric": rubric, "item": item, "rater": "judge-x",
+            "value": value, "missing_reason": None if value else "unparsable", "rationale": None,
+            "evidence": [], "details": {}, "signature": "judge|v:1",
+        }
+        for k, row in enumerate(own_rows())
+        for item, value in (
+            ("sanity", "Only feedback" if k % 3 else None),
+            ("correctness", ("All of it", "Some of it", "None of it")[k % 3]),
+        )
+    ]  # fmt: skip
+    write(path / "measurements.jsonl", rows)
+    return path
+
+
+def test_our_own_run_has_the_papers_figures_for_its_models_only(tmp_path: Path) -> None:
+    found = replicate_run([write(tmp_path / "feedback.jsonl", own_rows())])
+    assert found.automatic is not None
+    assert found.automatic.n_missing == {"refusal": 16}
+    printed = {tuple(row.where.values()): row.printed for row in rows_of(found)}
+    assert printed["openai/gpt-4",]["length"] == 349.08
+    assert printed["bulleted list", "twoshot", "openai/gpt-4"]["length"] == 412.38
+    others = [where for where, known in printed.items() if known and "openai/gpt-4" not in where]
+    assert others == []
+    assert ("spot the problem", "zeroshot", "tiny") in printed
+    assert "released" not in replica_tables(found)
+
+
+def test_a_rater_of_our_run_is_named_and_not_called_people(tmp_path: Path) -> None:
+    path = write(tmp_path / "feedback.jsonl", own_rows())
+    found = replicate_run([path], [rating_run(tmp_path / "judged")])
+    (rated,) = found.rated
+    assert (rated.rater, rated.is_people) == ("judge-x", False)
+    row = next(row for row in rated.rows if row.where == {"model": "tiny"})
+    places = [k for k, one in enumerate(own_rows()) if one["model"] == "tiny"]
+    given = [(1.0, 0.5, 0.0)[k % 3] for k in places]
+    # Feedback that was withheld was rated in this file: a rating is counted where there is one.
+    assert row.ours["correctness"].mean == pytest.approx(statistics.fmean(given))
+    assert row.ours["sanity"].n == sum(k % 3 > 0 for k in places)
+    assert row.ours["specificity"].mean is None
+    shown = replica_tables(found)
+    assert "judge-x, a model and not people" in shown
+    assert "Table 2" not in shown
+    # A dash for what is missing must not look like the sign of the next number.
+    assert "-0." not in shown
+    assert "-." not in shown
+
+
+def test_a_run_of_another_rubric_or_on_other_feedback_is_refused(tmp_path: Path) -> None:
+    path = write(tmp_path / "feedback.jsonl", own_rows())
+    with pytest.raises(InputError, match="judged by the rubric 'ttcw'"):
+        replicate_run([path], [rating_run(tmp_path / "other", "ttcw")])
+    good = rating_run(tmp_path / "judged")
+    strange = write(tmp_path / "strange.jsonl", [one | {"id": "x"} for one in own_rows()[:1]])
+    with pytest.raises(InputError, match="rated none of this feedback"):
+        replicate_run([strange], [good])
+    with pytest.raises(InputError, match="was there before"):
+        replicate_run([path, path])
+
+
+def test_63_of_64_cells_are_known_and_within_their_bounds() -> None:
+    assert len(CELLS) == 64
+    assert [key for key, row in CELLS.items() if row is None] == [
+        ("spot the problem", "twoshot", "GPT 4")
+    ]
+    for row in CELLS.values():
+        assert row is None or (len(row) == 5 and all(v is None or v <= 1 for v in row[1:]))
+    assert all(len(means) == len(errors) == 7 for means, errors in PRINTED_RATINGS.values())
+
+
+def test_table_1_of_two_models_follows_as_worked_out_by_hand() -> None:
+    derived = {(one.name, one.column, one.rule): one for one in check_printed().derived}
+    # Gemma 9B in Table 9: list, list only, one sentence, spot; without and with examples.
+    lengths = [625.96, 420.65, 833.17, 462.98, 101.03, 94.67, 108.45, 102.08]
+    length = derived["Gemma 9B", "length", "mean"]
+    assert length.allowed == pytest.approx((sum(lengths) / 8 - 0.005, sum(lengths) / 8 + 0.005))
+    assert sum(lengths) / 8 == pytest.approx(343.62, abs=0.005)
+    assert length.follows
+    # Two cells are 0.00: what rounds to that is no less than 0.
+    perfect = derived["Gemma 9B", "perfect", "mean"]
+    assert perfect.allowed == pytest.approx(((0.48 - 6 * 0.005) / 8, (0.48 + 8 * 0.005) / 8))
+    # Bloomz 176B: the mean of its eight cells is 0.654, and 0.67 is printed.
+    cells = [0.93, 0.77, 0.19, 0.71, 0.47, 0.92, 0.45, 0.79]
+    repeats = derived["Bloomz 176B", "repetition", "mean"]
+    assert repeats.allowed == pytest.approx((sum(cells) / 8 - 0.005, sum(cells) / 8 + 0.005))
+    assert repeats.printed == 0.67
+    assert not repeats.follows
+
+
+def test_68_of_70_figures_follow_and_the_rest_is_one_models() -> None:
+    check = check_printed()
+    rules = {(one.column, one.rule) for one in check.derived}
+    rules.remove(("repetition_imperfect", "mean"))
+    chosen = [one for one in check.derived if (one.column, one.rule) in rules]
+    assert len(chosen) == len(AUTOMATIC) * len(COLUMNS) == 70
+    assert [(one.name, one.column) for one in chosen if not one.follows] == [
+        ("Bloomz 176B", "repetition"), ("Bloomz 176B", "repetition_imperfect"),
+    ]  # fmt: skip
+    assert all(one.agrees for one in check.agreements)
+    assert "68 of 70 figures do" in " ".join(check_tables(check).split())
+
+
+def test_the_unknown_cell_is_what_its_three_rows_leave() -> None:
+    unknown = check_printed().unknown
+    # GPT 4's eight cells make 8 x 349.08 characters; seven of them are known.
+    known = [row[0] for key, row in CELLS.items() if "GPT 4" in key and row is not None]
+    left = 8 * 349.08 - sum(value for value in known if value is not None)
+    length = unknown["length"]
+    assert length is not None
+    assert left == pytest.approx(73.37)
+    assert left - 0.075 - 1e-9 <= length.low < left < length.high <= left + 0.075 + 1e-9
+
+
+def test_bounds_of_means_hold_every_choice_in_the_intervals() -> None:
+    weights = [Interval(0.1, 0.4), Interval(0.0, 0.3), Interval(0.2, 0.2)]
+    values = [Interval(0.2, 0.3), Interval(0.6, 0.8), Interval(0.0, 0.1)]
+    found = [
+        sum(a * b for a, b in zip(w, v, strict=True)) / sum(w)
+        for w in itertools.product(*weights)
+        for v in itertools.product(*values)
+    ]
+    assert weighted_bounds(weights, values) == pytest.approx((min(found), max(found)))
+    assert mean_bounds(values) == pytest.approx((0.8 / 3, 1.2 / 3))
+
+
+def test_the_command_without_data_checks_the_printed_tables_only() -> None:
+    result = CliRunner().invoke(cli, ["replicate", "story-feedback"])
+    assert result.exit_code == 0
+    assert "github.com/google-deepmind/igen; give their folder as DIR" in result.output
+    assert "Table 3" not in result.output
+
+
+def test_the_command_gives_all_as_json(folder: Path, replica: Replica) -> None:
+    result = CliRunner().invoke(cli, ["replicate", "story-feedback", str(folder), "--json"])
+    assert result.exit_code == 0
+    given = json.loads(result.stdout)
+    assert given["run"] is None
+    assert len(given["released"]["automatic"]["rows"]) == 31
+    assert json.loads(dump_json(replica_json(replica)))["rated"] == given["released"]["rated"]
+
+
+def test_ratings_without_a_run_are_an_error_of_usage(tmp_path: Path) -> None:
+    result = CliRunner().invoke(cli, ["replicate", "story-feedback", "--ratings", str(tmp_path)])
+    assert result.exit_code == 2
+    assert "--run" in result.output

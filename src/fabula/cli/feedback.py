@@ -42,7 +42,8 @@ def feedback() -> None:
 @texts_argument("stories")
 @click.option(
     "--methods", default="original,backtranslate,swap,delete", show_default=True, metavar="LIST",
-    help="What is done to each story, separated by commas.",
+    help="What is done to each story, separated by commas; beyond the paper, for longer stories: "
+    "name, fact, tense, thread.",
 )  # fmt: skip
 @click.option(
     "--out", required=True, type=click.Path(path_type=Path), metavar="FILE",
@@ -50,8 +51,12 @@ def feedback() -> None:
 )  # fmt: skip
 @click.option(
     "--translator", default="apertium", show_default=True, metavar="NAME",
-    help="Who translates and back: apertium[:THERE,BACK] (eng-spa,spa-eng), or marian[:THERE,BACK] "
-    "(Helsinki-NLP's English-German, or folders).",
+    help="Who translates and back: apertium[:THERE,BACK] (eng-spa,spa-eng), marian[:THERE,BACK] "
+    "(Helsinki-NLP's English-German, or folders), or a language model as for `feedback elicit`.",
+)  # fmt: skip
+@click.option(
+    "--translator-language", default="German", show_default=True, metavar="NAME",
+    help="The language that a language model translates to.",
 )  # fmt: skip
 @click.option(
     "--rounds", type=click.IntRange(min=1), default=10, show_default=True,
@@ -73,6 +78,7 @@ def corrupt(
     methods: str,
     out: Path,
     translator: str,
+    translator_language: str,
     rounds: int,
     per_set: int | None,
     set_field: str,
@@ -84,45 +90,83 @@ def corrupt(
 
     Each row holds the corrupted text, the original, and exactly what was changed, in characters of
     both. What cannot be corrupted is left out, and said. Source: Rashkin et al. 2025, section 4.
+
+    Beyond the paper, and only if named in --methods: a person is called by another name midway
+    (name), a stated fact changes (fact), a few sentences are told in the present (tense), a thing
+    is brought in and never mentioned again (thread).
     """
-    from fabula.store import RowWriter
     from fabula.tasks.feedback.corrupting import (
-        METHODS,
+        ALL_METHODS,
         CorruptPlan,
-        LeftOut,
-        corrupt_stories,
         sample_sets,
         without_repeats,
     )
-    from fabula.tasks.feedback.translating import open_translator
-    from fabula.text.pipeline import load_pipeline
 
     check_outputs([out], map(Path, stories))
     asked = [name.strip() for name in methods.split(",")]
-    unknown = [name for name in asked if name not in METHODS]
+    unknown = [name for name in asked if name not in ALL_METHODS]
     if unknown:
-        raise click.UsageError(f"--methods {unknown[0]}: there are {', '.join(METHODS)}")
-    chosen = tuple(method for method in METHODS if method in asked)
+        raise click.UsageError(f"--methods {unknown[0]}: there are {', '.join(ALL_METHODS)}")
+    chosen = tuple(method for method in ALL_METHODS if method in asked)
     read, repeated = without_repeats(read_stories(stories, how_to_read))
     documents = sample_sets(read, set_field, per_set, seed)
     plan = CorruptPlan(chosen, rounds, seed)
-    named = open_translator(translator) if "backtranslate" in chosen else None
-    left_out: list[LeftOut] = []
+    found = _corrupt(documents, plan, (translator, translator_language), out, restart)
+    _report(*found, repeated, out)
+
+
+def _corrupt(
+    documents: list[Any], plan: Any, translator: tuple[str, str], out: Path, restart: bool
+) -> tuple[Counter[str], list[Any]]:
+    """How many rows of each method there are now, and what was left out."""
+    from contextlib import ExitStack
+
+    from fabula.store import RowWriter
+    from fabula.tasks.feedback.corrupting import corrupt_stories, parts_needed
+    from fabula.tasks.feedback.translating import open_translator
+    from fabula.text.pipeline import load_pipeline
+
     n_written: Counter[str] = Counter()
-    with RowWriter(out) as file, progress_bar("corrupting", len(documents)) as bar:
+    left_out: list[Any] = []
+    with ExitStack() as stack:
+        named = None
+        if "backtranslate" in plan.methods:
+            named = stack.enter_context(open_translator(*translator))
+        file = stack.enter_context(RowWriter(out))
         if restart:
             file.clear()
         file.begin()
         kept = {str(row["id"]): row for row in file.kept}
-        nlp = load_pipeline(("tok2vec", "parser"))
+        if named is not None:
+            to_come = [s.text for s in documents if f"{s.id}_backtranslate" not in kept]
+            _say_expected(translator[0], to_come, plan.rounds)
+        nlp = load_pipeline(parts_needed(plan.methods))
+        bar = stack.enter_context(progress_bar("corrupting", len(documents)))
         for rows, failed in corrupt_stories(documents, plan, nlp, named, kept):
             for row in rows:
                 if row["id"] not in kept:
                     file.write(row)
-                n_written[row["method"]] += 1
+            n_written.update(row["method"] for row in rows)
             left_out += failed
             bar.advance(1)
-    _report(n_written, left_out, repeated, out)
+    return n_written, left_out
+
+
+def _say_expected(translator: str, texts: list[str], rounds: int) -> None:
+    """What a language model will be asked, before it is; others cost nothing."""
+    from fabula.models.cost import known_price
+    from fabula.tasks.feedback.model_translator import estimate_round_trips
+    from fabula.tasks.feedback.translating import is_model
+
+    if not is_model(translator):
+        return
+    expected = estimate_round_trips(texts, rounds, known_price(translator))
+    cost = "price unknown" if expected.cost is None else f"about ${expected.cost:,.2f}"
+    click.echo(
+        f"{translator}: at most {expected.n_calls:,} calls, about {expected.usage.n_input:,} "
+        f"tokens to read and {expected.usage.n_output:,} to write, {cost}",
+        err=True,
+    )
 
 
 def _report(n_written: Counter[str], left_out: list[Any], repeated: list[str], out: Path) -> None:

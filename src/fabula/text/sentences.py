@@ -8,7 +8,15 @@ from typing import Any
 
 from fabula.text.words import TextSettings
 
-__all__ = ["encodable", "paragraph_spans", "paragraphs_of", "sentence_spans", "sentences_of"]
+__all__ = [
+    "encodable",
+    "paragraph_docs",
+    "paragraph_spans",
+    "paragraphs_of",
+    "sentence_spans",
+    "sentences_of",
+    "spans_of_docs",
+]
 
 _BATCH = 64
 _PARAGRAPH = re.compile(r"\n[^\S\n]*(?:\n[^\S\n]*)+")
@@ -21,15 +29,19 @@ def paragraphs_of(text: str) -> list[str]:
 
 def paragraph_spans(text: str) -> list[tuple[int, int]]:
     """Where each paragraph stands, half-open in characters, without the space around it."""
-    borders = [(m.start(), m.end()) for m in _PARAGRAPH.finditer(text)]
-    starts, ends = [0, *(end for _, end in borders)], [*(start for start, _ in borders), len(text)]
     spans = []
-    for start, end in zip(starts, ends, strict=True):
+    for start, end in _between_blank_lines(text):
         part = text[start:end]
         start += len(part) - len(part.lstrip())
         if part.strip():
             spans.append((start, start + len(part.strip())))
     return spans
+
+
+def _between_blank_lines(text: str) -> list[tuple[int, int]]:
+    borders = [(m.start(), m.end()) for m in _PARAGRAPH.finditer(text)]
+    starts, ends = [0, *(end for _, end in borders)], [*(start for start, _ in borders), len(text)]
+    return list(zip(starts, ends, strict=True))
 
 
 def encodable(text: str) -> str:
@@ -66,15 +78,25 @@ def sentence_spans(text: str, nlp: Any) -> list[tuple[int, int]]:
     Parted as by `sentences_of`: never across a blank line, and what begins in small letters goes on
     with the sentence before.
     """
+    return spans_of_docs(paragraph_docs(text, nlp))
+
+
+def paragraph_docs(text: str, nlp: Any) -> list[tuple[int, Any]]:
+    """spaCy's reading of each paragraph, and where it begins: offsets of both add up."""
+    # Line breaks within a paragraph are spaces to the pipeline; lengths stay the same.
+    return [
+        (begin, nlp(encodable("".join(" " if c.isspace() else c for c in text[begin:end]))))
+        for begin, end in _between_blank_lines(text)
+    ]
+
+
+def spans_of_docs(docs: Iterable[tuple[int, Any]]) -> list[tuple[int, int]]:
+    """`sentence_spans`, of what `paragraph_docs` read."""
     words = TextSettings()
     spans: list[tuple[int, int]] = []
-    borders = [(m.start(), m.end()) for m in _PARAGRAPH.finditer(text)]
-    starts, ends = [0, *(end for _, end in borders)], [*(start for start, _ in borders), len(text)]
-    for begin, end in zip(starts, ends, strict=True):
+    for begin, doc in docs:
         is_first = True
-        # Line breaks within a paragraph are spaces to the pipeline; lengths stay the same.
-        line = encodable("".join(" " if c.isspace() else c for c in text[begin:end]))
-        for found in nlp(line).sents:
+        for found in doc.sents:
             part = found.text
             start = begin + found.start_char + len(part) - len(part.lstrip())
             stop = start + len(part.strip())

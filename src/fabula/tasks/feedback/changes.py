@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from difflib import SequenceMatcher
 from typing import Any
 
-__all__ = ["Edit", "apply_edits", "edit_row", "edits_between", "undo"]
+__all__ = ["Edit", "Fault", "apply_edits", "edit_row", "edits_between", "undo"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,6 +18,17 @@ class Edit:
     start: int
     end: int
     text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """Edits that give a story a fault, and the fault in a sentence for whoever rates it."""
+
+    kind: str
+    edits: tuple[Edit, ...]
+    what: str
+    details: Mapping[str, Any]
+    """What the fault is made of, for the record: words, and places in both versions."""
 
 
 def apply_edits(original: str, edits: Sequence[Edit]) -> tuple[str, list[dict[str, Any]]]:

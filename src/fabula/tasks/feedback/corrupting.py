@@ -2,7 +2,8 @@
 
 Rashkin et al. 2025, section 4: two consecutive sentences change places (swap), a sentence is left
 out (delete), or the story is translated and back again ten times (backtranslate); and the story as
-it is (original), for comparison. Each corrupted story carries what exactly was changed.
+it is (original), for comparison. Each corrupted story carries what exactly was changed. Beyond the
+paper, and only by name: the faults of `faults`.
 
 A story that is too short for a method, or that the method leaves as it is, is never passed off as
 corrupted: it is left out, and the reason is given.
@@ -21,25 +22,34 @@ import numpy as np
 from fabula import __version__
 from fabula.errors import InputError
 from fabula.tasks.feedback.changes import Edit, apply_edits, edits_between
+from fabula.tasks.feedback.faults import FAULTS, NARRATION_PARTS, plant_fault
+from fabula.tasks.feedback.narration import Narration
 from fabula.tasks.feedback.translating import Rounds, Translator, back_translate
-from fabula.text.sentences import sentence_spans
+from fabula.text.sentences import paragraph_docs, spans_of_docs
 from fabula.types import Document, Signature
 
 __all__ = [
+    "ALL_METHODS",
     "METHODS",
     "CorruptPlan",
     "LeftOut",
     "corrupt_stories",
     "delete_sentence",
+    "parts_needed",
     "sample_sets",
     "story_rng",
     "swap_sentences",
     "without_repeats",
 ]
 
-Method = Literal["original", "swap", "delete", "backtranslate"]
+Method = Literal["original", "backtranslate", "swap", "delete", "name", "fact", "tense", "thread"]
 _BATCH = 8
 METHODS: tuple[Method, ...] = ("original", "backtranslate", "swap", "delete")
+"""Those of the paper."""
+ALL_METHODS: tuple[Method, ...] = (*METHODS, "name", "fact", "tense", "thread")
+_NUMBERS = ("two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
+_PLACES = ("first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth", "ninth",
+           "tenth")  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,6 +135,11 @@ def delete_sentence(
     return [Edit(start, end, "")]
 
 
+def parts_needed(methods: Sequence[str]) -> tuple[str, ...]:
+    """What of the English pipeline the methods need."""
+    return NARRATION_PARTS if FAULTS.keys() & set(methods) else ("tok2vec", "parser")
+
+
 _RULES = {"swap": swap_sentences, "delete": delete_sentence}
 
 
@@ -140,8 +155,9 @@ def corrupt_stories(
     `kept` are rows of an earlier run by id, which are taken as they are. Raises `InputError` where
     one was made of another text or in another way, `ModelError` where translation fails.
     """
-    for begin in range(0, len(stories), _BATCH):
-        batch = stories[begin : begin + _BATCH]
+    size = _BATCH if translator is None else translator.n_parallel
+    for begin in range(0, len(stories), size):
+        batch = stories[begin : begin + size]
         rounds: dict[str, Rounds] = {}
         if "backtranslate" in plan.methods and translator is not None:
             asked = [s for s in batch if f"{s.id}_backtranslate" not in kept]
@@ -162,7 +178,8 @@ def _of_story(
     rounds: Mapping[str, Rounds],
     kept: Mapping[str, Mapping[str, Any]],
 ) -> Iterator[dict[str, Any] | LeftOut]:
-    spans = sentence_spans(story.text, nlp)
+    docs = tuple(paragraph_docs(story.text, nlp))
+    told = Narration(story.text, docs, tuple(spans_of_docs(docs)))
     for method in plan.methods:
         expected = _signature(method, plan, translator)
         row = kept.get(f"{story.id}_{method}")
@@ -174,18 +191,49 @@ def _of_story(
                 )
             yield dict(row)
         elif method == "original":
-            yield _row(story, method, story.text, [], expected)
+            yield _row(story, method, story.text, {"edits": []}, expected)
         elif method == "backtranslate":
             yield _back_translated(story, rounds.get(story.id), expected)
-        elif len(spans) < 2:
-            plural = "" if len(spans) == 1 else "s"
-            yield LeftOut(story.id, method, f"it has {len(spans)} sentence{plural}")
         else:
-            edits = _RULES[method](story.text, spans, story_rng(plan.seed, story.id, method))
-            if edits is None:
-                yield LeftOut(story.id, method, "its sentences are all the same")
+            rng = story_rng(plan.seed, story.id, method)
+            found = (
+                plant_fault(method, told, nlp, rng)
+                if method in FAULTS
+                else _cut_up(method, told, rng)
+            )
+            if isinstance(found, str):
+                yield LeftOut(story.id, method, found)
             else:
-                yield _row(story, method, *apply_edits(story.text, edits), expected)
+                yield _row(story, method, *found, expected)
+
+
+def _cut_up(
+    method: str, story: Narration, rng: np.random.Generator
+) -> tuple[str, dict[str, Any]] | str:
+    """A story with sentences swapped or deleted, and the record of it, or why there is none."""
+    spans = story.sentences
+    if len(spans) < 2:
+        return f"it has {len(spans)} sentence{'' if len(spans) == 1 else 's'}"
+    edits = _RULES[method](story.text, spans, rng)
+    if edits is None:
+        return "its sentences are all the same"
+    text, record = apply_edits(story.text, edits)
+    k = story.sentence_of(edits[0].start)
+    what = (
+        f"The {_place(k)} and {_place(k + 1)} sentences changed places."
+        if method == "swap"
+        else f"A sentence was taken out: '{record[0]['was'].strip()}'"
+    )
+    return text, {"edits": record, "what": what}
+
+
+def _place(k: int) -> str:
+    """Which sentence the one with index k is: third, 21st."""
+    n = k + 1
+    if n <= len(_PLACES):
+        return _PLACES[k]
+    ending = {1: "st", 2: "nd", 3: "rd"}.get(n % 10 if n % 100 not in (11, 12, 13) else 0, "th")
+    return f"{n}{ending}"
 
 
 def _back_translated(
@@ -195,35 +243,42 @@ def _back_translated(
     if rounds is None:
         return LeftOut(story.id, method, "no translator was named")
     if not rounds.texts:
-        return LeftOut(story.id, method, "the translator ran wild in the first round")
+        reason = "the translator ran wild in the first round"
+        if rounds.reason is not None:
+            reason = f"there was no translation in the first round ({rounds.reason})"
+        return LeftOut(story.id, method, reason)
     text = rounds.texts[-1]
     edits = edits_between(story.text, text)
     if not any(edit.text.strip() or story.text[edit.start : edit.end].strip() for edit in edits):
         return LeftOut(story.id, method, "translation changed nothing")
     changed, record = apply_edits(story.text, edits)
-    return _row(
-        story, method, changed, record, signature,
-        rounds=list(rounds.texts), stable_round=rounds.stable_round,
-        degenerate_round=rounds.degenerate_round,
-    )  # fmt: skip
+    n = len(rounds.texts)
+    times = "once" if n == 1 else f"{dict(enumerate(_NUMBERS, 2)).get(n, n)} times"
+    change: dict[str, Any] = {
+        "edits": record,
+        "rounds": list(rounds.texts),
+        "stable_round": rounds.stable_round,
+        "degenerate_round": rounds.degenerate_round,
+    }
+    if rounds.refused_round is not None:
+        change |= {"refused_round": rounds.refused_round, "refused_reason": rounds.reason}
+    change["what"] = f"The story was translated to another language and back {times}."
+    return _row(story, method, changed, change, signature)
 
 
 def _signature(method: Method, plan: CorruptPlan, translator: Translator | None) -> str:
     parts = {"method": str(method)}
-    if method in _RULES:
+    if method in _RULES or method in FAULTS:
         parts["seed"] = str(plan.seed)
+    if method in FAULTS:
+        parts["beyond_paper"] = "yes"
     if method == "backtranslate" and translator is not None:
         parts |= {"rounds": str(plan.rounds), "by": translator.name}
     return str(Signature.of("corrupt", **parts, v=__version__))
 
 
 def _row(
-    story: Document,
-    method: str,
-    text: str,
-    edits: Sequence[Mapping[str, Any]],
-    signature: str,
-    **more: Any,
+    story: Document, method: str, text: str, change: Mapping[str, Any], signature: str
 ) -> dict[str, Any]:
     return {
         "id": f"{story.id}_{method}",
@@ -231,6 +286,6 @@ def _row(
         "method": method,
         "text": text,
         "original": story.text,
-        "change": {"edits": list(edits), **more},
+        "change": change,
         "signature": signature,
     }

@@ -13,9 +13,11 @@ import subprocess
 from collections import Counter
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from types import TracebackType
+from typing import Any, Protocol, Self
 
 from fabula.errors import InputError, ModelError
 from fabula.text import TextSettings
@@ -25,10 +27,12 @@ from fabula.workers import default_jobs
 __all__ = [
     "Apertium",
     "Marian",
+    "NoTranslation",
     "Rounds",
     "Translator",
     "back_translate",
     "is_degenerate",
+    "is_model",
     "open_translator",
 ]
 
@@ -36,14 +40,24 @@ _MAX_GROWTH = 2.0
 _MAX_REPEATS = 3
 
 
+@dataclass(frozen=True, slots=True)
+class NoTranslation:
+    """Why a text has no translation."""
+
+    reason: str
+
+
 class Translator(Protocol):
     """Translates to another language and back."""
+
+    n_parallel: int
+    """How many texts it is best given at a time."""
 
     @property
     def name(self) -> str:
         """What decides the translation, for the signature."""
 
-    def round_trip(self, texts: Sequence[str]) -> list[tuple[str, str]]:
+    def round_trip(self, texts: Sequence[str]) -> Sequence[tuple[str, str] | NoTranslation]:
         """Each text in the other language, and back again. Raises `ModelError`."""
 
 
@@ -54,6 +68,10 @@ class Rounds:
     texts: tuple[str, ...]
     degenerate_round: int | None
     """The round, counted from 1, in which the translator ran wild and was stopped."""
+    refused_round: int | None = None
+    """The round, counted from 1, in which there was no translation."""
+    reason: str | None = None
+    """Why there was none."""
 
     @property
     def stable_round(self) -> int | None:
@@ -64,7 +82,24 @@ class Rounds:
         return None
 
 
-class Apertium:
+class _AlwaysOpen:
+    """A translator that holds nothing to be closed."""
+
+    n_parallel = 8
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        return None
+
+
+class Apertium(_AlwaysOpen):
     """Apertium's rules, offline: a pair of Debian's packages, such as apertium-eng-spa."""
 
     def __init__(self, there: str = "eng-spa", back: str = "spa-eng") -> None:
@@ -112,7 +147,7 @@ def _package_version(pair: str) -> str:
     return done.stdout.strip() or "unknown"
 
 
-class Marian:
+class Marian(_AlwaysOpen):
     """Two Marian models by transformers, as the paper's kind: by hub name or folder."""
 
     def __init__(
@@ -155,18 +190,21 @@ class Marian:
 
 
 def back_translate(texts: Sequence[str], translator: Translator, n_rounds: int) -> list[Rounds]:
-    """Every text there and back `n_rounds` times, or until the translator runs wild on it."""
+    """Every text there and back `n_rounds` times, or until the translator fails on it."""
     kept: list[list[str]] = [[] for _ in texts]
-    wild: list[int | None] = [None] * len(texts)
+    ended: dict[int, tuple[int | None, int | None, str | None]] = {}
     for number in range(1, n_rounds + 1):
-        going = [k for k in range(len(texts)) if wild[k] is None]
+        going = [k for k in range(len(texts)) if k not in ended]
         before = [kept[k][-1] if kept[k] else texts[k] for k in going]
-        for k, (_, back) in zip(going, translator.round_trip(before), strict=True):
-            if is_degenerate(texts[k], back):
-                wild[k] = number
+        for k, found in zip(going, translator.round_trip(before), strict=True):
+            if isinstance(found, NoTranslation):
+                ended[k] = None, number, found.reason
+            elif is_degenerate(texts[k], found[1]):
+                ended[k] = number, None, None
             else:
-                kept[k].append(back)
-    return [Rounds(tuple(found), stop) for found, stop in zip(kept, wild, strict=True)]
+                kept[k].append(found[1])
+    whole = (None, None, None)
+    return [Rounds(tuple(rounds), *ended.get(k, whole)) for k, rounds in enumerate(kept)]
 
 
 def is_degenerate(original: str, text: str) -> bool:
@@ -184,10 +222,33 @@ def is_degenerate(original: str, text: str) -> bool:
     return any(n - before[gram] >= _MAX_REPEATS for gram, n in after.items())
 
 
-def open_translator(spec: str) -> Translator:
-    """`apertium` or `marian`, either with `:THERE,BACK`. Raises `InputError`, `ModelError`."""
+def is_model(spec: str) -> bool:
+    """Whether a translator is a language model, as `open_model` names them."""
+    if spec.partition(":")[0] in ("apertium", "marian"):
+        return False
+    is_file = spec.lower().endswith(".gguf")
+    return spec == "local" or "/" in spec or spec.startswith("replay:") or is_file
+
+
+def open_translator(spec: str, language: str = "German") -> AbstractContextManager[Translator]:
+    """`apertium` or `marian`, either with `:THERE,BACK`, or a language model as `open_model` has.
+
+    To be used in `with`. `language` is the one a model translates to. Raises `InputError`,
+    `ModelError`.
+    """
     kind, _, pair = spec.partition(":")
     both = tuple(pair.split(",")) if pair else ()
-    if kind not in ("apertium", "marian") or len(both) not in (0, 2):
-        raise InputError(f"--translator {spec}: write apertium, marian, or either with :THERE,BACK")
-    return Apertium(*both) if kind == "apertium" else Marian(*both)
+    if kind in ("apertium", "marian") and len(both) in (0, 2):
+        return Apertium(*both) if kind == "apertium" else Marian(*both)
+    if not is_model(spec):
+        raise InputError(
+            f"--translator {spec}: write apertium, marian, either with :THERE,BACK, or a model: "
+            f"local, a path to a .gguf file, a URL, or provider/model"
+        )
+    if not language.strip():
+        raise InputError("--translator-language: name a language, such as German")
+    # Here, for that module imports this one.
+    from fabula.models import open_model
+    from fabula.tasks.feedback.model_translator import ModelTranslator
+
+    return ModelTranslator(open_model(spec), language.strip())

@@ -1,0 +1,168 @@
+"""Who is in a story: first names, how often they stand, and what else a person could be called."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from dataclasses import dataclass
+
+from fabula.tasks.feedback.narration import Narration, word_set
+
+__all__ = ["Character", "characters", "first_names", "mentions_of"]
+
+_NAMES = {
+    "she": "Abigail Ada Agnes Alice Amelia Amy Ana Anna Anne Annie Audrey Beatrice Bella Beth "
+    "Bridget Camille Caroline Catherine Cathy Cecilia Charlotte Chloe Clara Clare Cora Daphne "
+    "Deborah Diana Dora Dorothy Edith Eleanor Elena Elise Eliza Elizabeth Ella Ellen Elsa Elsie "
+    "Emily Emma Esther Eva Evelyn Fiona Flora Florence Frances Gertrude Gwen Hannah Harriet Hazel "
+    "Heather Helen Helena Ida Irene Iris Isabel Isabella Isla Jane Janet Jean Jennifer Jenny "
+    "Jessica Jill Joan Joanna Josephine Judith Julia Juliet Karen Kate Katherine Kathleen Katie "
+    "Lara Laura Lauren Leah Lena Leonora Lily Linda Lisa Liz Lois Louisa Louise Lucy Lydia Mabel "
+    "Madeline Maggie Margaret Maria Marian Marie Martha Mary Matilda Maya Megan Melissa Mia "
+    "Mildred Millie Mira Miriam Molly Nancy Naomi Natalie Nina Nora Olivia Pamela Patricia Paula "
+    "Penelope "
+    "Phoebe Polly Priya Rachel Rebecca Rita Rosa Rosalind Rosie Ruth Sally Samantha Sara Sarah "
+    "Selena Sheila Sofia Sophia Sophie Stella Susan Susanna Sylvia Tamara Tara Teresa Tess Thea "
+    "Theresa Ursula Valerie Vera Veronica Victoria Virginia Vivian Wanda Wendy Winifred Yvonne Zoe",
+    "he": "Aaron Adam Adrian Alan Albert Alex Alexander Alfred Andrew Anthony Archie Arthur Ben "
+    "Benjamin Bernard Billy Bob Boris Brian Bruce Calvin Carl Charles Charlie Christopher Clark "
+    "Clive Colin Conrad Cyril Dan Daniel Danny David Dennis Derek Desmond Donald Douglas Duncan "
+    "Edgar Edmund Edward Edwin Eli Elias Eliot Eric Ernest Ethan Eugene Felix Francis Fred "
+    "Frederick Gabriel Gary Geoffrey George Gerald Gilbert Gordon Graham Gregory Guy Hank Harold "
+    "Harry Harvey Hector Henry Herbert Herman Howard Hubert Hugh Hugo Ian Isaac Ivan Jacob Jake "
+    "James Jason Jasper Jeff Jeremy Jerome Jim Jimmy Joe Joel John Johnny Jonas Jonathan Joseph "
+    "Josh Julian Karl Keith Kevin Lars Lawrence Lenny Leo Leonard Leopold Lewis Liam Lionel Louis "
+    "Luke Malcolm Marcus Martin Matthew Max Maxwell Michael Mike Mitchell Mortimer Nathan Neil "
+    "Nicholas Nigel Noah Norman Oliver Oscar Owen Patrick Paul Percy Peter Philip Quentin Ralph "
+    "Raymond Reginald Richard Robert Roger Roland Ronald Rufus Rupert Sam Samuel Sebastian Simon "
+    "Stanley Stephen Steve Stuart Ted Theodore Thomas Tim Timothy Toby Tom Tommy Tony Victor "
+    "Vincent Wallace Walter Wilfred William",
+}  # fmt: skip
+# Known, but never given: they are rarer, or common words too.
+_OTHERS = {
+    "she": "Adele Amber Angela Aria Aubrey Barbara Brenda Carol Cheryl Christina Christine Cindy "
+    "Crystal Cynthia Daisy Dawn Debbie Denise Donna Emilia Erin Eve Faith Felicity Ginny Gloria "
+    "Grace Holly Hope Ingrid Ivy Jackie Jade Janice Jasmine Jo Joy Joyce Judy June Kathy Kelly "
+    "Kim Kirsten Kristen Kristin Leila Lila Lizzie Lizzy Luna Mae Maeve Maisie Mandy Marge May "
+    "Melanie Michelle Nadia Olga Olive Paige Peggy Pearl Penny Priscilla Rosalie Rose Roxanne Ruby "
+    "Sabrina Sandra Serena Shannon Sharon Shirley Skye Stephanie Sue Summer Susie Tanya Tina "
+    "Tracy Trudy Violet Willow Yasmin",
+    "he": "Al Andy Arnold Art Barry Bill Bobby Brad Brandon Bryan Caleb Carlos Chad Chris Cole "
+    "Connor Craig Dale Damian Damien Darren Dave Dean Diego Doug Drew Dylan Earl Ed Eddie Elijah "
+    "Evan Finn Frank Gavin Glen Grant Greg Hans Jack Jay Jeffrey Jerry Jesse Jonah Jordan Jorge "
+    "Jose Juan Justin Ken Kenneth Kurt Kyle Larry Logan Lou Lucas Marc Mark Mason Matt Miles "
+    "Miguel Milo Nate Ned Nick Omar Otto Pablo Pat Pete Phil Pierre Ray Rick Rob Robbie Robin Roy "
+    "Russell Ryan Sean Shane Shawn Sid Spencer Stan Steven Terry Travis Trevor Troy Tyler Vince "
+    "Wade Wayne Will Zach Zack",
+}  # fmt: skip
+_GENDERS = {
+    name: gender
+    for names in (_OTHERS, _NAMES)
+    for gender, listed in names.items()
+    for name in listed.split()
+}
+_NEUTRAL = ("Alexis", "Ashley", "Casey", "Jamie", "Jordan", "Kerry", "Leslie", "Morgan", "Robin")
+_TITLES = word_set(
+    "mr mrs ms miss mister dr doctor professor captain colonel general major lieutenant sergeant "
+    "sir madam lord lady judge king queen prince princess saint st father mother brother sister "
+    "aunt uncle cousin grandma grandpa officer detective inspector reverend president"
+)
+# After these a title's bearer is called by the first name: Aunt Polly, Princess Clara.
+_FIRST_NAME_TITLES = word_set("aunt uncle cousin king queen prince princess")
+_DETERMINERS = word_set("the a an this that these those my your his her its our their")
+_PRONOUNS = {"she": "she", "her": "she", "hers": "she", "herself": "she",
+             "he": "he", "him": "he", "his": "he", "himself": "he"}  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Character:
+    """A person whom the story calls by a first name."""
+
+    name: str
+    gender: str | None
+    places: tuple[int, ...]
+
+
+def mentions_of(name: str, text: str) -> list[tuple[int, int]]:
+    """Where a name stands as a whole word, in its own letters or in capitals; Anna's counts."""
+    return [
+        match.span()
+        for match in re.finditer(
+            rf"(?<![\w-])(?:{re.escape(name)}|{re.escape(name.upper())})(?!\w|-\w)", text
+        )
+    ]
+
+
+def characters(story: Narration) -> list[Character]:
+    """The people whom a story names at least twice, those named most often first."""
+    n_person: Counter[str] = Counter()
+    n_token: Counter[str] = Counter()
+    n_proper: Counter[str] = Counter()
+    n_other: Counter[str] = Counter()
+    common: set[str] = set()
+    for _, token in story.words():
+        word = token.text
+        if not re.fullmatch(r"[^\W\d_]{3,}", word):
+            continue
+        if not word[0].isupper():
+            # What is also a common word here (will, rose) is never certain to be the person.
+            common.add(word.capitalize())
+            continue
+        name = word.capitalize() if word.isupper() else word
+        n_token[name] += 1
+        n_proper[name] += token.pos_ == "PROPN"
+        n_person[name] += token.ent_type_ == "PERSON"
+        n_other[name] += _is_other(token)
+    found = [
+        Character(name, _gender(name, story), tuple(a for a, _ in mentions_of(name, story.text)))
+        for name, n in n_token.items()
+        if n >= 2
+        and name not in common
+        and name.lower() not in _TITLES
+        and n_proper[name] >= 0.9 * n
+        and n_person[name] >= (0.15 if name in _GENDERS else 0.6) * n
+        and n_other[name] <= 0.1 * n
+    ]
+    return sorted(found, key=lambda one: (-len(one.places), one.name))
+
+
+def _is_other(token: object) -> bool:
+    """Whether a word, at this place, is no first name: a surname, or a thing's name."""
+    doc, k = token.doc, token.i  # type: ignore[attr-defined]
+    if k == 0:
+        return False
+    before = doc[k - 1]
+    word = before.lower_.rstrip(".")
+    if word in _TITLES:
+        follows = doc[k + 1] if k + 1 < len(doc) else None
+        has_surname = follows is not None and follows.ent_type_ == "PERSON" and follows.is_title
+        return word not in _FIRST_NAME_TITLES and not has_surname
+    if word in _DETERMINERS:
+        return True
+    is_name = before.pos_ == "PROPN" and before.text[0].isupper() and before.is_alpha
+    return bool(is_name and before.ent_type_ == "PERSON")
+
+
+def _gender(name: str, story: Narration) -> str | None:
+    """By the name, or else by the pronouns of the sentences that name nobody else."""
+    if name in _GENDERS:
+        return _GENDERS[name]
+    counts: Counter[str] = Counter()
+    for begin, doc in story.docs:
+        for sentence in doc.sents:
+            text = sentence.text
+            if mentions_of(name, text) and not story.is_quoted(
+                begin + sentence.start_char, begin + sentence.end_char
+            ):
+                counts.update(
+                    _PRONOUNS[token.lower_] for token in sentence if token.lower_ in _PRONOUNS
+                )
+    (best, n), *rest = [*counts.most_common(), ("", 0)]
+    return best if n >= 4 and n >= 4 * sum(other for _, other in rest) else None
+
+
+def first_names(gender: str | None, text: str) -> list[str]:
+    """First names that fit and stand nowhere in a text, in no letters."""
+    taken = {word.lower() for word in re.findall(r"[^\W\d_]+", text)}
+    names = _NEUTRAL if gender is None else tuple(dict.fromkeys(_NAMES[gender].split()))
+    return [name for name in names if name.lower() not in taken]

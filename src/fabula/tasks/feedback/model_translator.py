@@ -1,0 +1,137 @@
+"""A language model as the translator of a story, there and back again.
+
+A model that is asked to translate may refuse, or stop half way: then the story's rounds end, and
+the reason is told. Nothing but a whole answer counts as a translation.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import re
+from collections.abc import Sequence
+from functools import partial
+from types import TracebackType
+from typing import Self
+
+from fabula.errors import CallFailed, ModelError
+from fabula.models import Answer, Model, Prompt, Sampling, Usage
+from fabula.models.calling import in_turn
+from fabula.models.cost import Estimate, Price, estimate_tokens
+from fabula.tasks.asking import WITHHELD, why_no_text
+from fabula.tasks.feedback.translating import NoTranslation
+
+__all__ = ["ModelTranslator", "estimate_round_trips", "translation_prompt"]
+
+_INSTRUCTION = (
+    "Translate the story below from {source} into {target}. Translate every sentence, in its "
+    "order, and keep the paragraphs as they are. Write only the translation: no title, no notes, "
+    "no word before or after it.\n\nThe story:\n\n"
+)
+_END = "\n\nIts translation into {target}:"
+
+
+class ModelTranslator:
+    """Any language model, asked at temperature 0. Open for as long as the `with` block lasts.
+
+    The signature's `name` ends with a digest of the model, the language and the prompt's wording.
+    """
+
+    def __init__(self, model: Model, language: str = "German", own: str = "English") -> None:
+        self._model = model
+        self._languages = own, language
+        self._runner: asyncio.Runner | None = None
+        self.n_parallel = model.n_parallel
+
+    @property
+    def name(self) -> str:
+        own, language = self._languages
+        decides = (self._model.name, own, language, _INSTRUCTION, _END)
+        digest = hashlib.sha256("\0".join(decides).encode()).hexdigest()[:8]
+        # A signature's parts are separated by these, and what is before the last @ is a label.
+        label = f"{self._model.name},{language}".replace("|", "_").replace(":", "_")
+        return f"model({label})@{digest}"
+
+    def __enter__(self) -> Self:
+        # One event loop for the whole run: a model's connections live in the loop that opened it.
+        self._runner = asyncio.Runner()
+        try:
+            self._runner.run(self._model.__aenter__())
+        except BaseException:
+            self._runner.close()
+            raise
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        if self._runner is not None:
+            with self._runner as runner:
+                runner.run(self._model.__aexit__(kind, error, traceback))
+        self._runner = None
+
+    def round_trip(self, texts: Sequence[str]) -> list[tuple[str, str] | NoTranslation]:
+        if self._runner is None:
+            raise ModelError(f"{self._model.name}: the translator was not opened; use it in `with`")
+        try:
+            return self._runner.run(self._all(texts))
+        except CallFailed as error:
+            raise ModelError(
+                f"a translation failed: {error}; what was written is kept, the same command goes on"
+            ) from error
+
+    async def _all(self, texts: Sequence[str]) -> list[tuple[str, str] | NoTranslation]:
+        calls = [partial(self._there_and_back, text) for text in texts]
+        return await in_turn(calls, self._model.n_parallel)
+
+    async def _there_and_back(self, text: str) -> tuple[str, str] | NoTranslation:
+        own, language = self._languages
+        there = await self._translate(text, own, language)
+        if isinstance(there, NoTranslation):
+            return there
+        back = await self._translate(there, language, own)
+        return back if isinstance(back, NoTranslation) else (there, back)
+
+    async def _translate(self, text: str, source: str, target: str) -> str | NoTranslation:
+        sampling = Sampling(max_tokens=_most_tokens(text))
+        answer = await self._model.ask(translation_prompt(text, source, target), sampling)
+        reason = _why_none(answer, sampling)
+        if reason is not None:
+            return NoTranslation(f"into {target}: {reason}")
+        # The space around a text is not the model's to translate.
+        before, after = re.match(r"\s*", text), re.search(r"\s*\Z", text)
+        return "".join(
+            [before[0] if before else "", answer.text.strip(), after[0] if after else ""]
+        )
+
+
+def translation_prompt(text: str, source: str, target: str) -> Prompt:
+    """What a model is asked, for one text in one direction."""
+    names = {"source": source, "target": target}
+    return Prompt(_INSTRUCTION.format(**names), text.strip() + _END.format(**names))
+
+
+def _most_tokens(text: str) -> int:
+    """Room for a translation twice as long, at four letters a token."""
+    return 256 + len(text.encode(errors="replace")) // 2
+
+
+def _why_none(answer: Answer, sampling: Sampling) -> str | None:
+    reason = why_no_text(answer)
+    if reason is not None:
+        return WITHHELD[reason]
+    if answer.stop == "length":
+        return f"the answer was cut at {sampling.max_tokens} tokens"
+    return None
+
+
+def estimate_round_trips(texts: Sequence[str], rounds: int, price: Price | None) -> Estimate:
+    """What a model will take at most to translate the texts and back, `rounds` times each."""
+    frame = estimate_tokens(translation_prompt("", "English", "German").text)
+    n_tokens = sum(estimate_tokens(text) for text in texts)
+    n_calls = 2 * rounds * len(texts)
+    usage = Usage(2 * rounds * n_tokens + n_calls * frame, 0, 2 * rounds * n_tokens)
+    return Estimate(n_calls, usage, None if price is None else price.of(usage))

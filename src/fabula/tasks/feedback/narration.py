@@ -1,0 +1,102 @@
+"""A story as spaCy reads it: sentences, words with their places, and what is in quotation marks."""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_right
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from fabula.tasks.feedback.changes import Edit, apply_edits
+from fabula.text.sentences import paragraph_docs, spans_of_docs
+
+__all__ = ["Narration", "excerpt", "read_narration", "word_set"]
+
+_PAST, _PRESENT = frozenset({"VBD"}), frozenset({"VBZ", "VBP"})
+# A single mark before a word opens a quotation, unless letters are left out there.
+_SINGLE = re.compile(r"(?<!\w)['‘`](?=\w)(?!(?:em|tis|twas|til|cause|bout|round)\b)", re.IGNORECASE)
+_MIN_VERBS = 5
+_EXCERPT_WORDS = 7
+
+
+@dataclass(frozen=True)
+class Narration:
+    """A story, and how it is told. All places are characters of `text`."""
+
+    text: str
+    docs: tuple[tuple[int, Any], ...]
+    sentences: tuple[tuple[int, int], ...]
+
+    def words(self) -> Iterator[tuple[int, Any]]:
+        """Every token of spaCy's, and where it begins."""
+        for begin, doc in self.docs:
+            for token in doc:
+                yield begin + token.idx, token
+
+    def sentence_of(self, place: int) -> int:
+        """The number of the sentence in which a character stands, or of the last one before it."""
+        return max(bisect_right(self._starts, place) - 1, 0)
+
+    def is_quoted(self, start: int, end: int) -> bool:
+        """Whether something of a stretch is, or may be, in quotation marks."""
+        return any(a < end and start < b for a, b in self.quoted)
+
+    @cached_property
+    def _starts(self) -> list[int]:
+        return [start for start, _ in self.sentences]
+
+    @cached_property
+    def quoted(self) -> list[tuple[int, int]]:
+        """Speech, with its marks; a paragraph in which it cannot be told counts as speech."""
+        found = []
+        for begin, doc in self.docs:
+            found += [(begin + a, begin + b) for a, b in _quotations(doc.text)]
+        return found
+
+    @cached_property
+    def tense(self) -> str:
+        """In which tense the story is told: past, present, or neither clearly."""
+        n_past = n_present = 0
+        for start, token in self.words():
+            if token.tag_ in _PAST | _PRESENT and not self.is_quoted(start, start + 1):
+                n_past += token.tag_ in _PAST
+                n_present += token.tag_ in _PRESENT
+        if n_past + n_present < _MIN_VERBS:
+            return "unclear"
+        share = n_past / (n_past + n_present)
+        return "past" if share >= 0.8 else "present" if share <= 0.2 else "unclear"
+
+
+def read_narration(text: str, nlp: Any) -> Narration:
+    """Have a story read; `nlp` has a tagger, a parser, a lemmatizer and a finder of names."""
+    docs = tuple(paragraph_docs(text, nlp))
+    return Narration(text, docs, tuple(spans_of_docs(docs)))
+
+
+def _quotations(paragraph: str) -> list[tuple[int, int]]:
+    whole = [(0, len(paragraph))]
+    if _SINGLE.search(paragraph) or paragraph.count('"') % 2:
+        return whole
+    straight = [m.start() for m in re.finditer('"', paragraph)]
+    found = [(a, b + 1) for a, b in zip(straight[::2], straight[1::2], strict=True)]
+    for opening, closing in ("“”", "«»"):
+        if paragraph.count(opening) != paragraph.count(closing):
+            return whole
+        found += [m.span() for m in re.finditer(f"{opening}[^{closing}]*{closing}", paragraph)]
+    return sorted(found)
+
+
+def excerpt(text: str, span: tuple[int, int], edits: Sequence[Edit] = ()) -> str:
+    """A sentence's first words, as they stand after the edits: there a reader looks for them."""
+    start, end = span
+    inside = [edit for edit in edits if start <= edit.start and edit.end <= end]
+    changed, _ = apply_edits(text[:end], inside)
+    words = changed[start:].split()
+    return " ".join(words[:_EXCERPT_WORDS]) + ("..." if len(words) > _EXCERPT_WORDS else "")
+
+
+def word_set(words: str) -> frozenset[str]:
+    """The words of a list."""
+    return frozenset(words.split())

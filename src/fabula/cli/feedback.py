@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-import sys
 from collections import Counter
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from fabula.cli.feedback_for import for_draft
 from fabula.cli.feedback_raters import label, rate
 from fabula.cli.feedback_score import score
+from fabula.cli.judging import agree_to_cost
 from fabula.cli.options import (
     check_outputs,
     model_options,
@@ -23,6 +23,9 @@ from fabula.cli.options import (
 )
 from fabula.cli.progress import progress_bar
 from fabula.cli.reading import read_stories
+
+if TYPE_CHECKING:
+    from fabula.store import RowWriter
 
 __all__ = ["feedback"]
 
@@ -115,6 +118,24 @@ def corrupt(
     _report(*found, repeated, out)
 
 
+def _kept_rows(
+    file: RowWriter, documents: list[Any], plan: Any, restart: bool
+) -> dict[str, dict[str, Any]]:
+    """The rows of an earlier run by id. Raises `InputError` where these are of another one."""
+    from fabula.errors import InputError
+
+    if restart:
+        file.clear()
+    wanted = {f"{document.id}_{method}" for document in documents for method in plan.methods}
+    for number, row in enumerate(file.kept, 1):
+        if row.get("id") not in wanted or not {"method", "original", "signature"} <= row.keys():
+            raise InputError(
+                f"{file.path}, line {number}: {str(row.get('id'))[:80]!r} is none of this run's "
+                f"stories and methods; choose another --out, or begin anew with --restart"
+            )
+    return {str(row["id"]): row for row in file.kept}
+
+
 def _corrupt(
     documents: list[Any], plan: Any, translator: tuple[str, str], out: Path, restart: bool
 ) -> tuple[Counter[str], list[Any]]:
@@ -133,10 +154,8 @@ def _corrupt(
         if "backtranslate" in plan.methods:
             named = stack.enter_context(open_translator(*translator))
         file = stack.enter_context(RowWriter(out))
-        if restart:
-            file.clear()
+        kept = _kept_rows(file, documents, plan, restart)
         file.begin()
-        kept = {str(row["id"]): row for row in file.kept}
         if named is not None:
             to_come = [s.text for s in documents if f"{s.id}_backtranslate" not in kept]
             _say_expected(translator[0], to_come, plan.rounds)
@@ -228,7 +247,9 @@ def elicit(
 
     check_outputs([out], [corrupted])
     prompts = PROMPTS if prompt_file is None else load_prompts(prompt_file)
-    names = tuple(prompts.prompts) if prompt_names == "all" else tuple(prompt_names.split(","))
+    names = tuple(dict.fromkeys(name.strip() for name in prompt_names.split(",")))
+    if prompt_names == "all":
+        names = tuple(prompts.prompts)
     unknown = [name for name in names if name not in prompts.prompts]
     if unknown:
         raise click.UsageError(f"--prompts {unknown[0]}: there are {', '.join(prompts.prompts)}")
@@ -272,15 +293,7 @@ def _ask(
         for spec in specs:
             own = price or known_price(spec)
             expected = estimate_grid(stories, plan, own)
-            cost = "price unknown" if expected.cost is None else f"about ${expected.cost:,.2f}"
-            with bar.paused():
-                click.echo(
-                    f"{spec}: {expected.n_calls:,} calls, about {expected.usage.n_input:,} tokens "
-                    f"to read and {expected.usage.n_output:,} to write, {cost}",
-                    err=True,
-                )
-                if expected.cost and not options["yes"] and sys.stdin.isatty():
-                    click.confirm("Go on?", abort=True, err=True)
+            agree_to_cost(spec, expected, yes=options["yes"], bar=bar, say_free=True)
 
             async def run(spec: str = spec, own: Any = own) -> None:
                 async with open_model(spec, model_terms(options)) as model:

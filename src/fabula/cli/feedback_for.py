@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from fabula.cli.judging import agree_to_cost
 from fabula.cli.options import (
     check_outputs,
     json_option,
@@ -20,6 +23,7 @@ from fabula.cli.progress import Bar, progress_bar
 from fabula.cli.reading import read_stories
 
 if TYPE_CHECKING:
+    from fabula.store import RowWriter
     from fabula.tasks.feedback.advising import Advice, AdvicePlan, Earlier
     from fabula.tasks.feedback.points import Point
     from fabula.types import Document
@@ -44,7 +48,8 @@ __all__ = ["for_draft"]
 )  # fmt: skip
 @click.option(
     "--out", type=click.Path(path_type=Path), metavar="FILE",
-    help="Keep the points here (.jsonl), for --since of the next draft.",
+    help="Keep the points here (.jsonl), for --since of the next draft; the answers beside it "
+    "(FILE with .answers before its ending) are not asked for again.",
 )  # fmt: skip
 @click.option(
     "--html", type=click.Path(path_type=Path), metavar="PAGE",
@@ -89,21 +94,23 @@ def for_draft(
         raise InputError(f"{story}: holds {len(stories):,} texts; give one draft")
     earlier = earlier_points(list(read_measurements(since))) if since else []
     plan = AdvicePlan(times, points, temperature, seed=seed)
-    with progress_bar("reading the draft", times + len(earlier)) as bar:
-        advice, fates, new = asyncio.run(_ask(stories[0], models[0], plan, earlier, options, bar))
+    with progress_bar("reading the draft", times + len(earlier)) as bar, _kept(out) as file:
+        advice, fates, new = asyncio.run(
+            _ask(stories[0], models[0], plan, earlier, options, bar, file)
+        )
     rows = [measurement_row(one) for one in advice.measurements()]
     if out is not None:
         lines = "".join(dump_json(row) + "\n" for row in rows)
         write_whole(out, lines.encode(errors="replace"))
-    if html is not None:
-        from fabula.report.advice_page import write_advice_page
-
-        write_advice_page(html, advice, fates, new)
     if as_json:
         content = _json(advice, rows, fates, new)
         click.echo(dump_json(content).encode(errors="replace").decode())
     else:
-        click.echo(advice_text(advice, fates, new), nl=False)
+        click.echo(advice_text(advice, fates, new).encode(errors="replace").decode(), nl=False)
+    if html is not None:
+        from fabula.report.advice_page import write_advice_page
+
+        write_advice_page(html, advice, fates, new)
     for path in (out, html):
         if path is not None:
             click.echo(f"written: {path}", err=as_json)
@@ -116,15 +123,20 @@ async def _ask(
     earlier: list[Earlier],
     options: dict[str, Any],
     bar: Bar,
+    file: RowWriter | None,
 ) -> tuple[Advice, list[Earlier], list[Point]]:
     from fabula.models import open_model
     from fabula.models.cost import Budget, Purse, known_price, parse_price
     from fabula.models.encoder import Encoder
-    from fabula.tasks.feedback.advising import advise, revisit
+    from fabula.models.keeping import KeptModel
+    from fabula.tasks.feedback.advising import advise, estimate, revisit
 
     price = parse_price(options["price"]) if options["price"] else known_price(spec)
     encoder = Encoder()
-    async with open_model(spec, model_terms(options)) as model:
+    expected = estimate(story, plan, len(earlier), price)
+    agree_to_cost(spec, expected, yes=options["yes"], bar=bar)
+    async with open_model(spec, model_terms(options)) as opened:
+        model = opened if file is None else KeptModel(opened, file)
         budget = Budget(price, Purse(options["max_cost"]))
         advice = await advise(story, model, plan, encoder, budget=budget, meter=bar.advance)
         if not earlier:
@@ -133,6 +145,22 @@ async def _ask(
             earlier, advice, model, encoder, budget=budget, meter=bar.advance
         )
     return advice, fates, new
+
+
+@contextmanager
+def _kept(out: Path | None) -> Iterator[RowWriter | None]:
+    """Where answers are kept as they come: beside the points, so that none is paid for twice."""
+    from fabula.errors import ModelError
+    from fabula.store import RowWriter
+
+    if out is None:
+        try:
+            yield None
+        except ModelError as error:
+            raise ModelError(f"{error} (without --out nothing is kept)") from error
+        return
+    with RowWriter(out.with_suffix(".answers.jsonl")) as file:
+        yield file
 
 
 def _json(
@@ -144,6 +172,7 @@ def _json(
         "points": rows,
         "n_answers": advice.n_answers,
         "n_perfect": advice.n_perfect,
+        "n_pointless": advice.n_pointless,
         "missing": advice.missing,
         "dropped": advice.dropped,
         "signature": advice.signature,

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from fabula.cli.feedback_reading import feedback_rows, people_means
+from fabula.cli.feedback_reading import check_overlap, feedback_rows, people_means
 from fabula.cli.judging import (
     asking_options,
     plan_of,
     print_end,
-    print_measurements,
+    print_json,
     run_shown,
     session_of,
 )
@@ -22,7 +23,9 @@ from fabula.cli.options import check_outputs, json_option, model_options
 
 if TYPE_CHECKING:
     from fabula.judging.plan import JudgePlan
-    from fabula.types import Document, Measurement, Rubric
+    from fabula.measures.categories import CategoryShares
+    from fabula.measures.ratings import RaterAgreement
+    from fabula.types import Document, Estimate, Measurement, Rubric
 
 __all__ = ["label", "rate"]
 
@@ -80,14 +83,21 @@ def rate(
     people: where --people has answers too, its agreement with them stands beside its means.
     Source: Rashkin et al. 2025, section 6 and appendix D.
     """
-    documents, plan = _asked(files, options, with_story=True)
-    theirs = people_means(people)
+    documents, plan = _asked(files, options, "feedback", with_story=True)
+    theirs = people_means(people, plan.rubric)
+    for answered in filter(None, theirs.values()):
+        check_overlap([document.id for document in documents], answered, "--people")
     session = session_of(options, documents, plan, out, restart)
     measurements, spent = run_shown(session, yes=options["yes"])
+    found = _agreements(measurements, documents, plan.rubric, theirs, options["seed"])
     if as_json:
-        print_measurements(measurements)
+        agreement = {
+            rater: {item: asdict(one) for item, one in by_item.items()}
+            for rater, by_item in found.items()
+        }
+        print_json(measurements, agreement_with_people=agreement)
     else:
-        _print_ratings(measurements, documents, plan.rubric, theirs, options["seed"])
+        _print_ratings(measurements, documents, plan.rubric, found)
     print_end(spent, [out / "measurements.jsonl"], quiet=as_json)
 
 
@@ -95,7 +105,8 @@ def rate(
 @_rater_options("feedback_category", "labelled")
 @click.option(
     "--gold", type=click.Path(path_type=Path), metavar="FILE",
-    help="Labels of people (.jsonl: id, labels), to measure how often the model is right.",
+    help="Labels of people (.jsonl: id, labels), to measure how often the model is right; an id "
+    "is that of the feedback and its model, as in s1_swap_spot_0_MODEL.",
 )  # fmt: skip
 @click.option(
     "--plot", type=click.Path(path_type=Path), metavar="FILE",
@@ -116,52 +127,76 @@ def label(
     `model` they count as people's. How often the model is right is measured on --gold, and not
     known without. Source: Rashkin et al. 2025, appendix G, Figures 5 and 6.
     """
-    from fabula.measures.categories import category_shares, label_accuracy, read_gold
+    from fabula.measures.categories import read_gold
     from fabula.report.plots import check_plot_path
 
     if plot is not None:
         check_plot_path(plot)
     check_outputs([plot], files)
-    documents, plan = _asked(files, options, with_story=False)
+    documents, plan = _asked(files, options, "feedback_category", with_story=False)
     categories = plan.rubric.items[0].scale.options
-    right = read_gold(gold, categories) if gold is not None else None
+    right = read_gold(gold, categories) if gold is not None else {}
+    check_overlap([document.id for document in documents], right, "--gold")
     measurements, spent = run_shown(
         session_of(options, documents, plan, out, restart), yes=options["yes"]
     )
-    written: list[Path | None] = [out / "measurements.jsonl", plot]
+    found = _labelled(measurements, documents, categories, right, options["seed"])
     if as_json:
-        print_measurements(measurements)
-    known = {document.id: document.meta for document in documents}
-    for rater in dict.fromkeys(one.rater for one in measurements):
-        mine = [one for one in measurements if one.rater == rater]
-        labels = {one.document_id: None if one.value is None else str(one.value) for one in mine}
-        shares = category_shares(
-            labels,
-            categories,
-            lambda id_: (
-                str(known[id_].get("model", "people")), str(known[id_].get("method", "any story"))
-            ),
-        )  # fmt: skip
-        accuracy = right and label_accuracy(
-            labels, right, lambda id_: str(known[id_].get("story_id", id_)), seed=options["seed"],
-            signature=mine[0].signature,
-        )  # fmt: skip
+        print_json(measurements, labels={
+            rater: {
+                "shares": [asdict(one) for one in shares],
+                "accuracy": accuracy and asdict(accuracy),
+            }
+            for rater, (shares, accuracy) in found.items()
+        })  # fmt: skip
+    for k, (rater, (shares, accuracy)) in enumerate(found.items()):
         if not as_json:
-            from fabula.report.rating_tables import category_table
+            from fabula.report.rating_tables import category_tables
 
-            click.echo(category_table(shares, categories, accuracy or None, [mine[0].signature]))
-        if plot is not None and rater == measurements[0].rater:
+            signature = next(one.signature for one in measurements if one.rater == rater)
+            click.echo(category_tables(shares, categories, accuracy, signature), nl=False)
+        if plot is not None and k == 0:
             from fabula.report.rating_tables import save_categories
 
             save_categories(shares, categories, plot)
-    print_end(spent, written, quiet=as_json)
+    print_end(spent, [out / "measurements.jsonl", plot], quiet=as_json)
+
+
+def _labelled(
+    measurements: list[Measurement],
+    documents: list[Document],
+    categories: tuple[str, ...],
+    gold: dict[str, frozenset[str]],
+    seed: int,
+) -> dict[str, tuple[list[CategoryShares], Estimate | None]]:
+    """By labeller: shares by writer and corruption, and how often it is right on the gold set."""
+    from fabula.measures.categories import category_shares, label_accuracy
+
+    known = {document.id: document.meta for document in documents}
+    found = {}
+    for rater in dict.fromkeys(one.rater for one in measurements):
+        mine = [one for one in measurements if one.rater == rater]
+        labels = {one.document_id: None if one.value is None else str(one.value) for one in mine}
+        groups = {
+            id_: (str(meta.get("model", "people")), str(meta.get("method", "any story")))
+            for id_, meta in known.items()
+        }
+        shares = category_shares(labels, categories, groups.__getitem__)
+        stories = {id_: str(meta.get("story_id", id_)) for id_, meta in known.items()}
+        accuracy = label_accuracy(
+            labels, gold, stories.__getitem__, seed=seed, signature=mine[0].signature
+        )
+        found[rater] = shares, accuracy if gold else None
+    return found
 
 
 def _asked(
-    files: tuple[Path, ...], options: dict[str, Any], *, with_story: bool
+    files: tuple[Path, ...], options: dict[str, Any], shipped: str, *, with_story: bool
 ) -> tuple[list[Document], JudgePlan]:
     from fabula.errors import InputError
-    from fabula.judging.feedback import feedback_documents, feedback_template
+    from fabula.judging.feedback import feedback_template
+    from fabula.rubrics import load_rubric
+    from fabula.text.feedback import feedback_documents
 
     documents: list[Document] = []
     for path in files:
@@ -171,40 +206,62 @@ def _asked(
         raise InputError(f"{files[0]}: holds no feedback")
     options |= {"items": None, "template_file": None}
     template = feedback_template(options["style"], with_story=with_story)
-    return documents, plan_of(options, template=template)
+    plan = plan_of(options, template=template)
+    wanted = [item.id for item in load_rubric(shipped).items]
+    if [item.id for item in plan.rubric.items] != wanted:
+        raise InputError(
+            f"--rubric {options['rubric_name']}: its items are not those of {shipped} "
+            f"({', '.join(wanted)}); a rubric of your own may word them otherwise"
+        )
+    return documents, plan
+
+
+def _agreements(
+    measurements: list[Measurement],
+    documents: list[Document],
+    rubric: Rubric,
+    people: dict[str, dict[str, float]],
+    seed: int,
+) -> dict[str, dict[str, RaterAgreement]]:
+    """By rater and item: how far it agrees with people, where these answered."""
+    from fabula.measures.ratings import mean_scores, rater_agreement, score_table
+
+    stories = {one.id: str(one.meta.get("story_id", one.id)) for one in documents}
+    found = {}
+    for rater in dict.fromkeys(one.rater for one in measurements):
+        mine = [one for one in measurements if one.rater == rater]
+        means = mean_scores(score_table(mine, rubric))
+        found[rater] = {
+            item: rater_agreement(
+                given, people[item], stories.__getitem__, seed=seed, signature=mine[0].signature
+            )
+            for item, given in means.items()
+            if people.get(item)
+        }
+    return found
 
 
 def _print_ratings(
     measurements: list[Measurement],
     documents: list[Document],
     rubric: Rubric,
-    people: Any,
-    seed: int,
+    agreements: dict[str, dict[str, RaterAgreement]],
 ) -> None:
-    from fabula.judging import MISSING
-    from fabula.measures.ratings import group_means, mean_scores, rater_agreement, score_table
+    from fabula.measures.ratings import group_means, mean_scores, score_table
+    from fabula.models.verdicts import MISSING
     from fabula.report.rating_tables import means_table, people_table, rubric_items
     from fabula.report.tables import render
 
-    known = {document.id: document.meta for document in documents}
     items = rubric_items(rubric)
-    for rater in dict.fromkeys(one.rater for one in measurements):
+    for rater, agreement in agreements.items():
         mine = [one for one in measurements if one.rater == rater]
         means = mean_scores(score_table(mine, rubric))
         parts: list[Any] = [f"answers of {rater}, which is not people: mean, standard error"]
         for name in _BY:
-            by = {id_: str(meta.get(name, "any")) for id_, meta in known.items()}
+            by = {document.id: str(document.meta.get(name, "any")) for document in documents}
             groups = group_means(means, by.get)
             if len(groups) > 1 or name == "model":
                 parts += [means_table(name, groups, items), ""]
-        agreement = {
-            item: rater_agreement(
-                means[item], people[item], lambda id_: str(known[id_].get("story_id", id_)),
-                seed=seed, signature=mine[0].signature,
-            )
-            for item in items
-            if people.get(item)
-        }  # fmt: skip
         parts.append(
             people_table(rater, agreement)
             if agreement

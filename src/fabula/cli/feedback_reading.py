@@ -2,52 +2,98 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from fabula.models.encoder import Encoder
+    from fabula.types import Measurement, Rubric
 
-__all__ = ["feedback_rows", "open_encoder", "people_means"]
+__all__ = ["check_overlap", "feedback_rows", "open_encoder", "people_means"]
 
 
-def feedback_rows(paths: Sequence[Path]) -> list[dict[str, Any]]:
-    """Rows of `feedback elicit`; the files released with the paper are known by their names."""
+def feedback_rows(paths: Sequence[Path], *, whole: bool = False) -> list[dict[str, Any]]:
+    """Rows of `feedback elicit`; the files released with the paper are known by their names.
+
+    `whole` asks for every field of such a row, and that no piece comes twice. Raises `InputError`
+    with the line.
+    """
+    from fabula.errors import InputError
     from fabula.replicate.story_feedback_files import RELEASED_FILES, read_released_file
     from fabula.store import read_rows
+    from fabula.text.feedback import check_feedback_row, feedback_id
 
     rows: list[dict[str, Any]] = []
+    seen: set[str] = set()
     for path in paths:
-        rows += read_released_file(path) if path.name in RELEASED_FILES else read_rows(path)
+        found = read_released_file(path) if path.name in RELEASED_FILES else read_rows(path)
+        for number, row in enumerate(found, 1):
+            if whole:
+                check_feedback_row(row, f"{path}, line {number}")
+                id_ = feedback_id(row)
+                if id_ in seen:
+                    raise InputError(f"{path}, line {number}: {id_!r} was there before")
+                seen.add(id_)
+            rows.append(row)
     return rows
 
 
-def people_means(paths: Sequence[Path]) -> dict[str, dict[str, float]]:
+def people_means(paths: Sequence[Path], rubric: Rubric) -> dict[str, dict[str, float]]:
     """People's means by item and piece of feedback, from measurements or the released ratings.
 
-    Raises `InputError` where there is not a single answer.
+    Raises `InputError` for answers of a model, to another rubric, or in other words.
     """
     from fabula.errors import InputError
-    from fabula.measures.ratings import feedback_id, mean_scores, score_table
+    from fabula.measures.ratings import mean_scores, score_table
     from fabula.replicate.story_feedback_files import RATINGS_FILE, read_released_file
-    from fabula.rubrics import load_rubric
     from fabula.store import read_measurements
+    from fabula.text.feedback import feedback_id
 
+    given: list[Measurement] = []
     means: dict[str, dict[str, float]] = {}
-    own = [path for path in paths if path.name != RATINGS_FILE]
-    given = (one for path in own for one in read_measurements(path))
-    for item, by_document in mean_scores(score_table(given, load_rubric("feedback"))).items():
-        means.setdefault(item, {}).update(by_document)
-    for path in (path for path in paths if path not in own):
+    for path in paths:
+        if path.name != RATINGS_FILE:
+            found = list(read_measurements(path))
+            _check_people(found, rubric, path)
+            given += found
+            continue
         for row in read_released_file(path):
             for question, value in row["ratings"].items():
                 if value is not None:
                     item = question.replace("-", "_")
                     means.setdefault(item, {})[feedback_id(row)] = value
+    try:
+        table = mean_scores(score_table(given, rubric))
+    except InputError as error:
+        raise InputError(f"--people: {error}") from error
+    for item, by_document in table.items():
+        means.setdefault(item, {}).update(by_document)
     if paths and not any(means.values()):
-        raise InputError(f"{paths[0]}: holds no answer to an item of the rubric feedback")
+        raise InputError(f"{paths[0]}: holds no answer to an item of the rubric {rubric.id}")
     return means
+
+
+def _check_people(found: Sequence[Measurement], rubric: Rubric, path: Path) -> None:
+    """Raise `InputError` where these are not people's answers to this rubric."""
+    from fabula.errors import InputError
+
+    for one in found:
+        if one.signature.startswith("judge|"):
+            raise InputError(f"{path}: holds answers of a model ({one.rater}), not of people")
+        if one.rubric != "own_feedback" and one.rubric.partition("-")[0] != rubric.id:
+            raise InputError(f"{path}: holds answers to {one.rubric}, not to {rubric.key}")
+
+
+def check_overlap(ids: Collection[str], given: Mapping[str, Any], option: str) -> None:
+    """Raise `InputError` where answers or labels are of no piece that is there."""
+    from fabula.errors import InputError
+
+    if given and not any(id_ in given for id_ in ids):
+        raise InputError(
+            f"{option}: none of its ids is one of the feedback; theirs are like "
+            f"{next(iter(given))!r}, here like {next(iter(ids))!r} (id_model)"
+        )
 
 
 def open_encoder(name: str | None) -> Encoder | None:

@@ -8,7 +8,12 @@ from typing import Any
 
 import click
 
-from fabula.cli.feedback_reading import feedback_rows, open_encoder, people_means
+from fabula.cli.feedback_reading import (
+    check_overlap,
+    feedback_rows,
+    open_encoder,
+    people_means,
+)
 from fabula.cli.options import check_outputs, json_option, seed_option
 from fabula.cli.progress import Bar, progress_bar
 
@@ -36,7 +41,7 @@ __all__ = ["score"]
     help="Prompts that ask for a single sentence.",
 )  # fmt: skip
 @click.option(
-    "--bertscore", "encoder", is_flag=False, flag_value="packaged", metavar="[DIR]",
+    "--bertscore", "encoder", metavar="packaged|DIR",
     help="Measure BERTScore with the story too, by the packaged encoder or by that of a folder "
     "(model.onnx, tokenizer.json).",
 )  # fmt: skip
@@ -64,19 +69,23 @@ def score(
     Source: Rashkin et al. 2025, section 5, Tables 1 and 6 to 9, appendix E.
     """
     from fabula.report.feedback_tables import score_tables, subset_row, validation_table
+    from fabula.rubrics import load_rubric
     from fabula.store import dump_json, write_whole
     from fabula.tasks.feedback.answers import DIMENSIONS
     from fabula.tasks.feedback.scoring import score_answers
     from fabula.tasks.feedback.validation import measured, validate
+    from fabula.text.feedback import feedback_id
 
     check_outputs([out], [*answers, *people])
-    crosses = [tuple(part.strip().split("*")) for part in by.split(",")]
+    crosses = [tuple(name.strip() for name in part.split("*")) for part in by.split(",")]
     for cross in crosses:
         unknown = [name for name in cross if name not in DIMENSIONS]
         if unknown:
             raise click.UsageError(f"--by {unknown[0]}: there are {', '.join(DIMENSIONS)}")
-    said = people_means(people)
-    rows = feedback_rows(answers)
+    said = people_means(people, load_rubric("feedback"))
+    rows = feedback_rows(answers, whole=True)
+    for answered in filter(None, said.values()):
+        check_overlap([feedback_id(row) for row in rows], answered, "--people")
     with progress_bar("measuring", len(rows)) as bar:
         columns = _columns(rows, one_sentence, encoder, bar)
         subsets = list(score_answers(columns, within=repetition, seed=seed))

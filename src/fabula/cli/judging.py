@@ -19,10 +19,12 @@ if TYPE_CHECKING:
     from fabula.types import Measurement
 
 __all__ = [
+    "agree_to_cost",
     "asking_options",
     "judging_options",
     "plan_of",
     "print_end",
+    "print_json",
     "print_measurements",
     "run_shown",
     "session_of",
@@ -61,7 +63,7 @@ def asking_options(command: Any) -> Any:
         ),
         click.option(
             "--samples", type=click.IntRange(1, 1000), default=1, show_default=True,
-            help="Ask this often; the value is the share of Yes.",
+            help="Ask this often; the value is the share of Yes, or the most frequent choice.",
         ),
         click.option(
             "--temperature", type=click.FloatRange(0, 2),
@@ -154,15 +156,18 @@ def run_shown(session: Session, *, yes: bool) -> tuple[list[Measurement], list[S
     with progress_bar("asking", None) as bar:
         return run_session(
             session,
-            agree=lambda model, estimate: _agree(model, estimate, yes=yes, bar=bar),
+            agree=lambda model, estimate: agree_to_cost(model, estimate, yes=yes, bar=bar),
             begin=bar.begin,
             meter=bar.advance,
         )
 
 
-def _agree(model: str, estimate: Estimate, *, yes: bool, bar: Bar) -> None:
+def agree_to_cost(
+    model: str, estimate: Estimate, *, yes: bool, bar: Bar, say_free: bool = False
+) -> None:
     """Say what is to come; ask first where it costs money. Raises `click.UsageError`."""
-    if estimate.cost == 0 or not estimate.n_calls:
+    is_free = estimate.cost == 0
+    if not estimate.n_calls or (is_free and not say_free):
         return
     cost = "price unknown, give it with --price IN/OUT"
     if estimate.cost is not None:
@@ -174,11 +179,19 @@ def _agree(model: str, estimate: Estimate, *, yes: bool, bar: Bar) -> None:
             f"({usage.n_cached:,} of them shared prefixes), {usage.n_output:,} to write, {cost}",
             err=True,
         )
-        if yes or (estimate.cost is None and model.startswith(("http://", "https://"))):
+        if yes or is_free or (estimate.cost is None and model.startswith(("http://", "https://"))):
             return
         if not sys.stdin.isatty():
             raise click.UsageError("nobody is here to agree to the cost; add --yes")
         click.confirm("go on?", abort=True, err=True)
+
+
+def print_json(measurements: list[Measurement], **more: Any) -> None:
+    """Measurements, and what was made of them, as one object."""
+    from fabula.store import dump_json, measurement_row
+
+    content = {"measurements": [measurement_row(one) for one in measurements], **more}
+    click.echo(dump_json(content).encode(errors="replace").decode())
 
 
 def print_measurements(measurements: list[Measurement]) -> None:

@@ -141,7 +141,10 @@ seed_option = click.option(
 
 
 def check_outputs(outputs: Iterable[Path | None], inputs: Iterable[Path]) -> None:
-    """Raise `UsageError` where an output is an input, or two outputs are one file."""
+    """Raise `UsageError` where an output is an input, or two outputs are one file.
+
+    The folders of the outputs are made.
+    """
     taken = {path.resolve() for path in inputs}
     for path in outputs:
         if path is None:
@@ -153,6 +156,8 @@ def check_outputs(outputs: Iterable[Path | None], inputs: Iterable[Path]) -> Non
                 f"{path} is read or written by this command already; name another"
             )
         taken.add(path.resolve())
+        # Now, and not once everything is computed.
+        path.parent.mkdir(parents=True, exist_ok=True)
 
 
 grammar_option = click.option(

@@ -24,7 +24,7 @@ __all__ = ["story_feedback"]
     help="Finished runs of `fabula feedback rate` that rated the feedback of --run: Tables 3 to 5.",
 )  # fmt: skip
 @click.option(
-    "--bertscore", "encoder", is_flag=False, flag_value="packaged", metavar="[DIR]",
+    "--bertscore", "encoder", metavar="packaged|DIR",
     help="Measure BERTScore too (Table 6), by the packaged encoder or that of a folder.",
 )  # fmt: skip
 @seed_option

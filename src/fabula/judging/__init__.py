@@ -3,7 +3,7 @@
 from fabula.judging.plan import AnswerBook, JudgePlan
 from fabula.judging.prompts import Style, Template, read_template
 from fabula.judging.run import judge_stories
-from fabula.judging.verdicts import MISSING, read_verdict
+from fabula.models.verdicts import MISSING, read_verdict
 
 __all__ = [
     "MISSING",

@@ -20,8 +20,8 @@ from inspect_ai.solver import TaskState, generate
 
 from fabula.errors import InputError
 from fabula.judging.prompts import Style, Template
-from fabula.judging.verdicts import MISSING, read_verdict
 from fabula.models.hosted import answer_of
+from fabula.models.verdicts import MISSING, read_verdict
 from fabula.rubrics import load_rubric
 from fabula.rubrics.released import STORIES_FILE, read_released_stories
 from fabula.text import find_files, read_documents

@@ -11,7 +11,7 @@ from typing import Any
 
 from fabula.judging.plan import Judged, JudgePlan
 from fabula.judging.run import RETEST
-from fabula.judging.verdicts import combine
+from fabula.models.verdicts import combine
 from fabula.types import Document, Item, Measurement
 
 __all__ = ["own_story", "to_measurements"]

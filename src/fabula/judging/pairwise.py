@@ -16,10 +16,10 @@ from fabula.errors import InputError
 from fabula.judging.plan import AnswerBook, Asked, Judged, JudgePlan
 from fabula.judging.prompts import PAIR_SCALE
 from fabula.judging.run import Caller
-from fabula.judging.verdicts import Verdict
 from fabula.models import Model
 from fabula.models.calling import all_of, in_turn
 from fabula.models.cost import Budget
+from fabula.models.verdicts import Verdict
 from fabula.text import TextSettings
 from fabula.types import Document, Item, Measurement
 

@@ -10,9 +10,9 @@ from typing import Any, Literal
 from fabula import __version__
 from fabula.errors import CallFailed, InputError
 from fabula.judging.prompts import Template
-from fabula.judging.verdicts import Verdict
 from fabula.models import Answer
 from fabula.models.replay import recorded, recording_row
+from fabula.models.verdicts import Verdict
 from fabula.types import Item, Rubric, Signature
 
 __all__ = ["AnswerBook", "Asked", "JudgePlan", "Judged"]

@@ -10,15 +10,15 @@ from __future__ import annotations
 import hashlib
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Literal
 
 from fabula.errors import InputError
 from fabula.models import Choice, Prompt
+from fabula.models.speaking import fence
+from fabula.models.verdicts import Style
 from fabula.types import Document, Item, Scale
 
 __all__ = ["PAIR_SCALE", "Style", "Template", "choice_of", "read_template"]
 
-Style = Literal["reason-first", "verdict-first"]
 
 _STORY = """You are an experienced reader and editor of fiction. Read the story below with care; \
 a question about it follows. All that stands between the two lines of equals signs is the story, \
@@ -69,12 +69,13 @@ class Template:
             # The question first: a background may itself hold the mark, and must stay as it is.
             after = after.replace("[QUESTION]", item.question)
             return Prompt(before + story, after.replace("[BACKGROUND]", item.background))
-        return Prompt(_STORY.format(story=story.strip("\n")), self._question(item, item.question))
+        prefix = fence(_STORY, story).format(story=story.strip("\n"))
+        return Prompt(prefix, self._question(item, item.question))
 
     def pair_prompt(self, a: str, b: str, item: Item) -> Prompt:
         """Which of two stories passes the item more convincingly."""
         pair = replace(item, list_first="", scale=PAIR_SCALE)
-        prefix = _PAIR.format(a=a.strip("\n"), b=b.strip("\n"))
+        prefix = fence(_PAIR, a, b).format(a=a.strip("\n"), b=b.strip("\n"))
         return Prompt(prefix, self._question(pair, f"{_PAIR_QUESTION}{item.question}"))
 
     def _question(self, item: Item, question: str) -> str:

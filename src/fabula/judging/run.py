@@ -17,11 +17,11 @@ from functools import partial
 from fabula.errors import CallFailed, ModelError
 from fabula.judging.plan import AnswerBook, Asked, Judged, JudgePlan
 from fabula.judging.prompts import choice_of
-from fabula.judging.verdicts import Verdict, combine, read_verdict
 from fabula.models import Answer, Model, Prompt, Sampling
 from fabula.models.calling import all_of, in_turn
 from fabula.models.cost import Budget
 from fabula.models.replay import prompt_digest
+from fabula.models.verdicts import Verdict, combine, read_verdict
 from fabula.rubrics import Condition
 from fabula.text import TextSettings
 from fabula.types import Document, Item
@@ -141,10 +141,16 @@ async def _judge_story(document: Document, caller: Caller, plan: JudgePlan) -> l
         for item in wave:
             values = [j.verdict.value for j in found[item.id] if j.verdict.value is not None]
             answers[item.id] = _plain(combine(values, item.scale), item)
+    open_gates = {name for name in plan.rubric.facts if answers[name] is None}
+    open_gates |= {name for name, answer in answers.items() if answer is None}
     for item in plan.items:
         if item.id not in found:
+            # What decides whether it is asked is not known: that does not rule it out.
+            is_open = bool(_depends(item) & open_gates)
+            open_gates |= {item.id} if is_open else set()
+            reason = "gate_missing" if is_open else "not_asked"
             asked = Asked(document.id, item.id, 0, "", 0)
-            found[item.id] = [Judged(asked, Verdict(None, "not_asked", None), None)]
+            found[item.id] = [Judged(asked, Verdict(None, reason, None), None)]
     return [judged for item in plan.items for judged in found[item.id]]
 
 

@@ -12,11 +12,11 @@ import statistics
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from fabula.errors import InputError
 from fabula.stats.agreement import (
     bootstrap_interval,
     krippendorff_alpha,
@@ -31,7 +31,6 @@ __all__ = [
     "ItemAgreement",
     "RaterAgreement",
     "Scores",
-    "feedback_id",
     "group_means",
     "item_agreement",
     "mean_scores",
@@ -73,19 +72,26 @@ class RaterAgreement:
     correlation: Estimate
 
 
-def feedback_id(row: Mapping[str, Any]) -> str:
-    """What a piece of feedback is called among those of all models; people's have none."""
-    return f"{row['id']}_{row['model']}" if row.get("model") else str(row["id"])
-
-
 def value_of(item: Item, answer: float | str | None) -> float | None:
-    """What an answer counts; None where there is none, or where the item is not for means."""
-    if answer is None or item.scale.kind in ("text", "rank"):
+    """What an answer counts; None where there is none, or where the item is not for means.
+
+    An answer may be an option, in any case, or what it counts. Raises `InputError` for another.
+    """
+    scale = item.scale
+    if answer is None or scale.kind in ("text", "rank") or not (scale.values or not scale.options):
         return None
-    if item.scale.kind == "choice":
-        options = dict(zip(item.scale.options, item.scale.values, strict=False))
-        return options.get(str(answer))
-    return float(answer)
+    if scale.kind != "choice":
+        return float(answer)
+    if not isinstance(answer, str):
+        if answer in scale.values:
+            return float(answer)
+    else:
+        options = {
+            option.casefold(): v for option, v in zip(scale.options, scale.values, strict=True)
+        }
+        if answer.strip().casefold() in options:
+            return options[answer.strip().casefold()]
+    raise InputError(f"{item.id}: {answer!r} is no answer; there are {', '.join(scale.options)}")
 
 
 def score_table(

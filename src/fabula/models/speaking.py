@@ -7,9 +7,23 @@ import re
 from fabula.errors import CallFailed
 from fabula.models.base import Model, Prompt, Sampling
 
-__all__ = ["one_line"]
+__all__ = ["fence", "one_line"]
 
 _WRAPPING = " \t\"'“”*_`#-"
+
+
+_FENCE = "=========="
+
+
+def fence(frame: str, *texts: str) -> str:
+    """A prompt's frame with its lines of equals signs longer than any that the texts hold.
+
+    So a text that holds such a line, as a break or on purpose, does not end before its end.
+    """
+    longest = max((len(run) for text in texts for run in re.findall("=+", text)), default=0)
+    if longest < len(_FENCE):
+        return frame
+    return frame.replace(_FENCE, "=" * (longest + 1))
 
 
 async def one_line(

@@ -18,7 +18,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fabula.errors import InputError
-from fabula.measures.ratings import feedback_id
 from fabula.models.encoder import Encoder
 from fabula.replicate.story_feedback_files import (
     FEEDBACK_FILE,
@@ -40,6 +39,7 @@ from fabula.replicate.story_feedback_ratings import (
 from fabula.stats.agreement import pearson
 from fabula.tasks.feedback.answers import Answers, bertscore, read_answers
 from fabula.tasks.feedback.scoring import CELL, group_answers, repetition, score_answers
+from fabula.text.feedback import feedback_id
 from fabula.types import Estimate
 
 __all__ = [

@@ -19,6 +19,7 @@ from fabula.errors import InputError
 from fabula.replicate.story_feedback_printed import METHODS, MODELS, PROMPTS, QUESTIONS, SHOTS
 from fabula.store import read_rows
 from fabula.tasks.feedback.prompts import PROMPTS as OWN_PROMPTS
+from fabula.text.feedback import check_feedback_row
 
 __all__ = [
     "FEEDBACK_FILE",
@@ -246,15 +247,7 @@ def read_own(paths: Sequence[Path]) -> list[dict[str, Any]]:
     seen: set[tuple[str, str]] = set()
     for path in paths:
         for number, row in enumerate(read_rows(path), 1):
-            texts = [name for name in ("id", "story_id", "method", "prompt", "model", "story")
-                     if not isinstance(row.get(name), str)]  # fmt: skip
-            if not isinstance(row.get("feedback", 0), str | None):
-                texts.append("feedback")
-            if texts or "shots" not in row:
-                raise InputError(
-                    f"{path}, line {number}: no {', '.join(texts or ['shots'])}; give what "
-                    f"`fabula feedback elicit` writes"
-                )
+            check_feedback_row(row, f"{path}, line {number}")
             if (row["id"], row["model"]) in seen:
                 raise InputError(f"{path}, line {number}: {row['id']!r} was there before")
             seen.add((row["id"], row["model"]))

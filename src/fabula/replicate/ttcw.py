@@ -15,9 +15,9 @@ from typing import Any
 import numpy as np
 
 from fabula.errors import InputError
-from fabula.judging.verdicts import read_verdict
 from fabula.measures.agreement import Panel, expert_correlation, read_experts
 from fabula.models import Answer
+from fabula.models.verdicts import read_verdict
 from fabula.rubrics import load_rubric
 from fabula.rubrics.released import EXPERTS_FILE, read_judge_answers, split_story_id
 from fabula.stats.agreement import Confusion, cohen_kappa, fleiss_kappa

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from fabula.report.advice_tables import FATES, advice_notes, quoted, said
+from fabula.report.advice_tables import FATES, advice_notes, nothing_left, quoted, said
 from fabula.report.page_file import write_page_file
 from fabula.tasks.feedback.advising import Advice, Earlier
 from fabula.tasks.feedback.points import Point
@@ -59,6 +59,7 @@ def write_advice_page(
         "model": advice.model.partition("@")[0],
         "advice": advice,
         "notes": notes,
+        "nothing": visible(nothing_left(advice)),
         "paragraphs": list(_paragraphs(advice, notes)),
         "remarks": advice_notes(advice),
         "fates": [

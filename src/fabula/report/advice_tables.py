@@ -11,7 +11,7 @@ from fabula.tasks.feedback.advising import Advice, Earlier
 from fabula.tasks.feedback.points import DROPPED, Point
 from fabula.web import visible
 
-__all__ = ["FATES", "advice_notes", "advice_text", "said"]
+__all__ = ["FATES", "advice_notes", "advice_text", "nothing_left", "said"]
 
 FATES = {"resolved": "resolved", "stands": "still stands", "unknown": "not known"}
 """What became of an earlier point, for people."""
@@ -31,9 +31,13 @@ def advice_notes(advice: Advice) -> list[str]:
         notes.append(
             f"{advice.n_perfect} of {advice.n_answers} readings would not change anything."
         )
+    if advice.n_pointless:
+        notes.append(
+            f"{advice.n_pointless} of {advice.n_answers} readings hold no point that stands at "
+            f"words of the draft."
+        )
     for reason, n in sorted(advice.missing.items()):
-        why = "nothing that can be acted on" if reason == "no_points" else WITHHELD[reason]
-        notes.append(f"{n} of the answers have no part in this: {why}.")
+        notes.append(f"{n} of the answers have no part in this: {WITHHELD[reason]}.")
     for reason, n in sorted(advice.dropped.items()):
         notes.append(f"dropped: {n} remark{'s' if n > 1 else ''} that {DROPPED[reason]}.")
     return notes
@@ -52,7 +56,7 @@ def advice_text(advice: Advice, fates: Sequence[Earlier], new: Sequence[Point]) 
         )
         lines.append("")
     if not advice.points:
-        lines += [_nothing(advice), ""]
+        lines += [nothing_left(advice), ""]
     if fates:
         lines.append("Points on the earlier draft")
         for one in fates:
@@ -75,7 +79,10 @@ def _short(text: str) -> str:
     return plain if len(plain) <= _MAX_QUOTED else plain[: _MAX_QUOTED - 1] + "…"
 
 
-def _nothing(advice: Advice) -> str:
+def nothing_left(advice: Advice) -> str:
+    """Why there is no point."""
     if advice.n_answers and advice.n_perfect == advice.n_answers:
         return f"{advice.model} would not change anything."
-    return "No point is left: what was said stands at no place of the draft."
+    if set(advice.dropped) == {"praise"}:
+        return "No point is left: what was said asks for no change."
+    return "No point is left: what was said stands at no place of the draft, or asks for no change."

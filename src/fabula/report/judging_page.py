@@ -9,7 +9,7 @@ from pathlib import Path
 from fabula.judging.run import RETEST
 from fabula.judging.summary import JudgeSummary
 from fabula.judging.trust import NEVER_CHECKED, Trust
-from fabula.judging.verdicts import MISSING
+from fabula.models.verdicts import MISSING
 from fabula.report.page_file import write_page_file
 from fabula.types import Document, Measurement, Rubric
 from fabula.web import visible

@@ -11,8 +11,8 @@ from fabula.judging.pairwise import PairSummary
 from fabula.judging.session import Spent
 from fabula.judging.summary import JudgeSummary
 from fabula.judging.trust import NEVER_CHECKED, Trust
-from fabula.judging.verdicts import MISSING
 from fabula.measures.agreement import JudgeAgreement, PanelRow
+from fabula.models.verdicts import MISSING
 from fabula.report.tables import number, render, shown_interval, terminal_width
 from fabula.types import Measurement, Rubric
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -17,7 +17,7 @@ from fabula.types import Estimate, Rubric
 
 __all__ = [
     "agreement_table",
-    "category_table",
+    "category_tables",
     "mean_shown",
     "means_table",
     "people_table",
@@ -63,27 +63,31 @@ def people_table(rater: str, agreement: Mapping[str, RaterAgreement]) -> Table:
     return table
 
 
-def category_table(
-    shares: Iterable[CategoryShares],
+def category_tables(
+    shares: Sequence[CategoryShares],
     categories: Sequence[str],
     accuracy: Estimate | None,
-    signatures: Sequence[str],
+    signature: str,
 ) -> str:
-    """A column for each group, a row for each category, in percent."""
-    groups = list(shares)
-    table = _table("% of feedback about", *(" ".join(group.group) for group in groups))
-    for category in categories:
-        table.add_row(category, *(number(_percent(group, category), ".0f") for group in groups))
-    table.add_row("n", *(f"{group.n:,}" for group in groups))
-    if any(group.n_missing for group in groups):
-        table.add_row("missing", *(f"{group.n_missing:,}" for group in groups))
-    lines = []
+    """A table for each writer: what was done to the stories in columns, categories in percent."""
+    parts: list[Table | str] = []
+    for writer in dict.fromkeys(one.group[0] for one in shares):
+        mine = [one for one in shares if one.group[0] == writer]
+        table = _table("% of its feedback", *(one.group[1] for one in mine))
+        for category in categories:
+            table.add_row(category, *(number(_percent(one, category), ".0f") for one in mine))
+        table.add_row("n", *(f"{one.n:,}" for one in mine))
+        if any(one.n_missing for one in mine):
+            table.add_row("no label", *(f"{one.n_missing:,}" for one in mine))
+        parts += [writer, table, ""]
     if accuracy is not None:
-        lines.append(
+        parts.append(
             f"right on the gold set: {number(accuracy.value, '.0%')} of {accuracy.n:,} "
             f"(95 %: {shown_interval(accuracy, '.0%')}); the paper's labeller: 84 % of 480"
         )
-    return render(table, *lines, *signatures)
+    else:
+        parts.append("no gold labels are given (--gold): how often it is right is not known")
+    return render(*parts, signature)
 
 
 def _percent(group: CategoryShares, category: str) -> float | None:

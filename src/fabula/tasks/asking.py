@@ -70,8 +70,17 @@ def resumed_rows(
         if restart:
             kept = {}
             file.clear()
-        file.begin()
-        yield kept, file.write
+        has_begun = False
+
+        def write(row: dict[str, Any]) -> None:
+            # Until there is something new, the file stays as it was found, also at a restart.
+            nonlocal has_begun
+            if not has_begun:
+                file.begin()
+                has_begun = True
+            file.write(row)
+
+        yield kept, write
 
 
 async def in_parallel(

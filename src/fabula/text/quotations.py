@@ -11,6 +11,7 @@ __all__ = ["QuotableText", "quoted_parts"]
 
 _MARKS = '"“”„«»'
 _LEFT_OUT = re.compile(r"\[?(?:\.{3,}|…)\]?")
+_MIN_CHARS = 4
 _MAX_MARKS = 12
 _MAX_CHARS = 600
 
@@ -43,7 +44,7 @@ class QuotableText:
 
         Whole words only. A quotation with something left out (`...`) is found where its parts
         follow each other most closely. A single word is found only where it
-        stands once: else nobody knows which one is meant.
+        stands once, and is long enough to be meant: else nobody knows which one is.
         """
         folded = (QuotableText.of(part).folded for part in _LEFT_OUT.split(quotation))
         parts = [part for part in (part.strip(" '") for part in folded) if part]
@@ -51,7 +52,7 @@ class QuotableText:
             return []
         if len(parts) == 1:
             found = list(self._all(parts[0]))
-            if " " not in parts[0] and len(found) > 1:
+            if " " not in parts[0] and (len(found) > 1 or len(parts[0]) < _MIN_CHARS):
                 return []
             return [self._span(start, start + len(parts[0])) for start in found]
         chains = []
@@ -81,10 +82,26 @@ class QuotableText:
 def quoted_parts(line: str) -> list[tuple[int, int]]:
     """Where quotations may stand in a line, without their marks; the longest first.
 
-    Quotations can hold quotations, so that every pair of marks may be the outer one.
+    Quotations can hold quotations, so that every pair of marks may be the outer one; but what
+    stands between two quotations is none.
     """
     marks = [k for k, character in enumerate(line) if character in _MARKS][:_MAX_MARKS]
-    pairs = [
-        (a + 1, b) for i, a in enumerate(marks) for b in marks[i + 1 :] if 1 < b - a <= _MAX_CHARS
-    ]
+    begin = [k for k in marks if _may_open(line, k)]
+    end = [k for k in marks if _may_close(line, k)]
+    pairs = [(a + 1, b) for a in begin for b in end if 1 < b - a <= _MAX_CHARS]
     return sorted(pairs, key=lambda pair: (pair[0] - pair[1], pair[0]))
+
+
+def _may_open(line: str, place: int) -> bool:
+    """A straight mark opens after a space, a bracket or another mark."""
+    if line[place] != '"':
+        return line[place] in "“„«"
+    before = line[place - 1 : place]
+    return not (before.isalnum() or before in tuple(".,;:!?)]}…%'’"))
+
+
+def _may_close(line: str, place: int) -> bool:
+    """A straight mark closes before a space, punctuation, another mark, or the end."""
+    if line[place] != '"':
+        return line[place] in "”»"
+    return not line[place + 1 : place + 2].isalnum()

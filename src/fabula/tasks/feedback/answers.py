@@ -14,10 +14,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fabula.errors import InputError
-from fabula.measures.ratings import feedback_id
 from fabula.models.encoder import Encoder
 from fabula.tasks.feedback.prompts import says_perfect
 from fabula.text import TextSettings
+from fabula.text.feedback import feedback_id
 from fabula.text.sentences import sentences_of
 
 __all__ = ["DIMENSIONS", "Answers", "Trigrams", "bertscore", "read_answers", "sentence_counter"]

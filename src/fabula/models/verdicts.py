@@ -12,13 +12,15 @@ import statistics
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
-from fabula.judging.prompts import Style
-from fabula.models import Answer
+from fabula.models.base import Answer
 from fabula.types import Scale
 
-__all__ = ["MISSING", "Verdict", "combine", "read_verdict"]
+__all__ = ["MISSING", "Style", "Verdict", "combine", "read_verdict"]
+
+Style = Literal["reason-first", "verdict-first"]
+"""Where the verdict stands: after the reasons, or before them."""
 
 MISSING = {
     "no_answer": "the answer is empty",
@@ -29,8 +31,9 @@ MISSING = {
     "truncated": "cut at the limit of tokens before a verdict",
     "too_long": "the story is longer than the model's context",
     "failed": "the call failed after all retries",
-    "no_words": "no words in the story",
+    "no_words": "no words to judge",
     "not_asked": "its condition does not hold",
+    "gate_missing": "the answer that decides whether it is asked is missing",
     "out_of_scale": "a verdict outside the scale",
     "order": "the other story is preferred when their order is turned",
     "tie": "repeated answers are equally divided",

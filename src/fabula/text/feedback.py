@@ -1,0 +1,64 @@
+"""Pieces of writing feedback: what they are called, what their rows hold, as documents."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from types import MappingProxyType
+from typing import Any
+
+from fabula.errors import InputError
+from fabula.types import Document
+
+__all__ = ["check_feedback_row", "feedback_documents", "feedback_id"]
+
+_TEXTS = ("id", "story_id", "method", "prompt", "model", "story")
+_KNOWN = ("story", "original", "change", "story_id", "method", "prompt", "shots", "model")
+_ADVICE = "give what `fabula feedback elicit` writes"
+
+
+def feedback_id(row: Mapping[str, Any]) -> str:
+    """What a piece of feedback is called among those of all models; people's have none."""
+    return f"{row['id']}_{row['model']}" if row.get("model") else str(row["id"])
+
+
+def check_feedback_row(row: Mapping[str, Any], where: str) -> None:
+    """Raise `InputError` where a row is none of `feedback elicit`."""
+    lacking = [name for name in _TEXTS if not isinstance(row.get(name), str)]
+    if not isinstance(row.get("feedback", 0), str | None):
+        lacking.append("feedback")
+    if not isinstance(row.get("shots"), int | str):
+        lacking.append("shots")
+    if lacking:
+        raise InputError(f"{where}: no {', '.join(lacking)}; {_ADVICE}")
+
+
+def feedback_documents(
+    rows: Sequence[Mapping[str, Any]], where: str, *, with_story: bool = True
+) -> Iterator[Document]:
+    """Pieces of feedback as documents; those that were withheld are left out, for nobody wrote one.
+
+    Rows are those of `feedback elicit`. A person's need only `id`, `feedback` and, unless it is not
+    shown, `story`. Raises `InputError` naming the line.
+    """
+    seen: set[str] = set()
+    needed = ("id", "feedback", "story") if with_story else ("id", "feedback")
+    for number, row in enumerate(rows, 1):
+        if row.get("feedback") is None and row.get("missing_reason"):
+            continue
+        for name in needed:
+            if not isinstance(row.get(name), str):
+                raise InputError(f"{where}, line {number}: no text {name!r}; {_ADVICE}")
+        for name in ("story_id", "method", "model"):
+            if not isinstance(row.get(name), str | None):
+                raise InputError(f"{where}, line {number}: {name!r} is no text; {_ADVICE}")
+        id_ = feedback_id(row)
+        if id_ in seen:
+            raise InputError(f"{where}, line {number}: the feedback {id_!r} was there before")
+        seen.add(id_)
+        method = row.get("method")
+        known = {name: row[name] for name in _KNOWN if row.get(name) is not None}
+        if with_story and method not in (None, "original") and "original" not in known:
+            raise InputError(f"{where}, line {number}: no text 'original' of a corrupted story")
+        if method is not None:
+            known["corrupted"] = "No" if method == "original" else "Yes"
+        yield Document(id_, row["feedback"], row.get("model"), meta=MappingProxyType(known))

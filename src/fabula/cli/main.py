@@ -21,6 +21,7 @@ from fabula.cli.reference import reference
 from fabula.cli.replicate import replicate
 from fabula.cli.rubric import rubric
 from fabula.cli.stories import stories
+from fabula.cli.study import study
 from fabula.cli.themes import themes
 from fabula.errors import FabulaError
 
@@ -44,7 +45,7 @@ def cli() -> None:
 
 _ORIGINALITY = reference, originality, compare, detect
 _STORIES = stories, profile, continuation, feedback
-_RUBRICS = rubric, judge, agreement, themes, replicate
+_RUBRICS = rubric, judge, agreement, themes, study, replicate
 for command in (*_ORIGINALITY, *_RUBRICS, *_STORIES):
     cli.add_command(command)
 

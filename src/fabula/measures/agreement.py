@@ -47,6 +47,7 @@ __all__ = [
     "aggregates",
     "judge_agreement",
     "panel_agreement",
+    "panel_of",
     "read_experts",
 ]
 
@@ -118,24 +119,30 @@ def read_experts(path: Path, rubric: Rubric) -> Panel:
 
     Only yes-no items count. Raises `InputError`, also where an expert answers twice.
     """
+    panel = panel_of(_expert_values(path, rubric), path.name)
+    if not panel.subjects:
+        raise InputError(f"{path}: holds no verdicts on yes-no items of {rubric.id}")
+    return panel
+
+
+def panel_of(verdicts: Iterable[tuple[str, str, str, float]], source: str) -> Panel:
+    """A panel from story, item, expert and 1 or 0. Raises `InputError` for a second verdict."""
     given: dict[tuple[str, str], dict[str, float]] = defaultdict(dict)
-    for story, item, rater, value in _expert_values(path, rubric):
+    for story, item, rater, value in verdicts:
         if rater in given[story, item]:
             raise InputError(
-                f"{path}: expert {rater} has two verdicts on {item} of {story}; keep one of them"
+                f"{source}: expert {rater} has two verdicts on {item} of {story}; keep one of them"
             )
         given[story, item][rater] = value
-    if not given:
-        raise InputError(f"{path}: holds no verdicts on yes-no items of {rubric.id}")
     # Within a story an expert keeps the same column on every item, whatever the order of rows.
     seats: dict[str, list[str]] = {}
     for (story, _), values in given.items():
         seats[story] = sorted({*seats.get(story, []), *values})
-    ratings = np.full((len(given), max(map(len, seats.values()))), np.nan)
+    ratings = np.full((len(given), max(map(len, seats.values()), default=0)), np.nan)
     for row, ((story, _), values) in zip(ratings, given.items(), strict=True):
         for rater, value in values.items():
             row[seats[story].index(rater)] = value
-    return Panel(tuple(given), ratings, path.name)
+    return Panel(tuple(given), ratings, source)
 
 
 def _expert_values(path: Path, rubric: Rubric) -> Iterator[tuple[str, str, str, float]]:
@@ -153,6 +160,9 @@ def _expert_values(path: Path, rubric: Rubric) -> Iterator[tuple[str, str, str, 
     known = {item.id for item in rubric.items}
     for measurement in read_measurements(path):
         if measurement.item not in known:
+            if measurement.rubric.partition("@")[0].rpartition("-")[0] not in ("", rubric.id):
+                # A study asks for preferences too: an answer to another rubric is no fault.
+                continue
             raise InputError(f"{path}: {rubric.id} has no item {measurement.item!r}")
         value = measurement.value
         if measurement.item in yes_no and isinstance(value, float) and value != 0.5:

@@ -7,7 +7,7 @@ figure stands the printed one; where they differ it says so, and why, as far as 
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -22,9 +22,18 @@ from fabula.rubrics import load_rubric
 from fabula.rubrics.released import EXPERTS_FILE, read_judge_answers, split_story_id
 from fabula.stats.agreement import Confusion, cohen_kappa, fleiss_kappa
 from fabula.store import read_measurements
-from fabula.types import Rubric, Scale
+from fabula.types import Measurement, Rubric, Scale
 
-__all__ = ["AUTHORS", "OUTLIER_GROUP", "PRINTED", "JudgeReplica", "Replica", "replicate_ttcw"]
+__all__ = [
+    "AUTHORS",
+    "OUTLIER_GROUP",
+    "PRINTED",
+    "JudgeReplica",
+    "Replica",
+    "panel_replica",
+    "preferences_by_author",
+    "replicate_ttcw",
+]
 
 AUTHORS = ("GPT3.5", "GPT4", "Claude", "NewYorker")
 
@@ -147,9 +156,26 @@ def replicate_ttcw(
             f"github.com/salesforce/creativity_eval"
         )
     panel = read_experts(folder / EXPERTS_FILE, rubric)
-    some = _without_group(panel, OUTLIER_GROUP)
     files = list(judges) or sorted((folder / "llm_judges").glob("annotations_*.jsonl"))
-    ranks, origins = _preferences(preferences)
+    preferred = list(read_measurements(preferences)) if preferences else []
+    return panel_replica(panel, rubric, preferred, judges=files)
+
+
+def panel_replica(
+    panel: Panel,
+    rubric: Rubric,
+    preferred: Sequence[Measurement] = (),
+    *,
+    judges: Sequence[Path] = (),
+) -> Replica:
+    """The same of any experts on the stories of the paper, which are called as in the release.
+
+    `preferred` may hold measurements of the rubric `preference`.
+    """
+    some = _without_group(panel, OUTLIER_GROUP)
+    ranks, origins = preferences_by_author(
+        preferred, {one.document_id: split_story_id(one.document_id)[1] for one in preferred}
+    )
     return Replica(
         rubric=rubric,
         pass_rate=_pass_rates(panel, rubric),
@@ -161,7 +187,7 @@ def replicate_ttcw(
         pearson_all=expert_correlation(panel, rubric),
         n_stories=len({story for story, _ in panel.subjects}),
         n_verdicts=int((~np.isnan(panel.ratings)).sum()),
-        judges=tuple(_judge(file, panel, rubric) for file in files),
+        judges=tuple(_judge(file, panel, rubric) for file in judges),
         ranks=ranks,
         origins=origins,
     )
@@ -268,14 +294,14 @@ def _balanced(
     return Confusion.of(judge, np.array([truth[subject] for subject in subjects])).balanced_accuracy
 
 
-def _preferences(
-    path: Path | None,
+def preferences_by_author(
+    found: Iterable[Measurement], authors: Mapping[str, str]
 ) -> tuple[dict[str, dict[int, int]], dict[str, dict[str, int]]]:
     """Places and supposed origins by author, from measurements of the rubric `preference`."""
     ranks: dict[str, Counter[int]] = defaultdict(Counter)
     origins: dict[str, Counter[str]] = defaultdict(Counter)
-    for one in read_measurements(path) if path else ():
-        author = split_story_id(one.document_id)[1]
+    for one in found:
+        author = authors[one.document_id]
         if one.item == "preference" and isinstance(one.value, float):
             ranks[author][int(one.value)] += 1
         elif one.item == "origin" and isinstance(one.value, str):

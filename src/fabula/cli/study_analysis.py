@@ -1,0 +1,131 @@
+"""What `fabula study analyse` prints."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+if TYPE_CHECKING:
+    from fabula.studies.design import StudyDesign
+    from fabula.studies.units import Unit
+    from fabula.types import Measurement
+
+__all__ = ["analyse_feedback", "analyse_ttcw"]
+
+_BY = ("model", "method", "prompt", "shots")
+
+
+def analyse_ttcw(
+    design: StudyDesign,
+    units: Sequence[Unit],
+    found: Sequence[Measurement],
+    *,
+    plot: Path | None,
+    seed: int,
+    as_json: bool,
+) -> None:
+    """Tables 5 and 6 and Figures 3 and 4 of Chakrabarty et al. 2024, of these answers."""
+    from fabula.errors import InputError
+    from fabula.measures.agreement import panel_of
+    from fabula.replicate.ttcw import panel_replica, preferences_by_author
+    from fabula.replicate.ttcw_tables import replica_tables
+    from fabula.report.plots import save_distributions
+    from fabula.report.study_tables import pass_rates, study_tables, tests_passed
+    from fabula.store import dump_json
+
+    verdicts = [
+        (one.document_id, one.item, one.rater, one.value)
+        for one in found
+        if one.rubric == design.rubric.key and isinstance(one.value, float)
+    ]
+    panel = panel_of(verdicts, design.id)
+    if not panel.subjects:
+        raise InputError(f"{design.path}: nobody has handed in anything yet")
+    preferred = [one for one in found if one.item in ("preference", "origin")]
+    authors = {d.id: d.author or "unknown" for unit in units for d in unit.documents}
+    passed = tests_passed(panel, design.rubric, authors)
+    if plot is not None:
+        n = len(design.rubric.items)
+        series = {name: [row.get(k, 0) for k in range(n + 1)] for name, row in passed.items()}
+        save_distributions(series, plot, x_label="tests passed", y_label="readings")
+    ranks, origins = preferences_by_author(preferred, authors)
+    if as_json:
+        content = {
+            "pass_rate": pass_rates(panel, design.rubric, authors),
+            "tests_passed": passed,
+            "ranks": ranks,
+            "origins": origins,
+            "n_verdicts": len(verdicts),
+            "signature": found[0].signature,
+        }
+        click.echo(dump_json(content))
+    elif _is_of_paper(design, authors):
+        click.echo(replica_tables(panel_replica(panel, design.rubric, preferred)), nl=False)
+    else:
+        click.echo(
+            study_tables(
+                panel, design.rubric, authors, ranks, origins, found[0].signature, seed=seed
+            ),
+            nl=False,
+        )
+    if plot is not None:
+        click.echo(f"written: {plot}", err=as_json)
+
+
+def _is_of_paper(design: StudyDesign, authors: Mapping[str, str]) -> bool:
+    """Whether these are the stories of the paper, so that its figures can stand beside."""
+    from fabula.replicate.ttcw import AUTHORS
+
+    expected = {f"{group}_{author}" for group in range(12) for author in AUTHORS}
+    return design.rubric.id == "ttcw" and set(authors) == expected
+
+
+def analyse_feedback(
+    design: StudyDesign, units: Sequence[Unit], found: Sequence[Measurement], *, as_json: bool
+) -> None:
+    """Tables 2 to 5 of Rashkin et al. 2025, of these answers."""
+    from fabula.errors import InputError
+    from fabula.measures.ratings import group_means, item_agreement, mean_scores, score_table
+    from fabula.report.rating_tables import agreement_table, means_table, rubric_items
+    from fabula.report.tables import render
+    from fabula.store import dump_json
+
+    scores = score_table(found, design.rubric)
+    if not any(scores.values()):
+        raise InputError(f"{design.path}: nobody has handed in anything yet")
+    known = {d.id: d.meta for unit in units for d in unit.documents}
+    means = mean_scores(scores)
+    items = rubric_items(design.rubric)
+    agreement = item_agreement({item: scores[item] for item in items})
+    tables = {}
+    for name in _BY:
+        by = {id_: str(meta.get(name, "any")) for id_, meta in known.items()}
+        tables[name] = group_means(means, by.get)
+    if as_json:
+        content: dict[str, Any] = {
+            "agreement": {item: asdict(one) for item, one in agreement.items()},
+            "means": {
+                name: {
+                    group: {item: asdict(mean) for item, mean in by_item.items()}
+                    for group, by_item in groups.items()
+                }
+                for name, groups in tables.items()
+            },
+            "n_people": len({one.rater for one in found}),
+        }
+        click.echo(dump_json(content))
+        return
+    parts: list[Any] = [
+        f"{len({one.rater for one in found}):,} people; mean of 1 - |a - b| over pairs, "
+        "Krippendorff's alpha with |a - b| as the distance",
+        agreement_table(agreement),
+        "",
+    ]
+    for name, groups in tables.items():
+        if len(groups) > 1 or name == "model":
+            parts += [means_table(name, groups, items), ""]
+    click.echo(render(*parts, found[0].signature), nl=False)

@@ -1,0 +1,153 @@
+"""Taking answers: every one kept, the newest counts, what no longer applies is retired.
+
+A page that a browser sent long ago may come back with old answers in all its fields. What was not
+touched on that page is not an answer: a field counts only where it differs from what the page held
+when it was sent, which the history tells.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from sqlalchemy import Connection, select
+
+from fabula.studies.assigning import Assignment
+from fabula.studies.database import answers, assignments, now_ms
+from fabula.studies.forms import Answers, FormError, Key, Page, clean_text, retired, with_answer
+
+__all__ = ["Saved", "answers_at", "locked_pages", "save_answers", "show_page"]
+
+
+@dataclass(frozen=True, slots=True)
+class Saved:
+    """What counts after a save."""
+
+    answers: Answers
+    revision: int
+    """Of the newest answer; a page that is sent carries it."""
+    problems: tuple[tuple[Key, str], ...]
+    """Fields that could not be taken, and why."""
+
+
+def answers_at(
+    connection: Connection, assignment_id: int, revision: int | None = None
+) -> tuple[dict[Key, str], int]:
+    """The answers as they stood at a revision (now, without one), and that revision."""
+    query = select(answers.c.part, answers.c.item, answers.c.value, answers.c.id).where(
+        answers.c.assignment_id == assignment_id
+    )
+    if revision is not None:
+        query = query.where(answers.c.id <= revision)
+    current: dict[Key, str] = {}
+    newest = 0
+    for part, item, value, id_ in connection.execute(query.order_by(answers.c.id)):
+        current[part, item] = value or ""
+        newest = id_
+    return {key: value for key, value in current.items() if value}, newest
+
+
+def save_answers(
+    connection: Connection,
+    assignment: Assignment,
+    pages: Sequence[Page],
+    given: Mapping[Key, str],
+    revision: int | None,
+) -> Saved:
+    """Take the fields that were changed on a page that was sent at `revision`.
+
+    None says that every field was touched, as where each is sent by itself. Within
+    `Store.writing`, with the assignment held for update.
+    """
+    facts = assignment.unit.facts
+    current, shown, newest = _now_and_at(connection, assignment.id, revision)
+    locked = {
+        key for page in locked_pages(pages, assignment) for q in page.questions
+        for key in (q.key, q.why)
+    }  # fmt: skip
+    questions = {key: q for page in pages for q in page.questions for key in (q.key, q.why)}
+    problems: list[tuple[Key, str]] = []
+    now = now_ms()
+
+    def write(key: Key, value: str | None) -> None:
+        nonlocal newest
+        written = connection.execute(
+            answers.insert().values(
+                assignment_id=assignment.id, part=key[0], item=key[1], value=value, saved_ms=now
+            )
+        )
+        key_of_row = written.inserted_primary_key
+        assert key_of_row is not None
+        newest = int(key_of_row[0])
+
+    for key, raw in given.items():
+        question = questions.get(key)
+        if question is None:
+            continue
+        try:
+            value = clean_text(raw) if key == question.why else question.clean(raw)
+        except FormError as error:
+            problems.append((key, str(error)))
+            continue
+        is_untouched = revision is not None and value == shown.get(key, "")
+        if is_untouched or value == current.get(key, ""):
+            continue
+        if key in locked:
+            problems.append((key, "This can no longer be changed."))
+            continue
+        write(key, value)
+        current = with_answer(current, key, value)
+    current, gone = retired(pages, current, facts)
+    for key in gone:
+        write(key, None)
+    connection.execute(
+        assignments.update().where(assignments.c.id == assignment.id).values(seen_ms=now)
+    )
+    return Saved(current, newest, tuple(problems))
+
+
+def _now_and_at(
+    connection: Connection, assignment_id: int, revision: int | None
+) -> tuple[dict[Key, str], dict[Key, str], int]:
+    """The answers now, as they stood at a revision, and the newest revision."""
+    current: dict[Key, str] = {}
+    shown: dict[Key, str] = {}
+    newest = 0
+    for part, item, value, id_ in connection.execute(
+        select(answers.c.part, answers.c.item, answers.c.value, answers.c.id)
+        .where(answers.c.assignment_id == assignment_id)
+        .order_by(answers.c.id)
+    ):
+        current[part, item] = value or ""
+        if revision is not None and id_ <= revision:
+            shown[part, item] = value or ""
+        newest = id_
+    return {k: v for k, v in current.items() if v}, shown, newest
+
+
+def show_page(
+    connection: Connection, assignment: Assignment, pages: Sequence[Page], name: str
+) -> None:
+    """Remember the page, to go on there; where pages build on each other, the furthest one.
+
+    What a final page reveals cannot be unseen.
+    """
+    names = [page.name for page in pages]
+    is_free = not any(page.is_final for page in pages)
+    is_further = assignment.page not in names or names.index(name) > names.index(assignment.page)
+    if is_further or (is_free and name != assignment.page):
+        connection.execute(
+            assignments.update()
+            .where(assignments.c.id == assignment.id)
+            .values(page=name, seen_ms=now_ms())
+        )
+
+
+def locked_pages(pages: Sequence[Page], assignment: Assignment) -> list[Page]:
+    """The pages whose answers stay as they are, since a final page was shown."""
+    names = [page.name for page in pages]
+    if assignment.page not in names:
+        return []
+    reached = names.index(assignment.page)
+    finals = [k for k, page in enumerate(pages) if page.is_final and k <= reached]
+    return list(pages[: finals[0]]) if finals else []

@@ -1,0 +1,158 @@
+"""Who reads what: every unit by so many participants, nobody a unit twice, vanished ones replaced.
+
+Of the units that lack participants, one with the fewest is given, so that the load stays balanced
+and agreement can be said early. A unit that its holder left alone for the study's hours is given
+back; who comes later may have it again while it is still wanted.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import random
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from sqlalchemy import Connection, Row, func, select, text
+
+from fabula.studies.database import assignments, now_ms, participants
+from fabula.studies.design import StudyDesign
+from fabula.studies.participants import Participant
+from fabula.studies.units import Unit
+
+__all__ = ["Assignment", "current_assignment", "finish", "next_assignment"]
+
+
+@dataclass(frozen=True, slots=True)
+class Assignment:
+    """A unit in a participant's hands. `order` are places in the unit's documents."""
+
+    id: int
+    participant_id: int
+    unit: Unit
+    order: tuple[int, ...]
+    page: str
+    """The furthest page that was shown."""
+    is_open: bool
+
+    def document(self, part: str) -> int:
+        """The place in the unit of the story that the participant knows by this part."""
+        return self.order[int(part) - 1]
+
+
+def current_assignment(
+    connection: Connection,
+    participant: Participant,
+    units: Mapping[str, Unit],
+    *,
+    for_update: bool = False,
+) -> Assignment | None:
+    """What the participant has open; with `for_update` nobody else changes it meanwhile."""
+    query = select(assignments).where(
+        assignments.c.participant_id == participant.id, assignments.c.state == "open"
+    )
+    row = connection.execute(query.with_for_update() if for_update else query).first()
+    return None if row is None else _assignment(row, units)
+
+
+def next_assignment(
+    connection: Connection,
+    participant: Participant,
+    design: StudyDesign,
+    units: Mapping[str, Unit],
+) -> Assignment | None:
+    """What the participant has open, or a new unit; None where there is nothing for them.
+
+    Within `Store.writing`: two who come at once get different places.
+    """
+    if connection.dialect.name == "postgresql":
+        connection.execute(text("SELECT pg_advisory_xact_lock(4702112)"))
+    now = now_ms()
+    connection.execute(
+        assignments.update()
+        .where(
+            assignments.c.state == "open",
+            assignments.c.seen_ms < now - design.hours * 3_600_000,
+            assignments.c.participant_id != participant.id,
+        )
+        .values(state="returned")
+    )
+    found = current_assignment(connection, participant, units)
+    if found is not None:
+        return found
+    mine = {
+        row.unit: row
+        for row in connection.execute(
+            select(assignments).where(assignments.c.participant_id == participant.id)
+        )
+    }
+    n_done = sum(row.state == "done" for row in mine.values())
+    if n_done >= design.per_participant:
+        return None
+    taken = _taken(connection)
+    wanted = [
+        key
+        for key in units
+        if taken[key] < design.raters and (key not in mine or mine[key].state == "returned")
+    ]
+    if not wanted:
+        return None
+    # What was begun comes first; then what fewest have, in an order of each participant's own.
+    key = min(
+        wanted,
+        key=lambda unit: (unit not in mine, taken[unit], _draw(design.seed, participant.id, unit)),
+    )
+    if key in mine:
+        connection.execute(
+            assignments.update()
+            .where(assignments.c.id == mine[key].id)
+            .values(state="open", seen_ms=now)
+        )
+    else:
+        order = list(range(len(units[key].documents)))
+        random.Random(f"{design.seed} {participant.id} {key}").shuffle(order)
+        connection.execute(
+            assignments.insert().values(
+                participant_id=participant.id, unit=key, order=",".join(map(str, order)),
+                state="open", page="", given_ms=now, seen_ms=now,
+            )
+        )  # fmt: skip
+    return current_assignment(connection, participant, units)
+
+
+def finish(connection: Connection, assignment: Assignment) -> None:
+    """The participant hands in."""
+    connection.execute(
+        assignments.update()
+        .where(assignments.c.id == assignment.id, assignments.c.state == "open")
+        .values(state="done", done_ms=now_ms(), seen_ms=now_ms())
+    )
+
+
+def _taken(connection: Connection) -> Counter[str]:
+    """How many have each unit open or done, of those who take part."""
+    rows = connection.execute(
+        select(assignments.c.unit, func.count().label("n"))
+        .join(participants, participants.c.id == assignments.c.participant_id)
+        .where(
+            assignments.c.state.in_(("open", "done")),
+            participants.c.state.not_in(("removed", "forgotten")),
+        )
+        .group_by(assignments.c.unit)
+    )
+    return Counter({row.unit: row.n for row in rows})
+
+
+def _draw(seed: int, participant: int, unit: str) -> bytes:
+    return hashlib.sha256(f"{seed} {participant} {unit}".encode(errors="replace")).digest()
+
+
+def _assignment(row: Row[tuple[object, ...]], units: Mapping[str, Unit]) -> Assignment:
+    return Assignment(
+        id=row.id,
+        participant_id=row.participant_id,
+        unit=units[row.unit],
+        order=tuple(int(place) for place in row.order.split(",")),
+        page=row.page,
+        is_open=row.state == "open",
+    )

@@ -1,0 +1,247 @@
+"""Where answers are kept: SQLite in one file, or PostgreSQL by URL; the same tables in both.
+
+An answer is never overwritten: each is a row of its own, the last one counts. What is acknowledged
+is committed. A write takes the right to write at its beginning, so that two who save at once wait
+for each other and neither is turned away.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from pathlib import Path
+from typing import Any
+
+from sqlalchemy import (
+    BigInteger,
+    Column,
+    Connection,
+    Engine,
+    ForeignKey,
+    Index,
+    Integer,
+    MetaData,
+    Table,
+    Text,
+    UniqueConstraint,
+    create_engine,
+    event,
+    select,
+)
+from sqlalchemy.engine import make_url
+from sqlalchemy.exc import ArgumentError, NoSuchModuleError, SQLAlchemyError
+
+from fabula.errors import InputError
+from fabula.studies.design import StudyDesign
+from fabula.studies.units import Unit, units_digest
+
+__all__ = [
+    "Store",
+    "answers",
+    "assignments",
+    "audit",
+    "metadata",
+    "now_ms",
+    "open_store",
+    "participants",
+    "sessions",
+    "settings",
+]
+
+metadata = MetaData()
+_Id = BigInteger().with_variant(Integer, "sqlite")
+
+participants = Table(
+    "participants", metadata,
+    Column("id", _Id, primary_key=True, autoincrement=True),
+    # Of the token in the invitation: who reads the database cannot answer as somebody else.
+    Column("token_hash", Text, nullable=False, unique=True),
+    Column("platform_id", Text, unique=True),
+    Column("state", Text, nullable=False),
+    Column("note", Text, nullable=False, default=""),
+    Column("made_ms", BigInteger, nullable=False),
+    Column("consented_ms", BigInteger),
+    Column("quiz_ms", BigInteger),
+    Column("n_right", Integer),
+    Column("seen_ms", BigInteger),
+)  # fmt: skip
+
+assignments = Table(
+    "assignments", metadata,
+    Column("id", _Id, primary_key=True, autoincrement=True),
+    Column("participant_id", _Id, ForeignKey("participants.id"), nullable=False),
+    Column("unit", Text, nullable=False),
+    # The participant's own order of the unit's documents, as places: `2,0,3,1`.
+    Column("order", Text, nullable=False),
+    Column("state", Text, nullable=False),
+    Column("page", Text, nullable=False, default=""),
+    Column("given_ms", BigInteger, nullable=False),
+    Column("seen_ms", BigInteger, nullable=False),
+    Column("done_ms", BigInteger),
+    UniqueConstraint("participant_id", "unit"),
+    Index("assignments_by_unit", "unit", "state"),
+)  # fmt: skip
+
+answers = Table(
+    "answers", metadata,
+    Column("id", _Id, primary_key=True, autoincrement=True),
+    Column("assignment_id", _Id, ForeignKey("assignments.id"), nullable=False),
+    Column("part", Text, nullable=False),
+    Column("item", Text, nullable=False),
+    # Empty where it was taken back, NULL where it no longer applied.
+    Column("value", Text),
+    Column("saved_ms", BigInteger, nullable=False),
+    Index("answers_by_assignment", "assignment_id", "id"),
+)  # fmt: skip
+
+sessions = Table(
+    "sessions", metadata,
+    Column("token_hash", Text, primary_key=True),
+    Column("ends_ms", BigInteger, nullable=False),
+)  # fmt: skip
+
+audit = Table(
+    "audit", metadata,
+    Column("id", _Id, primary_key=True, autoincrement=True),
+    Column("at_ms", BigInteger, nullable=False),
+    Column("who", Text, nullable=False),
+    Column("what", Text, nullable=False),
+    Column("detail", Text, nullable=False, default=""),
+)  # fmt: skip
+
+settings = Table(
+    "settings", metadata,
+    Column("key", Text, primary_key=True),
+    Column("value", Text, nullable=False),
+)  # fmt: skip
+
+
+def now_ms() -> int:
+    """Milliseconds since 1970."""
+    return time.time_ns() // 1_000_000
+
+
+class Store:
+    """The database of one study."""
+
+    def __init__(self, engine: Engine) -> None:
+        self.engine = engine
+        # SQLite has one writer. Threads that wait in its busy handler sleep and overtake each
+        # other; on a lock each goes on as soon as the one before is done.
+        self._turn: AbstractContextManager[Any] = nullcontext()
+        if engine.dialect.name == "sqlite":
+            self._turn = threading.Lock()
+
+    @contextmanager
+    def reading(self) -> Iterator[Connection]:
+        """A consistent view."""
+        with self.engine.connect() as connection:
+            yield connection
+
+    @contextmanager
+    def writing(self) -> Iterator[Connection]:
+        """A transaction with the right to write from its beginning, committed at its end."""
+        writer = self.engine.connect().execution_options(is_write=True)
+        with writer as connection, self._turn, connection.begin():
+            yield connection
+
+    def close(self) -> None:
+        self.engine.dispose()
+
+
+def open_store(
+    design: StudyDesign, units: list[Unit], url: str | None = None, *, create: bool = True
+) -> Store:
+    """The study's database, brought to the newest form. Without a URL it lies beside the study.
+
+    Raises `InputError` where it cannot be had, or holds another study or other documents.
+    """
+    default = design.path.with_suffix(".db")
+    address = url or f"sqlite:///{default}"
+    try:
+        parsed = make_url(address)
+    except ArgumentError as error:
+        raise InputError(
+            f"--database {address}: is no database; write sqlite:///FILE or postgresql://..."
+        ) from error
+    if parsed.drivername in ("postgresql", "postgres"):
+        parsed = parsed.set(drivername="postgresql+psycopg")
+    is_sqlite = parsed.get_backend_name() == "sqlite"
+    if is_sqlite and not create and parsed.database and not Path(parsed.database).exists():
+        raise InputError(f"{parsed.database}: is not there; `fabula study serve` makes it")
+    shown = parsed.render_as_string(hide_password=True)
+    try:
+        store = Store(_engine(parsed, is_sqlite=is_sqlite))
+    except (SQLAlchemyError, NoSuchModuleError, ImportError) as error:
+        raise InputError(f"--database {shown}: {str(error).splitlines()[0]}") from error
+    try:
+        _migrate(store.engine)
+        _check_same(store, design, units, shown)
+    except SQLAlchemyError as error:
+        store.close()
+        raise InputError(f"--database {shown}: {str(error).splitlines()[0]}") from error
+    except InputError:
+        store.close()
+        raise
+    return store
+
+
+def _engine(url: Any, *, is_sqlite: bool) -> Engine:
+    if not is_sqlite:
+        return create_engine(url, pool_size=20, max_overflow=20, pool_pre_ping=True)
+    engine = create_engine(
+        url, connect_args={"timeout": 30, "check_same_thread": False}, pool_size=20, max_overflow=40
+    )
+
+    @event.listens_for(engine, "connect")
+    def prepare(connection: Any, _: object) -> None:
+        # Transactions are begun by hand: the driver's own begin would come too late.
+        connection.isolation_level = None
+        for pragma in ("journal_mode=WAL", "synchronous=FULL", "foreign_keys=ON"):
+            connection.execute(f"PRAGMA {pragma}")
+
+    @event.listens_for(engine, "begin")
+    def begin(connection: Connection) -> None:
+        is_write = connection.get_execution_options().get("is_write")
+        connection.exec_driver_sql("BEGIN IMMEDIATE" if is_write else "BEGIN")
+
+    return engine
+
+
+def _migrate(engine: Engine) -> None:
+    """Bring the tables to their newest form, one process at a time."""
+    from alembic import command
+    from alembic.config import Config
+
+    config = Config()
+    config.set_main_option("script_location", str(Path(__file__).parent / "migrations"))
+    with engine.connect() as connection:
+        config.attributes["connection"] = connection
+        command.upgrade(config, "head")
+
+
+def _check_same(store: Store, design: StudyDesign, units: list[Unit], where: str) -> None:
+    """Raise `InputError` where the answers in there are to something else."""
+    wanted = {"study": design.id, "questions": design.digest, "documents": units_digest(units)}
+    remedy = {
+        "study": "name another with --database",
+        "questions": "name another database for the changed study, or undo the change",
+        "documents": "name another database for the changed documents, or undo the change",
+    }
+    with store.writing() as connection:
+        held = {row.key: row.value for row in connection.execute(select(settings))}
+        has_answers = connection.execute(select(assignments.c.id).limit(1)).first() is not None
+        for key, value in wanted.items():
+            if key not in held:
+                connection.execute(settings.insert().values(key=key, value=value))
+            elif held[key] != value and (has_answers or key == "study"):
+                raise InputError(
+                    f"{where}: holds answers of a study with another {key} ({held[key]}, here "
+                    f"{value}); {remedy[key]}"
+                )
+            elif held[key] != value:
+                connection.execute(
+                    settings.update().where(settings.c.key == key).values(value=value)
+                )

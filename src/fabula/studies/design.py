@@ -1,0 +1,180 @@
+"""A study as data: what is read, by how many, which questions, what people are told.
+
+A study is a TOML file that a researcher edits. What is wrong with it is said with its field.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import tomllib
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from fabula.errors import InputError
+from fabula.rubrics import load_rubric
+from fabula.types import Rubric
+
+__all__ = ["DESIGNS", "Kind", "QuizQuestion", "StudyDesign", "Texts", "load_study", "new_study"]
+
+Kind = Literal["ttcw", "feedback"]
+DESIGNS: tuple[Kind, ...] = ("ttcw", "feedback")
+_HERE = Path(__file__).parent
+_Short = Annotated[str, Field(min_length=1, max_length=300)]
+_Long = Annotated[str, Field(max_length=60_000)]
+
+
+class _Strict(BaseModel):
+    # A misspelt field must be a fault, not a field that is silently ignored.
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class Texts(_Strict):
+    """What participants are told; paragraphs are parted by blank lines."""
+
+    welcome: _Long = ""
+    consent: _Long = ""
+    instructions: _Long = ""
+    thanks: _Long = "Thank you."
+    contact: _Short = "the person who invited you"
+
+
+class QuizQuestion(_Strict):
+    """One question of the qualifying quiz, with the one right answer."""
+
+    text: _Long
+    question: _Long
+    options: Annotated[tuple[_Short, ...], Field(min_length=2)]
+    answer: _Short
+    why: _Long = ""
+
+
+class _File(_Strict):
+    """The TOML file."""
+
+    id: Annotated[str, Field(pattern=r"^[a-z][a-z0-9_-]{0,60}$")]
+    title: _Short
+    design: Kind
+    documents: str
+    rubric: str
+    raters: Annotated[int, Field(ge=1, le=1000)] = 3
+    per_participant: Annotated[int, Field(ge=1, le=100_000)] = 1
+    hours: Annotated[float, Field(gt=0, le=10_000)] = 24.0
+    group_field: str = "group"
+    seed: Annotated[int, Field(ge=0)] = 0
+    reason_words: Annotated[int, Field(ge=0, le=200)] = 4
+    completion_code: str = ""
+    texts: Texts = Texts()
+    quiz: tuple[QuizQuestion, ...] = ()
+    quiz_pass: Annotated[int, Field(ge=0)] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class StudyDesign:
+    """All that is decided of a study before the first participant comes."""
+
+    path: Path
+    id: str
+    title: str
+    kind: Kind
+    documents: Path
+    rubric: Rubric
+    group_rubric: Rubric | None
+    """Asked once a group of stories was read."""
+    raters: int
+    """Participants for each unit."""
+    per_participant: int
+    """Units for each participant, at most."""
+    hours: float
+    """How long a unit is kept for a participant who does nothing."""
+    group_field: str
+    seed: int
+    reason_words: int
+    """The least number of words of a reason; 0 asks for none."""
+    completion_code: str
+    texts: Texts
+    quiz: tuple[QuizQuestion, ...]
+    quiz_pass: int
+    """Questions of the quiz that must be right."""
+
+    @property
+    def digest(self) -> str:
+        """Eight digits over what decides the answers: questions, texts, quiz, and the numbers."""
+        shown = repr((
+            self.id, self.kind, self.rubric.digest,
+            self.group_rubric and self.group_rubric.digest, self.raters, self.per_participant,
+            self.reason_words, self.seed, self.texts, self.quiz, self.quiz_pass,
+        ))  # fmt: skip
+        return hashlib.sha256(shown.encode()).hexdigest()[:8]
+
+
+def load_study(path: Path) -> StudyDesign:
+    """A study from its file. Raises `InputError` naming the field and the remedy."""
+    try:
+        table = tomllib.loads(path.read_bytes().decode("utf-8-sig"))
+    except OSError as error:
+        raise InputError(
+            f"{path}: cannot be read ({error.strerror}); `fabula study new {path}` writes one"
+        ) from error
+    except (ValueError, RecursionError) as error:
+        raise InputError(f"{path}: not TOML: {error}") from error
+    try:
+        file = _File.model_validate(table)
+    except ValidationError as error:
+        first = error.errors()[0]
+        place = ".".join(str(part) for part in first["loc"]) or "the file"
+        raise InputError(f"{path}: {place}: {first['msg'][0].lower()}{first['msg'][1:]}") from error
+    for number, question in enumerate(file.quiz, 1):
+        if question.answer not in question.options:
+            raise InputError(
+                f"{path}: quiz question {number}: the answer {question.answer!r} is none of its "
+                f"options"
+            )
+    needed = len(file.quiz) if file.quiz_pass is None else file.quiz_pass
+    if needed > len(file.quiz):
+        raise InputError(f"{path}: quiz_pass: there are only {len(file.quiz)} questions")
+    rubric = path.parent / file.rubric if file.rubric.endswith(".toml") else file.rubric
+    return StudyDesign(
+        path=path,
+        id=file.id,
+        title=file.title,
+        kind=file.design,
+        documents=path.parent / file.documents,
+        rubric=load_rubric(rubric),
+        group_rubric=load_rubric("preference") if file.design == "ttcw" else None,
+        raters=file.raters,
+        per_participant=file.per_participant,
+        hours=file.hours,
+        group_field=file.group_field,
+        seed=file.seed,
+        reason_words=file.reason_words if file.design == "ttcw" else 0,
+        completion_code=file.completion_code,
+        texts=file.texts,
+        quiz=file.quiz,
+        quiz_pass=needed,
+    )
+
+
+def new_study(path: Path, design: Kind, documents: Path, *, title: str = "") -> None:
+    """Write a study ready to run, for the researcher to edit. Raises `InputError`."""
+    if path.exists():
+        raise InputError(f"{path}: is there already; choose another name, or edit it")
+    if path.suffix != ".toml":
+        raise InputError(f"{path}: a study's file ends in .toml")
+    shown = Path(os.path.relpath(documents.resolve(), path.resolve().parent))
+    text = (_HERE / "designs" / f"{design}.toml").read_text(encoding="utf-8")
+    name = "".join(c if c.isalnum() else "-" for c in path.stem.casefold()).strip("-")
+    name = name if name[:1].isalpha() else f"study-{name}"
+    text = text.replace("ID", _quoted(name), 1).replace("DOCUMENTS", _quoted(shown.as_posix()), 1)
+    if title:
+        first, _, rest = text.partition("\ntitle = ")
+        text = f"{first}\ntitle = {_quoted(title)}\n{rest.partition(chr(10))[2]}"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text, encoding="utf-8")
+
+
+def _quoted(text: str) -> str:
+    return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'

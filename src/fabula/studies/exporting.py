@@ -1,0 +1,146 @@
+"""What was answered, as measurements: the answers that count, of those who take part.
+
+A measurement names the document, the rubric, the item and the participant by number. What was
+retired, taken back, or given by somebody who was removed is not among them; the history stays in
+the database.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from sqlalchemy import Connection, select
+
+from fabula import __version__
+from fabula.studies.answering import answers_at
+from fabula.studies.assigning import Assignment
+from fabula.studies.database import answers, assignments, participants
+from fabula.studies.design import StudyDesign
+from fabula.studies.forms import OWN, WHY, Answers, pages_of
+from fabula.studies.participants import pseudonym
+from fabula.studies.units import Unit
+from fabula.types import Measurement, Rubric, Signature
+
+__all__ = ["OWN_RUBRIC", "Timing", "export", "timings"]
+
+OWN_RUBRIC = "own_feedback"
+"""What participants themselves would have told the writer: free words, of no rubric."""
+
+
+@dataclass(frozen=True, slots=True)
+class Timing:
+    """How long a participant took over a unit, in seconds, without breaks."""
+
+    participant: str
+    unit: str
+    seconds: float
+    is_done: bool
+
+
+def export(
+    connection: Connection,
+    design: StudyDesign,
+    units: Mapping[str, Unit],
+    *,
+    unfinished: bool = False,
+) -> Iterator[Measurement]:
+    """Measurements in the order of participants and units; those not handed in only on request."""
+    states = ("done", "open", "returned") if unfinished else ("done",)
+    rows = connection.execute(
+        select(assignments, participants.c.platform_id)
+        .join(participants, participants.c.id == assignments.c.participant_id)
+        .where(
+            assignments.c.state.in_(states),
+            participants.c.state.not_in(("removed", "forgotten")),
+        )
+        .order_by(assignments.c.participant_id, assignments.c.id)
+    ).all()
+    for row in rows:
+        held = Assignment(
+            row.id, row.participant_id, units[row.unit],
+            tuple(int(place) for place in row.order.split(",")), row.page, row.state == "open",
+        )  # fmt: skip
+        given, _ = answers_at(connection, row.id)
+        yield from _of_assignment(design, held, given, row.state)
+
+
+def _of_assignment(
+    design: StudyDesign, held: Assignment, given: Answers, state: str
+) -> Iterator[Measurement]:
+    pages = pages_of(design, len(held.unit.documents))
+    rater = pseudonym(held.participant_id)
+    facts = held.unit.facts
+    for page in pages:
+        applicable = page.applicable(given, facts)
+        for question in page.questions:
+            value = given.get(question.key)
+            reason = None
+            if value is None:
+                reason = "no_answer" if question in applicable else "not_asked"
+            rubric = _rubric(design, question.item.id)
+            part = question.part if question.part.isdecimal() else "1"
+            document = held.unit.documents[held.document(part)]
+            yield Measurement(
+                document_id=document.id,
+                rubric=OWN_RUBRIC if rubric is None else rubric.key,
+                item=question.item.id,
+                rater=rater,
+                value=_value(question.item.scale.kind, value),
+                missing_reason=reason,
+                evidence=(),
+                rationale=given.get((question.part, question.item.id + WHY)),
+                signature=str(_signature(design, rubric)),
+                details={"unit": held.unit.key, "place": int(part), "state": state},
+            )
+
+
+def _value(kind: str, value: str | None) -> float | str | None:
+    if value is None or kind in ("choice", "text"):
+        return value
+    if kind == "yes-no":
+        return 1.0 if value == "Yes" else 0.0
+    return float(value)
+
+
+def _rubric(design: StudyDesign, item: str) -> Rubric | None:
+    if item == OWN.id:
+        return None
+    group = design.group_rubric
+    if group is not None and any(one.id == item for one in group.items):
+        return group
+    return design.rubric
+
+
+def _signature(design: StudyDesign, rubric: Rubric | None) -> Signature:
+    return Signature.of(
+        "study",
+        id=design.id,
+        rubric=OWN_RUBRIC if rubric is None else rubric.key,
+        design=f"{design.kind}@{design.digest}",
+        v=__version__,
+    )
+
+
+_BREAK_MS = 10 * 60_000
+
+
+def timings(connection: Connection) -> list[Timing]:
+    """Time over each unit: from when it was given through every save; longer pauses are breaks."""
+    rows = connection.execute(
+        select(assignments).order_by(assignments.c.participant_id, assignments.c.id)
+    ).all()
+    saved: dict[int, list[int]] = {}
+    for assignment_id, at in connection.execute(
+        select(answers.c.assignment_id, answers.c.saved_ms).order_by(answers.c.id)
+    ):
+        saved.setdefault(assignment_id, []).append(at)
+    found = []
+    for row in rows:
+        times = sorted([row.given_ms, *saved.get(row.id, []), row.done_ms or row.given_ms])
+        spent = sum(b - a for a, b in itertools.pairwise(times) if b - a < _BREAK_MS)
+        found.append(
+            Timing(pseudonym(row.participant_id), row.unit, spent / 1000, row.state == "done")
+        )
+    return found

@@ -1,0 +1,199 @@
+"""The organiser's page: progress, people, and what to do about them; behind its own login."""
+
+from __future__ import annotations
+
+import hmac
+import secrets
+from datetime import UTC, datetime
+from typing import Annotated
+
+from fastapi import APIRouter, Cookie, Depends, HTTPException, Request
+from fastapi.responses import HTMLResponse, RedirectResponse, Response
+from sqlalchemy import delete, select
+
+from fabula.errors import InputError
+from fabula.measures.ratings import item_agreement, score_table
+from fabula.store import dump_json, measurement_row
+from fabula.studies.database import audit, now_ms, sessions, settings
+from fabula.studies.exporting import export
+from fabula.studies.participants import hash_of, invite, log, pseudonym, remove
+from fabula.studies.quality import progress, standings
+from fabula.studies.security import csrf_of, is_csrf
+from fabula.studies.views import render
+
+__all__ = ["router"]
+
+router = APIRouter(prefix="/organise")
+_COOKIE = "fabula_organiser"
+_HOURS = 12
+_MAX_INVITED = 500
+
+
+def organiser(request: Request, fabula_organiser: Annotated[str, Cookie()] = "") -> str:
+    """The token of an organiser who is logged in; others are sent to the login."""
+    study = request.app.state.study
+    if fabula_organiser:
+        with study.store.reading() as connection:
+            found = connection.execute(
+                select(sessions.c.ends_ms).where(sessions.c.token_hash == hash_of(fabula_organiser))
+            ).scalar()
+        if found is not None and found > now_ms():
+            return fabula_organiser
+    raise HTTPException(303, f"{request.scope.get('root_path', '')}/organise/login")
+
+
+Organiser = Annotated[str, Depends(organiser)]
+
+
+async def asked(request: Request, token: Organiser) -> dict[str, str]:
+    """A form of the organiser's page."""
+    form = {k: v for k, v in (await request.form(max_files=0)).items() if isinstance(v, str)}
+    if not is_csrf(token, form.get("csrf")):
+        raise HTTPException(403)
+    return form
+
+
+Asked = Annotated[dict[str, str], Depends(asked)]
+
+
+@router.get("/login")
+def ask_password(request: Request) -> HTMLResponse:
+    return _login(request, "")
+
+
+def _login(request: Request, problem: str) -> HTMLResponse:
+    html = render("login.html.j2", title="Organiser", problem=problem,
+                  base=request.scope.get("root_path", ""))  # fmt: skip
+    return HTMLResponse(html, 401 if problem else 200)
+
+
+@router.post("/login")
+async def log_in(request: Request) -> Response:
+    state = request.app.state
+    form = await request.form(max_files=0)
+    given = form.get("password")
+    if not state.tries.take("everybody"):
+        raise HTTPException(429, "Too many tries; please wait a minute.")
+    good = state.password is not None and isinstance(given, str)
+    good = good and hmac.compare_digest(
+        str(given).encode(errors="replace"), str(state.password).encode()
+    )
+    if not good:
+        with state.study.store.writing() as connection:
+            log(connection, "somebody", "login refused")
+        return _login(request, "This is not the password.")
+    token = secrets.token_urlsafe(24)
+    with state.study.store.writing() as connection:
+        connection.execute(delete(sessions).where(sessions.c.ends_ms < now_ms()))
+        connection.execute(
+            sessions.insert().values(
+                token_hash=hash_of(token), ends_ms=now_ms() + _HOURS * 3_600_000
+            )
+        )
+        log(connection, "organiser", "login")
+    base = str(request.scope.get("root_path", ""))
+    response = RedirectResponse(f"{base}/organise", 303)
+    response.set_cookie(
+        _COOKIE, token, max_age=_HOURS * 3600, httponly=True, samesite="strict",
+        secure=request.url.scheme == "https", path=f"{base}/organise",
+    )  # fmt: skip
+    return response
+
+
+@router.get("")
+def overview(request: Request, token: Organiser) -> HTMLResponse:
+    return _overview(request, token, [])
+
+
+def _overview(request: Request, token: str, links: list[str]) -> HTMLResponse:
+    study = request.app.state.study
+    with study.store.reading() as connection:
+        units = progress(connection, study.design, study.units)
+        people = standings(connection, study.design, study.units)
+        agreement = item_agreement(
+            score_table(export(connection, study.design, study.units), study.design.rubric)
+        )
+        paused = connection.execute(
+            select(settings.c.value).where(settings.c.key == "paused")
+        ).scalar()
+        logged = connection.execute(select(audit).order_by(audit.c.id.desc()).limit(20)).all()
+    html = render(
+        "organise.html.j2", title=study.design.title, base=request.scope.get("root_path", ""),
+        csrf=csrf_of(token), design=study.design, units=units, people=people, links=links,
+        is_paused=paused == "yes",
+        logged=[(_shown_time(row.at_ms), row.who, row.what, row.detail) for row in logged],
+        agreement=agreement,
+        n_done=sum(min(unit.n_done, unit.n_wanted) for unit in units),
+        n_wanted=sum(unit.n_wanted for unit in units),
+    )  # fmt: skip
+    return HTMLResponse(html)
+
+
+@router.post("/invite")
+def invite_more(request: Request, token: Organiser, form: Asked) -> HTMLResponse:
+    n = int(form["n"]) if form.get("n", "").isdecimal() else 0
+    if not 1 <= n <= _MAX_INVITED:
+        raise HTTPException(422)
+    study = request.app.state.study
+    with study.store.writing() as connection:
+        tokens = invite(connection, n, "organiser", form.get("note", "")[:200])
+    base = str(request.base_url).rstrip("/")
+    return _overview(request, token, [f"{base}/i/{one}" for one in tokens])
+
+
+@router.post("/pause")
+def pause(request: Request, token: Organiser, form: Asked) -> Response:
+    study, value = request.app.state.study, "yes" if form.get("pause") == "yes" else "no"
+    with study.store.writing() as connection:
+        connection.execute(delete(settings).where(settings.c.key == "paused"))
+        connection.execute(settings.insert().values(key="paused", value=value))
+        log(connection, "organiser", "pause" if value == "yes" else "go on")
+    return _back(request)
+
+
+@router.post("/remove")
+def leave_out(request: Request, token: Organiser, form: Asked) -> Response:
+    """Asked twice: nobody is removed by a slip."""
+    if not form.get("id", "").isdecimal():
+        raise HTTPException(422)
+    if form.get("sure") != "yes":
+        html = render(
+            "remove.html.j2", title="Remove", base=request.scope.get("root_path", ""),
+            csrf=csrf_of(token), id=int(form["id"]), name=pseudonym(int(form["id"])),
+        )  # fmt: skip
+        return HTMLResponse(html)
+    try:
+        with request.app.state.study.store.writing() as connection:
+            remove(connection, int(form["id"]), "organiser")
+    except InputError as error:
+        raise HTTPException(404) from error
+    return _back(request)
+
+
+@router.get("/export.jsonl")
+def download(request: Request, token: Organiser) -> Response:
+    study = request.app.state.study
+    with study.store.writing() as connection:
+        log(connection, "organiser", "export")
+        rows = [measurement_row(one) for one in export(connection, study.design, study.units)]
+    lines = "".join(dump_json(row) + "\n" for row in rows)
+    return Response(
+        lines.encode(errors="replace"), media_type="application/x-ndjson",
+        headers={"content-disposition": f'attachment; filename="{study.design.id}.jsonl"'},
+    )  # fmt: skip
+
+
+@router.post("/logout")
+def log_out(request: Request, token: Organiser, form: Asked) -> Response:
+    with request.app.state.study.store.writing() as connection:
+        connection.execute(delete(sessions).where(sessions.c.token_hash == hash_of(token)))
+        log(connection, "organiser", "logout")
+    return RedirectResponse(f"{request.scope.get('root_path', '')}/organise/login", 303)
+
+
+def _shown_time(at_ms: int) -> str:
+    return datetime.fromtimestamp(at_ms / 1000, UTC).strftime("%Y-%m-%d %H:%M UTC")
+
+
+def _back(request: Request) -> Response:
+    return RedirectResponse(f"{request.scope.get('root_path', '')}/organise", 303)

@@ -1,0 +1,169 @@
+"""Who takes part: invitations, consent, the quiz, removal, and forgetting on request."""
+
+from __future__ import annotations
+
+import hashlib
+import secrets
+from dataclasses import dataclass
+from typing import Literal
+
+from sqlalchemy import Connection, delete, func, select
+
+from fabula.errors import InputError
+from fabula.studies.database import answers, assignments, audit, now_ms, participants
+
+__all__ = [
+    "Participant",
+    "State",
+    "consent",
+    "find_by_token",
+    "forget",
+    "hash_of",
+    "invite",
+    "join_from_platform",
+    "log",
+    "pseudonym",
+    "remove",
+    "take_quiz",
+]
+
+State = Literal["invited", "consented", "ready", "failed", "removed", "forgotten"]
+_TOKEN_BYTES = 24
+
+
+@dataclass(frozen=True, slots=True)
+class Participant:
+    """Somebody who was invited. `name` is what the researcher sees."""
+
+    id: int
+    state: State
+
+    @property
+    def name(self) -> str:
+        return pseudonym(self.id)
+
+
+def pseudonym(id_: int) -> str:
+    """What a participant is called in exports: `p0007`."""
+    return f"p{id_:04d}"
+
+
+def hash_of(token: str) -> str:
+    """What is kept of a token: 192 random bits need no salt and no slow hash."""
+    return hashlib.sha256(token.encode(errors="replace")).hexdigest()
+
+
+def invite(connection: Connection, n: int, who: str, note: str = "") -> list[str]:
+    """New participants; their tokens, which are not kept and can not be shown again."""
+    tokens = [secrets.token_urlsafe(_TOKEN_BYTES) for _ in range(n)]
+    for token in tokens:
+        connection.execute(
+            participants.insert().values(
+                token_hash=hash_of(token), state="invited", note=note, made_ms=now_ms()
+            )
+        )
+    log(connection, who, "invite", str(n))
+    return tokens
+
+
+def join_from_platform(connection: Connection, platform_id: str) -> str:
+    """A new token for somebody whom a crowd platform sent; who comes again goes on."""
+    token = secrets.token_urlsafe(_TOKEN_BYTES)
+    found = participants.c.platform_id == platform_id
+    if connection.execute(select(participants.c.id).where(found)).first() is not None:
+        connection.execute(participants.update().where(found).values(token_hash=hash_of(token)))
+    else:
+        connection.execute(
+            participants.insert().values(
+                token_hash=hash_of(token), platform_id=platform_id, state="invited", note="",
+                made_ms=now_ms(),
+            )
+        )  # fmt: skip
+    return token
+
+
+def find_by_token(connection: Connection, token: str) -> Participant | None:
+    """Whom a token belongs to."""
+    row = connection.execute(
+        select(participants.c.id, participants.c.state).where(
+            participants.c.token_hash == hash_of(token)
+        )
+    ).first()
+    return None if row is None else Participant(row.id, row.state)
+
+
+def consent(connection: Connection, participant: Participant, *, needs_quiz: bool) -> None:
+    """Somebody agreed to take part."""
+    connection.execute(
+        participants.update()
+        .where(participants.c.id == participant.id, participants.c.state == "invited")
+        .values(state="consented" if needs_quiz else "ready", consented_ms=now_ms())
+    )
+
+
+def take_quiz(
+    connection: Connection, participant: Participant, n_right: int, n_needed: int
+) -> State:
+    """The result of the quiz, which can be taken once."""
+    state: State = "ready" if n_right >= n_needed else "failed"
+    connection.execute(
+        participants.update()
+        .where(participants.c.id == participant.id, participants.c.state == "consented")
+        .values(state=state, quiz_ms=now_ms(), n_right=n_right)
+    )
+    return state
+
+
+def remove(connection: Connection, id_: int, who: str) -> int:
+    """Leave somebody's answers out, and give what they held or did to others; how many units."""
+    participant = connection.execute(
+        select(participants.c.state).where(participants.c.id == id_).with_for_update()
+    ).first()
+    if participant is None:
+        raise InputError(f"{pseudonym(id_)}: there is no such participant")
+    connection.execute(
+        participants.update()
+        .where(participants.c.id == id_, participants.c.state != "forgotten")
+        .values(state="removed")
+    )
+    changed = connection.execute(
+        assignments.update()
+        .where(assignments.c.participant_id == id_, assignments.c.state.in_(("open", "done")))
+        .values(state="removed")
+    )
+    log(connection, who, "remove", pseudonym(id_))
+    return int(changed.rowcount)
+
+
+def forget(connection: Connection, id_: int, who: str) -> int:
+    """Delete all that somebody answered, for good; how many answers. Raises `InputError`."""
+    mine = select(assignments.c.id).where(assignments.c.participant_id == id_)
+    if (
+        connection.execute(
+            select(participants.c.id).where(participants.c.id == id_).with_for_update()
+        ).first()
+        is None
+    ):
+        raise InputError(f"{pseudonym(id_)}: there is no such participant")
+    n = connection.execute(
+        select(func.count()).select_from(answers).where(answers.c.assignment_id.in_(mine))
+    ).scalar_one()
+    connection.execute(delete(answers).where(answers.c.assignment_id.in_(mine)))
+    connection.execute(delete(assignments).where(assignments.c.participant_id == id_))
+    connection.execute(
+        participants.update()
+        .where(participants.c.id == id_)
+        .values(
+            state="forgotten", platform_id=None, note="", token_hash=f"forgotten-{id_}",
+            n_right=None, quiz_ms=None, consented_ms=None, seen_ms=None,
+        )
+    )  # fmt: skip
+    log(connection, who, "forget", pseudonym(id_))
+    return int(n)
+
+
+def log(connection: Connection, who: str, what: str, detail: str = "") -> None:
+    """A line of the audit log."""
+    connection.execute(
+        audit.insert().values(at_ms=now_ms(), who=who, what=what, detail=detail[:500])
+    )

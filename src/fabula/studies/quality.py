@@ -1,0 +1,124 @@
+"""How participants do, while a study runs: progress, time, agreement with others.
+
+Rashkin et al. 2025, appendix D.3: after each batch they looked at every annotator's agreement with
+the others, the median time a story and its variance, and graded by hand those who stood out.
+"""
+
+from __future__ import annotations
+
+import statistics
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from sqlalchemy import Connection, func, select
+
+from fabula.measures.ratings import value_of
+from fabula.studies.database import assignments, participants
+from fabula.studies.design import StudyDesign
+from fabula.studies.exporting import Timing, export, timings
+from fabula.studies.participants import pseudonym
+from fabula.studies.units import Unit
+from fabula.types import Item, Measurement
+
+__all__ = ["Standing", "UnitProgress", "agreement_with_others", "progress", "standings"]
+
+
+@dataclass(frozen=True, slots=True)
+class UnitProgress:
+    """How far a unit is."""
+
+    key: str
+    n_done: int
+    n_open: int
+    n_wanted: int
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """A participant as the organiser sees them. None is not known yet."""
+
+    id: int
+    name: str
+    state: str
+    platform_id: str | None
+    note: str
+    n_done: int
+    n_open: int
+    median_s: float | None
+    """Median time over a unit that was handed in."""
+    spread_s: float | None
+    """Standard deviation of these times; none below two."""
+    agreement: float | None
+    """Mean of 1 - |a - b| with others over the same questions."""
+    n_compared: int
+
+
+def progress(
+    connection: Connection, design: StudyDesign, units: Mapping[str, Unit]
+) -> list[UnitProgress]:
+    """Every unit, in the order of the documents."""
+    rows = connection.execute(
+        select(assignments.c.unit, assignments.c.state, func.count())
+        .join(participants, participants.c.id == assignments.c.participant_id)
+        .where(participants.c.state.not_in(("removed", "forgotten")))
+        .group_by(assignments.c.unit, assignments.c.state)
+    )
+    counts = Counter({(unit, state): n for unit, state, n in rows})
+    return [
+        UnitProgress(key, counts[key, "done"], counts[key, "open"], design.raters) for key in units
+    ]
+
+
+def standings(
+    connection: Connection, design: StudyDesign, units: Mapping[str, Unit]
+) -> list[Standing]:
+    """All participants, the first invited first."""
+    measurements = list(export(connection, design, units))
+    agreement = agreement_with_others(measurements, design)
+    times: dict[str, list[Timing]] = {}
+    for timing in timings(connection):
+        times.setdefault(timing.participant, []).append(timing)
+    rows = connection.execute(
+        select(assignments.c.participant_id, assignments.c.state, func.count()).group_by(
+            assignments.c.participant_id, assignments.c.state
+        )
+    )
+    counts = Counter({(id_, state): n for id_, state, n in rows})
+    found = []
+    for row in connection.execute(select(participants).order_by(participants.c.id)):
+        name = pseudonym(row.id)
+        spent = [timing.seconds for timing in times.get(name, []) if timing.is_done]
+        mine, n = agreement.get(name, (None, 0))
+        found.append(
+            Standing(
+                id=row.id, name=name, state=row.state, platform_id=row.platform_id, note=row.note,
+                n_done=counts[row.id, "done"], n_open=counts[row.id, "open"],
+                median_s=statistics.median(spent) if spent else None,
+                spread_s=statistics.stdev(spent) if len(spent) > 1 else None,
+                agreement=mine, n_compared=n,
+            )
+        )  # fmt: skip
+    return found
+
+
+def agreement_with_others(
+    measurements: Sequence[Measurement], design: StudyDesign
+) -> dict[str, tuple[float | None, int]]:
+    """By participant: mean similarity with everybody else on the same question, and of how many."""
+    items: dict[str, Item] = {item.id: item for item in design.rubric.items}
+    by_question: dict[tuple[str, str], list[tuple[str, float]]] = {}
+    for one in measurements:
+        value = value_of(items[one.item], one.value) if one.item in items else None
+        if value is not None:
+            by_question.setdefault((one.document_id, one.item), []).append((one.rater, value))
+    similar: dict[str, list[float]] = {}
+    for given in by_question.values():
+        for rater, value in given:
+            similar.setdefault(rater, []).extend(
+                1 - abs(value - other) for who, other in given if who != rater
+            )
+    return {
+        rater: (statistics.fmean(values) if values else None, len(values))
+        for rater, values in similar.items()
+    }

@@ -1,0 +1,198 @@
+// Saves every answer as it is given, and shows the questions that follow from it. Without this
+// script the same form is sent by its buttons.
+"use strict";
+(() => {
+  const form = document.querySelector(".asking form");
+  const status = document.getElementById("status");
+  const waiting = new Map();
+  let sending = null, timer = 0, failures = 0, leaving = false;
+  document.documentElement.classList.add("alive");
+  // Reloading a page that came as the answer to a form must not send that form again.
+  history.replaceState(null, "", location.href);
+
+  const say = (text, wrong = false) => {
+    if (status.textContent !== text) status.textContent = text;
+    status.classList.toggle("wrong", wrong);
+  };
+  const field = (name) => form.elements.namedItem(name);
+
+  function note(element, wait) {
+    if (!element.name || !element.name.includes(":")) return;
+    waiting.set(element.name, element.value);
+    say("Saving…");
+    clearTimeout(timer);
+    timer = setTimeout(send, wait);
+  }
+
+  // One request at a time; whoever calls meanwhile waits for the one that is under way.
+  function send() {
+    clearTimeout(timer);
+    if (!sending && waiting.size) {
+      sending = attempt().finally(() => { sending = null; });
+    }
+    return sending;
+  }
+
+  async function attempt() {
+    const batch = new Map(waiting);
+    waiting.clear();
+    const body = new URLSearchParams([...batch]);
+    for (const own of form.querySelectorAll("input[type=hidden]")) body.set(own.name, own.value);
+    // A page that is hidden may be gone before the answer comes; the request must outlive it.
+    const keepalive = document.visibilityState === "hidden";
+    try {
+      const reply = await fetch(form.dataset.save, {
+        method: "POST", body, credentials: "same-origin", redirect: "manual", keepalive,
+      });
+      if (reply.type === "opaqueredirect") { leaving = true; location.reload(); return; }
+      if (!reply.ok) throw new Error(String(reply.status));
+      take(await reply.json(), batch);
+      failures = 0;
+      if (waiting.size) timer = setTimeout(send, 0);
+    } catch (error) {
+      failures += 1;
+      // What was typed since is newer than what failed.
+      for (const [name, value] of batch) if (!waiting.has(name)) waiting.set(name, value);
+      if (error.message === "403") { say("Not saved: this page is no longer open to you.", true); return; }
+      say("Not saved yet. Trying again…", true);
+      clearTimeout(timer);
+      timer = setTimeout(send, Math.min(15000, 1000 * 2 ** failures));
+    }
+  }
+
+  // Everything that waits is saved: true; it could not be: false.
+  async function flush() {
+    while (waiting.size || sending) {
+      const before = failures;
+      await send();
+      if (failures > before) return false;
+    }
+    return true;
+  }
+
+  function take(content, batch) {
+    field("revision").value = content.revision;
+    for (const step of content.steps) {
+      const entry = document.querySelector(`[data-step="${step.name}"]`);
+      if (!entry) continue;
+      entry.querySelector("small").textContent = `${step.done} of ${step.of}`;
+      entry.classList.toggle("done", step.of > 0 && step.done === step.of);
+    }
+    if (content.html !== undefined) replace(content);
+    for (const name of batch.keys()) mark(name, content.problems[name] || "");
+    compareRanks();
+    const notice = document.getElementById("wrong");
+    if (notice && !form.querySelector(".question.wrong")) notice.remove();
+    const wrong = Object.values(content.problems)[0];
+    if (wrong) say(wrong, true);
+    else if (!waiting.size) {
+      say(`Saved ${new Date().toLocaleTimeString([], { hour: "2-digit", minute: "2-digit" })}`);
+    }
+  }
+
+  // Other questions apply now. What is being typed stays, and so does the place on the page.
+  function replace(content) {
+    const active = document.activeElement;
+    const id = active && active.id, name = active && active.name, value = active && active.value;
+    const unfolded = [...form.querySelectorAll("details[open]")].map((e) => e.parentElement.id);
+    document.getElementById("questions").innerHTML = content.html;
+    document.getElementById("turn").innerHTML = content.turn;
+    const names = [...form.querySelectorAll("fieldset.question")].map((e) => e.id.slice(2));
+    field("shown").value = names.join(" ");
+    for (const [key, text] of waiting) {
+      const element = field(key);
+      if (element) element.value = text;
+    }
+    for (const box of unfolded) {
+      const details = document.getElementById(box)?.querySelector("details");
+      if (details) details.open = true;
+    }
+    const again = id ? document.getElementById(id)
+      : name && [...form.querySelectorAll("input")].find((e) => e.name === name && e.value === value);
+    if (again) again.focus({ preventScroll: true });
+  }
+
+  function mark(name, text) {
+    const question = name.replace(/\.why$/, "");
+    const box = document.getElementById(`q-${question}`);
+    if (!box) return;
+    box.classList.toggle("wrong", Boolean(text));
+    let line = box.querySelector(".problem");
+    if (!text) {
+      if (line) line.remove();
+      box.removeAttribute("aria-describedby");
+      return;
+    }
+    if (!line) {
+      line = document.createElement("p");
+      line.className = "problem";
+      line.id = `p-${question}`;
+      box.append(line);
+      box.setAttribute("aria-describedby", line.id);
+    }
+    if (line.textContent !== text) line.textContent = text;
+  }
+
+  // Two stories with one place: said as soon as it is so, and no longer once it is not.
+  function compareRanks() {
+    const taken = new Map();
+    for (const input of form.querySelectorAll(".ranks input:checked")) {
+      const story = input.name.split(":")[0], other = taken.get(input.value);
+      mark(input.name, other === undefined ? ""
+        : `Story ${story} and story ${other} have the same place; give each story its own.`);
+      if (other === undefined) taken.set(input.value, story);
+    }
+  }
+
+  form.addEventListener("change", (event) => note(event.target, 0));
+  form.addEventListener("input", (event) => {
+    if (event.target.tagName === "TEXTAREA") note(event.target, 700);
+  });
+
+  // A page is left only once all of it is saved: a lost connection keeps it where it is.
+  form.addEventListener("submit", async (event) => {
+    if (leaving) { event.preventDefault(); return; }
+    leaving = true;
+    if (!waiting.size && !sending) {
+      // Whoever stops the page from loading can press the button again.
+      setTimeout(() => { leaving = false; }, 3000);
+      return;
+    }
+    event.preventDefault();
+    const name = event.submitter?.value;
+    const isSaved = await flush();
+    leaving = false;
+    if (!isSaved) return;
+    const button = [...form.querySelectorAll("button")].find((e) => e.value === name);
+    form.requestSubmit(button);
+  });
+  // All answers are saved by then. Sending them again could undo what another tab has changed.
+  form.addEventListener("formdata", (event) => {
+    for (const name of [...event.formData.keys()]) {
+      if (name.includes(":")) event.formData.delete(name);
+    }
+  });
+  document.addEventListener("click", async (event) => {
+    const link = event.target.closest("a[href]");
+    const isPlain = !(event.ctrlKey || event.metaKey || event.shiftKey || event.altKey);
+    if (!link || link.getAttribute("href").startsWith("#") || !isPlain) return;
+    if (!waiting.size && !sending) return;
+    event.preventDefault();
+    if (await flush()) location.assign(link.href);
+  });
+  document.addEventListener("visibilitychange", () => {
+    if (document.visibilityState === "hidden") send();
+  });
+  addEventListener("beforeunload", (event) => {
+    if (!leaving && (waiting.size || sending)) { send(); event.preventDefault(); }
+  });
+  addEventListener("online", () => { failures = 0; send(); });
+  // A page from the browser's memory may hold old answers: ask for it anew.
+  addEventListener("pageshow", (event) => { if (event.persisted) location.reload(); });
+
+  const wrong = form.querySelector(".question.wrong :is(input, textarea)");
+  if (wrong) {
+    wrong.closest(".question").scrollIntoView({ block: "center" });
+    wrong.focus({ preventScroll: true });
+  }
+})();

@@ -1,0 +1,159 @@
+"""What the pages of a study show: never more than a participant may know.
+
+Everything here is made of the texts and the form. Where a story comes from, who wrote it, what was
+done to it, its name among the documents: none of it is passed on, so that no template can show it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from fabula.studies.answering import locked_pages
+from fabula.studies.assigning import Assignment
+from fabula.studies.design import StudyDesign
+from fabula.studies.forms import Answers, Key, Page, Question
+from fabula.text.sentences import paragraphs_of
+from fabula.web import page_environment, visible
+
+__all__ = ["STATIC", "field_name", "keys_of", "page_view", "render", "told"]
+
+_HERE = Path(__file__).parent
+STATIC = {
+    "fabula.css": (_HERE.parent / "web" / "static" / "fabula.css", "text/css"),
+    "study.css": (_HERE / "static" / "study.css", "text/css"),
+    "study.js": (_HERE / "static" / "study.js", "text/javascript"),
+}
+"""All that is served as it lies; nothing else of the disk can be asked for."""
+
+_ENVIRONMENT = page_environment(_HERE / "templates")
+# In the address, so that no browser keeps a script that does not fit the page.
+_ENVIRONMENT.globals["edition"] = hashlib.sha256(
+    b"".join(path.read_bytes() for path, _ in STATIC.values())
+).hexdigest()[:8]
+
+
+def render(template: str, **values: Any) -> str:
+    """A page."""
+    return _ENVIRONMENT.get_template(template).render(**values)
+
+
+def told(text: str) -> list[str]:
+    """A text of the researcher's or a story, as paragraphs."""
+    return [visible(paragraph) for paragraph in paragraphs_of(text) if paragraph.strip()]
+
+
+def field_name(key: Key) -> str:
+    """What a field is called in the page: `1:narrative_ending`."""
+    return ":".join(key)
+
+
+def keys_of(form: Mapping[str, str]) -> dict[Key, str]:
+    """The answers in a form that was sent."""
+    found = {}
+    for name, value in form.items():
+        part, colon, item = name.partition(":")
+        if colon:
+            found[part, item] = value
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """A question as the page shows it."""
+
+    question: Question
+    name: str
+    why: str
+    value: str
+    reason: str
+    problem: str
+    is_locked: bool
+
+
+def page_view(
+    design: StudyDesign,
+    assignment: Assignment,
+    pages: Sequence[Page],
+    page: Page,
+    answers: Answers,
+    problems: Mapping[Key, str],
+) -> dict[str, Any]:
+    """Everything that a page of a unit shows."""
+    facts = assignment.unit.facts
+    locked = page in locked_pages(pages, assignment)
+    fields = [
+        Field(
+            question=question,
+            name=field_name(question.key),
+            why=field_name(question.why) if question.min_words else "",
+            value=answers.get(question.key, ""),
+            reason=answers.get(question.why, ""),
+            problem=problems.get(question.key, "") or problems.get(question.why, ""),
+            is_locked=locked,
+        )
+        for question in page.applicable(answers, facts)
+    ]
+    return {
+        "page": page,
+        "texts": [_text(assignment, shown) for shown in page.shows],
+        "fields": fields,
+        "is_group": page.name == "group",
+        "parts": _parts(assignment, fields) if page.name == "group" else [],
+        "steps": [_step(each, page, answers, facts) for each in _listed(design, pages, page)],
+        "is_free": design.kind == "ttcw",
+        "previous": _beside(pages, page, -1),
+        "following": _beside(pages, page, 1),
+    }
+
+
+def _text(assignment: Assignment, shown: str) -> dict[str, Any]:
+    documents = assignment.unit.documents
+    if shown.isdecimal():
+        document = documents[assignment.document(shown)]
+        text = document.text if "story" not in document.meta else str(document.meta["story"])
+        title = f"Story {shown}" if len(documents) > 1 else "Story"
+    elif shown == "feedback":
+        text, title = documents[0].text, "Feedback on the story"
+    else:
+        text, title = str(documents[0].meta.get("original", "")), "The story before it was changed"
+    return {"title": title, "paragraphs": told(text), "kind": "said" if shown == "feedback" else ""}
+
+
+def _parts(assignment: Assignment, fields: Sequence[Field]) -> list[dict[str, Any]]:
+    """The questions on all stories, story by story, each with how it begins."""
+    found = []
+    for number in range(1, len(assignment.order) + 1):
+        part = str(number)
+        words = " ".join(assignment.unit.documents[assignment.document(part)].text.split())
+        found.append({
+            "number": number,
+            "begins": visible(words[:140]) + ("…" if len(words) > 140 else ""),
+            "fields": [field for field in fields if field.question.part == part],
+        })  # fmt: skip
+    return found
+
+
+def _listed(design: StudyDesign, pages: Sequence[Page], here: Page) -> Sequence[Page]:
+    """The pages that are named: where they build on each other, none that is still to come.
+
+    Whether there is another one may tell what was done to the story.
+    """
+    return pages if design.kind == "ttcw" else pages[: pages.index(here) + 1]
+
+
+def _step(page: Page, here: Page, answers: Answers, facts: Mapping[str, object]) -> dict[str, Any]:
+    n = len(page.applicable(answers, facts))
+    n_open = len({key for key, _ in page.open(answers, facts)})
+    return {
+        "name": page.name, "title": page.title, "is_here": page is here,
+        "n": n, "n_done": max(0, n - n_open),
+    }  # fmt: skip
+
+
+def _beside(pages: Sequence[Page], page: Page, step: int) -> Page | None:
+    place = pages.index(page) + step
+    return pages[place] if 0 <= place < len(pages) else None

@@ -1,0 +1,337 @@
+"""The pages of participants."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Cookie, Depends, HTTPException, Request
+from fastapi.responses import HTMLResponse, JSONResponse, RedirectResponse, Response
+from sqlalchemy import Connection, select
+
+from fabula.studies.answering import Saved, answers_at, save_answers, show_page
+from fabula.studies.assigning import Assignment, current_assignment, finish, next_assignment
+from fabula.studies.database import settings
+from fabula.studies.forms import Answers, Key, Page
+from fabula.studies.participants import (
+    Participant,
+    consent,
+    find_by_token,
+    join_from_platform,
+    log,
+    take_quiz,
+)
+from fabula.studies.security import COOKIE, csrf_of, is_csrf
+from fabula.studies.views import keys_of, page_view, render, told
+
+__all__ = ["router"]
+
+router = APIRouter()
+_YEAR_S = 365 * 24 * 3600
+
+
+class Visit:
+    """A request of somebody who takes part."""
+
+    def __init__(self, request: Request, token: str, participant: Participant) -> None:
+        self.request = request
+        self.token = token
+        self.participant = participant
+        self.study = request.app.state.study
+        self.base = str(request.scope.get("root_path", ""))
+
+    def page(self, template: str, status: int = 200, **values: Any) -> HTMLResponse:
+        html = render(
+            template, base=self.base, csrf=csrf_of(self.token), design=self.study.design, **values
+        )
+        return HTMLResponse(html, status)
+
+    def go(self, path: str) -> RedirectResponse:
+        return RedirectResponse(self.base + path, 303)
+
+
+def visit(request: Request, fabula_study: Annotated[str, Cookie()] = "") -> Visit:
+    """Who asks. Anybody without an invitation is turned away."""
+    with request.app.state.study.store.reading() as connection:
+        return _visit(connection, request, fabula_study)
+
+
+def _visit(connection: Connection, request: Request, token: str) -> Visit:
+    participant = find_by_token(connection, token) if token else None
+    if participant is None:
+        raise HTTPException(403)
+    return Visit(request, token, participant)
+
+
+Visitor = Annotated[Visit, Depends(visit)]
+
+
+async def posted(request: Request, fabula_study: Annotated[str, Cookie()] = "") -> dict[str, str]:
+    """The form that was sent, from a page of ours."""
+    form = {
+        name: value
+        for name, value in (await request.form(max_fields=400, max_files=0)).items()
+        if isinstance(value, str)
+    }
+    if not is_csrf(fabula_study, form.get("csrf")):
+        raise HTTPException(403)
+    return form
+
+
+Posted = Annotated[dict[str, str], Depends(posted)]
+
+
+def _with_cookie(request: Request, token: str) -> RedirectResponse:
+    response = RedirectResponse(str(request.scope.get("root_path", "")) + "/", 303)
+    response.set_cookie(
+        COOKIE, token, max_age=_YEAR_S, httponly=True, samesite="lax",
+        secure=request.url.scheme == "https", path=str(request.scope.get("root_path", "")) or "/",
+    )  # fmt: skip
+    return response
+
+
+@router.get("/i/{token}")
+def arrive(request: Request, token: str) -> Response:
+    """By an invitation."""
+    with request.app.state.study.store.reading() as connection:
+        if find_by_token(connection, token) is None:
+            raise HTTPException(403)
+    return _with_cookie(request, token)
+
+
+@router.get("/join")
+def join(request: Request) -> Response:
+    """From a crowd platform, which names its worker: Prolific or Mechanical Turk."""
+    study = request.app.state.study
+    worker = next(
+        (v for n in ("PROLIFIC_PID", "workerId") if (v := request.query_params.get(n))), ""
+    )
+    if not study.design.completion_code or not 1 <= len(worker) <= 100:
+        raise HTTPException(403)
+    with study.store.writing() as connection:
+        token = join_from_platform(connection, worker)
+    return _with_cookie(request, token)
+
+
+@router.get("/")
+def home(visitor: Visitor) -> Response:
+    """Where the participant is."""
+    study, state = visitor.study, visitor.participant.state
+    design = study.design
+    if state == "invited":
+        return visitor.page(
+            "welcome.html.j2", title=design.title, welcome=told(design.texts.welcome),
+            consent=told(design.texts.consent),
+        )  # fmt: skip
+    if state == "consented":
+        return visitor.page(
+            "quiz.html.j2", title="Before you begin", instructions=told(design.texts.instructions),
+            quiz=[(number, q, told(q.text)) for number, q in enumerate(design.quiz, 1)],
+        )  # fmt: skip
+    if state != "ready":
+        text = (
+            "Thank you for trying. The questions were answered in another way than this study "
+            "needs, so it ends here for you."
+            if state == "failed"
+            else f"Your part in this study has ended. Questions? Write to {design.texts.contact}."
+        )
+        return visitor.page("message.html.j2", title="", heading="Thank you", paragraphs=[text],
+                            code="")  # fmt: skip
+    with study.store.writing() as connection:
+        paused = connection.execute(
+            select(settings.c.value).where(settings.c.key == "paused")
+        ).scalar()
+        if paused == "yes":
+            assignment = current_assignment(connection, visitor.participant, study.units)
+        else:
+            assignment = next_assignment(connection, visitor.participant, design, study.units)
+        n_mine = 0 if assignment is None else len(answers_at(connection, assignment.id)[0])
+    if assignment is None and paused == "yes":
+        return visitor.page(
+            "message.html.j2", title="", heading="The study rests", code="",
+            paragraphs=["Please come back later by the same link; what you answered is kept."],
+        )  # fmt: skip
+    if assignment is None:
+        return visitor.page(
+            "message.html.j2", title="", heading="That was all", code=design.completion_code,
+            paragraphs=told(design.texts.thanks),
+        )  # fmt: skip
+    pages = study.pages(assignment.unit)
+    names = [page.name for page in pages]
+    if not n_mine and not assignment.page and design.texts.instructions and not design.quiz:
+        return visitor.page(
+            "instructions.html.j2", title="Before you begin", first=pages[0].name,
+            instructions=told(design.texts.instructions),
+        )  # fmt: skip
+    return visitor.go(f"/page/{assignment.page if assignment.page in names else names[0]}")
+
+
+@router.post("/consent")
+def agree(visitor: Visitor, form: Posted) -> Response:
+    with visitor.study.store.writing() as connection:
+        consent(connection, visitor.participant, needs_quiz=bool(visitor.study.design.quiz))
+    return visitor.go("/")
+
+
+@router.post("/quiz")
+def answer_quiz(visitor: Visitor, form: Posted) -> Response:
+    """The quiz, once. What was wrong is explained to those who passed."""
+    design = visitor.study.design
+    lacking = [k for k in range(1, len(design.quiz) + 1) if not form.get(f"quiz-{k}")]
+    if lacking or visitor.participant.state != "consented":
+        return visitor.go("/")
+    right = [q.answer == form.get(f"quiz-{k}") for k, q in enumerate(design.quiz, 1)]
+    with visitor.study.store.writing() as connection:
+        take_quiz(connection, visitor.participant, sum(right), design.quiz_pass)
+        log(connection, visitor.participant.name, "quiz", f"{sum(right)} of {len(right)}")
+    return visitor.go("/")
+
+
+@router.get("/page/{name}")
+def read(visitor: Visitor, name: str) -> Response:
+    """A page of the unit that the participant has open."""
+    with visitor.study.store.writing() as connection:
+        held = _held(visitor, connection)
+        answers, revision = answers_at(connection, held.id)
+        pages = visitor.study.pages(held.unit)
+        page = _page(pages, name)
+        back = _too_early(visitor, held, pages, page, answers)
+        if back is not None:
+            return visitor.go(f"/page/{back.name}")
+        show_page(connection, held, pages, page.name)
+        held = _held(visitor, connection)
+    return _shown(visitor, held, pages, page, answers, revision, {})
+
+
+@router.post("/page/{name}")
+def send(visitor: Visitor, name: str, form: Posted) -> Response:
+    """A whole page, as browsers without JavaScript send it: save, then go where it says."""
+    with visitor.study.store.writing() as connection:
+        held = _held(visitor, connection, form)
+        pages = visitor.study.pages(held.unit)
+        page = _page(pages, name)
+        saved = save_answers(connection, held, pages, keys_of(form), _revision(form))
+        back = _too_early(visitor, held, pages, page, saved.answers)
+        if back is not None:
+            return visitor.go(f"/page/{back.name}")
+        show_page(connection, held, pages, page.name)
+        go = form.get("go", "")
+        problems = dict(saved.problems)
+        facts = held.unit.facts
+        if go in ("finish", "next") and not problems:
+            problems = dict(page.open(saved.answers, facts))
+        if go and not problems:
+            later = [
+                p for p in pages[pages.index(page) + 1 :] if p.applicable(saved.answers, facts)
+            ]
+            if go == "next" and later:
+                return visitor.go(f"/page/{later[0].name}")
+            if go not in ("finish", "next"):
+                return visitor.go(f"/page/{_page(pages, go).name}")
+            still = [(p, p.open(saved.answers, facts)) for p in pages]
+            if any(found for _, found in still):
+                return _open_list(visitor, still)
+            finish(connection, held)
+            return visitor.go("/")
+    return _shown(visitor, held, pages, page, saved.answers, saved.revision, problems,
+                  note="Saved." if not problems else "")  # fmt: skip
+
+
+@router.post("/save")
+def save(request: Request, form: Posted, fabula_study: Annotated[str, Cookie()] = "") -> Response:
+    """One answer, as it is given; committed before this is answered."""
+    with request.app.state.study.store.writing() as connection:
+        visitor = _visit(connection, request, fabula_study)
+        held = _held(visitor, connection, form)
+        pages = visitor.study.pages(held.unit)
+        page = _page(pages, form.get("page", ""))
+        saved = save_answers(connection, held, pages, keys_of(form), None)
+        back = _too_early(visitor, held, pages, page, saved.answers)
+        if back is None:
+            show_page(connection, held, pages, page.name)
+    if back is not None:
+        return visitor.go(f"/page/{back.name}")
+    return JSONResponse(_told_browser(visitor, held, pages, page, saved, form))
+
+
+def _told_browser(
+    visitor: Visit,
+    held: Assignment,
+    pages: tuple[Page, ...],
+    page: Page,
+    saved: Saved,
+    form: dict[str, str],
+) -> dict[str, Any]:
+    """What the script needs: the questions anew only where others apply now."""
+    view = page_view(visitor.study.design, held, pages, page, saved.answers, dict(saved.problems))
+    content: dict[str, Any] = {
+        "revision": saved.revision,
+        "problems": {":".join(key): text for key, text in saved.problems},
+        "steps": [{"name": s["name"], "done": s["n_done"], "of": s["n"]} for s in view["steps"]],
+    }
+    if set(form.get("shown", "").split()) != {field.name for field in view["fields"]}:
+        content["html"] = render("questions.html.j2", **view)
+        content["turn"] = render("turn.html.j2", **view)
+    return content
+
+
+def _held(visitor: Visit, connection: Connection, form: dict[str, str] | None = None) -> Assignment:
+    """The unit that the participant has open; who has none is sent to where they are."""
+    held = None
+    if visitor.participant.state == "ready":
+        held = current_assignment(
+            connection, visitor.participant, visitor.study.units, for_update=True
+        )
+    # A tab that was left open may send answers to what was handed in meanwhile.
+    if held is None or (form is not None and form.get("unit") != str(held.id)):
+        raise HTTPException(303, visitor.base + "/")
+    return held
+
+
+def _page(pages: tuple[Page, ...], name: str) -> Page:
+    found = next((page for page in pages if page.name == name), None)
+    if found is None:
+        raise HTTPException(404)
+    return found
+
+
+def _too_early(
+    visitor: Visit, held: Assignment, pages: tuple[Page, ...], page: Page, answers: Answers
+) -> Page | None:
+    """The page to answer first: where pages build on each other, each waits for those before."""
+    if visitor.study.design.kind != "feedback":
+        return None
+    before = pages[: pages.index(page)]
+    first = next((p for p in before if p.open(answers, held.unit.facts)), None)
+    if first is None and not page.applicable(answers, held.unit.facts):
+        return before[-1]
+    return first
+
+
+def _revision(form: dict[str, str]) -> int:
+    text = form.get("revision", "")
+    return int(text) if text.isdecimal() and len(text) < 19 else 0
+
+
+def _shown(
+    visitor: Visit,
+    held: Assignment,
+    pages: tuple[Page, ...],
+    page: Page,
+    answers: Answers,
+    revision: int,
+    problems: dict[Key, str],
+    *,
+    note: str = "",
+) -> HTMLResponse:
+    view = page_view(visitor.study.design, held, pages, page, answers, problems)
+    return visitor.page(
+        "page.html.j2", title=page.title, unit=held.id, revision=revision, note=note, **view
+    )
+
+
+def _open_list(visitor: Visit, still: list[tuple[Page, list[tuple[Key, str]]]]) -> HTMLResponse:
+    """What is still to be answered before the unit can be handed in."""
+    return visitor.page(
+        "open.html.j2", title="Nearly done",
+        still=[(page, found) for page, found in still if found],
+    )  # fmt: skip

@@ -1,0 +1,408 @@
+"""Many people who answer a study at once, while its server is killed and started again.
+
+The server is `fabula study serve` in a process of its own. A participant does what the page's
+script does: one answer at a time, and the same again until it is acknowledged.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import random
+import re
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import aiohttp
+from sqlalchemy import select
+
+import fabula
+from fabula.rubrics import load_rubric
+from fabula.studies.database import Store, answers, assignments, open_store, participants
+from fabula.studies.design import StudyDesign, load_study, new_study
+from fabula.studies.exporting import export
+from fabula.studies.participants import hash_of, invite, pseudonym
+from fabula.studies.units import Unit, read_units
+from fabula.types import Measurement
+
+__all__ = ["Load", "Outcome", "simulate", "write_study"]
+
+Answer = tuple[str, str]
+_COMMAND = (sys.executable, "-c", "from fabula.cli.main import main; main()", "study")
+_ITEMS = tuple(item.id for item in load_rubric("ttcw").items)
+_GROUP_ITEMS = ("preference", "origin", "familiar")
+_ORIGINS = ("An experienced writer", "An amateur writer", "An AI")
+_RETRY_S = (0.1, 0.2, 0.4, 0.8)
+"""As the page's script, but sooner: everybody here thinks faster too."""
+_HIDDEN = re.compile(r'name="(csrf|unit|revision|shown)" value="([^"]*)"')
+
+
+@dataclass(frozen=True, slots=True)
+class Load:
+    """How many take part, how often the server is killed, and how fast people answer."""
+
+    n_participants: int
+    n_kills: int
+    seconds: float
+    """That everybody needs for all answers, were the server never gone."""
+    n_stories: int = 4
+    """That each group holds; at least two, or there is nothing to rank."""
+    seed: int = 0
+
+
+@dataclass(slots=True)
+class Outcome:
+    """What happened, and what the database holds afterwards."""
+
+    seconds: float = 0.0
+    down_s: float = 0.0
+    n_kills: int = 0
+    n_requests: int = 0
+    n_refused: int = 0
+    n_cut: int = 0
+    """Requests that were under way when the server was killed."""
+    errors: Counter[str] = field(default_factory=Counter)
+    undisturbed_s: list[float] = field(default_factory=list)
+    """Of each save that was acknowledged at the first attempt."""
+    disturbed_s: list[float] = field(default_factory=list)
+    """Of the others, from the first attempt until it was acknowledged."""
+    n_acknowledged: int = 0
+    n_committed_unseen: int = 0
+    """Saves that were committed, but whose acknowledgement was lost with the server."""
+    lost: list[str] = field(default_factory=list)
+    twice: list[str] = field(default_factory=list)
+
+
+def write_study(folder: Path, n_participants: int, n_groups: int = 5, n_stories: int = 4) -> Path:
+    """A study of groups of stories, with a place in it for everybody."""
+    rng = random.Random(0)
+    words = [
+        "".join(rng.choice("bdfgklmnprst") + rng.choice("aeiou") for _ in range(rng.randint(1, 4)))
+        for _ in range(2000)
+    ]
+
+    def story() -> str:
+        sentences = [" ".join(rng.choices(words, k=20)).capitalize() + "." for _ in range(50)]
+        paragraphs = [" ".join(sentences[k : k + 5]) for k in range(0, 50, 5)]
+        return "\n\n".join(paragraphs)
+
+    rows = [
+        {"id": f"{g}_{k}", "text": story(), "author": f"author {k}", "group": str(g)}
+        for g in range(n_groups)
+        for k in range(n_stories)
+    ]
+    documents = folder / "stories.jsonl"
+    documents.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    file = folder / "study.toml"
+    new_study(file, "ttcw", documents)
+    text = file.read_text(encoding="utf-8")
+    n_raters = -(-n_participants // n_groups)
+    file.write_text(re.sub(r"(?m)^raters = \d+", f"raters = {n_raters}", text), encoding="utf-8")
+    return file
+
+
+def simulate(file: Path, database: str, load: Load) -> Outcome:
+    """Run the study with everybody in it, then compare what was acknowledged with what is kept."""
+    with _opened(file, database) as (_, _, store), store.writing() as connection:
+        tokens = invite(connection, load.n_participants, "simulation")
+    outcome = Outcome()
+    with _serving(file, database) as server:
+        people = asyncio.run(_crowd(server, tokens, load, outcome))
+    if log := server.log.read_text(encoding="utf-8").strip():
+        outcome.errors["in the server's log: " + log.splitlines()[-1]] += 1
+    with _opened(file, database) as (design, units, store):
+        _compare(design, units, store, people, outcome)
+    return outcome
+
+
+def _environment() -> dict[str, str]:
+    source = str(Path(fabula.__file__).parents[1])
+    return {**os.environ, "PYTHONPATH": source, "FABULA_STUDY_PASSWORD": "secret"}
+
+
+class Server:
+    """`fabula study serve`, always at the same port."""
+
+    def __init__(self, file: Path, database: str) -> None:
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            self.port: int = free.getsockname()[1]
+        self.log = file.parent / "server.log"
+        self._arguments = ("serve", str(file), "--database", database, "--port", str(self.port))
+        self._process: subprocess.Popen[bytes] | None = None
+        self.n_kills = 0
+        self.is_down = True
+
+    def start(self) -> None:
+        with self.log.open("ab") as log:
+            self._process = subprocess.Popen(
+                [*_COMMAND, *self._arguments], env=_environment(), stdout=subprocess.DEVNULL,
+                stderr=log,
+            )  # fmt: skip
+
+    def kill(self) -> None:
+        assert self._process is not None
+        self.n_kills += 1
+        self.is_down = True
+        self._process.send_signal(signal.SIGKILL)
+        self._process.wait()
+
+    async def wait_until_there(self) -> None:
+        """Raises `RuntimeError` where the server does not come up."""
+        for _ in range(1200):
+            if self._process is None or self._process.poll() is not None:
+                raise RuntimeError(f"the server ended: {self.log.read_text(encoding='utf-8')}")
+            try:
+                _, writer = await asyncio.open_connection("127.0.0.1", self.port)
+            except OSError:
+                await asyncio.sleep(0.05)
+                continue
+            writer.close()
+            await writer.wait_closed()
+            self.is_down = False
+            return
+        raise RuntimeError("the server does not answer")
+
+
+@contextmanager
+def _serving(file: Path, database: str) -> Iterator[Server]:
+    server = Server(file, database)
+    server.start()
+    try:
+        yield server
+    finally:
+        server.kill()
+
+
+class Person:
+    """A participant, in a browser of their own."""
+
+    def __init__(
+        self, number: int, token: str, server: Server, http: aiohttp.ClientSession,
+        load: Load, outcome: Outcome,
+    ) -> None:  # fmt: skip
+        self.token = token
+        self.acknowledged: dict[Answer, str] = {}
+        self.retried: list[tuple[Answer, str, float]] = []
+        """Answers that took several attempts, and when the last one began (s since 1970)."""
+        self._server, self._http, self._outcome = server, http, outcome
+        self._rng = random.Random(f"{load.seed} {number}")
+        self._n_stories = load.n_stories
+        self.n_answers = len(self._answers())
+        self._think_s = load.seconds / self.n_answers
+        self._cookie = ""
+        self._form: dict[str, str] = {}
+
+    async def take_part(self) -> None:
+        """From the invitation until the unit is handed in."""
+        await self._think(0, 2)
+        await self._ask("GET", f"/i/{self.token}", 303)
+        self._cookie = f"fabula_study={self.token}"
+        self._remember(await self._ask("GET", "/", 200))
+        await self._ask("POST", "/consent", 303, self._form)
+        await self._ask("GET", "/", 200)
+        here = ""
+        for page, answer, value in self._answers():
+            if page != here:
+                here = page
+                self._remember(await self._ask("GET", f"/page/{page}", 200))
+            await self._think(0.5, 1.5)
+            await self._save(page, answer, value)
+            # Some change their mind, and some of these back again.
+            while value in ("Yes", "No") and self._rng.random() < 0.05:
+                value = "No" if value == "Yes" else "Yes"
+                await self._save(page, answer, value)
+        whole = {
+            ":".join(answer): value
+            for answer, value in self.acknowledged.items()
+            if answer[1] in _GROUP_ITEMS
+        }
+        await self._ask("POST", f"/page/{here}", 303, {**self._form, **whole, "go": "finish"})
+
+    def _answers(self) -> list[tuple[str, Answer, str]]:
+        """Page, field and value, in the order in which they are given."""
+        rng = random.Random(self.token)
+        found = []
+        for part in map(str, range(1, self._n_stories + 1)):
+            for item in _ITEMS:
+                reason = f"Because of what happens there: {rng.random()}."
+                found.append((f"story-{part}", (part, item), rng.choice(("Yes", "No"))))
+                found.append((f"story-{part}", (part, f"{item}.why"), reason))
+        places = rng.sample(range(1, self._n_stories + 1), self._n_stories)
+        for part, place in enumerate(places, 1):
+            values = (str(place), rng.choice(_ORIGINS), rng.choice(("Yes", "No")))
+            for item, value in zip(_GROUP_ITEMS, values, strict=True):
+                found.append(("group", (str(part), item), value))
+        return found
+
+    async def _think(self, least: float, most: float) -> None:
+        await asyncio.sleep(self._think_s * self._rng.uniform(least, most))
+
+    def _remember(self, page: str) -> None:
+        self._form = dict(_HIDDEN.findall(page))
+
+    async def _save(self, page: str, answer: Answer, value: str) -> None:
+        begun = time.perf_counter()
+        form = {**self._form, "page": page, ":".join(answer): value}
+        attempts: list[float] = []
+        reply = json.loads(await self._ask("POST", "/save", 200, form, attempts))
+        spent = time.perf_counter() - begun
+        if reply["problems"] or "html" in reply:
+            self._outcome.errors[f"save: {reply}"] += 1
+        self._form["revision"] = str(reply["revision"])
+        self.acknowledged[answer] = value
+        self._outcome.n_acknowledged += 1
+        if len(attempts) == 1:
+            self._outcome.undisturbed_s.append(spent)
+        else:
+            self._outcome.disturbed_s.append(spent)
+            self.retried.append((answer, value, attempts[-1]))
+
+    async def _ask(
+        self, method: str, path: str, wanted: int, form: dict[str, str] | None = None,
+        attempts: list[float] | None = None,
+    ) -> str:  # fmt: skip
+        """The body of the answer, after as many attempts as it takes."""
+        url = f"http://127.0.0.1:{self._server.port}{path}"
+        headers = {"Cookie": self._cookie} if self._cookie else {}
+        for attempt in range(200):
+            n_kills, was_down = self._server.n_kills, self._server.is_down
+            self._outcome.n_requests += 1
+            if attempts is not None:
+                attempts.append(time.time())
+            try:
+                async with self._http.request(
+                    method, url, data=form, headers=headers, allow_redirects=False
+                ) as reply:
+                    text = await reply.text()
+            except aiohttp.ClientConnectorError:
+                self._outcome.n_refused += 1
+            except (aiohttp.ClientConnectionError, aiohttp.ClientPayloadError) as error:
+                # A connection from before the crash may be tried once more.
+                if was_down or n_kills != self._server.n_kills:
+                    self._outcome.n_cut += 1
+                else:
+                    self._outcome.errors[f"{method} {path[:6]}: {type(error).__name__}"] += 1
+            else:
+                if reply.status == wanted:
+                    return text
+                self._outcome.errors[f"{method} {path[:6]}: status {reply.status}"] += 1
+            await asyncio.sleep(_RETRY_S[min(attempt, 3)] * self._rng.uniform(0.75, 1.25))
+        raise RuntimeError(f"{method} {path}: never answered")
+
+
+async def _crowd(server: Server, tokens: list[str], load: Load, outcome: Outcome) -> list[Person]:
+    """Everybody takes part, through all crashes."""
+    await server.wait_until_there()
+    timeout = aiohttp.ClientTimeout(total=30)
+    connector = aiohttp.TCPConnector(limit=0)
+    async with aiohttp.ClientSession(
+        connector=connector, timeout=timeout, cookie_jar=aiohttp.DummyCookieJar()
+    ) as http:
+        people = [
+            Person(number, token, server, http, load, outcome)
+            for number, token in enumerate(tokens)
+        ]
+        begun = time.perf_counter()
+        async with asyncio.TaskGroup() as group:
+            for person in people:
+                group.create_task(person.take_part())
+            group.create_task(_crashes(server, people, load, outcome))
+        outcome.seconds = time.perf_counter() - begun
+    return people
+
+
+async def _crashes(server: Server, people: list[Person], load: Load, outcome: Outcome) -> None:
+    """Kill the server again and again, spread evenly over the answers that come in."""
+    rng = random.Random(load.seed)
+    n_answers = sum(person.n_answers for person in people)
+    for k in range(load.n_kills):
+        while outcome.n_acknowledged < (k + rng.uniform(0.2, 0.8)) * n_answers / load.n_kills:
+            await asyncio.sleep(0.01)
+        begun = time.perf_counter()
+        server.kill()
+        server.start()
+        await server.wait_until_there()
+        outcome.down_s += time.perf_counter() - begun
+        outcome.n_kills += 1
+
+
+@contextmanager
+def _opened(file: Path, database: str) -> Iterator[tuple[StudyDesign, list[Unit], Store]]:
+    design = load_study(file)
+    units = read_units(design)
+    store = open_store(design, units, database)
+    try:
+        yield design, units, store
+    finally:
+        store.close()
+
+
+def _compare(
+    design: StudyDesign, units: list[Unit], store: Store, people: list[Person], outcome: Outcome
+) -> None:
+    """What was acknowledged, against the export and the history."""
+    known = {unit.key: unit for unit in units}
+    with store.reading() as connection:
+        numbers = {
+            row.token_hash: row.id
+            for row in connection.execute(select(participants.c.token_hash, participants.c.id))
+        }
+        kept: dict[str, dict[Answer, str]] = {}
+        for one in export(connection, design, known):
+            kept.setdefault(one.rater, {}).update(_answers_of(one))
+        history: dict[int, list[tuple[Answer, str, float]]] = {}
+        for number, part, item, value, saved_ms in connection.execute(
+            select(
+                assignments.c.participant_id, answers.c.part, answers.c.item, answers.c.value,
+                answers.c.saved_ms,
+            )
+            .join(assignments, assignments.c.id == answers.c.assignment_id)
+            .order_by(answers.c.id)
+        ):  # fmt: skip
+            history.setdefault(number, []).append(((part, item), value, saved_ms / 1000))
+    for person in people:
+        number = numbers[hash_of(person.token)]
+        name = pseudonym(number)
+        mine = kept.get(name, {})
+        for answer in person.acknowledged.keys() | mine.keys():
+            sent, held = person.acknowledged.get(answer), mine.get(answer)
+            if sent != held:
+                outcome.lost.append(f"{name} {answer}: acknowledged {sent!r}, kept {held!r}")
+        rows = history.get(number, [])
+        outcome.twice += [f"{name} {what}" for what in _repeated(rows)]
+        outcome.n_committed_unseen += sum(
+            any(row[:2] == (answer, value) and row[2] < began - 0.001 for row in rows)
+            for answer, value, began in person.retried
+        )
+
+
+def _answers_of(one: Measurement) -> Iterator[tuple[Answer, str]]:
+    """The fields that a measurement was made of."""
+    part = str(one.details["place"])
+    if one.value is not None:
+        text = str(one.value)
+        if isinstance(one.value, float):
+            is_rank = one.item == "preference"
+            text = str(int(one.value)) if is_rank else ("No", "Yes")[int(one.value)]
+        yield (part, one.item), text
+    if one.rationale is not None:
+        yield (part, f"{one.item}.why"), one.rationale
+
+
+def _repeated(rows: list[tuple[Answer, str, float]]) -> Iterator[str]:
+    """Rows of the history that say what the answer's row before them said."""
+    last: dict[Answer, str] = {}
+    for answer, value, _ in rows:
+        if last.get(answer) == value:
+            yield f"{answer}: {value!r}"
+        last[answer] = value

@@ -1,0 +1,189 @@
+"""From answers to tables: the published verdicts give the published tables again."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from pathlib import Path
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+from click.testing import CliRunner, Result
+from tests.studies_data import feedback_rows, story_rows
+
+from fabula.cli.main import cli
+from fabula.rubrics import load_rubric
+from fabula.rubrics.released import read_expert_verdicts
+from fabula.studies.answering import save_answers
+from fabula.studies.assigning import Assignment, finish
+from fabula.studies.database import Store, assignments, now_ms, open_store
+from fabula.studies.design import StudyDesign, load_study, new_study
+from fabula.studies.forms import Key, pages_of
+from fabula.studies.participants import consent, find_by_token, invite
+from fabula.studies.units import Unit, read_units
+
+
+def run(*arguments: object) -> Result:
+    return CliRunner().invoke(cli, [str(a) for a in arguments])
+
+
+def begin(folder: Path, kind: str, rows: list[dict[str, object]]) -> StudyDesign:
+    data = folder / "documents.jsonl"
+    data.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    new_study(folder / "study.toml", kind, data)  # type: ignore[arg-type]
+    return load_study(folder / "study.toml")
+
+
+def answer(
+    store: Store, design: StudyDesign, unit: Unit, given: dict[Key, str], *, done: bool = True
+) -> None:
+    """One participant's answers on one unit, in the order of its documents, as the page saves."""
+    with store.writing() as connection:
+        (token,) = invite(connection, 1, "test")
+        participant = find_by_token(connection, token)
+        assert participant is not None
+        consent(connection, participant, needs_quiz=False)
+        places = tuple(range(len(unit.documents)))
+        key = connection.execute(
+            assignments.insert().values(
+                participant_id=participant.id, unit=unit.key, order=",".join(map(str, places)),
+                state="open", page="", given_ms=now_ms(), seen_ms=now_ms(),
+            )
+        ).inserted_primary_key  # fmt: skip
+        assert key is not None
+        held = Assignment(key[0], participant.id, unit, places, "", True)
+        saved = save_answers(connection, held, pages_of(design, len(places)), given, 0)
+        assert not saved.problems
+        if done:
+            finish(connection, held)
+
+
+def test_the_published_verdicts_give_the_table_of_the_replication(
+    tmp_path: Path, shared_data: Path
+) -> None:
+    folder = shared_data / "ttcw"
+    verdicts = list(read_expert_verdicts(folder / "ttcw_annotations.json"))
+    stories = list(dict.fromkeys(verdict.story_id for verdict in verdicts))
+    rows: list[dict[str, object]] = [
+        {"id": story, "text": "A story.", "group": story.partition("_")[0],
+         "author": story.partition("_")[2]}
+        for story in stories
+    ]  # fmt: skip
+    design = begin(tmp_path, "ttcw", rows)
+    items = {item.index: item.id for item in load_rubric("ttcw").items}
+    units = read_units(design)
+    store = open_store(design, units)
+    n = 0
+    for unit in units:
+        places = {document.id: str(k) for k, document in enumerate(unit.documents, 1)}
+        # An expert sits in one place on one story, and in another on the next: so do they here.
+        for seat in range(3):
+            given: dict[Key, str] = {}
+            for story, part in places.items():
+                mine = [v for v in verdicts if v.story_id == story]
+                experts = list(dict.fromkeys(v.expert for v in mine))
+                for verdict in (v for v in mine if v.expert == experts[seat]):
+                    given[part, items[verdict.index]] = "Yes" if verdict.passed else "No"
+                    n += 1
+            answer(store, design, unit, given)
+    store.close()
+    assert n == 2016
+    ours = run("study", "analyse", design.path)
+    theirs = run("replicate", "ttcw", folder)
+    assert ours.exit_code == 0, ours.output
+    assert theirs.exit_code == 0, theirs.output
+    end = "Table 6: judges"
+    assert theirs.output.partition(end)[0].strip() == ours.output.partition("Figure 4 (")[0].strip()
+    # Another study of the same shape has tables without printed figures.
+    plot = tmp_path / "passed.svg"
+    other = run("study", "analyse", design.path, "--json", "--plot", plot)
+    rates = json.loads(other.stdout)["pass_rate"]
+    assert rates["NewYorker"]["narrative_ending"] == pytest.approx(91.7, abs=0.05)
+    assert plot.exists()
+
+
+def test_a_study_of_stories_has_rates_agreement_and_places(tmp_path: Path) -> None:
+    design = begin(tmp_path, "ttcw", story_rows(1, 2))
+    units = read_units(design)
+    store = open_store(design, units)
+    for k in range(3):
+        given: dict[Key, str] = {}
+        for item in design.rubric.items:
+            given["1", item.id] = "Yes"
+            given["2", item.id] = "Yes" if k == 0 else "No"
+            given["1", item.id + ".why"] = "For these reasons, I say."
+        given |= {("1", "preference"): "1", ("2", "preference"): "2", ("1", "origin"): "An AI"}
+        answer(store, design, units[0], given)
+    # Not handed in, so not counted.
+    answer(store, design, units[0], {("2", "narrative_ending"): "Yes"}, done=False)
+    store.close()
+    found = run("study", "analyse", design.path)
+    assert found.exit_code == 0, found.output
+    line = next(x for x in found.output.splitlines() if x.startswith("1 Narrative Ending"))
+    assert line.split()[-2:] == ["33.3", "100.0"], "GPT4, then NewYorker"
+    for expected in ("place in the group", "taken for", "2 stories, 84 verdicts", "study|id:study"):
+        assert expected in found.output
+    for name, read in (
+        ("a.jsonl", lambda p: [json.loads(x) for x in p.read_text().splitlines()]),
+        ("a.csv", lambda p: list(csv.DictReader(io.StringIO(p.read_text())))),
+        ("a.parquet", lambda p: pq.read_table(p).to_pylist()),
+    ):
+        path = tmp_path / name
+        done = run("study", "export", design.path, "--out", path, "--format", path.suffix[1:])
+        assert done.exit_code == 0, done.output
+        rows = read(path)
+        assert len(rows) == 3 * (28 + 6)
+        given_rows = [row for row in rows if row["value"] not in (None, "")]
+        assert len(given_rows) == 3 * 31
+        assert {row["rater"] for row in rows} == {"p0001", "p0002", "p0003"}
+        assert rows[0]["rationale"] == "For these reasons, I say."
+    agreed = run("agreement", "--experts", tmp_path / "a.jsonl")
+    assert agreed.exit_code == 0, agreed.output
+    assert "Narrative Ending" in agreed.output or "narrative_ending" in agreed.output
+    assert run("study", "forget", design.path, "p0001", "--yes").output.startswith("45 answers")
+    assert "2 stories, 56 verdicts" in run("study", "analyse", design.path).output
+
+
+def test_a_study_of_feedback_has_means_and_agreement(tmp_path: Path) -> None:
+    design = begin(tmp_path, "feedback", feedback_rows())
+    units = read_units(design)
+    store = open_store(design, units)
+    said = [("All of it", "Yes"), ("Some of it", "No"), ("None of it", "Yes")]
+    for unit in units:
+        for correct, relevant in said:
+            given = {
+                ("unit", "own_feedback"): "n/a", ("unit", "sanity"): "Only feedback",
+                ("unit", "feedback_type"): "Suggestions", ("unit", "correctness"): correct,
+                ("unit", "error_detection"): "No", ("unit", "specificity"): "Yes",
+            }  # fmt: skip
+            if unit.facts["corrupted"] == "Yes":
+                given["unit", "relevance"] = relevant
+            answer(store, design, unit, given)
+    store.close()
+    found = json.loads(run("study", "analyse", design.path, "--json").stdout)
+    assert found["means"]["method"]["swap"]["correctness"]["mean"] == pytest.approx(0.5)
+    assert found["means"]["method"]["original"]["relevance"]["mean"] is None
+    assert found["means"]["model"]["writer-model"]["relevance"]["n"] == 1
+    # By hand: pairs of 1, 0.5, 0 are alike by 0.5, 0, 0.5.
+    assert found["agreement"]["correctness"]["similarity"] == pytest.approx(np.mean([0.5, 0, 0.5]))
+    assert found["agreement"]["specificity"]["alpha"] is None
+    shown = run("study", "analyse", design.path)
+    assert "among raters" in shown.output
+    # People's answers and a model's go into the same call.
+    out = tmp_path / "people.jsonl"
+    assert run("study", "export", design.path, "--out", out).exit_code == 0
+    rows = [json.loads(x) for x in out.read_text().splitlines()]
+    own = [row for row in rows if row["rubric"] == "own_feedback"]
+    assert {row["value"] for row in own} == {"n/a"}
+
+
+def test_nothing_to_analyse_is_said(tmp_path: Path) -> None:
+    design = begin(tmp_path, "ttcw", story_rows(1, 2))
+    assert "fabula study serve" in str(run("study", "analyse", design.path).exception)
+    assert run("study", "invite", design.path, "2").output.count("/i/") == 2
+    assert "nobody has handed in" in str(run("study", "analyse", design.path).exception)
+    assert "no such participant" in str(
+        run("study", "forget", design.path, "p0009", "--yes").exception
+    )

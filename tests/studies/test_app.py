@@ -1,0 +1,356 @@
+"""The server without a browser: what it takes, what it refuses, what it never loses."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from sqlalchemy import select
+from starlette.responses import Response
+from starlette.testclient import TestClient
+from tests.studies_data import feedback_rows, story_rows
+
+from fabula.studies.answering import answers_at
+from fabula.studies.app import create_app
+from fabula.studies.database import Store, answers, audit, open_store
+from fabula.studies.design import StudyDesign, load_study, new_study
+from fabula.studies.exporting import export
+from fabula.studies.participants import invite
+from fabula.studies.security import COOKIE, Guard
+from fabula.studies.units import Unit, read_units
+
+
+@dataclass
+class Running:
+    """A study in this process."""
+
+    design: StudyDesign
+    units: list[Unit]
+    store: Store
+    app: Any
+
+    def visitor(self) -> TestClient:
+        """Somebody who was invited, with their cookie."""
+        with self.store.writing() as connection:
+            (token,) = invite(connection, 1, "test")
+        client = TestClient(self.app, follow_redirects=True, raise_server_exceptions=False)
+        assert client.get(f"/i/{token}").status_code == 200
+        return client
+
+    def reader(self) -> TestClient:
+        """Somebody who agreed."""
+        client = self.visitor()
+        page = client.get("/")
+        page = client.post("/consent", data={"csrf": csrf(page)})
+        if "quiz-1" in page.text:
+            right = {f"quiz-{k}": q.answer for k, q in enumerate(self.design.quiz, 1)}
+            client.post("/quiz", data={"csrf": csrf(page), **right})
+        return client
+
+    def given(self) -> dict[tuple[str, str], Any]:
+        with self.store.reading() as connection:
+            units = {unit.key: unit for unit in self.units}
+            found = list(export(connection, self.design, units, unfinished=True))
+        return {(one.document_id, one.item): one.value for one in found if one.value is not None}
+
+
+def csrf(page: httpx.Response) -> str:
+    match = re.search(r'name="csrf" value="(\w+)"', page.text)
+    assert match, page.text
+    return match[1]
+
+
+def hidden(page: httpx.Response) -> dict[str, str]:
+    """The form's own fields."""
+    return dict(re.findall(r'type="hidden" name="(\w+)" value="([^"]*)"', page.text))
+
+
+def make(folder: Path, kind: Any, rows: list[dict[str, Any]], url: str | None = None) -> Running:
+    data = folder / "documents.jsonl"
+    data.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    new_study(folder / "study.toml", kind, data)
+    design = load_study(folder / "study.toml")
+    units = read_units(design)
+    store = open_store(design, units, url)
+    return Running(design, units, store, create_app(design, units, store, password="secret"))
+
+
+@pytest.fixture
+def ttcw(tmp_path: Path, database: str) -> Iterator[Running]:
+    running = make(tmp_path, "ttcw", story_rows(1, 2), database)
+    yield running
+    running.store.close()
+
+
+@pytest.fixture
+def feedback(tmp_path: Path) -> Iterator[Running]:
+    running = make(tmp_path, "feedback", feedback_rows())
+    yield running
+    running.store.close()
+
+
+ENDING = "1:narrative_ending"
+
+
+def test_only_the_invited_get_in_and_only_their_own_forms_count(ttcw: Running) -> None:
+    stranger = TestClient(ttcw.app, raise_server_exceptions=False)
+    for path in ("/", "/page/story-1", "/i/guess", "/join?PROLIFIC_PID=x"):
+        found = stranger.get(path)
+        assert found.status_code == 403
+        assert "Traceback" not in found.text
+    assert stranger.post("/save", data={}).status_code == 403
+    reader = ttcw.reader()
+    page = reader.get("/page/story-1")
+    form = hidden(page) | {ENDING: "Yes"}
+    for wrong in ("", "x", csrf(page)[::-1], csrf(ttcw.reader().get("/page/story-1"))):
+        assert reader.post("/save", data=form | {"csrf": wrong}).status_code == 403
+    assert ttcw.given() == {}
+    assert reader.post("/save", data=form).json()["problems"] == {}
+    assert list(ttcw.given().values()) == [1.0]
+
+
+def test_every_answer_is_a_safe_one(ttcw: Running) -> None:
+    found = ttcw.reader().get("/page/story-1")
+    policy = found.headers["content-security-policy"]
+    assert "default-src 'none'" in policy
+    assert "unsafe" not in policy
+    assert found.headers["referrer-policy"] == "no-referrer"
+    assert found.headers["cache-control"] == "no-store"
+    assert "server" not in found.headers
+    client = TestClient(ttcw.app, base_url="https://study", raise_server_exceptions=False)
+    with ttcw.store.writing() as connection:
+        (token,) = invite(connection, 1, "test")
+    cookie = client.get(f"/i/{token}", follow_redirects=False).headers["set-cookie"]
+    for flag in ("HttpOnly", "Secure", "SameSite=lax"):
+        assert flag in cookie
+    for path in ("/static/", "/static/../app.py", "/static/%2e%2e%2fapp.py", "/openapi.json"):
+        assert client.get(path).status_code in (403, 404)
+    assert client.get("/static/study.css").status_code == 200
+
+
+def test_too_much_is_refused(ttcw: Running) -> None:
+    reader = ttcw.reader()
+    form = hidden(reader.get("/page/story-1"))
+    assert reader.post("/save", data=form | {ENDING: "x" * 300_000}).status_code == 413
+    long = reader.post("/save", data=form | {f"{ENDING}.why": "word " * 2_000}).json()
+    assert "at most" in long["problems"][f"{ENDING}.why"]
+    wrong = reader.post("/save", data=form | {ENDING: "Perhaps", "9:x": "y", "nonsense": "z"})
+    assert set(wrong.json()["problems"]) == {ENDING}
+    assert ttcw.given() == {}
+
+
+def test_nobody_may_ask_without_end() -> None:
+    async def page(scope: Any, receive: Any, send: Any) -> None:
+        await Response("ok")(scope, receive, send)
+
+    # Five at once, and a sixth after a quarter of an hour.
+    client = TestClient(Guard(page, n_at_once=5, n_per_s=0.001), cookies={COOKIE: "mine"})
+    assert [client.get("/").status_code for _ in range(7)] == [200] * 5 + [429] * 2
+    client.cookies.set(COOKIE, "another")
+    assert client.get("/").status_code == 200
+
+
+def test_a_stale_page_does_not_undo_newer_answers(ttcw: Running) -> None:
+    reader = ttcw.reader()
+    old = hidden(reader.get("/page/story-1"))
+    other = "1:scene_vs_summary"
+    # One tab answers two questions, and thinks better of one of them.
+    reader.post("/save", data=old | {ENDING: "Yes"})
+    newer = reader.post("/save", data=old | {other: "Yes"}).json()["revision"]
+    reader.post("/save", data=old | {"revision": str(newer), ENDING: "No"})
+    # The other tab, which knows nothing of that, sends its whole form with one answer changed.
+    page = reader.post("/page/story-1", data=old | {other: "No", f"{ENDING}.why": "", "go": ""})
+    assert page.status_code == 200
+    values = {item: value for (_, item), value in ttcw.given().items()}
+    assert values == {"narrative_ending": 0.0, "scene_vs_summary": 0.0}
+    # Sent twice, by a double click or a retry, it is kept once.
+    reader.post("/page/story-1", data=old | {other: "No", "go": ""})
+    with ttcw.store.reading() as connection:
+        history = connection.execute(select(answers.c.item, answers.c.value)).all()
+    assert [tuple(row) for row in history] == [
+        ("narrative_ending", "Yes"), ("scene_vs_summary", "Yes"),
+        ("narrative_ending", "No"), ("scene_vs_summary", "No"),
+    ]  # fmt: skip
+
+
+def answer_all(reader: TestClient, names: list[str]) -> httpx.Response:
+    """Fill in every page as a browser without JavaScript does, and hand in."""
+    page = reader.get("/page/story-1")
+    for k, name in enumerate(names):
+        page = reader.get(f"/page/{name}")
+        form = hidden(page)
+        for field, value in re.findall(r'type="radio" name="([^"]+)" value="([^"]*)"', page.text):
+            form.setdefault(field, value)
+            if field.endswith(":preference"):
+                form[field] = field.partition(":")[0]
+        for field in re.findall(r'<textarea[^>]* name="([^"]+)"', page.text):
+            form[field] = "For these reasons I say so."
+        go = names[k + 1] if k + 1 < len(names) else "finish"
+        page = reader.post(f"/page/{name}", data=form | {"go": go})
+    return page
+
+
+def test_a_group_is_handed_in_only_when_all_is_answered(ttcw: Running) -> None:
+    reader = ttcw.reader()
+    names = ["story-1", "story-2", "group"]
+    form = hidden(reader.get("/page/group"))
+    early = reader.post("/page/group", data=form | {"go": "finish"})
+    assert "not answered yet" in early.text
+    assert "That was all" in answer_all(reader, names).text
+    assert "That was all" in reader.get("/page/story-1").text, "handed in is handed in"
+    late = reader.post("/save", data=form | {ENDING: "No"}, follow_redirects=False)
+    assert late.status_code == 303
+    given = ttcw.given()
+    assert len(given) == 2 * 14 + 2 * 3
+    ranks = sorted(value for (_, item), value in given.items() if item == "preference")
+    assert ranks == [1.0, 2.0]
+
+
+def test_answers_are_of_the_story_that_was_shown(ttcw: Running) -> None:
+    for _ in range(6):
+        reader = ttcw.reader()
+        page = reader.get("/page/story-1")
+        if page.url.path != "/page/story-1":
+            break
+        shown = next(d.id for d in ttcw.units[0].documents if d.text[:7] in page.text)
+        reader.post("/save", data=hidden(page) | {ENDING: "Yes", f"{ENDING}.why": f"Of {shown}"})
+    with ttcw.store.reading() as connection:
+        units = {unit.key: unit for unit in ttcw.units}
+        for one in export(connection, ttcw.design, units, unfinished=True):
+            if one.rationale:
+                assert one.rationale == f"Of {one.document_id}"
+
+
+def walk_feedback(reader: TestClient, chosen: dict[str, str]) -> list[str]:
+    """The questions that come, in order, when these answers are given (else the first one)."""
+    asked = []
+    page = reader.get("/")
+    for _ in range(12):
+        form = hidden(page)
+        fields = dict(
+            re.findall(r'type="radio" name="unit:(\w+)" value="([^"]*)"', page.text)[::-1]
+        )
+        if "own_feedback" in page.text:
+            form["unit:own_feedback"] = "n/a"
+        for item, first in fields.items():
+            form[f"unit:{item}"] = chosen.get(item, first)
+        before = page
+        page = reader.post(page.url.path, data=form | {"go": "next"})
+        asked += [item for item in fields if item not in asked]
+        if form.get("page") == "feedback" and 'name="page" value="story"' in page.text:
+            break
+        if before.url.path == "/page/change" or "That was all" in page.text:
+            break
+    return asked
+
+
+def test_the_last_question_comes_for_changed_stories_and_locks_what_was_before(
+    feedback: Running,
+) -> None:
+    reader = feedback.reader()
+    suggestions = {"feedback_type": "Suggestions"}
+    for _ in range(2):
+        page = reader.get("/")
+        is_changed = "CHANGED" in page.text
+        asked = walk_feedback(reader, suggestions)
+        assert ("relevance" in asked) == is_changed
+    values = feedback.given()
+    assert len({document for document, _ in values}) == 2
+    assert sum(item == "relevance" for _, item in values) == 1
+
+
+def test_what_was_answered_before_the_reveal_stays(feedback: Running) -> None:
+    for _ in range(2):
+        reader = feedback.reader()
+        if "CHANGED" not in reader.get("/").text:
+            continue
+        page = reader.get("/page/story")
+        reader.post("/page/story", data=hidden(page) | {"unit:own_feedback": "n/a", "go": "next"})
+        early = reader.get("/page/change")
+        assert "WHOLE" not in early.text, "not before the other questions are answered"
+        page = reader.get("/page/feedback")
+        for item, value in (("sanity", "Only feedback"), ("feedback_type", "Suggestions"),
+                            ("correctness", "All of it"), ("error_detection", "Yes"),
+                            ("specificity", "Yes")):  # fmt: skip
+            found = reader.post("/save", data=hidden(page) | {f"unit:{item}": value})
+            assert found.json()["problems"] == {}
+        reader.post("/save", data=hidden(page) | {"unit:sanity": "No feedback"})
+        with feedback.store.reading() as connection:
+            now, _ = answers_at(connection, 1)
+            assert ("unit", "correctness") not in now, "retired"
+        for item, value in (("sanity", "Only feedback"), ("feedback_type", "Suggestions"),
+                            ("correctness", "All of it"), ("error_detection", "Yes"),
+                            ("specificity", "Yes")):  # fmt: skip
+            page = reader.get("/page/feedback")
+            reader.post("/save", data=hidden(page) | {f"unit:{item}": value})
+        assert "WHOLE" in reader.get("/page/change").text
+        page = reader.get("/page/feedback")
+        found = reader.post("/save", data=hidden(page) | {"unit:correctness": "None of it"})
+        assert "no longer" in found.json()["problems"]["unit:correctness"]
+        return
+    pytest.fail("nobody was given the changed story")
+
+
+def test_the_quiz_is_taken_once(feedback: Running) -> None:
+    client = feedback.visitor()
+    page = client.post("/consent", data={"csrf": csrf(client.get("/"))})
+    wrong = {f"quiz-{k}": q.options[-1] for k, q in enumerate(feedback.design.quiz, 1)}
+    found = client.post("/quiz", data={"csrf": csrf(page), **wrong})
+    assert "it ends here for you" in found.text
+    right = {f"quiz-{k}": q.answer for k, q in enumerate(feedback.design.quiz, 1)}
+    assert "it ends here" in client.post("/quiz", data={"csrf": csrf(page), **right}).text
+    assert client.get("/page/story", follow_redirects=False).status_code == 303
+
+
+def test_crowd_workers_come_back_to_what_they_began(tmp_path: Path) -> None:
+    running = make(tmp_path, "ttcw", story_rows(1, 2))
+    design = replace(running.design, completion_code="C0DE")
+    app = create_app(design, running.units, running.store)
+    for number in range(2):
+        client = TestClient(app, raise_server_exceptions=False)
+        page = client.get("/join?PROLIFIC_PID=abc&SESSION_ID=s")
+        if number == 0:
+            page = client.post("/consent", data={"csrf": csrf(page)})
+            client.post("/save", data=hidden(client.get("/page/story-1")) | {ENDING: "Yes"})
+    assert 'value="Yes" checked' in client.get("/page/story-1").text
+    assert "C0DE" in answer_all(client, ["story-1", "story-2", "group"]).text
+    running.store.close()
+
+
+def test_organisers_need_the_password_and_leave_a_trace(ttcw: Running) -> None:
+    client = TestClient(ttcw.app, raise_server_exceptions=False)
+    assert "Password" in client.get("/organise").text
+    assert client.post("/organise/invite", data={"n": "1"}).url.path == "/organise/login"
+    assert client.post("/organise/login", data={"password": "guess"}).status_code == 401
+    page = client.post("/organise/login", data={"password": "secret"})
+    assert "Nobody is invited yet" in page.text
+    assert client.post("/organise/invite", data={"n": "2"}).status_code == 403
+    page = client.post("/organise/invite", data={"n": "2", "csrf": csrf(page), "note": "<b>x"})
+    links = re.findall(r"http://testserver(/i/[\w-]+)", page.text)
+    assert len(links) == 2
+    assert "&lt;b&gt;x" in page.text
+    assert ttcw.reader().get("/page/story-1").status_code == 200
+    client.post("/organise/pause", data={"csrf": csrf(page), "pause": "yes"})
+    assert "rests" in ttcw.reader().get("/").text
+    page = client.post("/organise/remove", data={"csrf": csrf(page), "id": "3"})
+    assert "Remove p0003?" in page.text
+    page = client.post("/organise/remove", data=hidden(page))
+    assert "p0003: " not in page.text
+    assert (
+        client.post(
+            "/organise/remove", data={"csrf": csrf(page), "id": "99", "sure": "yes"}
+        ).status_code
+        == 404
+    )
+    assert client.get("/organise/export.jsonl").status_code == 200
+    codes = [client.post("/organise/login", data={"password": "x"}).status_code for _ in range(12)]
+    assert codes[-1] == 429
+    with ttcw.store.reading() as connection:
+        done = {row.what for row in connection.execute(select(audit))}
+    assert {"login", "login refused", "invite", "pause", "remove", "export"} <= done

@@ -1,0 +1,179 @@
+"""Who reads what: balanced, nobody twice, nothing lost when somebody vanishes."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections import Counter
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from sqlalchemy import select
+
+from fabula.errors import InputError
+from fabula.studies.assigning import finish, next_assignment
+from fabula.studies.database import Store, assignments, open_store
+from fabula.studies.design import StudyDesign, load_study, new_study
+from fabula.studies.participants import (
+    Participant,
+    consent,
+    find_by_token,
+    forget,
+    invite,
+    remove,
+)
+from fabula.studies.units import Unit, read_units
+
+
+def make_design(folder: Path, n_groups: int = 3, n_stories: int = 2) -> StudyDesign:
+    rows = [
+        {"id": f"{g}_{a}", "text": f"Story {g} of {a}. It ends.", "author": a, "group": str(g)}
+        for g in range(n_groups)
+        for a in ("GPT4", "NewYorker", "Claude", "GPT3.5")[:n_stories]
+    ]
+    (folder / "s.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    new_study(folder / "study.toml", "ttcw", folder / "s.jsonl")
+    return load_study(folder / "study.toml")
+
+
+@pytest.fixture
+def running(tmp_path: Path, database: str) -> Iterator[tuple[StudyDesign, dict[str, Unit], Store]]:
+    design = replace(make_design(tmp_path), raters=2, per_participant=2)
+    units = read_units(design)
+    store = open_store(design, units, database)
+    yield design, {unit.key: unit for unit in units}, store
+    store.close()
+
+
+def people(store: Store, n: int) -> list[Participant]:
+    with store.writing() as connection:
+        found = [find_by_token(connection, token) for token in invite(connection, n, "test")]
+        for one in found:
+            assert one is not None
+            consent(connection, one, needs_quiz=False)
+    return [replace(one, state="ready") for one in found if one is not None]
+
+
+def take(running: tuple[StudyDesign, dict[str, Unit], Store], one: Participant) -> str | None:
+    design, units, store = running
+    with store.writing() as connection:
+        found = next_assignment(connection, one, design, units)
+        return None if found is None else found.unit.key
+
+
+def hand_in(running: tuple[StudyDesign, dict[str, Unit], Store], one: Participant) -> None:
+    design, units, store = running
+    with store.writing() as connection:
+        found = next_assignment(connection, one, design, units)
+        assert found is not None
+        finish(connection, found)
+
+
+def test_units_are_shared_out_evenly_and_to_nobody_twice(
+    running: tuple[StudyDesign, dict[str, Unit], Store],
+) -> None:
+    _, units, store = running
+    everybody = people(store, 4)
+    given = [take(running, one) for one in everybody[:3]]
+    assert sorted(map(str, given)) == sorted(units), "first one each"
+    assert take(running, everybody[0]) == given[0], "who comes again has what they had"
+    for one in everybody[:3]:
+        hand_in(running, one)
+    again = [take(running, one) for one in everybody[:3]]
+    assert all(a != b for a, b in zip(given, again, strict=True))
+    # Three units by two people each are six places: all are taken.
+    assert take(running, everybody[3]) is None
+    for one in everybody[:3]:
+        hand_in(running, one)
+        assert take(running, one) is None, "two units a person"
+
+
+def test_two_hundred_at_once_get_what_there_is_and_no_more(
+    running: tuple[StudyDesign, dict[str, Unit], Store],
+) -> None:
+    _, _, store = running
+    everybody = people(store, 24)
+    with ThreadPoolExecutor(12) as pool:
+        given = Counter(pool.map(lambda one: take(running, one), everybody))
+    assert given.pop(None) == 24 - 6
+    assert set(given.values()) == {2}
+
+
+def test_what_its_holder_left_goes_to_another(
+    running: tuple[StudyDesign, dict[str, Unit], Store],
+) -> None:
+    design, units, store = running
+    everybody = people(store, 7)
+    given = [take(running, one) for one in everybody[:6]]
+    assert take(running, everybody[6]) is None
+    with store.writing() as connection:
+        late = assignments.c.participant_id == everybody[0].id
+        old = assignments.c.seen_ms - int(design.hours * 3_600_000) - 1000
+        connection.execute(assignments.update().where(late).values(seen_ms=old))
+    assert take(running, everybody[6]) == given[0]
+    # The one who vanished comes back: their place is taken, another unit is not.
+    assert take(running, everybody[0]) is None
+    with store.writing() as connection:
+        assert remove(connection, everybody[6].id, "test") == 1
+    assert take(running, everybody[0]) == given[0], "and has it again while it is wanted"
+    with store.reading() as connection:
+        states = connection.execute(
+            select(assignments.c.state).where(assignments.c.participant_id == everybody[6].id)
+        ).scalars()
+        assert list(states) == ["removed"]
+    assert units
+
+
+def test_the_forgotten_leave_nothing_but_their_number(
+    running: tuple[StudyDesign, dict[str, Unit], Store],
+) -> None:
+    _, _, store = running
+    one, other = people(store, 2)
+    first = take(running, one)
+    with store.writing() as connection:
+        forget(connection, one.id, "test")
+        with pytest.raises(InputError, match="no such participant"):
+            forget(connection, 99, "test")
+    with store.reading() as connection:
+        assert connection.execute(select(assignments)).all() == []
+    assert take(running, other) is not None
+    assert first is not None
+
+
+def test_each_has_an_order_of_their_own_and_keeps_it(tmp_path: Path) -> None:
+    design = replace(make_design(tmp_path, 1, 4), raters=60)
+    units = read_units(design)
+    store = open_store(design, units)
+    orders = []
+    for one in people(store, 60):
+        with store.writing() as connection:
+            found = next_assignment(connection, one, design, {units[0].key: units[0]})
+            again = next_assignment(connection, one, design, {units[0].key: units[0]})
+        assert found is not None
+        assert found == again
+        orders.append(found.order)
+    assert all(sorted(order) == [0, 1, 2, 3] for order in orders)
+    # 24 orders; that 60 people share fewer than 15 has a chance below one in a million.
+    assert len(set(orders)) >= 15
+    firsts = Counter(order[0] for order in orders)
+    assert set(firsts) == {0, 1, 2, 3}
+    store.close()
+
+
+def test_a_database_of_another_study_is_refused(tmp_path: Path, database: str) -> None:
+    design = make_design(tmp_path)
+    units = read_units(design)
+    store = open_store(design, units, database)
+    take((design, {unit.key: unit for unit in units}, store), people(store, 1)[0])
+    store.close()
+    open_store(design, units, database).close()
+    with pytest.raises(InputError, match="another study"):
+        open_store(replace(design, id="other"), units, database)
+    with pytest.raises(InputError, match="another questions"):
+        open_store(replace(design, raters=9), units, database)
+    random.Random(0).shuffle(units)
+    with pytest.raises(InputError, match="another documents"):
+        open_store(design, units[:2], database)

@@ -1,0 +1,214 @@
+"""Nothing that is sent before the last answer tells what a participant may not know."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+import httpx
+import pytest
+from starlette.testclient import TestClient
+
+from fabula.studies.app import create_app
+from fabula.studies.database import Store, open_store
+from fabula.studies.design import StudyDesign, load_study, new_study
+from fabula.studies.participants import invite
+from fabula.studies.units import Unit, read_units
+
+Row = dict[str, Any]
+STORY = "The old man swept the steps. He sat down and waited. Then he swept them again."
+ADVICE = {
+    "sanity": "Only feedback", "feedback_type": "Suggestions", "correctness": "Some of it",
+    "error_detection": "Yes", "specificity": "No",
+}  # fmt: skip
+
+
+@dataclass
+class Session:
+    """A participant, and every byte that they were sent, headers included."""
+
+    client: TestClient
+    store: Store
+    sent: list[bytes] = field(default_factory=list)
+
+    def take(self, reply: httpx.Response) -> httpx.Response:
+        for one in [*reply.history, reply]:
+            head = f"{one.status_code} {sorted(one.headers.items())}\n".encode()
+            self.sent.append(head + one.content)
+        return reply
+
+    def get(self, path: str) -> httpx.Response:
+        return self.take(self.client.get(path))
+
+    def post(
+        self, path: str, page: httpx.Response, form: Mapping[str, str] = MappingProxyType({})
+    ) -> httpx.Response:
+        """Send the form of a page, with these fields."""
+        fields = dict(re.findall(r'type="hidden" name="(\w+)" value="([^"]*)"', page.text))
+        return self.take(self.client.post(path, data=fields | form))
+
+    def normal(self) -> list[bytes]:
+        """What was sent, without what is drawn anew for each participant."""
+        drawn = [
+            (rb'name="csrf" value="\w+"', b"CSRF"),
+            (rb'name="revision" value="\d+"', b"REVISION"),
+            (rb'"revision":\d+', b"REVISION"),
+            (rb"fabula_study=[\w-]+", b"COOKIE"),
+            # As long as a revision has digits.
+            (rb"'content-length', '\d+'", b"LENGTH"),
+        ]
+        found = []
+        for one in self.sent:
+            for pattern, name in drawn:
+                one = re.sub(pattern, name, one)
+            found.append(one)
+        return found
+
+
+def design_of(folder: Path, kind: Any, rows: list[Row]) -> tuple[StudyDesign, list[Unit]]:
+    folder.mkdir()
+    (folder / "ZQXFILE.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    new_study(folder / "ZQXSTUDY.toml", kind, folder / "ZQXFILE.jsonl")
+    text = (folder / "ZQXSTUDY.toml").read_text()
+    (folder / "ZQXSTUDY.toml").write_text(re.sub(r"(?m)^id = .*", 'id = "zqxid"', text))
+    design = replace(load_study(folder / "ZQXSTUDY.toml"), per_participant=1)
+    return design, read_units(design)
+
+
+@pytest.fixture
+def session(tmp_path: Path) -> Iterator[Any]:
+    """Makes a session of a participant in a study of its own, as far as the first page."""
+    stores = []
+
+    def make(kind: str, rows: list[Row]) -> Session:
+        design, units = design_of(tmp_path / f"study{len(stores)}", kind, rows)
+        stores.append(open_store(design, units))
+        with stores[-1].writing() as connection:
+            (token,) = invite(connection, 1, "test")
+        found = Session(TestClient(create_app(design, units, stores[-1])), stores[-1])
+        page = found.get(f"/i/{token}")
+        page = found.post("/consent", page)
+        if design.quiz:
+            right = {f"quiz-{k}": q.answer for k, q in enumerate(design.quiz, 1)}
+            found.post("/quiz", page, right)
+        return found
+
+    yield make
+    for store in stores:
+        store.close()
+
+
+def stories(mark: str) -> list[Row]:
+    """A group of stories; all that is hidden of them holds the mark."""
+    return [
+        {"id": f"{mark}ID{k}", "author": f"{mark}AUTHOR{k}", "group": "ZQXGROUP", "model": mark,
+         "prompt_id": f"{mark}PROMPT", "other": f"{mark}OTHER", "title": f"{mark}TITLE",
+         "text": f"Tale {k}. {STORY}"}
+        for k in range(3)
+    ]  # fmt: skip
+
+
+def advice(mark: str, method: str, **changes: Any) -> list[Row]:
+    """A piece of feedback; all that is hidden of it holds the mark, but for the method's name."""
+    return [{
+        "id": f"{mark}ID", "story_id": f"{mark}STORY", "method": method, "prompt": f"{mark}PROMPT",
+        "shots": 2, "model": f"{mark}MODEL", "feedback": "Say who he is.", "missing_reason": None,
+        "story": STORY, "original": f"{STORY} {mark}ORIGINAL" * 9, "signature": f"{mark}SIGNATURE",
+        "change": {"edits": [], "note": mark}, **changes,
+    }]  # fmt: skip
+
+
+def read_stories(session: Session) -> None:
+    """Everything that a reader of stories can press, wrong and right, to the end."""
+    for number in (1, 2, 3):
+        page = session.get(f"/page/story-{number}")
+        session.post(f"/page/story-{number}", page, {"go": "finish"})
+        for name in re.findall(r'type="radio" name="([^"]+)" value="Yes"', page.text):
+            given = {name: "Yes", f"{name}.why": "Since I find it so."}
+            page = session.get(f"/page/story-{number}")
+            session.post("/save", page, given)
+    page = session.get("/page/group")
+    session.post("/page/group", page, {"go": "finish"})
+    options = re.findall(r'type="radio" name="([^"]+)" value="([^"]+)"', page.text)
+    session.post("/page/group", page, {"go": "", **dict(options)})
+    given = {name: name[0] if "preference" in name else value for name, value in options}
+    end = session.post("/page/group", page, {"go": "finish", **given})
+    assert "That was all" in end.text
+    session.get("/page/story-1")
+    session.get("/")
+
+
+def judge_advice(session: Session, answers: dict[str, str], *, by_script: bool) -> None:
+    """All but the last press of a reader of feedback; what comes too early is tried as well."""
+    page = session.get("/")
+    for early in ("feedback", "change"):
+        session.get(f"/page/{early}")
+    session.post("/page/story", page, {"go": "next"})
+    session.post("/page/story", page, {"go": "next", "unit:own_feedback": "Say who."})
+    for item, answer in answers.items():
+        page = session.get("/page/feedback")
+        given = {f"unit:{item}": answer}
+        if by_script:
+            session.post("/save", page, given)
+        else:
+            session.post("/page/feedback", page, {"go": "", **given})
+        if item != list(answers)[-1]:
+            session.post("/page/feedback", page, {"go": "next", **given})
+            session.get("/page/change")
+            session.get("/page/story")
+
+
+def test_a_whole_session_holds_nothing_hidden(session: Any) -> None:
+    reading = session("ttcw", stories("ZQX"))
+    read_stories(reading)
+    assert b"zqx" not in b"".join(reading.sent).lower()
+    changed = advice("ZQX", "ZQXMETHOD", original="As it was before.")
+    judging = session("feedback", changed)
+    judge_advice(judging, ADVICE, by_script=True)
+    page = judging.post("/page/feedback", judging.get("/page/feedback"), {"go": "next"})
+    assert "As it was before." in page.text
+    judging.post("/page/change", page, {"go": "next", "unit:relevance": "Yes"})
+    assert "Thank you" in judging.get("/").text
+    assert b"zqx" not in b"".join(judging.sent).lower()
+
+
+def test_who_wrote_the_stories_changes_not_a_byte(session: Any) -> None:
+    found = []
+    for mark in ("ZQXHUMAN", "ZQXMACHINE7"):
+        reading = session("ttcw", stories(mark))
+        read_stories(reading)
+        found.append(reading.normal())
+    assert found[0] == found[1]
+
+
+@pytest.mark.parametrize("by_script", [True, False])
+def test_what_was_done_to_a_story_changes_not_a_byte_before_the_last_answer(
+    session: Any, by_script: bool
+) -> None:
+    found = []
+    for mark, method in (("ZQXA", "original"), ("ZQXLONGER", "swap"), ("ZQXB", "delete")):
+        judging = session("feedback", advice(mark, method))
+        judge_advice(judging, ADVICE, by_script=by_script)
+        found.append(judging.normal())
+    assert found[0] == found[1] == found[2]
+    assert b"original" not in b"".join(found[0]).lower()
+
+
+@pytest.mark.parametrize("path", ["/page/change", "/page/feedback", "/save"])
+def test_a_form_sent_by_hand_shows_no_page_before_its_time(session: Any, path: str) -> None:
+    found = []
+    for method in ("original", "swap"):
+        judging = session("feedback", advice("ZQX", method, original="As it was before."))
+        first = judging.get("/")
+        given = {f"unit:{item}": answer for item, answer in ADVICE.items()}
+        for name in ("change", "feedback"):
+            judging.post(path, first, given | {"page": name, "go": "", "unit:relevance": "Yes"})
+        found.append(judging.normal())
+        assert b"As it was before." not in b"".join(judging.sent)
+        assert b"Say who he is." not in b"".join(judging.sent)
+    assert found[0] == found[1]

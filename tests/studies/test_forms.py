@@ -1,0 +1,175 @@
+"""What is asked after what, what is still open, and what an answer that was taken back retires."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fabula.errors import InputError
+from fabula.rubrics import Condition, load_rubric
+from fabula.studies.design import StudyDesign, load_study, new_study
+from fabula.studies.forms import Answers, FormError, Key, pages_of, retired, with_answer
+from fabula.types import Item, Scale
+
+
+@pytest.fixture(scope="module")
+def designs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, StudyDesign]:
+    folder = tmp_path_factory.mktemp("designs")
+    (folder / "d.jsonl").write_text("{}\n")
+    found = {}
+    for kind in ("ttcw", "feedback"):
+        new_study(folder / f"{kind}.toml", kind, folder / "d.jsonl")  # type: ignore[arg-type]
+        found[kind] = load_study(folder / f"{kind}.toml")
+    return found
+
+
+def test_a_group_is_read_story_by_story_and_then_compared(designs: dict[str, StudyDesign]) -> None:
+    pages = pages_of(designs["ttcw"], 4)
+    assert [page.name for page in pages] == ["story-1", "story-2", "story-3", "story-4", "group"]
+    assert [len(page.questions) for page in pages] == [14, 14, 14, 14, 12]
+    ranks = [q for q in pages[-1].questions if q.n_ranks]
+    assert [q.options for q in ranks] == [("1", "2", "3", "4")] * 4
+    alone = pages_of(designs["ttcw"], 1)[-1]
+    assert [q.item.id for q in alone.questions] == ["origin", "familiar"], "nothing to rank"
+
+
+def test_reasons_and_places_are_asked_for(designs: dict[str, StudyDesign]) -> None:
+    pages = pages_of(designs["ttcw"], 2)
+    answers = {question.key: "Yes" for question in pages[0].questions}
+    reasons = {question.why: "It is so, I think." for question in pages[0].questions}
+    assert pages[0].open({**answers, **reasons}, {}) == []
+    first = pages[0].questions[0]
+    short = pages[0].open({**answers, **reasons, first.why: "So it is."}, {})
+    assert [key for key, _ in short] == [first.why]
+    assert len(pages[0].open(answers, {})) == 14
+    places = {q.key: "1" if q.n_ranks else q.options[0] for q in pages[-1].questions}
+    (found,) = pages[-1].open(places, {})
+    assert "the same place" in found[1]
+    places["2", "preference"] = "2"
+    assert pages[-1].open(places, {}) == []
+
+
+# The branches of Figure 4 of Rashkin et al. 2025 as its section 6.1 tells them.
+PATHS = [
+    ("No", {"sanity": "No feedback"}, ["sanity"]),
+    (
+        "No",
+        {"sanity": "Only feedback", "feedback_type": "Good as it is"},
+        ["sanity", "feedback_type", "perfect_agree"],
+    ),
+    (
+        "No",
+        {"sanity": "Only feedback", "feedback_type": "Suggestions"},
+        ["sanity", "feedback_type", "correctness", "error_detection", "specificity"],
+    ),
+    (
+        "Yes",
+        {"sanity": "Feedback and other matter", "feedback_type": "Both"},
+        [
+            "sanity", "feedback_type", "perfect_agree", "correctness", "error_detection",
+            "specificity", "relevance",
+        ],
+    ),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("corrupted", "answers", "expected"), PATHS)
+def test_questions_about_feedback_follow_their_branches(
+    designs: dict[str, StudyDesign], corrupted: str, answers: dict[str, str], expected: list[str]
+) -> None:
+    given = {("unit", item): value for item, value in answers.items()}
+    found = [
+        question.item.id
+        for page in pages_of(designs["feedback"], 1)[1:]
+        for question in page.applicable(given, {"corrupted": corrupted})
+    ]
+    assert found == expected
+
+
+@given(
+    st.dictionaries(
+        st.sampled_from(["a", "b", "c", "d"]), st.sampled_from(["Yes", "No"]), max_size=4
+    )
+)
+def test_what_no_longer_applies_is_retired_to_the_last(answers: dict[str, str]) -> None:
+    items = (
+        Item("a", 1, "A", "A?"),
+        Item("b", 2, "B", "B?", show_if="a == 'Yes'"),
+        Item("c", 3, "C", "C?", show_if="b == 'Yes' or a == 'No'"),
+        Item("d", 4, "D", "D?", show_if="not c == 'No' and b == 'No'"),
+    )
+    rubric = replace(load_rubric("feedback"), items=items)
+    design = StudyDesign(
+        Path("s.toml"), "s", "S", "feedback", Path("d"), rubric, None, 1, 1, 1.0, "", 0, 0, "",
+        None, (), 0,  # type: ignore[arg-type]
+    )  # fmt: skip
+    pages = pages_of(design, 1)
+    given: Answers = {("unit", item): value for item, value in answers.items()}
+    kept, gone = retired(pages, given, {})
+    # By hand: strike out what does not apply, one at a time, until all that is left does.
+    expected = dict(answers)
+    while True:
+        over = [
+            item.id
+            for item in items
+            if item.id in expected
+            and item.show_if
+            and not Condition.parse(item.show_if).holds(expected)
+        ]
+        if not over:
+            break
+        for item_id in over:
+            del expected[item_id]
+    assert {item: value for (_, item), value in kept.items()} == expected
+    assert {item for _, item in gone} == set(answers) - set(expected)
+
+
+def test_an_empty_answer_is_taken_back() -> None:
+    key: Key = ("1", "a")
+    assert with_answer({key: "x"}, key, "") == {}
+    assert with_answer({}, key, "y") == {key: "y"}
+
+
+def test_only_what_can_be_chosen_is_taken(designs: dict[str, StudyDesign]) -> None:
+    question = pages_of(designs["ttcw"], 2)[0].questions[0]
+    assert question.clean(" Yes ") == "Yes"
+    assert question.clean("") == ""
+    for wrong in ("Maybe", "yes or no", "<b>Yes</b>"):
+        with pytest.raises(FormError):
+            question.clean(wrong)
+    words = pages_of(designs["feedback"], 1)[0].questions[0]
+    assert words.clean("a\0b\r\nc \ud800") == "ab\nc ?"
+    with pytest.raises(FormError, match="at most"):
+        words.clean("x" * 9000)
+    assert words.item.scale == Scale("text")
+
+
+@pytest.mark.parametrize(
+    ("change", "expected"),
+    [
+        ('raters = "many"', "raters"),
+        ("rater = 3", "rater"),
+        ("raters = 0", "raters"),
+        ('id = "Not an id"', "id"),
+        ('rubric = "nothing"', "no rubric of this name"),
+        ("quiz_pass = 1", "only 0 questions"),
+        ('[[quiz]]\ntext = "T"\nquestion = "Q"\noptions = ["a", "b"]\nanswer = "c"', "none of its"),
+    ],
+)
+def test_a_study_that_cannot_be_run_says_which_field_is_wrong(
+    tmp_path: Path, change: str, expected: str
+) -> None:
+    (tmp_path / "d.jsonl").write_text("{}\n")
+    path = tmp_path / "s.toml"
+    new_study(path, "ttcw", tmp_path / "d.jsonl")
+    name = change.partition(" =")[0]
+    lines = [line for line in path.read_text().splitlines() if not line.startswith(f"{name} =")]
+    path.write_text("\n".join([change, *lines] if not change.startswith("[") else [*lines, change]))
+    with pytest.raises(InputError, match=expected):
+        load_study(path)
+    with pytest.raises(InputError, match="is there already"):
+        new_study(path, "ttcw", tmp_path / "d.jsonl")

@@ -1,0 +1,272 @@
+"""A browser, a study that is served to it, and what a participant does with both."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import threading
+import zlib
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from fabula.studies.app import create_app
+from fabula.studies.database import Store, open_store
+from fabula.studies.design import StudyDesign, load_study, new_study
+from fabula.studies.exporting import export
+from fabula.studies.participants import invite
+from fabula.studies.units import Unit, read_units
+from fabula.types import Measurement
+
+CHROMIUM, DRIVER = shutil.which("chromium"), shutil.which("chromedriver")
+Row = dict[str, Any]
+QUESTION = "fieldset.question"
+
+
+def story_rows() -> list[Row]:
+    """A group of four stories; whatever participants may not know holds ZQX."""
+    return [
+        {"id": f"ZQXID{k}", "author": f"ZQXAUTHOR{k}", "group": "ZQXGROUP", "other": "ZQXOTHER",
+         "text": "\n\n".join(f"Tale {k}, part {n}: she went to sea, and came back older, with a "
+                             "parrot that knew all her songs but one." for n in range(30))}
+        for k in range(4)
+    ]  # fmt: skip
+
+
+BRANCHES = {
+    "A": ("original", {"sanity": "No feedback"}),
+    "B": ("original", {"sanity": "Only feedback", "feedback_type": "Good as it is",
+                       "perfect_agree": "No"}),
+    "C": ("ZQXMETHOD", {"sanity": "Feedback and other matter", "feedback_type": "Suggestions",
+                        "correctness": "Some of it", "error_detection": "Yes", "specificity": "No",
+                        "relevance": "In part"}),
+    "D": ("ZQXMETHOD", {"sanity": "Only feedback", "feedback_type": "Both", "perfect_agree": "Yes",
+                        "correctness": "All of it", "error_detection": "The story has no big "
+                        "problem", "specificity": "Yes", "relevance": "No"}),
+    "E": ("original", {"sanity": "Only feedback", "feedback_type": "Suggestions",
+                       "correctness": "None of it", "error_detection": "No",
+                       "specificity": "Yes"}),
+}  # fmt: skip
+"""What was done to each story, and what is answered to the feedback on it."""
+
+
+def feedback_rows() -> list[Row]:
+    return [
+        {"id": f"ZQXID{k}", "story_id": f"ZQXSTORY{k}", "method": method, "prompt": "ZQXPROMPT",
+         "shots": 2, "model": f"ZQXMODEL{k}", "feedback": f"Feedback {k}: say who the old man is.",
+         "missing_reason": None, "signature": "ZQXSIGNATURE",
+         "story": f"Tale {k}. The old man swept the steps. He sat down and waited.",
+         "original": f"Tale {k} as it was. The old man sat down, and then he swept the steps.",
+         "change": {"edits": [], "note": "ZQXCHANGE"}}
+        for k, (method, _) in BRANCHES.items()
+    ]  # fmt: skip
+
+
+@dataclass
+class Served:
+    """A study, where it is served, and all that participants' browsers were sent."""
+
+    design: StudyDesign
+    units: list[Unit]
+    store: Store
+    url: str = ""
+    sent: list[bytes] = field(default_factory=list)
+
+    def link(self) -> str:
+        with self.store.writing() as connection:
+            return f"{self.url}/i/{invite(connection, 1, 'test')[0]}"
+
+    def given(self) -> list[Measurement]:
+        with self.store.reading() as connection:
+            return list(export(connection, self.design, {unit.key: unit for unit in self.units}))
+
+    def recording(self, app: Any) -> Any:
+        """The application, with everything that it sends to participants kept."""
+
+        async def recorded(scope: Any, receive: Any, send: Any) -> None:
+            async def keep(message: Any) -> None:
+                if not scope["path"].startswith("/organise"):
+                    self.sent.append(repr(message.get("headers")).encode())
+                    self.sent.append(message.get("body", b""))
+                await send(message)
+
+            await app(scope, receive, keep if scope["type"] == "http" else send)
+
+        return recorded
+
+
+@contextmanager
+def serving(folder: Path, kind: Any, rows: list[Row], **changes: Any) -> Iterator[Served]:
+    """A study served on loopback from a thread of this process."""
+    import uvicorn
+
+    data = folder / "ZQXFILE.jsonl"
+    data.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    new_study(folder / f"ZQX{kind}.toml", kind, data)
+    design = replace(load_study(folder / f"ZQX{kind}.toml"), raters=50, **changes)
+    units = read_units(design)
+    served = Served(design, units, open_store(design, units))
+    app = served.recording(create_app(design, units, served.store, password="secret"))
+    server = uvicorn.Server(uvicorn.Config(app, port=0, log_level="error", ws="none"))
+    thread = threading.Thread(target=server.run)
+    thread.start()
+    pause = threading.Event()
+    while not server.started and thread.is_alive():
+        pause.wait(0.01)
+    served.url = f"http://127.0.0.1:{server.servers[0].sockets[0].getsockname()[1]}"
+    try:
+        yield served
+    finally:
+        server.should_exit = True
+        thread.join()
+        served.store.close()
+
+
+@contextmanager
+def chrome(downloads: Path, *, with_script: bool) -> Iterator[Any]:
+    from selenium import webdriver
+
+    options = webdriver.ChromeOptions()
+    options.binary_location = str(CHROMIUM)
+    for argument in (
+        "--headless=new", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
+        "--disable-background-networking", "--disable-component-update", "--disable-sync",
+        "--disable-dev-shm-usage", "--window-size=1400,900",
+    ):  # fmt: skip
+        options.add_argument(argument)
+    prefs: dict[str, Any] = {"download.default_directory": str(downloads)}
+    if not with_script:
+        prefs["profile.managed_default_content_settings.javascript"] = 2
+    options.add_experimental_option("prefs", prefs)
+    options.set_capability("unhandledPromptBehavior", "ignore")
+    options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
+    with webdriver.Chrome(options, webdriver.ChromeService(str(DRIVER))) as driver:
+        yield driver
+
+
+def find(driver: Any, css: str) -> Any:
+    return driver.find_element("css selector", css)
+
+
+def all_of(driver: Any, css: str) -> list[Any]:
+    return driver.find_elements("css selector", css)
+
+
+def until(driver: Any, holds: Callable[[], object]) -> None:
+    """Wait until it holds; elements may go away meanwhile."""
+    from selenium.common.exceptions import WebDriverException
+    from selenium.webdriver.support.ui import WebDriverWait
+
+    waiting = WebDriverWait(driver, 20, 0.05, ignored_exceptions=[WebDriverException])
+    waiting.until(lambda _: holds())
+
+
+def saved(driver: Any) -> None:
+    until(driver, lambda: find(driver, "#status").text.startswith("Saved"))
+
+
+def press(driver: Any, words: str) -> None:
+    """Click the button or link with these words, and wait for the page after it."""
+    before = find(driver, "html")
+    (button,) = [b for b in all_of(driver, "button, a.button") if b.text == words]
+    button.click()
+    until(driver, lambda: find(driver, "html") != before and find(driver, "main"))
+
+
+def choose(question: Any, answer: str) -> None:
+    (label,) = [one for one in all_of(question, ".options label") if one.text == answer]
+    label.click()
+
+
+def item_of(question: Any) -> str:
+    return str(question.get_attribute("id")).rpartition(":")[2]
+
+
+def tale(driver: Any) -> str:
+    """Which story lies before the reader."""
+    return re.findall(r"Tale (\w)", find(driver, ".story").text)[0]
+
+
+def opinion(story: str, item: str) -> str:
+    return ("Yes", "No")[zlib.crc32(f"{story} {item}".encode()) % 2]
+
+
+def reason(story: str, item: str) -> str:
+    return f"it is so {zlib.crc32(f'why {story} {item}'.encode()) % 9973} <b>&"
+
+
+def answer_story(driver: Any) -> None:
+    """All questions on the story before the reader, by clicking and typing."""
+    story = tale(driver)
+    asked = "return [...document.querySelectorAll('form textarea')].map(e => [e.name, e.value])"
+    for name, written in driver.execute_script(asked):
+        item = name.partition(":")[2].removesuffix(".why")
+        answered = f'[name="{name.removesuffix(".why")}"][value="{opinion(story, item)}"]'
+        find(driver, answered).click()
+        if not written:
+            find(driver, f'[name="{name}"]').send_keys(reason(story, item))
+
+
+def rank_stories(driver: Any) -> None:
+    """Each story its own place, and what one thinks of it, on the last page."""
+    for part in all_of(driver, "section.part"):
+        story = re.findall(r"Tale (\w)", find(part, ".begins").text)[0]
+        place, origin, familiar = all_of(part, QUESTION)
+        choose(place, str(int(story) + 1))
+        choose(origin, ("An experienced writer", "An AI")[int(story) % 2])
+        choose(familiar, opinion(story, "familiar"))
+
+
+def check_stories(found: list[Measurement]) -> None:
+    """All of one reader's answers are there, each with its reason."""
+    assert len(found) == 4 * 17
+    for one in found:
+        story = one.document_id[-1]
+        expected: object = 1.0 if opinion(story, one.item) == "Yes" else 0.0
+        if one.item == "preference":
+            expected = int(story) + 1
+        elif one.item == "origin":
+            expected = ("An experienced writer", "An AI")[int(story) % 2]
+        assert one.value == expected, one
+        if one.rubric.startswith("ttcw"):
+            assert one.rationale == reason(story, one.item)
+
+
+def of_newest(served: Served) -> list[Measurement]:
+    found = served.given()
+    return [one for one in found if one.rater == max(one.rater for one in found)]
+
+
+def begin(driver: Any, served: Served) -> None:
+    """As far as the first page of the first unit."""
+    driver.get(served.link())
+    press(driver, "I agree, go on")
+    if served.design.quiz:
+        for section, quiz in zip(all_of(driver, ".quiz"), served.design.quiz, strict=True):
+            (label,) = [one for one in all_of(section, "label") if one.text == quiz.answer]
+            label.click()
+        press(driver, "Answer")
+    else:
+        press(driver, "Begin")
+
+
+def judge(driver: Any, *, with_script: bool) -> None:
+    """The feedback before the reader, question by question, to the end of the unit."""
+    story = tale(driver)
+    assert "feedback" not in find(driver, ".reading").text.lower()
+    find(driver, "textarea").send_keys(f"Tell me more of {story}.")
+    press(driver, "Go on")
+    answers = BRANCHES[story][1]
+    for item, answer in answers.items():
+        if item == "relevance" and with_script:
+            press(driver, "Go on")
+        assert ("relevance" in driver.page_source) == (item == "relevance")
+        find(driver, f'[name="unit:{item}"][value="{answer}"]').click()
+        if with_script:
+            saved(driver)
+        elif item != list(answers)[-1]:
+            press(driver, "Go on")
+    press(driver, "Go on")

@@ -7,7 +7,7 @@ READY := .venv/.ready
 RUN := .venv/bin/
 TESTS ?=
 
-.PHONY: help setup demo test check format bench clean
+.PHONY: help setup demo test check format docs bench clean
 
 help: ## Say what can be made
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 10
@@ -42,12 +42,16 @@ format: $(READY) ## Bring the code into its form
 	$(RUN)ruff format
 	$(RUN)ruff check --fix
 
+docs: $(READY) ## Write the reference of all commands, docs/commands.md
+	$(RUN)python -m fabula.cli.manual > docs/commands.md
+
 bench: $(READY) ## Measure speed and memory beside the peer (minutes; needs ../shared/data)
 	$(RUN)python bench/build.py
 	$(RUN)python bench/search.py
 	$(RUN)python bench/near.py
 	$(RUN)python bench/planted.py
 	$(RUN)python bench/judge.py
+	$(RUN)python bench/study.py
 	$(UV) sync --locked --quiet --inexact --group bench
 	$(RUN)python bench/linguistic.py
 	$(RUN)python bench/cases.py

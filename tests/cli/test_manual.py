@@ -1,0 +1,36 @@
+"""The reference of commands says what the commands say."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from fabula.cli.main import cli
+from fabula.cli.manual import command_reference
+
+DOCS = Path(__file__).parents[2] / "docs" / "commands.md"
+
+
+def test_the_written_reference_is_that_of_these_commands() -> None:
+    assert DOCS.read_text(encoding="utf-8") == command_reference(), "run `make docs`"
+
+
+def test_every_command_and_option_is_in_it() -> None:
+    text = command_reference()
+    n = 0
+
+    def look(command: click.Command, path: str) -> None:
+        nonlocal n
+        if isinstance(command, click.Group):
+            for name, inner in command.commands.items():
+                look(inner, f"{path} {name}")
+            return
+        n += 1
+        section = text.split(f" {path}\n", 1)[1].partition("\n## ")[0].partition("\n### ")[0]
+        for option in command.params:
+            if isinstance(option, click.Option) and not option.hidden:
+                assert option.opts[0] in section, f"{path} {option.opts[0]}"
+
+    look(cli, "fabula")
+    assert n >= 35

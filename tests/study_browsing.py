@@ -249,8 +249,7 @@ def begin(driver: Any, served: Served) -> None:
             (label,) = [one for one in all_of(section, "label") if one.text == quiz.answer]
             label.click()
         press(driver, "Answer")
-    else:
-        press(driver, "Begin")
+    press(driver, "Begin")
 
 
 def judge(driver: Any, *, with_script: bool) -> None:

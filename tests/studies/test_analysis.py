@@ -14,6 +14,7 @@ from click.testing import CliRunner, Result
 from tests.studies_data import feedback_rows, story_rows
 
 from fabula.cli.main import cli
+from fabula.errors import InputError
 from fabula.rubrics import load_rubric
 from fabula.rubrics.released import read_expert_verdicts
 from fabula.studies.answering import save_answers
@@ -53,9 +54,12 @@ def answer(
             )
         ).inserted_primary_key  # fmt: skip
         assert key is not None
-        held = Assignment(key[0], participant.id, unit, places, "", True)
-        saved = save_answers(connection, held, pages_of(design, len(places)), given, 0)
-        assert not saved.problems
+        pages = pages_of(design, len(places))
+        for page in pages:
+            held = Assignment(key[0], participant.id, unit, places, page.name, True)
+            mine = {q.key for q in page.questions} | {q.why for q in page.questions}
+            part = {one: value for one, value in given.items() if one in mine}
+            assert not save_answers(connection, held, pages, part, None).problems
         if done:
             finish(connection, held)
 
@@ -187,3 +191,42 @@ def test_nothing_to_analyse_is_said(tmp_path: Path) -> None:
     assert "no such participant" in str(
         run("study", "forget", design.path, "p0009", "--yes").exception
     )
+
+
+def test_an_export_never_takes_the_place_of_what_it_is_made_from(tmp_path: Path) -> None:
+    design = begin(tmp_path, "ttcw", story_rows(1, 2))
+    assert run("study", "invite", design.path, "1").exit_code == 0
+    database = tmp_path / "study.db"
+    before = database.read_bytes()
+    for taken in (database, design.documents, design.path, tmp_path / "study.db-wal"):
+        assert run("study", "export", design.path, "--out", taken).exit_code != 0
+    assert database.read_bytes() == before
+    assert design.documents.exists()
+
+
+@pytest.mark.parametrize(
+    "url", ["sqlite://", "sqlite:///:memory:", "postgresql://u:p@h:notaport/db", "nonsense"]
+)
+def test_a_database_that_is_none_is_said(tmp_path: Path, url: str) -> None:
+    design = begin(tmp_path, "ttcw", story_rows(1, 2))
+    found = run("study", "invite", design.path, "1", "--database", url)
+    assert "--database" in str(found.exception)
+    assert type(found.exception).__name__ == "InputError"
+
+
+def test_what_cannot_be_run_is_not_written(tmp_path: Path) -> None:
+    rows = tmp_path / "rows.jsonl"
+    rows.write_text(json.dumps({"id": "a", "text": "No group here."}) + "\n")
+    path = tmp_path / "étude d'été.toml"
+    assert run("study", "new", path, "--design", "ttcw", "--documents", rows).exit_code != 0
+    assert not path.exists()
+    rows.write_text(json.dumps({"id": "a", "text": "A story.", "group": "g"}) + "\n")
+    done = run("study", "new", path, "--design", "ttcw", "--documents", rows, "--title", 'A "b"\nc')
+    assert done.exit_code == 0, done.output
+    assert load_study(path).id == "etude-d-ete"
+    assert load_study(path).title == 'A "b"\nc'
+    for rubric, expected in (("preference", "ranks a group"), ("feedback", "about feedback")):
+        path.write_text(path.read_text().replace('rubric = "ttcw"', f'rubric = "{rubric}"'))
+        with pytest.raises(InputError, match=expected):
+            load_study(path)
+        path.write_text(path.read_text().replace(f'rubric = "{rubric}"', 'rubric = "ttcw"'))

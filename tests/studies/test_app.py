@@ -18,7 +18,7 @@ from tests.studies_data import feedback_rows, story_rows
 
 from fabula.studies.answering import answers_at
 from fabula.studies.app import create_app
-from fabula.studies.database import Store, answers, audit, open_store
+from fabula.studies.database import Store, answers, assignments, audit, open_store
 from fabula.studies.design import StudyDesign, load_study, new_study
 from fabula.studies.exporting import export
 from fabula.studies.participants import invite
@@ -314,7 +314,7 @@ def test_crowd_workers_come_back_to_what_they_began(tmp_path: Path) -> None:
     app = create_app(design, running.units, running.store)
     for number in range(2):
         client = TestClient(app, raise_server_exceptions=False)
-        page = client.get("/join?PROLIFIC_PID=abc&SESSION_ID=s")
+        page = client.get("/join?PROLIFIC_PID=0123456789abcdef01234567&SESSION_ID=s")
         if number == 0:
             page = client.post("/consent", data={"csrf": csrf(page)})
             client.post("/save", data=hidden(client.get("/page/story-1")) | {ENDING: "Yes"})
@@ -354,3 +354,70 @@ def test_organisers_need_the_password_and_leave_a_trace(ttcw: Running) -> None:
     with ttcw.store.reading() as connection:
         done = {row.what for row in connection.execute(select(audit))}
     assert {"login", "login refused", "invite", "pause", "remove", "export"} <= done
+
+
+def test_answers_to_pages_that_were_not_shown_are_not_taken(feedback: Running) -> None:
+    for _ in range(2):
+        reader = feedback.reader()
+        page = reader.get("/")
+        form = hidden(page)
+        for item in ("sanity", "feedback_type", "relevance"):
+            rubric_item = feedback.design.rubric.item(item)
+            found = reader.post("/save", data=form | {f"unit:{item}": rubric_item.scale.options[0]})
+            assert found.json()["revision"] == 0
+    assert feedback.given() == {}
+
+
+def test_who_reads_longer_than_the_hours_still_hands_in(ttcw: Running) -> None:
+    reader = ttcw.reader()
+    form = hidden(reader.get("/page/story-1"))
+    with ttcw.store.writing() as connection:
+        connection.execute(assignments.update().values(seen_ms=0))
+    other = ttcw.reader()
+    assert other.get("/").status_code == 200
+    with ttcw.store.reading() as connection:
+        states = connection.execute(select(assignments.c.state).order_by(assignments.c.id))
+        assert list(states.scalars()) == ["returned", "open"]
+    page = reader.post("/page/story-1", data=form | {ENDING: "Yes", "go": ""})
+    assert "Saved" in page.text
+    assert list(ttcw.given().values()) == [1.0]
+
+
+def test_a_column_called_story_is_no_story(tmp_path: Path) -> None:
+    rows = [row | {"story": "GPT-4, corrupted"} for row in story_rows(1, 2)]
+    running = make(tmp_path, "ttcw", rows)
+    page = running.reader().get("/page/story-1")
+    assert "Tale 0" in page.text
+    assert "corrupted" not in page.text
+    running.store.close()
+
+
+def test_who_finds_nothing_to_read_gets_no_code(tmp_path: Path) -> None:
+    running = make(tmp_path, "ttcw", story_rows(1, 2))
+    design = replace(running.design, completion_code="C0DE", raters=1)
+    app = create_app(design, running.units, running.store)
+    first, second = (TestClient(app, raise_server_exceptions=False) for _ in range(2))
+    for number, client in enumerate((first, second)):
+        page = client.get(f"/join?PROLIFIC_PID={number:024x}")
+        page = client.post("/consent", data={"csrf": csrf(page)})
+    assert "C0DE" not in page.text
+    assert "Nothing is left to read" in page.text
+    # A second click on the platform's link does not shut out the tab of the first.
+    again = TestClient(app, raise_server_exceptions=False)
+    again.get(f"/join?PROLIFIC_PID={0:024x}")
+    form = hidden(first.get("/page/story-1"))
+    assert first.post("/save", data=form | {ENDING: "Yes"}).status_code == 200
+    for wrong in ("x", "%00", "../../etc", "0" * 400):
+        assert TestClient(app).get(f"/join?PROLIFIC_PID={wrong}").status_code == 403
+    running.store.close()
+
+
+def test_a_study_that_was_changed_meanwhile_gives_nothing_out(ttcw: Running) -> None:
+    reader = ttcw.visitor()
+    changed = replace(ttcw.design, reason_words=9)
+    address = ttcw.store.engine.url.render_as_string(hide_password=False)
+    open_store(changed, ttcw.units, address).close()
+    page = reader.post("/consent", data={"csrf": csrf(reader.get("/"))})
+    assert page.status_code == 503
+    assert "being changed" in page.text
+    assert "content-security-policy" in page.headers

@@ -172,8 +172,9 @@ def test_a_database_of_another_study_is_refused(tmp_path: Path, database: str) -
     open_store(design, units, database).close()
     with pytest.raises(InputError, match="another study"):
         open_store(replace(design, id="other"), units, database)
+    open_store(replace(design, raters=9), units, database).close()
     with pytest.raises(InputError, match="another questions"):
-        open_store(replace(design, raters=9), units, database)
+        open_store(replace(design, reason_words=9), units, database)
     random.Random(0).shuffle(units)
     with pytest.raises(InputError, match="another documents"):
         open_store(design, units[:2], database)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import socket
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -47,11 +48,13 @@ def _study_options(command: F) -> F:
 def _opened(
     file: Path, database: str | None, *, create: bool = False
 ) -> Iterator[tuple[StudyDesign, list[Unit], Store]]:
+    from fabula.errors import InputError
+
     try:
+        from sqlalchemy.exc import SQLAlchemyError
+
         from fabula.studies.database import open_store
     except ImportError as error:
-        from fabula.errors import InputError
-
         raise InputError("studies need more packages; run: pip install 'fabula[study]'") from error
     from fabula.studies.design import load_study
     from fabula.studies.units import read_units
@@ -61,8 +64,18 @@ def _opened(
     store = open_store(design, units, database, create=create)
     try:
         yield design, units, store
+    except SQLAlchemyError as error:
+        raise InputError(f"the database failed: {str(error).splitlines()[0]}") from error
     finally:
         store.close()
+
+
+def _check_out(out: Path, design: StudyDesign, store: Store) -> None:
+    """Raise `UsageError` where an export would take the place of what it is made from."""
+    held = [design.path, design.documents, *([design.rubric_file] if design.rubric_file else [])]
+    if store.file is not None:
+        held += [store.file.with_name(store.file.name + end) for end in ("", "-wal", "-shm")]
+    check_outputs([out], held)
 
 
 @study.command()
@@ -79,15 +92,23 @@ def _opened(
 @click.option("--title", default="", help="What participants see.")
 def new(file: Path, design: Any, documents: Path, title: str) -> None:
     """Write STUDY.toml, ready to run and yours to edit."""
+    import shlex
+
+    from fabula.errors import InputError
     from fabula.studies.design import load_study, new_study
     from fabula.studies.units import read_units
 
     new_study(file, design, documents, title=title)
-    units = read_units(load_study(file))
+    try:
+        units = read_units(load_study(file))
+    except InputError:
+        # What cannot be run is not left behind.
+        file.unlink()
+        raise
     n = sum(len(unit.documents) for unit in units)
     kind = "groups" if design == "ttcw" else "pieces of feedback"
     click.echo(f"written: {file} ({len(units):,} {kind}, {n:,} texts)")
-    click.echo(f"edit its texts and numbers, then: fabula study invite {file} 1")
+    click.echo(f"edit its texts and numbers, then: fabula study invite {shlex.quote(str(file))} 1")
 
 
 @study.command()
@@ -100,10 +121,11 @@ def new(file: Path, design: Any, documents: Path, title: str) -> None:
 @click.option("--note", default="", help="A note on these people, for yourself.")
 def invite(file: Path, n: int, database: str | None, url: str, note: str) -> None:
     """Print N invitations, one link a person. They are not kept and cannot be shown again."""
+    from fabula.studies.forms import clean_text
     from fabula.studies.participants import invite as invite_people
 
     with _opened(file, database, create=True) as (_, _, store), store.writing() as connection:
-        tokens = invite_people(connection, n, "command line", note)
+        tokens = invite_people(connection, n, "command line", clean_text(note))
     for token in tokens:
         click.echo(f"{url.rstrip('/')}/i/{token}")
 
@@ -134,15 +156,30 @@ def serve(
 
         password = os.environ.get(_PASSWORD) or secrets.token_urlsafe(9)
         app = create_app(design, units, store, password=password)
-        shown = f"http://{host}:{port}{root_path}"
+        root_path = f"/{root_path.strip('/')}" if root_path.strip("/") else ""
+        listening = _listen(host, port)
+        shown = f"http://{host}:{listening.getsockname()[1]}"
         click.echo(f"{design.title}: {shown}, organisers: {shown}/organise")
         if not os.environ.get(_PASSWORD):
             click.echo(f"organisers' password for this run: {password}")
-        uvicorn.run(
-            app, host=host, port=port, root_path=root_path, log_level="warning",
+        config = uvicorn.Config(
+            app, root_path=root_path, log_level="warning",
             access_log=False, server_header=False, proxy_headers=bool(behind_proxy),
             forwarded_allow_ips=behind_proxy or "", timeout_keep_alive=20,
         )  # fmt: skip
+        uvicorn.Server(config).run(sockets=[listening])
+
+
+def _listen(host: str, port: int) -> socket.socket:
+    """A socket that is ours; said before the server starts where it cannot be had."""
+    from fabula.errors import InputError
+
+    try:
+        return socket.create_server((host, port), reuse_port=False)
+    except OSError as error:
+        raise InputError(
+            f"--host {host} --port {port}: cannot listen there ({error.strerror}); name another"
+        ) from error
 
 
 @study.command()
@@ -161,13 +198,13 @@ def export(file: Path, database: str | None, format_: str, out: Path, unfinished
     from fabula.studies.exporting import export as export_answers
     from fabula.studies.tables import write_measurements
 
-    check_outputs([out], [file])
     with _opened(file, database) as (design, units, store), store.reading() as connection:
+        _check_out(out, design, store)
         known = {unit.key: unit for unit in units}
         found = list(export_answers(connection, design, known, unfinished=unfinished))
     write_measurements(found, out, format_)
-    n_given = sum(one.value is not None for one in found)
-    click.echo(f"{n_given:,} answers of {len({one.rater for one in found}):,} people")
+    given = [one for one in found if one.value is not None]
+    click.echo(f"{len(given):,} answers of {len({one.rater for one in given}):,} people")
     click.echo(f"written: {out}")
 
 
@@ -185,8 +222,10 @@ def forget(file: Path, database: str | None, participant: str, yes: bool) -> Non
         raise InputError(f"{participant}: is no participant; they are called p0001, p0002, ...")
     if not yes:
         click.confirm(f"Delete all answers of {participant}, for good?", abort=True)
-    with _opened(file, database) as (_, _, store), store.writing() as connection:
-        n = forget_participant(connection, int(number), "command line")
+    with _opened(file, database) as (_, _, store):
+        with store.writing() as connection:
+            n = forget_participant(connection, int(number), "command line")
+        store.after_forgetting()
     click.echo(f"{n:,} answers deleted")
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -37,25 +37,28 @@ def analyse_ttcw(
     from fabula.report.study_tables import pass_rates, study_tables, tests_passed
     from fabula.store import dump_json
 
+    yes_no = tuple(item for item in design.rubric.items if item.scale.kind == "yes-no")
+    rubric = replace(design.rubric, items=yes_no)
+    known = {item.id for item in yes_no}
     verdicts = [
         (one.document_id, one.item, one.rater, one.value)
         for one in found
-        if one.rubric == design.rubric.key and isinstance(one.value, float)
+        if one.item in known and isinstance(one.value, float)
     ]
     panel = panel_of(verdicts, design.id)
     if not panel.subjects:
         raise InputError(f"{design.path}: nobody has handed in anything yet")
     preferred = [one for one in found if one.item in ("preference", "origin")]
     authors = {d.id: d.author or "unknown" for unit in units for d in unit.documents}
-    passed = tests_passed(panel, design.rubric, authors)
+    passed = tests_passed(panel, rubric, authors)
     if plot is not None:
-        n = len(design.rubric.items)
+        n = len(rubric.items)
         series = {name: [row.get(k, 0) for k in range(n + 1)] for name, row in passed.items()}
         save_distributions(series, plot, x_label="tests passed", y_label="readings")
     ranks, origins = preferences_by_author(preferred, authors)
     if as_json:
         content = {
-            "pass_rate": pass_rates(panel, design.rubric, authors),
+            "pass_rate": pass_rates(panel, rubric, authors),
             "tests_passed": passed,
             "ranks": ranks,
             "origins": origins,
@@ -67,11 +70,12 @@ def analyse_ttcw(
         click.echo(replica_tables(panel_replica(panel, design.rubric, preferred)), nl=False)
     else:
         click.echo(
-            study_tables(
-                panel, design.rubric, authors, ranks, origins, found[0].signature, seed=seed
-            ),
+            study_tables(panel, rubric, authors, ranks, origins, found[0].signature, seed=seed),
             nl=False,
         )
+    left_out = [item.id for item in design.rubric.items if item.id not in known]
+    if left_out and not as_json:
+        click.echo(f"not in these tables, since they are not yes-no: {', '.join(left_out)}")
     if plot is not None:
         click.echo(f"written: {plot}", err=as_json)
 

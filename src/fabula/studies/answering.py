@@ -65,7 +65,8 @@ def save_answers(
         key for page in locked_pages(pages, assignment) for q in page.questions
         for key in (q.key, q.why)
     }  # fmt: skip
-    questions = {key: q for page in pages for q in page.questions for key in (q.key, q.why)}
+    reached = _reached(pages, assignment)
+    questions = {key: q for page in reached for q in page.questions for key in (q.key, q.why)}
     problems: list[tuple[Key, str]] = []
     now = now_ms()
 
@@ -135,12 +136,20 @@ def show_page(
     names = [page.name for page in pages]
     is_free = not any(page.is_final for page in pages)
     is_further = assignment.page not in names or names.index(name) > names.index(assignment.page)
-    if is_further or (is_free and name != assignment.page):
-        connection.execute(
-            assignments.update()
-            .where(assignments.c.id == assignment.id)
-            .values(page=name, seen_ms=now_ms())
-        )
+    is_new = is_further or (is_free and name != assignment.page)
+    connection.execute(
+        assignments.update()
+        .where(assignments.c.id == assignment.id)
+        .values(page=name if is_new else assignment.page, seen_ms=now_ms())
+    )
+
+
+def _reached(pages: Sequence[Page], assignment: Assignment) -> Sequence[Page]:
+    """The pages that can be answered: where they build on each other, those that were shown."""
+    if not any(page.is_final for page in pages):
+        return pages
+    names = [page.name for page in pages]
+    return pages[: names.index(assignment.page) + 1] if assignment.page in names else pages[:1]
 
 
 def locked_pages(pages: Sequence[Page], assignment: Assignment) -> list[Page]:

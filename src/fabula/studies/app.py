@@ -13,10 +13,11 @@ from fastapi.responses import HTMLResponse, RedirectResponse, Response
 from starlette.exceptions import HTTPException as StarletteHTTPException
 
 from fabula.studies import organiser, visits
+from fabula.studies.assigning import StudyChanged
 from fabula.studies.database import Store
 from fabula.studies.design import StudyDesign
 from fabula.studies.forms import Page, pages_of
-from fabula.studies.security import Buckets, Guard
+from fabula.studies.security import HEADERS, Buckets, Guard
 from fabula.studies.units import Unit
 from fabula.studies.views import STATIC, render
 
@@ -61,8 +62,9 @@ def create_app(
     )
     app.state.study = Study(design, {unit.key: unit for unit in units}, store)
     app.state.password = password
-    # Ten tries at once, then one in ten seconds, from all addresses together: nobody guesses it.
-    app.state.tries = Buckets(10, 0.1)
+    # Ten tries at once, then one in ten seconds: nobody guesses it. From everywhere together more,
+    # so that nobody can shut the organiser out.
+    app.state.tries = Buckets(10, 0.1), Buckets(300, 3.0)
     app.add_middleware(Guard)
     app.include_router(visits.router)
     app.include_router(organiser.router)
@@ -93,6 +95,10 @@ def create_app(
     def unread(request: Request, _: Exception) -> Response:
         return _message(request, 422, _SAID[422])
 
+    @app.exception_handler(StudyChanged)
+    def changed(request: Request, _: Exception) -> Response:
+        return _message(request, 503, _SAID[503])
+
     @app.exception_handler(Exception)
     def broken(request: Request, _: Exception) -> Response:
         # What went wrong stands in the server's log, not in the browser.
@@ -106,6 +112,7 @@ _SAID = {
     404: "There is no such page.",
     405: "There is no such page.",
     422: "This could not be read. Please go back and try again.",
+    503: "The study is being changed. Please come back a little later by the same link.",
     500: "Something went wrong on our side. What you saved is kept; please try again.",
 }
 
@@ -113,4 +120,5 @@ _SAID = {
 def _message(request: Request, status: int, text: object) -> HTMLResponse:
     html = render("message.html.j2", title="", base=request.scope.get("root_path", ""),
                   heading="Sorry", paragraphs=[str(text)], code="")  # fmt: skip
-    return HTMLResponse(html, status)
+    # What failed is answered outside of the guard.
+    return HTMLResponse(html, status, headers={**HEADERS, "cache-control": "no-store"})

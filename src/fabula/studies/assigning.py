@@ -15,12 +15,21 @@ from dataclasses import dataclass
 
 from sqlalchemy import Connection, Row, func, select, text
 
-from fabula.studies.database import assignments, now_ms, participants
+from fabula.errors import FabulaError
+from fabula.studies.database import assignments, now_ms, participants, settings
 from fabula.studies.design import StudyDesign
 from fabula.studies.participants import Participant
 from fabula.studies.units import Unit
 
-__all__ = ["Assignment", "current_assignment", "finish", "next_assignment"]
+__all__ = [
+    "Assignment",
+    "StudyChanged",
+    "count_done",
+    "current_assignment",
+    "finish",
+    "next_assignment",
+    "take_up_again",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,6 +106,7 @@ def next_assignment(
     ]
     if not wanted:
         return None
+    _check_running(connection, design)
     # What was begun comes first; then what fewest have, in an order of each participant's own.
     key = min(
         wanted,
@@ -118,6 +128,48 @@ def next_assignment(
             )
         )  # fmt: skip
     return current_assignment(connection, participant, units)
+
+
+class StudyChanged(FabulaError):  # noqa: N818 (an event, not a kind of error)
+    """The study was changed while the server runs: what it would show is not what is asked now."""
+
+
+def _check_running(connection: Connection, design: StudyDesign) -> None:
+    """Raise `StudyChanged` where the database is of another version of this study."""
+    held = connection.execute(
+        select(settings.c.value).where(settings.c.key == "questions")
+    ).scalar()
+    if held != design.digest:
+        raise StudyChanged("the study was changed; the organiser has to start the server again")
+
+
+def count_done(connection: Connection, participant: Participant) -> int:
+    """How many units somebody has handed in."""
+    return int(
+        connection.execute(
+            select(func.count())
+            .select_from(assignments)
+            .where(assignments.c.participant_id == participant.id, assignments.c.state == "done")
+        ).scalar_one()
+    )
+
+
+def take_up_again(
+    connection: Connection, participant: Participant, units: Mapping[str, Unit], id_: str
+) -> Assignment | None:
+    """A unit of theirs that was given back, opened again for its late answers."""
+    if not id_.isdecimal() or len(id_) > 15:
+        return None
+    changed = connection.execute(
+        assignments.update()
+        .where(
+            assignments.c.id == int(id_),
+            assignments.c.participant_id == participant.id,
+            assignments.c.state == "returned",
+        )
+        .values(state="open", seen_ms=now_ms())
+    )
+    return current_assignment(connection, participant, units) if changed.rowcount else None
 
 
 def finish(connection: Connection, assignment: Assignment) -> None:

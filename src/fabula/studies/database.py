@@ -7,6 +7,7 @@ for each other and neither is turned away.
 
 from __future__ import annotations
 
+import sqlite3
 import threading
 import time
 from collections.abc import Iterator
@@ -15,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from sqlalchemy import (
+    URL,
     BigInteger,
     Column,
     Connection,
@@ -48,6 +50,7 @@ __all__ = [
     "participants",
     "sessions",
     "settings",
+    "tokens",
 ]
 
 metadata = MetaData()
@@ -66,6 +69,13 @@ participants = Table(
     Column("quiz_ms", BigInteger),
     Column("n_right", Integer),
     Column("seen_ms", BigInteger),
+)  # fmt: skip
+
+# Who is sent by a platform again, by another browser or a second click, has several.
+tokens = Table(
+    "tokens", metadata,
+    Column("token_hash", Text, primary_key=True),
+    Column("participant_id", _Id, ForeignKey("participants.id"), nullable=False),
 )  # fmt: skip
 
 assignments = Table(
@@ -128,6 +138,10 @@ class Store:
 
     def __init__(self, engine: Engine) -> None:
         self.engine = engine
+        self.file: Path | None = None
+        """Where SQLite keeps it."""
+        if engine.dialect.name == "sqlite":
+            self.file = Path(str(engine.url.database))
         # SQLite has one writer. Threads that wait in its busy handler sleep and overtake each
         # other; on a lock each goes on as soon as the one before is done.
         self._turn: AbstractContextManager[Any] = nullcontext()
@@ -137,7 +151,9 @@ class Store:
     @contextmanager
     def reading(self) -> Iterator[Connection]:
         """A consistent view."""
-        with self.engine.connect() as connection:
+        # One view for all that is read, though others write meanwhile.
+        level = "SERIALIZABLE" if self.file else "REPEATABLE READ"
+        with self.engine.connect().execution_options(isolation_level=level) as connection:
             yield connection
 
     @contextmanager
@@ -146,6 +162,14 @@ class Store:
         writer = self.engine.connect().execution_options(is_write=True)
         with writer as connection, self._turn, connection.begin():
             yield connection
+
+    def after_forgetting(self) -> None:
+        """Write what was deleted out of SQLite's log too, so that it lies nowhere any more."""
+        if self.file is not None:
+            with self._turn, self.engine.connect() as connection:
+                connection.exec_driver_sql("ROLLBACK")
+                connection.exec_driver_sql("PRAGMA wal_checkpoint(TRUNCATE)")
+                connection.exec_driver_sql("BEGIN")
 
     def close(self) -> None:
         self.engine.dispose()
@@ -158,17 +182,19 @@ def open_store(
 
     Raises `InputError` where it cannot be had, or holds another study or other documents.
     """
-    default = design.path.with_suffix(".db")
-    address = url or f"sqlite:///{default}"
+    default = URL.create("sqlite", database=str(design.path.with_suffix(".db")))
+    address = url or default
     try:
         parsed = make_url(address)
-    except ArgumentError as error:
+    except (ArgumentError, ValueError) as error:
         raise InputError(
             f"--database {address}: is no database; write sqlite:///FILE or postgresql://..."
         ) from error
     if parsed.drivername in ("postgresql", "postgres"):
         parsed = parsed.set(drivername="postgresql+psycopg")
     is_sqlite = parsed.get_backend_name() == "sqlite"
+    if is_sqlite and (not parsed.database or ":memory:" in parsed.database or parsed.query):
+        raise InputError(f"--database {address}: name a file, as in sqlite:///study.db")
     if is_sqlite and not create and parsed.database and not Path(parsed.database).exists():
         raise InputError(f"{parsed.database}: is not there; `fabula study serve` makes it")
     shown = parsed.render_as_string(hide_password=True)
@@ -190,17 +216,23 @@ def open_store(
 
 def _engine(url: Any, *, is_sqlite: bool) -> Engine:
     if not is_sqlite:
-        return create_engine(url, pool_size=20, max_overflow=20, pool_pre_ping=True)
+        return create_engine(
+            url, pool_size=20, max_overflow=20, pool_pre_ping=True, hide_parameters=True
+        )
     engine = create_engine(
-        url, connect_args={"timeout": 30, "check_same_thread": False}, pool_size=20, max_overflow=40
+        url,
+        connect_args={"timeout": 30, "check_same_thread": False},
+        pool_size=20,
+        max_overflow=40,
+        hide_parameters=True,
     )
 
     @event.listens_for(engine, "connect")
     def prepare(connection: Any, _: object) -> None:
         # Transactions are begun by hand: the driver's own begin would come too late.
         connection.isolation_level = None
-        for pragma in ("journal_mode=WAL", "synchronous=FULL", "foreign_keys=ON"):
-            connection.execute(f"PRAGMA {pragma}")
+        for pragma in _PRAGMAS:
+            _patiently(connection, f"PRAGMA {pragma}")
 
     @event.listens_for(engine, "begin")
     def begin(connection: Connection) -> None:
@@ -208,6 +240,23 @@ def _engine(url: Any, *, is_sqlite: bool) -> Engine:
         connection.exec_driver_sql("BEGIN IMMEDIATE" if is_write else "BEGIN")
 
     return engine
+
+
+_PRAGMAS = ("journal_mode=WAL", "synchronous=FULL", "foreign_keys=ON", "secure_delete=ON")
+
+
+def _patiently(connection: Any, statement: str) -> None:
+    """Run it, and again while another process holds the file: its waiting is not for pragmas."""
+    for _ in range(100):
+        try:
+            connection.execute(statement)
+        except sqlite3.OperationalError as error:
+            if "locked" not in str(error):
+                raise
+            time.sleep(0.1)
+        else:
+            return
+    connection.execute(statement)
 
 
 def _migrate(engine: Engine) -> None:

@@ -6,8 +6,11 @@ A study is a TOML file that a researcher edits. What is wrong with it is said wi
 from __future__ import annotations
 
 import hashlib
+import json
 import os
+import re
 import tomllib
+import unicodedata
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Literal
@@ -100,13 +103,19 @@ class StudyDesign:
     quiz_pass: int
     """Questions of the quiz that must be right."""
 
+    rubric_file: Path | None = None
+    """Where the rubric lies, if it does not come along."""
+
     @property
     def digest(self) -> str:
-        """Eight digits over what decides the answers: questions, texts, quiz, and the numbers."""
+        """Eight digits over what decides the answers: questions, texts, quiz.
+
+        How many read what may be raised while a study runs.
+        """
         shown = repr((
             self.id, self.kind, self.rubric.digest,
-            self.group_rubric and self.group_rubric.digest, self.raters, self.per_participant,
-            self.reason_words, self.seed, self.texts, self.quiz, self.quiz_pass,
+            self.group_rubric and self.group_rubric.digest, self.reason_words, self.seed,
+            self.texts, self.quiz, self.quiz_pass,
         ))  # fmt: skip
         return hashlib.sha256(shown.encode()).hexdigest()[:8]
 
@@ -136,15 +145,18 @@ def load_study(path: Path) -> StudyDesign:
     needed = len(file.quiz) if file.quiz_pass is None else file.quiz_pass
     if needed > len(file.quiz):
         raise InputError(f"{path}: quiz_pass: there are only {len(file.quiz)} questions")
-    rubric = path.parent / file.rubric if file.rubric.endswith(".toml") else file.rubric
+    rubric_file = path.parent / file.rubric if file.rubric.endswith(".toml") else None
+    rubric = load_rubric(rubric_file or file.rubric)
+    group_rubric = load_rubric("preference") if file.design == "ttcw" else None
+    _check_rubric(rubric, group_rubric, path)
     return StudyDesign(
         path=path,
         id=file.id,
         title=file.title,
         kind=file.design,
         documents=path.parent / file.documents,
-        rubric=load_rubric(rubric),
-        group_rubric=load_rubric("preference") if file.design == "ttcw" else None,
+        rubric=rubric,
+        group_rubric=group_rubric,
         raters=file.raters,
         per_participant=file.per_participant,
         hours=file.hours,
@@ -155,7 +167,27 @@ def load_study(path: Path) -> StudyDesign:
         texts=file.texts,
         quiz=file.quiz,
         quiz_pass=needed,
+        rubric_file=rubric_file,
     )
+
+
+def _check_rubric(rubric: Rubric, group_rubric: Rubric | None, path: Path) -> None:
+    """Raise `InputError` where a design cannot ask the items of a rubric."""
+    if group_rubric is None:
+        return
+    taken = {item.id for item in group_rubric.items}
+    for item in rubric.items:
+        why = None
+        if item.scale.kind == "rank":
+            why = "ranks a group, and is asked about one story at a time"
+        elif item.id in taken:
+            why = "is asked about the group of stories already"
+        elif item.reveals or rubric.facts:
+            why = "is about feedback; use the design feedback"
+        if why is not None:
+            raise InputError(f"{path}: rubric: the item {item.id} of {rubric.id} {why}")
+    if not any(item.scale.kind == "yes-no" for item in rubric.items):
+        raise InputError(f"{path}: rubric: {rubric.id} has no yes-no item, which ttcw counts")
 
 
 def new_study(path: Path, design: Kind, documents: Path, *, title: str = "") -> None:
@@ -166,8 +198,9 @@ def new_study(path: Path, design: Kind, documents: Path, *, title: str = "") -> 
         raise InputError(f"{path}: a study's file ends in .toml")
     shown = Path(os.path.relpath(documents.resolve(), path.resolve().parent))
     text = (_HERE / "designs" / f"{design}.toml").read_text(encoding="utf-8")
-    name = "".join(c if c.isalnum() else "-" for c in path.stem.casefold()).strip("-")
-    name = name if name[:1].isalpha() else f"study-{name}"
+    plain = unicodedata.normalize("NFKD", path.stem.casefold()).encode("ascii", "ignore").decode()
+    name = re.sub(r"[^a-z0-9]+", "-", plain).strip("-")
+    name = (name if name[:1].isalpha() else f"study-{name}")[:61].strip("-")
     text = text.replace("ID", _quoted(name), 1).replace("DOCUMENTS", _quoted(shown.as_posix()), 1)
     if title:
         first, _, rest = text.partition("\ntitle = ")
@@ -177,4 +210,5 @@ def new_study(path: Path, design: Kind, documents: Path, *, title: str = "") -> 
 
 
 def _quoted(text: str) -> str:
-    return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'
+    # TOML's basic strings are written as JSON's are.
+    return json.dumps(text.encode(errors="replace").decode(), ensure_ascii=False)

@@ -14,11 +14,10 @@ from dataclasses import dataclass
 from sqlalchemy import Connection, select
 
 from fabula import __version__
-from fabula.studies.answering import answers_at
 from fabula.studies.assigning import Assignment
 from fabula.studies.database import answers, assignments, participants
 from fabula.studies.design import StudyDesign
-from fabula.studies.forms import OWN, WHY, Answers, pages_of
+from fabula.studies.forms import OWN, WHY, Answers, Key, pages_of
 from fabula.studies.participants import pseudonym
 from fabula.studies.units import Unit
 from fabula.types import Measurement, Rubric, Signature
@@ -57,13 +56,28 @@ def export(
         )
         .order_by(assignments.c.participant_id, assignments.c.id)
     ).all()
+    given = _answers_of_all(connection)
     for row in rows:
         held = Assignment(
             row.id, row.participant_id, units[row.unit],
             tuple(int(place) for place in row.order.split(",")), row.page, row.state == "open",
         )  # fmt: skip
-        given, _ = answers_at(connection, row.id)
-        yield from _of_assignment(design, held, given, row.state)
+        yield from _of_assignment(design, held, given.get(row.id, {}), row.state)
+
+
+def _answers_of_all(connection: Connection) -> dict[int, dict[Key, str]]:
+    """The answers that count, by assignment: one query for all."""
+    found: dict[int, dict[Key, str]] = {}
+    query = select(
+        answers.c.assignment_id, answers.c.part, answers.c.item, answers.c.value
+    ).order_by(answers.c.id)
+    for assignment_id, part, item, value in connection.execute(query):
+        current = found.setdefault(assignment_id, {})
+        if value:
+            current[part, item] = value
+        else:
+            current.pop((part, item), None)
+    return found
 
 
 def _of_assignment(

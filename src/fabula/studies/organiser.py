@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hmac
+import re
 import secrets
 from datetime import UTC, datetime
 from typing import Annotated
@@ -16,6 +17,7 @@ from fabula.measures.ratings import item_agreement, score_table
 from fabula.store import dump_json, measurement_row
 from fabula.studies.database import audit, now_ms, sessions, settings
 from fabula.studies.exporting import export
+from fabula.studies.forms import clean_text
 from fabula.studies.participants import hash_of, invite, log, pseudonym, remove
 from fabula.studies.quality import progress, standings
 from fabula.studies.security import csrf_of, is_csrf
@@ -26,6 +28,7 @@ __all__ = ["router"]
 router = APIRouter(prefix="/organise")
 _COOKIE = "fabula_organiser"
 _HOURS = 12
+_NUMBER = re.compile(r"[0-9]{1,9}")
 _MAX_INVITED = 500
 
 
@@ -35,7 +38,9 @@ def organiser(request: Request, fabula_organiser: Annotated[str, Cookie()] = "")
     if fabula_organiser:
         with study.store.reading() as connection:
             found = connection.execute(
-                select(sessions.c.ends_ms).where(sessions.c.token_hash == hash_of(fabula_organiser))
+                select(sessions.c.ends_ms).where(
+                    sessions.c.token_hash == _session_hash(request, fabula_organiser)
+                )
             ).scalar()
         if found is not None and found > now_ms():
             return fabula_organiser
@@ -67,12 +72,17 @@ def _login(request: Request, problem: str) -> HTMLResponse:
     return HTMLResponse(html, 401 if problem else 200)
 
 
+async def sent_password(request: Request) -> object:
+    """What was typed."""
+    return (await request.form(max_files=0)).get("password")
+
+
 @router.post("/login")
-async def log_in(request: Request) -> Response:
+def log_in(request: Request, given: Annotated[object, Depends(sent_password)]) -> Response:
     state = request.app.state
-    form = await request.form(max_files=0)
-    given = form.get("password")
-    if not state.tries.take("everybody"):
+    mine, everybody = state.tries
+    host = request.client.host if request.client else "?"
+    if not (mine.take(host) and everybody.take("all")):
         raise HTTPException(429, "Too many tries; please wait a minute.")
     good = state.password is not None and isinstance(given, str)
     good = good and hmac.compare_digest(
@@ -87,7 +97,7 @@ async def log_in(request: Request) -> Response:
         connection.execute(delete(sessions).where(sessions.c.ends_ms < now_ms()))
         connection.execute(
             sessions.insert().values(
-                token_hash=hash_of(token), ends_ms=now_ms() + _HOURS * 3_600_000
+                token_hash=_session_hash(request, token), ends_ms=now_ms() + _HOURS * 3_600_000
             )
         )
         log(connection, "organiser", "login")
@@ -109,10 +119,9 @@ def _overview(request: Request, token: str, links: list[str]) -> HTMLResponse:
     study = request.app.state.study
     with study.store.reading() as connection:
         units = progress(connection, study.design, study.units)
-        people = standings(connection, study.design, study.units)
-        agreement = item_agreement(
-            score_table(export(connection, study.design, study.units), study.design.rubric)
-        )
+        found = list(export(connection, study.design, study.units))
+        people = standings(connection, study.design, found)
+        agreement = item_agreement(score_table(found, study.design.rubric))
         paused = connection.execute(
             select(settings.c.value).where(settings.c.key == "paused")
         ).scalar()
@@ -131,12 +140,12 @@ def _overview(request: Request, token: str, links: list[str]) -> HTMLResponse:
 
 @router.post("/invite")
 def invite_more(request: Request, token: Organiser, form: Asked) -> HTMLResponse:
-    n = int(form["n"]) if form.get("n", "").isdecimal() else 0
+    n = int(form["n"]) if _NUMBER.fullmatch(form.get("n", "")) else 0
     if not 1 <= n <= _MAX_INVITED:
         raise HTTPException(422)
     study = request.app.state.study
     with study.store.writing() as connection:
-        tokens = invite(connection, n, "organiser", form.get("note", "")[:200])
+        tokens = invite(connection, n, "organiser", clean_text(form.get("note", ""))[:200])
     base = str(request.base_url).rstrip("/")
     return _overview(request, token, [f"{base}/i/{one}" for one in tokens])
 
@@ -154,7 +163,7 @@ def pause(request: Request, token: Organiser, form: Asked) -> Response:
 @router.post("/remove")
 def leave_out(request: Request, token: Organiser, form: Asked) -> Response:
     """Asked twice: nobody is removed by a slip."""
-    if not form.get("id", "").isdecimal():
+    if not _NUMBER.fullmatch(form.get("id", "")):
         raise HTTPException(422)
     if form.get("sure") != "yes":
         html = render(
@@ -175,6 +184,7 @@ def download(request: Request, token: Organiser) -> Response:
     study = request.app.state.study
     with study.store.writing() as connection:
         log(connection, "organiser", "export")
+    with study.store.reading() as connection:
         rows = [measurement_row(one) for one in export(connection, study.design, study.units)]
     lines = "".join(dump_json(row) + "\n" for row in rows)
     return Response(
@@ -186,9 +196,16 @@ def download(request: Request, token: Organiser) -> Response:
 @router.post("/logout")
 def log_out(request: Request, token: Organiser, form: Asked) -> Response:
     with request.app.state.study.store.writing() as connection:
-        connection.execute(delete(sessions).where(sessions.c.token_hash == hash_of(token)))
+        connection.execute(
+            delete(sessions).where(sessions.c.token_hash == _session_hash(request, token))
+        )
         log(connection, "organiser", "logout")
     return RedirectResponse(f"{request.scope.get('root_path', '')}/organise/login", 303)
+
+
+def _session_hash(request: Request, token: str) -> str:
+    """What is kept of a session: with another password it is no longer good."""
+    return hash_of(f"{token} {hash_of(str(request.app.state.password))}")
 
 
 def _shown_time(at_ms: int) -> str:

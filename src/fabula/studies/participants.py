@@ -7,10 +7,10 @@ import secrets
 from dataclasses import dataclass
 from typing import Literal
 
-from sqlalchemy import Connection, delete, func, select
+from sqlalchemy import Connection, delete, func, or_, select
 
 from fabula.errors import InputError
-from fabula.studies.database import answers, assignments, audit, now_ms, participants
+from fabula.studies.database import answers, assignments, audit, now_ms, participants, tokens
 
 __all__ = [
     "Participant",
@@ -67,11 +67,16 @@ def invite(connection: Connection, n: int, who: str, note: str = "") -> list[str
 
 
 def join_from_platform(connection: Connection, platform_id: str) -> str:
-    """A new token for somebody whom a crowd platform sent; who comes again goes on."""
+    """A token for somebody whom a crowd platform sent; who comes again goes on.
+
+    Earlier tokens stay good: a second click must not shut out the tab of the first.
+    """
     token = secrets.token_urlsafe(_TOKEN_BYTES)
-    found = participants.c.platform_id == platform_id
-    if connection.execute(select(participants.c.id).where(found)).first() is not None:
-        connection.execute(participants.update().where(found).values(token_hash=hash_of(token)))
+    found = connection.execute(
+        select(participants.c.id).where(participants.c.platform_id == platform_id)
+    ).scalar()
+    if found is not None:
+        connection.execute(tokens.insert().values(token_hash=hash_of(token), participant_id=found))
     else:
         connection.execute(
             participants.insert().values(
@@ -86,7 +91,12 @@ def find_by_token(connection: Connection, token: str) -> Participant | None:
     """Whom a token belongs to."""
     row = connection.execute(
         select(participants.c.id, participants.c.state).where(
-            participants.c.token_hash == hash_of(token)
+            or_(
+                participants.c.token_hash == hash_of(token),
+                participants.c.id.in_(
+                    select(tokens.c.participant_id).where(tokens.c.token_hash == hash_of(token))
+                ),
+            )
         )
     ).first()
     return None if row is None else Participant(row.id, row.state)
@@ -145,11 +155,17 @@ def forget(connection: Connection, id_: int, who: str) -> int:
         is None
     ):
         raise InputError(f"{pseudonym(id_)}: there is no such participant")
+    # Who saves at this moment is waited for.
+    connection.execute(
+        select(assignments.c.id).where(assignments.c.participant_id == id_).with_for_update()
+    ).all()
     n = connection.execute(
         select(func.count()).select_from(answers).where(answers.c.assignment_id.in_(mine))
     ).scalar_one()
     connection.execute(delete(answers).where(answers.c.assignment_id.in_(mine)))
     connection.execute(delete(assignments).where(assignments.c.participant_id == id_))
+    connection.execute(delete(tokens).where(tokens.c.participant_id == id_))
+    connection.execute(delete(audit).where(audit.c.who == pseudonym(id_)))
     connection.execute(
         participants.update()
         .where(participants.c.id == id_)

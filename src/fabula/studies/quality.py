@@ -16,7 +16,7 @@ from sqlalchemy import Connection, func, select
 from fabula.measures.ratings import value_of
 from fabula.studies.database import assignments, participants
 from fabula.studies.design import StudyDesign
-from fabula.studies.exporting import Timing, export, timings
+from fabula.studies.exporting import Timing, timings
 from fabula.studies.participants import pseudonym
 from fabula.studies.units import Unit
 from fabula.types import Item, Measurement
@@ -71,10 +71,9 @@ def progress(
 
 
 def standings(
-    connection: Connection, design: StudyDesign, units: Mapping[str, Unit]
+    connection: Connection, design: StudyDesign, measurements: Sequence[Measurement]
 ) -> list[Standing]:
-    """All participants, the first invited first."""
-    measurements = list(export(connection, design, units))
+    """All participants, the first invited first; `measurements` are what `export` gives."""
     agreement = agreement_with_others(measurements, design)
     times: dict[str, list[Timing]] = {}
     for timing in timings(connection):

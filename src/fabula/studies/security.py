@@ -14,11 +14,11 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from fabula.studies.participants import hash_of
 
-__all__ = ["COOKIE", "Buckets", "Guard", "TooMuch", "csrf_of", "is_csrf"]
+__all__ = ["COOKIE", "HEADERS", "Buckets", "Guard", "TooMuch", "csrf_of", "is_csrf"]
 
 COOKIE = "fabula_study"
 _MAX_BODY_BYTES = 256 * 1024
-_HEADERS = {
+HEADERS = {
     "content-security-policy": "default-src 'none'; style-src 'self'; script-src 'self'; "
     "img-src 'self'; connect-src 'self'; form-action 'self'; base-uri 'none'; "
     "frame-ancestors 'none'",
@@ -83,7 +83,7 @@ class Guard:
         async def send_guarded(message: Message) -> None:
             if message["type"] == "http.response.start":
                 headers = MutableHeaders(scope=message)
-                for name, value in _HEADERS.items():
+                for name, value in HEADERS.items():
                     headers[name] = value
                 if "cache-control" not in headers:
                     headers["cache-control"] = "no-store"

@@ -99,7 +99,7 @@ def page_view(
     ]
     return {
         "page": page,
-        "texts": [_text(assignment, shown) for shown in page.shows],
+        "texts": [_text(design, assignment, shown) for shown in page.shows],
         "fields": fields,
         "is_group": page.name == "group",
         "parts": _parts(assignment, fields) if page.name == "group" else [],
@@ -110,11 +110,12 @@ def page_view(
     }
 
 
-def _text(assignment: Assignment, shown: str) -> dict[str, Any]:
+def _text(design: StudyDesign, assignment: Assignment, shown: str) -> dict[str, Any]:
     documents = assignment.unit.documents
     if shown.isdecimal():
         document = documents[assignment.document(shown)]
-        text = document.text if "story" not in document.meta else str(document.meta["story"])
+        # A piece of feedback holds its story beside it; a story may have a column of that name.
+        text = str(document.meta["story"]) if design.kind == "feedback" else document.text
         title = f"Story {shown}" if len(documents) > 1 else "Story"
     elif shown == "feedback":
         text, title = documents[0].text, "Feedback on the story"

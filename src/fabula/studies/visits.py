@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Cookie, Depends, HTTPException, Request
@@ -9,7 +10,14 @@ from fastapi.responses import HTMLResponse, JSONResponse, RedirectResponse, Resp
 from sqlalchemy import Connection, select
 
 from fabula.studies.answering import Saved, answers_at, save_answers, show_page
-from fabula.studies.assigning import Assignment, current_assignment, finish, next_assignment
+from fabula.studies.assigning import (
+    Assignment,
+    count_done,
+    current_assignment,
+    finish,
+    next_assignment,
+    take_up_again,
+)
 from fabula.studies.database import settings
 from fabula.studies.forms import Answers, Key, Page
 from fabula.studies.participants import (
@@ -27,6 +35,8 @@ __all__ = ["router"]
 
 router = APIRouter()
 _YEAR_S = 365 * 24 * 3600
+# As Prolific and Mechanical Turk name people.
+_WORKER = re.compile(r"[0-9a-f]{24}|A[0-9A-Z]{8,20}")
 
 
 class Visit:
@@ -105,7 +115,7 @@ def join(request: Request) -> Response:
     worker = next(
         (v for n in ("PROLIFIC_PID", "workerId") if (v := request.query_params.get(n))), ""
     )
-    if not study.design.completion_code or not 1 <= len(worker) <= 100:
+    if not study.design.completion_code or not _WORKER.fullmatch(worker):
         raise HTTPException(403)
     with study.store.writing() as connection:
         token = join_from_platform(connection, worker)
@@ -145,10 +155,17 @@ def home(visitor: Visitor) -> Response:
         else:
             assignment = next_assignment(connection, visitor.participant, design, study.units)
         n_mine = 0 if assignment is None else len(answers_at(connection, assignment.id)[0])
+        n_done = count_done(connection, visitor.participant)
     if assignment is None and paused == "yes":
         return visitor.page(
             "message.html.j2", title="", heading="The study rests", code="",
             paragraphs=["Please come back later by the same link; what you answered is kept."],
+        )  # fmt: skip
+    if assignment is None and not n_done:
+        return visitor.page(
+            "message.html.j2", title="", heading="Nothing is left to read", code="",
+            paragraphs=["Others were quicker, and every place is taken. Thank you for coming; you "
+                        "may try again later by the same link."],
         )  # fmt: skip
     if assignment is None:
         return visitor.page(
@@ -181,9 +198,15 @@ def answer_quiz(visitor: Visitor, form: Posted) -> Response:
         return visitor.go("/")
     right = [q.answer == form.get(f"quiz-{k}") for k, q in enumerate(design.quiz, 1)]
     with visitor.study.store.writing() as connection:
-        take_quiz(connection, visitor.participant, sum(right), design.quiz_pass)
+        state = take_quiz(connection, visitor.participant, sum(right), design.quiz_pass)
         log(connection, visitor.participant.name, "quiz", f"{sum(right)} of {len(right)}")
-    return visitor.go("/")
+    if state != "ready":
+        return visitor.go("/")
+    return visitor.page(
+        "passed.html.j2", title="Thank you",
+        quiz=[(q, told(q.text), form[f"quiz-{k}"] == q.answer)
+              for k, q in enumerate(design.quiz, 1)],
+    )  # fmt: skip
 
 
 @router.get("/page/{name}")
@@ -280,6 +303,11 @@ def _held(visitor: Visit, connection: Connection, form: dict[str, str] | None = 
     if visitor.participant.state == "ready":
         held = current_assignment(
             connection, visitor.participant, visitor.study.units, for_update=True
+        )
+    if held is None and form is not None and visitor.participant.state == "ready":
+        # Who read for longer than the study's hours has what they answered all the same.
+        held = take_up_again(
+            connection, visitor.participant, visitor.study.units, form.get("unit", "")
         )
     # A tab that was left open may send answers to what was handed in meanwhile.
     if held is None or (form is not None and form.get("unit") != str(held.id)):

@@ -28,6 +28,11 @@ def upgrade() -> None:
         sa.Column("seen_ms", sa.BigInteger),
     )
     op.create_table(
+        "tokens",
+        sa.Column("token_hash", sa.Text, primary_key=True),
+        sa.Column("participant_id", _Id, sa.ForeignKey("participants.id"), nullable=False),
+    )
+    op.create_table(
         "assignments",
         sa.Column("id", _Id, primary_key=True, autoincrement=True),
         sa.Column("participant_id", _Id, sa.ForeignKey("participants.id"), nullable=False),
@@ -72,5 +77,13 @@ def upgrade() -> None:
 
 
 def downgrade() -> None:
-    for table in ("settings", "audit", "sessions", "answers", "assignments", "participants"):
+    for table in (
+        "settings",
+        "audit",
+        "sessions",
+        "answers",
+        "assignments",
+        "tokens",
+        "participants",
+    ):
         op.drop_table(table)

@@ -16,7 +16,7 @@ from starlette.responses import Response
 from starlette.testclient import TestClient
 from tests.studies_data import feedback_rows, story_rows
 
-from fabula.studies.answering import answers_at
+from fabula.studies.answering import current_answers
 from fabula.studies.app import create_app
 from fabula.studies.database import Store, answers, assignments, audit, open_store
 from fabula.studies.design import StudyDesign, load_study, new_study
@@ -282,7 +282,7 @@ def test_what_was_answered_before_the_reveal_stays(feedback: Running) -> None:
             assert found.json()["problems"] == {}
         reader.post("/save", data=hidden(page) | {"unit:sanity": "No feedback"})
         with feedback.store.reading() as connection:
-            now, _ = answers_at(connection, 1)
+            now, _ = current_answers(connection, 1)
             assert ("unit", "correctness") not in now, "retired"
         for item, value in (("sanity", "Only feedback"), ("feedback_type", "Suggestions"),
                             ("correctness", "All of it"), ("error_detection", "Yes"),

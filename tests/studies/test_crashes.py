@@ -12,7 +12,7 @@ pytest.importorskip("aiohttp", reason="the extra [remote] is not installed")
 from starlette.testclient import TestClient
 from tests.studies.simulation import Load, simulate, write_study
 
-from fabula.studies.answering import answers_at
+from fabula.studies.answering import current_answers
 from fabula.studies.app import create_app
 from fabula.studies.database import open_store
 from fabula.studies.design import load_study
@@ -51,7 +51,7 @@ def test_a_change_back_counts_after_a_lost_acknowledgement(tmp_path: Path) -> No
             # Before it tries again, the participant goes back to the first answer.
             assert client.post("/save", data=form | {field: "Yes"}).json()["problems"] == {}
         with store.reading() as connection:
-            assert answers_at(connection, 1)[0] == {("1", "narrative_ending"): "Yes"}
+            assert current_answers(connection, 1)[0] == {("1", "narrative_ending"): "Yes"}
     finally:
         store.close()
 

@@ -16,7 +16,7 @@ from fabula.studies.assigning import Assignment
 from fabula.studies.database import answers, assignments, now_ms
 from fabula.studies.forms import Answers, FormError, Key, Page, clean_text, retired, with_answer
 
-__all__ = ["Saved", "answers_at", "locked_pages", "save_answers", "show_page"]
+__all__ = ["Saved", "current_answers", "locked_pages", "save_answers", "show_page"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,21 +30,10 @@ class Saved:
     """Fields that could not be taken, and why."""
 
 
-def answers_at(
-    connection: Connection, assignment_id: int, revision: int | None = None
-) -> tuple[dict[Key, str], int]:
-    """The answers as they stood at a revision (now, without one), and that revision."""
-    query = select(answers.c.part, answers.c.item, answers.c.value, answers.c.id).where(
-        answers.c.assignment_id == assignment_id
-    )
-    if revision is not None:
-        query = query.where(answers.c.id <= revision)
-    current: dict[Key, str] = {}
-    newest = 0
-    for part, item, value, id_ in connection.execute(query.order_by(answers.c.id)):
-        current[part, item] = value or ""
-        newest = id_
-    return {key: value for key, value in current.items() if value}, newest
+def current_answers(connection: Connection, assignment_id: int) -> tuple[dict[Key, str], int]:
+    """The answers that count now, and the newest revision."""
+    current, _, newest = _now_and_then(connection, assignment_id, None)
+    return current, newest
 
 
 def save_answers(
@@ -60,7 +49,7 @@ def save_answers(
     `Store.writing`, with the assignment held for update.
     """
     facts = assignment.unit.facts
-    current, shown, newest = _now_and_at(connection, assignment.id, revision)
+    current, shown, newest = _now_and_then(connection, assignment.id, revision)
     locked = {
         key for page in locked_pages(pages, assignment) for q in page.questions
         for key in (q.key, q.why)
@@ -107,7 +96,7 @@ def save_answers(
     return Saved(current, newest, tuple(problems))
 
 
-def _now_and_at(
+def _now_and_then(
     connection: Connection, assignment_id: int, revision: int | None
 ) -> tuple[dict[Key, str], dict[Key, str], int]:
     """The answers now, as they stood at a revision, and the newest revision."""

@@ -12,7 +12,7 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.responses import HTMLResponse, RedirectResponse, Response
 from starlette.exceptions import HTTPException as StarletteHTTPException
 
-from fabula.studies import organiser, visits
+from fabula.studies import arrivals, organiser, visits
 from fabula.studies.assigning import StudyChanged
 from fabula.studies.database import Store
 from fabula.studies.design import StudyDesign
@@ -66,6 +66,7 @@ def create_app(
     # so that nobody can shut the organiser out.
     app.state.tries = Buckets(10, 0.1), Buckets(300, 3.0)
     app.add_middleware(Guard)
+    app.include_router(arrivals.router)
     app.include_router(visits.router)
     app.include_router(organiser.router)
     files = {name: (path.read_bytes(), kind) for name, (path, kind) in STATIC.items()}

@@ -112,22 +112,34 @@ def next_assignment(
         wanted,
         key=lambda unit: (unit not in mine, taken[unit], _draw(design.seed, participant.id, unit)),
     )
-    if key in mine:
+    _give(connection, participant, units[key], mine.get(key), design.seed)
+    return current_assignment(connection, participant, units)
+
+
+def _give(
+    connection: Connection,
+    participant: Participant,
+    unit: Unit,
+    earlier: Row[tuple[object, ...]] | None,
+    seed: int,
+) -> None:
+    """Open a unit for somebody: the one they had, or a new one in an order of their own."""
+    now = now_ms()
+    if earlier is not None:
         connection.execute(
             assignments.update()
-            .where(assignments.c.id == mine[key].id)
+            .where(assignments.c.id == earlier.id)
             .values(state="open", seen_ms=now)
         )
-    else:
-        order = list(range(len(units[key].documents)))
-        random.Random(f"{design.seed} {participant.id} {key}").shuffle(order)
-        connection.execute(
-            assignments.insert().values(
-                participant_id=participant.id, unit=key, order=",".join(map(str, order)),
-                state="open", page="", given_ms=now, seen_ms=now,
-            )
-        )  # fmt: skip
-    return current_assignment(connection, participant, units)
+        return
+    order = list(range(len(unit.documents)))
+    random.Random(f"{seed} {participant.id} {unit.key}").shuffle(order)
+    connection.execute(
+        assignments.insert().values(
+            participant_id=participant.id, unit=unit.key, order=",".join(map(str, order)),
+            state="open", page="", given_ms=now, seen_ms=now,
+        )
+    )  # fmt: skip
 
 
 class StudyChanged(FabulaError):  # noqa: N818 (an event, not a kind of error)

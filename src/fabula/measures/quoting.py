@@ -8,14 +8,13 @@ wording are ours.
 
 from __future__ import annotations
 
-import asyncio
 import hashlib
 from collections.abc import Sequence
-from types import TracebackType
 from typing import Self
 
 from fabula.errors import CallFailed, LookupFailed
 from fabula.models import Choice, Model, Prompt, Sampling
+from fabula.models.calling import HeldOpen
 from fabula.reference import LocatedText, Reference
 from fabula.reference.exclude import Copy, CopyRule, maximal_spans, shared_runs
 
@@ -61,27 +60,14 @@ class QuoteJudge:
     def __init__(self, model: Model, *, seed: int = 0) -> None:
         self._model = model
         self._sampling = Sampling(max_tokens=64, seed=seed)
-        self._loop: asyncio.AbstractEventLoop | None = None
+        self._held = HeldOpen(model)
 
     def __enter__(self) -> Self:
-        self._loop = asyncio.new_event_loop()
-        try:
-            self._loop.run_until_complete(self._model.__aenter__())
-        except BaseException:
-            self._loop.close()
-            raise
+        self._held.__enter__()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        if self._loop is not None:
-            self._loop.run_until_complete(self._model.__aexit__(kind, error, trace))
-            self._loop.close()
-            self._loop = None
+    def __exit__(self, *error: object) -> None:
+        self._held.__exit__(*error)
 
     @property
     def signature(self) -> str:
@@ -134,9 +120,8 @@ class QuoteJudge:
             f"Paragraph A: {_around(document.text, there.start, there.end)}\n"
             f"Paragraph B: {_around(text.text, start, end)}\nAnswer:"
         )
-        assert self._loop is not None
         try:
-            answer = self._loop.run_until_complete(
+            answer = self._held.run(
                 self._model.ask(Prompt(_EXAMPLES, question), self._sampling, _CHOICE)
             )
         except CallFailed as error:

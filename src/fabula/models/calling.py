@@ -4,13 +4,47 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
-from typing import Any, TypeVar
+from typing import Any, Self, TypeVar
 
-from fabula.errors import FabulaError
+from fabula.errors import FabulaError, ModelError
+from fabula.models.base import Model
 
-__all__ = ["all_of", "in_turn"]
+__all__ = ["HeldOpen", "all_of", "in_turn"]
 
 T = TypeVar("T")
+
+
+class HeldOpen:
+    """A model held open for callers that do not wait: `with HeldOpen(model) as held`.
+
+    One event loop for the whole time: a model's connections live in the loop that opened it.
+    """
+
+    def __init__(self, model: Model) -> None:
+        self._model = model
+        self._runner: asyncio.Runner | None = None
+
+    def __enter__(self) -> Self:
+        self._runner = asyncio.Runner()
+        try:
+            self._runner.run(self._model.__aenter__())
+        except BaseException:
+            self._runner.close()
+            raise
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        if self._runner is not None:
+            with self._runner as runner:
+                runner.run(self._model.__aexit__(*error))
+        self._runner = None
+
+    def run(self, call: Coroutine[Any, Any, T]) -> T:
+        """The result of a call. Raises `ModelError` outside of the `with` block."""
+        if self._runner is None:
+            call.close()
+            raise ModelError(f"{self._model.name}: was not opened; use it in `with`")
+        return self._runner.run(call)
 
 
 async def in_turn(calls: Sequence[Callable[[], Awaitable[T]]], n_parallel: int) -> list[T]:

@@ -6,17 +6,15 @@ the reason is told. Nothing but a whole answer counts as a translation.
 
 from __future__ import annotations
 
-import asyncio
 import hashlib
 import re
 from collections.abc import Sequence
 from functools import partial
-from types import TracebackType
 from typing import Self
 
 from fabula.errors import CallFailed, ModelError
 from fabula.models import Answer, Model, Prompt, Sampling, Usage
-from fabula.models.calling import in_turn
+from fabula.models.calling import HeldOpen, in_turn
 from fabula.models.cost import Estimate, Price, estimate_tokens
 from fabula.tasks.asking import WITHHELD, why_no_text
 from fabula.tasks.feedback.translating import NoTranslation
@@ -40,7 +38,7 @@ class ModelTranslator:
     def __init__(self, model: Model, language: str = "German", own: str = "English") -> None:
         self._model = model
         self._languages = own, language
-        self._runner: asyncio.Runner | None = None
+        self._held = HeldOpen(model)
         self.n_parallel = model.n_parallel
 
     @property
@@ -53,31 +51,15 @@ class ModelTranslator:
         return f"model({label})@{digest}"
 
     def __enter__(self) -> Self:
-        # One event loop for the whole run: a model's connections live in the loop that opened it.
-        self._runner = asyncio.Runner()
-        try:
-            self._runner.run(self._model.__aenter__())
-        except BaseException:
-            self._runner.close()
-            raise
+        self._held.__enter__()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        if self._runner is not None:
-            with self._runner as runner:
-                runner.run(self._model.__aexit__(kind, error, traceback))
-        self._runner = None
+    def __exit__(self, *error: object) -> None:
+        self._held.__exit__(*error)
 
     def round_trip(self, texts: Sequence[str]) -> list[tuple[str, str] | NoTranslation]:
-        if self._runner is None:
-            raise ModelError(f"{self._model.name}: the translator was not opened; use it in `with`")
         try:
-            return self._runner.run(self._all(texts))
+            return self._held.run(self._all(texts))
         except CallFailed as error:
             raise ModelError(
                 f"a translation failed: {error}; what was written is kept, the same command goes on"

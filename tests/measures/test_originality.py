@@ -9,13 +9,16 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from tests import oracles
+from tests.serving import serving
 
 from fabula.errors import InputError, LookupFailed
 from fabula.measures.originality import (
     ExcludeIds,
     OriginalityMeasure,
 )
+from fabula.measures.quoting import QuoteJudge
 from fabula.measures.uniqueness import Levels, uniqueness
+from fabula.models import ModelOptions, open_model
 from fabula.reference import Reference
 from fabula.reference.dj import dj_search
 from fabula.reference.exclude import CopyRule, maximal_spans
@@ -238,3 +241,32 @@ def test_texts_are_measured_alike_alone_and_together(
 def test_levels_that_are_none_are_refused(text: str) -> None:
     with pytest.raises(InputError, match="--levels"):
         Levels.parse(text)
+
+
+@pytest.mark.parametrize(("said", "is_left_out"), [("Yes", True), ("No", False), ("Hm.", None)])
+def test_a_model_decides_on_documents_that_the_rule_leaves_in_doubt(
+    tmp_path: Path, said: str, is_left_out: bool | None
+) -> None:
+    text = [f"u{k}" for k in range(200)]
+    held = {
+        "itself": text,
+        "quotes 12": [*(f"v{k}" for k in range(50)), *text[20:32], *(f"w{k}" for k in range(50))],
+        "other": ["u0", *(f"x{k}" for k in range(300))],
+    }
+    reference = Reference.build([Document(i, " ".join(w)) for i, w in held.items()], tmp_path / "r")
+    with (
+        serving(lambda *_: said) as served,
+        QuoteJudge(open_model(f"{served.url}#m", ModelOptions(max_retries=0))) as judge,
+    ):
+        measure = OriginalityMeasure(reference, exclude=CopyRule(), judge=judge)
+        (result,) = measure.measure([Document("t", " ".join(text))])
+        (prompt,) = served.prompts()
+    if is_left_out is None:
+        # A document in doubt is neither in nor out: nothing can be said of the text.
+        assert (result.creativity_index, result.missing_reason) == (None, "lookup_failed")
+        return
+    assert "u20 u21" in prompt
+    assert [copy.id for copy in result.excluded] == ["itself", *["quotes 12"] * is_left_out]
+    expected = 1.0 if is_left_out else 188 / 200
+    assert result.uniqueness[5] == pytest.approx(expected)
+    assert "model(" in str(result.signature)

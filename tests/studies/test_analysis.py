@@ -123,8 +123,12 @@ def test_a_study_of_stories_has_rates_agreement_and_places(tmp_path: Path) -> No
     # Not handed in, so not counted.
     answer(store, design, units[0], {("2", "narrative_ending"): "Yes"}, done=False)
     store.close()
-    found = run("study", "analyse", design.path)
+    plot = tmp_path / "study.svg"
+    found = run("study", "analyse", design.path, "--plot", plot)
     assert found.exit_code == 0, found.output
+    drawn = plot.read_text()
+    for expected in ("tests passed", "place in the group", "taken for", "NewYorker (n = 3)"):
+        assert expected in drawn
     line = next(x for x in found.output.splitlines() if x.startswith("1 Narrative Ending"))
     assert line.split()[-2:] == ["33.3", "100.0"], "GPT4, then NewYorker"
     for expected in ("place in the group", "taken for", "2 stories, 84 verdicts", "study|id:study"):

@@ -233,7 +233,7 @@ def forget(file: Path, database: str | None, participant: str, yes: bool) -> Non
 @_study_options
 @click.option(
     "--plot", type=click.Path(path_type=Path), metavar="FILE",
-    help="Draw how many tests stories passed (ttcw; .svg, .pdf, .png).",
+    help="Draw tests passed, places and supposed origins (ttcw; .svg, .pdf, .png).",
 )  # fmt: skip
 @seed_option
 @json_option

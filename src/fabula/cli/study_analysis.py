@@ -33,7 +33,7 @@ def analyse_ttcw(
     from fabula.measures.agreement import panel_of
     from fabula.replicate.ttcw import panel_replica, preferences_by_author
     from fabula.replicate.ttcw_tables import replica_tables
-    from fabula.report.plots import save_distributions
+    from fabula.report.study_plots import save_study
     from fabula.report.study_tables import pass_rates, study_tables, tests_passed
     from fabula.store import dump_json
 
@@ -51,11 +51,9 @@ def analyse_ttcw(
     preferred = [one for one in found if one.item in ("preference", "origin")]
     authors = {d.id: d.author or "unknown" for unit in units for d in unit.documents}
     passed = tests_passed(panel, rubric, authors)
-    if plot is not None:
-        n = len(rubric.items)
-        series = {name: [row.get(k, 0) for k in range(n + 1)] for name, row in passed.items()}
-        save_distributions(series, plot, x_label="tests passed", y_label="readings")
     ranks, origins = preferences_by_author(preferred, authors)
+    if plot is not None:
+        save_study(passed, ranks, origins, len(rubric.items), plot)
     if as_json:
         content = {
             "pass_rate": pass_rates(panel, rubric, authors),

@@ -168,12 +168,23 @@ def saved(driver: Any) -> None:
     until(driver, lambda: find(driver, "#status").text.startswith("Saved"))
 
 
+def loaded(driver: Any, before: Any) -> bool:
+    """Whether another page than the one before is there, to its end."""
+    ready = driver.execute_script("return document.readyState") == "complete"
+    return ready and find(driver, "html") != before
+
+
+def follow(driver: Any, element: Any) -> None:
+    """Click what leads to another page, and wait for it."""
+    before = find(driver, "html")
+    element.click()
+    until(driver, lambda: loaded(driver, before))
+
+
 def press(driver: Any, words: str) -> None:
     """Click the button or link with these words, and wait for the page after it."""
-    before = find(driver, "html")
     (button,) = [b for b in all_of(driver, "button, a.button") if b.text == words]
-    button.click()
-    until(driver, lambda: find(driver, "html") != before and find(driver, "main"))
+    follow(driver, button)
 
 
 def choose(question: Any, answer: str) -> None:

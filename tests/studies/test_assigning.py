@@ -23,6 +23,7 @@ from fabula.studies.participants import (
     find_by_token,
     forget,
     invite,
+    join_from_platform,
     remove,
 )
 from fabula.studies.units import Unit, read_units
@@ -100,6 +101,23 @@ def test_two_hundred_at_once_get_what_there_is_and_no_more(
         given = Counter(pool.map(lambda one: take(running, one), everybody))
     assert given.pop(None) == 24 - 6
     assert set(given.values()) == {2}
+
+
+def test_one_worker_s_clicks_at_the_same_moment_are_one_participant(
+    running: tuple[StudyDesign, dict[str, Unit], Store],
+) -> None:
+    _, _, store = running
+
+    def click(k: int) -> str:
+        with store.writing() as connection:
+            return join_from_platform(connection, f"worker-{k // 6}")
+
+    with ThreadPoolExecutor(12) as pool:
+        came = list(pool.map(click, range(36)))
+    with store.reading() as connection:
+        people = {find_by_token(connection, token) for token in came}
+    assert None not in people
+    assert len(people) == 6
 
 
 def test_what_its_holder_left_goes_to_another(

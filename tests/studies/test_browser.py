@@ -19,6 +19,7 @@ from tests.study_browsing import (
     check_stories,
     choose,
     find,
+    follow,
     item_of,
     judge,
     of_newest,
@@ -134,7 +135,7 @@ def test_a_reader_without_javascript_answers_everything(bare: Any, ttcw: Served)
     rank_stories(bare)
     press(bare, "Hand in")
     assert find(bare, "h1").text == "Nearly done"
-    find(bare, "li a").click()
+    follow(bare, find(bare, "li a"))
     assert find(bare, "h1").text == "Story 4"
     answer_story(bare)
     press(bare, "Next: All stories")
@@ -203,8 +204,8 @@ def test_what_is_typed_last_survives_leaving_by_a_link_and_a_lost_connection(
     begin(scripted, ttcw)
     area = find(scripted, "textarea")
     area.send_keys("The last words.")
-    find(scripted, '[data-step="story-2"] a').click()
-    until(scripted, lambda: find(scripted, "h1").text == "Story 2")
+    follow(scripted, find(scripted, '[data-step="story-2"] a'))
+    assert find(scripted, "h1").text == "Story 2"
     scripted.back()
     until(scripted, lambda: find(scripted, "h1").text == "Story 1")
     assert find(scripted, "textarea").get_attribute("value") == "The last words."
@@ -248,7 +249,7 @@ def test_the_organiser_invites_pauses_removes_and_exports(
     scripted.close()
     scripted.switch_to.window(reader)
     press(scripted, "Go on")
-    find(scripted, f"button[aria-label='Remove {name}']").click()
+    follow(scripted, find(scripted, f"button[aria-label='Remove {name}']"))
     press(scripted, f"Remove {name}")
     until(scripted, lambda: find(scripted, "h1").text == ttcw.design.title)
     assert not all_of(scripted, f"button[aria-label='Remove {name}']")

@@ -68,7 +68,6 @@ participants = Table(
     Column("consented_ms", BigInteger),
     Column("quiz_ms", BigInteger),
     Column("n_right", Integer),
-    Column("seen_ms", BigInteger),
 )  # fmt: skip
 
 # Who is sent by a platform again, by another browser or a second click, has several.

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from sqlalchemy import Connection, delete, func, or_, select
+from sqlalchemy.exc import IntegrityError
 
 from fabula.errors import InputError
 from fabula.studies.database import answers, assignments, audit, now_ms, participants, tokens
@@ -72,18 +73,22 @@ def join_from_platform(connection: Connection, platform_id: str) -> str:
     Earlier tokens stay good: a second click must not shut out the tab of the first.
     """
     token = secrets.token_urlsafe(_TOKEN_BYTES)
-    found = connection.execute(
-        select(participants.c.id).where(participants.c.platform_id == platform_id)
-    ).scalar()
+    known = select(participants.c.id).where(participants.c.platform_id == platform_id)
+    found = connection.execute(known).scalar()
+    if found is None:
+        try:
+            with connection.begin_nested():
+                connection.execute(
+                    participants.insert().values(
+                        token_hash=hash_of(token), platform_id=platform_id, state="invited",
+                        note="", made_ms=now_ms(),
+                    )
+                )  # fmt: skip
+        except IntegrityError:
+            # A click at the same moment was first.
+            found = connection.execute(known).scalar_one()
     if found is not None:
         connection.execute(tokens.insert().values(token_hash=hash_of(token), participant_id=found))
-    else:
-        connection.execute(
-            participants.insert().values(
-                token_hash=hash_of(token), platform_id=platform_id, state="invited", note="",
-                made_ms=now_ms(),
-            )
-        )  # fmt: skip
     return token
 
 
@@ -171,7 +176,7 @@ def forget(connection: Connection, id_: int, who: str) -> int:
         .where(participants.c.id == id_)
         .values(
             state="forgotten", platform_id=None, note="", token_hash=f"forgotten-{id_}",
-            n_right=None, quiz_ms=None, consented_ms=None, seen_ms=None,
+            n_right=None, quiz_ms=None, consented_ms=None,
         )
     )  # fmt: skip
     log(connection, who, "forget", pseudonym(id_))

@@ -6,7 +6,6 @@ import hashlib
 import hmac
 import time
 from collections import OrderedDict
-from collections.abc import Mapping
 
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.requests import HTTPConnection
@@ -115,7 +114,7 @@ class Guard:
             await _refuse(send_guarded, 413, "This is more than can be taken at once.")
 
     def _is_allowed(self, connection: HTTPConnection) -> bool:
-        token = _cookies(connection).get(COOKIE)
+        token = connection.cookies.get(COOKIE)
         if token:
             return self._known.take(hash_of(token)) and self._address(connection)
         return self._address(connection)
@@ -123,10 +122,6 @@ class Guard:
     def _address(self, connection: HTTPConnection) -> bool:
         host = connection.client.host if connection.client else "?"
         return self._unknown.take(host)
-
-
-def _cookies(connection: HTTPConnection) -> Mapping[str, str]:
-    return connection.cookies
 
 
 async def _refuse(send: Send, status: int, text: str) -> None:

@@ -25,7 +25,6 @@ def upgrade() -> None:
         sa.Column("consented_ms", sa.BigInteger),
         sa.Column("quiz_ms", sa.BigInteger),
         sa.Column("n_right", sa.Integer),
-        sa.Column("seen_ms", sa.BigInteger),
     )
     op.create_table(
         "tokens",

@@ -51,6 +51,7 @@ bench: $(READY) ## Measure speed and memory beside the peer (minutes; needs ../s
 	$(RUN)python bench/near.py
 	$(RUN)python bench/planted.py
 	$(RUN)python bench/judge.py
+	$(RUN)python bench/fluency.py
 	$(RUN)python bench/study.py
 	$(UV) sync --locked --quiet --inexact --group bench
 	$(RUN)python bench/linguistic.py

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tests.tiny_gguf import byte_words, write_tiny_gguf
 
 from fabula.errors import ModelError
 from fabula.models import likelihood as module
@@ -27,13 +28,6 @@ pytest.importorskip("accelerate", reason=WHY)
 
 MARK = 256
 TEXT = "The lamp went out. Nobody rowed over to see why."
-
-
-def byte_words() -> list[str]:
-    """Byte-level BPE's spelling of each byte, and then the mark of a beginning."""
-    from tokenizers.pre_tokenizers import ByteLevel
-
-    return [*sorted(ByteLevel.alphabet()), "<s>"]
 
 
 def save_tiny(folder: Path, *, has_mark: bool) -> Path:
@@ -247,55 +241,10 @@ def tiny_gguf(tmp_path_factory: pytest.TempPathFactory) -> Callable[[bool], Path
     def write(has_mark: bool) -> Path:
         path = folder / f"Tiny-{has_mark}.gguf"
         if not path.exists():
-            write_tiny_gguf(path, has_mark)
+            write_tiny_gguf(path, has_mark=has_mark)
         return path
 
     return write
-
-
-def write_tiny_gguf(path: Path, has_mark: bool) -> None:
-    writer = gguf.GGUFWriter(path, "llama")
-    writer.add_name("tiny")
-    writer.add_context_length(128)
-    writer.add_embedding_length(64)
-    writer.add_block_count(2)
-    writer.add_feed_forward_length(96)
-    writer.add_head_count(4)
-    writer.add_head_count_kv(2)
-    writer.add_layer_norm_rms_eps(1e-5)
-    writer.add_rope_freq_base(10_000.0)
-    writer.add_rope_dimension_count(16)
-    words = [*byte_words(), "Ġt"]
-    writer.add_vocab_size(len(words))
-    writer.add_tokenizer_model("gpt2")
-    writer.add_tokenizer_pre("gpt-2")
-    writer.add_token_list(words)
-    writer.add_token_types([1] * MARK + [3, 1])
-    # A list without a merge cannot be written.
-    writer.add_token_merges(["Ġ t"])
-    writer.add_bos_token_id(MARK)
-    writer.add_eos_token_id(MARK)
-    writer.add_add_bos_token(has_mark)
-    draw = np.random.default_rng(3)
-
-    def add(name: str, *shape: int) -> None:
-        values = draw.normal(0, 0.2, shape) if len(shape) > 1 else draw.uniform(0.5, 1.5, shape)
-        writer.add_tensor(name, values.astype(np.float32))
-
-    add("token_embd.weight", len(words), 64)
-    add("output_norm.weight", 64)
-    add("output.weight", len(words), 64)
-    for block in ("blk.0", "blk.1"):
-        for name, *shape in (
-            ("attn_norm", 64), ("attn_q", 64, 64), ("attn_k", 32, 64), ("attn_v", 32, 64),
-            ("attn_output", 64, 64), ("ffn_norm", 64), ("ffn_gate", 96, 64), ("ffn_up", 96, 64),
-            ("ffn_down", 64, 96),
-        ):  # fmt: skip
-            add(f"{block}.{name}.weight", *shape)
-    writer.write_header_to_file()
-    writer.write_kv_data_to_file()
-    writer.write_tensors_to_file()
-    writer.close()
 
 
 def next_of_llama_cpp(path: Path, prompt: str) -> list[dict[str, Any]]:

@@ -23,6 +23,7 @@ from typing import Any
 
 from fabula.errors import ModelError
 from fabula.models.local import LocalModel, embedded_model, file_digest, n_threads
+from fabula.models.windows import windows
 from fabula.text.sentences import encodable
 
 __all__ = ["Likelihood", "LikelihoodModel"]
@@ -138,7 +139,7 @@ class _Reader:
         with _threads(self._torch), self._torch.inference_mode():
             return [
                 row
-                for start, first, end in _windows(len(tokens), self.n_context - len(self.beginning))
+                for start, first, end in windows(len(tokens), self.n_context - len(self.beginning))
                 for row in self._read(self.beginning + tokens[start:end], first - start)
             ]
 
@@ -159,16 +160,6 @@ class _Reader:
             if begin < end:
                 logits = reply.logits[0, begin - start :]
                 yield from _figures(self._torch, logits, read[0, begin + 1 : end + 1])
-
-
-def _windows(n_tokens: int, n_window: int) -> Iterator[tuple[int, int, int]]:
-    """Start, first scored token and end of each window; from the second on half is read again."""
-    n_again = (n_window + 1) // 2
-    start, first = 0, 0
-    while first < n_tokens:
-        end = min(start + n_window, n_tokens)
-        yield start, first, end
-        start, first = end - n_again, end
 
 
 def _figures(torch: Any, logits: Any, tokens: Any) -> Iterator[list[float]]:

@@ -1,0 +1,223 @@
+"""How fluent a text is: how surprising a language model finds each stretch of it, in bits a word.
+
+Novelty alone does not tell the fresh from the garbled: both stand nowhere else. A garbled stretch
+is also one that a language model finds improbable, word for word. This is the surprisal of Hale
+(2001) and Levy (2008), -log2 p(token | what stands before), summed over the tokens of a stretch and
+divided by its words, so that models of different tokens can be set side by side.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fabula import __version__
+from fabula.errors import InputError
+from fabula.models.surprisal import SurprisalModel, TokenSurprisal
+from fabula.reference.layout import text_digest
+from fabula.text import TextSettings
+from fabula.text.sentences import encodable, sentence_spans
+from fabula.types import Document, Measurement, Signature
+
+__all__ = ["Fluency", "FluencyMeasure", "SpanSurprisal"]
+
+MissingReason = Literal["no_words", "too_short", "not_finite"]
+
+_WORDS = TextSettings()
+
+
+@dataclass(frozen=True, slots=True)
+class SpanSurprisal:
+    """How surprising a stretch of a text is: half-open, in characters.
+
+    `missing_reason` is "no_words", "too_short" where nothing stands before its only word, or
+    "not_finite" where the model's figures are not.
+    """
+
+    start: int
+    end: int
+    n_words: int
+    """Words that were scored: all that begin here, without a first one that was only read."""
+    bits_per_word: float | None
+    missing_reason: MissingReason | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Fluency:
+    """What a model finds of one text, as a whole and by sentence."""
+
+    document: Document
+    n_words: int
+    """Words that were scored, as in `SpanSurprisal`."""
+    bits_per_word: float | None
+    sentences: tuple[SpanSurprisal, ...]
+    missing_reason: MissingReason | None
+    signature: Signature
+    tokens: TokenSurprisal = field(compare=False)
+
+    def of_spans(self, spans: Iterable[tuple[int, int]]) -> tuple[SpanSurprisal, ...]:
+        """How surprising any stretches of the text are: half-open, in characters."""
+        return _of_spans(self.document.text, self.tokens, spans)
+
+    def measurements(self) -> list[Measurement]:
+        """The text's bits a word as a measurement."""
+        return [
+            Measurement(
+                document_id=self.document.id,
+                rubric="fluency",
+                item="bits_per_word",
+                rater="fabula",
+                value=self.bits_per_word,
+                missing_reason=self.missing_reason,
+                evidence=(),
+                rationale=None,
+                signature=str(self.signature),
+            )
+        ]
+
+    def to_row(self) -> dict[str, Any]:
+        """As JSON holds it, with the token table, so that spans can be asked for later."""
+        return {
+            "id": self.document.id,
+            "text_digest": text_digest(encodable(self.document.text)),
+            "n_words": self.n_words,
+            "bits_per_word": self.bits_per_word,
+            "missing_reason": self.missing_reason,
+            "sentences": [
+                {
+                    "start": one.start,
+                    "end": one.end,
+                    "n_words": one.n_words,
+                    "bits_per_word": one.bits_per_word,
+                    "missing_reason": one.missing_reason,
+                }
+                for one in self.sentences
+            ],
+            "tokens": {
+                "starts": self.tokens.starts.tolist(),
+                "ends": self.tokens.ends.tolist(),
+                # The shortest digits that give the same float32.
+                "nats": [float(str(x)) if np.isfinite(x) else None for x in self.tokens.nats],
+            },
+            "signature": str(self.signature),
+        }
+
+    @classmethod
+    def from_row(cls, row: Mapping[str, Any], document: Document) -> Fluency:
+        """Reads back what `to_row` gave of this document. Raises `InputError` if of another."""
+        if row.get("text_digest") != text_digest(encodable(document.text)):
+            raise InputError(f"{document.id}: the row of its fluency is of another text")
+        try:
+            tokens = row["tokens"]
+            return cls(
+                document=document,
+                n_words=row["n_words"],
+                bits_per_word=row["bits_per_word"],
+                sentences=tuple(SpanSurprisal(**one) for one in row["sentences"]),
+                missing_reason=row["missing_reason"],
+                signature=Signature.parse(row["signature"]),
+                tokens=TokenSurprisal(
+                    np.array(tokens["starts"], np.int64),
+                    np.array(tokens["ends"], np.int64),
+                    np.array(tokens["nats"], np.float32),
+                ),
+            )
+        except (KeyError, TypeError, ValueError) as error:
+            raise InputError(f"{document.id}: not a row of fluency ({error!r})") from error
+
+
+class FluencyMeasure:
+    """The measure with its model, opened, and spaCy's pipeline with sentence boundaries."""
+
+    def __init__(self, model: SurprisalModel, nlp: Any) -> None:
+        self._model, self._nlp = model, nlp
+        meta = nlp.meta
+        self.signature = Signature.of(
+            "fluency",
+            model=model.name,
+            run="llamacpp",
+            ctx=str(model.max_context),
+            unit="bits-a-word",
+            parts="sentences",
+            sent=f"{meta['lang']}_{meta['name']}-{meta['version']}",
+            tok=_WORDS.signature_parts()["tok"],
+            v=__version__,
+        )
+
+    def asked(self, document: Document) -> dict[str, Any]:
+        """Nothing else decides a row."""
+        return {}
+
+    def measure(self, documents: Iterable[Document]) -> Iterator[Fluency]:
+        """Measure documents as they come, in order. Raises `ModelError`, as the model does."""
+        for document in documents:
+            text = document.text
+            tokens = self._model.score(text)
+            (whole,) = _of_spans(text, tokens, [(0, len(text))])
+            yield Fluency(
+                document=document,
+                n_words=whole.n_words,
+                bits_per_word=whole.bits_per_word,
+                sentences=_of_spans(text, tokens, sentence_spans(text, self._nlp)),
+                missing_reason=whole.missing_reason,
+                signature=self.signature,
+                tokens=tokens,
+            )
+
+
+def _of_spans(
+    text: str, tokens: TokenSurprisal, spans: Iterable[tuple[int, int]]
+) -> tuple[SpanSurprisal, ...]:
+    """The surprisal of each span; a token belongs where its first character that is no space is.
+
+    A first token before which nothing stands is only read, and with it the word of which it is a
+    part: neither counts, else the word would be free.
+    """
+    words = _WORDS.locate(text)
+    places, bits = _places(text, tokens), tokens.bits
+    first = 0
+    if len(bits) and np.isnan(bits[0]):
+        first = int(tokens.ends[0])
+        n_read = int(np.searchsorted(words.starts, first))
+        first = max([first, *words.ends[:n_read].tolist()])
+    return tuple(
+        _of_span(start, end, bits[_within(places, max(start, first), end)].tolist(),
+                 _length(_within(words.starts, start, end)),
+                 _length(_within(words.starts, max(start, first), end)))
+        for start, end in spans
+    )  # fmt: skip
+
+
+def _of_span(
+    start: int, end: int, bits: Sequence[float], n_words: int, n_scored: int
+) -> SpanSurprisal:
+    if not n_scored:
+        return SpanSurprisal(start, end, 0, None, "too_short" if n_words else "no_words")
+    if not all(map(math.isfinite, bits)):
+        return SpanSurprisal(start, end, n_scored, None, "not_finite")
+    return SpanSurprisal(start, end, n_scored, math.fsum(bits) / n_scored)
+
+
+def _places(text: str, tokens: TokenSurprisal) -> NDArray[np.int64]:
+    """Where each token counts: its first character that is no space, or else its first.
+
+    int64, shape (n_tokens,), never decreasing.
+    """
+    is_ink = np.fromiter((not c.isspace() for c in text), np.bool_, len(text))
+    ink = np.append(np.flatnonzero(is_ink), len(text))
+    next_ink = ink[np.searchsorted(ink, tokens.starts)]
+    return np.where(next_ink < tokens.ends, next_ink, tokens.starts)
+
+
+def _within(sorted_places: NDArray[np.int64], start: int, end: int) -> slice:
+    first, last = np.searchsorted(sorted_places, (start, max(start, end)))
+    return slice(int(first), int(last))
+
+
+def _length(part: slice) -> int:
+    return int(part.stop - part.start)

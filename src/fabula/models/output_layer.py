@@ -1,0 +1,159 @@
+"""The output layer of a language model in a GGUF file: from last hidden states to probabilities."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fabula.errors import ModelError
+
+__all__ = ["OutputLayer", "read_output_layer"]
+
+# Rows of the matrix that are unpacked at a time, and logits held at a time: 16 MiB of float32.
+_UNPACKED_ROWS = 4096
+_CHUNK_FLOATS = 1 << 22
+# llama.cpp scales their last hidden states, or their logits, by what the file need not name.
+_SCALED = frozenset({"grok", "minicpm", "minicpm3"})
+_USUAL_CONTEXT = 2048
+_MORE_THAN_A_MATRIX = "its output layer is more than a matrix"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class OutputLayer:
+    """What stands between a model's last hidden state and its logits."""
+
+    matrix: NDArray[np.float32]
+    """float32, shape (n_vocabulary, n_dimensions)."""
+    bias: NDArray[np.float32] | None
+    """float32, shape (n_vocabulary,)."""
+    softcap: float | None
+    """Logits x become c tanh(x / c)."""
+    context_tokens: int
+    """What the model was trained on."""
+
+    def surprisals(
+        self, states: NDArray[np.float32], tokens: Sequence[int], *, n_threads: int = 1
+    ) -> NDArray[np.float64]:
+        """-log p of each token after the state before it, in nats: float64, shape (n_tokens,).
+
+        `states` float32, shape (n_tokens, n_dimensions). Logits in float32, a few rows at a time on
+        each thread; their sums in float64. The same bytes on any number of threads.
+        """
+        from threadpoolctl import threadpool_limits
+
+        n_rows = max(1, _CHUNK_FLOATS // len(self.matrix))
+        came = np.asarray(tokens, np.int64)
+        parts = [slice(k, k + n_rows) for k in range(0, len(came), n_rows)]
+        # How BLAS spreads a product over threads of its own decides the last digit.
+        with threadpool_limits(1, "blas"), ThreadPoolExecutor(n_threads) as pool:
+            found = list(pool.map(lambda part: self._surprisals(states[part], came[part]), parts))
+        return np.concatenate([np.empty(0), *found])
+
+    def _surprisals(
+        self, states: NDArray[np.float32], tokens: NDArray[np.int64]
+    ) -> NDArray[np.float64]:
+        logits = states @ self.matrix.T
+        if self.bias is not None:
+            logits += self.bias
+        if self.softcap is not None:
+            logits /= self.softcap
+            np.tanh(logits, out=logits)
+            logits *= self.softcap
+        logits -= logits.max(axis=1, keepdims=True)
+        own = logits[np.arange(len(logits)), tokens].astype(np.float64)
+        np.exp(logits, out=logits)
+        surprisals: NDArray[np.float64] = np.log(logits.sum(axis=1, dtype=np.float64)) - own
+        return surprisals
+
+
+def read_output_layer(path: Path) -> OutputLayer:
+    """The output layer of a GGUF, unpacked to float32.
+
+    Raises `ModelError` where the file is damaged, or where its logits are not the last hidden state
+    times a matrix, plus a bias, softly capped.
+    """
+    try:
+        import gguf
+        import threadpoolctl  # noqa: F401 (needed when the layer is used)
+    except ImportError as error:
+        raise ModelError(
+            f"surprisals of texts need {error.name}; run: pip install 'fabula[models]'"
+        ) from error
+    try:
+        reader = gguf.GGUFReader(path)
+        settings = {
+            # Lists are a vocabulary long, and only how long matters here.
+            key: len(field.data)
+            if field.types[:1] == [gguf.GGUFValueType.ARRAY]
+            else field.contents()
+            for key, field in reader.fields.items()
+        }
+        tensors = {tensor.name: tensor for tensor in reader.tensors}
+        matrix = tensors.get("output.weight") or tensors.get("token_embd.weight")
+        _check(path, settings, tensors, matrix)
+        bias = tensors.get("output.bias")
+        return OutputLayer(
+            matrix=_unpacked(gguf, matrix),
+            bias=None if bias is None else _unpacked(gguf, bias),
+            softcap=_ending(settings, ".final_logit_softcapping") or None,
+            context_tokens=_ending(settings, ".context_length") or _USUAL_CONTEXT,
+        )
+    except NotImplementedError as error:
+        raise ModelError(
+            f"{path}: its output layer is packed in a way that cannot be read here ({error}); "
+            f"choose another quantisation of the model"
+        ) from error
+    except (OSError, ValueError, LookupError, TypeError, OverflowError, MemoryError) as error:
+        raise ModelError(f"{path}: the model cannot be loaded ({error})") from error
+
+
+def _ending(settings: dict[str, Any], name: str) -> Any:
+    """The setting of this name, which stands after the architecture's, or None."""
+    return next((value for key, value in settings.items() if key.endswith(name)), None)
+
+
+def _check(
+    path: Path, settings: dict[str, Any], tensors: dict[str, Any], matrix: Any | None
+) -> None:
+    """Raises `ModelError` where a token's probability would not be what the model means."""
+
+    def refuse(why: str) -> None:
+        raise ModelError(f"{path}: surprisals cannot be had of this model: {why}")
+
+    if (_ending(settings, "split.count") or 1) > 1 or matrix is None:
+        refuse("the file is not whole; join its parts with llama-gguf-split --merge")
+        return
+    architecture = settings.get("general.architecture")
+    if architecture in _SCALED:
+        refuse(f"{_MORE_THAN_A_MATRIX} ({architecture})")
+    for key in settings:
+        if key.endswith(".logit_scale"):
+            refuse(f"{_MORE_THAN_A_MATRIX} ({key})")
+    for name in tensors:
+        if name.startswith("output.") and name not in ("output.weight", "output.bias"):
+            refuse(f"{_MORE_THAN_A_MATRIX} ({name})")
+    reads_backwards = _ending(settings, ".attention.causal") is False
+    if reads_backwards or _ending(settings, ".decoder_start_token_id") is not None:
+        refuse("it does not read from left to right")
+    n_dimensions, n_words = (int(n) for n in matrix.shape)
+    if n_dimensions != _ending(settings, ".embedding_length"):
+        refuse(f"its hidden states and its output layer ({n_dimensions}) differ in size")
+    if n_words < settings.get("tokenizer.ggml.tokens", 0):
+        refuse("it has more tokens than its output layer")
+
+
+def _unpacked(gguf: Any, tensor: Any) -> NDArray[np.float32]:
+    """A tensor in float32; the file's own order of axes is the other way round."""
+    whole = np.empty(tuple(int(n) for n in reversed(tensor.shape)), np.float32)
+    data = tensor.data if whole.ndim > 1 else tensor.data.reshape(1, -1)
+    rows = whole.reshape(len(data), -1)
+    for start in range(0, len(rows), _UNPACKED_ROWS):
+        part = slice(start, start + _UNPACKED_ROWS)
+        rows[part] = gguf.dequantize(data[part], tensor.tensor_type)
+    return whole

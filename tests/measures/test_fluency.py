@@ -1,0 +1,202 @@
+"""Fluency in bits a word: the arithmetic by hand, then the embedded model on prose."""
+
+from __future__ import annotations
+
+import json
+import math
+import random
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from fabula.errors import InputError, ModelError
+from fabula.measures.fluency import Fluency, FluencyMeasure, SpanSurprisal
+from fabula.measures.scores import ScoreRun
+from fabula.models.surprisal import SurprisalModel, TokenSurprisal
+from fabula.store import dump_json
+from fabula.text.pipeline import load_pipeline
+from fabula.types import Document, Signature
+
+pytest.importorskip("spacy", reason="sentences need what 'fabula[nlp]' installs")
+pytest.importorskip("gguf", reason="surprisals need what 'fabula[models]' installs")
+pytest.importorskip("xllamacpp", reason="surprisals need what 'fabula[models]' installs")
+
+
+@pytest.fixture(scope="module")
+def measure() -> Iterator[FluencyMeasure]:
+    try:
+        model, nlp = SurprisalModel("local"), load_pipeline(("tok2vec", "senter"))
+    except ModelError as error:
+        pytest.skip(str(error))
+    with model:
+        yield FluencyMeasure(model, nlp)
+
+
+def one(measure: FluencyMeasure, text: str) -> Fluency:
+    (found,) = measure.measure([Document("d", text)])
+    return found
+
+
+def by_hand(text: str, pieces: list[tuple[str, float]]) -> Fluency:
+    """A text of which each token's surprisal is given, in bits."""
+    assert "".join(piece for piece, _ in pieces) == text
+    ends = np.cumsum([len(piece) for piece, _ in pieces])
+    starts = np.concatenate([[0], ends[:-1]])
+    nats = np.array([bits * math.log(2) for _, bits in pieces], np.float32)
+    tokens = TokenSurprisal(starts, ends, nats)
+    return Fluency(Document("d", text), 0, None, (), None, Signature("fluency"), tokens)
+
+
+NONE = math.nan
+
+
+def span(start: int, end: int, n_words: int, bits_per_word: float) -> SpanSurprisal:
+    return SpanSurprisal(start, end, n_words, pytest.approx(bits_per_word))
+
+
+def test_a_span_has_the_bits_of_its_tokens_by_word() -> None:
+    text = 'Un told tales.\n\n"Go!" he said.'
+    found = by_hand(text, [
+        ("Un", NONE), (" told", 4), (" ta", 2), ("les", 1), (".", 0.5), ("\n\n", 32),
+        ('"', 2), ("Go", 8), ("!\"", 1), (" he", 3), (" said", 2), (".", 0.25),
+    ])  # fmt: skip
+    first, second, both, blank, go = found.of_spans(
+        [(0, 14), (16, 30), (0, 30), (14, 16), (17, 19)]
+    )
+    # The first word was only read; the space before a word is of the word's sentence.
+    assert first == span(0, 14, 2, 7.5 / 2)
+    assert second == span(16, 30, 3, 16.25 / 3)
+    # What stands between sentences counts in a stretch that holds it.
+    assert both == span(0, 30, 5, (7.5 + 32 + 16.25) / 5)
+    assert blank == SpanSurprisal(14, 16, 0, None, "no_words")
+    assert go == span(17, 19, 1, 8.0)
+    assert found.of_spans([]) == ()
+
+
+def test_a_token_over_a_border_goes_where_its_first_letter_stands() -> None:
+    found = by_hand("One two.\nThree", [("One", 1), (" two", 2), (".\nTh", 4), ("ree", 8)])
+    assert [s.bits_per_word for s in found.of_spans([(0, 8), (9, 14)])] == pytest.approx([3.5, 8.0])
+
+
+def test_a_first_word_that_is_only_read_takes_its_other_tokens_with_it() -> None:
+    found = by_hand("Lighthouses stand", [("Light", NONE), ("houses", 3), (" stand", 5)])
+    assert found.of_spans([(0, 17), (0, 11), (5, 11)]) == (
+        span(0, 17, 1, 5.0),
+        SpanSurprisal(0, 11, 0, None, "too_short"),
+        SpanSurprisal(5, 11, 0, None, "no_words"),
+    )
+    # With the mark of a beginning before it, it counts as any other.
+    marked = by_hand("Lighthouses stand", [("Light", 2), ("houses", 3), (" stand", 5)])
+    assert marked.of_spans([(0, 17)]) == (span(0, 17, 2, 5.0),)
+    quoted = by_hand('"Go', [('"', NONE), ("Go", 3)])
+    assert quoted.of_spans([(0, 3)]) == (span(0, 3, 1, 3.0),)
+
+
+def test_the_parts_of_a_split_character_count_together() -> None:
+    text = "a 🙂 b"
+    tokens = TokenSurprisal(
+        np.array([0, 1, 2, 3]), np.array([1, 3, 3, 5]),
+        np.array([1, 2, 4, 8], np.float32) * np.float32(math.log(2)),
+    )  # fmt: skip
+    found = Fluency(Document("d", text), 0, None, (), None, Signature("fluency"), tokens)
+    assert [s.bits_per_word for s in found.of_spans([(0, 1), (2, 3), (4, 5)])] == pytest.approx(
+        [1, 6, 8]
+    )
+
+
+def test_a_figure_that_is_not_finite_is_missing_where_it_stands() -> None:
+    found = by_hand("One two three", [("One", 1), (" two", math.nan), (" three", 2)])
+    assert found.of_spans([(0, 3), (4, 7), (8, 13)]) == (
+        span(0, 3, 1, 1.0),
+        SpanSurprisal(4, 7, 1, None, "not_finite"),
+        span(8, 13, 1, 2.0),
+    )
+
+
+def test_what_has_no_fluency_says_why(measure: FluencyMeasure) -> None:
+    for text, reason in (
+        ("", "no_words"), (" \n", "no_words"), ("… — !", "no_words"), ("Stop!", "too_short"),
+    ):  # fmt: skip
+        found = one(measure, text)
+        assert (found.bits_per_word, found.missing_reason, found.n_words) == (None, reason, 0)
+        (said,) = found.measurements()
+        assert (said.value, said.missing_reason) == (None, reason)
+        assert Fluency.from_row(found.to_row(), found.document) == found
+    assert [s.missing_reason for s in one(measure, "Stop! It was late.").sentences] == [
+        "too_short", None,
+    ]  # fmt: skip
+
+
+def test_sentences_add_up_to_the_text(measure: FluencyMeasure, examples: Path) -> None:
+    text = (examples / "the-count.txt").read_text(encoding="utf-8")[:1200]
+    found = one(measure, text)
+    assert found.missing_reason is None
+    assert found.bits_per_word is not None
+    assert len(found.sentences) > 8
+    assert sum(s.n_words for s in found.sentences) == found.n_words
+    # What stands between sentences is in the whole only: line breaks.
+    inside = math.fsum(s.n_words * s.bits_per_word for s in found.sentences if s.bits_per_word)
+    total = found.n_words * found.bits_per_word
+    between = [
+        bits
+        for start, end, bits in zip(
+            found.tokens.starts, found.tokens.ends, found.tokens.bits, strict=True
+        )
+        if text[start:end].isspace() and "\n" in text[start:end]
+    ]
+    assert total - inside == pytest.approx(math.fsum(between), abs=1e-6)
+    (said,) = found.measurements()
+    assert (said.rubric, said.item, said.value) == ("fluency", "bits_per_word", found.bits_per_word)
+    assert said.signature == str(measure.signature)
+
+
+def test_shuffled_words_are_more_surprising(measure: FluencyMeasure) -> None:
+    sentence = "He put the kettle on the stove and waited for it to sing"
+    words = sentence.split()
+    random.Random(4).shuffle(words)
+    before, after = "The kitchen was cold. ", ". Then he sat down."
+    values = []
+    for middle in (sentence, " ".join(words)):
+        found = one(measure, before + middle + after)
+        (span,) = found.of_spans([(len(before), len(before) + len(middle))])
+        assert span.n_words == len(words)
+        assert span.bits_per_word is not None
+        values.append(span.bits_per_word)
+    assert values[1] > values[0] + 3
+
+
+def test_a_row_gives_the_same_back(measure: FluencyMeasure, tmp_path: Path) -> None:
+    documents = [
+        Document("a", "The lamp 🙂 went out.\n\nNobody rowed over \ud800 to see why."),
+        Document("b", "Stop!"),
+    ]
+    out = tmp_path / "fluency.jsonl"
+    run: ScoreRun[Fluency] = ScoreRun(measure, Fluency.to_row, out)
+    rows = [row for _, row in run.rows(documents)]
+    written = [json.loads(line) for line in out.read_text(encoding="utf-8").splitlines()]
+    assert written == rows
+    for document, row, found in zip(documents, written, measure.measure(documents), strict=True):
+        again = Fluency.from_row(row, document)
+        assert again == found
+        assert again.tokens.nats.tobytes() == found.tokens.nats.tobytes()
+        assert again.of_spans([(4, 9)]) == found.of_spans([(4, 9)])
+        assert dump_json(again.to_row()) == dump_json(found.to_row())
+    with pytest.raises(InputError, match="of another text"):
+        Fluency.from_row(written[0], documents[1])
+    broken: dict[str, Any] = {**written[0], "tokens": {}}
+    with pytest.raises(InputError, match="not a row of fluency"):
+        Fluency.from_row(broken, documents[0])
+
+
+def test_the_signature_names_all_that_decides(measure: FluencyMeasure) -> None:
+    parts = dict(measure.signature.parts)
+    assert parts["model"].startswith("local/smollm2-135m")
+    assert parts["unit"] == "bits-a-word"
+    assert parts["sent"].startswith("en_core_web_md-")
+    assert parts["ctx"] == "2048"
+    nlp = load_pipeline(("tok2vec", "senter"))
+    other = FluencyMeasure(SurprisalModel("local", max_context=512), nlp)
+    assert measure.signature.differences(other.signature) == ["ctx: 2048 | 512"]

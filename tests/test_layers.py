@@ -15,9 +15,10 @@ FLOORS = {
     "reference": 3, "models": 3,
     "measures": 4,
     "tasks": 5, "studies": 5, "judging": 5,
-    "report": 6,
-    "replicate": 7, "desk": 7,
-    "cli": 8,
+    "review": 6,
+    "report": 7,
+    "replicate": 8, "desk": 8,
+    "cli": 9,
 }  # fmt: skip
 
 

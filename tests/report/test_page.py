@@ -16,7 +16,8 @@ from fabula.measures.originality import OriginalityMeasure
 from fabula.measures.scores import to_row
 from fabula.measures.uniqueness import Levels
 from fabula.reference import Reference
-from fabula.report.originality_page import Borrowed, _segments, write_page
+from fabula.report.marked_text import Borrowed, segments_of
+from fabula.report.originality_page import write_page
 from fabula.types import Document
 
 HOSTILE = (
@@ -81,7 +82,7 @@ def maximal(draw: st.DrawFn) -> list[Borrowed]:
 
 @given(maximal())
 def test_each_character_is_shaded_by_the_longest_span_over_it(spans: list[Borrowed]) -> None:
-    owner = {i: span for a, b, span in _segments(spans) for i in range(a, b)}
+    owner = {i: span for a, b, span in segments_of(spans) for i in range(a, b)}
     for i in range(80):
         over = [s for s in spans if s.start <= i < s.end]
         expected = max(over, key=lambda s: (s.n_words, -s.number)) if over else None

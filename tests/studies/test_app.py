@@ -22,8 +22,9 @@ from fabula.studies.database import Store, answers, assignments, audit, open_sto
 from fabula.studies.design import StudyDesign, load_study, new_study
 from fabula.studies.exporting import export
 from fabula.studies.participants import invite
-from fabula.studies.security import COOKIE, Guard
 from fabula.studies.units import Unit, read_units
+from fabula.studies.visits import COOKIE
+from fabula.web.guard import Guard
 
 
 @dataclass
@@ -150,7 +151,9 @@ def test_nobody_may_ask_without_end() -> None:
         await Response("ok")(scope, receive, send)
 
     # Five at once, and a sixth after a quarter of an hour.
-    client = TestClient(Guard(page, n_at_once=5, n_per_s=0.001), cookies={COOKIE: "mine"})
+    client = TestClient(
+        Guard(page, cookie=COOKIE, n_at_once=5, n_per_s=0.001), cookies={COOKIE: "mine"}
+    )
     assert [client.get("/").status_code for _ in range(7)] == [200] * 5 + [429] * 2
     client.cookies.set(COOKIE, "another")
     assert client.get("/").status_code == 200

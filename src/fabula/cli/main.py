@@ -12,13 +12,16 @@ from fabula import __version__
 from fabula.cli.agreement import agreement
 from fabula.cli.compare import compare
 from fabula.cli.continuation import continuation
+from fabula.cli.desk import desk
 from fabula.cli.detect import detect
 from fabula.cli.feedback import feedback
+from fabula.cli.groups import groups
 from fabula.cli.judge import judge
 from fabula.cli.originality import originality
 from fabula.cli.profile import profile
 from fabula.cli.reference import reference
 from fabula.cli.replicate import replicate
+from fabula.cli.report import report
 from fabula.cli.rubric import rubric
 from fabula.cli.stories import stories
 from fabula.cli.study import study
@@ -37,16 +40,17 @@ def cli() -> None:
     """Measure creative writing, by people and by language models.
 
     \b
-    Build a reference corpus, then see what of a text stands in it already:
+    Build a reference corpus, then see on one page what can be said of a text:
       fabula reference build books/ --out books.ref
-      fabula originality story.txt --reference books.ref --html story.html
+      fabula report story.txt --reference books.ref
     """
 
 
+_WHOLE = report, desk, groups
 _ORIGINALITY = reference, originality, compare, detect
 _STORIES = stories, profile, continuation, feedback
 _RUBRICS = rubric, judge, agreement, themes, study, replicate
-for command in (*_ORIGINALITY, *_RUBRICS, *_STORIES):
+for command in (*_WHOLE, *_ORIGINALITY, *_RUBRICS, *_STORIES):
     cli.add_command(command)
 
 

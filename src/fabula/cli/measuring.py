@@ -105,7 +105,7 @@ def open_measure(
             judge = stack.enter_context(QuoteJudge(open_model(given["exclude_model"])))
         near = None
         if given["match"] == "near" and isinstance(backend, Reference):
-            near = open_near(backend, references, given, bar)
+            near = _open_near(backend, references, given, bar)
         elif given["match"] == "near":
             raise click.UsageError(
                 "--match near needs a reference corpus that was built here; an infini-gram index "
@@ -132,16 +132,15 @@ def open_measure(
         )
 
 
-def open_near(
+def _open_near(
     reference: Reference, paths: Sequence[str], given: dict[str, Any], bar: Bar
 ) -> NearSearch:
-    """Near-verbatim search as the options say; passages that are lacking are built."""
+    """Near-verbatim search as the options say."""
     from dataclasses import replace
 
-    from fabula.measures.near import NEAR_PRESETS, NearSearch, NearSettings
-    from fabula.models.vectors import open_vectors
-    from fabula.reference.passages import PassageIndex, PassageSettings, build_passages
-    from fabula.text.stopwords import load_stop_words
+    from fabula.measures.near import NEAR_PRESETS, NearSettings
+    from fabula.measures.near_opening import open_near
+    from fabula.reference.passages import PassageSettings
 
     names = ("threshold", "floor", "n_passages", "window")
     settings = replace(
@@ -150,14 +149,10 @@ def open_near(
     )
     cut = {"n_words": given["passage_words"], "overlap": given["passage_overlap"]}
     passages = PassageSettings(**{k: v for k, v in cut.items() if v is not None})
-    stop_words = load_stop_words(given["stop_words"] or "english")
-    for path in dict.fromkeys(paths):
-        shards = [shard for shard in reference.shards if shard.folder.parents[1] == Path(path)]
-        build_passages(Path(path), shards, passages, stop_words, bar.say)
-    bar.say("loading word vectors")
-    vectors = open_vectors(given["vectors"] or "")
-    bar.say("measuring")
-    return NearSearch(PassageIndex(reference, passages, stop_words), vectors, settings)
+    return open_near(
+        reference, paths, settings, passages, stop_words=given["stop_words"] or "english",
+        vectors=given["vectors"] or "", say=bar.say,
+    )  # fmt: skip
 
 
 def _excluded(exclude: str, reference: Backend) -> Any:

@@ -19,7 +19,7 @@ from fabula.models.cost import Budget, Estimate, Price, Purse, estimate_tokens, 
 from fabula.text import check_ids
 from fabula.types import Document, Measurement
 
-__all__ = ["Session", "Spent", "run_session"]
+__all__ = ["Session", "Spent", "estimate_calls", "run_session"]
 
 # What an answer is likely to take, in tokens.
 _LIKELY_OUTPUT = {"verdict-first": 60, "reason-first": 350}
@@ -116,7 +116,7 @@ async def _judge(
     documents = with_retest(session.documents, session.n_retest, plan.seed)
     async with open_model(spec, session.options) as model:
         n_before = book.n_new
-        estimate = _estimate(session, documents, model, book, price)
+        estimate = estimate_calls(session, documents, model, book, price)
         agree(spec, estimate)
         begin(spec, _n_calls(session, documents))
         if session.pairs is not None:
@@ -135,7 +135,7 @@ def _n_calls(session: Session, documents: Sequence[Document]) -> int:
     return n_items * session.plan.n_samples * len(documents)
 
 
-def _estimate(
+def estimate_calls(
     session: Session,
     documents: Sequence[Document],
     model: Model,

@@ -53,7 +53,7 @@ def content_digest(texts: list[str]) -> int:
 
 def text_digest(text: str) -> str:
     """Sixteen hexadecimal digits that stand for a text."""
-    return hashlib.sha256(text.encode()).hexdigest()[:16]
+    return hashlib.sha256(text.encode(errors="surrogatepass")).hexdigest()[:16]
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,6 +15,7 @@ from rich.text import Text
 from fabula.errors import InputError
 from fabula.measures.linguistic.metrics import MISSING, Metric
 from fabula.measures.linguistic.table import SystemTable
+from fabula.report.latex import escape_latex
 from fabula.report.page_file import check_page_path, write_page_file
 from fabula.report.tables import number, render, shown_interval
 from fabula.stats.permutation import PairTest
@@ -174,33 +175,26 @@ def latex_table(table: SystemTable) -> str:
         f"% {table.signature}",
         rf"\begin{{tabular}}{{l{'r' * len(table.systems)}}}",
         r"\toprule",
-        " & ".join(["", *(_escape(system) for system in table.systems)]) + r" \\",
+        " & ".join(["", *(escape_latex(system) for system in table.systems)]) + r" \\",
         r"\midrule",
     ]
     for heading, metrics in _sections(table):
         span = len(table.systems) + 1
         lines.append(rf"\multicolumn{{{span}}}{{l}}{{\emph{{{heading}}}}} \\")
         for metric in metrics:
-            cells = [f"{metric.number}. {_escape(metric.title)}"]
+            cells = [f"{metric.number}. {escape_latex(metric.title)}"]
             for system in table.systems:
                 value = _value(table.cells[metric.id, system].estimate, metric)
                 above = "".join(_LATEX.get(mark, mark) for mark in _beaten(table, metric, system))
                 cells.append(f"{value}$^{{{above}}}$" if above else value)
             lines.append(" & ".join(cells) + r" \\")
     meaning = ", ".join(
-        f"${_LATEX.get(mark, mark)}$ {_escape(system)}" for system, mark in marks(table).items()
+        f"${_LATEX.get(mark, mark)}$ {escape_latex(system)}"
+        for system, mark in marks(table).items()
     )
     remarks = [f"% {remark}" for remark in _remarks(table)]
     lines += [r"\bottomrule", r"\end{tabular}", f"% greater than: {meaning}", *remarks, ""]
     return "\n".join(lines)
-
-
-def _escape(text: str) -> str:
-    special = {
-        "\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}",
-        **{character: "\\" + character for character in "&%$#_{}"},
-    }  # fmt: skip
-    return "".join(special.get(character, character) for character in text)
 
 
 def _csv(rows: Iterator[dict[str, Any]]) -> str:

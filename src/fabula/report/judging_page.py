@@ -14,7 +14,7 @@ from fabula.report.page_file import write_page_file
 from fabula.types import Document, Measurement, Rubric
 from fabula.web import visible
 
-__all__ = ["write_judging_page"]
+__all__ = ["Judge", "judge_view", "write_judging_page"]
 
 _MAX_STORIES = 200
 
@@ -69,7 +69,7 @@ def write_judging_page(
     page = {
         "title": title,
         "rubric": rubric,
-        "judges": [_judge(summary, measurements, shown, rubric) for summary in summaries],
+        "judges": [judge_view(summary, measurements, shown, rubric) for summary in summaries],
         "n_left_out": len(documents) - len(shown),
         "never_checked": NEVER_CHECKED,
         "one": len(documents) == 1,
@@ -77,12 +77,13 @@ def write_judging_page(
     write_page_file(path, "judging.html.j2", page)
 
 
-def _judge(
+def judge_view(
     summary: JudgeSummary,
     measurements: Sequence[Measurement],
     documents: Sequence[Document],
     rubric: Rubric,
 ) -> Judge:
+    """A judge as a page shows it, with its verdicts on these texts."""
     mine: dict[str, dict[str, Measurement]] = {}
     for one in measurements:
         if one.rater == summary.rater and not one.document_id.endswith(RETEST):

@@ -5,54 +5,24 @@ The page is one file without scripts. It is made from the rows of `scores.jsonl`
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 from markupsafe import Markup
 
-from fabula.report.near_parts import Gloss, glosses_of, spread_of
+from fabula.report.marked_text import Borrowed, Note, Odd, Piece, cut_text
+from fabula.report.near_parts import glosses_of, spread_of
 from fabula.report.page_file import write_page_file
 from fabula.report.tables import MISSING_REASONS
 from fabula.types import Document
 from fabula.web import visible
 
-__all__ = ["write_page"]
+__all__ = ["Article", "article_of", "write_page"]
 
 _MAX_SOURCES = 60
-_PARAGRAPH = re.compile(r"[^\S\n]*\n(?:[^\S\n]*\n)+[^\S\n]*")
-
-
-@dataclass(frozen=True, slots=True)
-class Borrowed:
-    """A borrowed span as the page shows it."""
-
-    number: int
-    start: int
-    end: int
-    n_words: int
-    shade: float
-    frequency: str
-    n_more: int
-    sources: list[dict[str, Any]]
-    is_near: bool = False
-    similarity: float | None = None
-    glosses: tuple[Gloss, ...] = ()
-    """A near span's words, each with the word of the source that is most like it."""
-
-
-@dataclass(frozen=True, slots=True)
-class Piece:
-    """A stretch of a paragraph: plain, borrowed, or a line break."""
-
-    text: str = ""
-    borrowed: Borrowed | None = None
-    is_first: bool = False
-    is_last: bool = False
-    is_break: bool = False
+_MAX_NUMBERS = 12
 
 
 @dataclass(slots=True)
@@ -79,6 +49,10 @@ class Article:
     near: list[Borrowed]
     spread: dict[str, Any] | None
     notices: list[str] = field(default_factory=list)
+    rows: dict[int, int] = field(default_factory=dict)
+    """Of each span the row of its first source among `sources`."""
+    has_notes: bool = False
+    """Whether points of feedback stand in the margin, where sources would."""
 
 
 def write_page(
@@ -89,7 +63,7 @@ def write_page(
 ) -> None:
     """Write the page of these texts, each with its row of scores; `n_texts` counts all scored,
     `against` is how large the reference is."""
-    articles = [_article(k, document, row) for k, (document, row) in enumerate(texts, 1)]
+    articles = [article_of(k, document, row) for k, (document, row) in enumerate(texts, 1)]
     title = articles[0].title if len(articles) == 1 else f"{n_texts:,} texts"
     page = {
         "title": title,
@@ -101,7 +75,14 @@ def write_page(
     write_page_file(path, "originality.html.j2", page)
 
 
-def _article(number: int, document: Document, row: dict[str, Any]) -> Article:
+def article_of(
+    number: int,
+    document: Document,
+    row: dict[str, Any],
+    notes: Sequence[Note] = (),
+    odd: Sequence[Odd] = (),
+) -> Article:
+    """A text with its row of scores, ready to be shown; what else is marked in it goes with it."""
     levels = {int(level): value for level, value in row["uniqueness"].items()}
     low, high = min(levels), max(levels)
     borrowed = [
@@ -125,12 +106,14 @@ def _article(number: int, document: Document, row: dict[str, Any]) -> Article:
         ticks=[{"level": level, "x": _x(level, low, high)} for level in levels],
         curve_label=f"L-uniqueness by length of run: {points}",
         borrowed=borrowed,
-        paragraphs=_paragraphs(document.text, borrowed),
+        paragraphs=cut_text(document.text, borrowed, notes, odd),
         sources=sources[:_MAX_SOURCES],
         n_more_sources=max(0, len(sources) - _MAX_SOURCES),
         near=_listed(borrowed),
         spread=spread_of(row.get("spread")),
         notices=_notices(row, levels[low]),
+        rows=_rows(borrowed, sources[:_MAX_SOURCES]),
+        has_notes=bool(notes),
     )
 
 
@@ -226,10 +209,14 @@ def _by_source(borrowed: Iterable[Borrowed]) -> list[dict[str, Any]]:
             entry["n_words"] += span.n_words
             entry["numbers"].append(span.number)
     for entry in found.values():
-        numbers = list(map(str, entry["numbers"]))
-        shown = ", ".join(numbers[:12])
-        entry["spans"] = f"{shown}, …" if len(numbers) > 12 else shown
+        entry["n_more_spans"] = max(0, len(entry["numbers"]) - _MAX_NUMBERS)
     return sorted(found.values(), key=lambda entry: (-entry["n_words"], entry["numbers"][0]))
+
+
+def _rows(borrowed: Iterable[Borrowed], sources: Sequence[dict[str, Any]]) -> dict[int, int]:
+    places = {source["id"]: k for k, source in enumerate(sources, 1)}
+    firsts = {span.number: span.sources[0]["id"] for span in borrowed if span.sources}
+    return {number: places[id_] for number, id_ in firsts.items() if id_ in places}
 
 
 def _curve(levels: dict[int, float | None]) -> list[dict[str, Any]]:
@@ -248,75 +235,3 @@ def _curve(levels: dict[int, float | None]) -> list[dict[str, Any]]:
 
 def _x(level: int, low: int, high: int) -> float:
     return round(40 + 284 * (level - low) / max(1, high - low), 1)
-
-
-def _paragraphs(text: str, borrowed: list[Borrowed]) -> list[list[Piece]]:
-    """The text cut at blank lines, line breaks and the edges of borrowed spans."""
-    segments = _segments(borrowed)
-    first_shown: set[int] = set()
-    paragraphs = []
-    edges = [(m.start(), m.end()) for m in _PARAGRAPH.finditer(text)]
-    starts = [0, *(end for _, end in edges)]
-    ends = [*(start for start, _ in edges), len(text)]
-    k = 0
-    for start, end in zip(starts, ends, strict=True):
-        while k < len(segments) and segments[k][1] <= start:
-            k += 1
-        pieces: list[Piece] = []
-        at, j = start, k
-        while j < len(segments) and segments[j][0] < end:
-            a, b, span = max(segments[j][0], start), min(segments[j][1], end), segments[j][2]
-            pieces += _lines(text[at:a], None, first_shown, is_last=False)
-            pieces += _lines(text[a:b], span, first_shown, is_last=b == segments[j][1])
-            at = b
-            j += 1
-        pieces += _lines(text[at:end], None, first_shown, is_last=False)
-        if any(piece.text.strip() for piece in pieces):
-            paragraphs.append(pieces)
-    return paragraphs
-
-
-def _segments(borrowed: list[Borrowed]) -> list[tuple[int, int, Borrowed]]:
-    """Stretches of text, each given to the longest borrowed span that covers it (then the first).
-
-    Both the starts and the ends of maximal spans ascend, so a sweep over their edges is enough.
-    """
-    edges = sorted({edge for span in borrowed for edge in (span.start, span.end)})
-    segments: list[tuple[int, int, Borrowed]] = []
-    first = 0
-    for a, b in pairwise(edges):
-        while first < len(borrowed) and borrowed[first].end <= a:
-            first += 1
-        k, best = first, None
-        while k < len(borrowed) and borrowed[k].start <= a:
-            if best is None or borrowed[k].n_words > best.n_words:
-                best = borrowed[k]
-            k += 1
-        if best is None:
-            continue
-        if segments and segments[-1][1] == a and segments[-1][2] is best:
-            segments[-1] = (segments[-1][0], b, best)
-        else:
-            segments.append((a, b, best))
-    return segments
-
-
-def _lines(
-    text: str, span: Borrowed | None, first_shown: set[int], *, is_last: bool
-) -> list[Piece]:
-    pieces: list[Piece] = []
-    lines = text.split("\n")
-    for k, line in enumerate(lines):
-        if k:
-            pieces.append(Piece(is_break=True))
-        if not line:
-            continue
-        is_first = span is not None and span.number not in first_shown
-        if span is not None:
-            first_shown.add(span.number)
-        if k:
-            # The indent of a line of verse; HTML would drop spaces.
-            n_spaces = len(line) - len(line.lstrip(" "))
-            line = "\u00a0" * n_spaces + line[n_spaces:]
-        pieces.append(Piece(visible(line), span, is_first, is_last=is_last and k == len(lines) - 1))
-    return pieces

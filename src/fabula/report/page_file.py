@@ -10,7 +10,9 @@ from fabula.errors import InputError
 from fabula.store import write_whole
 from fabula.web import page_environment
 
-__all__ = ["check_page_path", "write_page_file"]
+__all__ = ["TEMPLATES", "check_page_path", "write_page_file"]
+
+TEMPLATES = Path(__file__).parent / "templates"
 
 _GENERATOR = b'<meta name="generator" content="Fabula">'
 
@@ -18,7 +20,7 @@ _GENERATOR = b'<meta name="generator" content="Fabula">'
 def write_page_file(path: Path, template: str, page: Mapping[str, Any]) -> None:
     """Write `page` through one of the templates beside this module."""
     check_page_path(path)
-    environment = page_environment(Path(__file__).parent / "templates")
+    environment = page_environment(TEMPLATES)
     text = environment.get_template(template).render(page=page)
     path.parent.mkdir(parents=True, exist_ok=True)
     write_whole(path, text.encode(errors="replace"))

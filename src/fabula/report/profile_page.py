@@ -15,12 +15,12 @@ from fabula.report.page_file import write_page_file
 from fabula.report.tables import render
 from fabula.web import visible
 
-__all__ = ["profile_tables", "write_profile_page"]
+__all__ = ["CHART_HEIGHT", "CHART_WIDTH", "profile_tables", "profile_view", "write_profile_page"]
 
 _MAX_TEXTS = 100
 _MAX_COLUMNS = 6
 _MAX_BARS = 240
-_CHART_WIDTH, _CHART_HEIGHT = 960, 120
+CHART_WIDTH, CHART_HEIGHT = 960, 120
 _ZIPF_STEPS = 8
 
 
@@ -58,11 +58,11 @@ def write_profile_page(profiles: Sequence[Profile], path: Path) -> None:
     one = len(profiles) == 1
     page = {
         "title": _title(profiles[0]) if one else f"{len(profiles):,} texts",
-        "texts": [_text(profile) for profile in shown],
+        "texts": [profile_view(profile) for profile in shown],
         "n_left_out": len(profiles) - len(shown),
         "signature": profiles[0].signature,
-        "width": _CHART_WIDTH,
-        "height": _CHART_HEIGHT,
+        "width": CHART_WIDTH,
+        "height": CHART_HEIGHT,
         "one": one,
     }
     write_page_file(path, "profile.html.j2", page)
@@ -72,11 +72,13 @@ def _title(profile: Profile) -> str:
     return visible(str(profile.document.meta.get("title") or profile.document.id))
 
 
-def _text(profile: Profile) -> dict[str, Any]:
+def profile_view(profile: Profile) -> dict[str, Any]:
+    """A profile as a page shows it."""
     return {
         "title": _title(profile),
         "metrics": [
             {
+                "id": metric.id,
                 "title": metric.title,
                 "explained": metric.explained,
                 "value": _shown(profile, metric.id, metric.form),
@@ -101,14 +103,14 @@ def _n_each(sentences: Sequence[Sentence]) -> int:
 
 def _height(n_words: float, sentences: Sequence[Sentence]) -> float:
     longest = max((s.n_words for s in sentences), default=0)
-    return _CHART_HEIGHT * n_words / longest if longest else 0.0
+    return CHART_HEIGHT * n_words / longest if longest else 0.0
 
 
 def _bars(sentences: Sequence[Sentence]) -> list[dict[str, Any]]:
     """A bar for each sentence, its quoted words apart; for several where there are many."""
     step = _n_each(sentences)
     groups = [sentences[k : k + step] for k in range(0, len(sentences), step)]
-    width = _CHART_WIDTH / max(1, len(groups))
+    width = CHART_WIDTH / max(1, len(groups))
     bars = []
     for k, group in enumerate(groups):
         n_words = sum(s.n_words for s in group) / len(group)

@@ -17,9 +17,9 @@ from fabula.studies.assigning import StudyChanged
 from fabula.studies.database import Store
 from fabula.studies.design import StudyDesign
 from fabula.studies.forms import Page, pages_of
-from fabula.studies.security import HEADERS, Buckets, Guard
 from fabula.studies.units import Unit
 from fabula.studies.views import STATIC, render
+from fabula.web.guard import HEADERS, Buckets, Guard
 
 __all__ = ["Study", "create_app"]
 
@@ -65,7 +65,7 @@ def create_app(
     # Ten tries at once, then one in ten seconds: nobody guesses it. From everywhere together more,
     # so that nobody can shut the organiser out.
     app.state.tries = Buckets(10, 0.1), Buckets(300, 3.0)
-    app.add_middleware(Guard)
+    app.add_middleware(Guard, cookie=visits.COOKIE)
     app.include_router(arrivals.router)
     app.include_router(visits.router)
     app.include_router(organiser.router)

@@ -18,9 +18,8 @@ from fabula.studies.participants import (
     log,
     take_quiz,
 )
-from fabula.studies.security import COOKIE
 from fabula.studies.views import told
-from fabula.studies.visits import Posted, Visitor
+from fabula.studies.visits import COOKIE, Posted, Visitor
 
 __all__ = ["router"]
 

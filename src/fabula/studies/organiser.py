@@ -20,8 +20,8 @@ from fabula.studies.exporting import export
 from fabula.studies.forms import clean_text
 from fabula.studies.participants import hash_of, invite, log, pseudonym, remove
 from fabula.studies.quality import progress, standings
-from fabula.studies.security import csrf_of, is_csrf
 from fabula.studies.views import render
+from fabula.web.guard import csrf_of, is_csrf
 
 __all__ = ["router"]
 

@@ -20,12 +20,13 @@ from fabula.studies.participants import (
     Participant,
     find_by_token,
 )
-from fabula.studies.security import csrf_of, is_csrf
 from fabula.studies.views import keys_of, page_view, render
+from fabula.web.guard import csrf_of, is_csrf
 
-__all__ = ["Posted", "Visit", "Visitor", "router"]
+__all__ = ["COOKIE", "Posted", "Visit", "Visitor", "router"]
 
 router = APIRouter()
+COOKIE = "fabula_study"
 
 
 class Visit:

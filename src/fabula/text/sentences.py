@@ -11,7 +11,6 @@ from fabula.text.words import TextSettings
 __all__ = [
     "encodable",
     "paragraph_docs",
-    "paragraph_spans",
     "paragraphs_of",
     "sentence_spans",
     "sentences_of",
@@ -19,23 +18,14 @@ __all__ = [
 ]
 
 _BATCH = 64
+_MAX_CHARS = 50_000
+"""No paragraph of prose is longer; the pipeline refuses a million."""
 _PARAGRAPH = re.compile(r"\n[^\S\n]*(?:\n[^\S\n]*)+")
 
 
 def paragraphs_of(text: str) -> list[str]:
     """The paragraphs of a text: what stands between blank lines."""
     return _PARAGRAPH.split(text.strip())
-
-
-def paragraph_spans(text: str) -> list[tuple[int, int]]:
-    """Where each paragraph stands, half-open in characters, without the space around it."""
-    spans = []
-    for start, end in _between_blank_lines(text):
-        part = text[start:end]
-        start += len(part) - len(part.lstrip())
-        if part.strip():
-            spans.append((start, start + len(part.strip())))
-    return spans
 
 
 def _between_blank_lines(text: str) -> list[tuple[int, int]]:
@@ -55,7 +45,11 @@ def sentences_of(paragraphs: Iterable[str], nlp: Any) -> Iterator[list[str]]:
     `nlp` is spaCy's pipeline with sentence boundaries; it parts `"Run!" cried the Cat.` after the
     quotation.
     """
-    lines = (encodable(" ".join(paragraph.split())) for paragraph in paragraphs)
+    lines = (
+        encodable(line[start:end])
+        for line in (" ".join(paragraph.split()) for paragraph in paragraphs)
+        for start, end in _bounded(line, 0, len(line))
+    )
     for doc in nlp.pipe(lines, batch_size=_BATCH):
         yield _joined(span.text.strip() for span in doc.sents)
 
@@ -86,8 +80,19 @@ def paragraph_docs(text: str, nlp: Any) -> list[tuple[int, Any]]:
     # Line breaks within a paragraph are spaces to the pipeline; lengths stay the same.
     return [
         (begin, nlp(encodable("".join(" " if c.isspace() else c for c in text[begin:end]))))
-        for begin, end in _between_blank_lines(text)
+        for first, last in _between_blank_lines(text)
+        for begin, end in _bounded(text, first, last)
     ]
+
+
+def _bounded(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
+    """The stretch in parts that the pipeline's memory is enough for, cut between words."""
+    while end - start > _MAX_CHARS:
+        space = text.rfind(" ", start + _MAX_CHARS // 2, start + _MAX_CHARS)
+        cut = start + _MAX_CHARS if space < 0 else space
+        yield start, cut
+        start = cut
+    yield start, end
 
 
 def spans_of_docs(docs: Iterable[tuple[int, Any]]) -> list[tuple[int, int]]:

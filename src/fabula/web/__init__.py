@@ -13,10 +13,10 @@ _HERE = Path(__file__).parent
 _CONTROLS = {code: "\ufffd" for code in range(32) if chr(code) not in "\t\n\r"}
 
 
-def page_environment(templates: Path) -> Environment:
-    """Templates of a room, over the shared ones. Everything that they show is escaped."""
+def page_environment(*templates: Path) -> Environment:
+    """Templates of a room or more, over the shared ones. Everything that they show is escaped."""
     environment = Environment(
-        loader=FileSystemLoader([templates, _HERE / "templates"]),
+        loader=FileSystemLoader([*templates, _HERE / "templates"]),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.metadata
 import json
+import re
 import urllib.parse
 import urllib.request
 from collections.abc import Iterable, Iterator, Sequence
@@ -22,6 +23,8 @@ _MATTERS_OF_TASTE = frozenset(
 _GROUPS_OF_TASTE = frozenset(
     ("Style and Redundancy", "Proper Nouns", "Capitalization and Case", "Regionalisms and Dialect")
 )
+_READ_CHARS = 60
+_NO_WORD = re.compile(r"\S{200,}")
 _OF_SPELLING = frozenset(("Spelling", "Typo"))
 _LANGUAGETOOL = "http://localhost:8081"
 """Where its server listens by default."""
@@ -61,6 +64,8 @@ class Harper:
         self._british = _linter(harper.Dialect.BRITISH)
 
     def errors(self, text: str, names: Sequence[tuple[int, int]] = ()) -> list[tuple[int, int]]:
+        # It looks for what a word may be meant to be, and aborts the process over a very long one.
+        text = _NO_WORD.sub(lambda m: m[0][:_READ_CHARS].ljust(len(m[0])), text)
         found = [x for x in self._american.lint(text) if x.lint_kind not in _MATTERS_OF_TASTE]
         british: set[tuple[int, int]] | None = None
         kept = []

@@ -6,16 +6,14 @@ import hashlib
 import hmac
 import time
 from collections import OrderedDict
+from collections.abc import Mapping
 
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.requests import HTTPConnection
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from fabula.studies.participants import hash_of
+__all__ = ["HEADERS", "Buckets", "Guard", "TooMuch", "csrf_of", "is_csrf"]
 
-__all__ = ["COOKIE", "HEADERS", "Buckets", "Guard", "TooMuch", "csrf_of", "is_csrf"]
-
-COOKIE = "fabula_study"
 _MAX_BODY_BYTES = 256 * 1024
 HEADERS = {
     "content-security-policy": "default-src 'none'; style-src 'self'; script-src 'self'; "
@@ -68,8 +66,19 @@ class Buckets:
 class Guard:
     """Adds headers to every answer; refuses bodies and rates that no person needs."""
 
-    def __init__(self, app: ASGIApp, *, n_at_once: int = 120, n_per_s: float = 20.0) -> None:
-        self._app = app
+    def __init__(
+        self,
+        app: ASGIApp,
+        *,
+        cookie: str,
+        n_at_once: int = 120,
+        n_per_s: float = 20.0,
+        max_body_bytes: int = _MAX_BODY_BYTES,
+        headers: Mapping[str, str] = HEADERS,
+    ) -> None:
+        """`cookie` is the name of the one by which a visitor is known."""
+        self._app, self._cookie = app, cookie
+        self._max_bytes, self._headers = max_body_bytes, headers
         self._known = Buckets(n_at_once, n_per_s)
         # Whoever has no cookie shares an address with a whole institute.
         self._unknown = Buckets(20 * n_at_once, 10 * n_per_s)
@@ -82,7 +91,7 @@ class Guard:
         async def send_guarded(message: Message) -> None:
             if message["type"] == "http.response.start":
                 headers = MutableHeaders(scope=message)
-                for name, value in HEADERS.items():
+                for name, value in self._headers.items():
                     headers[name] = value
                 if "cache-control" not in headers:
                     headers["cache-control"] = "no-store"
@@ -95,7 +104,7 @@ class Guard:
             await _refuse(send_guarded, 429, "Too many requests; please wait a moment.")
             return
         length = Headers(scope=scope).get("content-length", "0")
-        if not length.isdecimal() or int(length) > _MAX_BODY_BYTES:
+        if not length.isdecimal() or int(length) > self._max_bytes:
             await _refuse(send_guarded, 413, "This is more than can be taken at once.")
             return
         n_read = 0
@@ -104,7 +113,7 @@ class Guard:
             nonlocal n_read
             message = await receive()
             n_read += len(message.get("body", b""))
-            if n_read > _MAX_BODY_BYTES:
+            if n_read > self._max_bytes:
                 raise TooMuch
             return message
 
@@ -114,9 +123,11 @@ class Guard:
             await _refuse(send_guarded, 413, "This is more than can be taken at once.")
 
     def _is_allowed(self, connection: HTTPConnection) -> bool:
-        token = connection.cookies.get(COOKIE)
+        token = connection.cookies.get(self._cookie)
         if token:
-            return self._known.take(hash_of(token)) and self._address(connection)
+            return self._known.take(
+                hashlib.sha256(token.encode(errors="replace")).hexdigest()
+            ) and self._address(connection)
         return self._address(connection)
 
     def _address(self, connection: HTTPConnection) -> bool:

@@ -1,0 +1,77 @@
+"""`fabula desk`: the writer's local page."""
+
+from __future__ import annotations
+
+import socket
+from pathlib import Path
+
+import click
+
+from fabula.cli.options import jobs_option
+
+__all__ = ["desk"]
+
+
+@click.command()
+@click.option(
+    "--reference", "references", multiple=True, metavar="PATH", envvar="FABULA_REFERENCE",
+    help="A corpus to offer for comparing with.  [env: FABULA_REFERENCE]",
+)  # fmt: skip
+@click.option(
+    "--dir", "folder", type=click.Path(path_type=Path), metavar="DIR",
+    help="Where drafts are kept.  [default: a folder of this user's]",
+)  # fmt: skip
+@click.option("--port", type=click.IntRange(0, 65535), default=8765, show_default=True)
+@click.option("--open/--no-open", "opens", default=True, help="Open it in the browser.")
+@jobs_option
+def desk(
+    references: tuple[str, ...], folder: Path | None, port: int, opens: bool, jobs: int | None
+) -> None:
+    """Open the desk: a page on this machine where you drop a draft and read its report.
+
+    It can be reached from this machine only. Nothing leaves it unless you name a hosted model or an
+    index on the web, and then it says first what is sent where.
+    """
+    import os
+    import secrets
+    import webbrowser
+
+    from fabula.errors import InputError
+
+    try:
+        import uvicorn
+
+        from fabula.desk import Desk, create_app
+    except ImportError as error:
+        raise InputError(
+            "the desk needs more packages; run: pip install 'fabula[study]'"
+        ) from error
+    from platformdirs import user_data_path
+
+    from fabula.workers import default_jobs
+
+    home = os.environ.get("FABULA_HOME")
+    place = folder or (Path(home) if home else user_data_path("fabula")) / "desk"
+    key = secrets.token_urlsafe(24)
+    listening = _listen(port)
+    address = f"http://127.0.0.1:{listening.getsockname()[1]}/open?given={key}"
+    with Desk(place, references, n_jobs=jobs or default_jobs()) as work:
+        click.echo(f"The desk: {address}\nDrafts are kept in {place}. Ctrl-C closes it.")
+        if opens:
+            webbrowser.open(address)
+        config = uvicorn.Config(
+            create_app(work, key=key), log_level="warning", access_log=False, server_header=False
+        )
+        uvicorn.Server(config).run(sockets=[listening])
+
+
+def _listen(port: int) -> socket.socket:
+    """A socket on loopback."""
+    from fabula.errors import InputError
+
+    try:
+        return socket.create_server(("127.0.0.1", port))
+    except OSError as error:
+        raise InputError(
+            f"--port {port}: cannot listen there ({error.strerror}); name another, or 0 for any"
+        ) from error

@@ -1,0 +1,121 @@
+"""`fabula groups`: how numbers are distributed over texts by people, or by models."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from fabula.cli.options import (
+    check_outputs,
+    grammar_option,
+    jobs_option,
+    json_option,
+    text_options,
+    texts_argument,
+)
+from fabula.cli.progress import progress_bar
+from fabula.cli.reading import read_stories
+
+__all__ = ["groups"]
+
+
+@click.group()
+def groups() -> None:
+    """Reference groups: what numbers texts by people, and by models, usually have.
+
+    Some ship; `fabula report` places a text among them where it was measured in the same way.
+    """
+
+
+@groups.command()
+@texts_argument("texts")
+@click.option("--name", required=True, help="A short name, such as my-students.")
+@click.option(
+    "--kind", type=click.Choice(["people", "models", "other"]), required=True,
+    help="Who wrote the texts.",
+)  # fmt: skip
+@click.option("--title", help="As the page names it.  [default: how many texts, and the name]")
+@click.option(
+    "--reference", "references", multiple=True, metavar="PATH", envvar="FABULA_REFERENCE",
+    help="Measure originality too, against this.  [env: FABULA_REFERENCE]",
+)  # fmt: skip
+@click.option("--levels", metavar="LOW-HIGH", help="Lengths of run.  [default: 5-12]")
+@click.option(
+    "--exclude", type=click.Choice(["none", "auto"]), default="none", show_default=True,
+    help="auto: leave out documents of the reference that copy or quote the text.",
+)  # fmt: skip
+@click.option("--fluency-model", default="local", show_default=True, metavar="MODEL")
+@click.option(
+    "--without", multiple=True, type=click.Choice(["originality", "fluency", "profile"]),
+    help="Leave an instrument out.",
+)  # fmt: skip
+@click.option(
+    "--out", type=click.Path(path_type=Path), required=True, metavar="FILE",
+    help="The numbers, a line a group (.jsonl); a group of another name that is there is kept.",
+)  # fmt: skip
+@grammar_option
+@jobs_option
+@text_options
+def measure(
+    texts: tuple[str, ...],
+    name: str,
+    kind: Any,
+    title: str | None,
+    out: Path,
+    **options: Any,
+) -> None:
+    """Measure TEXTS as a group. Only numbers are kept, no text.
+
+    Give the file to `fabula report --groups`.
+    """
+    from fabula.measures.groups import read_groups, write_groups
+    from fabula.review import Progress, Reviewer, ReviewPlan, group_numbers
+    from fabula.workers import default_jobs
+
+    check_outputs([out], [Path(text) for text in texts])
+    kept = [group for group in read_groups(out) if group.group != name] if out.exists() else []
+    documents = read_stories(texts, options)
+    without = {"verdicts", "feedback", *options["without"]}
+    plan = ReviewPlan(
+        references=options["references"],
+        levels=options["levels"],
+        exclude_copies=options["exclude"] == "auto",
+        fluency_model=options["fluency_model"],
+        without=frozenset(without),
+        grammar=options["grammar"],
+        n_jobs=options["jobs"] or default_jobs(),
+    )
+    with progress_bar("measuring", None) as bar, Reviewer(plan) as reviewer:
+        progress = Progress(lambda stage, total: bar.begin(stage, total or 0), bar.advance)
+        review = reviewer.run(documents, progress)
+    shown = title or f"{len(documents):,} texts, {name}"
+    found = group_numbers(review, name, kind, shown)
+    write_groups(out, [*kept, *found])
+    for group in found:
+        click.echo(f"{group.group}: {len(group.items)} numbers by {group.signature}")
+    for entry in review.left_out:
+        if entry.part not in without:
+            click.echo(f"not here: {entry.part}, {entry.reason}; to have it: {entry.remedy}")
+    click.echo(f"written: {out}")
+
+
+@groups.command()
+@click.argument("files", nargs=-1, type=click.Path(path_type=Path), metavar="[FILES]...")
+@json_option
+def show(files: tuple[Path, ...], as_json: bool) -> None:
+    """Show the groups that ship, and those of FILES: middle four fifths and median."""
+    from dataclasses import asdict
+
+    from fabula.measures.groups import GroupBook
+    from fabula.store import dump_json
+
+    for group in GroupBook.open(*files).groups:
+        if as_json:
+            click.echo(dump_json(asdict(group)))
+            continue
+        click.echo(f"{group.group} ({group.kind}): {group.title}\n  {group.signature}")
+        for item, one in group.items.items():
+            ends = ", ".join(f"{one.quantile(share):.4g}" for share in (0.1, 0.5, 0.9))
+            click.echo(f"  {item}: {ends}  (n {one.n})")

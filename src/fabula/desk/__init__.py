@@ -1,0 +1,8 @@
+"""The desk: a local page where a writer drops a draft, reads its report, mends it and compares."""
+
+from __future__ import annotations
+
+from fabula.desk.app import create_app
+from fabula.desk.work import Desk
+
+__all__ = ["Desk", "create_app"]

@@ -1,0 +1,101 @@
+"""How a draft is to be measured, as the desk's form says it, and where its words then go."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, fields
+from typing import Any, Literal
+from urllib.parse import urlsplit
+
+from fabula.errors import InputError
+from fabula.reference.infinigram import API_URL
+from fabula.review import Part, ReviewPlan
+
+__all__ = ["Asked", "where_to"]
+
+_LOOPBACK = {"localhost", "127.0.0.1", "::1"}
+_OWN_MACHINE = {"ollama", "vllm", "sglang", "hf", "llama-cpp-python"}
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What the form holds. `model` is empty where none is to be asked."""
+
+    reference: str = ""
+    model: str = ""
+    near: bool = False
+    exclude_copies: bool = False
+    fluency: bool = True
+    verdicts: bool = True
+    feedback: bool = True
+    readings: int = 3
+
+    @classmethod
+    def read(cls, given: Mapping[str, Any]) -> Asked:
+        """From a form, where what is not ticked is absent. Raises `InputError`."""
+        is_on = {field.name: given.get(field.name) in ("on", True) for field in fields(cls)}
+        readings = str(given.get("readings", "3"))
+        if not readings.isdecimal() or not 1 <= int(readings) <= 20:
+            raise InputError("readings: give a number from 1 to 20")
+        return cls(
+            reference=str(given.get("reference", "")).strip(),
+            model=str(given.get("model", "")).strip(),
+            near=is_on["near"],
+            exclude_copies=is_on["exclude_copies"],
+            fluency=is_on["fluency"],
+            verdicts=is_on["verdicts"],
+            feedback=is_on["feedback"],
+            readings=int(readings),
+        )
+
+    def to_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+    def plan(self, n_jobs: int, **more: Any) -> ReviewPlan:
+        """The review that this asks for."""
+        chosen: list[tuple[Part, bool]] = [
+            ("fluency", self.fluency), ("verdicts", self.verdicts), ("feedback", self.feedback),
+        ]  # fmt: skip
+        without: list[Part] = [part for part, wanted in chosen if not wanted]
+        style: Literal["verdict-first", "reason-first"] = (
+            "verdict-first" if self.model == "local" else "reason-first"
+        )
+        return ReviewPlan(
+            references=(self.reference,) if self.reference else (),
+            near=self.near,
+            exclude_copies=self.exclude_copies,
+            models=(self.model,) if self.model else (),
+            style=style,
+            n_readings=self.readings,
+            without=frozenset(without),
+            n_jobs=n_jobs,
+            **more,
+        )
+
+
+def where_to(asked: Asked) -> list[str]:
+    """What leaves this machine and where it goes, a sentence each; empty where nothing does."""
+    told = []
+    if asked.reference.startswith("infinigram:"):
+        url = asked.reference.partition("@")[2] or API_URL
+        if (host := urlsplit(url).hostname) not in _LOOPBACK:
+            told.append(f"runs of words of the draft are sent to {host}, to be looked up there")
+    if (to := _model_host(asked.model)) and (asked.verdicts or asked.feedback):
+        told.append(f"the whole draft is sent to {to}, with what is asked about it")
+    return told
+
+
+def _model_host(model: str) -> str:
+    """Whom a model belongs to; empty where it runs on this machine."""
+    if not model or model in ("local",) or model.lower().endswith(".gguf"):
+        return ""
+    if model.startswith(("http://", "https://")):
+        host = urlsplit(model).hostname or model
+        return "" if host in _LOOPBACK else host
+    provider = model.partition("/")[0]
+    return "" if provider in _OWN_MACHINE or model.startswith("replay:") else provider
+
+
+def references_of(paths: Sequence[str]) -> list[dict[str, str]]:
+    """What the form offers to choose from."""
+    return [{"value": path, "shown": path.rstrip("/").rpartition("/")[2] or path} for path in paths]

@@ -1,0 +1,91 @@
+"""What changed from one version to another: its words, and its numbers."""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from fabula.web import visible
+
+__all__ = ["Changed", "NumberPair", "changed_words", "number_pairs"]
+
+_TOKEN = re.compile(r"\s+|\w+|[^\w\s]+")
+_MAX_TOKENS = 6_000
+# Longer stretches would take long, and nobody follows them word by word.
+
+
+@dataclass(frozen=True, slots=True)
+class Changed:
+    """A stretch of a version. `kind` is `same`, or `gone` of the earlier, `new` of the later."""
+
+    kind: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class NumberPair:
+    """A number of two versions, as it is shown. `note` says why two do not compare."""
+
+    title: str
+    before: str
+    after: str
+    change: str
+    note: str = ""
+
+
+def changed_words(before: str, after: str) -> tuple[list[Changed], list[Changed]]:
+    """Both versions cut where they differ: by lines, and within changed lines by words."""
+    old: list[Changed] = []
+    new: list[Changed] = []
+    a, b = before.splitlines(keepends=True), after.splitlines(keepends=True)
+    for is_same, left, right in _compared(a, b):
+        n_tokens = len(_TOKEN.findall(left)) + len(_TOKEN.findall(right))
+        if is_same or not left or not right or n_tokens > _MAX_TOKENS:
+            _add(old, new, is_same, left, right)
+            continue
+        for same, x, y in _compared(_TOKEN.findall(left), _TOKEN.findall(right)):
+            _add(old, new, same, x, y)
+    return old, new
+
+
+def _compared(a: Sequence[str], b: Sequence[str]) -> Iterator[tuple[bool, str, str]]:
+    matcher = difflib.SequenceMatcher(None, a, b, autojunk=False)
+    for what, a1, a2, b1, b2 in matcher.get_opcodes():
+        yield what == "equal", "".join(a[a1:a2]), "".join(b[b1:b2])
+
+
+def _add(old: list[Changed], new: list[Changed], is_same: bool, left: str, right: str) -> None:
+    if left:
+        old.append(Changed("same" if is_same else "gone", visible(left)))
+    if right:
+        new.append(Changed("same" if is_same else "new", visible(right)))
+
+
+def number_pairs(
+    before: Sequence[dict[str, Any]], after: Sequence[dict[str, Any]]
+) -> Iterator[NumberPair]:
+    """The numbers of both, in the order of the later one."""
+    old = {one["key"]: one for one in before}
+    for one in after:
+        other = old.get(one["key"])
+        if other is None:
+            continue
+        x, y = other["value"], one["value"]
+        change, note = "", ""
+        if other["signature"] != one["signature"]:
+            note = "measured in another way, so they do not compare"
+        elif x is not None and y is not None:
+            difference = y - x
+            change = "same" if _shown(x, one) == _shown(y, one) else _signed(difference, one)
+        yield NumberPair(one["title"], _shown(x, one), _shown(y, one), change, note)
+
+
+def _shown(value: float | None, number: dict[str, Any]) -> str:
+    return "missing" if value is None else format(value, number["form"])
+
+
+def _signed(difference: float, number: dict[str, Any]) -> str:
+    return ("+" if difference > 0 else "−") + format(abs(difference), number["form"])

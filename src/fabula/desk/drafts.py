@@ -1,0 +1,147 @@
+"""The drafts on the desk: a folder a piece, a folder a version, files that anybody can read.
+
+pieces/0001/piece.json      {"title": ...}
+pieces/0001/1/draft.txt     the version as it was given
+pieces/0001/1/asked.json    how it was to be measured
+pieces/0001/1/report.html   the report, as far as it is
+pieces/0001/1/place.html    the same, with room for the desk's bar
+pieces/0001/1/found.json    the numbers, for comparing
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from fabula.errors import InputError
+from fabula.store import dump_json, write_whole
+
+__all__ = ["Drafts", "Piece", "Version"]
+
+MAX_TITLE_CHARS = 120
+
+
+@dataclass(frozen=True, slots=True)
+class Version:
+    """One state of a piece."""
+
+    piece: str
+    number: int
+    folder: Path
+
+    @property
+    def text(self) -> str:
+        return (self.folder / "draft.txt").read_bytes().decode(errors="surrogatepass")
+
+    @property
+    def asked(self) -> dict[str, Any]:
+        return _read(self.folder / "asked.json")
+
+    @property
+    def found(self) -> dict[str, Any]:
+        """Its numbers; empty as long as there are none."""
+        return _read(self.folder / "found.json")
+
+    @property
+    def place(self) -> str:
+        """The report's page with room for the bar; empty as long as there is none."""
+        path = self.folder / "place.html"
+        return path.read_text(encoding="utf-8") if path.exists() else ""
+
+    def keep(self, name: str, data: bytes) -> None:
+        write_whole(self.folder / name, data)
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """A piece of writing, in its versions, the oldest first."""
+
+    id: str
+    title: str
+    versions: tuple[Version, ...]
+
+    @property
+    def last(self) -> Version:
+        return self.versions[-1]
+
+
+class Drafts:
+    """All pieces in a folder."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder / "pieces"
+        try:
+            self.folder.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise InputError(
+                f"{folder}: drafts cannot be kept there ({error.strerror}); name another with --dir"
+            ) from error
+
+    def pieces(self) -> list[Piece]:
+        """The piece that was worked on last comes first."""
+        found = [self._piece(path) for path in self.folder.iterdir() if path.name.isdecimal()]
+        whole = [piece for piece in found if piece is not None]
+        return sorted(whole, key=lambda piece: (_made(piece.last), piece.id), reverse=True)
+
+    def piece(self, id_: str) -> Piece | None:
+        """None where there is no such piece."""
+        return self._piece(self.folder / id_) if id_.isdecimal() and len(id_) < 12 else None
+
+    def version(self, id_: str, number: int) -> Version | None:
+        piece = self.piece(id_)
+        return next((v for v in piece.versions if v.number == number), None) if piece else None
+
+    def add(self, title: str, text: str, asked: Mapping[str, Any]) -> Version:
+        """A new piece with its first version."""
+        taken = [int(path.name) for path in self.folder.iterdir() if path.name.isdecimal()]
+        folder = self.folder / f"{max(taken, default=0) + 1:04d}"
+        folder.mkdir()
+        shown = " ".join(title.split())[:MAX_TITLE_CHARS] or "Untitled"
+        write_whole(folder / "piece.json", dump_json({"title": shown}).encode(errors="replace"))
+        return self._add(folder, 1, text, asked)
+
+    def add_version(self, piece: Piece, text: str, asked: Mapping[str, Any]) -> Version:
+        return self._add(self.folder / piece.id, piece.last.number + 1, text, asked)
+
+    def remove(self, piece: Piece) -> None:
+        """Delete a piece with all versions, for good."""
+        shutil.rmtree(self.folder / piece.id)
+
+    def _add(self, folder: Path, number: int, text: str, asked: Mapping[str, Any]) -> Version:
+        made = datetime.now(UTC).isoformat(timespec="milliseconds")
+        version = Version(folder.name, number, folder / str(number))
+        version.folder.mkdir()
+        version.keep("draft.txt", text.encode(errors="surrogatepass"))
+        version.keep("asked.json", dump_json({**asked, "made": made}).encode(errors="replace"))
+        return version
+
+    def _piece(self, folder: Path) -> Piece | None:
+        if not (folder / "piece.json").exists():
+            return None
+        versions = [
+            Version(folder.name, int(path.name), path)
+            for path in folder.iterdir()
+            if path.name.isdecimal() and (path / "asked.json").exists()
+        ]
+        if not versions:
+            return None
+        versions.sort(key=lambda version: version.number)
+        title = str(_read(folder / "piece.json").get("title", "Untitled"))
+        return Piece(folder.name, title, tuple(versions))
+
+
+def _made(version: Version) -> str:
+    return str(version.asked.get("made", ""))
+
+
+def _read(path: Path) -> dict[str, Any]:
+    try:
+        found = json.loads(path.read_bytes())
+    except (OSError, ValueError):
+        return {}
+    return found if isinstance(found, dict) else {}

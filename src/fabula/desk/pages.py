@@ -1,0 +1,275 @@
+"""The desk's pages: all drafts, one draft with its report, its next version, two side by side."""
+
+from __future__ import annotations
+
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Depends, HTTPException, Request
+from fastapi.responses import HTMLResponse, JSONResponse, RedirectResponse, Response
+from starlette.concurrency import run_in_threadpool
+from starlette.datastructures import FormData, UploadFile
+
+from fabula.desk.asked import Asked, where_to
+from fabula.desk.differences import changed_words, number_pairs
+from fabula.desk.drafts import Piece, Version
+from fabula.desk.rendering import render, with_bar
+from fabula.desk.work import Desk
+from fabula.errors import InputError
+from fabula.text import read_documents
+from fabula.web import visible
+
+__all__ = ["router"]
+
+router = APIRouter()
+_MAX_TEXT_CHARS = 5_000_000
+_MAX_FIELDS, _MAX_FILES = 40, 400
+
+
+@dataclass(frozen=True, slots=True)
+class Visit:
+    """A request of the desk's owner."""
+
+    desk: Desk
+    csrf: str
+
+    def page(self, template: str, **values: Any) -> HTMLResponse:
+        return HTMLResponse(render(template, csrf=self.csrf, **values))
+
+    def found(self, id_: str, number: int) -> tuple[Piece, Version]:
+        """A piece and a version of it. Raises 404."""
+        piece = self.desk.drafts.piece(id_)
+        version = next((v for v in piece.versions if v.number == number), None) if piece else None
+        if piece is None or version is None:
+            raise HTTPException(404)
+        return piece, version
+
+
+def visit(request: Request) -> Visit:
+    return Visit(request.app.state.desk, request.app.state.csrf)
+
+
+async def posted(request: Request) -> FormData:
+    """The form that was sent, from a page of the desk."""
+    form = await request.form(max_fields=_MAX_FIELDS, max_files=_MAX_FILES,
+                              max_part_size=64 * 1024 * 1024)  # fmt: skip
+    if form.get("csrf") != request.app.state.csrf:
+        raise HTTPException(403)
+    return form
+
+
+Owner = Annotated[Visit, Depends(visit)]
+Posted = Annotated[FormData, Depends(posted)]
+
+
+@router.get("/")
+def home(owner: Owner) -> Response:
+    """All drafts, and a place for another."""
+    desk = owner.desk
+    pieces = [_piece_view(desk, piece) for piece in desk.drafts.pieces()]
+    last = desk.drafts.pieces()[0].last.asked if pieces else {}
+    asked = Asked.read(last) if last else Asked(reference=next(iter(desk.references), ""))
+    return owner.page(
+        "home.html.j2", pieces=pieces, asked=asked, references=_references(desk, asked)
+    )
+
+
+@router.post("/drafts")
+async def add(owner: Owner, form: Posted) -> Response:
+    """A new piece, pasted or dropped."""
+    asked = Asked.read({key: value for key, value in form.items() if isinstance(value, str)})
+    text, name = await _text_of(form)
+    title = str(form.get("title") or name or _first_words(text))
+    return _measure(owner, form, asked, text, title, None)
+
+
+@router.post("/piece/{id_}/versions")
+async def add_version(owner: Owner, form: Posted, id_: str) -> Response:
+    """The next version of a piece."""
+    piece = owner.desk.drafts.piece(id_)
+    if piece is None:
+        raise HTTPException(404)
+    asked = Asked.read({key: value for key, value in form.items() if isinstance(value, str)})
+    text, _ = await _text_of(form)
+    return _measure(owner, form, asked, text, piece.title, piece)
+
+
+def _measure(
+    owner: Visit, form: FormData, asked: Asked, text: str, title: str, piece: Piece | None
+) -> Response:
+    told = where_to(asked)
+    if told and form.get("agreed") != "yes":
+        action = "/drafts" if piece is None else f"/piece/{piece.id}/versions"
+        return owner.page(
+            "sending.html.j2", told=told, asked=asked, text=text, title=title, action=action
+        )
+    desk = owner.desk
+    version = (
+        desk.drafts.add(title, text, asked.to_json())
+        if piece is None
+        else desk.drafts.add_version(piece, text, asked.to_json())
+    )
+    desk.begin(version)
+    return RedirectResponse(f"/piece/{version.piece}/{version.number}", 303)
+
+
+@router.get("/piece/{id_}/{number}")
+def show(owner: Owner, id_: str, number: int) -> Response:
+    """A version with its report, as far as it is."""
+    piece, version = owner.found(id_, number)
+    state = owner.desk.state(version)
+    told = where_to(Asked.read(version.asked))
+    bar = render(
+        "bar.html.j2", piece=piece, version=version, state=state, csrf=owner.csrf, told=told,
+        title=visible(piece.title), before=_before(piece, version),
+    )  # fmt: skip
+    place = version.place or render("waiting.html.j2", title=visible(piece.title), bar="<!--bar-->")
+    return HTMLResponse(with_bar(place, bar))
+
+
+@router.get("/piece/{id_}/{number}/state")
+def state(owner: Owner, id_: str, number: int) -> Response:
+    """How far the report is."""
+    _, version = owner.found(id_, number)
+    return JSONResponse(owner.desk.state(version).to_json())
+
+
+@router.get("/piece/{id_}/{number}/report.html")
+def download(owner: Owner, id_: str, number: int) -> Response:
+    """The report as a file to keep or to send."""
+    _, version = owner.found(id_, number)
+    path = version.folder / "report.html"
+    if not path.exists():
+        raise HTTPException(404)
+    name = f"report-{id_}-{number}.html"
+    headers = {"content-disposition": f'attachment; filename="{name}"'}
+    return Response(path.read_bytes(), media_type="text/html", headers=headers)
+
+
+@router.post("/piece/{id_}/{number}/answer")
+def answer(owner: Owner, form: Posted, id_: str, number: int) -> Response:
+    """Yes or no to what a model costs."""
+    _, version = owner.found(id_, number)
+    owner.desk.answer(version, agreed=form.get("agreed") == "yes")
+    return RedirectResponse(f"/piece/{id_}/{number}", 303)
+
+
+@router.get("/piece/{id_}/{number}/edit")
+def edit(owner: Owner, id_: str, number: int) -> Response:
+    """The draft to be changed."""
+    piece, version = owner.found(id_, number)
+    asked = Asked.read(version.asked)
+    return owner.page(
+        "edit.html.j2", piece=piece, version=version, title=visible(piece.title), asked=asked,
+        text=version.text.encode(errors="replace").decode(),
+        references=_references(owner.desk, asked),
+    )  # fmt: skip
+
+
+@router.get("/piece/{id_}/{number}/remove")
+def ask_to_remove(owner: Owner, id_: str, number: int) -> Response:
+    piece, _ = owner.found(id_, number)
+    return owner.page("remove.html.j2", piece=piece, title=visible(piece.title))
+
+
+@router.post("/piece/{id_}/remove")
+def remove(owner: Owner, form: Posted, id_: str) -> Response:
+    piece = owner.desk.drafts.piece(id_)
+    if piece is not None:
+        owner.desk.drafts.remove(piece)
+    return RedirectResponse("/", 303)
+
+
+@router.get("/beside")
+def beside(owner: Owner, left: str = "", right: str = "") -> Response:
+    """Two drafts, or two versions of one, side by side: `0001-2` is piece 0001, version 2."""
+    pairs = [one.partition("-") for one in (left, right)]
+    if not all(number.isdecimal() and len(number) < 9 for _, _, number in pairs):
+        raise HTTPException(404)
+    (a, before), (b, after) = (owner.found(id_, int(number)) for id_, _, number in pairs)
+    old, new = changed_words(before.text, after.text)
+    if a.id != b.id:
+        # Of two pieces every word differs; marking them all would say nothing.
+        old, new = ([type(one)("same", one.text) for one in side] for side in (old, new))
+    numbers = list(number_pairs(before.found.get("numbers", ()), after.found.get("numbers", ())))
+    return owner.page(
+        "beside.html.j2", old=old, new=new, numbers=numbers, a=a, b=b, before=before, after=after,
+        titles=(visible(a.title), visible(b.title)), is_one=a.id == b.id,
+    )  # fmt: skip
+
+
+@router.post("/references")
+async def add_reference(owner: Owner, form: Posted) -> Response:
+    """Something to compare with: a corpus that is there, or texts to make one of."""
+    path = str(form.get("path", "")).strip()
+    files = [one for one in form.getlist("files") if isinstance(one, UploadFile) and one.filename]
+    if files:
+        with tempfile.TemporaryDirectory() as folder:
+            names = [await _stored(file, Path(folder), k) for k, file in enumerate(files)]
+            await run_in_threadpool(owner.desk.build_reference, str(form.get("name", "")), names)
+    elif path:
+        owner.desk.add_reference(path)
+    else:
+        raise InputError("name a corpus or choose files to compare with")
+    return RedirectResponse("/", 303)
+
+
+async def _text_of(form: FormData) -> tuple[str, str]:
+    """The text that was dropped or pasted, and its file's name. Raises `InputError`."""
+    file = form.get("file")
+    if isinstance(file, UploadFile) and file.filename:
+        with tempfile.TemporaryDirectory() as folder:
+            path = await _stored(file, Path(folder), 0)
+            documents = list(read_documents([str(path)]))
+        text = "\n\n".join(document.text for document in documents)
+        name = Path(file.filename).stem
+    else:
+        text, name = str(form.get("text", "")).replace("\r\n", "\n"), ""
+    if not text.strip():
+        raise InputError("There is no text: paste a draft, or choose a file that holds one.")
+    if len(text) > _MAX_TEXT_CHARS:
+        raise InputError("This is longer than any novel; give the draft in parts.")
+    return text, name
+
+
+async def _stored(file: UploadFile, folder: Path, number: int) -> Path:
+    """An uploaded file under a name of ours, with its ending."""
+    given = Path(str(file.filename).replace("\\", "/")).name
+    path = folder / f"{number:04d}" / (given.lstrip(".") or "draft.txt")
+    path.parent.mkdir()
+    path.write_bytes(await file.read())
+    return path
+
+
+def _first_words(text: str) -> str:
+    return " ".join(text.split()[:6])[:60]
+
+
+def _before(piece: Piece, version: Version) -> Version | None:
+    earlier = [one for one in piece.versions if one.number < version.number]
+    return earlier[-1] if earlier else None
+
+
+def _references(desk: Desk, asked: Asked) -> list[str]:
+    return list(dict.fromkeys([*desk.references, *([asked.reference] if asked.reference else [])]))
+
+
+def _piece_view(desk: Desk, piece: Piece) -> dict[str, Any]:
+    found = piece.last.found
+    numbers = {one["key"]: one for one in found.get("numbers", ())}
+    shown = [
+        (one["title"], "missing" if one["value"] is None else format(one["value"], one["form"]))
+        for key in ("n_words", "creativity_index", "bits_per_word")
+        if (one := numbers.get(key))
+    ]
+    return {
+        "id": piece.id,
+        "title": visible(piece.title),
+        "n_versions": len(piece.versions),
+        "last": piece.last.number,
+        "numbers": shown,
+        "is_over": desk.state(piece.last).is_over,
+        "made": str(piece.last.asked.get("made", ""))[:16].replace("T", " "),
+    }

@@ -1,0 +1,47 @@
+"""The pages of the desk."""
+
+from __future__ import annotations
+
+import hashlib
+from pathlib import Path
+from typing import Any
+
+from fabula.report.page_file import TEMPLATES
+from fabula.report.review_page import page_of
+from fabula.review import Review
+from fabula.web import page_environment
+
+__all__ = ["STATIC", "render", "render_place", "render_report", "with_bar"]
+
+_HERE = Path(__file__).parent
+_BAR = "<!--bar-->"
+STATIC = {
+    "desk.css": (_HERE / "static" / "desk.css", "text/css"),
+    "desk.js": (_HERE / "static" / "desk.js", "text/javascript"),
+}
+"""All that is served as it lies; nothing else of the disk can be asked for."""
+
+_ENVIRONMENT = page_environment(_HERE / "templates", TEMPLATES)
+_ENVIRONMENT.globals["edition"] = hashlib.sha256(
+    b"".join(path.read_bytes() for path, _ in STATIC.values())
+).hexdigest()[:8]
+
+
+def render(template: str, **values: Any) -> str:
+    """A page, or a part of one."""
+    return _ENVIRONMENT.get_template(template).render(**values)
+
+
+def render_report(review: Review) -> str:
+    """The report as a file of its own."""
+    return render("review.html.j2", page=page_of(review))
+
+
+def render_place(review: Review) -> str:
+    """The report as the desk shows it, with room for the bar."""
+    return render("place.html.j2", page=page_of(review), bar=_BAR)
+
+
+def with_bar(place: str, bar: str) -> str:
+    """A report with the desk's bar in its place. No text can hold the mark: `<` is escaped."""
+    return place.replace(_BAR, bar, 1)

@@ -1,0 +1,219 @@
+"""The work behind the desk: one draft at a time is measured, and its report grows."""
+
+from __future__ import annotations
+
+import json
+import re
+import threading
+import traceback
+from collections.abc import Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import closing
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from fabula.desk.asked import Asked
+from fabula.desk.drafts import Drafts, Version
+from fabula.desk.rendering import render_place, render_report
+from fabula.errors import FabulaError
+from fabula.models.cost import Estimate
+from fabula.reference import Reference
+from fabula.reference.choose import open_backend
+from fabula.review import Progress, Review, Reviewer, ReviewPlan, numbers_of_review
+from fabula.store import dump_json, write_whole
+from fabula.text import read_documents
+from fabula.types import Document
+
+__all__ = ["Desk", "State"]
+
+_FAILED = "Something went wrong; the terminal in which the desk runs says what."
+
+
+@dataclass(slots=True)
+class State:
+    """How far the report of a version is."""
+
+    stage: str = "waiting"
+    n_done: int = 0
+    n_total: int | None = None
+    edition: int = 0
+    """Grows with each part of the report that is there."""
+    question: str = ""
+    """What a model will cost, while an answer is waited for."""
+    error: str = ""
+    is_over: bool = False
+    answered: threading.Event = field(default_factory=threading.Event)
+    is_agreed: bool = False
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "stage": self.stage, "done": self.n_done, "total": self.n_total,
+            "edition": self.edition, "question": self.question, "error": self.error,
+            "over": self.is_over,
+        }  # fmt: skip
+
+
+class Declined(FabulaError):  # noqa: N818 (a decision, not a fault)
+    """The writer does not want to pay for it, or stopped it."""
+
+
+class Desk:
+    """Drafts, and who measures them: `with Desk(folder, references) as desk`."""
+
+    def __init__(self, folder: Path, references: tuple[str, ...] = (), *, n_jobs: int = 1) -> None:
+        self.drafts = Drafts(folder)
+        self.folder = folder
+        self._known = folder / "references.json"
+        kept = json.loads(self._known.read_bytes()) if self._known.exists() else []
+        self.references = list(dict.fromkeys([*references, *map(str, kept)]))
+        self._n_jobs = n_jobs
+        self._states: dict[tuple[str, int], State] = {}
+        self._reviewer: Reviewer | None = None
+        self._closing = threading.Event()
+        # One at a time: two would only wait for each other's processors.
+        self._pool = ThreadPoolExecutor(1, thread_name_prefix="desk")
+
+    def __enter__(self) -> Desk:
+        # What was interrupted is taken up again.
+        for piece in reversed(self.drafts.pieces()):
+            for version in piece.versions:
+                if not version.found.get("is_whole"):
+                    self.begin(version)
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._closing.set()
+        for state in self._states.values():
+            state.answered.set()
+        self._pool.shutdown(cancel_futures=True)
+        if self._reviewer is not None:
+            self._reviewer.__exit__(None, None, None)
+
+    def begin(self, version: Version) -> None:
+        """Measure a version when those before it are done."""
+        state = self._states[version.piece, version.number] = State()
+        future = self._pool.submit(self._measure, version, state)
+        future.add_done_callback(partial(_end, state))
+
+    def state(self, version: Version) -> State:
+        """How far it is; of what was finished before, that it is over."""
+        known = self._states.get((version.piece, version.number))
+        return known or State(stage="", edition=1, is_over=True)
+
+    def answer(self, version: Version, *, agreed: bool) -> None:
+        """Whether the writer agrees to what a model costs and where the draft goes."""
+        state = self.state(version)
+        state.is_agreed = agreed
+        state.answered.set()
+
+    def add_reference(self, path: str) -> None:
+        """Something to compare drafts with. Raises `CorpusError`, `InputError`."""
+        if not path.startswith("infinigram:"):
+            path = str(Path(path).expanduser().resolve())
+        with closing(open_backend([path])):
+            self._remember(path)
+
+    def build_reference(self, name: str, files: Sequence[Path]) -> None:
+        """A corpus made of texts that were dropped. Raises `InputError`."""
+        plain = "-".join(re.findall(r"\w+", name.lower()))[:40] or "my-texts"
+        folder = self.folder / "references"
+        folder.mkdir(exist_ok=True)
+        taken = {path.stem for path in folder.iterdir()}
+        numbered = (plain, *(f"{plain}-{k}" for k in range(2, len(taken) + 3)))
+        path = folder / f"{next(one for one in numbered if one not in taken)}.ref"
+        documents = read_documents([str(file) for file in files])
+        Reference.build(documents, path, n_jobs=self._n_jobs).close()
+        self._remember(str(path))
+
+    def _remember(self, path: str) -> None:
+        self.references = list(dict.fromkeys([path, *self.references]))
+        write_whole(self._known, dump_json(self.references).encode(errors="replace"))
+
+    def _measure(self, version: Version, state: State) -> None:
+        piece = self.drafts.piece(version.piece)
+        if piece is None:
+            return
+        plan = Asked.read(version.asked).plan(self._n_jobs, keep=version.folder / "answers")
+        document = Document(f"draft {version.number}", version.text, meta={"title": piece.title})
+        review: Review | None = None
+        try:
+            for review in self._opened(plan).steps([document], self._progress(state)):
+                _keep(version, review)
+                state.edition += 1
+        except Declined as error:
+            state.error = "" if self._closing.is_set() else str(error)
+        if review is not None and not self._closing.is_set():
+            _keep(version, review, is_whole=True)
+
+    def _opened(self, plan: ReviewPlan) -> Reviewer:
+        """The instruments of the last draft where they are the same: open, they are quick."""
+        if self._reviewer is None or not self._reviewer.can_do(plan):
+            if self._reviewer is not None:
+                self._reviewer.__exit__(None, None, None)
+            self._reviewer = Reviewer(plan)
+        self._reviewer.plan = plan
+        return self._reviewer
+
+    def _progress(self, state: State) -> Progress:
+        def begin(stage: str, total: int | None) -> None:
+            advance(0)
+            state.stage, state.n_done, state.n_total = stage, 0, total
+
+        def advance(n: int) -> None:
+            if self._closing.is_set():
+                raise Declined("the desk was closed")
+            state.n_done += n
+
+        def agree(model: str, estimate: Estimate) -> None:
+            if not estimate.n_calls or estimate.cost == 0:
+                return
+            state.answered.clear()
+            state.question = _asked_for(model, estimate)
+            state.answered.wait()
+            state.question = ""
+            if not state.is_agreed:
+                raise Declined(f"{model} was not asked, as you wished")
+
+        return Progress(begin, advance, agree)
+
+
+def _asked_for(model: str, estimate: Estimate) -> str:
+    cost = "at a price that is not known here"
+    if estimate.cost is not None:
+        cost = f"for about {estimate.cost:.2f} dollars"
+    usage = estimate.usage
+    return (
+        f"{model} will be asked {estimate.n_calls:,} times, {cost}: about {usage.n_input:,} tokens "
+        f"to read and {usage.n_output:,} to write."
+    )
+
+
+def _end(state: State, future: Future[None]) -> None:
+    error = None if future.cancelled() else future.exception()
+    if isinstance(error, FabulaError):
+        state.error = str(error)
+    elif error is not None:
+        traceback.print_exception(error)
+        state.error = _FAILED
+    state.stage, state.is_over = "", True
+
+
+def _keep(version: Version, review: Review, *, is_whole: bool = False) -> None:
+    numbers, (row,) = numbers_of_review(review)
+    found = {
+        "is_whole": is_whole,
+        "numbers": [
+            {"key": n.key, "title": n.title, "form": n.form, "value": row.get(n.key),
+             "signature": review.signatures.get(n.part, "")}
+            for n in numbers
+        ],
+        "n_points": sum(len(advice.points) for advice in review.texts[0].advice),
+        "n_borrowed": None
+        if review.texts[0].originality is None
+        else len(review.texts[0].originality.borrowed),
+    }  # fmt: skip
+    version.keep("report.html", render_report(review).encode(errors="replace"))
+    version.keep("place.html", render_place(review).encode(errors="replace"))
+    version.keep("found.json", dump_json(found).encode(errors="replace"))

@@ -1,0 +1,188 @@
+"""Reference groups: how a number is distributed over texts by people, or by models.
+
+A group ships, or is kept, as numbers only: no text of it. Its numbers belong to a signature, and a
+text is placed among them only where it was measured in the same way.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, Literal, get_args
+
+import numpy as np
+
+from fabula.errors import InputError
+from fabula.store import dump_json, read_rows, write_whole
+from fabula.types import Measurement, Signature
+
+__all__ = [
+    "Distribution",
+    "GroupBook",
+    "GroupKind",
+    "GroupNumbers",
+    "measure_group",
+    "read_groups",
+    "write_groups",
+]
+
+GroupKind = Literal["people", "models", "other"]
+N_QUANTILES = 101
+"""The smallest value, every hundredth, and the largest."""
+
+_SHIPPED = Path(__file__).parent / "groups.jsonl"
+# What may differ without another number in all but rare cases; where it does, that is said.
+_TOLERATED = {"v", "spacy"}
+
+
+@dataclass(frozen=True, slots=True)
+class Distribution:
+    """The values of one item over a group."""
+
+    n: int
+    n_missing: int
+    mean: float
+    sd: float | None
+    quantiles: tuple[float, ...]
+    """Ascending, `N_QUANTILES` of them, from the smallest value to the largest."""
+
+    @classmethod
+    def of(cls, values: Iterable[float | None]) -> Distribution | None:
+        """None where no value is there. Quantiles are interpolated (Hyndman and Fan's type 7)."""
+        given = list(values)
+        data = np.array([value for value in given if value is not None], np.float64)
+        if not len(data):
+            return None
+        quantiles = np.quantile(data, np.linspace(0, 1, N_QUANTILES))
+        return cls(
+            n=len(data),
+            n_missing=len(given) - len(data),
+            mean=_short(float(data.mean())),
+            sd=_short(float(data.std(ddof=1))) if len(data) > 1 else None,
+            quantiles=tuple(_short(float(q)) for q in quantiles),
+        )
+
+    def quantile(self, share: float) -> float:
+        """The value below which this share of the group lies."""
+        return float(np.interp(share, np.linspace(0, 1, N_QUANTILES), self.quantiles))
+
+    def share_below(self, value: float) -> float:
+        """Which share of the group lies below a value, equals counting half: 0 to 1."""
+        steps = np.linspace(0, 1, N_QUANTILES)
+        q = np.array(self.quantiles)
+        if value < q[0] or value > q[-1]:
+            return float(value > q[-1])
+        # Where many values are equal, quantiles are too: the middle of their stretch.
+        first = int(np.searchsorted(q, value, "left"))
+        last = int(np.searchsorted(q, value, "right")) - 1
+        if last >= first:
+            return float((steps[first] + steps[last]) / 2)
+        inside = (value - q[last]) / (q[first] - q[last])
+        return float(steps[last] + inside * (steps[first] - steps[last]))
+
+
+@dataclass(frozen=True, slots=True)
+class GroupNumbers:
+    """A group's numbers by one way to measure."""
+
+    group: str
+    kind: GroupKind
+    title: str
+    """As a page names it: `48 stories by people, r/WritingPrompts`."""
+    signature: str
+    items: Mapping[str, Distribution]
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """Groups that were measured as a text was; `remark` says what differs without weight."""
+
+    groups: tuple[GroupNumbers, ...]
+    remark: str = ""
+
+
+class GroupBook:
+    """The groups at hand: those that ship, then those of the user's own files."""
+
+    def __init__(self, groups: Iterable[GroupNumbers]) -> None:
+        # The newest of the same name and signature counts.
+        self.groups = tuple({(g.group, g.signature): g for g in groups}.values())
+
+    @classmethod
+    def open(cls, *own: Path) -> GroupBook:
+        """What ships and what these files hold. Raises `InputError`."""
+        return cls(group for path in (_SHIPPED, *own) for group in read_groups(path))
+
+    def find(self, signature: str) -> Found:
+        """The groups measured by this signature, people first."""
+        asked = Signature.parse(signature)
+        matches = [(g, asked.differences(Signature.parse(g.signature))) for g in self.groups]
+        close = [(g, found) for g, found in matches if _keys(found) <= _TOLERATED]
+        order = get_args(GroupKind)
+        close.sort(key=lambda pair: order.index(pair[0].kind))
+        differing = dict.fromkeys(one for _, found in close for one in found)
+        remark = f"groups measured with {'; '.join(differing)}" if differing else ""
+        return Found(tuple(g for g, _ in close), remark)
+
+
+def _keys(differences: Iterable[str]) -> set[str]:
+    return {difference.partition(":")[0] for difference in differences}
+
+
+def measure_group(
+    group: str, kind: GroupKind, title: str, measurements: Iterable[Measurement]
+) -> list[GroupNumbers]:
+    """The numbers of a group, one entry for each signature among the measurements."""
+    values: dict[str, dict[str, list[float | None]]] = {}
+    for one in measurements:
+        if one.value is None or isinstance(one.value, float | int):
+            of_item = values.setdefault(one.signature, {}).setdefault(one.item, [])
+            of_item.append(None if one.value is None else float(one.value))
+    found = []
+    for signature, items in values.items():
+        known = {item: Distribution.of(of_item) for item, of_item in items.items()}
+        there = {item: one for item, one in known.items() if one is not None}
+        found.append(GroupNumbers(group, kind, title, signature, there))
+    return found
+
+
+def write_groups(path: Path, groups: Sequence[GroupNumbers]) -> None:
+    """Write a group a line."""
+    rows = (asdict(group) for group in groups)
+    write_whole(path, "".join(dump_json(row) + "\n" for row in rows).encode(errors="replace"))
+
+
+def read_groups(path: Path) -> list[GroupNumbers]:
+    """What `write_groups` wrote. Raises `InputError`."""
+    found = []
+    for number, row in enumerate(read_rows(path), 1):
+        try:
+            found.append(_group_of(row))
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
+            raise InputError(
+                f"{path}, line {number}: not the numbers of a group ({error}); give what "
+                f"`fabula groups measure --out` wrote"
+            ) from error
+    return found
+
+
+def _group_of(row: Mapping[str, Any]) -> GroupNumbers:
+    kind = row["kind"]
+    if kind not in get_args(GroupKind):
+        raise ValueError(f"kind {kind!r}")
+    items = {}
+    for item, one in row["items"].items():
+        quantiles = tuple(map(float, one["quantiles"]))
+        if len(quantiles) != N_QUANTILES or any(np.diff(quantiles) < 0):
+            raise ValueError(f"quantiles of {item}")
+        sd = None if one["sd"] is None else float(one["sd"])
+        items[str(item)] = Distribution(
+            int(one["n"]), int(one["n_missing"]), float(one["mean"]), sd, quantiles
+        )
+    return GroupNumbers(str(row["group"]), kind, str(row["title"]), str(row["signature"]), items)
+
+
+def _short(value: float) -> float:
+    """Six digits: more would only look exact."""
+    return float(f"{value:.6g}")

@@ -1,0 +1,36 @@
+"""Near-verbatim search, opened: passages that are lacking are built, word vectors are loaded."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from fabula.measures.near import NearSearch, NearSettings
+from fabula.models.vectors import open_vectors
+from fabula.reference import Reference
+from fabula.reference.passages import PassageIndex, PassageSettings, build_passages
+from fabula.text.stopwords import load_stop_words
+
+__all__ = ["open_near"]
+
+
+def open_near(
+    reference: Reference,
+    paths: Sequence[str],
+    settings: NearSettings | None = None,
+    passages: PassageSettings | None = None,
+    *,
+    stop_words: str = "english",
+    vectors: str = "",
+    say: Callable[[str], None] = lambda _: None,
+) -> NearSearch:
+    """Near-verbatim search in the reference at these paths. Raises `CorpusError`, `ModelError`."""
+    words = load_stop_words(stop_words)
+    cut = passages or PassageSettings()
+    for path in dict.fromkeys(paths):
+        shards = [shard for shard in reference.shards if shard.folder.parents[1] == Path(path)]
+        build_passages(Path(path), shards, cut, words, say)
+    say("loading word vectors")
+    opened = open_vectors(vectors)
+    say("measuring")
+    return NearSearch(PassageIndex(reference, cut, words), opened, settings or NearSettings())

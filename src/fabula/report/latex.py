@@ -1,0 +1,15 @@
+"""Text in LaTeX."""
+
+from __future__ import annotations
+
+__all__ = ["escape_latex"]
+
+_SPECIAL = {
+    "\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}",
+    **{character: "\\" + character for character in "&%$#_{}"},
+}  # fmt: skip
+
+
+def escape_latex(text: str) -> str:
+    """The text as LaTeX shows it, in one line."""
+    return "".join(_SPECIAL.get(character, character) for character in " ".join(text.split()))

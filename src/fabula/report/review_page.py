@@ -1,0 +1,356 @@
+"""The page of everything that was found of one text, or of many: one file without scripts."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from fabula.judging.trust import NEVER_CHECKED
+from fabula.measures.fluency import Fluency
+from fabula.measures.groups import GroupNumbers
+from fabula.measures.scores import to_row
+from fabula.report.advice_page import notes_of
+from fabula.report.advice_tables import advice_notes, nothing_left
+from fabula.report.judging_page import Judge, judge_view
+from fabula.report.marked_text import Note, Odd, cut_text
+from fabula.report.methods import bibtex_of, methods_of
+from fabula.report.originality_page import Article, article_of
+from fabula.report.page_file import write_page_file
+from fabula.report.profile_page import CHART_HEIGHT, CHART_WIDTH, profile_view
+from fabula.report.review_groups import group_views
+from fabula.report.review_pictures import (
+    Band,
+    Dot,
+    bands_of,
+    curve_bands,
+    scatter,
+    strip,
+)
+from fabula.review import GroupTest, LeftOut, Review, TextReview, numbers_of_review
+from fabula.review.grouping import SENTENCE_ITEM
+from fabula.types import Document
+from fabula.web import visible
+
+__all__ = ["page_of", "write_review_page"]
+
+_ODD_QUANTILE = 0.97
+"""A sentence is marked where it surprises more than this share of sentences by people."""
+
+_MAX_WHOLE = 40
+_MAX_ROWS = 1_000
+_MAX_PANELS = 60
+_MAX_LISTED = 8
+_STALE = 0.5
+_LABEL_CHARS = 160
+PART_TITLES = {
+    "originality": "Originality",
+    "fluency": "Fluency",
+    "profile": "Linguistic profile",
+    "verdicts": "Tests of creative writing",
+    "feedback": "Feedback",
+}
+
+
+@dataclass(slots=True)
+class TextView:
+    """One text as the page shows it."""
+
+    number: int
+    title: str
+    by: str
+    n_words: int | None
+    article: Article | None
+    paragraphs: list[Any]
+    notes: list[Note]
+    bands: list[Band] = field(default_factory=list)
+    """Where its Creativity Index stands in groups."""
+    curve_bands: list[dict[str, Any]] = field(default_factory=list)
+    bits: float | None = None
+    bits_missing: str = ""
+    bits_bands: list[Band] = field(default_factory=list)
+    picture: dict[str, Any] | None = None
+    odd: list[dict[str, Any]] = field(default_factory=list)
+    n_odd: int = 0
+    stale: list[dict[str, Any]] = field(default_factory=list)
+    profile: dict[str, Any] | None = None
+    judges: list[Judge] = field(default_factory=list)
+    remarks: list[str] = field(default_factory=list)
+    nothing: list[str] = field(default_factory=list)
+
+
+def write_review_page(
+    path: Path, review: Review, *, by: str | None = None, tests: Sequence[GroupTest] = ()
+) -> None:
+    """Write the page; the same review gives the same bytes."""
+    write_page_file(path, "review.html.j2", page_of(review, by=by, tests=tests))
+
+
+def page_of(
+    review: Review, *, by: str | None = None, tests: Sequence[GroupTest] = ()
+) -> dict[str, Any]:
+    """What the template shows."""
+    texts = [_text(k, text, review) for k, text in enumerate(review.texts[:_MAX_WHOLE], 1)]
+    one = len(review.texts) == 1
+    signatures = {
+        PART_TITLES[part]: [visible(line) for line in signature.split("\n")]
+        for part, signature in review.signatures.items()
+    }
+    return {
+        "title": texts[0].title if one else f"{len(review.texts):,} texts",
+        "one": one,
+        "against": review.size,
+        "texts": texts,
+        "n_not_whole": len(review.texts) - len(texts),
+        "table": None if one else _table(review),
+        "panels": [] if one else _panels(review),
+        "picture": None if one else _picture_of_texts(review),
+        "tests": group_views(tests),
+        "by": visible(by or ""),
+        "left_out": [_left_out(entry) for entry in review.left_out],
+        "methods": [visible(paragraph) for paragraph in methods_of(review, by)],
+        "bibtex": bibtex_of(review),
+        "signatures": signatures,
+        "legend": _legend(review),
+        "remarks": _group_remarks(review),
+        "never_checked": NEVER_CHECKED,
+        "rubric": review.rubric,
+        "is_demonstration": any("smollm2" in judge.rater for judge in review.judges),
+        "width": CHART_WIDTH,
+        "height": CHART_HEIGHT,
+        "odd_share": f"{_ODD_QUANTILE:.0%}",
+    }
+
+
+def _text(number: int, text: TextReview, review: Review) -> TextView:
+    document = text.document
+    many = len(text.advice) > 1
+    notes = [
+        note
+        for k, advice in enumerate(text.advice)
+        for note in notes_of(advice, before="abcdefgh"[k % 8] if many else "")
+    ]
+    odd_from = _odd_from(review)
+    odd = _odd(text.fluency, odd_from)
+    article = None
+    if text.originality is not None:
+        article = article_of(number, document, to_row(text.originality), notes, odd)
+    view = TextView(
+        number=number,
+        title=_title(document),
+        by=visible(document.author or ""),
+        n_words=_n_words(text),
+        article=article,
+        paragraphs=article.paragraphs if article else cut_text(document.text, notes=notes, odd=odd),
+        notes=notes,
+        profile=_profile(text, review),
+        judges=_judges(text, review),
+        remarks=[line for advice in text.advice for line in advice_notes(advice)],
+        nothing=[visible(nothing_left(one)) for one in text.advice if not one.points],
+    )
+    if article is not None and text.originality is not None:
+        groups = _groups(review, "originality")
+        view.bands = bands_of(groups, "creativity_index", text.originality.creativity_index)
+        view.curve_bands = curve_bands(groups, {t["level"]: t["x"] for t in article.ticks})
+    if text.fluency is not None:
+        _add_fluency(view, text, review, odd_from)
+    return view
+
+
+def _add_fluency(view: TextView, text: TextReview, review: Review, odd_from: float | None) -> None:
+    """The two axes of a text's sentences, and the sentences that stand out."""
+    fluency = text.fluency
+    assert fluency is not None
+    groups = _groups(review, "fluency")
+    view.bits = fluency.bits_per_word
+    view.bits_missing = fluency.missing_reason or ""
+    view.bits_bands = bands_of(groups, "bits_per_word", fluency.bits_per_word)
+    covered = [
+        (b.span.start, b.span.end) for b in (text.originality.borrowed if text.originality else ())
+    ]
+    dots, listed = [], []
+    for sentence in fluency.sentences:
+        if sentence.bits_per_word is None:
+            continue
+        novelty = 1 - _share_covered(sentence.start, sentence.end, covered)
+        words = " ".join(text.document.text[sentence.start : sentence.end].split())
+        is_odd = odd_from is not None and sentence.bits_per_word > odd_from
+        is_stale = novelty <= 1 - _STALE
+        kind = "odd" if is_odd else "stale" if is_stale else ""
+        dots.append(Dot(novelty, sentence.bits_per_word, words[:_LABEL_CHARS], kind))
+        listed.append((sentence.bits_per_word, novelty, visible(words[:_LABEL_CHARS]), kind))
+    if text.originality is not None:
+        view.picture = scatter(dots, groups, SENTENCE_ITEM, odd_from)
+    strange = sorted((one for one in listed if one[3] == "odd"), reverse=True)
+    view.n_odd = len(strange)
+    view.odd = [{"bits": bits, "words": words} for bits, _, words, _ in strange[:_MAX_LISTED]]
+    stale = sorted((one for one in listed if one[1] <= 1 - _STALE), key=lambda one: one[1])
+    view.stale = [
+        {"share": 1 - novelty, "words": words} for _, novelty, words, _ in stale[:_MAX_LISTED]
+    ]
+
+
+def _share_covered(start: int, end: int, spans: Sequence[tuple[int, int]]) -> float:
+    """Which share of a stretch lies in spans that may overlap; both ascend."""
+    covered, reached = 0, start
+    for a, b in spans:
+        a, b = max(a, reached), min(b, end)
+        if b > a:
+            covered += b - a
+            reached = b
+    return covered / max(1, end - start)
+
+
+def _odd(fluency: Fluency | None, odd_from: float | None) -> list[Odd]:
+    if fluency is None or odd_from is None:
+        return []
+    return [
+        Odd(one.start, one.end, one.bits_per_word)
+        for one in fluency.sentences
+        if one.bits_per_word is not None and one.bits_per_word > odd_from
+    ]
+
+
+def _odd_from(review: Review) -> float | None:
+    """How surprising a sentence has to be to be marked; None where no group of people is known."""
+    for group in _groups(review, "fluency"):
+        if group.kind == "people" and SENTENCE_ITEM in group.items:
+            return group.items[SENTENCE_ITEM].quantile(_ODD_QUANTILE)
+    return None
+
+
+def _groups(review: Review, part: str) -> Sequence[GroupNumbers]:
+    signature = review.signatures.get(part, "")
+    return review.groups.find(signature).groups if signature else ()
+
+
+def _group_remarks(review: Review) -> list[str]:
+    found = []
+    for part, signature in review.signatures.items():
+        if part in ("verdicts", "feedback"):
+            continue
+        here = review.groups.find(signature)
+        if here.remark:
+            found.append(f"{PART_TITLES[part]}: {visible(here.remark)}.")
+        elif not here.groups:
+            found.append(
+                f"{PART_TITLES[part]}: no reference group was measured in this way, so nothing "
+                f"says whether these numbers are high or low."
+            )
+    return found
+
+
+def _legend(review: Review) -> list[dict[str, str]]:
+    found: dict[str, dict[str, str]] = {}
+    for part in ("profile", "fluency", "originality"):
+        for group in _groups(review, part):
+            found.setdefault(group.title, {"kind": group.kind, "title": visible(group.title)})
+    return list(found.values())
+
+
+def _profile(text: TextReview, review: Review) -> dict[str, Any] | None:
+    if text.profile is None:
+        return None
+    groups = _groups(review, "profile")
+    view = profile_view(text.profile)
+    for metric in view["metrics"]:
+        metric["strip"] = strip(groups, metric["id"], text.profile.values[metric["id"]])
+    return view
+
+
+def _judges(text: TextReview, review: Review) -> list[Judge]:
+    if review.rubric is None:
+        return []
+    return [
+        judge_view(judge, text.verdicts, [text.document], review.rubric)
+        for judge in review.judges
+        if any(one.rater == judge.rater for one in text.verdicts)
+    ]
+
+
+def _n_words(text: TextReview) -> int | None:
+    if text.originality is not None:
+        return text.originality.n_words
+    value = text.profile.values["n_words"] if text.profile is not None else None
+    return None if value is None else int(value)
+
+
+def _title(document: Document) -> str:
+    return visible(str(document.meta.get("title") or document.id))
+
+
+def _left_out(entry: LeftOut) -> dict[str, Any]:
+    return {
+        "title": PART_TITLES[entry.part],
+        "reason": visible(entry.reason),
+        # What stands between backticks is for a terminal.
+        "remedy": [(k % 2 == 1, visible(p)) for k, p in enumerate(entry.remedy.split("`")) if p],
+        "is_failure": entry.is_failure,
+    }
+
+
+def _table(review: Review) -> dict[str, Any]:
+    numbers, rows = numbers_of_review(review)
+    shown = [number for number in numbers if number.key != "n_sentences"]
+    return {
+        "titles": [visible(number.title) for number in shown],
+        "rows": [
+            {
+                "number": k if k <= _MAX_WHOLE else None,
+                "title": _title(text.document),
+                "by": visible(text.document.author or ""),
+                "cells": [_cell(row.get(n.key), n.form, n.key in row) for n in shown],
+            }
+            for k, (text, row) in enumerate(
+                zip(review.texts[:_MAX_ROWS], rows[:_MAX_ROWS], strict=True), 1
+            )
+        ],
+        "n_more": max(0, len(review.texts) - _MAX_ROWS),
+    }
+
+
+def _cell(value: float | None, form: str, is_asked: bool) -> str:
+    if value is None:
+        return "missing" if is_asked else ""
+    return format(value, form)
+
+
+def _panels(review: Review) -> list[dict[str, Any]]:
+    """A small curve or rhythm for each of the first texts."""
+    panels = []
+    for k, text in enumerate(review.texts[:_MAX_PANELS], 1):
+        found = text.originality
+        if found is None:
+            continue
+        known = {level: value for level, value in found.uniqueness.items() if value is not None}
+        low, high = min(found.uniqueness), max(found.uniqueness)
+        points = " ".join(
+            f"{4 + 112 * (level - low) / max(1, high - low):.1f},{44 - 40 * value:.1f}"
+            for level, value in known.items()
+        )
+        index = found.creativity_index
+        panels.append(
+            {
+                "number": k if k <= _MAX_WHOLE else None,
+                "title": _title(text.document),
+                "points": points,
+                "index": "missing" if index is None else f"{index:.2f}",
+                "label": ", ".join(f"{level}: {value:.0%}" for level, value in known.items()),
+            }
+        )
+    return panels
+
+
+def _picture_of_texts(review: Review) -> dict[str, Any] | None:
+    """Each text between novelty and surprisal."""
+    dots = []
+    for k, text in enumerate(review.texts, 1):
+        if text.originality is None or text.fluency is None:
+            continue
+        lowest = next(iter(text.originality.uniqueness.values()))
+        bits = text.fluency.bits_per_word
+        if lowest is not None and bits is not None:
+            target = f"#a{k}" if k <= _MAX_WHOLE else ""
+            dots.append(Dot(lowest, bits, _title(text.document), target=target))
+    return scatter(dots, _groups(review, "fluency"), "bits_per_word", None)

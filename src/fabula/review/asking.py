@@ -1,0 +1,109 @@
+"""The parts of a review that ask a language model: verdicts by a rubric, and feedback."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+
+from fabula.errors import InputError, ModelError
+from fabula.judging import AnswerBook, JudgePlan, Template, judge_stories
+from fabula.judging.measurements import to_measurements
+from fabula.judging.session import Session, estimate_calls
+from fabula.models import Model, Usage, open_model
+from fabula.models.cost import Budget, Estimate, Purse, known_price
+from fabula.models.encoder import Encoder
+from fabula.models.keeping import KeptModel
+from fabula.review.plan import ReviewPlan
+from fabula.rubrics import load_rubric
+from fabula.store import RowWriter
+from fabula.tasks.feedback.advising import Advice, AdvicePlan, advise, estimate
+from fabula.types import Document, Measurement
+
+__all__ = ["Said", "ask_model", "judge_plan"]
+
+_MAX_TOKENS = {"reason-first": 1024, "verdict-first": 200}
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """What one model said of all texts."""
+
+    verdicts: tuple[Measurement, ...]
+    advice: tuple[Advice, ...]
+    failures: tuple[str, ...]
+    """Why texts got no feedback."""
+
+
+def judge_plan(plan: ReviewPlan) -> JudgePlan:
+    """How the rubric is put. Raises `InputError`."""
+    return JudgePlan(
+        rubric=load_rubric(plan.rubric),
+        template=Template(plan.style),
+        max_tokens=_MAX_TOKENS[plan.style],
+        seed=plan.seed,
+    )
+
+
+async def ask_model(
+    spec: str,
+    documents: Sequence[Document],
+    plan: ReviewPlan,
+    purse: Purse,
+    *,
+    agree: Callable[[str, Estimate], None],
+    begin: Callable[[str, int | None], None],
+    meter: Callable[[int], None],
+) -> Said:
+    """Verdicts and feedback by one model. Raises `ModelError`, `InputError`."""
+    price = plan.price or known_price(spec)
+    judging = judge_plan(plan)
+    wants_verdicts, wants_advice = plan.asks("verdicts"), plan.asks("feedback")
+    # Before anything is paid for.
+    encoder = Encoder() if wants_advice else None
+    advising = AdvicePlan(n_times=plan.n_readings, seed=plan.seed)
+    with ExitStack() as stack:
+        file = None
+        if plan.keep is not None:
+            plan.keep.mkdir(parents=True, exist_ok=True)
+            file = stack.enter_context(RowWriter(plan.keep / "answers.jsonl"))
+        async with open_model(spec, plan.options) as opened:
+            model: Model = opened if file is None else KeptModel(opened, file)
+            book = AnswerBook([], lambda _: None)
+            expected = []
+            if wants_verdicts:
+                session = Session(documents, [spec], judging)
+                expected.append(estimate_calls(session, documents, model, book, price))
+            if wants_advice:
+                expected += [estimate(document, advising, 0, price) for document in documents]
+            agree(spec, _sum(expected))
+            budget = Budget(price, purse)
+            verdicts: list[Measurement] = []
+            name = model.name.partition("@")[0]
+            if wants_verdicts:
+                begin(f"verdicts by {name}", len(judging.items) * len(documents))
+                judged = await judge_stories(
+                    documents, model, judging, book, budget=budget, meter=meter
+                )
+                verdicts += to_measurements(judged, documents, model.name, judging)
+            advice: list[Advice] = []
+            failures: list[str] = []
+            if encoder is not None:
+                begin(f"feedback by {name}", plan.n_readings * len(documents))
+                for document in documents:
+                    asked = advise(document, model, advising, encoder, budget=budget, meter=meter)
+                    try:
+                        advice.append(await asked)
+                    except (InputError, ModelError) as error:
+                        failures.append(str(error))
+            return Said(tuple(verdicts), tuple(advice), tuple(failures))
+
+
+def _sum(expected: Sequence[Estimate]) -> Estimate:
+    costs = [one.cost for one in expected]
+    known = [cost for cost in costs if cost is not None]
+    return Estimate(
+        sum(one.n_calls for one in expected),
+        sum((one.usage for one in expected), start=Usage()),
+        sum(known) if len(known) == len(costs) else None,
+    )

@@ -1,0 +1,78 @@
+"""Texts in groups by a field of theirs: do their numbers differ?"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import combinations
+
+from fabula.errors import InputError
+from fabula.review.found import Review
+from fabula.review.numbers import Number, numbers_of_review
+from fabula.stats.compare import Difference, compare_means, holm, mean_estimate
+from fabula.types import Document, Estimate
+
+__all__ = ["GroupTest", "Pair", "compare_groups", "group_of"]
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """Two groups in one number; `p_holm` is corrected over all pairs of that number."""
+
+    a: str
+    b: str
+    difference: Difference
+    p_holm: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class GroupTest:
+    """One number by group."""
+
+    number: Number
+    means: dict[str, Estimate]
+    n_missing: dict[str, int]
+    pairs: tuple[Pair, ...]
+
+
+def compare_groups(review: Review, by: str, *, seed: int = 0) -> list[GroupTest]:
+    """Each number's mean by group with its interval, and every pair by the Mann-Whitney test.
+
+    Raises `InputError` where a text lacks the field.
+    """
+    names = [group_of(text.document, by) for text in review.texts]
+    numbers, rows = numbers_of_review(review)
+    groups = sorted(set(names))
+    tests = []
+    for number in numbers:
+        if number.key in ("n_words", "n_sentences"):
+            continue
+        values: dict[str, list[float]] = {group: [] for group in groups}
+        missing = dict.fromkeys(groups, 0)
+        for name, row in zip(names, rows, strict=True):
+            value = row.get(number.key)
+            if value is None:
+                missing[name] += 1
+            else:
+                values[name].append(value)
+        signature = review.signatures.get(number.part, "")
+        found = [
+            (a, b, compare_means(values[a], values[b], seed=seed, signature=signature))
+            for a, b in combinations(groups, 2)
+        ]
+        corrected = holm([difference.p for _, _, difference in found])
+        means = {
+            group: mean_estimate(values[group], seed=seed, signature=signature) for group in groups
+        }
+        pairs = tuple(Pair(*one, p) for one, p in zip(found, corrected, strict=True))
+        tests.append(GroupTest(number, means, missing, pairs))
+    return tests
+
+
+def group_of(document: Document, by: str) -> str:
+    """The value of a field of a text. Raises `InputError` where it has none."""
+    own = {"author": document.author, "prompt_id": document.prompt_id, **document.meta}
+    value = own.get(by)
+    if value is None:
+        has = ", ".join(sorted(key for key, found in own.items() if found is not None))
+        raise InputError(f"{document.id}: no field {by!r} to group by; it has {has or 'none'}")
+    return str(value)

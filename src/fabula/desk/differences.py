@@ -12,7 +12,8 @@ from fabula.web import visible
 
 __all__ = ["Changed", "NumberPair", "changed_words", "number_pairs"]
 
-_TOKEN = re.compile(r"\s+|\w+|[^\w\s]+")
+# A word with the space after it, so that a changed phrase is one change.
+_TOKEN = re.compile(r"\w+\s*|[^\w\s]+\s*|\s+")
 _MAX_TOKENS = 6_000
 # Longer stretches would take long, and nobody follows them word by word.
 

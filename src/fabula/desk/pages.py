@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tempfile
+from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
@@ -25,7 +26,7 @@ __all__ = ["router"]
 
 router = APIRouter()
 _MAX_TEXT_CHARS = 5_000_000
-_MAX_FIELDS, _MAX_FILES = 40, 400
+_MAX_FIELDS, _MAX_FILES, _MAX_PART_BYTES = 40, 400, 64 * 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,13 +52,14 @@ def visit(request: Request) -> Visit:
     return Visit(request.app.state.desk, request.app.state.csrf)
 
 
-async def posted(request: Request) -> FormData:
+async def posted(request: Request) -> AsyncIterator[FormData]:
     """The form that was sent, from a page of the desk."""
-    form = await request.form(max_fields=_MAX_FIELDS, max_files=_MAX_FILES,
-                              max_part_size=64 * 1024 * 1024)  # fmt: skip
-    if form.get("csrf") != request.app.state.csrf:
-        raise HTTPException(403)
-    return form
+    async with request.form(
+        max_fields=_MAX_FIELDS, max_files=_MAX_FILES, max_part_size=_MAX_PART_BYTES
+    ) as form:
+        if form.get("csrf") != request.app.state.csrf:
+            raise HTTPException(403)
+        yield form
 
 
 Owner = Annotated[Visit, Depends(visit)]

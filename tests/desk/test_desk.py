@@ -1,0 +1,216 @@
+"""The desk over HTTP: who comes in, what is kept, what is asked before anything leaves."""
+
+from __future__ import annotations
+
+import io
+import time
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import docx
+import pytest
+from fastapi.testclient import TestClient
+from tests.serving import prompt_of, serving
+
+from fabula.desk import Desk, create_app
+from fabula.desk.asked import Asked, where_to
+from fabula.desk.differences import changed_words
+from fabula.reference import Reference
+from fabula.types import Document
+
+KEY = "the-key"
+STORY = (
+    "The lamp went round. She counted nine, and one, and then she put out her hand and held it "
+    "still.\n\nNobody in the harbour woke."
+)
+
+
+@pytest.fixture
+def desk(tmp_path: Path) -> Iterator[Desk]:
+    source = Document("b", "Then she put out her hand and held it still until the bell had rung.")
+    Reference.build([source], tmp_path / "books.ref").close()
+    with Desk(tmp_path / "desk", (str(tmp_path / "books.ref"),)) as opened:
+        yield opened
+
+
+@pytest.fixture
+def client(desk: Desk) -> TestClient:
+    client = TestClient(create_app(desk, key=KEY), base_url="http://127.0.0.1")
+    assert client.get(f"/open?given={KEY}").status_code == 200
+    return client
+
+
+def csrf(client: TestClient) -> str:
+    page = client.get("/").text
+    return page.partition('name="csrf" value="')[2].partition('"')[0]
+
+
+def form(client: TestClient, desk: Desk, **more: str) -> dict[str, str]:
+    return {"csrf": csrf(client), "reference": desk.references[0], "text": STORY} | more
+
+
+def when_over(client: TestClient, path: str) -> dict[str, Any]:
+    """The last state of a report, waited for; or that it has a question."""
+    ends = time.monotonic() + 120
+    while time.monotonic() < ends:
+        state: dict[str, Any] = client.get(f"{path}/state").json()
+        if state["over"] or state["question"]:
+            return state
+        time.sleep(0.05)
+    raise AssertionError("the report does not end")
+
+
+def test_nobody_comes_in_without_the_key_and_under_no_other_name(desk: Desk) -> None:
+    app = create_app(desk, key=KEY)
+    stranger = TestClient(app, base_url="http://127.0.0.1")
+    for path in ("/", "/piece/0001/1", "/piece/0001/1/state", "/open?given=guess", "/beside"):
+        assert stranger.get(path).status_code == 403, path
+    assert stranger.post("/drafts", data={"text": "x"}).status_code == 403
+    elsewhere = TestClient(app, base_url="http://evil.example", cookies={"fabula_desk": KEY})
+    assert elsewhere.get("/").status_code == 400
+
+
+def test_a_form_of_another_page_changes_nothing(client: TestClient, desk: Desk) -> None:
+    assert client.post("/drafts", data={"text": STORY, "csrf": "guess"}).status_code == 403
+    assert client.post("/drafts", data={"text": STORY}).status_code == 403
+    assert desk.drafts.pieces() == []
+
+
+def test_a_draft_is_measured_edited_and_compared(client: TestClient, desk: Desk) -> None:
+    page = client.post("/drafts", data=form(client, desk, title="The <b>lamp"))
+    assert str(page.url).endswith("/piece/0001/1")
+    assert when_over(client, "/piece/0001/1")["error"] == ""
+    report = client.get("/piece/0001/1").text
+    assert "The &lt;b&gt;lamp" in report
+    assert "put out her hand and held it still" in report.partition("<mark")[2]
+    assert "How it reads" in report
+    kept = client.get("/piece/0001/1/report.html")
+    assert "default-src 'none'" in kept.text
+    assert "<nav" not in kept.text
+    assert STORY.split("\n")[0] in client.get("/piece/0001/1/edit").text
+    mended = STORY.replace("put out her hand", "gave it her hand")
+    client.post("/piece/0001/versions", data=form(client, desk, text=mended))
+    when_over(client, "/piece/0001/2")
+    beside = client.get("/beside?left=0001-1&right=0001-2").text
+    assert "<del>put out </del>" in beside
+    assert "<ins>gave it </ins>" in beside
+    assert "Creativity Index" in beside
+    assert [len(piece.versions) for piece in desk.drafts.pieces()] == [2]
+    client.post("/piece/0001/remove", data={"csrf": csrf(client)})
+    assert client.get("/piece/0001/1").status_code == 404
+    assert not list(desk.drafts.folder.iterdir())
+
+
+def test_files_are_read_by_what_they_are(client: TestClient, desk: Desk) -> None:
+    word = docx.Document()
+    word.add_paragraph("She counted nine, and one, and then she put out her hand and held it.")
+    data = io.BytesIO()
+    word.save(data)
+    files = {"file": ("My Draft.docx", data.getvalue())}
+    client.post("/drafts", data=form(client, desk, text=""), files=files)
+    (piece,) = desk.drafts.pieces()
+    assert (piece.title, piece.last.text[:11]) == ("My Draft", "She counted")
+    wrong = client.post("/drafts", data=form(client, desk, text=""),
+                        files={"file": ("../../x.exe", b"MZ\x00")})  # fmt: skip
+    assert wrong.status_code == 400
+    assert "unknown ending" in wrong.text
+    empty = client.post("/drafts", data=form(client, desk, text=" \n"))
+    assert "There is no text" in empty.text
+    assert len(desk.drafts.pieces()) == 1
+
+
+def test_what_is_asked_is_said_before_anything_leaves(client: TestClient, desk: Desk) -> None:
+    asked = form(client, desk, model="openai/gpt-4o", verdicts="on", reference="infinigram:v4")
+    page = client.post("/drafts", data=asked)
+    assert "This leaves your machine" in page.text
+    assert "the whole draft is sent to openai" in page.text.lower()
+    assert "runs of words of the draft are sent to api.infini-gram.io" in page.text.lower()
+    assert desk.drafts.pieces() == []
+
+
+@pytest.mark.parametrize(
+    ("model", "reference", "n_told"),
+    [
+        ("", "/books.ref", 0), ("local", "", 0), ("/m/Some.GGUF", "", 0), ("ollama/llama3", "", 0),
+        ("http://127.0.0.1:8000/v1#m", "infinigram:x@http://localhost:1/", 0),
+        ("http://10.0.0.7/v1#m", "", 1), ("anthropic/claude", "infinigram:x", 2),
+    ],
+)  # fmt: skip
+def test_it_knows_what_leaves_this_machine(model: str, reference: str, n_told: int) -> None:
+    assert len(where_to(Asked(model=model, reference=reference))) == n_told
+
+
+def answer(body: dict[str, Any], _: int) -> str:
+    if "Put each" in prompt_of(body):
+        return '- "counted nine, and one": The count leads nowhere. Let it cost her something.'
+    return "Yes. It is so."
+
+
+def test_a_model_is_asked_only_after_the_writer_agreed(client: TestClient, desk: Desk) -> None:
+    with serving(answer) as served:
+        model = {"model": f"{served.url}/v1#editor", "feedback": "on", "readings": "2"}
+        client.post("/drafts", data=form(client, desk, **model))
+        assert "will be asked" in when_over(client, "/piece/0001/1")["question"]
+        assert "How it reads" in client.get("/piece/0001/1").text, "the rest is there already"
+        assert served.requests == []
+        client.post("/piece/0001/1/answer", data={"csrf": csrf(client), "agreed": "no"})
+        ended = when_over(client, "/piece/0001/1")
+        assert "was not asked, as you wished" in ended["error"]
+        assert served.requests == []
+        client.post("/piece/0001/versions", data=form(client, desk, **model))
+        when_over(client, "/piece/0001/2")
+        client.post("/piece/0001/2/answer", data={"csrf": csrf(client), "agreed": "yes"})
+        assert when_over(client, "/piece/0001/2")["error"] == ""
+        assert served.requests != []
+    page = client.get("/piece/0001/2").text
+    assert "Let it cost her something." in page
+    assert "said in 2 of 2 readings" in page
+
+
+def test_what_was_interrupted_is_taken_up_by_the_next_desk(tmp_path: Path) -> None:
+    with Desk(tmp_path) as first:
+        version = first.drafts.add("t", STORY, Asked(fluency=False).to_json())
+    assert not version.found
+    with Desk(tmp_path) as second:
+        client = TestClient(create_app(second, key=KEY), base_url="http://127.0.0.1")
+        client.get(f"/open?given={KEY}")
+        assert when_over(client, "/piece/0001/1")["error"] == ""
+    assert version.found["is_whole"]
+
+
+def test_texts_to_compare_with_are_made_into_a_reference(client: TestClient, desk: Desk) -> None:
+    files = [("files", ("one.txt", b"The lamp went round and round.")),
+             ("files", ("two.txt", b"Nobody in the harbour woke."))]  # fmt: skip
+    client.post("/references", data={"csrf": csrf(client), "name": "My old <work>"}, files=files)
+    assert desk.references[0].endswith("my-old-work.ref")
+    with closing(Reference.open(desk.references[0])) as made:
+        assert made.size.endswith("in 2 documents")
+    wrong = client.post("/references", data={"csrf": csrf(client), "path": "/nowhere.ref"})
+    assert wrong.status_code == 400
+    assert "/nowhere.ref" in wrong.text
+
+
+def test_hostile_drafts_show_as_text(client: TestClient, desk: Desk) -> None:
+    text = "<script>alert(1)</script> <!--bar--> \x00\x07 \u202e </textarea><img src=x onerror=a()>"
+    client.post("/drafts", data=form(client, desk, text=text, title="</title><script>"))
+    when_over(client, "/piece/0001/1")
+    for path in ("/", "/piece/0001/1", "/piece/0001/1/edit", "/piece/0001/1/report.html",
+                 "/beside?left=0001-1&right=0001-1", "/piece/0001/1/remove"):  # fmt: skip
+        page = client.get(path)
+        assert page.status_code == 200, path
+        assert "<script>" not in page.text
+        assert "<img" not in page.text
+    for path in ("/piece/../1", "/piece/0001/99", "/piece/x/1", "/beside?left=1-1&right=a-b",
+                 "/static/../work.py", "/piece/0001/999999999999999999999"):  # fmt: skip
+        assert client.get(path).status_code in (404, 422), path
+
+
+def test_changed_words_put_together_are_both_versions() -> None:
+    before, after = "One two three.\n\nFour five.\n", "One  three!\n\nFour five.\nSix"
+    old, new = changed_words(before, after)
+    assert "".join(one.text for one in old) == before
+    assert "".join(one.text for one in new) == after
+    assert {one.kind for one in old} == {"same", "gone"}
+    assert {one.kind for one in new} == {"same", "new"}

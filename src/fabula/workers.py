@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import warnings
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import BrokenExecutor, Future
@@ -40,6 +41,8 @@ def in_order(
         return
     from loky import ProcessPoolExecutor
 
+    # A process that has grown is replaced, which is nothing to tell anybody.
+    warnings.filterwarnings("ignore", message="A worker was restarted", category=UserWarning)
     executor = ProcessPoolExecutor(n_jobs, timeout=_IDLE_S)
     pending: deque[Future[R]] = deque()
     try:

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
@@ -26,8 +27,9 @@ from fabula.measures.originality import OriginalityMeasure
 from fabula.measures.scores import ScoreRun, to_row
 from fabula.measures.uniqueness import Levels
 from fabula.reference import Backend, LocatedText, Reference, lookups
+from fabula.reference.choose import open_backend
 from fabula.reference.dj import dj_search
-from fabula.reference.infinigram import InfiniGramIndex, InfiniGramWeb
+from fabula.reference.infinigram import API_URL, InfiniGramIndex, InfiniGramWeb
 from fabula.reference.lookups import LookupCache, cache_path
 from fabula.text import TextSettings
 from fabula.types import Document
@@ -630,3 +632,19 @@ def test_a_run_keeps_what_was_scored_and_asks_again_for_what_failed(
         assert all(query in " ".join(documents[0].text.split()) for query in asked)
         out.unlink()
         assert score() == second, "the same as if it had never failed"
+
+
+def test_the_environment_names_a_server_of_ones_own(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("FABULA_CACHE", str(tmp_path))
+    addresses = {"infinigram:x": "http://127.0.0.1:9/", "infinigram:x@http://127.0.0.1:7/": None}
+    monkeypatch.setenv("FABULA_INFINIGRAM_URL", "http://127.0.0.1:9/")
+    for spec, address in addresses.items():
+        with closing(open_backend([spec])) as web:
+            assert isinstance(web, InfiniGramWeb)
+            assert web.url == (address or spec.partition("@")[2])
+    monkeypatch.delenv("FABULA_INFINIGRAM_URL")
+    with closing(open_backend(["infinigram:x"])) as web:
+        assert isinstance(web, InfiniGramWeb)
+        assert web.url == API_URL

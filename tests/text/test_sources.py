@@ -174,6 +174,14 @@ def test_standard_input_is_a_source(monkeypatch: pytest.MonkeyPatch) -> None:
     assert len(read("-", format_="jsonl")) == 2
 
 
+def test_a_source_is_a_name_or_a_path(tmp_path: Path) -> None:
+    one, two = tmp_path / "1.txt", tmp_path / "2.txt"
+    one.write_text("One.")
+    two.write_text("Two.")
+    assert [d.text for d in read_documents([one, str(two)])] == ["One.", "Two."]
+    assert [d.text for d in read_documents([tmp_path])] == ["One.", "Two."]
+
+
 def test_reading_is_a_stream(tmp_path: Path) -> None:
     path = tmp_path / "t.jsonl"
     path.write_text('{"text": "One."}\n{"text": "Two."}\nbroken\n')

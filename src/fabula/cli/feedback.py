@@ -36,7 +36,7 @@ def feedback() -> None:
 
     \b
     fabula feedback corrupt stories.jsonl --out corrupted.jsonl
-    fabula feedback elicit corrupted.jsonl --model local --out feedback.jsonl
+    fabula feedback elicit corrupted.jsonl --model openai/gpt-4o --yes --out feedback.jsonl
     fabula feedback score feedback.jsonl
     """
 

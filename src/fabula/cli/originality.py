@@ -25,7 +25,8 @@ __all__ = ["originality"]
 @click.option(
     "--reference", "references", required=True, multiple=True, metavar="DIR|INDEX",
     help="Corpus to compare with; several are searched as one. Or a web-scale index: "
-    "infinigram:NAME[@URL] over HTTP (v4_rpj_llama_s4 is RedPajama), infinigram-index:PATH on "
+    "infinigram:NAME[@URL] over HTTP (v4_rpj_llama_s4 is RedPajama; FABULA_INFINIGRAM_URL "
+    "names a server of your own), infinigram-index:PATH on "
     "this machine (PATH#tokenizer.json where it lies elsewhere).",
 )  # fmt: skip
 @click.option(

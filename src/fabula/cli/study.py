@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import socket
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -167,7 +167,9 @@ def serve(
             access_log=False, server_header=False, proxy_headers=bool(behind_proxy),
             forwarded_allow_ips=behind_proxy or "", timeout_keep_alive=20,
         )  # fmt: skip
-        uvicorn.Server(config).run(sockets=[listening])
+        # Ctrl-C is how a server is stopped; uvicorn has closed everything, and raises it again.
+        with suppress(KeyboardInterrupt):
+            uvicorn.Server(config).run(sockets=[listening])
 
 
 def _listen(host: str, port: int) -> socket.socket:

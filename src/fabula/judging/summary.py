@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from fabula.judging.run import RETEST
-from fabula.judging.trust import Trust, TrustBook
+from fabula.judging.trust import NEVER_CHECKED, Trust, TrustBook
 from fabula.measures.agreement import aggregates
 from fabula.stats.agreement import spearman
 from fabula.text import TextSettings
@@ -60,6 +60,25 @@ class JudgeSummary:
     @property
     def flip_rate(self) -> float | None:
         return self.n_flips / self.n_retested if self.n_retested else None
+
+    def _repr_html_(self) -> str:
+        from fabula.web.notebook import notebook_table
+
+        lines = [(item.item.title, *_passed(item)) for item in self.items]
+        trust = self.overall_trust
+        worth = NEVER_CHECKED if trust is None else f"kappa {trust.shown}. {trust.worth}"
+        lines.append(("agreement with experts, all items", worth, None))
+        return notebook_table(f"Verdicts of {self.rater}", lines, self.signature)
+
+
+def _passed(item: ItemSummary) -> tuple[str | None, str | None]:
+    """What was answered, with what it is worth; or why nothing was."""
+    without = ", ".join(f"{reason} {n}" for reason, n in item.missing.items())
+    if not item.n:
+        return None, without or None
+    missing = f"; missing: {without}" if without else ""
+    trust = NEVER_CHECKED if item.trust is None else f"kappa {item.trust.shown}"
+    return f"{item.n_yes} of {item.n} Yes{missing} ({trust})", None
 
 
 def summarise(

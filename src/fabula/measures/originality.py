@@ -103,6 +103,13 @@ class Originality:
             for item, value in values.items()
         ]
 
+    def _repr_html_(self) -> str:
+        from fabula.web.notebook import measured_lines, notebook_table
+
+        lines = [("words", self.n_words, None), *measured_lines(self.measurements())]
+        lines.append(("borrowed spans", len(self.borrowed), None))
+        return notebook_table(f"Originality of {self.document.id}", lines, str(self.signature))
+
 
 class OriginalityMeasure:
     """The measure with all its settings, ready for documents.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -12,6 +13,7 @@ from fabula.reference.search import Reference
 __all__ = ["open_backend"]
 
 _WEB, _INDEX = "infinigram:", "infinigram-index:"
+_OWN_SERVER = "FABULA_INFINIGRAM_URL"
 
 
 def open_backend(
@@ -24,7 +26,8 @@ def open_backend(
 ) -> Backend:
     """Corpora on disk, searched as one; or `infinigram:NAME[@URL]`, or `infinigram-index:PATH`.
 
-    The options are for what is asked over HTTP; `fresh` does not believe what was answered before.
+    Without URL it is the environment's FABULA_INFINIGRAM_URL, and else the public server. The
+    options are for what is asked over HTTP; `fresh` does not believe what was answered before.
     `meter` is told how many look-ups were made, and how many of them memory answered. Raises
     `CorpusError` and `InputError`.
     """
@@ -52,7 +55,7 @@ def open_backend(
             "--reference infinigram: name an index, as in infinigram:v4_rpj_llama_s4; "
             "https://infini-gram.readthedocs.io lists them"
         )
+    url = url or os.environ.get(_OWN_SERVER) or API_URL
     return InfiniGramWeb(
-        name, url or API_URL, n_parallel=n_parallel, max_retries=max_retries, fresh=fresh,
-        meter=meter,
-    )  # fmt: skip
+        name, url, n_parallel=n_parallel, max_retries=max_retries, fresh=fresh, meter=meter
+    )

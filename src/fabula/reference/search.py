@@ -116,6 +116,12 @@ class Reference:
         """How large it is, for people."""
         return f"{self.n_words:,} words in {self.n_documents:,} documents"
 
+    def _repr_html_(self) -> str:
+        from fabula.web.notebook import notebook_table
+
+        lines = [("holds", self.size, None), ("words are compared as", str(self.settings), None)]
+        return notebook_table(f"Reference {self.name}", lines, f"{self.name}@{self.fingerprint}")
+
     def close(self) -> None:
         """Nothing to let go of: files are mapped, and closed with the last array."""
 

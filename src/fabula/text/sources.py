@@ -109,7 +109,7 @@ def find_files(sources: Iterable[str], *, format_: str | None = None) -> list[Fi
 
 
 def read_documents(
-    sources: Iterable[str] | Iterable[FileSource],
+    sources: Iterable[str | Path] | Iterable[FileSource],
     *,
     text_field: str = "text",
     id_field: str = "id",
@@ -123,7 +123,7 @@ def read_documents(
 
     Raises `InputError`, naming file, line and remedy, at the first thing that cannot be read.
     """
-    named = list(sources)
+    named = [str(source) if isinstance(source, Path) else source for source in sources]
     files = (
         find_files([s for s in named if isinstance(s, str)], format_=format_)
         if any(isinstance(s, str) for s in named)

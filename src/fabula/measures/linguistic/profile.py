@@ -158,6 +158,12 @@ class Profile:
                 signature=self.signature,
             )
 
+    def _repr_html_(self) -> str:
+        from fabula.web.notebook import measured_lines, notebook_table
+
+        title = f"Profile of {self.document.id}"
+        return notebook_table(title, measured_lines(self.measurements()), self.signature)
+
     def to_row(self) -> dict[str, Any]:
         """As it is written by `fabula profile --json`."""
         return {

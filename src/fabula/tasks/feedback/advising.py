@@ -142,6 +142,15 @@ class Advice:
             for number, point in enumerate(self.points, 1)
         ]
 
+    def _repr_html_(self) -> str:
+        from fabula.web.notebook import notebook_table
+
+        said = [(f"in {p.n_said} of {self.n_answers}", p.text) for p in self.points]
+        missing = [(f"missing: {WITHHELD[reason]}", str(n)) for reason, n in self.missing.items()]
+        all_lines = [*said, ("would change nothing", str(self.n_perfect)), *missing]
+        lines = [(name, value, None) for name, value in all_lines]
+        return notebook_table(f"Advice on {self.document.id}", lines, self.signature)
+
 
 @dataclass(frozen=True, slots=True)
 class Earlier:

@@ -1,0 +1,118 @@
+"""Measurements as tables for other libraries: Arrow, pandas, Polars. Missing stays missing."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, runtime_checkable
+
+from fabula.errors import InputError
+from fabula.types import Measurement
+
+if TYPE_CHECKING:
+    import pandas
+    import polars
+    import pyarrow
+
+__all__ = ["Measured", "Measurements", "to_arrow", "to_pandas", "to_polars"]
+
+
+@runtime_checkable
+class Measured(Protocol):
+    """A result that is made of measurements, such as `Originality`, `Profile` or `Advice`."""
+
+    def measurements(self) -> Iterable[Measurement]: ...
+
+
+Measurements: TypeAlias = Measured | Iterable[Measurement | Measured]
+"""What becomes a table: a result, or results and measurements in any order."""
+
+
+def to_arrow(measurements: Measurements) -> pyarrow.Table:
+    """A row for each measurement, in their order.
+
+    Columns: `document_id`, `rubric`, `item`, `rater`; `value` (float64), null where it is missing
+    or no number; `answer` (string), where it is words; `missing_reason`, null where there is a
+    value; `rationale`; `evidence`, a list of `start` and `end` in characters of the document
+    (half-open); `signature`; `details`, as JSON. Raises `InputError` for anything else.
+    """
+    import pyarrow as pa
+
+    span = pa.struct([("start", pa.int64()), ("end", pa.int64())])
+    texts = {name: pa.string() for name in ("document_id", "rubric", "item", "rater")}
+    schema = pa.schema(
+        {
+            **texts,
+            "value": pa.float64(),
+            "answer": pa.string(),
+            "missing_reason": pa.string(),
+            "rationale": pa.string(),
+            "evidence": pa.list_(span),
+            "signature": pa.string(),
+            "details": pa.string(),
+        }
+    )
+    return pa.Table.from_pylist([_row(one) for one in _each(measurements)], schema=schema)
+
+
+def to_pandas(measurements: Measurements) -> pandas.DataFrame:
+    """As `to_arrow`; what is missing is NaN in `value` and None elsewhere.
+
+    Raises `InputError` where pandas is not installed.
+    """
+    try:
+        import pandas  # noqa: F401
+    except ImportError as error:
+        raise InputError("a pandas table needs pandas; run: pip install pandas") from error
+    return to_arrow(measurements).to_pandas()
+
+
+def to_polars(measurements: Measurements) -> polars.DataFrame:
+    """As `to_arrow`; what is missing is null.
+
+    Raises `InputError` where Polars is not installed.
+    """
+    try:
+        import polars
+    except ImportError as error:
+        raise InputError("a Polars table needs Polars; run: pip install polars") from error
+    frame = polars.from_arrow(to_arrow(measurements))
+    assert isinstance(frame, polars.DataFrame)
+    return frame
+
+
+def _each(measurements: Measurements) -> Iterator[Measurement]:
+    given = [measurements] if isinstance(measurements, Measured) else measurements
+    if not isinstance(given, Iterable):
+        raise InputError(f"a table is made of measurements or results, not of {_kind(given)}")
+    for one in given:
+        if isinstance(one, Measurement):
+            yield one
+        elif isinstance(one, Measured):
+            yield from one.measurements()
+        else:
+            raise InputError(f"a table is made of measurements or results, not of {_kind(one)}")
+
+
+def _kind(value: object) -> str:
+    return f"a value of type {type(value).__name__}"
+
+
+def _row(one: Measurement) -> dict[str, Any]:
+    answer = one.value if isinstance(one.value, str) else None
+    number = None if isinstance(one.value, str) else one.value
+    return {
+        "document_id": one.document_id,
+        "rubric": one.rubric,
+        "item": one.item,
+        "rater": one.rater,
+        # NaN is no value, and Arrow and Polars would count it as one.
+        "value": None if number is None or math.isnan(number) else number,
+        "answer": answer,
+        "missing_reason": one.missing_reason,
+        "rationale": one.rationale,
+        "evidence": [{"start": span.start, "end": span.end} for span in one.evidence],
+        "signature": one.signature,
+        "details": json.dumps(dict(one.details), ensure_ascii=False, default=str),
+    }

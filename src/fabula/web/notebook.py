@@ -1,0 +1,51 @@
+"""Results as a notebook shows them: a plain table, the signature at its foot."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from html import escape
+
+from fabula.types import Measurement
+from fabula.web import visible
+
+__all__ = ["Line", "measured_lines", "notebook_table"]
+
+Line = tuple[str, float | str | None, str | None]
+"""A name, its value, and where that is None the reason."""
+
+# No colour of its own: what surrounds it may be light or dark.
+_CELL = "text-align:left;vertical-align:top;padding:2px 14px 2px 0;border:0;background:none"
+_TABLE = "border-collapse:collapse;color:inherit;background:none"
+_SOFT = "opacity:.7;font-size:90%;overflow-wrap:anywhere"
+
+
+def notebook_table(title: str, lines: Iterable[Line], signature: str = "") -> str:
+    """HTML without script and style sheet, in which everything is escaped.
+
+    A value that is missing is shown as `missing: reason`, never as a number or as nothing.
+    """
+    rows = "".join(
+        f'<tr><th style="{_CELL};font-weight:normal">{_text(name)}</th>'
+        f'<td style="{_CELL}">{_shown(value, reason)}</td></tr>'
+        for name, value, reason in lines
+    )
+    foot = f'<div style="{_SOFT}">{_text(signature)}</div>' if signature else ""
+    return f'<div><b>{_text(title)}</b><table style="{_TABLE}">{rows}</table>{foot}</div>'
+
+
+def measured_lines(measurements: Iterable[Measurement]) -> list[Line]:
+    """A line for each measurement, by the item that it answers."""
+    return [(one.item, one.value, one.missing_reason) for one in measurements]
+
+
+def _shown(value: float | str | None, reason: str | None) -> str:
+    if value is None:
+        missing = f"missing: {reason or 'no reason given'}"
+        return f'<span style="{_SOFT}">{_text(missing)}</span>'
+    if isinstance(value, str):
+        return _text(value)
+    return f"{value:,}" if isinstance(value, int) else f"{value:,.3f}"
+
+
+def _text(text: str) -> str:
+    return escape(visible(text))

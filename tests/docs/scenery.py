@@ -1,0 +1,244 @@
+"""What the commands of the pages name: small texts of our own, and servers on loopback.
+
+A file is made when a command first names it, unless an earlier command of the page wrote it.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+import zlib
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from docx import Document as WordDocument
+from tests.docs.reading_pages import ROOT, expected_files
+from tests.serving import Reply, completion, prompt_of
+
+from fabula.rubrics import load_rubric
+from fabula.text import TextSettings
+from fabula.text.feedback import feedback_id
+
+__all__ = ["N_STORIES", "index_reply", "make_scenery", "model_reply"]
+
+_STORY = (ROOT / "examples" / "the-count.txt").read_text(encoding="utf-8")
+_LIBRARY = sorted((ROOT / "examples" / "library").iterdir())
+_AUTHORS = {"GPT4": "machine", "Marta": "human", "Claude": "machine", "Oskar": "human"}
+N_STORIES = 2
+"""Few, as every one of them is judged, broken and translated."""
+_SENTENCES = [
+    "The ferry was late again, and the porter counted the lamps on the far bank.",
+    "Nobody had wound the clock in the hall since the winter before.",
+    "She kept her letters in a tin that had once held tea.",
+    "At the market a boy sold him three apples and a key.",
+    "Fog came up the street as if it had an appointment there.",
+    "The old man swept the steps, sat down, and waited for the post.",
+]
+
+
+def _rows(path: Path, rows: list[dict[str, Any]]) -> None:
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+
+
+def _tale(k: int) -> str:
+    """Six sentences in an order of their own, with a run that stands in the library."""
+    turned = _SENTENCES[k % 6 :] + _SENTENCES[: k % 6]
+    borrowed = _LIBRARY[k % len(_LIBRARY)].read_text(encoding="utf-8").split()[20:36]
+    return f"Tale {k} begins here. {' '.join(turned)} {' '.join(borrowed)}"
+
+
+def _stories(path: Path, n: int = N_STORIES) -> None:
+    _rows(path, [
+        {"id": f"0_{author}", "text": _tale(k), "author": author, "model": author,
+         "label": label, "group": "the ferry", "prompt_id": f"p{k % 2}"}
+        for k, (author, label) in enumerate(list(_AUTHORS.items())[:n])
+    ])  # fmt: skip
+
+
+def _books(path: Path) -> None:
+    path.mkdir()
+    # Two of the texts make a book that is long enough for 20 sentences before a passage.
+    for k in range(0, len(_LIBRARY), 2):
+        texts = [file.read_text(encoding="utf-8") for file in _LIBRARY[k : k + 2]]
+        plain = re.sub(r"(?m)^#.*$", "", "\n\n".join(texts))
+        (path / f"{_LIBRARY[k].stem}.txt").write_text(plain, encoding="utf-8")
+
+
+def _folder_of_stories(path: Path) -> None:
+    path.mkdir()
+    for k in range(4):
+        (path / f"{k}.txt").write_text(f"{_tale(k)}. {_tale(k + 1)}.", encoding="utf-8")
+
+
+def _draft(path: Path) -> None:
+    _word_file(path, _STORY)
+
+
+def _second(path: Path) -> None:
+    _word_file(path, _STORY.replace("count", "tally"))
+
+
+def _word_file(path: Path, text: str) -> None:
+    document = WordDocument()
+    for paragraph in text.split("\n\n")[:3]:
+        document.add_paragraph(" ".join(paragraph.split()))
+    document.save(str(path))
+
+
+def _yours(path: Path) -> None:
+    """A continuation for each passage; the last is missing."""
+    contexts = (path.parent / "passages.jsonl").read_text(encoding="utf-8").splitlines()
+    rows = [
+        {"id": json.loads(line)["id"], "system": "yours", "text": _SENTENCES[k % 6]}
+        for k, line in enumerate(contexts)
+    ]
+    rows[-1]["text"] = None
+    _rows(path, rows)
+
+
+def _gold(path: Path) -> None:
+    """A gold label for each piece of feedback that was elicited."""
+    written = (path.parent / "feedback.jsonl").read_text(encoding="utf-8").splitlines()
+    options = load_rubric("feedback_category").items[0].scale.options
+    ids = {feedback_id(json.loads(line)) for line in written}
+    _rows(path, [{"id": id_, "label": options[k % 2]} for k, id_ in enumerate(sorted(ids))])
+
+
+def _annotations(path: Path) -> None:
+    """Three experts' verdicts on every story, in the released file's form."""
+    rows = [
+        {"story_id": f"0_{author}", "expert_idx": expert, "ttcw_idx": item.index,
+         "category": item.title, "explanation": "So it reads.",
+         "binary_verdict": _chosen(f"{author} {expert} {item.id}", ["Yes", "No"])}
+        for author in _AUTHORS for expert in range(3) for item in load_rubric("ttcw").items
+    ]  # fmt: skip
+    path.write_text(json.dumps(rows), encoding="utf-8")
+
+
+def _published_tests(path: Path) -> None:
+    """Tests in the form of the authors' file, in other words than theirs."""
+    rows = [
+        {"ttcw_idx": item.index, "torrance_dimension": item.dimension, "category": item.title,
+         "question": item.question, "full_prompt": f"{item.background.strip()}\n\nGiven the story "
+         f"above, answer the following question.\n\nQ) {item.question}"}
+        for item in load_rubric("ttcw").items
+    ]  # fmt: skip
+    path.write_text(json.dumps(rows), encoding="utf-8")
+
+
+def _others(path: Path) -> None:
+    """Scores of other texts, measured as those of the page were."""
+    scores = (path.parent / "scores.jsonl").read_text(encoding="utf-8").splitlines()
+    _rows(path, [json.loads(line) | {"id": f"other {k}"} for k, line in enumerate(scores)])
+
+
+def _plain(*texts: str) -> Callable[[Path], None]:
+    return lambda path: path.write_text("\n".join(texts) + "\n", encoding="utf-8") and None
+
+
+def _shared(name: str) -> Callable[[Path], None]:
+    return lambda path: path.symlink_to(ROOT.parent / "shared" / "data" / name)
+
+
+MAKERS: dict[str, Callable[[Path], None]] = {
+    "books/": _books,
+    "stories/": _folder_of_stories,
+    "draft.docx": _draft,
+    "second.docx": _second,
+    "story.txt": _plain(_STORY),
+    "stories.jsonl": _stories,
+    "labelled.jsonl": lambda path: _stories(path, 4),
+    "human.jsonl": lambda path: _rows(path, [{"id": "p0", "text": _tale(0)}]),
+    "others.jsonl": _others,
+    "sentences.txt": _plain(*_SENTENCES),
+    "first-lines.txt": _plain(*_SENTENCES[:2]),
+    "yours.jsonl": _yours,
+    "gold.jsonl": _gold,
+    "measures.csv": _plain("measure,dimension", "Does it surprise me?,Originality",
+                           "The voices differ from each other,Elaboration"),
+    "ttcw_annotations.json": _annotations,
+    "ttcw_all_tests.json": _published_tests,
+    "reference/": _shared("reference"),
+    "gpt35_novel.jsonl": _shared("generated/gpt35_novel.jsonl"),
+}  # fmt: skip
+"""What is made where a command names it and it is not there."""
+
+
+def make_scenery(command: str, folder: Path) -> None:
+    """Make in `folder` what the command reads."""
+    words = set(shlex.split(command.replace("\\\n", " "), comments=True))
+    words |= {value for word in words for name, _, value in [word.partition("=")] if value}
+    for name in sorted(words & MAKERS.keys() - set(expected_files(command))):
+        target = folder / name.rstrip("/")
+        if not target.exists():
+            MAKERS[name](target)
+
+
+def _chosen(what: str, options: list[str]) -> str:
+    return options[zlib.crc32(what.encode()) % len(options)]
+
+
+def model_reply(body: dict[str, Any], _: int) -> Reply:
+    """What a well-behaved hosted model answers, in the protocol of its provider."""
+    text = _answer(prompt_of(body), body)
+    if body["model"].startswith("claude"):
+        usage = {"input_tokens": 100, "output_tokens": 5,
+                 "cache_read_input_tokens": 0, "cache_creation_input_tokens": 0}  # fmt: skip
+        return 200, {
+            "id": "m", "type": "message", "role": "assistant", "model": body["model"],
+            "content": [{"type": "text", "text": text}], "stop_reason": "end_turn",
+            "stop_sequence": None, "usage": usage,
+        }  # fmt: skip
+    return 200, completion(text)
+
+
+def _answer(prompt: str, body: dict[str, Any]) -> str:
+    schema = body.get("response_format", {}).get("json_schema", {}).get("schema")
+    if schema:
+        fields = {
+            name: _chosen(prompt, field["enum"]) if "enum" in field else "The text bears it out."
+            for name, field in schema["properties"].items()
+        }
+        return json.dumps(fields)
+    if last := re.search(r'"Verdict: \.\.\." that holds (.+?) and nothing else', prompt):
+        return f"The text bears it out.\nVerdict: {_chosen(prompt, _options(last[1]))}"
+    if first := re.search(r"Begin your answer with (.+?), and nothing before it", prompt):
+        return f"{_chosen(prompt, _options(first[1]))}. The text bears it out."
+    if prompt.rstrip().endswith("Answer Yes or No."):
+        return "Yes. It is so."
+    if "Tell the writer what to mend" in prompt:
+        words = prompt.split("==========")[1].split()
+        return f'- "{" ".join(words[20:26])}": say sooner who is meant here, or cut it.'
+    if prompt.rstrip().endswith("Feedback:"):
+        said = "Say sooner who waits for the post, and why the clock in the hall matters."
+        return _chosen(prompt, [said, "The text is perfect as-is."])
+    return _chosen(prompt, _SENTENCES) + " " + " ".join(_SENTENCES)
+
+
+def _options(said: str) -> list[str]:
+    return re.split(r", | or ", said)
+
+
+_SETTINGS = TextSettings(case="keep")
+_TEXTS = [file.read_text(encoding="utf-8") for file in _LIBRARY]
+_WORDS = [_SETTINGS.words(text) for text in _TEXTS]
+
+
+def index_reply(body: dict[str, Any]) -> tuple[int, dict[str, Any]]:
+    """What an infini-gram server over the library answers: counts, places, documents."""
+    wanted = _SETTINGS.words(body["query"])
+    n = len(wanted)
+    places = [
+        document
+        for document, words in enumerate(_WORDS)
+        for k in range(len(words) - n + 1)
+        if n and words[k : k + n] == wanted
+    ]
+    if body["query_type"] == "count":
+        return 200, {"count": len(places), "approx": False, "token_ids": list(range(n))}
+    if body["query_type"] == "find":
+        return 200, {"cnt": len(places), "segment_by_shard": [[0, len(places)]]}
+    document = places[body["rank"]]
+    return 200, {"doc_ix": document, "spans": [[_TEXTS[document], None]]}

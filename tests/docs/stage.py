@@ -1,0 +1,159 @@
+"""Runs the steps of a page in order, each once, with what they need around them."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import fcntl
+import os
+import re
+import signal
+import socket
+import subprocess
+import tempfile
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from tests.docs.reading_pages import Step, expected_files
+from tests.docs.scenery import N_STORIES, make_scenery
+
+__all__ = ["Outcome", "Stage"]
+
+_LIMIT_S = 240
+_PORT = 8000
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """How a step ended, what it printed, and which files that it names are not there."""
+
+    code: int
+    stdout: str
+    stderr: str
+    lacking: tuple[str, ...] = ()
+    hindrance: str = ""
+    """What on this machine kept it from being run."""
+
+    @property
+    def told(self) -> str:
+        return f"exit code {self.code}\n{self.stdout}\n{self.stderr}"
+
+
+@dataclass(slots=True)
+class Stage:
+    """The folder of one session of a page, and what has run there so far.
+
+    A step runs after all steps before it, whichever test is run alone.
+    """
+
+    folder: Path
+    environment: dict[str, str]
+    steps: list[Step]
+    outcomes: dict[Step, Outcome] = field(default_factory=dict)
+    _invited: list[str] = field(default_factory=list)
+
+    def outcome(self, step: Step) -> Outcome:
+        for each in self.steps[: self.steps.index(step) + 1]:
+            if each not in self.outcomes:
+                self.outcomes[each] = self._run(each)
+        return self.outcomes[step]
+
+    def _run(self, step: Step) -> Outcome:
+        if step.kind == "python":
+            return self._finished(["python", "-"], step.text)
+        make_scenery(step.text, self.folder)
+        if re.search(r"\bstudy serve\b", step.text):
+            return self._served(step.text)
+        done = self._finished(["bash", "-c", step.text])
+        self._invited += re.findall(r"/i/(\S+)", done.stdout)
+        written = expected_files(step.text)
+        lacking = tuple(name for name in written if not (self.folder / name).exists())
+        return Outcome(done.code, done.stdout, done.stderr, lacking)
+
+    def _finished(self, command: list[str], said: str = "") -> Outcome:
+        done = subprocess.run(
+            command, cwd=self.folder, env=self.environment, input=said, capture_output=True,
+            text=True, timeout=_LIMIT_S, check=False,
+        )  # fmt: skip
+        return Outcome(done.returncode, done.stdout, done.stderr)
+
+    def _served(self, command: str) -> Outcome:
+        """Start the server, let two of the invited take part, and stop it as Ctrl-C does."""
+        with _turn_at_the_port():
+            return self._served_alone(command)
+
+    def _served_alone(self, command: str) -> Outcome:
+        if not _port_is_free(time.monotonic() + 60):
+            return Outcome(-1, "", "", hindrance=f"port {_PORT} of this machine is taken")
+        with (self.folder / "serve.log").open("w+", encoding="utf-8") as log:
+            process = subprocess.Popen(
+                ["bash", "-c", command], cwd=self.folder, env=self.environment, stdout=log,
+                stderr=subprocess.STDOUT, start_new_session=True,
+            )  # fmt: skip
+            try:
+                if _answers(process, time.monotonic() + 60):
+                    asyncio.run(_take_part(self._invited[:2], N_STORIES))
+            finally:
+                with contextlib.suppress(ProcessLookupError):
+                    os.killpg(process.pid, signal.SIGINT)
+                try:
+                    code = process.wait(30)
+                except subprocess.TimeoutExpired:
+                    os.killpg(process.pid, signal.SIGKILL)
+                    code = process.wait()
+            log.seek(0)
+            return Outcome(code, log.read(), "")
+
+
+@contextlib.contextmanager
+def _turn_at_the_port() -> Iterator[None]:
+    """Hold the port among tests that run side by side: the commands name no other."""
+    with (Path(tempfile.gettempdir()) / f"fabula-tests-port-{_PORT}").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
+def _port_is_free(until: float) -> bool:
+    """Whether nobody listens at the port, or soon nobody does."""
+    while time.monotonic() < until:
+        with contextlib.suppress(OSError), socket.create_server(("127.0.0.1", _PORT)):
+            return True
+        time.sleep(0.2)
+    return False
+
+
+def _answers(process: subprocess.Popen[bytes], until: float) -> bool:
+    """Whether the server says something before it ends, or time is up."""
+    while process.poll() is None and time.monotonic() < until:
+        with (
+            contextlib.suppress(OSError),
+            socket.create_connection(("127.0.0.1", _PORT), 10) as client,
+        ):
+            client.sendall(b"GET / HTTP/1.0\r\nHost: 127.0.0.1\r\n\r\n")
+            if client.recv(100).startswith(b"HTTP/"):
+                return True
+        time.sleep(0.05)
+    return False
+
+
+@dataclass
+class _Here:
+    """The server as participants know it."""
+
+    port: int = _PORT
+    n_kills: int = 0
+    is_down: bool = False
+
+
+async def _take_part(tokens: list[str], n_stories: int) -> None:
+    import aiohttp
+    from tests.studies.simulation import Load, Outcome, Person
+
+    seen = Outcome()
+    async with aiohttp.ClientSession(cookie_jar=aiohttp.DummyCookieJar()) as http:
+        for number, token in enumerate(tokens):
+            load = Load(n_participants=len(tokens), n_kills=0, seconds=0, n_stories=n_stories)
+            await Person(number, token, _Here(), http, load, seen).take_part()  # type: ignore[arg-type]
+    assert not seen.errors, seen.errors

@@ -42,8 +42,11 @@ format: $(READY) ## Bring the code into its form
 	$(RUN)ruff format
 	$(RUN)ruff check --fix
 
-docs: $(READY) ## Write the reference of all commands, docs/commands.md
+docs: $(READY) ## Write the reference of all commands, and build the manual into site/
+	$(UV) sync --locked --quiet --inexact --group docs
 	$(RUN)python -m fabula.cli.manual > docs/commands.md
+	$(RUN)python -m sphinx --fail-on-warning --keep-going --quiet --builder html docs site
+	@echo "Open site/index.html in a browser."
 
 bench: $(READY) ## Measure speed and memory beside the peer (minutes; needs ../shared/data)
 	$(RUN)python bench/build.py
@@ -58,4 +61,4 @@ bench: $(READY) ## Measure speed and memory beside the peer (minutes; needs ../s
 	$(RUN)python bench/cases.py
 
 clean: ## Remove what was made
-	rm -rf .venv .uv demo build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf .venv .uv demo site build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -51,7 +51,7 @@ def annotated_passages(shared_data: Path) -> Iterator[tuple[dict[str, Any], list
 def test_precision_and_recall_on_real_passages(parser: Parser, shared_data: Path) -> None:
     """629 mentions of eight passages; a link is right where the last antecedent is.
 
-    The figures are in the README; they may rise.
+    The figures are in docs/profile.md; they may rise.
     """
     n_mentions = n_right = n_linked = n_known = 0
     for row, sentences in annotated_passages(shared_data):

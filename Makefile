@@ -22,13 +22,11 @@ $(READY): pyproject.toml uv.lock | $(filter .uv/%,$(UV))
 	$(UV) sync --locked --quiet
 	@touch $@
 
-demo: $(READY) ## Score, judge and profile a sample story, and write its pages
+demo: $(READY) ## Write the report of a sample story, judged by the embedded model
 	@rm -rf demo
 	$(RUN)fabula reference build examples/library --out demo/library.ref
-	$(RUN)fabula originality examples/the-count.txt --reference demo/library.ref --out demo/scores.jsonl --html demo/the-count.html
-	$(RUN)fabula judge examples/the-count.txt --model local --style verdict-first --out demo/judged --html demo/the-count-judged.html
-	$(RUN)fabula profile examples/the-count.txt --html demo/the-count-profile.html
-	@echo; echo "Open demo/the-count.html, the-count-judged.html and the-count-profile.html beside it in a browser."
+	$(RUN)fabula report examples/the-count.txt --reference demo/library.ref --model local --style verdict-first --readings 2 --out demo/the-count.html
+	@echo; echo "Open demo/the-count.html in a browser."
 
 test: $(READY) ## Run all tests
 	$(RUN)pytest -n auto --dist loadfile $(TESTS)
@@ -55,6 +53,7 @@ bench: $(READY) ## Measure speed and memory beside the peer (minutes; needs ../s
 	$(RUN)python bench/planted.py
 	$(RUN)python bench/judge.py
 	$(RUN)python bench/fluency.py
+	$(RUN)python bench/report.py
 	$(RUN)python bench/study.py
 	$(UV) sync --locked --quiet --inexact --group bench
 	$(RUN)python bench/linguistic.py

@@ -11,6 +11,7 @@ from typing import Any
 
 import click
 
+from fabula.cli.judging import agree_to_texts
 from fabula.cli.options import (
     check_outputs,
     further_model_options,
@@ -282,16 +283,22 @@ def generate(
                 stories, choice, kept, write,
                 seed=seed, n_jobs=jobs or default_jobs(), meter=bar.advance,
             )  # fmt: skip
+        texts = [" ".join(story.context) for story in stories]
+        agree_to_texts(options, models, texts, _SENTENCE_TOKENS, bar)
+        terms = model_terms(options, is_paid=True)
         for model in models:
             bar.say(model)
             rows += asyncio.run(
-                _ask(stories, model, options, kept, write, temperature, seed, bar.advance)
+                _ask(stories, model, terms, kept, write, temperature, seed, bar.advance)
             )
     missing = Counter(row["missing_reason"] for row in rows if row["text"] is None)
     click.echo(f"written: {out}, {len(rows) - missing.total():,} continuations")
     for reason, n in missing.items():
         click.echo(f"without a text: {n:,} ({_WHY_NO_TEXT.get(reason, reason)})")
 
+
+_SENTENCE_TOKENS = 40
+"""About what a continuation takes."""
 
 _WHY_NO_TEXT = {
     "no_similar_sentence": "no sentence of the training texts shares a word with the last one",
@@ -305,7 +312,7 @@ _WHY_NO_TEXT = {
 async def _ask(
     stories: Sequence[Any],
     spec: str,
-    options: dict[str, Any],
+    terms: Any,
     kept: Any,
     write: Any,
     temperature: float,
@@ -318,7 +325,7 @@ async def _ask(
     from fabula.text.pipeline import load_pipeline
 
     sampling = Sampling(temperature=temperature, max_tokens=MAX_TOKENS, seed=seed)
-    async with open_model(spec, model_terms(options)) as model:
+    async with open_model(spec, terms) as model:
         return await ask_continuations(
             stories, model, kept, write,
             sampling=sampling, nlp=load_pipeline(("tok2vec", "senter")), meter=meter,

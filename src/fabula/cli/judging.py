@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "agree_to_cost",
+    "agree_to_texts",
     "asking_options",
     "judging_options",
     "plan_of",
@@ -29,6 +31,9 @@ __all__ = [
     "run_shown",
     "session_of",
 ]
+
+_PROMPT_TOKENS = 150
+"""About what a question takes besides the text it is about."""
 
 
 def judging_options(command: Any) -> Any:
@@ -184,6 +189,23 @@ def agree_to_cost(
         if not sys.stdin.isatty():
             raise click.UsageError("nobody is here to agree to the cost; add --yes")
         click.confirm("go on?", abort=True, err=True)
+
+
+def agree_to_texts(
+    options: dict[str, Any], specs: Sequence[str], texts: Sequence[str], n_output: int, bar: Bar
+) -> None:
+    """As `agree_to_cost`, for a call on each text by each model, answered in about `n_output`
+    tokens. Raises `click.UsageError`."""
+    from fabula.models import Usage
+    from fabula.models.cost import Estimate, estimate_tokens, known_price, parse_price
+
+    n = len(texts)
+    n_input = sum(map(estimate_tokens, texts)) + _PROMPT_TOKENS * n
+    usage = Usage(n_input, 0, n_output * n)
+    for spec in dict.fromkeys(specs):
+        price = parse_price(options["price"]) if options["price"] else known_price(spec)
+        estimate = Estimate(n, usage, None if price is None else price.of(usage))
+        agree_to_cost(spec, estimate, yes=options["yes"], bar=bar)
 
 
 def print_json(measurements: list[Measurement], **more: Any) -> None:

@@ -118,11 +118,17 @@ def _model_options(command: F, default: tuple[str, ...]) -> F:
     return command
 
 
-def model_terms(options: dict[str, Any]) -> Any:
-    """What `model_options` gathered, as `ModelOptions`."""
+def model_terms(options: dict[str, Any], *, is_paid: bool = False) -> Any:
+    """What `model_options` gathered, as `ModelOptions`.
+
+    With `is_paid` the models themselves hold `--max-cost`; else whoever asks them counts.
+    """
     from fabula.models import ModelOptions
+    from fabula.models.cost import Purse, parse_price
 
     return ModelOptions(
+        price=parse_price(options["price"]) if options["price"] else None,
+        purse=Purse(options["max_cost"]) if is_paid else None,
         n_parallel=options["parallel"],
         max_retries=options["max_retries"],
         cache=options["cache"],

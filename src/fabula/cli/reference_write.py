@@ -8,6 +8,7 @@ from typing import Any
 
 import click
 
+from fabula.cli.judging import agree_to_texts
 from fabula.cli.options import (
     check_outputs,
     jobs_option,
@@ -136,9 +137,12 @@ def _ask(
         ),
         progress_bar("texts", len(sentences) * len(specs)) as bar,
     ):
+        texts = [sentence.text for sentence in sentences]
+        agree_to_texts(options, specs, texts, sampling.max_tokens, bar)
+        terms = model_terms(options, is_paid=True)
 
         async def run(spec: str) -> None:
-            async with open_model(spec, model_terms(options)) as model:
+            async with open_model(spec, terms) as model:
                 rows.extend(
                     await write_openings(
                         sentences, model, kept, write_row, kind="continuation", sampling=sampling,

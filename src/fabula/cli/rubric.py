@@ -173,7 +173,7 @@ def draft(
     spec = None if no_model else options["models"][0]
     found, sources = draft_rubric(
         rows, out.stem, n_groups=groups, distance=distance, model=spec,
-        options=model_terms(options),
+        options=model_terms(options, is_paid=True),
     )  # fmt: skip
     text = rubric_toml(found) + "".join(f"# {line}\n" for line in sources)
     write_whole(out, text.encode())

@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 
 import click
 
+from fabula.cli.judging import agree_to_texts
 from fabula.cli.options import model_options, model_terms, text_options, texts_argument
 from fabula.cli.progress import progress_bar
 from fabula.cli.reading import read_stories
@@ -17,6 +18,7 @@ from fabula.cli.reading import read_stories
 __all__ = ["stories"]
 
 F = TypeVar("F", bound=Callable[..., Any])
+_TOKENS_PER_WORD = 1.35
 
 
 @click.group()
@@ -64,9 +66,12 @@ def plot(sources: tuple[str, ...], out: Path, seed: int, restart: bool, **option
         ),
         progress_bar("plots", len(documents) * len(options["models"])) as bar,
     ):
+        texts = [document.text for document in documents]
+        agree_to_texts(options, options["models"], texts, 60, bar)
+        terms = model_terms(options, is_paid=True)
 
         async def run(spec: str) -> None:
-            async with open_model(spec, model_terms(options)) as model:
+            async with open_model(spec, terms) as model:
                 rows.extend(
                     await make_plots(documents, model, kept, write, seed=seed, meter=bar.advance)
                 )
@@ -147,9 +152,13 @@ def write(
         ),
         progress_bar("stories", len(wanted) * len(options["models"])) as bar,
     ):
+        lengths = [plot.n_words for plot in wanted]
+        n_output = round(_TOKENS_PER_WORD * sum(lengths) / max(1, len(lengths)))
+        agree_to_texts(options, options["models"], [plot.text for plot in wanted], n_output, bar)
+        terms = model_terms(options, is_paid=True)
 
         async def run(spec: str) -> list[dict[str, Any]]:
-            async with open_model(spec, model_terms(options)) as model:
+            async with open_model(spec, terms) as model:
                 return await write_stories(wanted, model, plan, kept, write_row, meter=bar.advance)
 
         for spec in dict.fromkeys(options["models"]):
@@ -221,9 +230,12 @@ def openings(
         ),
         progress_bar("texts", n_texts) as bar,
     ):
+        texts = [document.text for document in documents for _ in chosen]
+        agree_to_texts(options, options["models"], texts, max_tokens, bar)
+        terms = model_terms(options, is_paid=True)
 
         async def run(spec: str) -> None:
-            async with open_model(spec, model_terms(options)) as model:
+            async with open_model(spec, terms) as model:
                 rows.extend(
                     await write_openings(
                         documents, model, kept, write_row, kind=kind, formats=chosen,

@@ -52,7 +52,7 @@ def themes(
         found = find_themes(
             rationales, rubric, n_themes=n_themes,
             model=options["models"][0] if name_with_model else None,
-            options=model_terms(options),
+            options=model_terms(options, is_paid=True),
             meter=bar.advance,
         )  # fmt: skip
     others: list[dict[str, Any]] = []

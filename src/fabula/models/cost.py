@@ -9,7 +9,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
 from fabula.errors import InputError, ModelError
-from fabula.models import Prompt, Sampling, Usage
+from fabula.models.base import Prompt, Sampling, Usage
 
 __all__ = ["Budget", "Estimate", "Price", "Purse", "known_price", "parse_price"]
 

@@ -1,0 +1,73 @@
+"""Every command that has models write asks before it costs money, and holds --max-cost."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.cli.test_judging_cli import fabula
+from tests.serving import serving
+
+STORIES = [{"id": f"s{k}", "text": f"Tale {k}. She went to sea and came back older."}
+           for k in range(6)]  # fmt: skip
+PLOTS = [{"id": f"s{k}", "plot": "She goes to sea.", "n_words": 8, "verified": True}
+         for k in range(6)]  # fmt: skip
+PASSAGES = [{"id": f"s{k}", "context": [f"Tale {k}.", "She went to sea."], "gold": "It rained.",
+             "source": "b"} for k in range(6)]  # fmt: skip
+
+
+def stories(folder: Path) -> list[str]:
+    return ["stories", "plot", str(folder / "in.jsonl"), "--out", str(folder / "out.jsonl")]
+
+
+def write(folder: Path) -> list[str]:
+    return ["stories", "write", str(folder / "plots.jsonl"), "--out", str(folder / "out.jsonl")]
+
+
+def openings(folder: Path) -> list[str]:
+    return ["stories", "openings", str(folder / "in.jsonl"), "--kind", "novel", "--out",
+            str(folder / "out.jsonl")]  # fmt: skip
+
+
+def reference(folder: Path) -> list[str]:
+    return ["reference", "write", "--prompts", str(folder / "in.jsonl"), "--out",
+            str(folder / "out.ref")]  # fmt: skip
+
+
+def continuations(folder: Path) -> list[str]:
+    return ["continuation", "generate", "--contexts", str(folder / "passages.jsonl"), "--out",
+            str(folder / "out.jsonl")]  # fmt: skip
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    for name, rows in (("in", STORIES), ("plots", PLOTS), ("passages", PASSAGES)):
+        lines = "".join(json.dumps(row) + "\n" for row in rows)
+        (tmp_path / f"{name}.jsonl").write_text(lines)
+    return tmp_path
+
+
+@pytest.mark.parametrize("command", [stories, write, openings, reference, continuations])
+def test_no_command_spends_more_than_it_may_or_without_being_told(
+    command: Callable[[Path], list[str]], folder: Path
+) -> None:
+    def steady(_: dict[str, Any], __: int) -> str:
+        return "She went to sea and came back older."
+
+    with serving(steady) as served:
+        given = [*command(folder), "--model", f"{served.url}/v1#m", "--max-retries", "0",
+                 "--no-structured", "--parallel", "1"]  # fmt: skip
+        said = fabula(*given, "--price", "1/10", code=2)
+        assert "nobody is here to agree to the cost; add --yes" in said
+        assert served.requests == []
+        # A call may take its longest answer: 1e6 dollars a million tokens leave room for none.
+        said = fabula(*given, "--price", "1/1000000", "--max-cost", "0.5", "--yes", code=2)
+        assert "--max-cost 0.5 leaves no room" in said
+        assert served.requests == []
+        # And without a price there is no limit that could be held.
+        assert "--max-cost needs the model's price" in fabula(*given, "--max-cost", "1", code=2)
+        fabula(*given, "--price", "1/10", "--max-cost", "1", "--yes")
+        assert served.requests

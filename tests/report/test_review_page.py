@@ -157,12 +157,12 @@ def test_a_sentence_is_marked_where_people_s_rarely_surprise_as_much(tmp_path: P
     document = Document("d", STORY)
     view = page_of(with_fluency(reviewed(tmp_path, document), 5.0, None, 9.9))["texts"][0]
     # 97 % of the group lie below 1 + 9 * .97 = 9.73.
-    assert [one["words"] for one in view.odd] == ["The blue went sideways, quartz."]
-    assert view.n_odd == 1
+    assert [one["words"] for one in view.fluency.odd] == ["The blue went sideways, quartz."]
+    assert view.fluency.n_odd == 1
     marked_ = [piece.text for paragraph in view.paragraphs for piece in paragraph if piece.odd]
     assert "".join(marked_).strip() == "The blue went sideways, quartz."
     # The sentence without a figure is no dot at 0.
-    assert len(view.picture["dots"]) == 2
+    assert len(view.fluency.picture["dots"]) == 2
 
 
 def test_what_stands_in_the_reference_is_stale_and_linked_to_its_source(tmp_path: Path) -> None:
@@ -173,7 +173,7 @@ def test_what_stands_in_the_reference_is_stale_and_linked_to_its_source(tmp_path
     assert 'id="s1-1"' in page
     assert 'href="#m1-1"' in page
     view = page_of(review)["texts"][0]
-    assert [one["words"] for one in view.stale] == ["One two three four five six went out."]
+    assert [one["words"] for one in view.fluency.stale] == ["One two three four five six went out."]
     ids = re.findall(r' id="([^"]+)"', page)
     assert len(ids) == len(set(ids))
     targets = set(re.findall(r'href="#([^"]+)"', page))

@@ -43,9 +43,7 @@ def desk(
 
         from fabula.desk import Desk, create_app
     except ImportError as error:
-        raise InputError(
-            "the desk needs more packages; run: pip install 'fabula[desk]'"
-        ) from error
+        raise InputError("the desk needs more packages; run: pip install 'fabula[desk]'") from error
     from platformdirs import user_data_path
 
     from fabula.workers import default_jobs

@@ -8,13 +8,19 @@ from pathlib import Path
 from typing import Any
 
 from fabula.judging.trust import NEVER_CHECKED
-from fabula.measures.fluency import Fluency
 from fabula.measures.groups import GroupNumbers
 from fabula.measures.scores import to_row
 from fabula.report.advice_page import notes_of
 from fabula.report.advice_tables import advice_notes, nothing_left
+from fabula.report.fluency_view import (
+    ODD_QUANTILE,
+    FluencyView,
+    fluency_view,
+    odd_from,
+    odd_sentences,
+)
 from fabula.report.judging_page import Judge, judge_view
-from fabula.report.marked_text import Note, Odd, cut_text
+from fabula.report.marked_text import Note, cut_text
 from fabula.report.methods import bibtex_of, methods_of
 from fabula.report.originality_page import Article, article_of
 from fabula.report.page_file import write_page_file
@@ -29,21 +35,14 @@ from fabula.report.review_pictures import (
     strip,
 )
 from fabula.review import GroupTest, LeftOut, Review, TextReview, numbers_of_review
-from fabula.review.grouping import SENTENCE_ITEM
 from fabula.types import Document
 from fabula.web import visible
 
 __all__ = ["page_of", "write_review_page"]
 
-_ODD_QUANTILE = 0.97
-"""A sentence is marked where it surprises more than this share of sentences by people."""
-
 _MAX_WHOLE = 40
 _MAX_ROWS = 1_000
 _MAX_PANELS = 60
-_MAX_LISTED = 8
-_STALE = 0.5
-_LABEL_CHARS = 160
 PART_TITLES = {
     "originality": "Originality",
     "fluency": "Fluency",
@@ -67,13 +66,7 @@ class TextView:
     bands: list[Band] = field(default_factory=list)
     """Where its Creativity Index stands in groups."""
     curve_bands: list[dict[str, Any]] = field(default_factory=list)
-    bits: float | None = None
-    bits_missing: str = ""
-    bits_bands: list[Band] = field(default_factory=list)
-    picture: dict[str, Any] | None = None
-    odd: list[dict[str, Any]] = field(default_factory=list)
-    n_odd: int = 0
-    stale: list[dict[str, Any]] = field(default_factory=list)
+    fluency: FluencyView | None = None
     profile: dict[str, Any] | None = None
     judges: list[Judge] = field(default_factory=list)
     remarks: list[str] = field(default_factory=list)
@@ -119,7 +112,7 @@ def page_of(
         "is_demonstration": any("smollm2" in judge.rater for judge in review.judges),
         "width": CHART_WIDTH,
         "height": CHART_HEIGHT,
-        "odd_share": f"{_ODD_QUANTILE:.0%}",
+        "odd_share": f"{ODD_QUANTILE:.0%}",
     }
 
 
@@ -131,8 +124,8 @@ def _text(number: int, text: TextReview, review: Review) -> TextView:
         for k, advice in enumerate(text.advice)
         for note in notes_of(advice, before="abcdefgh"[k % 8] if many else "")
     ]
-    odd_from = _odd_from(review)
-    odd = _odd(text.fluency, odd_from)
+    limit = odd_from(_groups(review, "fluency"))
+    odd = [] if text.fluency is None else odd_sentences(text.fluency, limit)
     article = None
     if text.originality is not None:
         article = article_of(number, document, to_row(text.originality), notes, odd)
@@ -154,70 +147,8 @@ def _text(number: int, text: TextReview, review: Review) -> TextView:
         view.bands = bands_of(groups, "creativity_index", text.originality.creativity_index)
         view.curve_bands = curve_bands(groups, {t["level"]: t["x"] for t in article.ticks})
     if text.fluency is not None:
-        _add_fluency(view, text, review, odd_from)
+        view.fluency = fluency_view(text, _groups(review, "fluency"), limit)
     return view
-
-
-def _add_fluency(view: TextView, text: TextReview, review: Review, odd_from: float | None) -> None:
-    """The two axes of a text's sentences, and the sentences that stand out."""
-    fluency = text.fluency
-    assert fluency is not None
-    groups = _groups(review, "fluency")
-    view.bits = fluency.bits_per_word
-    view.bits_missing = fluency.missing_reason or ""
-    view.bits_bands = bands_of(groups, "bits_per_word", fluency.bits_per_word)
-    covered = [
-        (b.span.start, b.span.end) for b in (text.originality.borrowed if text.originality else ())
-    ]
-    dots, listed = [], []
-    for sentence in fluency.sentences:
-        if sentence.bits_per_word is None:
-            continue
-        novelty = 1 - _share_covered(sentence.start, sentence.end, covered)
-        words = " ".join(text.document.text[sentence.start : sentence.end].split())
-        is_odd = odd_from is not None and sentence.bits_per_word > odd_from
-        is_stale = novelty <= 1 - _STALE
-        kind = "odd" if is_odd else "stale" if is_stale else ""
-        dots.append(Dot(novelty, sentence.bits_per_word, words[:_LABEL_CHARS], kind))
-        listed.append((sentence.bits_per_word, novelty, visible(words[:_LABEL_CHARS]), kind))
-    if text.originality is not None:
-        view.picture = scatter(dots, groups, SENTENCE_ITEM, odd_from)
-    strange = sorted((one for one in listed if one[3] == "odd"), reverse=True)
-    view.n_odd = len(strange)
-    view.odd = [{"bits": bits, "words": words} for bits, _, words, _ in strange[:_MAX_LISTED]]
-    stale = sorted((one for one in listed if one[1] <= 1 - _STALE), key=lambda one: one[1])
-    view.stale = [
-        {"share": 1 - novelty, "words": words} for _, novelty, words, _ in stale[:_MAX_LISTED]
-    ]
-
-
-def _share_covered(start: int, end: int, spans: Sequence[tuple[int, int]]) -> float:
-    """Which share of a stretch lies in spans that may overlap; both ascend."""
-    covered, reached = 0, start
-    for a, b in spans:
-        a, b = max(a, reached), min(b, end)
-        if b > a:
-            covered += b - a
-            reached = b
-    return covered / max(1, end - start)
-
-
-def _odd(fluency: Fluency | None, odd_from: float | None) -> list[Odd]:
-    if fluency is None or odd_from is None:
-        return []
-    return [
-        Odd(one.start, one.end, one.bits_per_word)
-        for one in fluency.sentences
-        if one.bits_per_word is not None and one.bits_per_word > odd_from
-    ]
-
-
-def _odd_from(review: Review) -> float | None:
-    """How surprising a sentence has to be to be marked; None where no group of people is known."""
-    for group in _groups(review, "fluency"):
-        if group.kind == "people" and SENTENCE_ITEM in group.items:
-            return group.items[SENTENCE_ITEM].quantile(_ODD_QUANTILE)
-    return None
 
 
 def _groups(review: Review, part: str) -> Sequence[GroupNumbers]:

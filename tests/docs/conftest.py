@@ -33,6 +33,7 @@ def stages(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[tuple[str,
             "FABULA_INFINIGRAM_URL": index.url,
             "FABULA_CACHE": str(home / "cache"), "FABULA_HOME": str(home / "data"),
             "FABULA_STUDY_PASSWORD": "secret",
+            "BROWSER": "true",
         }  # fmt: skip
         made: dict[tuple[str, int], Stage] = {}
         for step in [*steps_run(readme=True), *steps_run(readme=False)]:

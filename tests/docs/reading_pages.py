@@ -15,6 +15,7 @@ ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 
 _SHELLS = {"console", "sh", "bash"}
+_HERE = re.compile(r"<<'(\w+)'")
 _WRITES = re.compile(r"--(?:out|html|plot|latex|csv)")
 
 
@@ -95,9 +96,13 @@ def _commands(page: str, first: int, lines: list[str]) -> list[Step]:
     has_output = any(line.startswith("$ ") for line in lines)
     found: list[Step] = []
     goes_on = False
+    ends_at = ""
     for number, line in enumerate(lines, first):
-        if goes_on:
+        if goes_on or ends_at:
             found[-1] = replace(found[-1], text=f"{found[-1].text}\n{line}")
+            if ends_at:
+                ends_at = "" if line == ends_at else ends_at
+                continue
         elif has_output and not line.startswith("$ "):
             assert found, f"{page}:{number}: output before the first command"
             if line.strip():
@@ -107,6 +112,8 @@ def _commands(page: str, first: int, lines: list[str]) -> list[Step]:
             session = first if has_output else 0
             found.append(Step(page, number, "command", line.removeprefix("$ "), session=session))
         goes_on = line.endswith("\\") and bool(line.strip())
+        if here := _HERE.search(line):
+            ends_at = here[1]
     return found
 
 

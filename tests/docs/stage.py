@@ -22,7 +22,8 @@ from tests.docs.scenery import N_STORIES, make_scenery
 __all__ = ["Outcome", "Stage"]
 
 _LIMIT_S = 240
-_PORT = 8000
+_SERVERS = {r"\bstudy serve\b": 8000, r"^fabula desk\b": 8765}
+"""The ports of commands that serve until they are stopped."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,8 +65,9 @@ class Stage:
         if step.kind == "python":
             return self._finished(["python", "-"], step.text)
         make_scenery(step.text, self.folder)
-        if re.search(r"\bstudy serve\b", step.text):
-            return self._served(step.text)
+        for pattern, port in _SERVERS.items():
+            if re.search(pattern, step.text):
+                return self._served(step.text, port)
         done = self._finished(["bash", "-c", step.text])
         self._invited += re.findall(r"/i/(\S+)", done.stdout)
         written = expected_files(step.text)
@@ -79,22 +81,22 @@ class Stage:
         )  # fmt: skip
         return Outcome(done.returncode, done.stdout, done.stderr)
 
-    def _served(self, command: str) -> Outcome:
+    def _served(self, command: str, port: int) -> Outcome:
         """Start the server, let two of the invited take part, and stop it as Ctrl-C does."""
-        with _turn_at_the_port():
-            return self._served_alone(command)
+        with _turn_at_the_port(port):
+            return self._served_alone(command, port)
 
-    def _served_alone(self, command: str) -> Outcome:
-        if not _port_is_free(time.monotonic() + 60):
-            return Outcome(-1, "", "", hindrance=f"port {_PORT} of this machine is taken")
+    def _served_alone(self, command: str, port: int) -> Outcome:
+        if not _port_is_free(port, time.monotonic() + 60):
+            return Outcome(-1, "", "", hindrance=f"port {port} of this machine is taken")
         with (self.folder / "serve.log").open("w+", encoding="utf-8") as log:
             process = subprocess.Popen(
                 ["bash", "-c", command], cwd=self.folder, env=self.environment, stdout=log,
                 stderr=subprocess.STDOUT, start_new_session=True,
             )  # fmt: skip
             try:
-                if _answers(process, time.monotonic() + 60):
-                    asyncio.run(_take_part(self._invited[:2], N_STORIES))
+                if _answers(process, port, time.monotonic() + 60) and "study" in command:
+                    asyncio.run(_take_part(self._invited[:2], N_STORIES, port))
             finally:
                 with contextlib.suppress(ProcessLookupError):
                     os.killpg(process.pid, signal.SIGINT)
@@ -108,28 +110,28 @@ class Stage:
 
 
 @contextlib.contextmanager
-def _turn_at_the_port() -> Iterator[None]:
+def _turn_at_the_port(port: int) -> Iterator[None]:
     """Hold the port among tests that run side by side: the commands name no other."""
-    with (Path(tempfile.gettempdir()) / f"fabula-tests-port-{_PORT}").open("w") as lock:
+    with (Path(tempfile.gettempdir()) / f"fabula-tests-port-{port}").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         yield
 
 
-def _port_is_free(until: float) -> bool:
+def _port_is_free(port: int, until: float) -> bool:
     """Whether nobody listens at the port, or soon nobody does."""
     while time.monotonic() < until:
-        with contextlib.suppress(OSError), socket.create_server(("127.0.0.1", _PORT)):
+        with contextlib.suppress(OSError), socket.create_server(("127.0.0.1", port)):
             return True
         time.sleep(0.2)
     return False
 
 
-def _answers(process: subprocess.Popen[bytes], until: float) -> bool:
+def _answers(process: subprocess.Popen[bytes], port: int, until: float) -> bool:
     """Whether the server says something before it ends, or time is up."""
     while process.poll() is None and time.monotonic() < until:
         with (
             contextlib.suppress(OSError),
-            socket.create_connection(("127.0.0.1", _PORT), 10) as client,
+            socket.create_connection(("127.0.0.1", port), 10) as client,
         ):
             client.sendall(b"GET / HTTP/1.0\r\nHost: 127.0.0.1\r\n\r\n")
             if client.recv(100).startswith(b"HTTP/"):
@@ -142,12 +144,12 @@ def _answers(process: subprocess.Popen[bytes], until: float) -> bool:
 class _Here:
     """The server as participants know it."""
 
-    port: int = _PORT
+    port: int
     n_kills: int = 0
     is_down: bool = False
 
 
-async def _take_part(tokens: list[str], n_stories: int) -> None:
+async def _take_part(tokens: list[str], n_stories: int, port: int) -> None:
     import aiohttp
     from tests.studies.simulation import Load, Outcome, Person
 
@@ -155,5 +157,5 @@ async def _take_part(tokens: list[str], n_stories: int) -> None:
     async with aiohttp.ClientSession(cookie_jar=aiohttp.DummyCookieJar()) as http:
         for number, token in enumerate(tokens):
             load = Load(n_participants=len(tokens), n_kills=0, seconds=0, n_stories=n_stories)
-            await Person(number, token, _Here(), http, load, seen).take_part()  # type: ignore[arg-type]
+            await Person(number, token, _Here(port), http, load, seen).take_part()  # type: ignore[arg-type]
     assert not seen.errors, seen.errors

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import socket
+from contextlib import suppress
 from pathlib import Path
 
 import click
@@ -57,10 +58,11 @@ def desk(
         click.echo(f"The desk: {address}\nDrafts are kept in {place}. Ctrl-C closes it.")
         if opens:
             webbrowser.open(address)
-        config = uvicorn.Config(
-            create_app(work, key=key), log_level="warning", access_log=False, server_header=False
-        )
-        uvicorn.Server(config).run(sockets=[listening])
+        app = create_app(work, key=key)
+        config = uvicorn.Config(app, log_level="warning", access_log=False, server_header=False)
+        # Ctrl-C is how it is closed; uvicorn raises it again when everything is.
+        with suppress(KeyboardInterrupt):
+            uvicorn.Server(config).run(sockets=[listening])
 
 
 def _listen(port: int) -> socket.socket:

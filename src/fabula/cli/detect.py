@@ -30,7 +30,7 @@ def detect() -> None:
     \b
     fabula originality labelled.jsonl --reference books.ref --out scores.jsonl
     fabula detect calibrate scores.jsonl --label label=human --out detector.json
-    fabula detect apply detector.json others.jsonl
+    fabula detect apply detector.json scores-of-others.jsonl
     """
 
 

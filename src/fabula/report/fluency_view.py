@@ -11,7 +11,7 @@ from fabula.measures.groups import GroupNumbers
 from fabula.report.marked_text import Odd
 from fabula.report.review_pictures import Band, Dot, bands_of, scatter
 from fabula.review import TextReview
-from fabula.review.grouping import SENTENCE_ITEM
+from fabula.review.grouping import MIN_SENTENCE_WORDS, SENTENCE_ITEM
 from fabula.web import visible
 
 __all__ = ["ODD_QUANTILE", "FluencyView", "fluency_view", "odd_from", "odd_sentences"]
@@ -19,8 +19,6 @@ __all__ = ["ODD_QUANTILE", "FluencyView", "fluency_view", "odd_from", "odd_sente
 ODD_QUANTILE = 0.97
 """A sentence is marked where it surprises more than this share of sentences by people."""
 
-_MIN_ODD_WORDS = 3
-"""A word or two say little: `Nobody.` surprises a model more than a strange sentence does."""
 _STALE = 0.5
 _MAX_LISTED = 8
 _LABEL_CHARS = 160
@@ -104,7 +102,7 @@ def odd_sentences(fluency: Fluency, limit: float | None) -> list[Odd]:
 
 def _is_odd(sentence: SpanSurprisal, limit: float | None) -> bool:
     bits = sentence.bits_per_word
-    is_long = sentence.n_words >= _MIN_ODD_WORDS
+    is_long = sentence.n_words >= MIN_SENTENCE_WORDS
     return is_long and bits is not None and limit is not None and bits > limit
 
 

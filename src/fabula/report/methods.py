@@ -47,6 +47,7 @@ _MTLD = """@article{mccarthy2010mtld,
   pages = {381--392},
   year = {2010}
 }"""
+_TTCW_ID = "ttcw"
 _BIBTEX: dict[Part, tuple[str, ...]] = {
     "originality": (_SALIERI,),
     "fluency": (),
@@ -80,7 +81,9 @@ def methods_of(review: Review, by: str | None = None) -> list[str]:
 
 def bibtex_of(review: Review) -> str:
     """The references of `methods_of`."""
-    found = [entry for part in PARTS if part in review.signatures for entry in _BIBTEX[part]]
+    is_ttcw = review.rubric is not None and review.rubric.id == _TTCW_ID
+    parts = [p for p in PARTS if p in review.signatures and (p != "verdicts" or is_ttcw)]
+    found = [entry for part in parts for entry in _BIBTEX[part]]
     return "\n\n".join(dict.fromkeys(found))
 
 
@@ -121,7 +124,9 @@ def _profile(review: Review) -> str:
 
 def _verdicts(review: Review) -> str:
     names = _listed([judge.rater.partition("@")[0] for judge in review.judges])
-    title = review.rubric.title if review.rubric else "the rubric"
+    rubric = review.rubric
+    title = rubric.title if rubric else "the rubric"
+    source = " (Chakrabarty et al. 2024)" if rubric and rubric.id == _TTCW_ID else ""
     checked = []
     for judge in review.judges:
         trust = judge.overall_trust
@@ -132,7 +137,7 @@ def _verdicts(review: Review) -> str:
         )
         checked.append(f"{judge.rater.partition('@')[0]}: {shown}")
     return (
-        f"The items of {title} (Chakrabarty et al. 2024) were put to {names}, one at a time, at "
+        f"The items of the rubric “{title}”{source} were put to {names}, one at a time, at "
         f"temperature 0; answers without a verdict are missing ({'; '.join(checked)})."
     )
 

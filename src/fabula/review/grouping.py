@@ -8,10 +8,12 @@ from fabula.measures.groups import GroupKind, GroupNumbers, measure_group
 from fabula.review.found import Review
 from fabula.types import Measurement
 
-__all__ = ["SENTENCE_ITEM", "group_numbers"]
+__all__ = ["MIN_SENTENCE_WORDS", "SENTENCE_ITEM", "group_numbers"]
 
 SENTENCE_ITEM = "sentence_bits_per_word"
 """The surprisal of every sentence of the group, where other items have a value a text."""
+MIN_SENTENCE_WORDS = 3
+"""Of so many words: one or two say little, as a cry surprises more than a strange sentence does."""
 
 
 def group_numbers(review: Review, group: str, kind: GroupKind, title: str) -> list[GroupNumbers]:
@@ -24,6 +26,8 @@ def _of_sentences(review: Review) -> Iterator[Measurement]:
         if text.fluency is None:
             continue
         for sentence in text.fluency.sentences:
+            if sentence.n_words < MIN_SENTENCE_WORDS:
+                continue
             yield Measurement(
                 document_id=text.document.id,
                 rubric="fluency",

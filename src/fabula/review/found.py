@@ -41,6 +41,11 @@ class TextReview:
     verdicts: tuple[Measurement, ...] = ()
     advice: tuple[Advice, ...] = ()
 
+    def _repr_html_(self) -> str:
+        from fabula.web.notebook import measured_lines, notebook_table
+
+        return notebook_table(self.document.id, measured_lines(self.measurements()))
+
     def measurements(self) -> list[Measurement]:
         """Everything as what every instrument says."""
         found = [] if self.originality is None else self.originality.measurements()

@@ -40,8 +40,6 @@ class StandIn:
 
 
 STAND_INS = [
-    StandIn("original,backtranslate,swap", "original,swap", shutil.which("apertium") is not None,
-            "back-translation needs Apertium"),
     StandIn("corrupt stories.jsonl --out", "corrupt stories.jsonl --methods original,swap --out",
             shutil.which("apertium") is not None, "back-translation needs Apertium"),
 ]  # fmt: skip

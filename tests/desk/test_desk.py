@@ -100,7 +100,7 @@ def test_a_draft_is_measured_edited_and_compared(client: TestClient, desk: Desk)
     assert [len(piece.versions) for piece in desk.drafts.pieces()] == [2]
     client.post("/piece/0001/remove", data={"csrf": csrf(client)})
     assert client.get("/piece/0001/1").status_code == 404
-    assert not list(desk.drafts.folder.iterdir())
+    assert not any(path.is_dir() for path in desk.drafts.folder.iterdir())
 
 
 def test_files_are_read_by_what_they_are(client: TestClient, desk: Desk) -> None:
@@ -142,6 +142,15 @@ def test_it_knows_what_leaves_this_machine(model: str, reference: str, n_told: i
     assert len(where_to(Asked(model=model, reference=reference))) == n_told
 
 
+def test_it_knows_where_the_user_sends_a_provider_s_calls(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FABULA_INFINIGRAM_URL", "https://index.example/")
+    assert "index.example" in where_to(Asked(reference="infinigram:v4"))[0]
+    monkeypatch.setenv("OLLAMA_BASE_URL", "https://gpu.example/v1")
+    assert "gpu.example" in where_to(Asked(model="ollama/llama3"))[0]
+    monkeypatch.setenv("OPENAI_BASE_URL", "http://localhost:9/v1")
+    assert where_to(Asked(model="openai/gpt-4o")) == []
+
+
 def answer(body: dict[str, Any], _: int) -> str:
     if "Put each" in prompt_of(body):
         return '- "counted nine, and one": The count leads nowhere. Let it cost her something.'
@@ -167,6 +176,68 @@ def test_a_model_is_asked_only_after_the_writer_agreed(client: TestClient, desk:
     page = client.get("/piece/0001/2").text
     assert "Let it cost her something." in page
     assert "said in 2 of 2 readings" in page
+
+
+def test_a_draft_that_is_removed_stops_and_holds_nobody_up(client: TestClient, desk: Desk) -> None:
+    with serving(answer) as served:
+        model = {"model": f"{served.url}/v1#editor", "feedback": "on"}
+        client.post("/drafts", data=form(client, desk, **model))
+        when_over(client, "/piece/0001/1")
+        client.post("/piece/0001/remove", data={"csrf": csrf(client)})
+        client.post("/drafts", data=form(client, desk, text="Another. " * 20))
+        assert desk.drafts.pieces()[0].id == "0002", "a number is never given twice"
+        assert when_over(client, "/piece/0002/1")["error"] == ""
+        assert served.requests == []
+    assert "Another." in client.get("/piece/0002/1").text
+
+
+def test_a_desk_closes_while_it_waits_for_an_answer(tmp_path: Path) -> None:
+    with serving(answer) as served, Desk(tmp_path) as desk:
+        asked = Asked(model=f"{served.url}/v1#m", fluency=False)
+        version = desk.drafts.add("t", STORY, asked.to_json())
+        desk.begin(version)
+        ends = time.monotonic() + 60
+        while not desk.state(version).question and time.monotonic() < ends:
+            time.sleep(0.05)
+        assert desk.state(version).question
+    assert served.requests == []
+    assert not version.found["is_whole"], "the next desk goes on with it"
+
+
+def test_what_was_answered_is_not_paid_for_again_by_the_next_try(
+    client: TestClient, desk: Desk
+) -> None:
+    n_broken = 3
+
+    def breaks(body: dict[str, Any], n: int) -> Any:
+        if n == n_broken:
+            return 401, {"error": {"message": "no more", "type": "auth", "code": 401}}
+        return answer(body, n)
+
+    with serving(breaks) as served:
+        model = {"model": f"{served.url}/v1#m", "verdicts": "on"}
+        client.post("/drafts", data=form(client, desk, **model))
+        when_over(client, "/piece/0001/1")
+        client.post("/piece/0001/1/answer", data={"csrf": csrf(client), "agreed": "yes"})
+        assert when_over(client, "/piece/0001/1")["error"]
+        assert "Try again" in client.get("/piece/0001/1").text
+        client.post("/piece/0001/1/again", data={"csrf": csrf(client)})
+        when_over(client, "/piece/0001/1")
+        client.post("/piece/0001/1/answer", data={"csrf": csrf(client), "agreed": "yes"})
+        assert when_over(client, "/piece/0001/1")["error"] == ""
+        # The one that failed was asked again, and none of the others.
+        assert len(served.requests) == 14 + 1
+
+
+def test_broken_files_of_the_desk_hide_no_draft(tmp_path: Path) -> None:
+    for broken in ("[broken", "null", '{"numbers": [{}]}', '{"numbers": 7}'):
+        (tmp_path / "references.json").write_text(broken)
+        with Desk(tmp_path) as desk:
+            version = desk.drafts.add("t", STORY, Asked(fluency=False).to_json())
+            (version.folder / "found.json").write_text(broken)
+            client = TestClient(create_app(desk, key=KEY), base_url="http://127.0.0.1")
+            assert client.get(f"/open?given={KEY}").status_code == 200
+            assert client.get("/").status_code == 200
 
 
 def test_what_was_interrupted_is_taken_up_by_the_next_desk(tmp_path: Path) -> None:

@@ -20,6 +20,7 @@ from fabula.models.surprisal import TokenSurprisal
 from fabula.reference import Reference
 from fabula.report.marked_text import Borrowed, Note, Odd, cut_text
 from fabula.report.review_page import page_of, write_review_page
+from fabula.report.review_pictures import Dot, scatter
 from fabula.report.review_tables import latex_tables, review_json, review_tables
 from fabula.review import Review, Reviewer, ReviewPlan, TextReview, compare_groups
 from fabula.tasks.feedback.advising import Advice
@@ -178,6 +179,29 @@ def test_what_stands_in_the_reference_is_stale_and_linked_to_its_source(tmp_path
     assert len(ids) == len(set(ids))
     targets = set(re.findall(r'href="#([^"]+)"', page))
     assert targets <= {*ids, "content"}
+
+
+def test_where_originality_is_missing_nothing_is_drawn_as_new(tmp_path: Path) -> None:
+    review = with_fluency(reviewed(tmp_path, Document("d", "He ran. Home.")), 5.0, 5.0)
+    view = page_of(review)["texts"][0]
+    assert view.article.index is None
+    assert view.fluency.picture is None
+    assert view.fluency.stale == []
+
+
+@given(st.lists(st.floats(0, 1e6), min_size=1, max_size=5))
+def test_the_axes_hold_whatever_surprises(bits: list[float]) -> None:
+    picture = scatter([Dot(1.0, b, f"{b}") for b in bits], (), "i", 10.0)
+    assert picture is not None
+    assert 1 <= len(picture["ticks_y"]) <= 20
+    assert all(0 <= dot["y"] <= picture["height"] for dot in picture["dots"])
+
+
+def test_names_in_brackets_are_no_options_to_latex(tmp_path: Path) -> None:
+    texts = [Document(name, STORY * 2) for name in ("[3]", "*a", "b\x1b&_%")]
+    rows = latex_tables(reviewed(tmp_path, *texts), []).splitlines()
+    assert sum(row.startswith(("{}[3] &", "{}*a &")) for row in rows) == 2
+    assert any(row.startswith(r"{}b\&\_\% &") for row in rows)
 
 
 def test_what_was_left_out_is_said_with_its_remedy(tmp_path: Path) -> None:

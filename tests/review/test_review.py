@@ -10,8 +10,17 @@ from tests.serving import prompt_of, serving
 
 from fabula.errors import CorpusError, InputError
 from fabula.models import ModelOptions
+from fabula.models.cost import parse_price
 from fabula.reference import Reference
-from fabula.review import Review, Reviewer, ReviewPlan, compare_groups, numbers_of_review
+from fabula.review import (
+    Declined,
+    Progress,
+    Review,
+    Reviewer,
+    ReviewPlan,
+    compare_groups,
+    numbers_of_review,
+)
 from fabula.types import Document
 
 STORY = (
@@ -113,6 +122,49 @@ def test_a_model_that_breaks_takes_nothing_of_the_others_with_it(books: str) -> 
     failed = {entry.part for entry in review.left_out if entry.is_failure}
     assert failed == {"verdicts", "feedback"}
     assert review.texts[0].verdicts == ()
+
+
+def test_kept_answers_cost_nothing_so_that_a_limit_can_be_reached_by_going_on(
+    books: str, tmp_path: Path
+) -> None:
+    price = parse_price("1000/1000")
+    n_asked = [0]
+    with serving(answer) as served:
+        while len(n_asked) < 9 and (len(n_asked) < 2 or n_asked[-1] > n_asked[-2]):
+            review = run(
+                [Document("s", STORY)], references=(books,), models=(f"{served.url}/v1#judge",),
+                without=frozenset({"fluency", "feedback"}), style="verdict-first", price=price,
+                max_cost=2.6, keep=tmp_path / "answers", options=ModelOptions(structured=False),
+            )  # fmt: skip
+            n_asked.append(len(served.requests))
+    # More at each try, each question once, and in the end all of them.
+    assert 0 < n_asked[1] < 14
+    assert n_asked[-1] == 14
+    assert len(review.texts[0].verdicts) == 14
+
+
+def test_who_does_not_agree_to_the_cost_keeps_all_the_rest(books: str) -> None:
+    def refuse(model: str, _: object) -> None:
+        raise Declined(model)
+
+    with serving(answer) as served:
+        plan = ReviewPlan(references=(books,), models=(f"{served.url}/v1#judge",),
+                          without=frozenset({"fluency"}))  # fmt: skip
+        with Reviewer(plan) as reviewer:
+            review = reviewer.run([Document("s", STORY)], Progress(agree=refuse))
+        assert served.requests == []
+    assert review.texts[0].originality is not None
+    assert {e.part for e in review.left_out if "nobody agreed" in e.reason} == {
+        "verdicts", "feedback",
+    }  # fmt: skip
+
+
+def test_a_model_that_is_named_and_not_there_is_a_failure(books: str) -> None:
+    review = run([Document("s", STORY)], references=(books,), without=frozenset(),
+                 fluency_model="nosuch.gguf")  # fmt: skip
+    (entry,) = [one for one in review.left_out if one.part == "fluency"]
+    assert entry.is_failure
+    assert "--fluency-model" in entry.remedy
 
 
 def test_a_review_grows_part_by_part(books: str) -> None:

@@ -34,7 +34,6 @@ def desk(
     index on the web, and then it says first what is sent where.
     """
     import os
-    import secrets
     import webbrowser
 
     from fabula.errors import InputError
@@ -51,18 +50,48 @@ def desk(
 
     home = os.environ.get("FABULA_HOME")
     place = folder or (Path(home) if home else user_data_path("fabula")) / "desk"
-    key = secrets.token_urlsafe(24)
     listening = _listen(port)
-    address = f"http://127.0.0.1:{listening.getsockname()[1]}/open?given={key}"
+    number = listening.getsockname()[1]
+    key = _key(place)
+    address = f"http://127.0.0.1:{number}/open?given={key}"
     with Desk(place, references, n_jobs=jobs or default_jobs()) as work:
         click.echo(f"The desk: {address}\nDrafts are kept in {place}. Ctrl-C closes it.")
         if opens:
-            webbrowser.open(address)
-        app = create_app(work, key=key)
+            webbrowser.open(_door(place, address).as_uri())
+        # Browsers tell hosts apart and not ports: each desk has a cookie of its own.
+        app = create_app(work, key=key, cookie=f"fabula_desk_{number}")
         config = uvicorn.Config(app, log_level="warning", access_log=False, server_header=False)
         # Ctrl-C is how it is closed; uvicorn raises it again when everything is.
         with suppress(KeyboardInterrupt):
             uvicorn.Server(config).run(sockets=[listening])
+
+
+def _key(place: Path) -> str:
+    """The desk's key; the same the next time, so that a page that was left open goes on."""
+    import secrets
+
+    path = place / "key"
+    key = path.read_text(encoding="ascii", errors="replace").strip() if path.exists() else ""
+    if len(key) < 20:
+        key = secrets.token_urlsafe(24)
+        _write_secret(path, key)
+    return key
+
+
+def _door(place: Path, address: str) -> Path:
+    """A page that leads to the desk: an address on a command line can be seen by everybody."""
+    path = place / "open.html"
+    _write_secret(path, f'<meta http-equiv="refresh" content="0; url={address}">')
+    return path
+
+
+def _write_secret(path: Path, text: str) -> None:
+    import os
+
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.unlink(missing_ok=True)
+    with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
+        file.write(text)
 
 
 def _listen(port: int) -> socket.socket:

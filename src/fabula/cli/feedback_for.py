@@ -129,6 +129,7 @@ async def _ask(
     from fabula.models.cost import Budget, Purse, known_price, parse_price
     from fabula.models.encoder import Encoder
     from fabula.models.keeping import KeptModel
+    from fabula.models.paying import PaidModel
     from fabula.tasks.feedback.advising import advise, estimate, revisit
 
     price = parse_price(options["price"]) if options["price"] else known_price(spec)
@@ -136,14 +137,13 @@ async def _ask(
     expected = estimate(story, plan, len(earlier), price)
     agree_to_cost(spec, expected, yes=options["yes"], bar=bar)
     async with open_model(spec, model_terms(options)) as opened:
-        model = opened if file is None else KeptModel(opened, file)
-        budget = Budget(price, Purse(options["max_cost"]))
-        advice = await advise(story, model, plan, encoder, budget=budget, meter=bar.advance)
+        # What is kept costs nothing, so the purse stands behind it.
+        paid = PaidModel(opened, Budget(price, Purse(options["max_cost"])))
+        model = paid if file is None else KeptModel(paid, file)
+        advice = await advise(story, model, plan, encoder, meter=bar.advance)
         if not earlier:
             return advice, [], []
-        fates, new = await revisit(
-            earlier, advice, model, encoder, budget=budget, meter=bar.advance
-        )
+        fates, new = await revisit(earlier, advice, model, encoder, meter=bar.advance)
     return advice, fates, new
 
 

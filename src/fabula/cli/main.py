@@ -57,7 +57,9 @@ for command in (*_WHOLE, *_ORIGINALITY, *_RUBRICS, *_STORIES):
 def main() -> None:
     """Run the command line. Exit code 2 for what the user can mend, 130 after Ctrl-C."""
     try:
-        cli(standalone_mode=False)
+        # Of a command that ends by `ctx.exit` click gives the code back.
+        if code := cli(standalone_mode=False):
+            sys.exit(code)
     except click.exceptions.Exit as exit_:
         sys.exit(exit_.exit_code)
     except click.ClickException as error:

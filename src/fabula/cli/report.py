@@ -115,7 +115,13 @@ def report(
     if by is not None:
         for document in documents:
             group_of(document, by)
-    plan = _plan(options, None if page is None else page.with_suffix(".answers"))
+    keep = None if page is None else page.with_suffix(".answers")
+    if keep is not None and keep.is_file():
+        raise click.UsageError(
+            f"{keep}: answers are kept in a folder of this name; name another --out"
+        )
+    plan = _plan(options, keep)
+    _check_price(plan)
     with progress_bar("measuring", None) as bar, Reviewer(plan) as reviewer:
         review = reviewer.run(documents, _progress(bar, yes=options["yes"]))
     tests = [] if by is None else compare_groups(review, by, seed=options["seed"])
@@ -166,21 +172,34 @@ def _plan(options: dict[str, Any], keep: Path | None) -> ReviewPlan:
 
 
 def _progress(bar: Bar, *, yes: bool) -> Any:
-    from fabula.review import Progress
+    from fabula.review import Declined, Progress
 
     def begin(stage: str, total: int | None) -> None:
         bar.begin(stage, total or 0)
 
-    return Progress(
-        begin=begin,
-        advance=bar.advance,
-        agree=lambda model, estimate: agree_to_cost(model, estimate, yes=yes, bar=bar),
-    )
+    def agree(model: str, estimate: Any) -> None:
+        try:
+            agree_to_cost(model, estimate, yes=yes, bar=bar)
+        except click.Abort as error:
+            raise Declined(model) from error
+
+    return Progress(begin=begin, advance=bar.advance, agree=agree)
+
+
+def _check_price(plan: ReviewPlan) -> None:
+    """Raise `InputError` for a limit without a price before anything is measured."""
+    from fabula.models.cost import Budget, Purse, known_price
+
+    if plan.asks("verdicts") or plan.asks("feedback"):
+        for spec in plan.models:
+            Budget(plan.price or known_price(spec), Purse(plan.max_cost))
 
 
 def _json(review: Review, by: str | None, tests: list[GroupTest]) -> dict[str, Any]:
     from fabula.report.methods import bibtex_of, methods_of
+    from fabula.report.review_groups import was_tested
     from fabula.report.review_tables import review_json
 
+    tested = by if was_tested(tests) else None
     content = review_json(review, tests)
-    return content | {"methods": methods_of(review, by), "bibtex": bibtex_of(review)}
+    return content | {"methods": methods_of(review, tested), "bibtex": bibtex_of(review)}

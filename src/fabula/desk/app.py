@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import hmac
-from typing import Annotated, Any
+from typing import Any
 
-from fastapi import Cookie, Depends, FastAPI, HTTPException, Request
+from fastapi import Depends, FastAPI, HTTPException, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import HTMLResponse, RedirectResponse, Response
 from starlette.exceptions import HTTPException as StarletteHTTPException
@@ -37,18 +37,19 @@ _SAID = {
 }
 
 
-def create_app(desk: Desk, *, key: str) -> FastAPI:
+def create_app(desk: Desk, *, key: str, cookie: str = COOKIE) -> FastAPI:
     """The application; only who knows `key` comes in, and only under a name of this machine."""
 
-    def owner(fabula_desk: Annotated[str, Cookie()] = "") -> None:
+    def owner(request: Request) -> None:
         # Whoever else works on this machine can reach its loopback too.
-        if not hmac.compare_digest(fabula_desk.encode(errors="replace"), key.encode()):
+        given = request.cookies.get(cookie, "")
+        if not hmac.compare_digest(given.encode(errors="replace"), key.encode()):
             raise HTTPException(403)
 
     app = FastAPI(title="Fabula", docs_url=None, redoc_url=None, openapi_url=None)
     app.state.desk, app.state.csrf = desk, csrf_of(key)
     app.add_middleware(
-        Guard, cookie=COOKIE, max_body_bytes=_MAX_BODY_BYTES, headers=_HEADERS,
+        Guard, cookie=cookie, max_body_bytes=_MAX_BODY_BYTES, headers=_HEADERS,
         n_at_once=400, n_per_s=100.0,
     )  # fmt: skip
     # A page elsewhere whose name is made to lead here (DNS rebinding) gets nothing.
@@ -61,7 +62,7 @@ def create_app(desk: Desk, *, key: str) -> FastAPI:
         if not hmac.compare_digest(given.encode(errors="replace"), key.encode()):
             raise HTTPException(403)
         response = RedirectResponse("/", 303)
-        response.set_cookie(COOKIE, key, max_age=_MONTH_S, httponly=True, samesite="strict")
+        response.set_cookie(cookie, key, max_age=_MONTH_S, httponly=True, samesite="strict")
         return response
 
     @app.get("/static/{name}")

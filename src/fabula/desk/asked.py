@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from typing import Any, Literal
 from urllib.parse import urlsplit
 
 from fabula.errors import InputError
-from fabula.reference.infinigram import API_URL
+from fabula.reference.choose import index_url
 from fabula.review import Part, ReviewPlan
 
 __all__ = ["Asked", "where_to"]
@@ -35,7 +36,7 @@ class Asked:
         """From a form, where what is not ticked is absent. Raises `InputError`."""
         is_on = {field.name: given.get(field.name) in ("on", True) for field in fields(cls)}
         readings = str(given.get("readings", "3"))
-        if not readings.isdecimal() or not 1 <= int(readings) <= 20:
+        if not (readings.isdecimal() and len(readings) < 3 and 1 <= int(readings) <= 20):
             raise InputError("readings: give a number from 1 to 20")
         return cls(
             reference=str(given.get("reference", "")).strip(),
@@ -76,10 +77,10 @@ class Asked:
 def where_to(asked: Asked) -> list[str]:
     """What leaves this machine and where it goes, a sentence each; empty where nothing does."""
     told = []
-    if asked.reference.startswith("infinigram:"):
-        url = asked.reference.partition("@")[2] or API_URL
-        if (host := urlsplit(url).hostname) not in _LOOPBACK:
-            told.append(f"runs of words of the draft are sent to {host}, to be looked up there")
+    is_index = asked.reference.startswith("infinigram:")
+    index = urlsplit(index_url(asked.reference)).hostname if is_index else "localhost"
+    if index not in _LOOPBACK:
+        told.append(f"runs of words of the draft are sent to {index}, to be looked up there")
     if (to := _model_host(asked.model)) and (asked.verdicts or asked.feedback):
         told.append(f"the whole draft is sent to {to}, with what is asked about it")
     return told
@@ -93,7 +94,13 @@ def _model_host(model: str) -> str:
         host = urlsplit(model).hostname or model
         return "" if host in _LOOPBACK else host
     provider = model.partition("/")[0]
-    return "" if provider in _OWN_MACHINE or model.startswith("replay:") else provider
+    if model.startswith("replay:"):
+        return ""
+    # Where the user has told the provider's client to go.
+    url = os.environ.get(f"{provider.upper().replace('-', '_')}_BASE_URL", "")
+    if named := urlsplit(url).hostname:
+        return "" if named in _LOOPBACK else named
+    return "" if provider in _OWN_MACHINE else provider
 
 
 def references_of(paths: Sequence[str]) -> list[dict[str, str]]:

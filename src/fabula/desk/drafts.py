@@ -21,9 +21,10 @@ from typing import Any
 from fabula.errors import InputError
 from fabula.store import dump_json, write_whole
 
-__all__ = ["Drafts", "Piece", "Version"]
+__all__ = ["Drafts", "Piece", "Version", "read_json"]
 
 MAX_TITLE_CHARS = 120
+_OF_A_NUMBER = {"key", "title", "form", "value", "signature"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +46,14 @@ class Version:
     @property
     def found(self) -> dict[str, Any]:
         """Its numbers; empty as long as there are none."""
-        return _read(self.folder / "found.json")
+        found = _read(self.folder / "found.json")
+        numbers = found.get("numbers")
+        whole = (
+            [n for n in numbers if isinstance(n, dict) and n.keys() >= _OF_A_NUMBER]
+            if (isinstance(numbers, list))
+            else []
+        )
+        return found | {"numbers": whole} if found else {}
 
     @property
     def place(self) -> str:
@@ -99,7 +107,11 @@ class Drafts:
     def add(self, title: str, text: str, asked: Mapping[str, Any]) -> Version:
         """A new piece with its first version."""
         taken = [int(path.name) for path in self.folder.iterdir() if path.name.isdecimal()]
-        folder = self.folder / f"{max(taken, default=0) + 1:04d}"
+        # A number is never given twice: what is left of a removed piece belongs to nobody.
+        last = read_json(self.folder / "last.json")
+        number = max([*taken, last if isinstance(last, int) else 0]) + 1
+        write_whole(self.folder / "last.json", str(number).encode())
+        folder = self.folder / f"{number:04d}"
         folder.mkdir()
         shown = " ".join(title.split())[:MAX_TITLE_CHARS] or "Untitled"
         write_whole(folder / "piece.json", dump_json({"title": shown}).encode(errors="replace"))
@@ -110,7 +122,9 @@ class Drafts:
 
     def remove(self, piece: Piece) -> None:
         """Delete a piece with all versions, for good."""
-        shutil.rmtree(self.folder / piece.id)
+        # First what makes it a piece: it is gone also where a file is being written just now.
+        (self.folder / piece.id / "piece.json").unlink(missing_ok=True)
+        shutil.rmtree(self.folder / piece.id, ignore_errors=True)
 
     def _add(self, folder: Path, number: int, text: str, asked: Mapping[str, Any]) -> Version:
         made = datetime.now(UTC).isoformat(timespec="milliseconds")
@@ -140,8 +154,13 @@ def _made(version: Version) -> str:
 
 
 def _read(path: Path) -> dict[str, Any]:
-    try:
-        found = json.loads(path.read_bytes())
-    except (OSError, ValueError):
-        return {}
+    found = read_json(path)
     return found if isinstance(found, dict) else {}
+
+
+def read_json(path: Path) -> Any:
+    """What a file holds; None where it is not there or broken."""
+    try:
+        return json.loads(path.read_bytes())
+    except (OSError, ValueError, RecursionError):
+        return None

@@ -16,7 +16,7 @@ from starlette.datastructures import FormData, UploadFile
 from fabula.desk.asked import Asked, where_to
 from fabula.desk.differences import changed_words, number_pairs
 from fabula.desk.drafts import Piece, Version
-from fabula.desk.rendering import render, with_bar
+from fabula.desk.rendering import render, render_waiting, with_bar
 from fabula.desk.work import Desk
 from fabula.errors import InputError
 from fabula.text import read_documents
@@ -127,8 +127,8 @@ def show(owner: Owner, id_: str, number: int) -> Response:
         "bar.html.j2", piece=piece, version=version, state=state, csrf=owner.csrf, told=told,
         title=visible(piece.title), before=_before(piece, version),
     )  # fmt: skip
-    place = version.place or render("waiting.html.j2", title=visible(piece.title), bar="<!--bar-->")
-    return HTMLResponse(with_bar(place, bar))
+    place = version.place or render_waiting(visible(piece.title))
+    return HTMLResponse(with_bar(place, bar, is_over=state.is_over))
 
 
 @router.get("/piece/{id_}/{number}/state")
@@ -158,6 +158,15 @@ def answer(owner: Owner, form: Posted, id_: str, number: int) -> Response:
     return RedirectResponse(f"/piece/{id_}/{number}", 303)
 
 
+@router.post("/piece/{id_}/{number}/again")
+def again(owner: Owner, form: Posted, id_: str, number: int) -> Response:
+    """Measure a version once more; what a model answered is not asked again."""
+    _, version = owner.found(id_, number)
+    if owner.desk.state(version).is_over:
+        owner.desk.begin(version)
+    return RedirectResponse(f"/piece/{id_}/{number}", 303)
+
+
 @router.get("/piece/{id_}/{number}/edit")
 def edit(owner: Owner, id_: str, number: int) -> Response:
     """The draft to be changed."""
@@ -180,7 +189,7 @@ def ask_to_remove(owner: Owner, id_: str, number: int) -> Response:
 def remove(owner: Owner, form: Posted, id_: str) -> Response:
     piece = owner.desk.drafts.piece(id_)
     if piece is not None:
-        owner.desk.drafts.remove(piece)
+        owner.desk.remove(piece)
     return RedirectResponse("/", 303)
 
 
@@ -238,8 +247,9 @@ async def _text_of(form: FormData) -> tuple[str, str]:
 
 async def _stored(file: UploadFile, folder: Path, number: int) -> Path:
     """An uploaded file under a name of ours, with its ending."""
-    given = Path(str(file.filename).replace("\\", "/")).name
-    path = folder / f"{number:04d}" / (given.lstrip(".") or "draft.txt")
+    given = Path(str(file.filename).replace("\\", "/")).name.lstrip(".") or "draft.txt"
+    stem, dot, ending = given.rpartition(".")
+    path = folder / f"{number:04d}" / f"{stem[:60]}{dot}{ending[:20]}"
     path.parent.mkdir()
     path.write_bytes(await file.read())
     return path

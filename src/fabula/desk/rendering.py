@@ -11,10 +11,11 @@ from fabula.report.review_page import page_of
 from fabula.review import Review
 from fabula.web import page_environment
 
-__all__ = ["STATIC", "render", "render_place", "render_report", "with_bar"]
+__all__ = ["STATIC", "render", "render_place", "render_report", "render_waiting", "with_bar"]
 
 _HERE = Path(__file__).parent
-_BAR = "<!--bar-->"
+_BAR, _HEAD = "<!--bar-->", "<!--head-->"
+_RENEW = '<noscript><meta http-equiv="refresh" content="3"></noscript>'
 STATIC = {
     "desk.css": (_HERE / "static" / "desk.css", "text/css"),
     "desk.js": (_HERE / "static" / "desk.js", "text/javascript"),
@@ -39,9 +40,17 @@ def render_report(review: Review) -> str:
 
 def render_place(review: Review) -> str:
     """The report as the desk shows it, with room for the bar."""
-    return render("place.html.j2", page=page_of(review), bar=_BAR)
+    return render("place.html.j2", page=page_of(review), bar=_BAR, head=_HEAD)
 
 
-def with_bar(place: str, bar: str) -> str:
-    """A report with the desk's bar in its place. No text can hold the mark: `<` is escaped."""
-    return place.replace(_BAR, bar, 1)
+def render_waiting(title: str) -> str:
+    """The page before the first part of the report is there."""
+    return render("waiting.html.j2", title=title, bar=_BAR, head=_HEAD)
+
+
+def with_bar(place: str, bar: str, *, is_over: bool) -> str:
+    """A report with the desk's bar in its place; it renews itself where no script does.
+
+    No text can hold the marks: `<` is escaped.
+    """
+    return place.replace(_HEAD, "" if is_over else _RENEW, 1).replace(_BAR, bar, 1)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 import threading
 import traceback
@@ -15,13 +14,13 @@ from pathlib import Path
 from typing import Any
 
 from fabula.desk.asked import Asked
-from fabula.desk.drafts import Drafts, Version
+from fabula.desk.drafts import Drafts, Piece, Version, read_json
 from fabula.desk.rendering import render_place, render_report
 from fabula.errors import FabulaError
 from fabula.models.cost import Estimate
 from fabula.reference import Reference
 from fabula.reference.choose import open_backend
-from fabula.review import Progress, Review, Reviewer, ReviewPlan, numbers_of_review
+from fabula.review import Declined, Progress, Review, Reviewer, ReviewPlan, numbers_of_review
 from fabula.store import dump_json, write_whole
 from fabula.text import read_documents
 from fabula.types import Document
@@ -46,6 +45,12 @@ class State:
     is_over: bool = False
     answered: threading.Event = field(default_factory=threading.Event)
     is_agreed: bool = False
+    is_unwanted: bool = False
+    """Nobody waits for it any more: the piece was removed, or the desk is closed."""
+
+    def stop(self) -> None:
+        self.is_unwanted = True
+        self.answered.set()
 
     def to_json(self) -> dict[str, Any]:
         return {
@@ -55,8 +60,8 @@ class State:
         }  # fmt: skip
 
 
-class Declined(FabulaError):  # noqa: N818 (a decision, not a fault)
-    """The writer does not want to pay for it, or stopped it."""
+class Unwanted(FabulaError):  # noqa: N818 (a decision, not a fault)
+    """Nobody waits for a report any more."""
 
 
 class Desk:
@@ -66,12 +71,13 @@ class Desk:
         self.drafts = Drafts(folder)
         self.folder = folder
         self._known = folder / "references.json"
-        kept = json.loads(self._known.read_bytes()) if self._known.exists() else []
-        self.references = list(dict.fromkeys([*references, *map(str, kept)]))
+        kept = read_json(self._known)
+        known = map(str, kept) if isinstance(kept, list) else ()
+        self.references = list(dict.fromkeys([*references, *known]))
         self._n_jobs = n_jobs
         self._states: dict[tuple[str, int], State] = {}
         self._reviewer: Reviewer | None = None
-        self._closing = threading.Event()
+        self._is_closing = False
         # One at a time: two would only wait for each other's processors.
         self._pool = ThreadPoolExecutor(1, thread_name_prefix="desk")
 
@@ -84,15 +90,21 @@ class Desk:
         return self
 
     def __exit__(self, *error: object) -> None:
-        self._closing.set()
+        self._is_closing = True
         for state in self._states.values():
-            state.answered.set()
+            state.stop()
         self._pool.shutdown(cancel_futures=True)
         if self._reviewer is not None:
             self._reviewer.__exit__(None, None, None)
 
+    def remove(self, piece: Piece) -> None:
+        """Delete a piece for good; what is measured of it is stopped."""
+        for version in piece.versions:
+            self.state(version).stop()
+        self.drafts.remove(piece)
+
     def begin(self, version: Version) -> None:
-        """Measure a version when those before it are done."""
+        """Measure a version when those before it are done, or once more."""
         state = self._states[version.piece, version.number] = State()
         future = self._pool.submit(self._measure, version, state)
         future.add_done_callback(partial(_end, state))
@@ -135,17 +147,28 @@ class Desk:
         piece = self.drafts.piece(version.piece)
         if piece is None:
             return
-        plan = Asked.read(version.asked).plan(self._n_jobs, keep=version.folder / "answers")
+        # What was answered about one version is not paid for again in the next.
+        answers = version.folder.parent / "answers"
+        plan = Asked.read(version.asked).plan(self._n_jobs, keep=answers)
         document = Document(f"draft {version.number}", version.text, meta={"title": piece.title})
         review: Review | None = None
         try:
             for review in self._opened(plan).steps([document], self._progress(state)):
-                _keep(version, review)
+                self._keep(version, state, review)
                 state.edition += 1
-        except Declined as error:
-            state.error = "" if self._closing.is_set() else str(error)
-        if review is not None and not self._closing.is_set():
-            _keep(version, review, is_whole=True)
+        except Unwanted:
+            return
+        if review is not None:
+            self._keep(version, state, review, is_whole=True)
+            broken = [entry.reason for entry in review.left_out if entry.is_failure]
+            state.error = state.error or next(iter(broken), "")
+
+    def _keep(
+        self, version: Version, state: State, review: Review, *, is_whole: bool = False
+    ) -> None:
+        if state.is_unwanted or self._is_closing:
+            raise Unwanted("nobody waits for it")
+        _write(version, review, is_whole=is_whole)
 
     def _opened(self, plan: ReviewPlan) -> Reviewer:
         """The instruments of the last draft where they are the same: open, they are quick."""
@@ -162,8 +185,8 @@ class Desk:
             state.stage, state.n_done, state.n_total = stage, 0, total
 
         def advance(n: int) -> None:
-            if self._closing.is_set():
-                raise Declined("the desk was closed")
+            if state.is_unwanted or self._is_closing:
+                raise Unwanted("nobody waits for it")
             state.n_done += n
 
         def agree(model: str, estimate: Estimate) -> None:
@@ -171,10 +194,13 @@ class Desk:
                 return
             state.answered.clear()
             state.question = _asked_for(model, estimate)
+            advance(0)
             state.answered.wait()
             state.question = ""
+            advance(0)
             if not state.is_agreed:
-                raise Declined(f"{model} was not asked, as you wished")
+                state.error = f"{model} was not asked, as you wished"
+                raise Declined(model)
 
         return Progress(begin, advance, agree)
 
@@ -200,7 +226,7 @@ def _end(state: State, future: Future[None]) -> None:
     state.stage, state.is_over = "", True
 
 
-def _keep(version: Version, review: Review, *, is_whole: bool = False) -> None:
+def _write(version: Version, review: Review, *, is_whole: bool) -> None:
     numbers, (row,) = numbers_of_review(review)
     found = {
         "is_whole": is_whole,

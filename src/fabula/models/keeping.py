@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Self
 
-from fabula.models.base import Answer, Choice, Model, Prompt, Sampling
+from fabula.models.base import Answer, Choice, Model, Prompt, Sampling, Usage
 from fabula.models.replay import prompt_digest, recorded, recording_row
 from fabula.store import RowWriter
 
@@ -33,7 +34,8 @@ class KeptModel:
         drawn = f"{sampling}|{choice}" if choice else str(sampling)
         key = self.name, prompt_digest(prompt.text), drawn
         if key in self._kept:
-            return recorded(self._kept[key])
+            # It was paid for before.
+            return replace(recorded(self._kept[key]), usage=Usage())
         answer = await self._model.ask(prompt, sampling, choice)
         if not self._has_begun:
             self._file.begin()

@@ -10,10 +10,17 @@ from fabula.errors import InputError
 from fabula.reference.backend import Backend
 from fabula.reference.search import Reference
 
-__all__ = ["open_backend"]
+__all__ = ["index_url", "open_backend"]
 
 _WEB, _INDEX = "infinigram:", "infinigram-index:"
 _OWN_SERVER = "FABULA_INFINIGRAM_URL"
+
+
+def index_url(spec: str) -> str:
+    """The server that `infinigram:NAME[@URL]` asks."""
+    from fabula.reference.infinigram import API_URL
+
+    return spec.partition("@")[2] or os.environ.get(_OWN_SERVER) or API_URL
 
 
 def open_backend(
@@ -47,15 +54,19 @@ def open_backend(
         if not path:
             raise InputError("--reference infinigram-index: name the folder of an index")
         return InfiniGramIndex(Path(path), Path(tokenizer) if tokenizer else None)
-    from fabula.reference.infinigram import API_URL, InfiniGramWeb
+    from fabula.reference.infinigram import InfiniGramWeb
 
-    name, _, url = spec.removeprefix(_WEB).partition("@")
+    name = spec.removeprefix(_WEB).partition("@")[0]
     if not name:
         raise InputError(
             "--reference infinigram: name an index, as in infinigram:v4_rpj_llama_s4; "
             "https://infini-gram.readthedocs.io lists them"
         )
-    url = url or os.environ.get(_OWN_SERVER) or API_URL
     return InfiniGramWeb(
-        name, url, n_parallel=n_parallel, max_retries=max_retries, fresh=fresh, meter=meter
+        name,
+        index_url(spec),
+        n_parallel=n_parallel,
+        max_retries=max_retries,
+        fresh=fresh,
+        meter=meter,
     )

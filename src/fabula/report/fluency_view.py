@@ -6,12 +6,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from fabula.measures.fluency import Fluency, SpanSurprisal
 from fabula.measures.groups import GroupNumbers
 from fabula.report.marked_text import Odd
 from fabula.report.review_pictures import Band, Dot, bands_of, scatter
 from fabula.review import TextReview
 from fabula.review.grouping import MIN_SENTENCE_WORDS, SENTENCE_ITEM
+from fabula.text import TextSettings
 from fabula.web import visible
 
 __all__ = ["ODD_QUANTILE", "FluencyView", "fluency_view", "odd_from", "odd_sentences"]
@@ -22,6 +26,7 @@ ODD_QUANTILE = 0.97
 _STALE = 0.5
 _MAX_LISTED = 8
 _LABEL_CHARS = 160
+_WORDS = TextSettings()
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,13 +51,15 @@ def fluency_view(
     """What the page shows of a text that has been read by a model."""
     fluency, originality = text.fluency, text.originality
     assert fluency is not None
-    borrowed = originality.borrowed if originality else ()
-    covered = [(one.span.start, one.span.end) for one in borrowed]
+    # Where originality is missing nothing is known to be new.
+    is_known = originality is not None and originality.missing_reason is None
+    places, is_covered = _covered_words(text)
     dots = []
     for sentence in fluency.sentences:
         if sentence.bits_per_word is None:
             continue
-        novelty = 1 - _share_covered(sentence.start, sentence.end, covered)
+        first, last = np.searchsorted(places, (sentence.start, sentence.end))
+        novelty = 1 - float(is_covered[first:last].mean()) if last > first else 1.0
         words = " ".join(text.document.text[sentence.start : sentence.end].split())
         kind = "stale" if novelty <= 1 - _STALE else ""
         kind = "odd" if _is_odd(sentence, limit) else kind
@@ -63,7 +70,7 @@ def fluency_view(
         bits=fluency.bits_per_word,
         missing=_WHY_MISSING.get(fluency.missing_reason or "", fluency.missing_reason or ""),
         bands=bands_of(groups, "bits_per_word", fluency.bits_per_word),
-        picture=None if originality is None else scatter(dots, groups, SENTENCE_ITEM, limit),
+        picture=scatter(dots, groups, SENTENCE_ITEM, limit) if is_known else None,
         odd=[
             {"bits": dot.bits_per_word, "words": visible(dot.label)}
             for dot in strange[:_MAX_LISTED]
@@ -106,12 +113,11 @@ def _is_odd(sentence: SpanSurprisal, limit: float | None) -> bool:
     return is_long and bits is not None and limit is not None and bits > limit
 
 
-def _share_covered(start: int, end: int, spans: Sequence[tuple[int, int]]) -> float:
-    """Which share of a stretch lies in spans that may overlap; both ascend."""
-    covered, reached = 0, start
-    for a, b in spans:
-        a, b = max(a, reached), min(b, end)
-        if b > a:
-            covered += b - a
-            reached = b
-    return covered / max(1, end - start)
+def _covered_words(text: TextReview) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+    """Where each word of a text begins, and whether it lies in a borrowed run."""
+    places = _WORDS.locate(text.document.text).starts.astype(np.int64)
+    is_covered = np.zeros(len(places), np.bool_)
+    for one in text.originality.borrowed if text.originality else ():
+        first, last = np.searchsorted(places, (one.span.start, one.span.end))
+        is_covered[first:last] = True
+    return places, is_covered

@@ -11,7 +11,7 @@ from fabula.judging.summary import JudgeSummary
 from fabula.judging.trust import NEVER_CHECKED, Trust
 from fabula.models.verdicts import MISSING
 from fabula.report.page_file import write_page_file
-from fabula.types import Document, Measurement, Rubric
+from fabula.types import Document, Item, Measurement, Rubric
 from fabula.web import visible
 
 __all__ = ["Judge", "judge_view", "write_judging_page"]
@@ -113,8 +113,11 @@ def _story(
     score = summary.scores.get(document.id)
     n_missing = sum(one.value is None for one in verdicts.values())
     n_given = len(verdicts) - n_missing
-    passed = sum(one.value == 1.0 for one in verdicts.values())
-    shown = f"{score:g} of {len(rubric.items)}" if score is not None else f"{passed} of {n_given}"
+    of_tests = [one for one in verdicts.values() if _is_test(rubric, one.item)]
+    passed = sum(one.value == 1.0 for one in of_tests)
+    shown = f"{passed} of {n_given}" if of_tests else f"{n_given} answers"
+    if score is not None:
+        shown = f"{score:g} of {len(rubric.items)}" if of_tests else f"{score:g}"
     own = next(
         (one.details["own_story"] for one in verdicts.values() if "own_story" in one.details), None
     )
@@ -124,7 +127,7 @@ def _story(
         author=visible(document.author or ""),
         score=shown + (f", {n_missing} without verdict" if n_missing else ""),
         verdicts=[
-            _verdict(item.title, item.dimension, verdicts[item.id], trust.get(item.id))
+            _verdict(item, verdicts[item.id], trust.get(item.id))
             for item in rubric.items
             if item.id in verdicts
         ],
@@ -132,17 +135,21 @@ def _story(
     )
 
 
-def _verdict(title: str, dimension: str, one: Measurement, trust: Trust | None) -> Verdict:
+def _is_test(rubric: Rubric, item: str) -> bool:
+    return rubric.item(item).scale.kind == "yes-no"
+
+
+def _verdict(item: Item, one: Measurement, trust: Trust | None) -> Verdict:
     value = one.value
-    kind, shown = "other", str(value)
+    kind, shown = "other", f"{value:g}" if isinstance(value, float) else str(value)
     if value is None:
         kind, shown = "miss", MISSING[one.missing_reason or ""]
-    elif isinstance(value, float):
+    elif isinstance(value, float) and item.scale.kind == "yes-no":
         kind = "pass" if value > 0.5 else "fail"
         shown = "Yes" if value == 1 else "No" if value == 0 else f"Yes in {value:.0%}"
     return Verdict(
-        title=title,
-        dimension=dimension,
+        title=item.title,
+        dimension=item.dimension,
         shown=shown,
         kind=kind,
         p_yes=one.details.get("p_yes"),

@@ -11,5 +11,6 @@ _SPECIAL = {
 
 
 def escape_latex(text: str) -> str:
-    """The text as LaTeX shows it, in one line."""
-    return "".join(_SPECIAL.get(character, character) for character in " ".join(text.split()))
+    """The text as LaTeX shows it, in one line, without control characters."""
+    line = "".join(c for c in " ".join(text.split()) if c.isprintable())
+    return "".join(_SPECIAL.get(character, character) for character in line)

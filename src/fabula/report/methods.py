@@ -106,10 +106,11 @@ def _originality(review: Review) -> str:
 
 
 def _fluency(review: Review) -> str:
-    model = _parts(review, "fluency").get("model", "a language model")
+    parts = _parts(review, "fluency")
+    model = parts.get("model", "a language model")
     return (
         f"Fluency is the surprisal of the words under {model.partition('@')[0]}, in bits a word, "
-        f"each sentence read after all that stands before it."
+        f"each sentence read after what stands before it, up to {parts.get('ctx', 'some')} tokens."
     )
 
 

@@ -9,7 +9,7 @@ from fabula.review import GroupTest
 from fabula.types import Estimate
 from fabula.web import visible
 
-__all__ = ["group_views", "p_shown"]
+__all__ = ["group_views", "interval_shown", "p_shown", "was_tested"]
 
 _WIDTH = 240
 _MAX_PAIRS = 12
@@ -61,6 +61,11 @@ def _view(test: GroupTest) -> dict[str, Any]:
         ],
         "n_more_pairs": max(0, len(pairs) - _MAX_PAIRS),
     }
+
+
+def was_tested(tests: Sequence[GroupTest]) -> bool:
+    """Whether any two groups could be compared."""
+    return any(pair.p_holm is not None for test in tests for pair in test.pairs)
 
 
 def interval_shown(mean: Estimate, form: str) -> str:

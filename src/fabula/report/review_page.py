@@ -25,7 +25,7 @@ from fabula.report.methods import bibtex_of, methods_of
 from fabula.report.originality_page import Article, article_of
 from fabula.report.page_file import write_page_file
 from fabula.report.profile_page import CHART_HEIGHT, CHART_WIDTH, profile_view
-from fabula.report.review_groups import group_views
+from fabula.report.review_groups import group_views, was_tested
 from fabula.report.review_pictures import (
     Band,
     Dot,
@@ -86,6 +86,7 @@ def page_of(
     """What the template shows."""
     texts = [_text(k, text, review) for k, text in enumerate(review.texts[:_MAX_WHOLE], 1)]
     one = len(review.texts) == 1
+    tested = by if was_tested(tests) else None
     signatures = {
         PART_TITLES[part]: [visible(line) for line in signature.split("\n")]
         for part, signature in review.signatures.items()
@@ -102,7 +103,7 @@ def page_of(
         "tests": group_views(tests),
         "by": visible(by or ""),
         "left_out": [_left_out(entry) for entry in review.left_out],
-        "methods": [visible(paragraph) for paragraph in methods_of(review, by)],
+        "methods": [visible(paragraph) for paragraph in methods_of(review, tested)],
         "bibtex": bibtex_of(review),
         "signatures": signatures,
         "legend": _legend(review),

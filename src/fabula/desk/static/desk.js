@@ -25,7 +25,9 @@ async function follow(bar) {
     await new Promise(resolve => setTimeout(resolve, 400));
     let state;
     try {
-      state = await (await fetch(bar.dataset.state)).json();
+      const answer = await fetch(bar.dataset.state);
+      if (!answer.ok) return;  // removed meanwhile
+      state = await answer.json();
     } catch {
       bar.querySelector(".progress").textContent = "The desk does not answer; is it still running?";
       continue;
@@ -36,7 +38,7 @@ async function follow(bar) {
     if (state.edition !== edition || state.over || Boolean(state.question) !== asked) {
       edition = state.edition;
       asked = Boolean(state.question);
-      await renew();
+      try { await renew(); } catch { edition = -1; continue; }
       if (state.over) return;
     }
   }

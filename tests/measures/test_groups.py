@@ -36,6 +36,12 @@ def test_the_share_below_is_that_of_the_values_themselves(values: list[int], val
     assert found.share_below(value) == pytest.approx(expected, abs=0.015 + 1.01 / len(values))
 
 
+def test_a_value_that_all_have_is_equal_to_all() -> None:
+    found = Distribution.of([230 / 37] * 9)
+    assert found is not None
+    assert found.share_below(230 / 37) == 0.5
+
+
 @given(st.lists(st.floats(-1e6, 1e6), min_size=1, max_size=100), st.floats(0, 1))
 def test_quantiles_are_those_of_numpy(values: list[float], share: float) -> None:
     found = Distribution.of(values)

@@ -71,6 +71,8 @@ class Distribution:
         """Which share of the group lies below a value, equals counting half: 0 to 1."""
         steps = np.linspace(0, 1, N_QUANTILES)
         q = np.array(self.quantiles)
+        # To the digits that are kept, else nothing would be equal.
+        value = _short(value)
         if value < q[0] or value > q[-1]:
             return float(value > q[-1])
         # Where many values are equal, quantiles are too: the middle of their stretch.

@@ -1,0 +1,61 @@
+"""`fabula report` and `fabula groups` as a user types them."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from tests.cli.test_judging_cli import fabula
+
+STORY = (
+    "The lamp went round. She counted nine, and one, and then she put out her hand and held it "
+    "still.\n\nNobody in the harbour woke. It was the best of times in that house, and the worst."
+)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("report")
+    (folder / "books").mkdir()
+    (folder / "books" / "a.txt").write_text("It was the best of times, it was the worst of times.")
+    (folder / "draft.txt").write_text(STORY)
+    rows = [{"id": f"s{k}", "text": STORY.replace("nine", f"{k}"), "author": "ab"[k % 2]}
+            for k in range(6)]  # fmt: skip
+    (folder / "many.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    fabula("reference", "build", "books", "--out", "books.ref", cwd=folder)
+    return folder
+
+
+def test_a_broken_model_costs_nothing_but_its_own_part_and_is_told(folder: Path) -> None:
+    given = ["report", "draft.txt", "--reference", "books.ref", "--without", "fluency",
+             "--model", "http://127.0.0.1:9/v1#m", "--max-retries", "0", "--no-structured",
+             "--yes", "--out", "page.html"]  # fmt: skip
+    said = fabula(*given, code=1, cwd=folder)
+    assert "written" not in said, "what is written is told on standard output"
+    page = (folder / "page.html").read_text(encoding="utf-8")
+    assert "How it reads" in page
+    assert "Tests of creative writing</b> broke off" in page
+
+
+def test_a_group_of_one_s_own_is_measured_and_compared_with(folder: Path) -> None:
+    fabula("groups", "measure", "many.jsonl", "--name", "mine", "--kind", "people", "--without",
+           "fluency", "--reference", "books.ref", "--out", "mine.jsonl", cwd=folder)  # fmt: skip
+    assert "lamp" not in (folder / "mine.jsonl").read_text(), "numbers only, no text"
+    found = fabula("report", "draft.txt", "--reference", "books.ref", "--without", "fluency",
+                   "--groups", "mine.jsonl", "--json", cwd=folder)  # fmt: skip
+    (text,) = json.loads(found)["texts"]
+    # The draft is nearly one of them: the same words but for a number.
+    assert text["share_of_group_below"]["creativity_index"]["mine"] == 0.5
+    assert not (folder / "report.html").exists(), "with --json nothing is written unless named"
+
+
+def test_groups_are_compared_in_a_table_that_latex_reads(folder: Path) -> None:
+    given = ["report", "many.jsonl", "--reference", "books.ref", "--without", "fluency", "--by",
+             "author", "--latex", "t.tex", "--out", "many.html"]  # fmt: skip
+    fabula(*given, cwd=folder)
+    assert (folder / "t.tex").read_text().count(r"\begin{tabular}") == 2
+    (folder / "t.tex").write_text("My own table")
+    said = fabula(*given, code=2, cwd=folder)
+    assert "t.tex: holds something that is no table of Fabula's" in said
+    assert "no field 'model'" in fabula(*given[:6], "--by", "model", code=2, cwd=folder)

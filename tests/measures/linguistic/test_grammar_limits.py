@@ -1,0 +1,29 @@
+"""What no checker of grammar was made for: words and lines without an end."""
+
+from __future__ import annotations
+
+import pytest
+
+from fabula.measures.linguistic.grammar import Harper
+from fabula.text.pipeline import load_pipeline
+from fabula.text.sentences import sentence_spans, sentences_of
+
+
+def test_a_word_of_a_hundred_thousand_letters_is_one_error_at_its_place() -> None:
+    """Harper itself aborts the process over it."""
+    pytest.importorskip("harper")
+    text = f"He saw {'x' * 100_000} there."
+    (found,) = Harper().errors(text)
+    assert found[0] == 7
+    assert found[1] <= 7 + 100_000
+
+
+def test_a_line_longer_than_the_pipeline_takes_is_read_in_parts() -> None:
+    pytest.importorskip("spacy")
+    nlp = load_pipeline(("tok2vec", "senter"))
+    nlp.max_length = 60_000
+    text = "The sea was old. " * 8_000
+    spans = sentence_spans(text, nlp)
+    assert "".join(text[a:b] for a, b in spans).replace(" ", "") == text.replace(" ", "")
+    words = [word for part in sentences_of([text], nlp) for one in part for word in one.split()]
+    assert words == text.split()

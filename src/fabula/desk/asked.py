@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
 from typing import Any, Literal
 from urllib.parse import urlsplit
@@ -101,8 +101,3 @@ def _model_host(model: str) -> str:
     if named := urlsplit(url).hostname:
         return "" if named in _LOOPBACK else named
     return "" if provider in _OWN_MACHINE else provider
-
-
-def references_of(paths: Sequence[str]) -> list[dict[str, str]]:
-    """What the form offers to choose from."""
-    return [{"value": path, "shown": path.rstrip("/").rpartition("/")[2] or path} for path in paths]

@@ -100,10 +100,6 @@ class Drafts:
         """None where there is no such piece."""
         return self._piece(self.folder / id_) if id_.isdecimal() and len(id_) < 12 else None
 
-    def version(self, id_: str, number: int) -> Version | None:
-        piece = self.piece(id_)
-        return next((v for v in piece.versions if v.number == number), None) if piece else None
-
     def add(self, title: str, text: str, asked: Mapping[str, Any]) -> Version:
         """A new piece with its first version."""
         taken = [int(path.name) for path in self.folder.iterdir() if path.name.isdecimal()]

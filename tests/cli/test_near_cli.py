@@ -148,7 +148,8 @@ def test_a_model_is_asked_about_documents_in_doubt(tmp_path: Path) -> None:
         with serving(answer) as served:
             outs.append(tmp_path / f"{k}.jsonl")
             fabula("originality", text, "--reference", tmp_path / "ref", "--exclude", "auto",
-                   "--exclude-model", f"{served.url}#judge", "--out", outs[-1])  # fmt: skip
+                   "--exclude-model", f"{served.url}#judge", "--out", outs[-1],
+                   code=k)  # fmt: skip
             assert len(served.requests) == 2
     (first,), (second,) = map(rows_of, outs)
     assert [copy["id"] for copy in first["excluded"]] == ["d0"]

@@ -73,7 +73,8 @@ def single(folder: Path, books: Path, text: str) -> float:
 
 def run(folder: Path, books: Path, path: Path) -> float:
     command = [
-        str(Path(sys.executable).with_name("fabula")), "report", str(path), "--reference", str(books),
+        str(Path(sys.executable).with_name("fabula")), "report", str(path),
+        "--reference", str(books),
         "--without", "fluency", "--out", str(folder / "page.html"),
     ]  # fmt: skip
     begin = time.perf_counter()

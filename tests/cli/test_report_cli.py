@@ -5,13 +5,24 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import click
 import pytest
 from tests.cli.test_judging_cli import fabula
+
+from fabula.cli.report import report
+from fabula.review import PARTS
 
 STORY = (
     "The lamp went round. She counted nine, and one, and then she put out her hand and held it "
     "still.\n\nNobody in the harbour woke. It was the best of times in that house, and the worst."
 )
+
+
+def test_the_command_knows_every_part_that_a_review_has() -> None:
+    """It names them itself, so that its help needs none of the instruments."""
+    (without,) = [one for one in report.params if one.name == "without"]
+    assert isinstance(without.type, click.Choice)
+    assert tuple(without.type.choices) == PARTS
 
 
 @pytest.fixture(scope="module")

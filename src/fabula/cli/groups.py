@@ -9,9 +9,8 @@ import click
 
 from fabula.cli.options import (
     check_outputs,
-    grammar_option,
-    jobs_option,
     json_option,
+    review_options,
     text_options,
     texts_argument,
 )
@@ -31,22 +30,13 @@ def groups() -> None:
 
 @groups.command()
 @texts_argument("texts")
+@review_options
 @click.option("--name", required=True, help="A short name, such as my-students.")
 @click.option(
     "--kind", type=click.Choice(["people", "models", "other"]), required=True,
     help="Who wrote the texts.",
 )  # fmt: skip
 @click.option("--title", help="As the page names it.  [default: how many texts, and the name]")
-@click.option(
-    "--reference", "references", multiple=True, metavar="PATH", envvar="FABULA_REFERENCE",
-    help="Measure originality too, against this.  [env: FABULA_REFERENCE]",
-)  # fmt: skip
-@click.option("--levels", metavar="LOW-HIGH", help="Lengths of run.  [default: 5-12]")
-@click.option(
-    "--exclude", type=click.Choice(["none", "auto"]), default="none", show_default=True,
-    help="auto: leave out documents of the reference that copy or quote the text.",
-)  # fmt: skip
-@click.option("--fluency-model", default="local", show_default=True, metavar="MODEL")
 @click.option(
     "--without", multiple=True, type=click.Choice(["originality", "fluency", "profile"]),
     help="Leave an instrument out.",
@@ -55,8 +45,6 @@ def groups() -> None:
     "--out", type=click.Path(path_type=Path), required=True, metavar="FILE",
     help="The numbers, a line a group (.jsonl); a group of another name that is there is kept.",
 )  # fmt: skip
-@grammar_option
-@jobs_option
 @text_options
 def measure(
     texts: tuple[str, ...],

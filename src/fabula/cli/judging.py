@@ -94,6 +94,7 @@ def plan_of(
     """What is asked; `template` takes the place of the one that the options name."""
     from fabula.errors import InputError
     from fabula.judging import JudgePlan, Template, read_template
+    from fabula.judging.plan import MAX_TOKENS
     from fabula.rubrics import Condition, load_rubric
 
     rubric = load_rubric(options["rubric_name"])
@@ -123,7 +124,7 @@ def plan_of(
         template=template or (read_template(file, style) if file else Template(style)),
         n_samples=samples,
         temperature=default if options["temperature"] is None else options["temperature"],
-        max_tokens=options["max_tokens"] or (1024 if style == "reason-first" else 200),
+        max_tokens=options["max_tokens"] or MAX_TOKENS[style],
         seed=options["seed"],
         only=only,
         kind="pairs" if pairwise else "stories",

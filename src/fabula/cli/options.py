@@ -18,6 +18,7 @@ __all__ = [
     "json_option",
     "model_options",
     "model_terms",
+    "review_options",
     "seed_option",
     "text_options",
     "texts_argument",
@@ -135,6 +136,32 @@ def model_terms(options: dict[str, Any], *, is_paid: bool = False) -> Any:
         batch=options["batch"],
         structured=options["structured"],
     )
+
+
+def review_options(command: F) -> F:
+    """What texts are measured against by all instruments at once."""
+    options = (
+        click.option(
+            "--reference", "references", multiple=True, metavar="PATH", envvar="FABULA_REFERENCE",
+            help="A corpus built by `fabula reference build`, or infinigram:NAME, to measure "
+            "originality against; several are searched as one.  [env: FABULA_REFERENCE]",
+        ),
+        click.option("--levels", metavar="LOW-HIGH", help="Lengths of run.  [default: 5-12]"),
+        click.option(
+            "--exclude", type=click.Choice(["none", "auto"]), default="none", show_default=True,
+            help="auto: leave out documents of the reference that copy or quote the text.",
+        ),
+        click.option(
+            "--fluency-model", default="local", show_default=True, metavar="MODEL",
+            help="Whose surprise at the words is measured: local (the embedded model) or a .gguf "
+            "file.",
+        ),
+        grammar_option,
+        jobs_option,
+    )  # fmt: skip
+    for option in reversed(options):
+        command = option(command)
+    return command
 
 
 seed_option = click.option(

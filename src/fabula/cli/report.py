@@ -11,10 +11,9 @@ from fabula.cli.judging import agree_to_cost
 from fabula.cli.options import (
     check_outputs,
     further_model_options,
-    grammar_option,
-    jobs_option,
     json_option,
     model_terms,
+    review_options,
     seed_option,
     text_options,
     texts_argument,
@@ -32,23 +31,10 @@ _PARTS = ("originality", "fluency", "profile", "verdicts", "feedback")
 
 @click.command()
 @texts_argument("texts")
-@click.option(
-    "--reference", "references", multiple=True, metavar="PATH", envvar="FABULA_REFERENCE",
-    help="A corpus built by `fabula reference build`, or infinigram:NAME, to measure originality "
-    "against; several are searched as one.  [env: FABULA_REFERENCE]",
-)  # fmt: skip
-@click.option("--levels", metavar="LOW-HIGH", help="Lengths of run.  [default: 5-12]")
+@review_options
 @click.option(
     "--match", type=click.Choice(["verbatim", "near"]), default="verbatim", show_default=True,
     help="near: also what stands in the reference in other words.",
-)  # fmt: skip
-@click.option(
-    "--exclude", type=click.Choice(["none", "auto"]), default="none", show_default=True,
-    help="auto: leave out documents of the reference that copy or quote the text.",
-)  # fmt: skip
-@click.option(
-    "--fluency-model", default="local", show_default=True, metavar="MODEL",
-    help="Whose surprise at the words is measured: local (the embedded model) or a .gguf file.",
 )  # fmt: skip
 @click.option(
     "--rubric", default="ttcw", show_default=True, metavar="NAME|FILE",
@@ -80,9 +66,7 @@ _PARTS = ("originality", "fluency", "profile", "verdicts", "feedback")
     "--latex", type=click.Path(path_type=Path), metavar="FILE", help="Write the tables here."
 )
 @further_model_options
-@grammar_option
 @seed_option
-@jobs_option
 @text_options
 @json_option
 def report(
@@ -180,7 +164,8 @@ def _progress(bar: Bar, *, yes: bool) -> Any:
     def agree(model: str, estimate: Any) -> None:
         try:
             agree_to_cost(model, estimate, yes=yes, bar=bar)
-        except click.Abort as error:
+        except (click.Abort, click.UsageError) as error:
+            # What the other instruments found is not lost for it.
             raise Declined(model) from error
 
     return Progress(begin=begin, advance=bar.advance, agree=agree)

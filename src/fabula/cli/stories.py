@@ -135,7 +135,7 @@ def write(
     from fabula.store import dump_json, write_whole
     from fabula.tasks.asking import resumed_rows
     from fabula.tasks.plots import check_output, read_plots
-    from fabula.tasks.stories import ROUND_FIELDS, WritePlan, story_row, write_stories
+    from fabula.tasks.stories import ROUND_FIELDS, WritePlan, write_stories
 
     check_output(out, [plots, *map(Path, human)])
     wanted, n_unverified = read_plots(plots, n_words=words, verified_only=verified_only)
@@ -163,11 +163,7 @@ def write(
 
         for spec in dict.fromkeys(options["models"]):
             last += asyncio.run(run(spec))
-    for row in last:
-        if not row["missing_reason"] and not row["is_done"]:
-            row["missing_reason"] = "not_converged"
-        elif not row["missing_reason"]:
-            finished.append(story_row(row, row["model"]))
+    finished += _finished(last)
     places = {plot.id: place for place, plot in enumerate(wanted)}
     finished.sort(key=lambda row: places[row["prompt_id"]])
     lines = "".join(dump_json(row) + "\n" for row in finished)
@@ -246,6 +242,16 @@ def openings(
         for spec in dict.fromkeys(options["models"]):
             asyncio.run(run(spec))
     _report("texts", rows, out)
+
+
+def _finished(last: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The stories that came near their length; what never did is marked as missing."""
+    from fabula.tasks.stories import story_row
+
+    for row in last:
+        if not row["missing_reason"] and not row["is_done"]:
+            row["missing_reason"] = "not_converged"
+    return [story_row(row, row["model"]) for row in last if not row["missing_reason"]]
 
 
 def _human_rows(

@@ -15,6 +15,7 @@ from fabula.desk import pages
 from fabula.desk.rendering import STATIC, render
 from fabula.desk.work import Desk
 from fabula.errors import FabulaError
+from fabula.web.assets import serve_assets
 from fabula.web.guard import HEADERS, Guard, csrf_of
 
 __all__ = ["COOKIE", "create_app"]
@@ -55,7 +56,7 @@ def create_app(desk: Desk, *, key: str, cookie: str = COOKIE) -> FastAPI:
     # A page elsewhere whose name is made to lead here (DNS rebinding) gets nothing.
     app.add_middleware(TrustedHostMiddleware, allowed_hosts=["127.0.0.1", "localhost", "[::1]"])
     app.include_router(pages.router, dependencies=[Depends(owner)])
-    files = {name: (path.read_bytes(), kind) for name, (path, kind) in STATIC.items()}
+    serve_assets(app, STATIC)
 
     @app.get("/open")
     def come_in(given: str = "") -> Response:
@@ -64,17 +65,6 @@ def create_app(desk: Desk, *, key: str, cookie: str = COOKIE) -> FastAPI:
         response = RedirectResponse("/", 303)
         response.set_cookie(cookie, key, max_age=_MONTH_S, httponly=True, samesite="strict")
         return response
-
-    @app.get("/static/{name}")
-    def static(name: str) -> Response:
-        if name not in files:
-            raise HTTPException(404)
-        data, kind = files[name]
-        return Response(data, media_type=kind, headers={"cache-control": "max-age=3600"})
-
-    @app.get("/favicon.ico")
-    def icon() -> Response:
-        return Response(status_code=204)
 
     @app.exception_handler(StarletteHTTPException)
     def refused(_: Request, error: StarletteHTTPException) -> Response:

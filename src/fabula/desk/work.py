@@ -235,10 +235,6 @@ def _write(version: Version, review: Review, *, is_whole: bool) -> None:
              "signature": review.signatures.get(n.part, "")}
             for n in numbers
         ],
-        "n_points": sum(len(advice.points) for advice in review.texts[0].advice),
-        "n_borrowed": None
-        if review.texts[0].originality is None
-        else len(review.texts[0].originality.borrowed),
     }  # fmt: skip
     version.keep("report.html", render_report(review).encode(errors="replace"))
     version.keep("place.html", render_place(review).encode(errors="replace"))

@@ -15,7 +15,10 @@ from fabula.models.replay import recorded, recording_row
 from fabula.models.verdicts import Verdict
 from fabula.types import Item, Rubric, Signature
 
-__all__ = ["AnswerBook", "Asked", "JudgePlan", "Judged"]
+__all__ = ["MAX_TOKENS", "AnswerBook", "Asked", "JudgePlan", "Judged"]
+
+MAX_TOKENS = {"reason-first": 1024, "verdict-first": 200}
+"""The longest answer that is asked for, by style, where nothing else is said."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -110,7 +110,7 @@ def page_of(
         "remarks": _group_remarks(review),
         "never_checked": NEVER_CHECKED,
         "rubric": review.rubric,
-        "is_demonstration": any("smollm2" in judge.rater for judge in review.judges),
+        "is_demonstration": _is_demonstration(review),
         "width": CHART_WIDTH,
         "height": CHART_HEIGHT,
         "odd_share": f"{ODD_QUANTILE:.0%}",
@@ -174,11 +174,16 @@ def _group_remarks(review: Review) -> list[str]:
 
 
 def _legend(review: Review) -> list[dict[str, str]]:
-    found: dict[str, dict[str, str]] = {}
-    for part in ("profile", "fluency", "originality"):
-        for group in _groups(review, part):
-            found.setdefault(group.title, {"kind": group.kind, "title": visible(group.title)})
-    return list(found.values())
+    """The lines of a strip, from above."""
+    groups = _groups(review, "profile")
+    return [{"kind": group.kind, "title": visible(group.title)} for group in groups]
+
+
+def _is_demonstration(review: Review) -> bool:
+    """Whether the embedded model said something."""
+    said = [judge.rater for judge in review.judges]
+    said += [advice.model for text in review.texts for advice in text.advice]
+    return any("smollm2" in name for name in said)
 
 
 def _profile(text: TextReview, review: Review) -> dict[str, Any] | None:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from fabula.errors import InputError, ModelError
 from fabula.judging import AnswerBook, JudgePlan, Template, judge_stories
 from fabula.judging.measurements import to_measurements
+from fabula.judging.plan import MAX_TOKENS
 from fabula.judging.session import Session, estimate_calls
 from fabula.models import Model, Usage, open_model
 from fabula.models.cost import Budget, Estimate, Purse, known_price
@@ -22,8 +23,6 @@ from fabula.tasks.feedback.advising import Advice, AdvicePlan, advise, estimate
 from fabula.types import Document, Measurement
 
 __all__ = ["Said", "ask_model", "judge_plan"]
-
-_MAX_TOKENS = {"reason-first": 1024, "verdict-first": 200}
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +40,7 @@ def judge_plan(plan: ReviewPlan) -> JudgePlan:
     return JudgePlan(
         rubric=load_rubric(plan.rubric),
         template=Template(plan.style),
-        max_tokens=_MAX_TOKENS[plan.style],
+        max_tokens=MAX_TOKENS[plan.style],
         seed=plan.seed,
     )
 

@@ -6,27 +6,18 @@ from dataclasses import dataclass
 from itertools import combinations
 
 from fabula.errors import InputError
+from fabula.measures.comparison import Pair
 from fabula.review.found import Review
 from fabula.review.numbers import Number, numbers_of_review
-from fabula.stats.compare import Difference, compare_means, holm, mean_estimate
+from fabula.stats.compare import compare_means, holm, mean_estimate
 from fabula.types import Document, Estimate
 
-__all__ = ["GroupTest", "Pair", "compare_groups", "group_of"]
-
-
-@dataclass(frozen=True, slots=True)
-class Pair:
-    """Two groups in one number; `p_holm` is corrected over all pairs of that number."""
-
-    a: str
-    b: str
-    difference: Difference
-    p_holm: float | None
+__all__ = ["GroupTest", "compare_groups", "group_of"]
 
 
 @dataclass(frozen=True, slots=True)
 class GroupTest:
-    """One number by group."""
+    """One number by group; p-values are corrected over its pairs."""
 
     number: Number
     means: dict[str, Estimate]

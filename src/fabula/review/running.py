@@ -228,7 +228,7 @@ class Reviewer:
                 for part in wanted:
                     review = _left_out(
                         review, part, f"{spec} was not asked, since nobody agreed to its cost",
-                        "run the same command again, and agree",
+                        "run the same command again and agree; `--yes` agrees in advance",
                     )  # fmt: skip
                 continue
             except ModelError as error:

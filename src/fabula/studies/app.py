@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 
 from anyio.to_thread import current_default_thread_limiter
-from fastapi import FastAPI, HTTPException, Request
+from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import HTMLResponse, RedirectResponse, Response
 from starlette.exceptions import HTTPException as StarletteHTTPException
@@ -19,6 +19,7 @@ from fabula.studies.design import StudyDesign
 from fabula.studies.forms import Page, pages_of
 from fabula.studies.units import Unit
 from fabula.studies.views import STATIC, render
+from fabula.web.assets import serve_assets
 from fabula.web.guard import HEADERS, Buckets, Guard
 
 __all__ = ["Study", "create_app"]
@@ -69,18 +70,7 @@ def create_app(
     app.include_router(arrivals.router)
     app.include_router(visits.router)
     app.include_router(organiser.router)
-    files = {name: (path.read_bytes(), kind) for name, (path, kind) in STATIC.items()}
-
-    @app.get("/static/{name}")
-    def static(name: str) -> Response:
-        if name not in files:
-            raise HTTPException(404)
-        data, kind = files[name]
-        return Response(data, media_type=kind, headers={"cache-control": "max-age=3600"})
-
-    @app.get("/favicon.ico")
-    def icon() -> Response:
-        return Response(status_code=204, headers={"cache-control": "max-age=86400"})
+    serve_assets(app, STATIC)
 
     @app.get("/health")
     def health() -> dict[str, bool]:

@@ -19,7 +19,8 @@ setup: $(READY) ## Set up the environment in .venv
 	python3 -m pip install --quiet --disable-pip-version-check --target .uv uv
 
 $(READY): pyproject.toml uv.lock | $(filter .uv/%,$(UV))
-	$(UV) sync --locked --quiet
+	@# Compiled once here, or every command compiles it again where Python is told to keep no bytecode.
+	$(UV) sync --locked --quiet --compile-bytecode
 	@touch $@
 
 demo: $(READY) ## Write the report of a sample story, judged by the embedded model

@@ -115,7 +115,7 @@ def main() -> None:
         sources = [str(corpora.SHARED / "reference")]
         reference = Reference.build(read_documents(sources), folder, n_jobs=2)
         start = time.perf_counter()
-        build_passages(Path(folder), reference.shards, PassageSettings(), stop_words)
+        build_passages(Path(folder), reference.local.shards, PassageSettings(), stop_words)
         print(f"passages of {reference.size}: {time.perf_counter() - start:.1f} s to index")
         search = NearSearch(
             PassageIndex(reference, PassageSettings(), stop_words), open_vectors(), SETTINGS

@@ -50,7 +50,7 @@ class Neighbours:
 
     def __init__(self, reference: Reference, vectors: WordVectors, stop_words: StopWords) -> None:
         counts: dict[str, int] = {}
-        for shard in reference.shards:
+        for shard in reference.local.shards:
             found = np.bincount(shard.tokens, minlength=shard.info.n_vocabulary + 1)
             for k in np.flatnonzero(found[1:] >= 5):
                 word = shard.vocabulary[int(k)]
@@ -119,7 +119,7 @@ def draw(
 ) -> list[str]:  # fmt: skip
     """A span of the reference with a share of its content words replaced; it has at least one."""
     while True:
-        shard = reference.shards[rng.integers(len(reference.shards))]
+        shard = reference.local.shards[rng.integers(len(reference.local.shards))]
         n = int(rng.integers(8, 21))
         at = int(rng.integers(shard.info.n_tokens - n))
         tokens = shard.tokens[at : at + n]
@@ -189,7 +189,7 @@ def main() -> None:
         else:
             sources = [str(corpora.SHARED / "reference")]
             reference = Reference.build(read_documents(sources), path, n_jobs=2)
-        build_passages(path, reference.shards, PassageSettings(), stop_words)
+        build_passages(path, reference.local.shards, PassageSettings(), stop_words)
         index = PassageIndex(reference, PassageSettings(), stop_words)
         neighbours = Neighbours(reference, vectors, stop_words)
         texts = {

@@ -322,7 +322,7 @@ def test_sources_are_shown_with_the_place_of_the_n_gram(
             for raw in texts:
                 text = LocatedText(raw, SETTINGS.locate(raw))
                 expected = built.reference.attribute(text.words.words, 3)
-                found = backend.cite(text, 0, len(text), 3)
+                [found] = backend.cite(text, [(0, len(text))], 3)
                 assert found.count == expected.count
                 assert found.is_bounded
                 assert len(found.sources) == min(3, expected.n_documents) or raw == "of the"
@@ -330,9 +330,9 @@ def test_sources_are_shown_with_the_place_of_the_n_gram(
                     shown = source.document.text[source.span.start : source.span.end]
                     assert SETTINGS.words(shown) == text.words.words
                     assert source.span.document_id == source.document.id
-                assert backend.cite(text, 0, len(text), 0).sources == ()
+                assert backend.cite(text, [(0, len(text))], 0)[0].sources == ()
             with pytest.raises(InputError, match="leave documents out"):
-                backend.cite(text, 0, 1, 1, exclude=[0])
+                backend.cite(text, [(0, 1)], 1, exclude=[0])
             with pytest.raises(InputError, match="leave documents out"):
                 backend.match_texts([text], exclude=[0])
 
@@ -345,13 +345,13 @@ def test_a_failed_citation_is_said(built: Built, web: Callable[..., InfiniGramWe
 
     with serving_infinigram(built.answers, faults) as served:
         one = web(served.url, max_retries=1)
-        assert one.cite(text, 0, 2, 0).count > 0
+        assert one.cite(text, [(0, 2)], 0)[0].count > 0
         for _ in range(4):
-            found = one.cite(text, 0, 2, 1)
-            assert (found.count, found.sources) == (one.cite(text, 0, 2, 0).count, ())
+            [found] = one.cite(text, [(0, 2)], 1)
+            assert (found.count, found.sources) == (one.cite(text, [(0, 2)], 0)[0].count, ())
         assert found.missing_sources == "the server shows no documents"
         n_asked = len(served.requests)
-        one.cite(text, 0, 2, 1)
+        one.cite(text, [(0, 2)], 1)
         assert len(served.requests) == n_asked, "a server that shows none is not asked for ever"
 
 
@@ -562,7 +562,7 @@ def test_n_grams_are_encoded_as_in_the_middle_of_a_text(
     # A match goes on over the comma and the mark at the end of speech, which may be one token.
     assert text.raw(quoted, 6) == 'If they took it,"'
     assert lengths[quoted] > 12
-    [source] = index.cite(text, quoted, 6, 1).sources
+    [source] = index.cite(text, [(quoted, 6)], 1)[0].sources
     assert text.raw(quoted, 6) in source.document.text
 
 

@@ -21,7 +21,7 @@ def test_longest_matches_equal_infini_gram(tmp_path: Path, shared_data: Path) ->
     peer.write_tokens(tokens, tmp_path / "peer")
     peer.build_index(tmp_path / "peer")
     engine = peer.open_engine(tmp_path / "peer")
-    shard = reference.shards[0]
+    shard = reference.local.shards[0]
     n_compared = 0
     for document in read_documents([str(shared_data / "generated" / "gpt35_novel.jsonl")]):
         words = reference.locate(document.text).words

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -13,6 +14,7 @@ from tests import oracles
 from fabula.errors import CorpusError, InputError
 from fabula.reference import Reference
 from fabula.reference.build import add_documents
+from fabula.reference.parts import JoinedParts, LocalPart
 from fabula.reference.removed import remove_documents
 from fabula.text import TextSettings, read_documents
 from fabula.types import Document
@@ -88,6 +90,37 @@ def test_two_references_searched_as_one_equal_one_that_holds_both(
     assert both.count(["the"]) == oracles.count(["the"], left)
 
 
+@slow
+@given(texts, queries, st.data())
+def test_a_reference_in_parts_answers_as_the_whole(
+    tmp_path_factory: pytest.TempPathFactory,
+    held: list[list[str]],
+    words: list[str],
+    data: st.DataObject,
+) -> None:
+    """Numbers are those of the whole, whichever part a document lies in."""
+    path = tmp_path_factory.mktemp("ref") / "r"
+    whole = Reference.build(documents(held), path, shard_tokens=5)
+    shards, removed = whole.local.shards, whole.about.removed
+    edges = [0, *sorted(data.draw(st.sets(st.integers(1, len(shards)), max_size=3))), len(shards)]
+    parts = []
+    for low, high in pairwise(edges):
+        first, end = whole.local.first_numbers[[low, high]]
+        parts.append(LocalPart(shards[low:high], removed[first:end]))
+    cut = Reference(whole.about, JoinedParts(parts))
+    out = data.draw(st.sets(st.integers(0, len(removed) - 1), max_size=3))
+    assert cut.longest_matches(words, exclude=out).tolist() == (
+        whole.longest_matches(words, exclude=out).tolist()
+    )
+    grams = [[word] for word in words] + [words[k : k + 2] for k in range(len(words))]
+    for n_sources in (1, 100):
+        assert cut.attribute_many(grams, n_sources, exclude=out) == [
+            whole.attribute(gram, n_sources, exclude=out) for gram in grams
+        ]
+    ids = sorted(id_ for _, id_ in whole.local.ids())
+    assert cut.numbers_of(ids) == whole.numbers_of(ids)
+
+
 def test_exclusion_of_documents_for_one_search(tmp_path: Path) -> None:
     reference = Reference.build(
         [Document("a", "one two three four"), Document("b", "two three")], tmp_path / "r"
@@ -155,4 +188,4 @@ def test_documents_come_back_as_they_were_read(tmp_path: Path) -> None:
     ]
     reference = Reference.build(given_, tmp_path / "r")
     assert [reference.document(k) for k in range(2)] == [given_[0], given_[2]]
-    assert list(reference.ids()) == ["a", "b"]
+    assert list(reference.local.ids()) == [(0, "a"), (1, "b")]

@@ -181,7 +181,7 @@ def info(directory: Path, ids: bool, as_json: bool) -> None:
     if ids:
         from fabula.reference import Reference
 
-        for id_ in Reference.open(directory).ids():
+        for _, id_ in Reference.open(directory).local.ids():
             click.echo(id_)
     elif as_json:
         click.echo(manifest.to_json().decode(), nl=False)
@@ -263,5 +263,5 @@ def index_passages(
 
     corpus = Reference.open(path)
     settings, chosen = PassageSettings(n_words, overlap), load_stop_words(stop_words)
-    build_passages(path, corpus.shards, settings, chosen, report)
+    build_passages(path, corpus.local.shards, settings, chosen, report)
     return PassageIndex(corpus, settings, chosen).n_passages

@@ -28,7 +28,9 @@ def open_near(
     words = load_stop_words(stop_words)
     cut = passages or PassageSettings()
     for path in dict.fromkeys(paths):
-        shards = [shard for shard in reference.shards if shard.folder.parents[1] == Path(path)]
+        shards = [
+            shard for shard in reference.local.shards if shard.folder.parents[1] == Path(path)
+        ]
         build_passages(Path(path), shards, cut, words, say)
     say("loading word vectors")
     opened = open_vectors(vectors)

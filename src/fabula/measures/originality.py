@@ -279,17 +279,18 @@ class OriginalityMeasure:
         near: Mapping[int, Counterpart],
         out: frozenset[int],
     ) -> Iterator[Borrowed]:
-        for first, n in maximal_spans(lengths, self.levels.low):
-            counterpart = near.get(first)
+        spans = maximal_spans(lengths, self.levels.low)
+        verbatim = [span for span in spans if span[0] not in near]
+        cited = self.reference.cite(text, verbatim, self.n_sources, exclude=out)
+        attributions = dict(zip(verbatim, cited, strict=True))
+        for first, n in spans:
             start, end = int(text.words.starts[first]), int(text.words.ends[first + n - 1])
             yield Borrowed(
                 span=Span(document.id, start, end),
                 first_word=first,
                 n_words=n,
-                attribution=None
-                if counterpart
-                else self.reference.cite(text, first, n, self.n_sources, exclude=out),
-                counterpart=counterpart,
+                attribution=attributions.get((first, n)),
+                counterpart=near.get(first),
                 words=text.words.part(first, n),
             )
 

@@ -96,10 +96,9 @@ class Backend(Protocol):
     def cite(
         self,
         text: LocatedText,
-        first: int,
-        n_words: int,
+        spans: Sequence[tuple[int, int]],
         n_sources: int,
         *,
         exclude: Iterable[int] = (),
-    ) -> Attribution:
-        """Where the n-gram of `n_words` words from word `first` on comes from."""
+    ) -> list[Attribution]:
+        """Where n-grams of a text come from: each its first word, and its number of words."""

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Sequence
 
 from fabula.errors import InputError
-from fabula.reference.backend import LocatedText, Occurrence
+from fabula.reference.backend import Attribution, LocatedText, Occurrence
 from fabula.text import TextSettings, TextWords
 from fabula.types import Document, Span
 
@@ -15,7 +16,7 @@ __all__ = ["IndexElsewhere", "n_gram_text", "occurs_in_tokens"]
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
 
-class IndexElsewhere:
+class IndexElsewhere(ABC):
     """Words and punctuation marks as they stand: an index elsewhere knows no other form."""
 
     settings = TextSettings(case="keep", punct="keep")
@@ -23,6 +24,22 @@ class IndexElsewhere:
     def locate(self, text: str) -> TextWords:
         """The words and punctuation marks of `text`, and where they stand."""
         return self.settings.locate(text)
+
+    def cite(
+        self,
+        text: LocatedText,
+        spans: Sequence[tuple[int, int]],
+        n_sources: int,
+        *,
+        exclude: Iterable[int] = (),
+    ) -> list[Attribution]:
+        """`cite_one` for each n-gram of a text: (first word, number of words)."""
+        self._refuse(exclude)
+        return [self.cite_one(text, first, n_words, n_sources) for first, n_words in spans]
+
+    @abstractmethod
+    def cite_one(self, text: LocatedText, first: int, n_words: int, n_sources: int) -> Attribution:
+        """How often an n-gram occurs, and `n_sources` documents that hold it."""
 
     def _refuse(self, exclude: Iterable[int]) -> None:
         if any(True for _ in exclude):

@@ -145,22 +145,13 @@ class InfiniGramWeb(IndexElsewhere):
             stop.set()
             pool.shutdown(cancel_futures=True)
 
-    def cite(
-        self,
-        text: LocatedText,
-        first: int,
-        n_words: int,
-        n_sources: int,
-        *,
-        exclude: Iterable[int] = (),
-    ) -> Attribution:
+    def cite_one(self, text: LocatedText, first: int, n_words: int, n_sources: int) -> Attribution:
         """How often the n-gram occurs, and `n_sources` documents as far as the server shows them.
 
         A document is shown around the n-gram, at most 1,000 tokens. Where the server counts but
         does not show documents, there are none and a reason; after three such n-grams in a row they
         are not asked for any more. Raises `LookupFailed` where the count is not known.
         """
-        self._refuse(exclude)
         query = n_gram_text(text, first, n_words)
         stop = threading.Event()
         try:

@@ -108,17 +108,8 @@ class InfiniGramIndex(IndexElsewhere):
         with ThreadPoolExecutor(max(1, n_threads)) as pool:
             return list(pool.map(self._search, texts))
 
-    def cite(
-        self,
-        text: LocatedText,
-        first: int,
-        n_words: int,
-        n_sources: int,
-        *,
-        exclude: Iterable[int] = (),
-    ) -> Attribution:
+    def cite_one(self, text: LocatedText, first: int, n_words: int, n_sources: int) -> Attribution:
         """How often the n-gram occurs, and `n_sources` documents, from its first places."""
-        self._refuse(exclude)
         ids = self._ids(text, first, n_words)
         if not ids:
             return Attribution(0, 0, True, ())

@@ -263,7 +263,7 @@ class PassageIndex:
         key = settings.key(stop_words)
         self.shards = [
             _OpenShard(shard.folder.parents[1] / "passages" / key / shard.info.name, shard)
-            for shard in reference.shards
+            for shard in reference.local.shards
         ]
         self.n_passages = sum(len(shard.begins) for shard in self.shards)
 
@@ -281,7 +281,7 @@ class PassageIndex:
             shard.indptr[i + 1] - shard.indptr[i] for shard, i in zip(self.shards, ids, strict=True)
         ]
         weights = _idf(self.n_passages, np.sum(n_with, axis=0)).astype(np.float32)
-        out = self.reference.excluded(exclude)
+        out = self.reference.local.excluded(exclude)
         found = []
         for k, shard in enumerate(self.shards):
             scores = np.zeros(len(shard.begins), np.float32)
@@ -299,7 +299,7 @@ class PassageIndex:
         shard = self.shards[k]
         document = int(shard.documents[p])
         return Passage(
-            number=int(self.reference.first_numbers[k]) + document,
+            number=int(self.reference.local.first_numbers[k]) + document,
             first_word=int(shard.begins[p] - shard.shard.starts[document]),
             n_words=int(shard.lengths[p]),
         )

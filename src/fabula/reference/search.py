@@ -5,29 +5,31 @@ from __future__ import annotations
 import threading
 from collections import OrderedDict
 from collections.abc import Iterable, Sequence
-from functools import lru_cache
-from itertools import pairwise
 from pathlib import Path
-from typing import Self
+from typing import Self, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from fabula.errors import CorpusError, InputError
-from fabula.kernels.match import count_allowed, find_interval
+from fabula.errors import InputError
+from fabula.reference.about import About
 from fabula.reference.backend import Attribution, LocatedText, Matches, Occurrence
 from fabula.reference.layout import Manifest, Shard
-from fabula.reference.matching import match_shard
-from fabula.reference.removed import read_removed
+from fabula.reference.parts import Found, LocalPart, Part
 from fabula.text import TextSettings, TextWords
 from fabula.types import Document, Span
 
 __all__ = ["Reference"]
 
+K = TypeVar("K")
+V = TypeVar("V")
+
 MAX_PLACES = 100_000
 """Places of one n-gram in one shard that are put in order; more are counted, but not looked at."""
 _N_LOCATED = 64
 """Documents whose words' places are remembered."""
+_N_FOUND = 1 << 14
+"""N-grams whose places are remembered: the same phrases recur from text to text."""
 
 
 class Reference:
@@ -42,38 +44,19 @@ class Reference:
     one after the other; removed documents keep their numbers and are never found.
     """
 
-    def __init__(self, paths: Sequence[Path], manifests: Sequence[Manifest]) -> None:
-        self.settings: TextSettings = manifests[0].settings
-        for path, manifest in zip(paths, manifests, strict=True):
-            if manifest.settings != self.settings:
-                raise CorpusError(
-                    f"{path}: made with {manifest.settings}, {paths[0]} with {self.settings}; "
-                    f"search references of one kind together"
-                )
-        self.name = "+".join(path.resolve().name for path in paths)
-        self.fingerprint = "+".join(manifest.fingerprint for manifest in manifests)
-        self.n_documents = sum(manifest.n_documents for manifest in manifests)
-        self.n_words = sum(manifest.n_words for manifest in manifests)
-        self.written_by = tuple(
-            dict.fromkeys(model for manifest in manifests for model in manifest.written_by)
-        )
+    def __init__(self, about: About, part: Part) -> None:
+        self.about = about
+        self.settings = about.settings
+        self.name = about.name
+        self.fingerprint = about.fingerprint
+        self.n_documents = about.n_documents
+        self.n_words = about.n_words
+        self.written_by = about.written_by
         """The models that wrote it; empty where people did, or nobody said."""
-        self.shards = [
-            Shard(path / "shards" / info.name, info)
-            for path, manifest in zip(paths, manifests, strict=True)
-            for info in manifest.shards
-        ]
-        sizes = [shard.info.n_documents for shard in self.shards]
-        self.first_numbers = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
-        self._removed = np.zeros(int(self.first_numbers[-1]), np.bool_)
-        first = 0
-        for path, manifest in zip(paths, manifests, strict=True):
-            self._removed[first + read_removed(path, manifest)] = True
-            first += sum(info.n_documents for info in manifest.shards)
+        self._part = part
         self._located: OrderedDict[int, tuple[Document, TextWords]] = OrderedDict()
+        self._found: OrderedDict[tuple[object, ...], Found] = OrderedDict()
         self._lock = threading.Lock()
-        # The same phrases recur from text to text.
-        self._found = lru_cache(maxsize=1 << 14)(self._find)
 
     @classmethod
     def open(cls, path: str | Path, *more: str | Path) -> Self:
@@ -82,7 +65,14 @@ class Reference:
         Raises `CorpusError` where a path holds none, a damaged one, or one of other settings.
         """
         paths = [Path(p) for p in (path, *more)]
-        return cls(paths, [Manifest.read(p) for p in paths])
+        manifests = [Manifest.read(p) for p in paths]
+        about = About.of(paths, manifests)
+        shards = [
+            Shard(path / "shards" / info.name, info)
+            for path, manifest in zip(paths, manifests, strict=True)
+            for info in manifest.shards
+        ]
+        return cls(about, LocalPart(shards, about.removed))
 
     @classmethod
     def build(
@@ -139,15 +129,15 @@ class Reference:
     def cite(
         self,
         text: LocatedText,
-        first: int,
-        n_words: int,
+        spans: Sequence[tuple[int, int]],
         n_sources: int,
         *,
         exclude: Iterable[int] = (),
-    ) -> Attribution:
-        """`attribute` for the n-gram of `n_words` words from word `first` of a text on."""
-        words = tuple(text.words.words[first : first + n_words])
-        return self.attribute(words, n_sources, exclude=exclude)
+    ) -> list[Attribution]:
+        """`attribute` for each n-gram of a text: (first word, number of words)."""
+        words = text.words.words
+        grams = [tuple(words[first : first + n]) for first, n in spans]
+        return self.attribute_many(grams, n_sources, exclude=exclude)
 
     def longest_matches(
         self, words: Sequence[str], *, exclude: Iterable[int] = (), n_threads: int = 1
@@ -169,73 +159,76 @@ class Reference:
         """`longest_matches` of many documents in one call; no match crosses from one to another."""
         lengths = [len(words) for words in documents]
         distinct: dict[str, int] = {}
-        places = np.zeros(sum(lengths) + len(lengths), np.int64)
+        places = np.zeros(sum(lengths) + len(lengths), np.int32)
         at = 0
         for words in documents:
             for word in self.settings.normalise(words):
                 places[at] = distinct.setdefault(word, len(distinct) + 1)
                 at += 1
             at += 1
-        excluded = self.excluded(exclude)
-        longest = np.zeros(len(places), np.int32)
-        for shard, out in zip(self.shards, excluded, strict=True):
-            ids = np.zeros(len(distinct) + 1, np.uint32)
-            ids[1:] = shard.vocabulary.find(list(distinct))
-            np.maximum(longest, match_shard(shard, ids[places], out, n_threads), out=longest)
+        known = list(distinct)
+        longest = self._part.match(known, places, exclude=sorted(exclude), n_threads=n_threads)
         ends = np.cumsum(np.array(lengths, np.int64) + 1) - 1
         return [longest[end - n : end] for end, n in zip(ends, lengths, strict=True)]
 
     def count(self, words: Sequence[str], *, exclude: Iterable[int] = ()) -> int:
         """How often the n-gram `words` occurs in documents not removed or excluded."""
-        excluded = self.excluded(exclude)
-        total = 0
-        for shard, out in zip(self.shards, excluded, strict=True):
-            low, high = self._interval(shard, words)
-            total += (
-                high - low
-                if out is None
-                else int(count_allowed(shard.suffixes, shard.starts, out, low, high))
-            )
-        return total
+        return self._find([words], 0, 0, exclude)[0].count
 
     def occurrences(
         self, words: Sequence[str], limit: int = 10, *, exclude: Iterable[int] = ()
     ) -> list[Occurrence]:
         """Places where the n-gram `words` stands, in the order of the reference, at most `limit`.
 
-        Of an n-gram that is more frequent than that in a shard, only the first `MAX_PLACES` places
-        of the suffix array are put in order.
+        Of an n-gram that is more frequent than that in a shard, only the documents of the first
+        `MAX_PLACES` places of the suffix array are looked at.
         """
-        numbers, places = self._places(words, exclude)
-        return [
-            self.occurrence(int(number), int(place), len(words))
-            for number, place in zip(numbers[:limit], places[:limit], strict=True)
-        ]
+        wanted = self.settings.normalise(words)
+        (found,) = self._find([words], limit, MAX_PLACES, exclude)
+        places: list[Occurrence] = []
+        for number in found.numbers.tolist():
+            there = self.located_document(number)[1].words
+            places += (
+                self.occurrence(number, place, len(wanted))
+                for place in range(len(there) - len(wanted) + 1)
+                if there[place : place + len(wanted)] == wanted
+            )
+            if len(places) >= limit:
+                break
+        return places[:limit]
 
     def attribute(
         self, words: Sequence[str], n_sources: int = 3, *, exclude: Iterable[int] = ()
     ) -> Attribution:
         """How often the n-gram occurs, in how many documents, and the first `n_sources` of them."""
-        count, n_documents, n_places, first = self._found(
-            tuple(words), n_sources, frozenset(exclude)
-        )
-        sources = tuple(self.occurrence(number, place, len(words)) for number, place in first)
-        return Attribution(count, n_documents, n_places < count, sources)
+        return self.attribute_many([words], n_sources, exclude=exclude)[0]
 
-    def _find(
-        self, words: tuple[str, ...], n_sources: int, exclude: frozenset[int]
-    ) -> tuple[int, int, int, tuple[tuple[int, int], ...]]:
-        """Count, documents, places looked at, and (document, place) of the first sources."""
-        count = self.count(words, exclude=exclude)
-        numbers, places = self._places(words, exclude)
-        distinct, first = np.unique(numbers, return_index=True)
-        chosen = zip(distinct[:n_sources].tolist(), places[first[:n_sources]].tolist(), strict=True)
-        return count, len(distinct), len(places), tuple(chosen)
+    def attribute_many(
+        self, grams: Sequence[Sequence[str]], n_sources: int = 3, *, exclude: Iterable[int] = ()
+    ) -> list[Attribution]:
+        """`attribute` of many n-grams in one call."""
+        all_found = self._find(grams, n_sources, MAX_PLACES, exclude)
+        # By document, so that each is fetched and cut into words once.
+        wanted: dict[int, list[tuple[int, int]]] = {}
+        for k, found in enumerate(all_found):
+            for number, place in zip(found.numbers.tolist(), found.places.tolist(), strict=True):
+                wanted.setdefault(number, []).append((k, place))
+        sources: list[list[Occurrence]] = [[] for _ in grams]
+        numbers = sorted(wanted)
+        for at in range(0, len(numbers), _N_LOCATED):
+            self._fetch(numbers[at : at + _N_LOCATED])
+            for number in numbers[at : at + _N_LOCATED]:
+                for k, place in wanted[number]:
+                    sources[k].append(self.occurrence(number, place, len(grams[k])))
+        return [
+            Attribution(found.count, found.n_documents, found.n_places < found.count, tuple(there))
+            for found, there in zip(all_found, sources, strict=True)
+        ]
 
     def documents_with(self, words: Sequence[str], *, exclude: Iterable[int] = ()) -> list[int]:
         """The numbers of the documents in which the n-gram stands (bounded as `occurrences`)."""
-        numbers, _ = self._places(words, exclude)
-        return [int(number) for number in np.unique(numbers)]
+        numbers, _ = self.documents_of(words, MAX_PLACES, exclude=exclude)
+        return list(map(int, numbers))
 
     def documents_of(
         self, words: Sequence[str], max_places: int, *, exclude: Iterable[int] = ()
@@ -244,37 +237,30 @@ class Reference:
 
         Looks at `max_places` places in each shard at most. int64, shape (n_found,), ascending.
         """
-        exclude = frozenset(exclude)
-        numbers, _ = self._places(words, exclude, max_places)
-        return np.unique(numbers), len(numbers) < self.count(words, exclude=exclude)
+        (found,) = self._find([words], len(self.about.removed), max_places, exclude)
+        return found.numbers, found.n_places < found.count
 
     def document(self, number: int) -> Document:
         """The document of that number, as it was read when the corpus was built."""
-        k = self.shard_of(number)
-        return self.shards[k].document(number - int(self.first_numbers[k]))
+        (document,) = self._part.documents([number])
+        return document
 
     def numbers(self) -> list[int]:
         """The numbers of all documents that are not removed, in order."""
-        return np.flatnonzero(~self._removed).tolist()
+        numbers: list[int] = np.flatnonzero(~self.about.removed).tolist()
+        return numbers
 
     def is_removed(self, number: int) -> bool:
         """Whether the document of that number was removed."""
-        return bool(self._removed[number])
-
-    def shard_of(self, number: int) -> int:
-        """Which shard, counted over all corpora, holds the document of that number."""
-        return int(np.searchsorted(self.first_numbers, number, side="right")) - 1
+        return bool(self.about.removed[number])
 
     def numbers_of(self, ids: Iterable[str]) -> dict[str, list[int]]:
         """The numbers of the documents with these ids; several documents may share one.
 
         Raises `InputError` where an id is not in the reference.
         """
-        found: dict[str, list[int]] = {id_: [] for id_ in ids}
-        for first, shard in zip(self.first_numbers, self.shards, strict=False):
-            for k in range(len(shard.ids)):
-                if (id_ := shard.ids[k]) in found and not self._removed[int(first) + k]:
-                    found[id_].append(int(first) + k)
+        wanted = list(dict.fromkeys(ids))
+        found = dict(zip(wanted, self._part.numbers_of(wanted), strict=True))
         missing = [id_ for id_, numbers in found.items() if not numbers]
         if missing:
             raise InputError(
@@ -283,39 +269,28 @@ class Reference:
             )
         return found
 
-    def ids(self) -> Iterable[str]:
-        """The ids of all documents that are not removed, in order."""
-        for first, shard in zip(self.first_numbers, self.shards, strict=False):
-            for k in range(len(shard.ids)):
-                if not self._removed[int(first) + k]:
-                    yield shard.ids[k]
+    @property
+    def local(self) -> LocalPart:
+        """The reference, where it lies whole on this machine's disk.
 
-    def _interval(self, shard: Shard, words: Sequence[str]) -> tuple[int, int]:
-        normal = self.settings.normalise(words)
-        if not normal:
-            raise ValueError("an n-gram has at least one word")
-        query = shard.vocabulary.find(normal)
-        if not query.all():
-            return 0, 0
-        low, high = find_interval(shard.tokens, shard.suffixes, query)
-        return int(low), int(high)
+        Raises `InputError` where it does not.
+        """
+        if not isinstance(self._part, LocalPart):
+            raise InputError(
+                f"{self.name}: only what lies on this machine's disk can be asked for that; "
+                f"name the folder of a corpus that was built here"
+            )
+        return self._part
 
-    def _places(
-        self, words: Sequence[str], exclude: Iterable[int], max_places: int = MAX_PLACES
-    ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Document numbers and word places of an n-gram, in order. Both int64, shape (n_found,)."""
-        all_numbers, all_places = [], []
-        for first, shard, out in zip(
-            self.first_numbers, self.shards, self.excluded(exclude), strict=False
-        ):
-            low, high = self._interval(shard, words)
-            places = np.sort(shard.suffixes[low : min(high, low + max_places)]).astype(np.int64)
-            numbers = np.searchsorted(shard.starts, places, side="right") - 1
-            if out is not None:
-                places, numbers = places[~out[numbers]], numbers[~out[numbers]]
-            all_numbers.append(numbers + first)
-            all_places.append(places - shard.starts[numbers])
-        return np.concatenate(all_numbers), np.concatenate(all_places)
+    def located_document(self, number: int) -> tuple[Document, TextWords]:
+        """The document of that number, and its words; the last ones are remembered."""
+        with self._lock:
+            known = self._located.get(number)
+        if known is None:
+            document = self.document(number)
+            known = document, self.locate(document.text)
+        self._remember(self._located, number, known, _N_LOCATED)
+        return known
 
     def occurrence(self, number: int, place: int, n_words: int) -> Occurrence:
         """The words from `place` on, counted from 0, of the document of that number."""
@@ -323,27 +298,36 @@ class Reference:
         start, end = int(located.starts[place]), int(located.ends[place + n_words - 1])
         return Occurrence(number, document, Span(document.id, start, end))
 
-    def excluded(self, exclude: Iterable[int]) -> list[NDArray[np.bool_] | None]:
-        """By shard, which of its documents are out: removed, or of these numbers.
-
-        bool, shape (n_documents,); None where none is.
-        """
-        out = self._removed
-        numbers = list(exclude)
-        if numbers:
-            out = out.copy()
-            out[numbers] = True
-        parts = [out[a:b] for a, b in pairwise(self.first_numbers)]
-        return [part if part.any() else None for part in parts]
-
-    def located_document(self, number: int) -> tuple[Document, TextWords]:
-        """The document of that number, and its words; the last ones are remembered."""
+    def _fetch(self, numbers: Sequence[int]) -> None:
+        """Have these documents at hand, `_N_LOCATED` at most: in one question."""
         with self._lock:
-            known = self._located.pop(number, None)
-            if known is None:
-                document = self.document(number)
-                known = document, self.locate(document.text)
-                if len(self._located) >= _N_LOCATED:
-                    self._located.popitem(last=False)
-            self._located[number] = known
-        return known
+            missing = [number for number in numbers if number not in self._located]
+        for number, document in zip(missing, self._part.documents(missing), strict=True):
+            located = document, self.locate(document.text)
+            self._remember(self._located, number, located, _N_LOCATED)
+
+    def _find(
+        self, grams: Sequence[Sequence[str]], limit: int, max_places: int, exclude: Iterable[int]
+    ) -> list[Found]:
+        """Where each n-gram stands, from memory if it was asked before."""
+        out = sorted(exclude)
+        how = limit, max_places, tuple(out)
+        asked = [tuple(self.settings.normalise(gram)) for gram in grams]
+        if not all(asked):
+            raise ValueError("an n-gram has at least one word")
+        with self._lock:
+            known = {gram: self._found[gram, *how] for gram in asked if (gram, *how) in self._found}
+        new = [gram for gram in dict.fromkeys(asked) if gram not in known]
+        if new:
+            found = self._part.find(new, limit=limit, max_places=max_places, exclude=out)
+            known |= dict(zip(new, found, strict=True))
+        for gram in known:
+            self._remember(self._found, (gram, *how), known[gram], _N_FOUND)
+        return [known[gram] for gram in asked]
+
+    def _remember(self, memory: OrderedDict[K, V], key: K, value: V, n_most: int) -> None:
+        with self._lock:
+            memory[key] = value
+            memory.move_to_end(key)
+            if len(memory) > n_most:
+                memory.popitem(last=False)

@@ -39,7 +39,7 @@ def verify_reference(
                     f"written; restore it from a copy, or build the corpus again"
                 )
     reference = Reference.open(path)
-    verify_passages(path, reference.shards, report)
+    verify_passages(path, reference.local.shards, report)
     report("searching for its own text")
     _search_itself(reference, manifest, n_samples)
     return manifest
@@ -59,7 +59,8 @@ def _search_itself(reference: Reference, manifest: Manifest, n_samples: int) -> 
         lengths = reference.longest_matches(sample)
         expected = np.arange(len(sample), 0, -1)
         if not np.array_equal(lengths, expected) or reference.count(sample) < 1:
+            shard = manifest.shards[reference.local.shard_of(number)]
             raise CorpusError(
-                f"{manifest.shards[reference.shard_of(number)].name}: shard does not find its own "
+                f"{shard.name}: shard does not find its own "
                 f"text (document {document.id!r}, word {start}); build the corpus again"
             )

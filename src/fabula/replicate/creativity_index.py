@@ -226,7 +226,7 @@ def _near(
     report: Callable[[str], None],
 ) -> NearSearch:
     settings, stop_words = PassageSettings(), load_stop_words()
-    build_passages(path, reference.shards, settings, stop_words, report)
+    build_passages(path, reference.local.shards, settings, stop_words, report)
     return NearSearch(PassageIndex(reference, settings, stop_words), vectors, plan.near)
 
 

@@ -1,0 +1,257 @@
+"""A part of a reference: some of its shards, wherever they lie.
+
+A part numbers its documents from 0. The longest match in a reference is the longest in any part,
+counts add up, and each document stands in one part only; so a reference in parts, on several
+machines or behind a server, answers as if it lay on one disk.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fabula.kernels.match import count_allowed, find_interval
+from fabula.reference.layout import Shard
+from fabula.reference.matching import match_shard
+from fabula.types import Document
+
+__all__ = ["Found", "JoinedParts", "LocalPart", "Part"]
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """Where an n-gram stands in a part."""
+
+    count: int
+    n_places: int
+    """Its places that were looked at: all, or as many as was asked for in each shard."""
+    n_documents: int
+    """Different documents at those places."""
+    numbers: NDArray[np.int64]
+    """The first of these documents, ascending."""
+    places: NDArray[np.int64]
+    """The first word of the n-gram's first place in each, counted from 0."""
+
+
+class Part(Protocol):
+    """Some shards of a reference. Words are given in the reference's normal form."""
+
+    @property
+    def n_documents(self) -> int:
+        """How many numbers documents have here, removed ones included."""
+
+    def match(
+        self,
+        words: Sequence[str],
+        places: NDArray[np.int32],
+        *,
+        exclude: Sequence[int] = (),
+        n_threads: int = 1,
+    ) -> NDArray[np.int32]:
+        """Length of the longest n-gram that starts at each place and occurs in a document.
+
+        places: int32 (n,), counted from 1 in `words`; 0 where no n-gram goes on. int32 (n,).
+        """
+
+    def find(
+        self,
+        grams: Sequence[Sequence[str]],
+        *,
+        limit: int,
+        max_places: int,
+        exclude: Sequence[int] = (),
+    ) -> list[Found]:
+        """Where each n-gram stands; names `limit` documents, looks at `max_places` in a shard."""
+
+    def documents(self, numbers: Sequence[int]) -> list[Document]:
+        """The documents of these numbers, as they were read when the corpus was built."""
+
+    def numbers_of(self, ids: Sequence[str]) -> list[list[int]]:
+        """By id, the numbers of the documents that have it and are not removed."""
+
+
+class LocalPart:
+    """Shards on this machine's disk.
+
+    removed: bool (n_documents,), which documents are out of every search.
+    """
+
+    def __init__(self, shards: Sequence[Shard], removed: NDArray[np.bool_]) -> None:
+        self.shards = list(shards)
+        self.removed = removed
+        sizes = [shard.info.n_documents for shard in self.shards]
+        self.first_numbers = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
+
+    @property
+    def n_documents(self) -> int:
+        return int(self.first_numbers[-1])
+
+    def match(
+        self,
+        words: Sequence[str],
+        places: NDArray[np.int32],
+        *,
+        exclude: Sequence[int] = (),
+        n_threads: int = 1,
+    ) -> NDArray[np.int32]:
+        longest = np.zeros(len(places), np.int32)
+        for shard, out in zip(self.shards, self.excluded(exclude), strict=True):
+            ids = np.zeros(len(words) + 1, np.uint32)
+            ids[1:] = shard.vocabulary.find(list(words))
+            np.maximum(longest, match_shard(shard, ids[places], out, n_threads), out=longest)
+        return longest
+
+    def find(
+        self,
+        grams: Sequence[Sequence[str]],
+        *,
+        limit: int,
+        max_places: int,
+        exclude: Sequence[int] = (),
+    ) -> list[Found]:
+        excluded = self.excluded(exclude)
+        return [self._find(gram, limit, max_places, excluded) for gram in grams]
+
+    def documents(self, numbers: Sequence[int]) -> list[Document]:
+        found = []
+        for number in numbers:
+            k = self.shard_of(number)
+            found.append(self.shards[k].document(number - int(self.first_numbers[k])))
+        return found
+
+    def shard_of(self, number: int) -> int:
+        """Which shard holds the document of that number."""
+        return int(np.searchsorted(self.first_numbers, number, side="right")) - 1
+
+    def numbers_of(self, ids: Sequence[str]) -> list[list[int]]:
+        found: dict[str, list[int]] = {id_: [] for id_ in ids}
+        for number, id_ in self.ids():
+            if id_ in found:
+                found[id_].append(number)
+        return [found[id_] for id_ in ids]
+
+    def ids(self) -> Iterator[tuple[int, str]]:
+        """The number and the id of each document that is not removed, in order."""
+        for first, shard in zip(self.first_numbers.tolist(), self.shards, strict=False):
+            for k in range(len(shard.ids)):
+                if not self.removed[first + k]:
+                    yield first + k, shard.ids[k]
+
+    def excluded(self, exclude: Iterable[int]) -> list[NDArray[np.bool_] | None]:
+        """By shard, which of its documents are out: removed, or of these numbers.
+
+        bool, shape (n_documents,); None where none is.
+        """
+        out = self.removed
+        numbers = list(exclude)
+        if numbers:
+            out = out.copy()
+            out[numbers] = True
+        parts = [out[a:b] for a, b in pairwise(self.first_numbers)]
+        return [part if part.any() else None for part in parts]
+
+    def _find(
+        self,
+        gram: Sequence[str],
+        limit: int,
+        max_places: int,
+        excluded: Sequence[NDArray[np.bool_] | None],
+    ) -> Found:
+        total = 0
+        all_numbers, all_places = [np.empty(0, np.int64)], [np.empty(0, np.int64)]
+        for first, shard, out in zip(self.first_numbers, self.shards, excluded, strict=False):
+            query = shard.vocabulary.find(list(gram))
+            if not query.all():
+                continue
+            low, high = map(int, find_interval(shard.tokens, shard.suffixes, query))
+            total += (
+                high - low
+                if out is None
+                else int(count_allowed(shard.suffixes, shard.starts, out, low, high))
+            )
+            places = np.sort(shard.suffixes[low : min(high, low + max_places)]).astype(np.int64)
+            numbers = np.searchsorted(shard.starts, places, side="right") - 1
+            if out is not None:
+                places, numbers = places[~out[numbers]], numbers[~out[numbers]]
+            all_numbers.append(numbers + first)
+            all_places.append(places - shard.starts[numbers])
+        numbers, places = np.concatenate(all_numbers), np.concatenate(all_places)
+        distinct, begins = np.unique(numbers, return_index=True)
+        return Found(total, len(numbers), len(distinct), distinct[:limit], places[begins[:limit]])
+
+
+class JoinedParts:
+    """Several parts as one; each one's documents are numbered after those of the one before."""
+
+    def __init__(self, parts: Sequence[Part]) -> None:
+        self._parts = list(parts)
+        sizes = [part.n_documents for part in self._parts]
+        self._firsts: list[int] = np.concatenate([[0], np.cumsum(sizes)]).astype(int).tolist()
+
+    @property
+    def n_documents(self) -> int:
+        return self._firsts[-1]
+
+    def match(
+        self,
+        words: Sequence[str],
+        places: NDArray[np.int32],
+        *,
+        exclude: Sequence[int] = (),
+        n_threads: int = 1,
+    ) -> NDArray[np.int32]:
+        longest = np.zeros(len(places), np.int32)
+        for part, out in self._with(exclude):
+            found = part.match(words, places, exclude=out, n_threads=n_threads)
+            np.maximum(longest, found, out=longest)
+        return longest
+
+    def find(
+        self,
+        grams: Sequence[Sequence[str]],
+        *,
+        limit: int,
+        max_places: int,
+        exclude: Sequence[int] = (),
+    ) -> list[Found]:
+        found = [
+            part.find(grams, limit=limit, max_places=max_places, exclude=out)
+            for part, out in self._with(exclude)
+        ]
+        return [self._merged(one, limit) for one in zip(*found, strict=True)]
+
+    def documents(self, numbers: Sequence[int]) -> list[Document]:
+        found: dict[int, Document] = {}
+        for (part, here), first in zip(self._with(numbers), self._firsts, strict=False):
+            if here:
+                there = part.documents(here)
+                found |= {first + n: document for n, document in zip(here, there, strict=True)}
+        return [found[number] for number in numbers]
+
+    def numbers_of(self, ids: Sequence[str]) -> list[list[int]]:
+        found: list[list[int]] = [[] for _ in ids]
+        for part, first in zip(self._parts, self._firsts, strict=False):
+            for numbers, here in zip(found, part.numbers_of(ids), strict=True):
+                numbers += [first + number for number in here]
+        return found
+
+    def _with(self, numbers: Sequence[int]) -> Iterator[tuple[Part, list[int]]]:
+        """Each part with those of the numbers that lie in it, as it counts."""
+        for part, (first, end) in zip(self._parts, pairwise(self._firsts), strict=True):
+            yield part, [number - first for number in numbers if first <= number < end]
+
+    def _merged(self, found: Sequence[Found], limit: int) -> Found:
+        """What the parts found of one n-gram, as one."""
+        numbers = [one.numbers + first for one, first in zip(found, self._firsts, strict=False)]
+        return Found(
+            count=sum(one.count for one in found),
+            n_places=sum(one.n_places for one in found),
+            n_documents=sum(one.n_documents for one in found),
+            numbers=np.concatenate(numbers)[:limit],
+            places=np.concatenate([one.places for one in found])[:limit],
+        )

@@ -83,9 +83,12 @@ def sync(file: IO[Any]) -> None:
     os.fsync(file.fileno())
 
 
-def fresh_folder(path: Path) -> Path:
-    """An empty folder beside `path`, to be filled and then given to `publish_folder`."""
-    aside = path.with_name(path.name + ".part")
+def fresh_folder(path: Path, attempt: str = "") -> Path:
+    """An empty folder beside `path`, to be filled and then given to `publish_folder`.
+
+    `attempt` sets it apart from that of another process that may still be writing.
+    """
+    aside = path.with_name(f"{path.name}.part{attempt}")
     shutil.rmtree(aside, ignore_errors=True)
     aside.mkdir(parents=True)
     return aside

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict, dataclass
+from functools import partial
 from itertools import chain, islice
 from pathlib import Path
 from typing import Any
@@ -26,12 +27,12 @@ from fabula.reference.layout import (
     text_digest,
 )
 from fabula.reference.removed import read_removed
-from fabula.reference.shards import Report, ShardBatches, write_shard
+from fabula.reference.shards import Report, ShardBatches, kept_shard, write_shard
 from fabula.store import dump_json, write_whole, writer_lock
 from fabula.text import TextSettings
 from fabula.types import Document
 
-__all__ = ["BuildParameters", "add_documents", "build_reference"]
+__all__ = ["BuildParameters", "ShardPlan", "WriteShards", "add_documents", "build_reference"]
 
 _MANIFEST = "manifest.json"
 _JOURNAL = "building.json"
@@ -69,6 +70,27 @@ class BuildParameters:
         return n_tokens >= self.shard_tokens or used >= self.memory_bytes - _RESERVED_BYTES
 
 
+@dataclass(frozen=True, slots=True)
+class ShardPlan:
+    """Which shards are to be written, and how."""
+
+    folder: Path
+    """Where all shards lie."""
+    first: int
+    """The number of the first that is not there."""
+    settings: TextSettings
+    parameters: BuildParameters
+    report: Report
+
+    def place(self, k: int) -> Path:
+        """The folder of the k-th shard that is to be written."""
+        return self.folder / f"{self.first + k:05d}"
+
+
+WriteShards = Callable[[Iterator[Document], ShardPlan], Iterator[ShardInfo]]
+"""Writes the documents of a stream as shards; says what each holds, in order."""
+
+
 def build_reference(
     documents: Iterable[Document],
     path: Path,
@@ -79,11 +101,13 @@ def build_reference(
     restart: bool = False,
     report: Report = lambda stage: None,
     written_by: tuple[str, ...] = (),
+    write: WriteShards | None = None,
 ) -> Manifest:
     """Build a corpus at `path`, or finish one whose build was interrupted.
 
-    `written_by` names the models that wrote the documents, where models did. Doing again what was
-    done already changes nothing. Raises `CorpusError` where `path` holds
+    `written_by` names the models that wrote the documents, where models did. `write` does the work
+    elsewhere than in `n_jobs` processes here. Doing again what was done already changes nothing.
+    Raises `CorpusError` where `path` holds
     another corpus, or an unfinished build of other documents or parameters (unless `restart`).
     """
     _check_room(path)
@@ -100,7 +124,8 @@ def build_reference(
                 f"reference add`, choose another --out, or replace it with --restart"
             )
         manifest = Manifest(settings, asdict(parameters), written_by=written_by)
-        return _extend(path, manifest, iter(documents), n_jobs, restart, report)
+        write = write or partial(_write_here, n_jobs=n_jobs)
+        return _extend(path, manifest, iter(documents), write, restart, report)
 
 
 def add_documents(
@@ -110,6 +135,7 @@ def add_documents(
     n_jobs: int,
     restart: bool = False,
     report: Report = lambda stage: None,
+    write: WriteShards | None = None,
 ) -> Manifest:
     """Add documents to the corpus at `path`, in new shards; finishes an interrupted addition.
 
@@ -134,14 +160,15 @@ def add_documents(
                 f"{path}: these texts begin like those added last, but are not the same; "
                 f"with --restart they are all added, and what is there stays"
             )
-        return _extend(path, manifest, stream, n_jobs, restart, report)
+        write = write or partial(_write_here, n_jobs=n_jobs)
+        return _extend(path, manifest, stream, write, restart, report)
 
 
 def _extend(
     path: Path,
     manifest: Manifest,
     stream: Iterator[Document],
-    n_jobs: int,
+    write: WriteShards,
     restart: bool,
     report: Report,
 ) -> Manifest:
@@ -150,7 +177,10 @@ def _extend(
     first = len(manifest.shards)
     _begin(path, manifest, restart)
     done: list[ShardInfo] = []
-    for folder in _finished(shards, first):
+    for number, folder in enumerate(_finished(shards, first), first):
+        if int(folder.name) != number:
+            # Written out of order, before the build was interrupted; it is kept when it is reached.
+            break
         report(f"checking what is done (shard {int(folder.name) + 1})")
         done.append(read_shard_info(folder))
         if not _is_of(done[-1], stream, manifest.settings):
@@ -158,14 +188,15 @@ def _extend(
                 f"{path}: the texts are not those that the interrupted build read; "
                 f"give the same ones, or begin anew with --restart"
             )
-    for batches in _fill_shards(stream, manifest.settings, parameters, n_jobs, report):
-        number = first + len(done)
-        done.append(write_shard(shards / f"{number:05d}", batches, n_jobs, report))
+    plan = ShardPlan(shards, first + len(done), manifest.settings, parameters, report)
+    done += write(stream, plan)
     if not done:
         raise InputError("no document holds a word; a reference needs texts")
     manifest = manifest.with_shards(done)
     write_whole(path / _MANIFEST, manifest.to_json())
     (path / _JOURNAL).unlink()
+    for left in shards.glob("*.part*"):
+        shutil.rmtree(left)
     return manifest
 
 
@@ -255,18 +286,21 @@ def _finished(shards: Path, first: int) -> list[Path]:
     )
 
 
+def _write_here(stream: Iterator[Document], plan: ShardPlan, *, n_jobs: int) -> Iterator[ShardInfo]:
+    for k, shard in enumerate(_fill_shards(stream, plan, n_jobs)):
+        folder = plan.place(k)
+        kept = kept_shard(folder, shard.n_read, shard.content)
+        yield kept or write_shard(folder, shard, n_jobs, plan.report)
+
+
 def _fill_shards(
-    stream: Iterator[Document],
-    settings: TextSettings,
-    parameters: BuildParameters,
-    n_jobs: int,
-    report: Report,
+    stream: Iterator[Document], plan: ShardPlan, n_jobs: int
 ) -> Iterator[ShardBatches]:
     shard = ShardBatches()
-    for batch in tokenise_stream(stream, settings, parameters.batch_chars, n_jobs):
+    for batch in tokenise_stream(stream, plan.settings, plan.parameters.batch_chars, n_jobs):
         shard.add(batch)
-        report(f"reading: {shard.n_tokens - shard.n_documents:,} words of this shard")
-        if parameters.is_full(shard.n_tokens, len(shard.known)):
+        plan.report(f"reading: {shard.n_tokens - shard.n_documents:,} words of this shard")
+        if plan.parameters.is_full(shard.n_tokens, len(shard.known)):
             yield shard
             shard = ShardBatches()
     if shard.n_documents:

@@ -11,13 +11,14 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from fabula.errors import CorpusError
 from fabula.kernels.match import fill_pair_table, list_pairs, pair_slots
 from fabula.kernels.suffix import build_suffix_array
 from fabula.reference.batches import TokenBatch
-from fabula.reference.layout import ShardInfo, Strings, checksums
+from fabula.reference.layout import ShardInfo, Strings, checksums, read_shard_info
 from fabula.store import dump_json, fresh_folder, publish_folder
 
-__all__ = ["ShardBatches", "write_pairs", "write_shard"]
+__all__ = ["ShardBatches", "kept_shard", "write_pairs", "write_shard"]
 
 _N_PARTS = 64
 _ZEROS_ROWS = 1 << 16
@@ -69,9 +70,28 @@ class ShardBatches:
         return tokens, words
 
 
-def write_shard(folder: Path, shard: ShardBatches, n_jobs: int, report: Report) -> ShardInfo:
+def kept_shard(folder: Path, n_read: int, content: int) -> ShardInfo | None:
+    """The shard that stands there already, of so many documents read and of this content.
+
+    None where there is none. Raises `CorpusError` where it is of other documents.
+    """
+    if not folder.exists():
+        return None
+    info = read_shard_info(folder)
+    if (info.n_read, info.content) != (n_read, f"{content % 2**256:x}"):
+        raise CorpusError(
+            f"{folder}: the texts are not those that the interrupted build read; give the same "
+            f"ones, or begin anew with --restart"
+        )
+    return info
+
+
+def write_shard(
+    folder: Path, shard: ShardBatches, n_jobs: int, report: Report, *, attempt: str = ""
+) -> ShardInfo:
+    """Write the shard whole, or not at all; `attempt` tells apart those that may overlap."""
     report(f"sorting shard {int(folder.name) + 1}: {shard.n_tokens:,} words")
-    aside = fresh_folder(folder)
+    aside = fresh_folder(folder, attempt)
     tokens, words = shard.tokens()
     shard.known.clear()
     suffixes = build_suffix_array(tokens, len(words) + 1, n_threads=n_jobs)

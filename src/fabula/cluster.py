@@ -1,0 +1,138 @@
+"""Work spread over a Ray cluster: its nodes, and tasks whose results come in order.
+
+What runs there is what runs here: a task is a function of its item alone, so a node that is lost
+costs only what it was doing, and the results are the same.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import warnings
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, Self, TypeVar
+
+from fabula.errors import FabulaError, InputError, WorkersEnded
+
+__all__ = ["Cluster"]
+
+T = TypeVar("T")
+R = TypeVar("R")
+
+_MAX_RETRIES = 8
+"""How often a task is done again whose process or node was lost."""
+
+
+class Cluster:
+    """A connection to Ray: the cluster at `address`, or one of this machine's own processors.
+
+    address: as `ray start` prints it, `auto` for the one that runs on this machine, or
+    `ray://host:10001`; the environment's RAY_ADDRESS if not given, and else `n_cpus` processors of
+    this machine are used, which end with this process. Raises `InputError` where Ray is not
+    installed or does not answer.
+    """
+
+    def __init__(self, address: str | None = None, *, n_cpus: int | None = None) -> None:
+        # Nothing is told to anybody of what is run.
+        os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+        os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
+        try:
+            import ray
+        except ImportError as error:
+            raise InputError(
+                "--engine ray needs Ray, which is not installed; run `pip install fabula[cluster]`"
+            ) from error
+        self._ray: Any = ray
+        self._is_ours = not ray.is_initialized()
+        address = address or os.environ.get("RAY_ADDRESS")
+        own: dict[str, Any] = {} if address else {"num_cpus": n_cpus, "include_dashboard": False}
+        if self._is_ours:
+            try:
+                with warnings.catch_warnings():
+                    warnings.simplefilter("ignore")
+                    ray.init(
+                        address=address or "local",
+                        log_to_driver=False,
+                        logging_level=logging.ERROR,
+                        **own,
+                    )
+            except (ConnectionError, RuntimeError, ValueError, TimeoutError) as error:
+                raise InputError(
+                    f"--address {address or 'local'}: Ray does not answer there ({error}); start "
+                    f"it with `ray start --head`, or leave --address out to use this machine"
+                ) from error
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Leave the cluster; one of this machine's own ends."""
+        if self._is_ours:
+            self._ray.shutdown()
+
+    def nodes(self) -> list[str]:
+        """The ids of the nodes that have a processor for work, in an order that stays."""
+        return sorted(
+            node["NodeID"]
+            for node in self._ray.nodes()
+            if node["Alive"] and node["Resources"].get("CPU", 0) >= 1
+        )
+
+    def n_cpus(self, node: str | None = None) -> int:
+        """The processors of a node, or of all that are there, 1 at least."""
+        return max(
+            1,
+            sum(
+                int(row["Resources"].get("CPU", 0))
+                for row in self._ray.nodes()
+                if row["Alive"] and (node is None or node == row["NodeID"])
+            ),
+        )
+
+    def task(self, function: Callable[..., Any], **options: Any) -> Callable[..., Any]:
+        """The function to be called somewhere in the cluster: gives what `get` waits for."""
+        remote = self._ray.remote(max_retries=_MAX_RETRIES, **options)(function)
+        call: Callable[..., Any] = remote.remote
+        return call
+
+    def get(self, awaited: Any) -> Any:
+        """What a task gave. Raises what it raised, `WorkersEnded` where it was lost for good."""
+        try:
+            return self._ray.get(awaited)
+        except self._ray.exceptions.RayTaskError as error:
+            if isinstance(error.cause, FabulaError):
+                raise error.cause from None
+            raise
+        except self._ray.exceptions.RayError as error:
+            raise WorkersEnded(
+                f"work on the cluster was lost again and again ({_first_line(error)}); see whether "
+                f"its nodes have memory and disk left, and run the same command again"
+            ) from error
+
+    def put(self, value: Any) -> Any:
+        """The value where every node can fetch it once."""
+        return self._ray.put(value)
+
+    def in_order(self, function: Callable[[T], R], items: Iterable[T]) -> Iterator[R]:
+        """`function` of each item, in order; items are read only as results are taken."""
+        call = self.task(_apply)
+        shared = self.put(function)
+        pending: deque[Any] = deque()
+        for item in items:
+            pending.append(call(shared, item))
+            if len(pending) > 2 * self.n_cpus():
+                yield self.get(pending.popleft())
+        while pending:
+            yield self.get(pending.popleft())
+
+
+def _apply(function: Callable[[T], R], item: T) -> R:
+    return function(item)
+
+
+def _first_line(error: BaseException) -> str:
+    return next(iter(str(error).strip().splitlines()), type(error).__name__)

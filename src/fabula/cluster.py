@@ -6,8 +6,10 @@ costs only what it was doing, and the results are the same.
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import os
+import socket
 import warnings
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
@@ -20,6 +22,7 @@ __all__ = ["Cluster"]
 T = TypeVar("T")
 R = TypeVar("R")
 
+_CONNECT_S = 10
 _MAX_RETRIES = 8
 """How often a task is done again whose process or node was lost."""
 
@@ -46,6 +49,7 @@ class Cluster:
         self._ray: Any = ray
         self._is_ours = not ray.is_initialized()
         address = address or os.environ.get("RAY_ADDRESS")
+        _check_answers(address)
         own: dict[str, Any] = {} if address else {"num_cpus": n_cpus, "include_dashboard": False}
         if self._is_ours:
             try:
@@ -58,10 +62,7 @@ class Cluster:
                         **own,
                     )
             except (ConnectionError, RuntimeError, ValueError, TimeoutError) as error:
-                raise InputError(
-                    f"--address {address or 'local'}: Ray does not answer there ({error}); start "
-                    f"it with `ray start --head`, or leave --address out to use this machine"
-                ) from error
+                raise _no_answer(address or "local", error) from error
 
     def __enter__(self) -> Self:
         return self
@@ -99,15 +100,35 @@ class Cluster:
         call: Callable[..., Any] = remote.remote
         return call
 
+    def actor(self, kind: type, node: str, **options: Any) -> Callable[..., Any]:
+        """A class of which an object is to live on that node: gives a handle to it.
+
+        It ends with its node; whoever asks it then learns so.
+        """
+        import ray.util.scheduling_strategies as strategies
+
+        there = strategies.NodeAffinitySchedulingStrategy(node, soft=False)
+        remote = self._ray.remote(kind).options(scheduling_strategy=there, **options)
+        create: Callable[..., Any] = remote.remote
+        return create
+
+    def end(self, actors: Iterable[Any]) -> None:
+        """End actors, whether or not their nodes are still there."""
+        for actor in actors:
+            with contextlib.suppress(self._ray.exceptions.RayError, ValueError):
+                self._ray.kill(actor)
+
     def get(self, awaited: Any) -> Any:
-        """What a task gave. Raises what it raised, `WorkersEnded` where it was lost for good."""
+        """What a task gave. Raises what it raised, `WorkersEnded` where it was lost."""
+        lost = self._ray.exceptions.RayError
         try:
             return self._ray.get(awaited)
-        except self._ray.exceptions.RayTaskError as error:
-            if isinstance(error.cause, FabulaError):
-                raise error.cause from None
-            raise
-        except self._ray.exceptions.RayError as error:
+        except lost as error:
+            cause = getattr(error, "cause", None)
+            if isinstance(cause, FabulaError):
+                raise cause from None
+            if isinstance(error, self._ray.exceptions.RayTaskError) and not isinstance(cause, lost):
+                raise
             raise WorkersEnded(
                 f"work on the cluster was lost again and again ({_first_line(error)}); see whether "
                 f"its nodes have memory and disk left, and run the same command again"
@@ -128,6 +149,24 @@ class Cluster:
                 yield self.get(pending.popleft())
         while pending:
             yield self.get(pending.popleft())
+
+
+def _check_answers(address: str | None) -> None:
+    """Ray itself would try for minutes where nobody listens."""
+    host, _, port = (address or "").removeprefix("ray://").rpartition(":")
+    if not host or not port.isdecimal():
+        return
+    try:
+        socket.create_connection((host, int(port)), timeout=_CONNECT_S).close()
+    except OSError as error:
+        raise _no_answer(str(address), error) from error
+
+
+def _no_answer(address: str, error: BaseException) -> InputError:
+    return InputError(
+        f"--address {address}: Ray does not answer there ({_first_line(error)}); start it with "
+        f"`ray start --head`, or leave --address out to use this machine"
+    )
 
 
 def _apply(function: Callable[[T], R], item: T) -> R:

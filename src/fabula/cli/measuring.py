@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from fabula.cli.engine import open_cluster
 from fabula.cli.progress import Bar
 
 if TYPE_CHECKING:
     from fabula.measures.near import NearSearch
     from fabula.measures.originality import OriginalityMeasure
     from fabula.reference import Backend, Reference
+    from fabula.types import Document
 
-__all__ = ["near_options", "open_measure"]
+    Rows = Callable[[Iterable[Document]], Iterator[tuple[Document, dict[str, Any]]]]
+
+__all__ = ["near_options", "open_measure", "open_rows"]
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -73,9 +77,9 @@ def near_options(command: F) -> F:
 
 @contextmanager
 def open_measure(
-    references: Sequence[str], given: dict[str, Any], bar: Bar
+    references: Sequence[str], given: dict[str, Any], bar: Bar, opened: Reference | None = None
 ) -> Iterator[OriginalityMeasure]:
-    """The measure that the options of `originality` describe."""
+    """The measure that the options of `originality` describe, over a reference if it is open."""
     from fabula.measures.exclusion import ExcludeSame
     from fabula.measures.originality import OriginalityMeasure
     from fabula.measures.quoting import QuoteJudge
@@ -93,7 +97,7 @@ def open_measure(
         def say(n_asked: int, n_remembered: int) -> None:
             bar.say(f"measuring ({n_asked:,} look-ups, {n_remembered:,} from memory)")
 
-        backend = open_backend(
+        backend: Backend = opened or open_backend(
             references, n_parallel=given["parallel"], max_retries=given["max_retries"],
             fresh=given["restart"], meter=say,
         )  # fmt: skip
@@ -130,6 +134,27 @@ def open_measure(
             spread=given["n_spread"],
             n_threads=given["jobs"] or default_jobs(),
         )
+
+
+@contextmanager
+def open_rows(
+    references: Sequence[str], given: dict[str, Any], bar: Bar
+) -> Iterator[tuple[Rows, str]]:
+    """Where the rows of scores come from, this process or a cluster; and the reference's size."""
+    from functools import partial
+
+    from fabula.measures.scores import ScoreRun, to_row
+    from fabula.measures.team import TeamMeasure, row_of
+
+    out, restart = given["out"], given["restart"]
+    with open_measure(references, given, bar) as measure, open_cluster(given, bar) as cluster:
+        if cluster is None:
+            yield ScoreRun(measure, to_row, out, restart=restart).rows, measure.reference.size
+            return
+        paths = [str(Path(path).resolve()) for path in references]
+        there = partial(open_measure, paths, {**given, "jobs": 1}, Bar())
+        team = TeamMeasure(cluster, measure, there, to_row, paths)
+        yield ScoreRun(team, row_of, out, restart=restart).rows, measure.reference.size
 
 
 def _open_near(

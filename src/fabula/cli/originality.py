@@ -7,7 +7,8 @@ from typing import Any
 
 import click
 
-from fabula.cli.measuring import near_options, open_measure
+from fabula.cli.engine import engine_options
+from fabula.cli.measuring import near_options, open_rows
 from fabula.cli.options import (
     check_outputs,
     jobs_option,
@@ -78,6 +79,7 @@ __all__ = ["originality"]
     help="Score everything anew, whatever --out holds and look-ups have answered before.",
 )  # fmt: skip
 @json_option
+@engine_options
 @jobs_option
 @text_options
 def originality(
@@ -94,7 +96,6 @@ def originality(
     in the reference; the Creativity Index is its sum over the levels. With --out, a run that was
     interrupted goes on where it was.
     """
-    from fabula.measures.scores import ScoreRun, to_row
     from fabula.store import dump_json
 
     check_outputs([out, html], [])
@@ -106,14 +107,12 @@ def originality(
     how_to_read = {name: given[name] for name in ("text_field", "id_field", "format_")}
     with (
         reading(texts, "measuring", **how_to_read) as (documents, bar),
-        open_measure(references, given, bar) as measure,
+        open_rows(references, {**given, "out": out}, bar) as (rows, size),
     ):
-        run = ScoreRun(measure, to_row, out, restart=given["restart"])
-        for document, row in run.rows(documents):
+        for document, row in rows(documents):
             shown.add(document, row)
             if as_json:
                 click.echo(dump_json(row))
-        size = measure.reference.size
     if html is not None:
         from fabula.report.originality_page import write_page
 

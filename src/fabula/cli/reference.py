@@ -8,12 +8,15 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from fabula.cli.engine import engine_options, open_cluster
 from fabula.cli.options import SizeType, jobs_option, json_option, text_options, texts_argument
 from fabula.cli.progress import progress_bar
 from fabula.cli.reading import reading
 from fabula.cli.reference_write import write
 
 if TYPE_CHECKING:
+    from fabula.cluster import Cluster
+    from fabula.reference.build import WriteShards
     from fabula.reference.layout import Manifest
 
 __all__ = ["reference"]
@@ -66,6 +69,7 @@ def reference() -> None:
     help="Memory to stay under; shards are smaller with less.  [default: 4GB]",
 )
 @_passages
+@engine_options
 @jobs_option
 @_restart
 @text_options
@@ -78,6 +82,8 @@ def build(
     shard_tokens: int | None,
     memory: int | None,
     passages: bool,
+    engine: str,
+    address: str | None,
     jobs: int | None,
     restart: bool,
     **how_to_read: Any,
@@ -98,7 +104,11 @@ def build(
     )
     given = {"shard_tokens": shard_tokens, "memory_bytes": memory}
     parameters = BuildParameters(**{k: v for k, v in given.items() if v is not None})
-    with reading(sources, "reading", **how_to_read) as (documents, bar):
+    asked = {"engine": engine, "address": address, "jobs": jobs}
+    with (
+        reading(sources, "reading", **how_to_read) as (documents, bar),
+        open_cluster(asked, bar) as cluster,
+    ):
         manifest = build_reference(
             documents,
             out,
@@ -107,9 +117,10 @@ def build(
             n_jobs=jobs or default_jobs(),
             restart=restart,
             report=bar.say,
+            write=_writer(cluster),
         )
         if passages:
-            index_passages(out, bar.say)
+            index_passages(out, bar.say, cluster=cluster)
     click.echo(_summary(out, manifest))
 
 
@@ -117,6 +128,7 @@ def build(
 @_directory
 @texts_argument("sources")
 @_passages
+@engine_options
 @jobs_option
 @_restart
 @text_options
@@ -124,6 +136,8 @@ def add(
     directory: Path,
     sources: tuple[str, ...],
     passages: bool,
+    engine: str,
+    address: str | None,
     jobs: int | None,
     restart: bool,
     **how_to_read: Any,
@@ -134,12 +148,21 @@ def add(
     from fabula.workers import default_jobs
 
     before = Manifest.read(directory)
-    with reading(sources, "reading", **how_to_read) as (documents, bar):
+    asked = {"engine": engine, "address": address, "jobs": jobs}
+    with (
+        reading(sources, "reading", **how_to_read) as (documents, bar),
+        open_cluster(asked, bar) as cluster,
+    ):
         manifest = add_documents(
-            documents, directory, n_jobs=jobs or default_jobs(), restart=restart, report=bar.say
+            documents,
+            directory,
+            n_jobs=jobs or default_jobs(),
+            restart=restart,
+            report=bar.say,
+            write=_writer(cluster),
         )
         if passages:
-            index_passages(directory, bar.say)
+            index_passages(directory, bar.say, cluster=cluster)
     if manifest == before:
         click.echo("nothing to add: these texts were the last ones added")
     click.echo(_summary(directory, manifest))
@@ -249,12 +272,22 @@ def _count(n: int, noun: str) -> str:
     return f"{n:,} {noun}" if n == 1 else f"{n:,} {noun}s"
 
 
+def _writer(cluster: Cluster | None) -> WriteShards | None:
+    if cluster is None:
+        return None
+    from fabula.reference.build_cluster import on_cluster
+
+    return on_cluster(cluster)
+
+
 def index_passages(
     path: Path,
     report: Callable[[str], None],
     n_words: int = 300,
     overlap: int = 50,
     stop_words: str = "english",
+    *,
+    cluster: Cluster | None = None,
 ) -> int:
     """Index what is not yet; returns how many passages there are."""
     from fabula.reference import Reference
@@ -263,5 +296,6 @@ def index_passages(
 
     corpus = Reference.open(path)
     settings, chosen = PassageSettings(n_words, overlap), load_stop_words(stop_words)
-    build_passages(path, corpus.local.shards, settings, chosen, report)
+    spread = map if cluster is None else cluster.in_order
+    build_passages(path, corpus.local.shards, settings, chosen, report, spread=spread)
     return PassageIndex(corpus, settings, chosen).n_passages

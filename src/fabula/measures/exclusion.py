@@ -32,6 +32,10 @@ class ExcludeIds:
         return f"list({self.digest})"
 
 
+_N_READ = 256
+"""Documents that are asked for at a time."""
+
+
 @dataclass(frozen=True, slots=True)
 class ExcludeSame:
     """Leaves out, for each text, the documents that share a field with it: its author, its prompt.
@@ -46,10 +50,13 @@ class ExcludeSame:
     def of(cls, reference: Reference, field: str) -> Self:
         """Read the field of all documents. Raises `InputError` where none has it."""
         found: dict[str, set[int]] = {}
-        for number in reference.numbers():
-            value = own_field(reference.document(number), field)
-            if value is not None:
-                found.setdefault(value, set()).add(number)
+        numbers = reference.numbers()
+        for at in range(0, len(numbers), _N_READ):
+            here = numbers[at : at + _N_READ]
+            for number, document in zip(here, reference.documents(here), strict=True):
+                value = own_field(document, field)
+                if value is not None:
+                    found.setdefault(value, set()).add(number)
         if not found:
             raise InputError(f"--exclude-same {field}: no document of {reference.name} has it")
         return cls(field, {value: frozenset(numbers) for value, numbers in found.items()})

@@ -7,10 +7,11 @@ machines or behind a server, answers as if it lay on one disk.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,6 +22,8 @@ from fabula.reference.matching import match_shard
 from fabula.types import Document
 
 __all__ = ["Found", "JoinedParts", "LocalPart", "Part"]
+
+R = TypeVar("R")
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,10 +208,10 @@ class JoinedParts:
         exclude: Sequence[int] = (),
         n_threads: int = 1,
     ) -> NDArray[np.int32]:
-        longest = np.zeros(len(places), np.int32)
-        for part, out in self._with(exclude):
-            found = part.match(words, places, exclude=out, n_threads=n_threads)
-            np.maximum(longest, found, out=longest)
+        def ask(part: Part, out: list[int]) -> NDArray[np.int32]:
+            return part.match(words, places, exclude=out, n_threads=n_threads)
+
+        longest: NDArray[np.int32] = np.maximum.reduce(self._ask(ask, exclude))
         return longest
 
     def find(
@@ -219,10 +222,10 @@ class JoinedParts:
         max_places: int,
         exclude: Sequence[int] = (),
     ) -> list[Found]:
-        found = [
-            part.find(grams, limit=limit, max_places=max_places, exclude=out)
-            for part, out in self._with(exclude)
-        ]
+        def ask(part: Part, out: list[int]) -> list[Found]:
+            return part.find(grams, limit=limit, max_places=max_places, exclude=out)
+
+        found = self._ask(ask, exclude)
         return [self._merged(one, limit) for one in zip(*found, strict=True)]
 
     def documents(self, numbers: Sequence[int]) -> list[Document]:
@@ -239,6 +242,11 @@ class JoinedParts:
             for numbers, here in zip(found, part.numbers_of(ids), strict=True):
                 numbers += [first + number for number in here]
         return found
+
+    def _ask(self, ask: Callable[[Part, list[int]], R], exclude: Sequence[int]) -> list[R]:
+        """What each part says, all asked at the same time: some of them are far."""
+        with ThreadPoolExecutor(len(self._parts)) as pool:
+            return list(pool.map(lambda pair: ask(*pair), list(self._with(exclude))))
 
     def _with(self, numbers: Sequence[int]) -> Iterator[tuple[Part, list[int]]]:
         """Each part with those of the numbers that lie in it, as it counts."""

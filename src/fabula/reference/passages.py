@@ -21,6 +21,7 @@ import shutil
 import warnings
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +30,7 @@ from numpy.typing import NDArray
 
 from fabula.errors import CorpusError, InputError
 from fabula.kernels.movers import score_terms
-from fabula.reference.layout import Shard, checksums
+from fabula.reference.layout import Shard, ShardInfo, checksums
 from fabula.reference.search import Reference
 from fabula.store import checksum, dump_json, fresh_folder, publish_folder, writer_lock
 from fabula.text.stopwords import StopWords
@@ -91,10 +92,13 @@ def build_passages(
     settings: PassageSettings,
     stop_words: StopWords,
     report: Report = lambda stage: None,
+    *,
+    spread: Callable[..., Iterable[None]] = map,
 ) -> None:
     """Cut and index the shards of the corpus at `path` that are not yet; others stay as they are.
 
-    A shard is written whole or not at all, so an interrupted run goes on where it was.
+    A shard is written whole or not at all, so an interrupted run goes on where it was. `spread` is
+    as `map`, and may do the shards side by side.
     """
     home = path / "passages" / settings.key(stop_words)
     if all(_is_current(home / shard.info.name, shard) for shard in shards):
@@ -107,11 +111,16 @@ def build_passages(
             f"`fabula reference passages {path}` where it can be written to"
         ) from error
     with writer_lock(home / ".lock", str(home)):
-        for shard in shards:
-            folder = home / shard.info.name
-            if not _is_current(folder, shard):
-                report(f"indexing passages: shard {int(shard.info.name) + 1} of {len(shards)}")
-                _write(folder, shard, settings, stop_words)
+        new = [
+            (home / shard.info.name, shard.folder, shard.info)
+            for shard in shards
+            if not _is_current(home / shard.info.name, shard)
+        ]
+        write = partial(_write, settings=settings, stop_words=stop_words)
+        report(f"indexing passages: shard 1 of {len(new)}")
+        for k, _ in enumerate(spread(write, new), 2):
+            if k <= len(new):
+                report(f"indexing passages: shard {k} of {len(new)}")
 
 
 def verify_passages(path: Path, shards: Sequence[Shard], report: Report) -> None:
@@ -148,9 +157,14 @@ def _tokens_of(shard: Shard) -> str:
     return shard.info.files["tokens.npy"]
 
 
-def _write(folder: Path, shard: Shard, settings: PassageSettings, stop_words: StopWords) -> None:
+def _write(
+    places: tuple[Path, Path, ShardInfo], settings: PassageSettings, stop_words: StopWords
+) -> None:
+    """Index one shard: the folder to write, and where the shard lies."""
     from bm25s import BM25
 
+    folder, at, info = places
+    shard = Shard(at, info)
     aside = fresh_folder(folder)
     tokens = np.asarray(shard.tokens)
     ends = np.append(shard.starts[1:], len(tokens)) - 1

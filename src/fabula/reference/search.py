@@ -242,8 +242,11 @@ class Reference:
 
     def document(self, number: int) -> Document:
         """The document of that number, as it was read when the corpus was built."""
-        (document,) = self._part.documents([number])
-        return document
+        return self.documents([number])[0]
+
+    def documents(self, numbers: Sequence[int]) -> list[Document]:
+        """The documents of these numbers, in one question."""
+        return self._part.documents(numbers)
 
     def numbers(self) -> list[int]:
         """The numbers of all documents that are not removed, in order."""
@@ -302,7 +305,7 @@ class Reference:
         """Have these documents at hand, `_N_LOCATED` at most: in one question."""
         with self._lock:
             missing = [number for number in numbers if number not in self._located]
-        for number, document in zip(missing, self._part.documents(missing), strict=True):
+        for number, document in zip(missing, self.documents(missing), strict=True):
             located = document, self.locate(document.text)
             self._remember(self._located, number, located, _N_LOCATED)
 

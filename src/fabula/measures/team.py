@@ -1,0 +1,221 @@
+"""Measuring on a cluster: documents go out in batches, rows come back in order.
+
+Each processor has a worker that keeps the measure open; each node holds a share of the shards. A
+worker that is lost takes its node's share with it, so then all is opened anew on the nodes that
+are left, and what was not handed out yet is measured again: the rows are the same.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, ExitStack
+from dataclasses import dataclass
+from typing import Any
+
+from fabula.cluster import Cluster
+from fabula.errors import FabulaError, WorkersEnded
+from fabula.measures.originality import Originality, OriginalityMeasure
+from fabula.reference import Reference
+from fabula.reference.spread import Holders, divide
+from fabula.types import Document, Signature
+
+__all__ = ["OpenMeasure", "TeamMeasure", "TeamRow", "row_of"]
+
+OpenMeasure = Callable[[Reference | None], AbstractContextManager[OriginalityMeasure]]
+"""Opens the measure over a reference, or over the one it knows where none is given. Picklable."""
+
+_BATCH_CHARS = 1 << 18
+_NEAR_BATCH_CHARS = 1 << 15
+_N_AHEAD = 2
+"""Batches that wait for each worker."""
+_N_LOSSES = 12
+"""How often in a row the workers may be lost with nothing done; between, a node may come back."""
+_WAIT_S = 2.0
+
+
+@dataclass(frozen=True, slots=True)
+class TeamRow:
+    """What was measured of a document, as a row."""
+
+    document: Document
+    row: dict[str, Any]
+
+
+def row_of(scored: TeamRow) -> dict[str, Any]:
+    """For `ScoreRun`: the row, as it was made where the document was measured."""
+    return scored.row
+
+
+class TeamMeasure:
+    """An originality measure whose work is done on a cluster.
+
+    `measure` is the same measure, open here: it says how a text is measured. `open_measure` opens
+    it on the nodes; `row_of` makes a row of each result there. `paths` are the corpora's.
+    """
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        measure: OriginalityMeasure,
+        open_measure: OpenMeasure,
+        row_of: Callable[[Originality], dict[str, Any]],
+        paths: Sequence[str],
+    ) -> None:
+        self._cluster = cluster
+        self._measure = measure
+        self._open = open_measure
+        self._row_of = row_of
+        self._paths = list(paths)
+
+    @property
+    def signature(self) -> Signature:
+        return self._measure.signature
+
+    def asked(self, document: Document) -> dict[str, Any]:
+        """What else decides the document's row."""
+        return self._measure.asked(document)
+
+    def measure(self, documents: Iterable[Document]) -> Iterator[TeamRow]:
+        """Measure documents as they come, in order.
+
+        Where reading fails, the documents read before are measured first. Raises `WorkersEnded`
+        where the workers are lost again and again.
+        """
+        n_chars = _NEAR_BATCH_CHARS if self._measure.near else _BATCH_CHARS
+        batches = _batches(documents, n_chars)
+        waiting: deque[list[Document]] = deque()
+        failure: FabulaError | None = None
+        team: _Team | None = None
+        n_losses = 0
+        try:
+            while True:
+                if team is None:
+                    team = self._gather()
+                    for batch in waiting:
+                        team.submit(batch)
+                while failure is None and len(waiting) < team.n_most:
+                    try:
+                        batch = next(batches, [])
+                    except FabulaError as error:
+                        failure = error
+                        break
+                    if not batch:
+                        break
+                    waiting.append(batch)
+                    team.submit(batch)
+                if not waiting:
+                    break
+                try:
+                    rows = team.next_rows()
+                except WorkersEnded:
+                    n_losses += 1
+                    if n_losses > _N_LOSSES:
+                        raise
+                    team.close()
+                    team = None
+                    time.sleep(_WAIT_S)
+                    continue
+                n_losses = 0
+                yield from map(TeamRow, waiting.popleft(), rows)
+        finally:
+            if team is not None:
+                team.close()
+        if failure is not None:
+            raise failure
+
+    def _gather(self) -> _Team:
+        # What looks into passages needs all shards at hand.
+        is_whole = self._measure.near is not None
+        return _Team(self._cluster, self._open, self._row_of, [] if is_whole else self._paths)
+
+
+class _Team:
+    """The workers on the nodes that are there now."""
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        open_measure: OpenMeasure,
+        row_of: Callable[[Originality], dict[str, Any]],
+        paths: Sequence[str],
+    ) -> None:
+        self._cluster = cluster
+        nodes = cluster.nodes()
+        self._holders = None
+        if paths and len(nodes) > 1:
+            sizes = [shard.info.n_tokens for shard in Reference.open(*paths).local.shards]
+            self._holders = Holders(cluster, paths, divide(sizes, nodes))
+        self._workers = [
+            cluster.actor(_Worker, node, num_cpus=1)(open_measure, row_of, self._holders, node)
+            for node in nodes
+            for _ in range(cluster.n_cpus(node))
+        ]
+        self._pending: deque[Any] = deque()
+        self._n_submitted = 0
+
+    @property
+    def n_most(self) -> int:
+        """Batches that may be under way."""
+        return _N_AHEAD * len(self._workers)
+
+    def submit(self, batch: list[Document]) -> None:
+        worker = self._workers[self._n_submitted % len(self._workers)]
+        self._n_submitted += 1
+        self._pending.append(worker.rows.remote(batch))
+
+    def next_rows(self) -> list[dict[str, Any]]:
+        """The rows of the batch that was submitted first."""
+        rows: list[dict[str, Any]] = self._cluster.get(self._pending[0])
+        self._pending.popleft()
+        return rows
+
+    def close(self) -> None:
+        self._cluster.end(self._workers)
+        if self._holders is not None:
+            self._cluster.end(self._holders.actors)
+
+
+class _Worker:
+    """The actor: the measure, open on its node."""
+
+    def __init__(
+        self,
+        open_measure: OpenMeasure,
+        row_of: Callable[[Originality], dict[str, Any]],
+        holders: Holders | None,
+        node: str,
+    ) -> None:
+        self._open = open_measure
+        self._row_of = row_of
+        self._holders = holders
+        self._node = node
+        self._stack = ExitStack()
+        self._measure: OriginalityMeasure | None = None
+
+    def rows(self, documents: list[Document]) -> list[dict[str, Any]]:
+        if self._measure is None:
+            # Not when the actor is made: what goes wrong here is told as it is.
+            reference = self._holders.open(self._node) if self._holders is not None else None
+            self._measure = self._stack.enter_context(self._open(reference))
+        return [self._row_of(result) for result in self._measure.measure(documents)]
+
+
+def _batches(documents: Iterable[Document], n_chars: int) -> Iterator[list[Document]]:
+    """Documents in batches of so many characters; those before an error come before it."""
+    batch: list[Document] = []
+    total = 0
+    try:
+        for document in documents:
+            batch.append(document)
+            total += len(document.text) + 1
+            if total >= n_chars:
+                yield batch
+                batch, total = [], 0
+    except FabulaError:
+        if batch:
+            yield batch
+        raise
+    if batch:
+        yield batch

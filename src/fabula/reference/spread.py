@@ -1,0 +1,156 @@
+"""A reference whose shards are spread over the nodes of a cluster, each kept mapped by one actor.
+
+Every node holds a run of shards, and what runs on it reads those from its own disk; the others it
+asks. Together they are the parts of one reference, and answer as it would.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fabula.cluster import Cluster
+from fabula.reference.about import About
+from fabula.reference.layout import Manifest, Shard
+from fabula.reference.parts import Found, JoinedParts, LocalPart, Part
+from fabula.reference.search import Reference
+from fabula.types import Document
+
+__all__ = ["Holders", "Share", "divide"]
+
+_N_QUESTIONS = 4
+"""Questions that an actor answers at a time; the kernels run side by side."""
+
+
+@dataclass(frozen=True, slots=True)
+class Share:
+    """The shards of one node: those from `first` to `stop` (half-open), over all corpora."""
+
+    node: str
+    first: int
+    stop: int
+
+
+def divide(n_tokens: Sequence[int], nodes: Sequence[str]) -> list[Share]:
+    """A run of shards for each node, about equal in tokens; at most as many shares as shards."""
+    ends = np.cumsum(np.array(n_tokens, np.int64))
+    n_shares = min(len(nodes), len(n_tokens))
+    shares, first = [], 0
+    for k in range(n_shares):
+        fair = ends[-1] * (k + 1) / n_shares
+        stop = int(np.searchsorted(ends, fair - 0.5 * n_tokens[min(first, len(ends) - 1)])) + 1
+        # Each of those that are left gets one at least.
+        stop = max(first + 1, min(stop, len(n_tokens) - (n_shares - 1 - k)))
+        stop = len(n_tokens) if k == n_shares - 1 else stop
+        shares.append(Share(nodes[k], first, stop))
+        first = stop
+    return shares
+
+
+class Holders:
+    """One actor on each node that holds a share; picklable, so that all can ask all."""
+
+    def __init__(self, cluster: Cluster, paths: Sequence[str], shares: Sequence[Share]) -> None:
+        self.paths = list(paths)
+        self.shares = list(shares)
+        self.actors = [
+            cluster.actor(_Holder, share.node, num_cpus=0, max_concurrency=_N_QUESTIONS)(
+                self.paths, share
+            )
+            for share in shares
+        ]
+
+    def open(self, node: str) -> Reference:
+        """The whole reference as it is seen from a node: its own share from disk."""
+        about, shards = _open(self.paths)
+        parts: list[Part] = []
+        for share, actor in zip(self.shares, self.actors, strict=True):
+            part = _local(about, shards, share)
+            parts.append(part if share.node == node else _FarPart(actor, part.n_documents))
+        return Reference(about, JoinedParts(parts))
+
+
+def _open(paths: Sequence[str]) -> tuple[About, list[Shard]]:
+    folders = [Path(path) for path in paths]
+    manifests = [Manifest.read(folder) for folder in folders]
+    shards = [
+        Shard(folder / "shards" / info.name, info)
+        for folder, manifest in zip(folders, manifests, strict=True)
+        for info in manifest.shards
+    ]
+    return About.of(folders, manifests), shards
+
+
+def _local(about: About, shards: Sequence[Shard], share: Share) -> LocalPart:
+    sizes = [shard.info.n_documents for shard in shards]
+    begin, end = sum(sizes[: share.first]), sum(sizes[: share.stop])
+    return LocalPart(shards[share.first : share.stop], about.removed[begin:end])
+
+
+class _Holder:
+    """The actor: a part, as it lies on its node."""
+
+    def __init__(self, paths: Sequence[str], share: Share) -> None:
+        self._paths = paths
+        self._share = share
+        self._part: LocalPart | None = None
+        self._lock = threading.Lock()
+
+    def ask(self, method: str, *given: Any, **options: Any) -> Any:
+        with self._lock:
+            if self._part is None:
+                self._part = _local(*_open(self._paths), self._share)
+        return getattr(self._part, method)(*given, **options)
+
+
+class _FarPart:
+    """A part that another node holds."""
+
+    def __init__(self, actor: Any, n_documents: int) -> None:
+        self._actor = actor
+        self.n_documents = n_documents
+
+    def match(
+        self,
+        words: Sequence[str],
+        places: NDArray[np.int32],
+        *,
+        exclude: Sequence[int] = (),
+        n_threads: int = 1,
+    ) -> NDArray[np.int32]:
+        found: NDArray[np.int32] = self._ask(
+            "match", words, places, exclude=exclude, n_threads=n_threads
+        )
+        return found
+
+    def find(
+        self,
+        grams: Sequence[Sequence[str]],
+        *,
+        limit: int,
+        max_places: int,
+        exclude: Sequence[int] = (),
+    ) -> list[Found]:
+        found: list[Found] = self._ask(
+            "find", grams, limit=limit, max_places=max_places, exclude=exclude
+        )
+        return found
+
+    def documents(self, numbers: Sequence[int]) -> list[Document]:
+        found: list[Document] = self._ask("documents", numbers)
+        return found
+
+    def numbers_of(self, ids: Sequence[str]) -> list[list[int]]:
+        found: list[list[int]] = self._ask("numbers_of", ids)
+        return found
+
+    def _ask(self, method: str, *given: Any, **options: Any) -> Any:
+        import ray
+
+        return ray.get(self._actor.ask.remote(method, *given, **options))

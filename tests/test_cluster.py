@@ -1,0 +1,240 @@
+"""Work on a real Ray cluster of three nodes gives the bytes of one process, one lost or not."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import threading
+import warnings
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fabula import __version__
+from fabula.cli.measuring import open_measure
+from fabula.cli.progress import Bar
+from fabula.cluster import Cluster
+from fabula.errors import CorpusError, InputError
+from fabula.measures.originality import OriginalityMeasure
+from fabula.measures.scores import ScoreRun, to_row
+from fabula.measures.team import TeamMeasure, row_of
+from fabula.reference import Reference
+from fabula.reference.build import BuildParameters, build_reference
+from fabula.reference.build_cluster import on_cluster
+from fabula.reference.layout import Manifest
+from fabula.reference.spread import divide
+from fabula.text import TextSettings
+from fabula.types import Document
+from tests.cli.test_judging_cli import fabula
+
+ray = pytest.importorskip("ray", reason="needs fabula[cluster]")
+
+PARAMETERS = BuildParameters(shard_tokens=4000)
+WORDS = ("lamp", "sea", "harbour", "keeper", "night", "boat", "letter", "gull", "stone", "rope")
+
+
+def library(n_documents: int) -> Iterator[Document]:
+    """Texts that share stretches of many lengths, and words of their own."""
+    for k in range(n_documents):
+        words = [f"{WORDS[(k * i + i // 7) % 10]}{(k % 5) * (i % 3)}" for i in range(100 + k % 50)]
+        yield Document(f"d{k}", " ".join(words), author=f"a{k % 9}", meta={"title": f"T{k}"})
+
+
+def drafts() -> list[dict[str, Any]]:
+    """Every third copies a document, the others take short stretches from many."""
+    kept = [document.text.split() for document in library(300)]
+    rows = []
+    for k in range(60):
+        words = list(kept[k]) if k % 3 == 0 else []
+        for j in range(8):
+            words += [f"own{k}n{n}" for n in range(30)] + kept[(k + 31 * j) % 300][j : j + 9]
+        rows.append({"id": f"t{k}", "text": " ".join(words), "author": f"a{k % 9}"})
+    return rows
+
+
+@pytest.fixture(scope="module")
+def nodes() -> Iterator[Any]:
+    from ray.cluster_utils import Cluster as Nodes
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        head = {"num_cpus": 1, "include_dashboard": False}
+        made = Nodes(initialize_head=True, head_node_args=head)
+        made.add_node(num_cpus=1)
+        made.add_node(num_cpus=1)
+        yield made
+        made.shutdown()
+
+
+@pytest.fixture
+def cluster(nodes: Any) -> Iterator[Cluster]:
+    with Cluster(nodes.address) as connected:
+        yield connected
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """What one process builds."""
+    path = tmp_path_factory.mktemp("here") / "r"
+    build_reference(library(300), path, settings=TextSettings(), parameters=PARAMETERS, n_jobs=1)
+    assert len(Manifest.read(path).shards) > 6
+    return path
+
+
+def tree(path: Path) -> dict[str, bytes]:
+    files = (file for file in path.rglob("*") if file.is_file() and file.name != ".lock")
+    return {str(file.relative_to(path)): file.read_bytes() for file in files}
+
+
+def build_on(cluster: Cluster, path: Path, documents: Iterator[Document]) -> None:
+    build_reference(
+        documents, path, settings=TextSettings(), parameters=PARAMETERS, n_jobs=1,
+        write=on_cluster(cluster),
+    )  # fmt: skip
+
+
+def test_a_build_on_three_nodes_is_the_build_of_one_process(
+    cluster: Cluster, built: Path, tmp_path: Path
+) -> None:
+    assert len(cluster.nodes()) == 3
+    build_on(cluster, tmp_path / "r", library(300))
+    assert tree(tmp_path / "r") == tree(built)
+
+
+def test_a_node_that_is_lost_in_a_build_changes_nothing(
+    nodes: Any, cluster: Cluster, built: Path, tmp_path: Path
+) -> None:
+    extra = nodes.add_node(num_cpus=1)
+    n_read = 0
+
+    def documents() -> Iterator[Document]:
+        nonlocal n_read
+        for document in library(300):
+            n_read += 1
+            if n_read == 200:
+                nodes.remove_node(extra, allow_graceful=False)
+            yield document
+
+    build_on(cluster, tmp_path / "r", documents())
+    assert n_read == 300
+    assert tree(tmp_path / "r") == tree(built)
+
+
+def test_only_missing_shards_are_written_again(
+    cluster: Cluster, built: Path, tmp_path: Path
+) -> None:
+    """As they lie after an end from outside: written out of order, some not at all."""
+    path = tmp_path / "r"
+    shutil.copytree(built, path)
+    (path / "manifest.json").unlink()
+    plan = {"fabula": __version__,
+            "settings": {"case": "fold", "punct": "drop"},
+            "parameters": Manifest.read(built).parameters, "first": 0}  # fmt: skip
+    (path / "building.json").write_text(json.dumps(plan))
+    for number in ("00001", "00004"):
+        shutil.rmtree(path / "shards" / number)
+    (path / "shards" / "00004.partleft").mkdir()
+    kept = {file: file.stat().st_mtime_ns for file in path.glob("shards/*/*")}
+    build_on(cluster, path, library(300))
+    assert tree(path) == tree(built)
+    assert {file: file.stat().st_mtime_ns for file in kept} == kept
+    # Other texts than those that the kept shards were made of are refused.
+    (path / "manifest.json").unlink()
+    (path / "building.json").write_text(json.dumps(plan))
+    shutil.rmtree(path / "shards" / "00001")
+    others = (Document(d.id, d.text.replace("gull", "tern")) for d in library(300))
+    with pytest.raises(CorpusError, match="not those that the interrupted build read"):
+        build_on(cluster, path, others)
+
+
+@pytest.fixture(scope="module")
+def texts(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("texts") / "t.jsonl"
+    path.write_text("".join(json.dumps(row) + "\n" for row in drafts()))
+    return path
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        ["--exclude", "auto", "--exclude-same", "author", "--sources", "3"],
+        ["--match", "near", "--passage-words", "40", "--passage-overlap", "10"],
+    ],
+    ids=["verbatim", "near"],
+)
+def test_scores_of_three_nodes_are_the_scores_of_one_process(
+    nodes: Any, built: Path, texts: Path, tmp_path: Path, options: list[str]
+) -> None:
+    asked = ["originality", str(texts), "--reference", str(built), *options]
+    here, there = tmp_path / "here.jsonl", tmp_path / "there.jsonl"
+    fabula(*asked, "--jobs", "1", "--out", str(here))
+    fabula(*asked, "--engine", "ray", "--address", nodes.address, "--out", str(there))
+    assert here.read_bytes() == there.read_bytes()
+    rows = [json.loads(line) for line in here.read_text().splitlines()]
+    assert len(rows) == 60
+    assert any(row["covered"] for row in rows)
+    assert "near" in options or any(row["excluded"] for row in rows)
+
+
+def test_a_node_that_is_lost_in_scoring_changes_nothing(
+    nodes: Any, cluster: Cluster, built: Path, tmp_path: Path
+) -> None:
+    given = {
+        "match": "verbatim", "exclude": "none", "exclude_same": None, "exclude_model": None,
+        "levels": None, "n_sources": 3, "n_spread": 0, "jobs": 1, "parallel": 1, "max_retries": 0,
+        "restart": False, "preset": None, "threshold": None, "floor": None, "n_passages": None,
+        "window": None, "passage_words": None, "passage_overlap": None, "stop_words": None,
+        "vectors": None,
+    }  # fmt: skip
+    texts = [Document(**row) for row in drafts()] * 40
+    texts = [Document(f"{k}", text.text) for k, text in enumerate(texts)]
+    paths = [str(built)]
+    with open_measure(paths, given, Bar()) as measure:
+        expected = [to_row(result) for result in measure.measure(texts)]
+        extra = nodes.add_node(num_cpus=1)
+        open_there = partial(open_measure, paths, given, Bar())
+        team = TeamMeasure(cluster, measure, open_there, to_row, paths)
+        run = ScoreRun(team, row_of, tmp_path / "scores.jsonl")
+        found = []
+        for _, row in run.rows(texts):
+            found.append({key: row[key] for key in row if key != "asked"})
+            if len(found) == 1:
+                ending = threading.Thread(
+                    target=partial(nodes.remove_node, extra, allow_graceful=False)
+                )
+                ending.start()
+        ending.join()
+    assert found == expected
+    written = [json.loads(line) for line in (tmp_path / "scores.jsonl").open()]
+    assert [row["id"] for row in written] == [text.id for text in texts]
+
+
+def test_what_goes_wrong_on_a_node_is_told_as_it_is(
+    cluster: Cluster, built: Path, tmp_path: Path
+) -> None:
+    def missing(_: Reference | None) -> Any:
+        raise CorpusError("nowhere: not a reference corpus")
+
+    measure = OriginalityMeasure(Reference.open(built))
+    team = TeamMeasure(cluster, measure, missing, to_row, [str(built)])
+    with pytest.raises(CorpusError, match="nowhere"):
+        list(team.measure([Document("a", "one two three")]))
+
+
+def test_an_address_where_nothing_answers_is_refused() -> None:
+    with pytest.raises(InputError, match="Ray does not answer there"):
+        Cluster("127.0.0.1:1")
+
+
+@given(st.lists(st.integers(1, 1000), min_size=1, max_size=30), st.integers(1, 8))
+def test_shares_are_runs_that_hold_every_shard_once(sizes: list[int], n_nodes: int) -> None:
+    shares = divide(sizes, [f"n{k}" for k in range(n_nodes)])
+    held = [shard for share in shares for shard in range(share.first, share.stop)]
+    assert held == list(range(len(sizes)))
+    assert len(shares) == min(n_nodes, len(sizes))
+    assert all(share.first < share.stop for share in shares)

@@ -46,8 +46,9 @@ class ExcludeSame:
     def of(cls, reference: Reference, field: str) -> Self:
         """Read the field of all documents. Raises `InputError` where none has it."""
         found: dict[str, set[int]] = {}
-        for number in reference.numbers():
-            value = own_field(reference.document(number), field)
+        numbers = reference.numbers()
+        for number, document in zip(numbers, reference.documents(numbers), strict=True):
+            value = own_field(document, field)
             if value is not None:
                 found.setdefault(value, set()).add(number)
         if not found:

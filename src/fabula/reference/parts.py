@@ -74,6 +74,9 @@ class Part(Protocol):
     def numbers_of(self, ids: Sequence[str]) -> list[list[int]]:
         """By id, the numbers of the documents that have it and are not removed."""
 
+    def close(self) -> None:
+        """Let go of what it holds open."""
+
 
 class LocalPart:
     """Shards on this machine's disk.
@@ -134,6 +137,9 @@ class LocalPart:
             if id_ in found:
                 found[id_].append(number)
         return [found[id_] for id_ in ids]
+
+    def close(self) -> None:
+        """Nothing to let go of: files are mapped, and closed with the last array."""
 
     def ids(self) -> Iterator[tuple[int, str]]:
         """The number and the id of each document that is not removed, in order."""
@@ -239,6 +245,10 @@ class JoinedParts:
             for numbers, here in zip(found, part.numbers_of(ids), strict=True):
                 numbers += [first + number for number in here]
         return found
+
+    def close(self) -> None:
+        for part in self._parts:
+            part.close()
 
     def _with(self, numbers: Sequence[int]) -> Iterator[tuple[Part, list[int]]]:
         """Each part with those of the numbers that lie in it, as it counts."""

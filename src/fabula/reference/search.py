@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from functools import partial
+from itertools import islice
 from pathlib import Path
 from typing import Self, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from fabula.errors import InputError
+from fabula.errors import InputError, LookupFailed
 from fabula.reference.about import About
-from fabula.reference.backend import Attribution, LocatedText, Matches, Occurrence
+from fabula.reference.backend import Attribution, LocatedText, Matches, Occurrence, or_why_not
 from fabula.reference.layout import Manifest, Shard
+from fabula.reference.matching import number_words
 from fabula.reference.parts import Found, LocalPart, Part
 from fabula.text import TextSettings, TextWords
 from fabula.types import Document, Span
@@ -92,13 +95,9 @@ class Reference:
         given = {"shard_tokens": shard_tokens, "memory_bytes": memory_bytes}
         parameters = BuildParameters(**{k: v for k, v in given.items() if v is not None})
         build_reference(
-            documents,
-            Path(path),
-            settings=settings,
-            parameters=parameters,
-            n_jobs=n_jobs,
+            documents, Path(path), settings=settings, parameters=parameters, n_jobs=n_jobs,
             restart=restart,
-        )
+        )  # fmt: skip
         return cls.open(path)
 
     @property
@@ -112,8 +111,14 @@ class Reference:
         lines = [("holds", self.size, None), ("words are compared as", str(self.settings), None)]
         return notebook_table(f"Reference {self.name}", lines, f"{self.name}@{self.fingerprint}")
 
+    @property
+    def is_local(self) -> bool:
+        """Whether it lies whole on this machine's disk."""
+        return isinstance(self._part, LocalPart)
+
     def close(self) -> None:
-        """Nothing to let go of: files are mapped, and closed with the last array."""
+        """Let go of connections to what lies elsewhere."""
+        self._part.close()
 
     def locate(self, text: str) -> TextWords:
         """The words of `text` in the reference's normal form, and where they stand."""
@@ -122,9 +127,16 @@ class Reference:
     def match_texts(
         self, texts: Sequence[LocatedText], *, exclude: Iterable[int] = (), n_threads: int = 1
     ) -> list[Matches]:
-        """The longest matches of many texts; documents numbered in `exclude` do not count."""
-        words = [text.words.words for text in texts]
-        return list(self.longest_matches_many(words, exclude=exclude, n_threads=n_threads))
+        """The longest matches of many texts; documents numbered in `exclude` do not count.
+
+        A text of which the look-up failed has that `LookupFailed` for a result. Raises
+        `ServerAway` where three in a row failed.
+        """
+        words, out = [text.words.words for text in texts], sorted(exclude)
+        if self.is_local:
+            return list(self.longest_matches_many(words, exclude=out, n_threads=n_threads))
+        # Each by itself: where one fails, the others do not.
+        return [or_why_not(partial(self.longest_matches, one, exclude=out)) for one in words]
 
     def cite(
         self,
@@ -158,15 +170,7 @@ class Reference:
     ) -> list[NDArray[np.int32]]:
         """`longest_matches` of many documents in one call; no match crosses from one to another."""
         lengths = [len(words) for words in documents]
-        distinct: dict[str, int] = {}
-        places = np.zeros(sum(lengths) + len(lengths), np.int32)
-        at = 0
-        for words in documents:
-            for word in self.settings.normalise(words):
-                places[at] = distinct.setdefault(word, len(distinct) + 1)
-                at += 1
-            at += 1
-        known = list(distinct)
+        known, places = number_words(self.settings.normalise(words) for words in documents)
         longest = self._part.match(known, places, exclude=sorted(exclude), n_threads=n_threads)
         ends = np.cumsum(np.array(lengths, np.int64) + 1) - 1
         return [longest[end - n : end] for end, n in zip(ends, lengths, strict=True)]
@@ -245,6 +249,12 @@ class Reference:
         (document,) = self._part.documents([number])
         return document
 
+    def documents(self, numbers: Iterable[int]) -> Iterator[Document]:
+        """The documents of these numbers, fetched some at a time."""
+        wanted = iter(numbers)
+        while some := list(islice(wanted, _N_LOCATED)):
+            yield from self._part.documents(some)
+
     def numbers(self) -> list[int]:
         """The numbers of all documents that are not removed, in order."""
         numbers: list[int] = np.flatnonzero(~self.about.removed).tolist()
@@ -295,6 +305,10 @@ class Reference:
     def occurrence(self, number: int, place: int, n_words: int) -> Occurrence:
         """The words from `place` on, counted from 0, of the document of that number."""
         document, located = self.located_document(number)
+        if place + n_words > len(located.words):
+            raise LookupFailed(
+                f"{self.name}: the document {document.id!r} is shorter than where it was found"
+            )
         start, end = int(located.starts[place]), int(located.ends[place + n_words - 1])
         return Occurrence(number, document, Span(document.id, start, end))
 

@@ -43,13 +43,15 @@ class Serving:
 @contextmanager
 def serving_reference(
     *paths: Path,
-    limits: Limits = Limits(),
+    limits: Limits | None = None,
     tokens: Sequence[str] = (TOKEN,),
     check_every_s: float = 60,
 ) -> Iterator[Serving]:
     """In this process, on a thread of its own. It looks for changes when it is told to."""
     states = States(paths)
-    app = create_app(states, tokens=Tokens(tokens), limits=limits, check_every_s=check_every_s)
+    app = create_app(
+        states, tokens=Tokens(tokens), limits=limits or Limits(), check_every_s=check_every_s
+    )
     listening = socket.create_server(("127.0.0.1", 0))
     listening.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     url = f"http://127.0.0.1:{listening.getsockname()[1]}"

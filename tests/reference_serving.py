@@ -24,6 +24,7 @@ from fabula.reference.serving.messages import Limits
 from fabula.reference.serving.opening import open_served
 from fabula.reference.serving.states import States
 
+COMMAND = (sys.executable, "-u", "-c", "from fabula.cli.main import main; main()")
 TOKEN = "a-token-of-the-tests"
 
 
@@ -85,7 +86,7 @@ def environment(**more: str) -> dict[str, str]:
 
 def run_fabula(*arguments: str, **more: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [sys.executable, "-m", "fabula.cli.main", *arguments], env=environment(**more),
+        [*COMMAND, *arguments], env=environment(**more),
         capture_output=True, text=True, timeout=240, check=False,
     )  # fmt: skip
 
@@ -94,7 +95,7 @@ def run_fabula(*arguments: str, **more: str) -> subprocess.CompletedProcess[str]
 def serving_process(*arguments: str, **more: str) -> Iterator[Process]:
     """The command itself, in a process of its own; killed at the end if it still runs."""
     process = subprocess.Popen(
-        [sys.executable, "-u", "-m", "fabula.cli.main", "reference", "serve", *arguments],
+        [*COMMAND, "reference", "serve", *arguments],
         env=environment(**more), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
     )  # fmt: skip
     said: list[str] = []

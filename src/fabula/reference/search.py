@@ -231,18 +231,18 @@ class Reference:
 
     def documents_with(self, words: Sequence[str], *, exclude: Iterable[int] = ()) -> list[int]:
         """The numbers of the documents in which the n-gram stands (bounded as `occurrences`)."""
-        numbers, _ = self.documents_of(words, MAX_PLACES, exclude=exclude)
+        ((numbers, _),) = self.documents_of([words], MAX_PLACES, exclude=exclude)
         return list(map(int, numbers))
 
     def documents_of(
-        self, words: Sequence[str], max_places: int, *, exclude: Iterable[int] = ()
-    ) -> tuple[NDArray[np.int64], bool]:
-        """The numbers of the documents in which the n-gram stands, and whether some are left out.
+        self, grams: Sequence[Sequence[str]], max_places: int, *, exclude: Iterable[int] = ()
+    ) -> list[tuple[NDArray[np.int64], bool]]:
+        """The numbers of the documents in which each n-gram stands, and whether some are left out.
 
         Looks at `max_places` places in each shard at most. int64, shape (n_found,), ascending.
         """
-        (found,) = self._find([words], len(self.about.removed), max_places, exclude)
-        return found.numbers, found.n_places < found.count
+        all_found = self._find(grams, len(self.about.removed), max_places, exclude)
+        return [(found.numbers, found.n_places < found.count) for found in all_found]
 
     def document(self, number: int) -> Document:
         """The document of that number, as it was read when the corpus was built."""

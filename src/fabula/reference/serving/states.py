@@ -105,10 +105,11 @@ class States:
                     self.problem = None
                     return False
                 state = self._opened()
-            except (FabulaError, OSError) as error:
+            except (FabulaError, OSError, ValueError, IndexError, MemoryError) as error:
+                # Files that do not fit each other are told as they come.
                 if self.problem is None:
                     self._say(f"what changed cannot be served, the state before is: {error}")
-                self.problem = str(error)
+                self.problem = str(error) or type(error).__name__
                 return False
             self.problem = None
             with self._lock:

@@ -177,5 +177,5 @@ def test_near_matches_against_a_served_reference_are_refused_with_the_remedy(hom
             "originality", str(home / "stories.jsonl"), "--reference", at.url, "--match", "near"
         )
     assert done.returncode == 2
-    assert "only what lies on this machine's disk" in done.stderr
+    assert "need a corpus on this machine's disk" in done.stderr
     assert "Traceback" not in done.stderr

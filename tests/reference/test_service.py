@@ -204,7 +204,7 @@ def located(text: str) -> LocatedText:
 def test_near_matches_need_the_corpus_on_this_machine(library: Path) -> None:
     with serving_reference(library) as serving:
         served = serving.open()
-        with pytest.raises(InputError, match="only what lies on this machine's disk"):
+        with pytest.raises(InputError, match="need a corpus on this machine's disk"):
             _ = served.local
         served.close()
 

@@ -122,6 +122,29 @@ def test_a_corpus_that_cannot_be_read_leaves_the_state_before_in_service(path: P
         served.close()
 
 
+@pytest.mark.parametrize("n_bytes", [0, 10, 100, 200])
+def test_a_shard_that_cannot_be_read_leaves_the_state_before_in_service(
+    path: Path, n_bytes: int
+) -> None:
+    with serving_reference(path) as serving:
+        served = serving.open()
+        add(path, "another one")
+        file = path / "shards" / "00001" / "starts.npy"
+        whole = file.read_bytes()
+        for damaged in ("tokens.npy", "words.npy", "starts.npy"):
+            place = file.with_name(damaged)
+            held = place.read_bytes()
+            place.write_bytes(held[:n_bytes] if n_bytes < len(held) else held[:-1])
+            assert not serving.states.reload()
+            assert httpx.get(f"{serving.url}/health").json()["problem"]
+            assert served.longest_matches(["sea", "was"]).tolist() == [2, 1]
+            place.write_bytes(held)
+        assert file.read_bytes() == whole
+        assert serving.states.reload()
+        assert httpx.get(f"{serving.url}/health").json()["problem"] is None
+        served.close()
+
+
 def test_changes_are_seen_without_being_told(path: Path) -> None:
     with serving_reference(path, check_every_s=0.05) as serving:
         seen = threading.Event()

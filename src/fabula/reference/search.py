@@ -287,8 +287,8 @@ class Reference:
         """
         if not isinstance(self._part, LocalPart):
             raise InputError(
-                f"{self.name}: only what lies on this machine's disk can be asked for that; "
-                f"name the folder of a corpus that was built here"
+                f"{self.name}: near matches and passages need a corpus on this machine's disk; "
+                f"name the folder of one that was built here"
             )
         return self._part
 

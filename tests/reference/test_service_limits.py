@@ -165,6 +165,18 @@ def test_a_rate_slows_a_client_and_changes_nothing(path: Path) -> None:
         served.close()
 
 
+def test_more_exclusions_than_are_taken_are_told_with_the_remedy(path: Path) -> None:
+    with serving_reference(path, limits=Limits(max_excluded=2)) as serving:
+        served = serving.open()
+        assert served.longest_matches(["sea"], exclude=[0, 1]).tolist() == [1]
+        for ask in (served.longest_matches, served.attribute):
+            with pytest.raises(InputError, match="start it with --max-excluded 3"):
+                ask(["sea"], exclude=[0, 1, 2])
+        # Ids are looked up a few at a time.
+        assert served.numbers_of([f"d{k}" for k in range(5)]) == {f"d{k}": [k] for k in range(5)}
+        served.close()
+
+
 def test_beyond_those_that_wait_requests_are_told_to_come_back(path: Path) -> None:
     """One thread searches, one request waits, and the third is refused at once."""
     held, n_held = threading.Event(), threading.Semaphore(0)

@@ -156,7 +156,8 @@ class ServedPart:
         """Piece by piece; a match that reaches the end of a piece is asked again from its start."""
         longest = np.zeros(len(places), np.int32)
         out = self._excluded(exclude)
-        begin = 0
+        # Of a text without a word there is nothing to ask.
+        begin = 0 if places.any() else len(places)
         while begin < len(places):
             end = min(len(places), begin + self._limits.max_words)
             body = self._match_body(words, places[begin:end], out)

@@ -34,7 +34,7 @@ def open_served(
 ) -> tuple[About, ServedPart]:
     """What the service at `url` serves, and what asks it.
 
-    `token`: that of the environment's FABULA_REFERENCETOKEN if not given. `timeout_s`: what each
+    `token`: that of the environment's FABULA_REFERENCE_TOKEN if not given. `timeout_s`: what each
     attempt may take; the others as for `LookupServer`. Raises `InputError` where it lets nobody in
     or is no such service, `CorpusError` where this version cannot compare with it, and
     `LookupFailed` where nobody answers.

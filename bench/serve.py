@@ -163,7 +163,7 @@ def main() -> None:
                 asyncio.run(load(url, asked, 8, 0.5))
                 for n_clients in N_CLIENTS:
                     took = asyncio.run(load(url, asked, n_clients, seconds))
-                    print(line(kind, f"{n_clients} clients", took, seconds), flush=True)
+                    print(line(kind, f"{n_clients} at a time", took, seconds), flush=True)
 
 
 if __name__ == "__main__":

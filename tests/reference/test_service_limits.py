@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import socket
 import threading
+import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -195,8 +196,9 @@ def test_beyond_those_that_wait_requests_are_told_to_come_back(path: Path) -> No
             one = pool.submit(client.post, "/v1/match", json=body, timeout=60)
             assert n_held.acquire(timeout=30)
             two = pool.submit(client.post, "/v1/match", json=body, timeout=60)
-            metrics = ""
+            metrics, until = "", time.monotonic() + 30
             while "fabula_requests_in_flight 3.0" not in metrics:  # two, and the one that asks
+                assert time.monotonic() < until, metrics
                 metrics = client.get("/metrics").text
             refused = client.post("/v1/match", json=body)
             assert (refused.status_code, refused.headers["retry-after"]) == (503, "1")

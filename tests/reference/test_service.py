@@ -100,6 +100,30 @@ def test_a_served_reference_answers_as_the_local_one(
         served.close()
 
 
+@pytest.mark.parametrize("limits", [
+    Limits(max_words=21), Limits(max_words=22), Limits(max_words=37),
+    Limits(max_body_bytes=1024), Limits(max_body_bytes=1100, max_words=40), Limits(),
+], ids=str)  # fmt: skip
+def test_a_long_text_asked_in_pieces_has_the_matches_of_the_whole(
+    tmp_path: Path, limits: Limits
+) -> None:
+    """Runs that stand in the reference go over the borders of pieces wherever these lie."""
+    held = [[f"w{(7 * k + j) % 50}" for j in range(20)] for k in range(8)]
+    local = Reference.build(documents(held), tmp_path / "r", shard_tokens=60)
+    texts = [
+        [word for k in range(30) for word in (*held[(k * step) % 8][k % 5 :], *["new"] * (k % 2))]
+        for step in (1, 3, 5)
+    ]
+    with serving_reference(tmp_path / "r", limits=limits) as serving:
+        served = serving.open()
+        for asked in ([texts[0]], [texts[1]], texts):
+            found = served.longest_matches_many(asked)
+            expected = local.longest_matches_many(asked)
+            assert [f.tolist() for f in found] == [e.tolist() for e in expected]
+            assert max(e.max() for e in expected) == 20
+        served.close()
+
+
 @pytest.fixture(scope="module")
 def library(tmp_path_factory: pytest.TempPathFactory, examples: Path) -> Path:
     """The library of the examples, in several shards, one text of it removed."""

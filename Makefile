@@ -56,6 +56,7 @@ bench: $(READY) ## Measure speed and memory beside the peer (minutes; needs ../s
 	$(RUN)python bench/fluency.py
 	$(RUN)python bench/report.py
 	$(RUN)python bench/study.py
+	$(RUN)python bench/serve.py
 	$(UV) sync --locked --quiet --inexact --group bench
 	$(RUN)python bench/linguistic.py
 	$(RUN)python bench/cases.py

@@ -136,6 +136,7 @@ def test_what_is_asked_is_said_before_anything_leaves(client: TestClient, desk: 
         ("", "/books.ref", 0), ("local", "", 0), ("/m/Some.GGUF", "", 0), ("ollama/llama3", "", 0),
         ("http://127.0.0.1:8000/v1#m", "infinigram:x@http://localhost:1/", 0),
         ("http://10.0.0.7/v1#m", "", 1), ("anthropic/claude", "infinigram:x", 2),
+        ("", "http://127.0.0.1:8100", 0), ("", "https://corpora.example:8100", 1),
     ],
 )  # fmt: skip
 def test_it_knows_what_leaves_this_machine(model: str, reference: str, n_told: int) -> None:

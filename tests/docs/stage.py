@@ -22,7 +22,9 @@ from tests.docs.scenery import N_STORIES, make_scenery
 __all__ = ["Outcome", "Stage"]
 
 _LIMIT_S = 240
-_SERVERS = {r"\bstudy serve\b": 8000, r"^fabula desk\b": 8765}
+_SERVERS = {
+    r"\bstudy serve\b": 8000, r"^fabula desk\b": 8765, r"\breference serve\b": 8100,
+}  # fmt: skip
 """The ports of commands that serve until they are stopped."""
 
 

@@ -6,12 +6,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.reference_serving import TOKEN, serving_reference
 from tests.serving import prompt_of, serving
 
 from fabula.errors import CorpusError, InputError
 from fabula.models import ModelOptions
 from fabula.models.cost import parse_price
 from fabula.reference import Reference
+from fabula.reference.build import add_documents
 from fabula.review import (
     Declined,
     Progress,
@@ -44,6 +46,25 @@ def run(texts: list[Document], **given: Any) -> Review:
     plan = ReviewPlan(**({"without": frozenset({"fluency"})} | given))
     with Reviewer(plan) as reviewer:
         return reviewer.run(texts)
+
+
+def test_a_served_reference_is_taken_as_it_is_when_a_text_is_reviewed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A reviewer that stays open, as the desk's does, meets a corpus that has changed."""
+    monkeypatch.setenv("FABULA_REFERENCE_TOKEN", TOKEN)
+    Reference.build(SOURCES[:1], tmp_path / "r")
+    without = frozenset({"fluency", "profile"})
+    with serving_reference(tmp_path / "r") as served:
+        plan = ReviewPlan(references=(served.url,), without=without)  # type: ignore[arg-type]
+        with Reviewer(plan) as reviewer:
+            for borrowed in ([6], [9, 6]):
+                (text,) = reviewer.run([Document("s", STORY)]).texts
+                assert text.originality is not None
+                assert [b.n_words for b in text.originality.borrowed] == borrowed
+                assert reviewer.can_do(plan)
+                add_documents(SOURCES[1:], tmp_path / "r", n_jobs=1)
+                served.states.reload()
 
 
 def test_what_can_run_runs_and_the_rest_says_how_to_have_it(books: str) -> None:

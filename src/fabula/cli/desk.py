@@ -30,8 +30,8 @@ def desk(
 ) -> None:
     """Open the desk: a page on this machine where you drop a draft and read its report.
 
-    It can be reached from this machine only. Nothing leaves it unless you name a hosted model or an
-    index on the web, and then it says first what is sent where.
+    It can be reached from this machine only. Nothing leaves it unless you name a hosted model, an
+    index on the web or a reference served elsewhere, and then it says first what is sent where.
     """
     import os
     import webbrowser

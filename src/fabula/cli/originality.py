@@ -24,9 +24,10 @@ __all__ = ["originality"]
 @click.command()
 @texts_argument("texts")
 @click.option(
-    "--reference", "references", required=True, multiple=True, metavar="DIR|INDEX",
-    help="Corpus to compare with; several are searched as one. Or a web-scale index: "
-    "infinigram:NAME[@URL] over HTTP (v4_rpj_llama_s4 is RedPajama; FABULA_INFINIGRAM_URL "
+    "--reference", "references", required=True, multiple=True, metavar="DIR|URL|INDEX",
+    help="Corpus to compare with: its folder, or http://... where `fabula reference serve` serves "
+    "it (FABULA_REFERENCE_TOKEN holds the token); several are searched as one. Or a web-scale "
+    "index: infinigram:NAME[@URL] over HTTP (v4_rpj_llama_s4 is RedPajama; FABULA_INFINIGRAM_URL "
     "names a server of your own), infinigram-index:PATH on "
     "this machine (PATH#tokenizer.json where it lies elsewhere).",
 )  # fmt: skip
@@ -72,7 +73,7 @@ __all__ = ["originality"]
 )  # fmt: skip
 @click.option(
     "--max-retries", type=click.IntRange(min=0), default=5, show_default=True,
-    help="infinigram: how often a failed look-up is made again.",
+    help="infinigram, http: how often a failed look-up is made again.",
 )  # fmt: skip
 @click.option(
     "--restart", is_flag=True,

@@ -1,4 +1,4 @@
-"""`fabula reference`: build, add, write, passages, info, verify, remove."""
+"""`fabula reference`: build, add, write, passages, info, verify, remove, serve."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from fabula.cli.engine import engine_options, open_cluster
 from fabula.cli.options import SizeType, jobs_option, json_option, text_options, texts_argument
 from fabula.cli.progress import progress_bar
 from fabula.cli.reading import reading
+from fabula.cli.reference_serve import serve
 from fabula.cli.reference_write import write
 
 if TYPE_CHECKING:
@@ -259,6 +260,7 @@ def remove(directory: Path, ids: tuple[str, ...], ids_file: Path | None) -> None
 
 
 reference.add_command(write)
+reference.add_command(serve)
 
 
 def _summary(directory: Path, manifest: Manifest) -> str:

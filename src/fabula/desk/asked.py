@@ -9,7 +9,7 @@ from typing import Any, Literal
 from urllib.parse import urlsplit
 
 from fabula.errors import InputError
-from fabula.reference.choose import index_url
+from fabula.reference.choose import index_url, is_served
 from fabula.review import Part, ReviewPlan
 
 __all__ = ["Asked", "where_to"]
@@ -81,6 +81,9 @@ def where_to(asked: Asked) -> list[str]:
     index = urlsplit(index_url(asked.reference)).hostname if is_index else "localhost"
     if index not in _LOOPBACK:
         told.append(f"runs of words of the draft are sent to {index}, to be looked up there")
+    served = urlsplit(asked.reference).hostname if is_served(asked.reference) else "localhost"
+    if served not in _LOOPBACK:
+        told.append(f"all words of the draft are sent to {served}, to be looked up there")
     if (to := _model_host(asked.model)) and (asked.verdicts or asked.feedback):
         told.append(f"the whole draft is sent to {to}, with what is asked about it")
     return told

@@ -32,10 +32,6 @@ class ExcludeIds:
         return f"list({self.digest})"
 
 
-_N_READ = 256
-"""Documents that are asked for at a time."""
-
-
 @dataclass(frozen=True, slots=True)
 class ExcludeSame:
     """Leaves out, for each text, the documents that share a field with it: its author, its prompt.
@@ -51,12 +47,10 @@ class ExcludeSame:
         """Read the field of all documents. Raises `InputError` where none has it."""
         found: dict[str, set[int]] = {}
         numbers = reference.numbers()
-        for at in range(0, len(numbers), _N_READ):
-            here = numbers[at : at + _N_READ]
-            for number, document in zip(here, reference.documents(here), strict=True):
-                value = own_field(document, field)
-                if value is not None:
-                    found.setdefault(value, set()).add(number)
+        for number, document in zip(numbers, reference.documents(numbers), strict=True):
+            value = own_field(document, field)
+            if value is not None:
+                found.setdefault(value, set()).add(number)
         if not found:
             raise InputError(f"--exclude-same {field}: no document of {reference.name} has it")
         return cls(field, {value: frozenset(numbers) for value, numbers in found.items()})

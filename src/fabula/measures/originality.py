@@ -198,7 +198,7 @@ class OriginalityMeasure:
     @property
     def _batch_words(self) -> int:
         """A far reference takes long for a text, and what was scored should be kept at once."""
-        if self._corpus is None:
+        if self._corpus is None or not self._corpus.is_local:
             return 1
         return _BATCH_WORDS // 10 if self.near else _BATCH_WORDS
 

@@ -25,6 +25,9 @@ MAX_PLACES = 20_000
 MAX_PAIRS = 20_000_000
 """Documents of all n-grams together; of those beyond, only the first is taken."""
 
+_N_AT_ONCE = 64
+"""n-grams whose documents are looked up together."""
+
 Intervals = Mapping[int, Sequence[tuple[int, int]]]
 """By document number, the half-open stretches of words that it covers."""
 
@@ -115,10 +118,15 @@ def _verbatim(
     numbers, firsts = [np.empty(0, np.int64)], [np.empty(0, np.int32)]
     known: dict[tuple[str, ...], tuple[NDArray[np.int64], bool]] = {}
     n_pairs = 0
-    for i in map(int, np.flatnonzero(lengths >= level)):
+    places = np.flatnonzero(lengths >= level).tolist()
+    for k, i in enumerate(places):
         gram = tuple(words[i : i + level])
         if gram not in known:
-            known[gram] = reference.documents_of(gram, MAX_PLACES, exclude=exclude)
+            # Those that come next are asked for too: a server answers them at once.
+            some = (tuple(words[j : j + level]) for j in places[k : k + _N_AT_ONCE])
+            new = [one for one in dict.fromkeys(some) if one not in known]
+            found = reference.documents_of(new, MAX_PLACES, exclude=exclude)
+            known |= dict(zip(new, found, strict=True))
         if n_pairs > MAX_PAIRS:
             known[gram] = known[gram][0][:1], True
         numbers.append(known[gram][0])

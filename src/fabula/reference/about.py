@@ -34,24 +34,44 @@ class About:
     @classmethod
     def of(cls, paths: Sequence[Path], manifests: Sequence[Manifest]) -> Self:
         """Raises `CorpusError` where the corpora are of different settings."""
-        settings = manifests[0].settings
-        removed = []
+        abouts = []
         for path, manifest in zip(paths, manifests, strict=True):
-            if manifest.settings != settings:
+            removed = np.zeros(sum(info.n_documents for info in manifest.shards), np.bool_)
+            removed[read_removed(path, manifest)] = True
+            abouts.append(
+                cls(
+                    name=path.resolve().name,
+                    fingerprint=manifest.fingerprint,
+                    settings=manifest.settings,
+                    n_documents=manifest.n_documents,
+                    n_words=manifest.n_words,
+                    written_by=manifest.written_by,
+                    removed=removed,
+                )
+            )
+        return cls.joined([str(path) for path in paths], abouts)
+
+    @classmethod
+    def joined(cls, places: Sequence[str], abouts: Sequence[Self]) -> Self:
+        """Several references as one, in this order; `places` is where each lies, for people.
+
+        Raises `CorpusError` where they are of different settings.
+        """
+        settings = abouts[0].settings
+        for place, about in zip(places, abouts, strict=True):
+            if about.settings != settings:
                 raise CorpusError(
-                    f"{path}: made with {manifest.settings}, {paths[0]} with {settings}; "
+                    f"{place}: made with {about.settings}, {places[0]} with {settings}; "
                     f"search references of one kind together"
                 )
-            removed.append(np.zeros(sum(info.n_documents for info in manifest.shards), np.bool_))
-            removed[-1][read_removed(path, manifest)] = True
         return cls(
-            name="+".join(path.resolve().name for path in paths),
-            fingerprint="+".join(manifest.fingerprint for manifest in manifests),
+            name="+".join(about.name for about in abouts),
+            fingerprint="+".join(about.fingerprint for about in abouts),
             settings=settings,
-            n_documents=sum(manifest.n_documents for manifest in manifests),
-            n_words=sum(manifest.n_words for manifest in manifests),
+            n_documents=sum(about.n_documents for about in abouts),
+            n_words=sum(about.n_words for about in abouts),
             written_by=tuple(
-                dict.fromkeys(model for manifest in manifests for model in manifest.written_by)
+                dict.fromkeys(model for about in abouts for model in about.written_by)
             ),
-            removed=np.concatenate(removed),
+            removed=np.concatenate([about.removed for about in abouts]),
         )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -13,7 +13,19 @@ from fabula.errors import LookupFailed
 from fabula.text import TextSettings, TextWords
 from fabula.types import Document, Span
 
-__all__ = ["Attribution", "Backend", "LocatedText", "Matches", "Occurrence"]
+__all__ = [
+    "Attribution",
+    "Backend",
+    "LocatedText",
+    "Matches",
+    "Occurrence",
+    "ServerAway",
+    "or_why_not",
+]
+
+
+class ServerAway(LookupFailed):
+    """A server answered nothing for several texts in a row: it makes no sense to go on."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +71,16 @@ class Attribution:
 Matches = NDArray[np.int32] | LookupFailed
 """Length of the longest n-gram that starts at each word and occurs in the reference (int32, shape
 (n_words,)); or why that could not be found out, which is never the same as no match."""
+
+
+def or_why_not(look_up: Callable[[], NDArray[np.int32]]) -> Matches:
+    """What `look_up` finds, or why it failed. Raises `ServerAway`."""
+    try:
+        return look_up()
+    except ServerAway:
+        raise
+    except LookupFailed as error:
+        return error
 
 
 class Backend(Protocol):

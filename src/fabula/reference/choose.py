@@ -7,10 +7,12 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from fabula.errors import InputError
+from fabula.reference.about import About
 from fabula.reference.backend import Backend
+from fabula.reference.parts import JoinedParts, Part
 from fabula.reference.search import Reference
 
-__all__ = ["index_url", "open_backend"]
+__all__ = ["index_url", "is_served", "open_backend"]
 
 _WEB, _INDEX = "infinigram:", "infinigram-index:"
 _OWN_SERVER = "FABULA_INFINIGRAM_URL"
@@ -23,6 +25,11 @@ def index_url(spec: str) -> str:
     return spec.partition("@")[2] or os.environ.get(_OWN_SERVER) or API_URL
 
 
+def is_served(spec: str) -> bool:
+    """Whether it names what `fabula reference serve` serves."""
+    return spec.startswith(("http://", "https://"))
+
+
 def open_backend(
     specs: Sequence[str],
     *,
@@ -31,16 +38,19 @@ def open_backend(
     fresh: bool = False,
     meter: Callable[[int, int], None] | None = None,
 ) -> Backend:
-    """Corpora on disk, searched as one; or `infinigram:NAME[@URL]`, or `infinigram-index:PATH`.
+    """Corpora, on disk or served at `http://...`, searched as one; or `infinigram:NAME[@URL]`, or
+    `infinigram-index:PATH`.
 
     Without URL it is the environment's FABULA_INFINIGRAM_URL, and else the public server. The
     options are for what is asked over HTTP; `fresh` does not believe what was answered before.
     `meter` is told how many look-ups were made, and how many of them memory answered. Raises
-    `CorpusError` and `InputError`.
+    `CorpusError`, `InputError` and, where a served reference does not answer, `LookupFailed`.
     """
     elsewhere = [spec for spec in specs if spec.startswith((_WEB, _INDEX))]
     if not elsewhere:
-        return Reference.open(*specs)
+        if not any(map(is_served, specs)):
+            return Reference.open(*specs)
+        return _open_joined(specs, n_parallel, max_retries)
     if len(specs) > 1:
         raise InputError(
             f"--reference {elsewhere[0]}: an infini-gram index cannot be searched together with "
@@ -70,3 +80,27 @@ def open_backend(
         fresh=fresh,
         meter=meter,
     )
+
+
+def _open_joined(specs: Sequence[str], n_parallel: int, max_retries: int) -> Reference:
+    """References on disk and behind servers, in this order, as one."""
+    from fabula.reference.serving.opening import open_served
+
+    abouts: list[About] = []
+    parts: list[Part] = []
+    try:
+        for spec in specs:
+            if is_served(spec):
+                about, served = open_served(spec, n_parallel=n_parallel, max_retries=max_retries)
+                abouts.append(about)
+                parts.append(served)
+            else:
+                here = Reference.open(spec)
+                abouts.append(here.about)
+                parts.append(here.local)
+        joined = About.joined(specs, abouts)
+    except BaseException:
+        for part in parts:
+            part.close()
+        raise
+    return Reference(joined, parts[0] if len(parts) == 1 else JoinedParts(parts))

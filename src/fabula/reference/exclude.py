@@ -21,7 +21,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from fabula.reference.search import Reference
+from fabula.reference.search import MAX_PLACES, Reference
+from fabula.types import Document
 
 __all__ = ["Copy", "CopyRule", "find_copies", "maximal_spans", "shared_runs"]
 
@@ -81,16 +82,16 @@ def find_copies(reference: Reference, words: Sequence[str], rule: CopyRule) -> l
     seen: set[int] = set()
     for _ in range(_MAX_ROUNDS):
         lengths = reference.longest_matches(words, exclude=found)
-        candidates = {
-            number
-            for start, n in maximal_spans(lengths, min(rule.run, rule.cover_run))
-            for number in reference.documents_with(words[start : start + n], exclude=found)
-        } - seen
-        seen |= candidates
+        spans = maximal_spans(lengths, min(rule.run, rule.cover_run))
+        grams = [words[start : start + n] for start, n in spans]
+        holders = reference.documents_of(grams, MAX_PLACES, exclude=found)
+        candidates = sorted({n for numbers, _ in holders for n in numbers.tolist()} - seen)
+        seen.update(candidates)
+        documents = reference.documents(candidates)
         copies = [
             copy
-            for number in sorted(candidates)
-            if (copy := _judge(reference, number, words, rule))
+            for number, document in zip(candidates, documents, strict=True)
+            if (copy := _judge(reference, number, document, words, rule))
         ]
         if not copies:
             break
@@ -98,8 +99,9 @@ def find_copies(reference: Reference, words: Sequence[str], rule: CopyRule) -> l
     return [found[number] for number in sorted(found)]
 
 
-def _judge(reference: Reference, number: int, words: Sequence[str], rule: CopyRule) -> Copy | None:
-    document = reference.document(number)
+def _judge(
+    reference: Reference, number: int, document: Document, words: Sequence[str], rule: CopyRule
+) -> Copy | None:
     covered, longest_run = shared_runs(
         words, reference.settings.words(document.text), min(rule.run, rule.cover_run)
     )

@@ -226,7 +226,7 @@ class Shard:
             self.ids = Strings.open(folder, "ids")
             self._blocks: NDArray[np.int64] = _load(folder / "blocks.npy")
             self._documents = _plain(np.memmap(folder / "documents.zst", np.uint8, "r"))
-        except (OSError, ValueError) as error:
+        except (OSError, ValueError, EOFError) as error:
             raise CorpusError(
                 f"{folder}: a file is missing or damaged ({error}); run `fabula reference verify`"
             ) from error

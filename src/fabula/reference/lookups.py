@@ -38,6 +38,11 @@ Reply = dict[str, Any]
 class Refused(Exception):  # noqa: N818 (a reply, not yet an error)
     """The server understood the request and will never answer it; the text says why."""
 
+    def __init__(self, words: str, status: int = 0) -> None:
+        super().__init__(words)
+        self.status = status
+        """Of HTTP; 0 where the answer itself says so."""
+
 
 class LookupServer:
     """A server that takes and gives JSON objects, asked again where it stumbles.
@@ -45,11 +50,20 @@ class LookupServer:
     `n_parallel`: requests in flight at most, over all threads. `backoff_s`: the wait before the
     second attempt, doubled for each further one, with jitter, and a tenth of it where a connection
     was cut; the server's Retry-After is honoured, up to a minute. Where nobody has ever
-    answered and none can be reached, three attempts are enough.
+    answered and none can be reached, three attempts are enough. `headers` go with every request;
+    `refusals` are the statuses that stay however often one asks.
     """
 
     def __init__(
-        self, url: str, *, n_parallel: int, max_retries: int, timeout_s: float, backoff_s: float
+        self,
+        url: str,
+        *,
+        n_parallel: int,
+        max_retries: int,
+        timeout_s: float,
+        backoff_s: float,
+        headers: Mapping[str, str] = {},
+        refusals: frozenset[int] = _REFUSALS,
     ) -> None:
         try:
             import httpx
@@ -67,6 +81,7 @@ class LookupServer:
         self.url = url
         self._max_retries = max_retries
         self._backoff_s = backoff_s
+        self._refusals = refusals
         self._slots = threading.BoundedSemaphore(n_parallel)
         self._jitter = random.Random()
         self._has_answered = False
@@ -76,21 +91,28 @@ class LookupServer:
             timeout=timeout_s,
             limits=httpx.Limits(max_connections=n_parallel),
             follow_redirects=True,
-            headers={"User-Agent": "fabula (measures creative writing)"},
+            headers={"User-Agent": "fabula (measures creative writing)", **headers},
         )
 
     def close(self) -> None:
         self._client.close()
 
     def ask(
-        self, request: Reply, fault_in: Callable[[Reply], str | None], stop: threading.Event
+        self,
+        request: Reply | bytes | None,
+        fault_in: Callable[[Reply], str | None],
+        stop: threading.Event,
+        *,
+        path: str = "",
     ) -> Reply:
         """The server's reply to `request`, in which `fault_in` finds no fault.
+
+        None asks by GET; bytes are JSON already. `path` goes on from the server's address.
 
         Raises `Refused` with the server's words where asking again is no use (`fault_in` may raise
         it too), `LookupFailed` with the last fault when the attempts are used up or `stop` is set.
         """
-        body = json.dumps(request).encode()
+        body = json.dumps(request).encode() if isinstance(request, dict) else request
         n_attempts = self._max_retries + 1
         fault = "it was not asked"
         for attempt in range(self._max_retries + 1):
@@ -100,9 +122,7 @@ class LookupServer:
             first_wait_s = self._backoff_s
             try:
                 with self._slots:
-                    response = self._client.post(
-                        self.url, content=body, headers={"Content-Type": "application/json"}
-                    )
+                    response = self._send(path, body)
             except self._faults as error:
                 fault = f"{type(error).__name__}: {error}".rstrip(": ")
                 # A connection that was cut is not a server that has too much to do.
@@ -110,7 +130,7 @@ class LookupServer:
                 if isinstance(error, self._nobody) and not self._has_answered:
                     n_attempts = min(n_attempts, _TRIES_OF_NOBODY)
             else:
-                reply, fault = _read(response)
+                reply, fault = _read(response, self._refusals)
                 if reply is not None:
                     found = fault_in(reply)
                     if found is None:
@@ -124,17 +144,24 @@ class LookupServer:
             stop.wait(min(max(wait_s or 0.0, backoff_s), _LONGEST_WAIT_S))
         raise LookupFailed(f"{self.url} did not answer in {n_attempts} attempts, at last: {fault}")
 
+    def _send(self, path: str, body: bytes | None) -> httpx.Response:
+        if body is None:
+            return self._client.get(self.url + path)
+        return self._client.post(
+            self.url + path, content=body, headers={"Content-Type": "application/json"}
+        )
 
-def _read(response: httpx.Response) -> tuple[Reply | None, str]:
+
+def _read(response: httpx.Response, refusals: frozenset[int]) -> tuple[Reply | None, str]:
     """The object in a reply, or None and what is wrong with it; raises `Refused`."""
     try:
         reply = response.json()
-    except ValueError:  # no JSON, or no text at all
+    except (ValueError, RecursionError):  # no JSON, no text at all, or a trap for its readers
         reply = None
     words = str(reply["error"]) if isinstance(reply, dict) and "error" in reply else ""
     status = response.status_code
-    if status in _REFUSALS:
-        raise Refused(words or f"HTTP {status} {response.reason_phrase}")
+    if status in refusals:
+        raise Refused(words or f"HTTP {status} {response.reason_phrase}", status)
     if status != 200:
         return None, f"HTTP {status} {words or response.reason_phrase}"
     if not isinstance(reply, dict):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
@@ -10,7 +11,7 @@ from numpy.typing import NDArray
 from fabula.kernels.match import allowed_matches, longest_matches, run_ends
 from fabula.reference.layout import Shard
 
-__all__ = ["match_shard"]
+__all__ = ["match_shard", "number_words"]
 
 _BLOCK = 4096
 """Positions that a thread searches at a time."""
@@ -44,3 +45,18 @@ def match_shard(
             shard.tokens, shard.suffixes, shard.starts, excluded, query, ends, lengths, witnesses
         )
     return lengths
+
+
+def number_words(
+    documents: Iterable[Sequence[str]],
+) -> tuple[list[str], NDArray[np.int32]]:
+    """The different words, and all documents in a row as their numbers, counted from 1.
+
+    int32, shape (n_words + n_documents,): a 0 ends each document.
+    """
+    distinct: dict[str, int] = {}
+    places: list[int] = []
+    for words in documents:
+        places += (distinct.setdefault(word, len(distinct) + 1) for word in words)
+        places.append(0)
+    return list(distinct), np.array(places, np.int32)

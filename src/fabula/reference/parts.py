@@ -77,6 +77,9 @@ class Part(Protocol):
     def numbers_of(self, ids: Sequence[str]) -> list[list[int]]:
         """By id, the numbers of the documents that have it and are not removed."""
 
+    def close(self) -> None:
+        """Let go of what it holds open."""
+
 
 class LocalPart:
     """Shards on this machine's disk.
@@ -137,6 +140,9 @@ class LocalPart:
             if id_ in found:
                 found[id_].append(number)
         return [found[id_] for id_ in ids]
+
+    def close(self) -> None:
+        """Nothing to let go of: files are mapped, and closed with the last array."""
 
     def ids(self) -> Iterator[tuple[int, str]]:
         """The number and the id of each document that is not removed, in order."""
@@ -242,6 +248,10 @@ class JoinedParts:
             for numbers, here in zip(found, part.numbers_of(ids), strict=True):
                 numbers += [first + number for number in here]
         return found
+
+    def close(self) -> None:
+        for part in self._parts:
+            part.close()
 
     def _ask(self, ask: Callable[[Part, list[int]], R], exclude: Sequence[int]) -> list[R]:
         """What each part says, all asked at the same time: some of them are far."""

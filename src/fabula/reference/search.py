@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from functools import partial
+from itertools import islice
 from pathlib import Path
 from typing import Self, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from fabula.errors import InputError
+from fabula.errors import InputError, LookupFailed
 from fabula.reference.about import About
-from fabula.reference.backend import Attribution, LocatedText, Matches, Occurrence
+from fabula.reference.backend import Attribution, LocatedText, Matches, Occurrence, or_why_not
 from fabula.reference.layout import Manifest, Shard
+from fabula.reference.matching import number_words
 from fabula.reference.parts import Found, LocalPart, Part
 from fabula.text import TextSettings, TextWords
 from fabula.types import Document, Span
@@ -92,13 +95,9 @@ class Reference:
         given = {"shard_tokens": shard_tokens, "memory_bytes": memory_bytes}
         parameters = BuildParameters(**{k: v for k, v in given.items() if v is not None})
         build_reference(
-            documents,
-            Path(path),
-            settings=settings,
-            parameters=parameters,
-            n_jobs=n_jobs,
+            documents, Path(path), settings=settings, parameters=parameters, n_jobs=n_jobs,
             restart=restart,
-        )
+        )  # fmt: skip
         return cls.open(path)
 
     @property
@@ -112,8 +111,14 @@ class Reference:
         lines = [("holds", self.size, None), ("words are compared as", str(self.settings), None)]
         return notebook_table(f"Reference {self.name}", lines, f"{self.name}@{self.fingerprint}")
 
+    @property
+    def is_local(self) -> bool:
+        """Whether it lies whole on this machine's disk."""
+        return isinstance(self._part, LocalPart)
+
     def close(self) -> None:
-        """Nothing to let go of: files are mapped, and closed with the last array."""
+        """Let go of connections to what lies elsewhere."""
+        self._part.close()
 
     def locate(self, text: str) -> TextWords:
         """The words of `text` in the reference's normal form, and where they stand."""
@@ -122,9 +127,16 @@ class Reference:
     def match_texts(
         self, texts: Sequence[LocatedText], *, exclude: Iterable[int] = (), n_threads: int = 1
     ) -> list[Matches]:
-        """The longest matches of many texts; documents numbered in `exclude` do not count."""
-        words = [text.words.words for text in texts]
-        return list(self.longest_matches_many(words, exclude=exclude, n_threads=n_threads))
+        """The longest matches of many texts; documents numbered in `exclude` do not count.
+
+        A text of which the look-up failed has that `LookupFailed` for a result. Raises
+        `ServerAway` where three in a row failed.
+        """
+        words, out = [text.words.words for text in texts], sorted(exclude)
+        if self.is_local:
+            return list(self.longest_matches_many(words, exclude=out, n_threads=n_threads))
+        # Each by itself: where one fails, the others do not.
+        return [or_why_not(partial(self.longest_matches, one, exclude=out)) for one in words]
 
     def cite(
         self,
@@ -158,15 +170,7 @@ class Reference:
     ) -> list[NDArray[np.int32]]:
         """`longest_matches` of many documents in one call; no match crosses from one to another."""
         lengths = [len(words) for words in documents]
-        distinct: dict[str, int] = {}
-        places = np.zeros(sum(lengths) + len(lengths), np.int32)
-        at = 0
-        for words in documents:
-            for word in self.settings.normalise(words):
-                places[at] = distinct.setdefault(word, len(distinct) + 1)
-                at += 1
-            at += 1
-        known = list(distinct)
+        known, places = number_words(self.settings.normalise(words) for words in documents)
         longest = self._part.match(known, places, exclude=sorted(exclude), n_threads=n_threads)
         ends = np.cumsum(np.array(lengths, np.int64) + 1) - 1
         return [longest[end - n : end] for end, n in zip(ends, lengths, strict=True)]
@@ -227,26 +231,29 @@ class Reference:
 
     def documents_with(self, words: Sequence[str], *, exclude: Iterable[int] = ()) -> list[int]:
         """The numbers of the documents in which the n-gram stands (bounded as `occurrences`)."""
-        numbers, _ = self.documents_of(words, MAX_PLACES, exclude=exclude)
+        ((numbers, _),) = self.documents_of([words], MAX_PLACES, exclude=exclude)
         return list(map(int, numbers))
 
     def documents_of(
-        self, words: Sequence[str], max_places: int, *, exclude: Iterable[int] = ()
-    ) -> tuple[NDArray[np.int64], bool]:
-        """The numbers of the documents in which the n-gram stands, and whether some are left out.
+        self, grams: Sequence[Sequence[str]], max_places: int, *, exclude: Iterable[int] = ()
+    ) -> list[tuple[NDArray[np.int64], bool]]:
+        """The numbers of the documents in which each n-gram stands, and whether some are left out.
 
         Looks at `max_places` places in each shard at most. int64, shape (n_found,), ascending.
         """
-        (found,) = self._find([words], len(self.about.removed), max_places, exclude)
-        return found.numbers, found.n_places < found.count
+        all_found = self._find(grams, len(self.about.removed), max_places, exclude)
+        return [(found.numbers, found.n_places < found.count) for found in all_found]
 
     def document(self, number: int) -> Document:
         """The document of that number, as it was read when the corpus was built."""
-        return self.documents([number])[0]
+        (document,) = self._part.documents([number])
+        return document
 
-    def documents(self, numbers: Sequence[int]) -> list[Document]:
-        """The documents of these numbers, in one question."""
-        return self._part.documents(numbers)
+    def documents(self, numbers: Iterable[int]) -> Iterator[Document]:
+        """The documents of these numbers, fetched some at a time."""
+        wanted = iter(numbers)
+        while some := list(islice(wanted, _N_LOCATED)):
+            yield from self._part.documents(some)
 
     def numbers(self) -> list[int]:
         """The numbers of all documents that are not removed, in order."""
@@ -280,8 +287,8 @@ class Reference:
         """
         if not isinstance(self._part, LocalPart):
             raise InputError(
-                f"{self.name}: only what lies on this machine's disk can be asked for that; "
-                f"name the folder of a corpus that was built here"
+                f"{self.name}: near matches and passages need a corpus on this machine's disk; "
+                f"name the folder of one that was built here"
             )
         return self._part
 
@@ -298,6 +305,10 @@ class Reference:
     def occurrence(self, number: int, place: int, n_words: int) -> Occurrence:
         """The words from `place` on, counted from 0, of the document of that number."""
         document, located = self.located_document(number)
+        if place + n_words > len(located.words):
+            raise LookupFailed(
+                f"{self.name}: the document {document.id!r} is shorter than where it was found"
+            )
         start, end = int(located.starts[place]), int(located.ends[place + n_words - 1])
         return Occurrence(number, document, Span(document.id, start, end))
 
@@ -305,7 +316,7 @@ class Reference:
         """Have these documents at hand, `_N_LOCATED` at most: in one question."""
         with self._lock:
             missing = [number for number in numbers if number not in self._located]
-        for number, document in zip(missing, self.documents(missing), strict=True):
+        for number, document in zip(missing, self._part.documents(missing), strict=True):
             located = document, self.locate(document.text)
             self._remember(self._located, number, located, _N_LOCATED)
 

@@ -150,6 +150,9 @@ class _FarPart:
         found: list[list[int]] = self._ask("numbers_of", ids)
         return found
 
+    def close(self) -> None:
+        """Nothing to let go of: the actor ends with the work."""
+
     def _ask(self, method: str, *given: Any, **options: Any) -> Any:
         import ray
 

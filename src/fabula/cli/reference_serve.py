@@ -1,0 +1,163 @@
+"""`fabula reference serve`: a reference for a whole team."""
+
+from __future__ import annotations
+
+import signal
+import socket
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from fabula.cli.options import SizeType
+
+if TYPE_CHECKING:
+    from fabula.reference.serving.states import States
+
+__all__ = ["serve"]
+
+
+@click.command()
+@click.argument(
+    "directories", metavar="DIR...", nargs=-1, required=True, type=click.Path(path_type=Path)
+)
+@click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on.")
+@click.option("--port", type=click.IntRange(0, 65535), default=8100, show_default=True)
+@click.option(
+    "--token-file", type=click.Path(path_type=Path), metavar="FILE",
+    help="Tokens that let in, one a line; FABULA_REFERENCE_TOKEN holds another. Without any, only "
+    "this machine can ask.",
+)  # fmt: skip
+@click.option(
+    "--max-body", type=SizeType(), default="32MB", show_default=True, metavar="SIZE",
+    help="Largest body of a request.",
+)  # fmt: skip
+@click.option(
+    "--max-words", type=click.IntRange(min=1), default=500_000, show_default=True,
+    help="Words of a request.",
+)  # fmt: skip
+@click.option(
+    "--max-grams", type=click.IntRange(min=1), default=2_000, show_default=True,
+    help="N-grams of a request.",
+)  # fmt: skip
+@click.option(
+    "--max-places", type=click.IntRange(min=0), default=100_000, show_default=True,
+    help="Places of an n-gram in a shard at which documents are looked up.",
+)  # fmt: skip
+@click.option(
+    "--max-named", type=click.IntRange(min=1), default=200_000, show_default=True,
+    help="Documents named in an answer about several n-grams.",
+)  # fmt: skip
+@click.option(
+    "--max-documents", type=click.IntRange(min=1), default=64, show_default=True,
+    help="Documents that a request fetches.",
+)  # fmt: skip
+@click.option(
+    "--max-excluded", type=click.IntRange(min=0), default=100_000, show_default=True,
+    help="Documents that a request leaves out.",
+)  # fmt: skip
+@click.option(
+    "--rate", type=click.IntRange(min=0), default=500, show_default=True,
+    help="Requests a second of each token; 0 for any number.",
+)  # fmt: skip
+@click.option(
+    "--jobs", type=click.IntRange(min=1), help="Requests searched at a time.  [default: one a CPU]"
+)
+@click.option(
+    "--waiting", type=click.IntRange(min=0), default=64, show_default=True,
+    help="Requests that wait for their turn; more are told to come back.",
+)  # fmt: skip
+@click.option(
+    "--check-every", type=click.FloatRange(0.1), default=5.0, show_default=True, metavar="SECONDS",
+    help="How often to look whether the corpora changed; SIGHUP looks at once.",
+)  # fmt: skip
+def serve(
+    directories: tuple[Path, ...],
+    host: str,
+    port: int,
+    token_file: Path | None,
+    check_every: float,
+    **given: Any,
+) -> None:
+    """Serve the corpora in DIR... over HTTP, as one reference for a whole team.
+
+    Every command takes it as `--reference http://HOST:PORT`, and the numbers are those of the
+    corpora on the disk. Infini-gram's clients can ask it too. A corpus that is added to, or from
+    which documents are removed, is served in its new form within seconds.
+    """
+    from fabula.errors import InputError
+
+    try:
+        import uvicorn
+
+        from fabula.reference.serving.app import create_app
+        from fabula.reference.serving.gate import Tokens, is_loopback, read_tokens
+        from fabula.reference.serving.messages import Limits
+    except ImportError as error:
+        raise InputError(
+            "serving a reference needs more packages; run: pip install 'fabula[serve]'"
+        ) from error
+    from fabula.reference.serving.states import States
+
+    limits = Limits(
+        max_body_bytes=max(1024, given["max_body"]), max_words=given["max_words"],
+        max_grams=given["max_grams"], max_places=given["max_places"],
+        max_named=given["max_named"], max_documents=given["max_documents"],
+        max_excluded=given["max_excluded"], n_per_s=given["rate"], n_at_once=given["jobs"] or 0,
+        n_waiting=given["waiting"],
+    )  # fmt: skip
+    tokens = Tokens(read_tokens(token_file))
+    if not tokens and not is_loopback(host):
+        raise InputError(
+            f"--host {host}: other machines could ask, and no token keeps anybody out; give "
+            f"--token-file FILE, or put a token into FABULA_REFERENCE_TOKEN"
+        )
+    states = States(directories, say=lambda told: click.echo(told, err=True))
+    listening = _listen(host, port)
+    _say_what_is_served(states, f"{_shown(host)}:{listening.getsockname()[1]}", len(tokens))
+    app = create_app(states, tokens=tokens, limits=limits, check_every_s=check_every)
+    config = uvicorn.Config(
+        app, log_level="warning", access_log=False, server_header=False, proxy_headers=False,
+        timeout_keep_alive=60, timeout_graceful_shutdown=30,
+    )  # fmt: skip
+    before = signal.signal(signal.SIGHUP, lambda *_: states.wake())
+    try:
+        # Ctrl-C is how it is stopped; uvicorn raises it again when everything is closed.
+        with suppress(KeyboardInterrupt):
+            uvicorn.Server(config).run(sockets=[listening])
+    finally:
+        signal.signal(signal.SIGHUP, before)
+
+
+def _say_what_is_served(states: States, address: str, n_tokens: int) -> None:
+    reference = states.now.reference
+    click.echo(f"{reference.name}: {reference.size}, fingerprint {reference.fingerprint}")
+    url = f"http://{address}"
+    if n_tokens:
+        click.echo(f"served at {url} to whoever has one of {n_tokens:,} tokens")
+        click.echo("put yours into FABULA_REFERENCE_TOKEN, and then:")
+    else:
+        click.echo(f"served at {url} to this machine; no token is asked")
+    click.echo(f"  fabula originality TEXTS --reference {url}")
+
+
+def _shown(host: str) -> str:
+    return f"[{host}]" if ":" in host else host
+
+
+def _listen(host: str, port: int) -> socket.socket:
+    """A socket that is ours; said before the service starts where it cannot be had."""
+    from fabula.errors import InputError
+
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    try:
+        listening = socket.create_server((host, port), family=family, backlog=256)
+    except OSError as error:
+        raise InputError(
+            f"--host {host} --port {port}: cannot listen there ({error.strerror}); name another"
+        ) from error
+    # An answer goes out in two pieces, and the second would wait 40 ms to be asked for. (asyncio
+    # sets this only on sockets that name their protocol.)
+    listening.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    return listening

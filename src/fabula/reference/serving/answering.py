@@ -1,0 +1,186 @@
+"""From what is asked of a state to the answer. Nothing here knows of HTTP."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from fabula import __version__
+from fabula.reference.backend import LocatedText
+from fabula.reference.serving import messages
+from fabula.reference.serving.messages import Limits
+from fabula.reference.serving.states import State
+from fabula.text import TOKENISER
+
+__all__ = ["NotHere", "TooLarge", "Unfit", "answer", "tell_about"]
+
+
+class TooLarge(Exception):  # noqa: N818 (a reply, not an error)
+    """More is asked for than a limit allows; the text says which."""
+
+
+class Unfit(Exception):  # noqa: N818 (as above)
+    """The parts of a request do not fit each other."""
+
+
+class NotHere(Exception):  # noqa: N818 (as above)
+    """A document that there is none of."""
+
+
+Asked = (
+    messages.MatchAsked
+    | messages.FindAsked
+    | messages.DocumentsAsked
+    | messages.IdsAsked
+    | messages.BatchAsked
+)
+Answered = (
+    messages.MatchAnswer
+    | messages.FindAnswer
+    | messages.DocumentsAnswer
+    | messages.IdsAnswer
+    | messages.BatchAnswer
+)
+
+
+def tell_about(state: State, limits: Limits) -> messages.About:
+    """What the state is, and what may be asked for."""
+    about = state.reference.about
+    return messages.About(
+        service="fabula-reference",
+        protocol=1,
+        version=__version__,
+        name=about.name,
+        fingerprint=about.fingerprint,
+        state=state.key,
+        tokeniser=TOKENISER,
+        case=about.settings.case,
+        punct=about.settings.punct,
+        n_documents=about.n_documents,
+        n_words=about.n_words,
+        n_numbers=len(about.removed),
+        removed=np.flatnonzero(about.removed).tolist(),
+        written_by=list(about.written_by),
+        limits=limits,
+    )
+
+
+def answer(state: State, asked: Asked, limits: Limits) -> tuple[Answered, int]:
+    """The answer, and how many words were looked up for it.
+
+    Raises `TooLarge`, `Unfit`, `NotHere`.
+    """
+    match asked:
+        case messages.MatchAsked():
+            return _match(state, asked, limits), len(asked.places)
+        case messages.FindAsked():
+            return _find(state, asked, limits), sum(map(len, asked.grams))
+        case messages.DocumentsAsked():
+            return _documents(state, asked, limits), 0
+        case messages.IdsAsked():
+            _hold("ids", len(asked.ids), limits.max_excluded)
+            numbers = state.reference.local.numbers_of(asked.ids)
+            return messages.IdsAnswer(state=state.key, numbers=numbers), 0
+        case messages.BatchAsked():
+            found = _batch(state, asked, limits)
+            return found, sum(len(text.lengths) for text in found.texts)
+
+
+def _match(state: State, asked: messages.MatchAsked, limits: Limits) -> messages.MatchAnswer:
+    _hold("words", max(len(asked.places), len(asked.words)), limits.max_words)
+    if max(asked.places, default=0) > len(asked.words):
+        raise Unfit("places: one is beyond the words that were given")
+    exclude = _excluded(state, asked.exclude, limits)
+    lengths = state.reference.local.match(
+        asked.words, np.array(asked.places, np.int32), exclude=exclude
+    )
+    # Built of numbers that are right by their making: checking 100,000 of them takes longer.
+    return messages.MatchAnswer.model_construct(state=state.key, lengths=lengths.tolist())
+
+
+def _find(state: State, asked: messages.FindAsked, limits: Limits) -> messages.FindAnswer:
+    grams = asked.grams
+    _hold("n-grams", len(grams), limits.max_grams)
+    _hold("words", sum(map(len, grams)), limits.max_words)
+    _hold("places of an n-gram", asked.max_places, limits.max_places)
+    if len(grams) > 1:
+        _hold("documents named", len(grams) * asked.limit, limits.max_named)
+    exclude = _excluded(state, asked.exclude, limits)
+    found = state.reference.local.find(
+        grams, limit=asked.limit, max_places=asked.max_places, exclude=exclude
+    )
+    return messages.FindAnswer(
+        state=state.key,
+        found=[
+            messages.FoundAnswer.model_construct(
+                count=one.count,
+                n_places=one.n_places,
+                n_documents=one.n_documents,
+                numbers=one.numbers.tolist(),
+                places=one.places.tolist(),
+            )
+            for one in found
+        ],
+    )
+
+
+def _documents(
+    state: State, asked: messages.DocumentsAsked, limits: Limits
+) -> messages.DocumentsAnswer:
+    _hold("documents", len(asked.numbers), limits.max_documents)
+    for number in asked.numbers:
+        if number >= state.n_numbers or state.reference.is_removed(number):
+            raise NotHere(f"no document has the number {number}, or it was removed")
+    return messages.DocumentsAnswer.model_construct(
+        state=state.key,
+        documents=[
+            messages.DocumentAnswer.model_construct(
+                id=document.id,
+                text=document.text,
+                author=document.author,
+                prompt_id=document.prompt_id,
+                meta=dict(document.meta),
+            )
+            for document in state.reference.local.documents(asked.numbers)
+        ],
+    )
+
+
+def _batch(state: State, asked: messages.BatchAsked, limits: Limits) -> messages.BatchAnswer:
+    exclude = _excluded(state, asked.exclude, limits)
+    _hold("texts", len(asked.texts), limits.max_words)
+    located = []
+    n_words = 0
+    for text in asked.texts:
+        located.append(LocatedText(text, state.reference.locate(text)))
+        n_words += len(located[-1])
+        _hold("words", n_words, limits.max_words)
+    all_lengths = state.reference.longest_matches_many(
+        [text.words.words for text in located], exclude=exclude
+    )
+    return messages.BatchAnswer(
+        name=state.reference.name,
+        fingerprint=state.reference.fingerprint,
+        state=state.key,
+        texts=[
+            messages.BatchText.model_construct(
+                starts=text.words.starts.tolist(),
+                ends=text.words.ends.tolist(),
+                lengths=lengths.tolist(),
+            )
+            for text, lengths in zip(located, all_lengths, strict=True)
+        ],
+    )
+
+
+def _excluded(state: State, numbers: Sequence[int], limits: Limits) -> Sequence[int]:
+    _hold("documents excluded", len(numbers), limits.max_excluded)
+    if max(numbers, default=-1) >= state.n_numbers:
+        raise Unfit("exclude: one is beyond the numbers of documents")
+    return numbers
+
+
+def _hold(what: str, n: int, most: int) -> None:
+    if n > most:
+        raise TooLarge(f"{n:,} {what}; a request may have {most:,}")

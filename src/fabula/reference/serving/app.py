@@ -1,0 +1,208 @@
+"""The web application that serves a reference."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from typing import Any
+
+from fastapi import APIRouter, Depends, FastAPI, Request
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import JSONResponse, PlainTextResponse, Response
+from fastapi.security import HTTPBearer
+from prometheus_client import CONTENT_TYPE_PLAIN_0_0_4
+from pydantic import BaseModel
+from starlette.exceptions import HTTPException
+
+from fabula import __version__
+from fabula.reference.serving import messages
+from fabula.reference.serving.answering import Asked, NotHere, TooLarge, Unfit, answer, tell_about
+from fabula.reference.serving.gate import Gate, Tokens
+from fabula.reference.serving.infinigram_protocol import (
+    InfiniGramAnswer,
+    InfiniGramAsked,
+    NotAnswered,
+    answer_infinigram,
+)
+from fabula.reference.serving.messages import ErrorAnswer, Limits
+from fabula.reference.serving.metrics import Metered, Metrics
+from fabula.reference.serving.states import State, States
+from fabula.reference.serving.working import Full, Workers
+from fabula.workers import default_jobs
+
+__all__ = ["create_app"]
+
+_ERRORS: dict[int | str, dict[str, Any]] = {
+    400: {"model": ErrorAnswer, "description": "It cannot be read."},
+    401: {"model": ErrorAnswer, "description": "The token is missing or not known."},
+    404: {"model": ErrorAnswer, "description": "There is no such document or address."},
+    409: {"model": ErrorAnswer, "description": "The reference has changed; begin anew."},
+    413: {"model": ErrorAnswer, "description": "More than a request may hold."},
+    422: {"model": ErrorAnswer, "description": "It is not as the schema says."},
+    429: {"model": ErrorAnswer, "description": "Too many requests; see Retry-After."},
+    503: {"model": ErrorAnswer, "description": "Too much to do; see Retry-After."},
+}
+_REFUSED: dict[type[Exception], int] = {
+    NotHere: 404, TooLarge: 413, Unfit: 422, NotAnswered: 400,
+}  # fmt: skip
+
+
+class Moved(Exception):  # noqa: N818 (a reply, not an error)
+    """The state that a client began with is no longer kept."""
+
+
+class Service:
+    """What answers: the states, the threads, the figures."""
+
+    def __init__(self, states: States, limits: Limits) -> None:
+        n_at_once = limits.n_at_once or default_jobs()
+        self.limits = limits.model_copy(update={"n_at_once": n_at_once})
+        self.states, self.metrics = states, Metrics()
+        self.workers = Workers(n_at_once, limits.n_waiting)
+        self.metrics.tell(states.now)
+        states.when_changed = self._changed
+
+    async def answer(self, work: Callable[[], tuple[BaseModel, int]]) -> Response:
+        """What `work` finds, made into bytes where it was found."""
+
+        def found() -> tuple[bytes, int]:
+            answered, n_words = work()
+            return answered.model_dump_json().encode(), n_words
+
+        body, n_words = await self.workers.run(found)
+        self.metrics.words.inc(n_words)
+        return Response(body, media_type="application/json")
+
+    async def ask(self, asked: Asked) -> Response:
+        state = self.state(asked.state)
+        return await self.answer(lambda: answer(state, asked, self.limits))
+
+    def state(self, key: str | None) -> State:
+        """The state that a client began with. Raises `Moved`."""
+        found = self.states.now if key is None else self.states.of(key)
+        if found is None:
+            raise Moved
+        return found
+
+    def _changed(self, state: State) -> None:
+        self.metrics.reloads.inc()
+        self.metrics.tell(state)
+
+
+def create_app(
+    states: States, *, tokens: Tokens, limits: Limits, check_every_s: float = 5.0
+) -> FastAPI:
+    """The application; with no tokens it answers under the names of its own machine only.
+
+    Looks for changes of the corpora every `check_every_s` seconds.
+    """
+    service = Service(states, limits)
+
+    @asynccontextmanager
+    async def watching(_: FastAPI) -> AsyncIterator[None]:
+        watcher = threading.Thread(target=states.watch, args=[check_every_s], daemon=True)
+        watcher.start()
+        try:
+            yield
+        finally:
+            states.end()
+            await asyncio.to_thread(service.workers.close)
+
+    asks_token = [Depends(HTTPBearer(auto_error=False, description="A token of --token-file."))]
+    app = FastAPI(
+        title="Fabula reference", version=__version__, docs_url=None, redoc_url=None,
+        lifespan=watching, description="A reference corpus for a whole team.",
+        dependencies=asks_token if tokens else [],
+    )  # fmt: skip
+    app.state.service = service
+    app.include_router(_router(service))
+    _add_refusals(app)
+    endpoints = frozenset(app.openapi()["paths"]) | {"/openapi.json"}
+    app.add_middleware(Gate, tokens=tokens, limits=limits)
+    app.add_middleware(Metered, metrics=service.metrics, endpoints=endpoints)
+    return app
+
+
+def _router(service: Service) -> APIRouter:
+    router = APIRouter(responses=_ERRORS)
+    states = service.states
+
+    @router.get("/v1/about")
+    async def about() -> messages.About:
+        return tell_about(states.now, service.limits)
+
+    @router.get("/health")
+    async def health() -> messages.Health:
+        now = states.now
+        return messages.Health(
+            is_ready=True, name=now.reference.name, fingerprint=now.reference.fingerprint,
+            state=now.key, n_reloads=states.n_reloads, problem=states.problem,
+        )  # fmt: skip
+
+    @router.get("/metrics", response_class=PlainTextResponse)
+    async def metrics() -> Response:
+        return Response(service.metrics.page(), media_type=CONTENT_TYPE_PLAIN_0_0_4)
+
+    @router.post("/v1/match", response_model=messages.MatchAnswer)
+    async def match(asked: messages.MatchAsked) -> Response:
+        return await service.ask(asked)
+
+    @router.post("/v1/find", response_model=messages.FindAnswer)
+    async def find(asked: messages.FindAsked) -> Response:
+        return await service.ask(asked)
+
+    @router.post("/v1/documents", response_model=messages.DocumentsAnswer)
+    async def documents(asked: messages.DocumentsAsked) -> Response:
+        return await service.ask(asked)
+
+    @router.post("/v1/ids", response_model=messages.IdsAnswer)
+    async def ids(asked: messages.IdsAsked) -> Response:
+        return await service.ask(asked)
+
+    @router.post("/v1/batch", response_model=messages.BatchAnswer)
+    async def batch(asked: messages.BatchAsked) -> Response:
+        return await service.ask(asked)
+
+    @router.post("/", response_model=InfiniGramAnswer)
+    async def infinigram(asked: InfiniGramAsked) -> Response:
+        state = states.now
+        return await service.answer(lambda: answer_infinigram(state, asked))
+
+    return router
+
+
+def _add_refusals(app: FastAPI) -> None:
+    """Every refusal is `{"error": ...}`, and repeats nothing of what was sent."""
+
+    def refuse(status: int, text: str, **headers: str) -> JSONResponse:
+        return JSONResponse({"error": text}, status, headers=headers)
+
+    @app.exception_handler(HTTPException)
+    async def refused(_: Request, error: HTTPException) -> Response:
+        return refuse(error.status_code, str(error.detail), **(error.headers or {}))
+
+    @app.exception_handler(RequestValidationError)
+    async def unread(_: Request, error: RequestValidationError) -> Response:
+        first = error.errors()[0]
+        where = ".".join(str(part) for part in first["loc"][1:4])
+        return refuse(422, f"{where or 'body'}: {first['msg']}"[:300])
+
+    async def too_much_or_unfit(_: Request, error: Exception) -> Response:
+        return refuse(_REFUSED[type(error)], str(error))
+
+    for kind in _REFUSED:
+        app.add_exception_handler(kind, too_much_or_unfit)
+
+    @app.exception_handler(Moved)
+    async def moved(_: Request, __: Exception) -> Response:
+        return refuse(409, "the reference has changed since you began; run the command again")
+
+    @app.exception_handler(Full)
+    async def full(_: Request, __: Exception) -> Response:
+        return refuse(503, "too many requests at a time", **{"retry-after": "1"})
+
+    @app.exception_handler(Exception)
+    async def broken(_: Request, __: Exception) -> Response:
+        return refuse(500, "something went wrong; the service's log says what")

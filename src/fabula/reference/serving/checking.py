@@ -1,0 +1,55 @@
+"""What a served reference says is believed only where it can be true."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import TypeVar
+
+from pydantic import BaseModel, ValidationError
+
+from fabula.errors import CorpusError, InputError, LookupFailed
+from fabula.reference.lookups import Refused, Reply
+
+__all__ = ["TOKEN", "are_ascending", "read_answer", "refusal", "sendable"]
+
+TOKEN = "FABULA_REFERENCE_TOKEN"
+"""The environment variable that holds a token, for the service and for who asks it."""
+
+M = TypeVar("M", bound=BaseModel)
+
+
+def refusal(url: str, error: Refused) -> Exception:
+    """What the user should do about it."""
+    if error.status in (401, 403):
+        return InputError(
+            f"{url} does not let you in ({error}); put the token that you were given into the "
+            f"environment variable {TOKEN}"
+        )
+    if error.status == 409:
+        return CorpusError(
+            f"{url}: its documents changed while they were searched; run the command again (with "
+            f"another --out, or --restart)"
+        )
+    return LookupFailed(f"{url} refused to look this up: {error}")
+
+
+def read_answer(kind: type[M], reply: Reply) -> M | str:
+    """The answer, or what is wrong with it."""
+    try:
+        return kind.model_validate(reply)
+    except ValidationError as error:
+        first = error.errors(include_input=False, include_url=False)[0]
+        where = ".".join(str(part) for part in first["loc"][:3])
+        return f"a reply that is no answer ({where}: {first['msg']})"[:200]
+
+
+def are_ascending(numbers: Sequence[int], end: int, out: frozenset[int] = frozenset()) -> bool:
+    """Whether these are numbers of documents below `end`, each once, in order, none of `out`."""
+    rises = all(a < b for a, b in pairwise(numbers))
+    return rises and (not numbers or numbers[-1] < end) and out.isdisjoint(numbers)
+
+
+def sendable(words: Sequence[str]) -> list[str]:
+    """As a corpus holds them: a lone half of a surrogate pair is a question mark there."""
+    return [word.encode(errors="replace").decode() for word in words]

@@ -1,0 +1,255 @@
+"""A served reference, asked over HTTP: what it says is checked, and a failure is never novelty."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import BaseModel
+
+from fabula.errors import InputError, LookupFailed
+from fabula.reference.backend import ServerAway
+from fabula.reference.lookups import LookupServer, Refused, Reply
+from fabula.reference.parts import Found
+from fabula.reference.serving import messages
+from fabula.reference.serving.checking import are_ascending, read_answer, refusal, sendable
+from fabula.types import Document
+
+__all__ = ["ServedPart"]
+
+M = TypeVar("M", bound=BaseModel)
+
+_N_FAILED_IN_A_ROW = 3
+
+
+class ServedPart:
+    """The shards behind a service, as one part of a reference.
+
+    Every method raises `LookupFailed` where no proper answer came in all attempts, and
+    `CorpusError` where the service has moved on to other documents. `match` raises `ServerAway`
+    when it failed three times in a row.
+    """
+
+    def __init__(self, server: LookupServer, told: messages.About) -> None:
+        self._server = server
+        self._about = told
+        self._limits = told.limits
+        self._removed = frozenset(told.removed)
+        self._stop = threading.Event()
+        self._n_failed = 0
+
+    @property
+    def n_documents(self) -> int:
+        return self._about.n_numbers
+
+    def close(self) -> None:
+        self._stop.set()
+        self._server.close()
+
+    def match(
+        self,
+        words: Sequence[str],
+        places: NDArray[np.int32],
+        *,
+        exclude: Sequence[int] = (),
+        n_threads: int = 1,
+    ) -> NDArray[np.int32]:
+        """As of every part; a text that is longer than a request is asked in pieces."""
+        try:
+            longest = self._match_all(words, places, exclude)
+        except _TooLong:
+            # That is the text's fault, not the server's.
+            raise
+        except LookupFailed as error:
+            self._n_failed += 1
+            if self._n_failed < _N_FAILED_IN_A_ROW:
+                raise
+            raise ServerAway(
+                f"the server stays away ({error}); what was scored is kept, and the same command "
+                f"with --out goes on from there"
+            ) from error
+        self._n_failed = 0
+        return longest
+
+    def find(
+        self,
+        grams: Sequence[Sequence[str]],
+        *,
+        limit: int,
+        max_places: int,
+        exclude: Sequence[int] = (),
+    ) -> list[Found]:
+        limits = self._limits
+        limit = min(limit, self.n_documents)
+        n_most = max(1, min(limits.max_grams, limits.max_named // max(1, limit)))
+        common = {"limit": limit, "max_places": max_places, "exclude": self._excluded(exclude)}
+        out = self._removed.union(exclude)
+
+        def ask(some: Sequence[Sequence[str]]) -> list[Found]:
+            def fault(answer: messages.FindAnswer) -> str | None:
+                return self._fault_in_found(answer.found, len(some), limit, out)
+
+            body = self._body(messages.FindAsked, grams=[sendable(gram) for gram in some], **common)
+            n_words = sum(map(len, some))
+            if len(some) > 1 and (len(body) > limits.max_body_bytes or n_words > limits.max_words):
+                half = (len(some) + 1) // 2
+                return ask(some[:half]) + ask(some[half:])
+            answer = self._ask("v1/find", body, messages.FindAnswer, fault)
+            return [
+                Found(
+                    one.count,
+                    one.n_places,
+                    one.n_documents,
+                    np.array(one.numbers, np.int64),
+                    np.array(one.places, np.int64),
+                )
+                for one in answer.found
+            ]
+
+        # In the order of the n-grams, however they are shared out.
+        return [one for at in range(0, len(grams), n_most) for one in ask(grams[at : at + n_most])]
+
+    def documents(self, numbers: Sequence[int]) -> list[Document]:
+        n_most = self._limits.max_documents
+        found: list[Document] = []
+        for at in range(0, len(numbers), n_most):
+            some = list(numbers[at : at + n_most])
+
+            def fault(
+                answer: messages.DocumentsAnswer, wanted: Sequence[int] = tuple(some)
+            ) -> str | None:
+                return (
+                    None if len(answer.documents) == len(wanted) else "other documents than asked"
+                )
+
+            body = self._body(messages.DocumentsAsked, numbers=some)
+            answer = self._ask("v1/documents", body, messages.DocumentsAnswer, fault)
+            found += (
+                Document(one.id, one.text, one.author, one.prompt_id, one.meta)
+                for one in answer.documents
+            )
+        return found
+
+    def numbers_of(self, ids: Sequence[str]) -> list[list[int]]:
+        n_most = max(1, self._limits.max_excluded)
+        found: list[list[int]] = []
+        for at in range(0, len(ids), n_most):
+            some = sendable(ids[at : at + n_most])
+
+            def fault(answer: messages.IdsAnswer, n: int = len(some)) -> str | None:
+                is_right = len(answer.numbers) == n and all(
+                    are_ascending(numbers, self.n_documents, self._removed)
+                    for numbers in answer.numbers
+                )
+                return None if is_right else "no numbers of documents"
+
+            body = self._body(messages.IdsAsked, ids=some)
+            found += self._ask("v1/ids", body, messages.IdsAnswer, fault).numbers
+        return found
+
+    def _match_all(
+        self, words: Sequence[str], places: NDArray[np.int32], exclude: Sequence[int]
+    ) -> NDArray[np.int32]:
+        """Piece by piece; a match that reaches the end of a piece is asked again from its start."""
+        longest = np.zeros(len(places), np.int32)
+        out = self._excluded(exclude)
+        # Of a text without a word there is nothing to ask.
+        begin = 0 if places.any() else len(places)
+        while begin < len(places):
+            end = min(len(places), begin + self._limits.max_words)
+            body = self._match_body(words, places[begin:end], out)
+            while len(body) > self._limits.max_body_bytes and end - begin > 1:
+                end = begin + (end - begin) // 2
+                body = self._match_body(words, places[begin:end], out)
+            found = self._match(body, places[begin:end])
+            n_sure = end - begin
+            if end < len(places) and places[end]:
+                reaching = np.flatnonzero(np.arange(begin, end) + found == end)
+                n_sure = int(reaching[0]) if len(reaching) else n_sure
+            if not n_sure:
+                raise _TooLong(
+                    f"{self._server.url}: {end - begin:,} words in a row stand in the reference, "
+                    f"and it takes no more in a request; start the service with greater limits"
+                )
+            longest[begin : begin + n_sure] = found[:n_sure]
+            begin += n_sure
+        return longest
+
+    def _match_body(
+        self, words: Sequence[str], places: NDArray[np.int32], exclude: list[int]
+    ) -> bytes:
+        used, renumbered = np.unique(places, return_inverse=True)
+        # 0 is a gap and stays so; the others are counted from 1.
+        shift = 0 if len(used) and used[0] == 0 else 1
+        known = sendable([words[k - 1] for k in used.tolist() if k])
+        return self._body(
+            messages.MatchAsked, words=known, places=(renumbered + shift).tolist(), exclude=exclude
+        )
+
+    def _match(self, body: bytes, places: NDArray[np.int32]) -> NDArray[np.int32]:
+        # How far a match may go: to the next gap.
+        n = len(places)
+        gaps = np.where(places == 0, np.arange(n), n)
+        room = np.minimum.accumulate(gaps[::-1])[::-1] - np.arange(n)
+
+        def fault(answer: messages.MatchAnswer) -> str | None:
+            if len(answer.lengths) != n:
+                return f"{len(answer.lengths)} lengths for {n} words"
+            lengths = np.array(answer.lengths, np.int64)
+            is_short = bool((lengths > room).any())
+            # Every part of what occurs does so too.
+            falls = bool((lengths[1:] < lengths[:-1] - 1).any())
+            return "lengths that no text can have" if is_short or falls else None
+
+        return np.array(self._ask("v1/match", body, messages.MatchAnswer, fault).lengths, np.int32)
+
+    def _fault_in_found(
+        self, found: Sequence[messages.FoundAnswer], n: int, limit: int, out: frozenset[int]
+    ) -> str | None:
+        if len(found) != n:
+            return f"{len(found)} answers for {n} n-grams"
+        is_right = all(
+            one.n_documents <= one.n_places <= one.count
+            and len(one.numbers) == len(one.places) == min(limit, one.n_documents)
+            and are_ascending(one.numbers, self.n_documents, out)
+            for one in found
+        )
+        return None if is_right else "places that no reference can have"
+
+    def _excluded(self, exclude: Sequence[int]) -> list[int]:
+        numbers = [int(number) for number in exclude]
+        if len(numbers) > self._limits.max_excluded:
+            raise InputError(
+                f"{self._server.url}: leaves out {self._limits.max_excluded:,} documents at most, "
+                f"not {len(numbers):,}; start it with --max-excluded {len(numbers)}"
+            )
+        return numbers
+
+    def _body(self, kind: type[BaseModel], **asked: Any) -> bytes:
+        return kind.model_construct(state=self._about.state, **asked).model_dump_json().encode()
+
+    def _ask(self, path: str, body: bytes, kind: type[M], fault_in: Callable[[M], str | None]) -> M:
+        """The service's answer, checked. Raises `LookupFailed`, `CorpusError`, `InputError`."""
+        answers: list[M] = []
+
+        def fault(reply: Reply) -> str | None:
+            answer = read_answer(kind, reply)
+            if isinstance(answer, str):
+                return answer
+            if getattr(answer, "state", None) != self._about.state:
+                return "an answer of other documents"
+            answers.append(answer)
+            return fault_in(answer)
+
+        try:
+            self._server.ask(body, fault, self._stop, path=path)
+        except Refused as error:
+            raise refusal(self._server.url, error) from error
+        return answers[-1]
+
+
+class _TooLong(LookupFailed):
+    """More words in a row stand in the reference than a request holds."""

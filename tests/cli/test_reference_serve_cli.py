@@ -1,0 +1,181 @@
+"""`fabula reference serve` and the commands that ask it, each in a process of its own."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import time
+from pathlib import Path
+
+import httpx
+import pytest
+from tests.reference_serving import run_fabula, serving_process
+
+from fabula.measures.originality import OriginalityMeasure
+from fabula.measures.scores import ScoreRun, to_row
+from fabula.measures.uniqueness import Levels
+from fabula.reference import Reference
+from fabula.reference.backend import ServerAway
+from fabula.reference.build import add_documents
+from fabula.reference.removed import remove_documents
+from fabula.reference.serving.opening import open_served
+from fabula.text import read_documents
+from fabula.types import Document
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory: pytest.TempPathFactory, examples: Path) -> Path:
+    """A corpus in several shards with a text removed, and stories to measure against it."""
+    home = tmp_path_factory.mktemp("serve")
+    files = sorted((examples / "library").iterdir())
+    held = [
+        Document(file.stem, file.read_text(encoding="utf-8"), author=f"a{k % 3}",
+                 meta={"title": file.stem.title()})
+        for k, file in enumerate(files)
+    ]  # fmt: skip
+    Reference.build(held, home / "library.ref", shard_tokens=500)
+    remove_documents(home / "library.ref", [1])
+    story = (examples / "the-count.txt").read_text(encoding="utf-8")
+    with (home / "stories.jsonl").open("w", encoding="utf-8") as out:
+        for k in range(8):
+            borrowed = held[k % len(held)].text[100 : 100 + 60 * k]
+            row = {
+                "id": f"s{k}",
+                "text": f"{story[50 * k :][:400]} {borrowed}",
+                "author": f"a{k % 4}",
+            }
+            out.write(json.dumps(row) + "\n")
+    return home
+
+
+HOW = ("--exclude", "auto", "--exclude-same", "author", "--sources", "3", "--levels", "3-6")
+
+
+def test_scores_against_a_served_reference_are_the_same_bytes(home: Path, tmp_path: Path) -> None:
+    """In another process, with a token, however texts are left out."""
+    stories = str(home / "stories.jsonl")
+    ids = tmp_path / "ids"
+    ids.write_text(Reference.open(home / "library.ref").document(2).id + "\n", encoding="utf-8")
+    ways = {"all": HOW, "plain": (), "file": ("--exclude", str(ids), "--cite", "1")}
+    with serving_process(
+        str(home / "library.ref"), "--port", "0", FABULA_REFERENCE_TOKEN="t0"
+    ) as at:
+        assert any("to whoever has one of 1 tokens" in line for line in at.said)
+        for name, how in ways.items():
+            here, there = tmp_path / f"{name}-here.jsonl", tmp_path / f"{name}-there.jsonl"
+            for reference, out in ((str(home / "library.ref"), here), (at.url, there)):
+                done = run_fabula(
+                    "originality", stories, "--reference", reference, *how, "--out", str(out),
+                    FABULA_REFERENCE_TOKEN="t0",
+                )  # fmt: skip
+                assert done.returncode == 0, done.stderr
+            assert here.read_bytes() == there.read_bytes()
+            assert len(here.read_text(encoding="utf-8").splitlines()) == 8
+        assert "t0" not in "\n".join(at.said)
+
+
+def test_a_server_killed_in_the_middle_loses_and_falsifies_nothing(
+    home: Path, tmp_path: Path
+) -> None:
+    stories, out = str(home / "stories.jsonl"), tmp_path / "scores.jsonl"
+    lines = (home / "stories.jsonl").read_text(encoding="utf-8").splitlines()
+    first = tmp_path / "stories.jsonl"
+    first.write_text("\n".join(lines[:3]) + "\n", encoding="utf-8")
+    corpus = str(home / "library.ref")
+
+    def score(reference: str, texts: str, to: Path) -> tuple[int, str]:
+        done = run_fabula("originality", texts, "--reference", reference, *HOW, "--out", str(to),
+                          "--max-retries", "1")  # fmt: skip
+        return done.returncode, done.stderr
+
+    with serving_process(corpus, "--port", "0") as at:
+        port = at.url.rpartition(":")[2]
+        assert score(at.url, str(first), out)[0] == 0
+        about, part = open_served(at.url, max_retries=1, backoff_s=0.01)
+        measure = OriginalityMeasure(Reference(about, part), levels=Levels(3, 6))
+        run = ScoreRun(measure, to_row, tmp_path / "killed.jsonl")
+        rows = []
+        with pytest.raises(ServerAway, match="goes on from there"):  # noqa: PT012
+            for _, row in run.rows(read_documents([stories])):
+                rows.append(row)
+                if len(rows) == 2:
+                    at.process.kill()
+                    at.process.wait()
+        part.close()
+    kept = [json.loads(line) for line in (tmp_path / "killed.jsonl").read_text().splitlines()]
+    assert [row["missing_reason"] for row in kept] == [None, None, "lookup_failed", "lookup_failed"]
+    assert [row["creativity_index"] for row in kept[2:]] == [None, None]
+    # The reference is away: the same command says so, and changes nothing.
+    before = out.read_bytes()
+    code, said = score(f"http://127.0.0.1:{port}", stories, out)
+    assert code == 2
+    assert "did not answer" in said
+    assert "Traceback" not in said
+    assert out.read_bytes() == before
+    # It is back, at the same place: both files are completed.
+    with serving_process(corpus, "--port", port) as at:
+        assert score(at.url, stories, out)[0] == 0
+        about, part = open_served(at.url)
+        measure = OriginalityMeasure(Reference(about, part), levels=Levels(3, 6))
+        done = list(ScoreRun(measure, to_row, tmp_path / "killed.jsonl").rows(
+            read_documents([stories])))  # fmt: skip
+        part.close()
+    assert score(corpus, stories, tmp_path / "local.jsonl")[0] == 0
+    assert out.read_bytes() == (tmp_path / "local.jsonl").read_bytes()
+    local = OriginalityMeasure(Reference.open(corpus), levels=Levels(3, 6))
+    expected = list(ScoreRun(local, to_row, None).rows(read_documents([stories])))
+    assert [row for _, row in done] == [row for _, row in expected]
+
+
+def test_a_hangup_has_it_look_at_once_and_ctrl_c_ends_it_quietly(
+    home: Path, tmp_path: Path
+) -> None:
+    path = tmp_path / "sea.ref"
+    Reference.build([Document("d", "the sea was calm")], path)
+    with serving_process(str(path), "--port", "0", "--check-every", "3600") as at:
+        before = httpx.get(f"{at.url}/health").json()
+        add_documents([Document("e", "and grey")], path, n_jobs=1)
+        os.kill(at.process.pid, signal.SIGHUP)
+        until = time.monotonic() + 30
+        while (after := httpx.get(f"{at.url}/health").json())["n_reloads"] == 0:
+            assert time.monotonic() < until, "it did not look"
+            time.sleep(0.05)
+        assert after["fingerprint"] == Reference.open(path).fingerprint != before["fingerprint"]
+        at.process.send_signal(signal.SIGINT)
+        assert at.process.wait(30) == 0
+    assert at.said[-1].startswith("now serving 6 words in 2 documents")
+    assert not any("Traceback" in line or "Interrupt" in line for line in at.said)
+
+
+@pytest.mark.parametrize(("arguments", "said"), [
+    (("--host", "0.0.0.0"), "give --token-file FILE, or put a token into FABULA_REFERENCE_TOKEN"),
+    (("--token-file", "none"), "none: cannot be read"),
+    (("--host", "192.0.2.1", "--token-file", "tokens"), "cannot listen there"),
+])  # fmt: skip
+def test_what_cannot_be_served_is_said_in_a_sentence(
+    home: Path, tmp_path: Path, arguments: tuple[str, ...], said: str
+) -> None:
+    (tmp_path / "tokens").write_text("secret-token\n", encoding="utf-8")
+    given = [str(tmp_path / one) if one in ("none", "tokens") else one for one in arguments]
+    done = run_fabula("reference", "serve", str(home / "library.ref"), "--port", "0", *given)
+    assert done.returncode == 2
+    assert said in done.stderr
+    assert "secret-token" not in done.stderr + done.stdout
+    assert "Traceback" not in done.stderr
+
+
+def test_a_folder_that_is_no_corpus_is_not_served(tmp_path: Path) -> None:
+    done = run_fabula("reference", "serve", str(tmp_path), "--port", "0")
+    assert done.returncode == 2
+    assert "not a reference corpus" in done.stderr
+
+
+def test_near_matches_against_a_served_reference_are_refused_with_the_remedy(home: Path) -> None:
+    with serving_process(str(home / "library.ref"), "--port", "0") as at:
+        done = run_fabula(
+            "originality", str(home / "stories.jsonl"), "--reference", at.url, "--match", "near"
+        )
+    assert done.returncode == 2
+    assert "need a corpus on this machine's disk" in done.stderr
+    assert "Traceback" not in done.stderr

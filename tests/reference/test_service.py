@@ -1,0 +1,440 @@
+"""A served reference answers as the one on the disk, and nothing else is believed."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from itertools import pairwise
+from pathlib import Path
+from threading import Thread
+from typing import Any
+
+import httpx
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from tests.reference_serving import TOKEN, serving_reference
+
+from fabula.errors import CorpusError, InputError, LookupFailed
+from fabula.measures.originality import OriginalityMeasure
+from fabula.measures.scores import to_row
+from fabula.measures.uniqueness import Levels
+from fabula.reference import LocatedText, Reference
+from fabula.reference.about import About
+from fabula.reference.backend import ServerAway
+from fabula.reference.choose import open_backend
+from fabula.reference.exclude import CopyRule, find_copies
+from fabula.reference.parts import JoinedParts
+from fabula.reference.removed import remove_documents
+from fabula.reference.serving.messages import Limits
+from fabula.reference.serving.opening import open_served
+from fabula.text import TextSettings
+from fabula.types import Document
+
+WORDS = ["the", "sea", "was", "calm", "and", "Grey", "naïve", "🐋"]
+texts = st.lists(st.lists(st.sampled_from(WORDS), min_size=1, max_size=20), min_size=2, max_size=8)
+queries = st.lists(
+    st.lists(st.sampled_from([*WORDS, "unseen"]), max_size=40), min_size=1, max_size=3
+)
+slow = settings(max_examples=8, suppress_health_check=[HealthCheck.function_scoped_fixture])
+
+
+def documents(many: list[list[str]]) -> list[Document]:
+    return [
+        Document(f"d{k % 5}", " ".join(words), author=f"a{k % 2}", meta={"title": f"t{k}"})
+        for k, words in enumerate(many)
+    ]
+
+
+@slow
+@given(texts, queries, st.data())
+def test_a_served_reference_answers_as_the_local_one(
+    tmp_path_factory: pytest.TempPathFactory,
+    held: list[list[str]],
+    asked: list[list[str]],
+    data: st.DataObject,
+) -> None:
+    """Lengths, sources, exclusions and ids; removed documents; shards; requests cut to pieces."""
+    path = tmp_path_factory.mktemp("ref") / "r"
+    Reference.build(documents(held), path, shard_tokens=data.draw(st.sampled_from([1, 25, 1000])))
+    every = list(range(len(held)))
+    gone = data.draw(st.lists(st.sampled_from(every), unique=True, max_size=len(held) - 1))
+    remove_documents(path, gone)
+    local = Reference.open(path)
+    out = data.draw(st.sets(st.sampled_from(every), max_size=3))
+    # A piece must hold the longest run that stands in the reference: here that has 20 words.
+    limits = Limits(
+        max_words=data.draw(st.sampled_from([21, 30, 1000])),
+        max_grams=data.draw(st.sampled_from([1, 3, 100])),
+        max_named=data.draw(st.sampled_from([1, 10, 1000])),
+        max_documents=data.draw(st.sampled_from([1, 2, 64])),
+        max_body_bytes=data.draw(st.sampled_from([1024, 1 << 20])),
+        max_excluded=10,
+        n_per_s=0,
+    )
+    with serving_reference(path, limits=limits) as serving:
+        served = serving.open()
+        assert served.about.removed.tolist() == local.about.removed.tolist()
+        assert (served.name, served.fingerprint, served.size, served.settings) == (
+            local.name, local.fingerprint, local.size, local.settings,
+        )  # fmt: skip
+        for exclude in (set[int](), out):
+            found = served.longest_matches_many(asked, exclude=exclude)
+            expected = local.longest_matches_many(asked, exclude=exclude)
+            assert [f.tolist() for f in found] == [e.tolist() for e in expected]
+            grams = [words[k : k + n] for words in asked for k in range(len(words)) for n in (1, 3)]
+            for n_sources in (0, 1, 100):
+                assert served.attribute_many(grams, n_sources, exclude=exclude) == (
+                    local.attribute_many(grams, n_sources, exclude=exclude)
+                )
+            for gram in grams[:3]:
+                assert served.count(gram, exclude=exclude) == local.count(gram, exclude=exclude)
+                assert served.occurrences(gram, 50) == local.occurrences(gram, 50)
+                assert served.documents_with(gram) == local.documents_with(gram)
+        assert served.numbers() == local.numbers()
+        assert list(served.documents(served.numbers())) == list(local.documents(local.numbers()))
+        ids = sorted({id_ for _, id_ in local.local.ids()})
+        assert served.numbers_of(ids) == local.numbers_of(ids)
+        served.close()
+
+
+@pytest.mark.parametrize("limits", [
+    Limits(max_words=21), Limits(max_words=22), Limits(max_words=37),
+    Limits(max_body_bytes=1024), Limits(max_body_bytes=1100, max_words=40), Limits(),
+], ids=str)  # fmt: skip
+def test_a_long_text_asked_in_pieces_has_the_matches_of_the_whole(
+    tmp_path: Path, limits: Limits
+) -> None:
+    """Runs that stand in the reference go over the borders of pieces wherever these lie."""
+    held = [[f"w{(7 * k + j) % 50}" for j in range(20)] for k in range(8)]
+    local = Reference.build(documents(held), tmp_path / "r", shard_tokens=60)
+    texts = [
+        [word for k in range(30) for word in (*held[(k * step) % 8][k % 5 :], *["new"] * (k % 2))]
+        for step in (1, 3, 5)
+    ]
+    with serving_reference(tmp_path / "r", limits=limits) as serving:
+        served = serving.open()
+        for asked in ([texts[0]], [texts[1]], texts):
+            found = served.longest_matches_many(asked)
+            expected = local.longest_matches_many(asked)
+            assert [f.tolist() for f in found] == [e.tolist() for e in expected]
+            assert max(e.max() for e in expected) == 20
+        served.close()
+
+
+@pytest.fixture(scope="module")
+def library(tmp_path_factory: pytest.TempPathFactory, examples: Path) -> Path:
+    """The library of the examples, in several shards, one text of it removed."""
+    path = tmp_path_factory.mktemp("served") / "library"
+    Reference.build(library_documents(examples), path, shard_tokens=400)
+    remove_documents(path, [1])
+    return path
+
+
+def library_documents(examples: Path) -> list[Document]:
+    return [
+        Document(file.stem, file.read_text(encoding="utf-8"), author=file.stem[:1])
+        for file in sorted((examples / "library").iterdir())
+    ]
+
+
+def test_every_measure_over_a_reference_is_the_same_when_it_is_served(
+    library: Path, examples: Path
+) -> None:
+    local = Reference.open(library)
+    story = Document("s", (examples / "the-count.txt").read_text(encoding="utf-8"))
+    copied = Document("c", local.document(2).text[:900] + story.text[:400])
+    assert len(local.local.shards) > 1
+    with serving_reference(library) as serving:
+        served = serving.open()
+        for rule, spread in ((None, 0), (CopyRule(), 0), (CopyRule(run=8), 3)):
+            here, there = (
+                OriginalityMeasure(one, levels=Levels(3, 5), exclude=rule, spread=spread)
+                for one in (local, served)
+            )
+            rows = [to_row(one) for one in here.measure([story, copied])]
+            assert [to_row(one) for one in there.measure([story, copied])] == rows
+            assert str(here.signature) == str(there.signature)
+        words = local.settings.words(copied.text)
+        assert [c.number for c in find_copies(served, words, CopyRule())] == [2]
+        served.close()
+
+
+def test_served_and_local_references_are_searched_as_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("FABULA_REFERENCE_TOKEN", TOKEN)
+    for name, text in (
+        ("a", "the sea was calm"),
+        ("b", "calm and grey the sea"),
+        ("c", "and grey"),
+    ):
+        Reference.build([Document(f"{name}1", text)], tmp_path / name)
+    whole = Reference.open(*(tmp_path / name for name in "abc"))
+    with serving_reference(tmp_path / "b") as serving:
+        joined = open_backend([str(tmp_path / "a"), serving.url, str(tmp_path / "c")])
+        assert isinstance(joined, Reference)
+        words = ["the", "sea", "was", "calm", "and", "grey", "the", "sea"]
+        assert (joined.name, joined.fingerprint) == (whole.name, whole.fingerprint)
+        assert joined.longest_matches(words).tolist() == whole.longest_matches(words).tolist()
+        assert joined.attribute(["grey"]) == whole.attribute(["grey"])
+        joined.close()
+        paper = TextSettings(case="keep", punct="keep")
+        Reference.build([Document("d", "Calm.")], tmp_path / "d", settings=paper)
+        with pytest.raises(CorpusError, match="search references of one kind together"):
+            open_backend([serving.url, str(tmp_path / "d")])
+
+
+def test_plain_texts_are_matched_in_a_batch(library: Path, examples: Path) -> None:
+    local = Reference.open(library)
+    asked = [(examples / "the-count.txt").read_text(encoding="utf-8"), "", "Ünd 🐋 sea!"]
+    with serving_reference(library, tokens=()) as serving:
+        answer = httpx.post(f"{serving.url}/v1/batch", json={"texts": asked}).json()
+    assert answer["fingerprint"] == local.fingerprint
+    for text, found in zip(asked, answer["texts"], strict=True):
+        words = local.locate(text)
+        assert found["starts"] == words.starts.tolist()
+        assert found["ends"] == words.ends.tolist()
+        assert found["lengths"] == local.longest_matches(words.words).tolist()
+
+
+def test_what_was_removed_is_not_given_out(library: Path) -> None:
+    with serving_reference(library) as serving:
+        served = serving.open()
+        with pytest.raises(LookupFailed, match="no document has the number 1, or it was removed"):
+            served.document(1)
+        served.close()
+
+
+def test_a_copy_longer_than_any_request_is_missing_and_not_cut(tmp_path: Path) -> None:
+    words = [f"w{k}" for k in range(40)]
+    Reference.build([Document("d", " ".join(words))], tmp_path / "r")
+    with serving_reference(tmp_path / "r", limits=Limits(max_words=30)) as serving:
+        served = serving.open()
+        found = served.match_texts([located(" ".join(words))] * 4 + [located("w1 w2 new")])
+        assert all(isinstance(one, LookupFailed) for one in found[:4])
+        assert "30 words in a row stand in the reference" in str(found[0])
+        # It is no fault of the server's, so the others are asked.
+        assert np.array_equal(found[4], [2, 1, 0])  # type: ignore[arg-type]
+        served.close()
+
+
+def located(text: str) -> LocatedText:
+    return LocatedText(text, TextSettings().locate(text))
+
+
+def test_near_matches_need_the_corpus_on_this_machine(library: Path) -> None:
+    with serving_reference(library) as serving:
+        served = serving.open()
+        with pytest.raises(InputError, match="need a corpus on this machine's disk"):
+            _ = served.local
+        served.close()
+
+
+def test_without_the_right_token_it_is_said_what_to_do(
+    library: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with serving_reference(library) as serving:
+        for token in ("", "wrong"):
+            with pytest.raises(InputError, match="environment variable FABULA_REFERENCE_TOKEN"):
+                serving.open(token=token)
+        monkeypatch.setenv("FABULA_REFERENCE_TOKEN", TOKEN)
+        about, part = open_served(serving.url)
+        assert about.name == "library"
+        part.close()
+
+
+def test_an_address_where_nobody_is_or_something_else_is_said(tmp_path: Path) -> None:
+    with pytest.raises(LookupFailed, match="did not answer in 3 attempts"):
+        open_served("http://127.0.0.1:9", backoff_s=0.001)
+    for status, kind, said in (
+        (404, InputError, "serves no reference"),
+        (200, LookupFailed, "no JSON object"),
+    ):
+        reply = status, b"<html>"
+        with (
+            answering(lambda path, body, reply=reply: reply) as url,
+            pytest.raises(kind, match=said),
+        ):
+            open_served(url, backoff_s=0.001, max_retries=1)
+
+
+def test_a_service_that_looks_at_fewer_places_is_refused(library: Path) -> None:
+    with (
+        serving_reference(library, limits=Limits(max_places=1000)) as serving,
+        pytest.raises(CorpusError, match="start it with --max-places 100000"),
+    ):
+        serving.open()
+
+
+class answering:  # noqa: N801 (used as a function, as `serving` is)
+    """A server that says to each path and body what a test wants."""
+
+    def __init__(self, answer: Callable[[str, Any], tuple[int, bytes]]) -> None:
+        class Handler(BaseHTTPRequestHandler):
+            def do_GET(self) -> None:
+                n_bytes = int(self.headers.get("Content-Length", 0))
+                body = json.loads(self.rfile.read(n_bytes)) if n_bytes else None
+                status, data = answer(self.path, body)
+                self.send_response(status)
+                self.send_header("Content-Length", str(len(data)))
+                self.end_headers()
+                self.wfile.write(data)
+
+            def do_POST(self) -> None:
+                self.do_GET()
+
+            def log_message(self, *_: object) -> None:
+                pass
+
+        self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.thread = Thread(target=self.server.serve_forever, kwargs={"poll_interval": 0.02})
+
+    def __enter__(self) -> str:
+        self.thread.start()
+        return f"http://127.0.0.1:{self.server.server_address[1]}"
+
+    def __exit__(self, *_: object) -> None:
+        self.server.shutdown()
+        self.server.server_close()
+        self.thread.join()
+
+
+ABOUT = {
+    "service": "fabula-reference", "protocol": 1, "version": "0", "name": "r", "fingerprint": "f",
+    "state": "f@1", "tokeniser": "word1", "case": "fold", "punct": "drop", "n_documents": 2,
+    "n_words": 9, "n_numbers": 3, "removed": [1], "written_by": [], "limits": {},
+}  # fmt: skip
+
+BAD_ABOUTS = [
+    {"service": "other"}, {"protocol": 2}, {"n_numbers": 2**52, "n_documents": 2**52 - 1},
+    {"n_numbers": -1}, {"removed": [3]}, {"removed": [1, 1]}, {"removed": "1"}, {"case": "upper"},
+    {"n_documents": 3}, {"limits": {"max_words": 0}}, {"limits": {"max_named": "many"}},
+    {"name": None}, {"state": ["f"]},
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("wrong", BAD_ABOUTS, ids=str)
+def test_what_no_reference_can_be_is_not_opened(wrong: dict[str, Any]) -> None:
+    data = json.dumps(ABOUT | wrong).encode()
+    with answering(lambda path, body: (200, data)) as url, pytest.raises(LookupFailed):
+        open_served(url, backoff_s=0.001, max_retries=0)
+
+
+BAD_LENGTHS = [
+    b"<html>", b"[]", b"[" * 100_000, b'{"state": "f@1"}', b"\xff\xfe", b"null", b"",
+    *(json.dumps({"state": "f@1", "lengths": lengths}).encode() for lengths in (
+        [], [0, 0], [0, 0, 0, 0], [-1, 0, 0], [4, 0, 0], [0, 2, 0], [3, 0, 0], [True, 0, 0],
+        ["1", 0, 0], [1.0, 0, 0], [None, 0, 0], [10**30, 0, 0], {"0": 1}, "000",
+    )),
+    json.dumps({"state": "other@1", "lengths": [0, 0, 0]}).encode(),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("data", BAD_LENGTHS, ids=lambda data: repr(data[:60]))
+def test_lengths_that_no_text_can_have_are_a_failed_look_up(data: bytes) -> None:
+    answer = {"/v1/about": json.dumps(ABOUT).encode(), "/v1/match": data}
+    with answering(lambda path, body: (200, answer[path])) as url:
+        reference = opened(url)
+        (found,) = reference.match_texts([located("grey sea")])
+        assert isinstance(found, LookupFailed), found
+        (result,) = OriginalityMeasure(reference).measure([Document("t", "grey sea")])
+        assert (result.missing_reason, result.creativity_index) == ("lookup_failed", None)
+        # Three failures in a row end the run.
+        with pytest.raises(ServerAway, match="the same command with --out goes on from there"):
+            reference.match_texts([located("grey sea")])
+        reference.close()
+
+
+def opened(url: str) -> Reference:
+    about, part = open_served(url, backoff_s=0.001, max_retries=0)
+    return Reference(about, part)
+
+
+GOOD_FOUND = {"count": 2, "n_places": 2, "n_documents": 2, "numbers": [0, 2], "places": [0, 0]}
+BAD_FOUND: list[Any] = [
+    [], [GOOD_FOUND, GOOD_FOUND], "x",
+    *([GOOD_FOUND | wrong] for wrong in (
+        {"count": 1}, {"count": -1}, {"n_places": 1}, {"n_documents": 1}, {"numbers": [0, 3]},
+        {"numbers": [0, 1]}, {"numbers": [2, 0]}, {"numbers": [0, 0]}, {"numbers": [0]},
+        {"places": [0]}, {"places": [0, -1]}, {"places": [0, 10**30]}, {"places": None},
+    )),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("found", BAD_FOUND, ids=str)
+def test_places_that_no_reference_can_have_are_a_failed_look_up(found: Any) -> None:
+    documents = [{"id": "d", "text": "sea"}, {"id": "e", "text": "sea"}]
+    answer = {
+        "/v1/about": ABOUT,
+        "/v1/find": {"state": "f@1", "found": found},
+        "/v1/documents": {"state": "f@1", "documents": documents},
+    }
+    with answering(lambda path, body: (200, json.dumps(answer[path]).encode())) as url:
+        reference = opened(url)
+        with pytest.raises(LookupFailed):
+            reference.attribute(["sea"])
+        answer["/v1/find"]["found"] = [GOOD_FOUND]  # type: ignore[index]
+        assert len(reference.attribute(["sea"]).sources) == 2
+        reference.close()
+
+
+def test_a_place_beyond_the_document_is_a_failed_look_up() -> None:
+    """A server may say one thing of a document, and give another."""
+    answer: dict[str, Any] = {
+        "/v1/about": ABOUT,
+        "/v1/find": {"state": "f@1", "found": [GOOD_FOUND | {"places": [0, 7]}]},
+        "/v1/documents": {"state": "f@1", "documents": [{"id": "d", "text": "sea"}] * 2},
+    }
+    with answering(lambda path, body: (200, json.dumps(answer[path]).encode())) as url:
+        reference = opened(url)
+        with pytest.raises(LookupFailed, match="is shorter than where it was found"):
+            reference.attribute(["sea"])
+        answer["/v1/documents"]["documents"].pop()
+        with pytest.raises(LookupFailed, match="other documents than asked"):
+            opened(url).attribute(["sea"])
+        reference.close()
+
+
+def test_a_server_that_stumbles_is_asked_again(library: Path) -> None:
+    """Cut connections, too much to do and errors of its own change no number."""
+    local = Reference.open(library)
+    faults = [(503, b""), (429, b'{"error": "slowly"}'), (500, b"<html>"), (502, b"")]
+    with serving_reference(library) as serving, httpx.Client() as client:
+        n_asked = 0
+
+        def answer(path: str, body: Any) -> tuple[int, bytes]:
+            nonlocal n_asked
+            n_asked += 1
+            if n_asked % 3:
+                return faults[n_asked % len(faults)]
+            headers = {"Authorization": f"Bearer {TOKEN}"}
+            method = "GET" if body is None else "POST"
+            reply = client.request(method, serving.url + path, json=body, headers=headers)
+            return reply.status_code, reply.content
+
+        with answering(answer) as url:
+            served = Reference(*open_served(url, backoff_s=0.001, token=TOKEN))
+            words = local.settings.words(local.document(0).text)[:60]
+            assert served.longest_matches(words).tolist() == local.longest_matches(words).tolist()
+            assert served.attribute(words[:5]) == local.attribute(words[:5])
+            assert n_asked >= 12
+            served.close()
+
+
+def test_documents_of_several_parts_are_those_of_each(tmp_path: Path) -> None:
+    """`JoinedParts` over served parts closes each of them."""
+    Reference.build([Document("d", "sea"), Document("e", "calm sea")], tmp_path / "r")
+    with serving_reference(tmp_path / "r") as serving:
+        pairs = [open_served(serving.url, token=TOKEN) for _ in range(2)]
+        joined = Reference(
+            About.joined(["a", "b"], [about for about, _ in pairs]),
+            JoinedParts([part for _, part in pairs]),
+        )
+        assert joined.numbers() == [0, 1, 2, 3]
+        numbers = joined.documents_with(["sea"])
+        assert all(a < b for a, b in pairwise(numbers))
+        assert [d.id for d in joined.documents(numbers)] == ["d", "e", "d", "e"]
+        joined.close()

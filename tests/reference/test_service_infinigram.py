@@ -1,0 +1,133 @@
+"""Infini-gram's protocol over a served reference, asked by our own client and as it is written."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from tests.reference_serving import Serving, serving_reference
+
+from fabula.reference import LocatedText, Reference
+from fabula.reference.infinigram import InfiniGramWeb
+from fabula.reference.removed import remove_documents
+from fabula.text import TextSettings
+from fabula.types import Document
+
+PAPER = TextSettings(case="keep", punct="keep")
+
+
+@pytest.fixture(scope="module", params=["whole", "removed"])
+def path(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory, examples: Path
+) -> Path:
+    """Several shards; where documents were removed, ranks do not lead to them."""
+    path = tmp_path_factory.mktemp("infinigram") / "library"
+    held = [
+        Document(file.stem, file.read_text(encoding="utf-8"))
+        for file in sorted((examples / "library").iterdir())
+    ]
+    Reference.build(held, path, settings=PAPER, shard_tokens=400)
+    if request.param == "removed":
+        remove_documents(path, [0, 3])
+    return path
+
+
+@pytest.fixture(scope="module")
+def serving(path: Path) -> Iterator[Serving]:
+    with serving_reference(path, tokens=()) as serving:
+        yield serving
+
+
+def ask(serving: Serving, **asked: Any) -> Any:
+    return httpx.post(serving.url + "/", json={"index": "library", **asked}).json()
+
+
+def some_grams(reference: Reference) -> list[list[str]]:
+    """Frequent and rare, with punctuation, and what does not occur."""
+    words = PAPER.words(reference.document(2).text)
+    grams = [words[k : k + n] for k in range(0, 60, 7) for n in (1, 2, 5)]
+    return [gram for gram in grams if not {"AND", "OR"} & {*gram}] + [["zyx"], ["the", "zyx"]]
+
+
+def test_counts_and_segments_are_those_of_the_reference(path: Path, serving: Serving) -> None:
+    reference = Reference.open(path)
+    for gram in some_grams(reference):
+        query = " ".join(gram)
+        assert PAPER.words(query) == gram
+        count = ask(serving, query_type="count", query=query)
+        assert (count["count"], count["approx"]) == (reference.count(gram), False)
+        assert count["latency"] >= 0
+        found = ask(serving, query_type="find", query=query)
+        assert found["cnt"] == count["count"]
+        ends = found["segment_by_shard"]
+        assert len(ends) == len(reference.local.shards)
+        assert sum(high - low for low, high in ends) == found["cnt"]
+
+
+def test_each_rank_leads_to_a_document_that_holds_the_words(path: Path, serving: Serving) -> None:
+    reference = Reference.open(path)
+    for gram in some_grams(reference)[:12]:
+        query = " ".join(gram)
+        segments = ask(serving, query_type="find", query=query)["segment_by_shard"]
+        numbers = set()
+        for shard, (low, high) in enumerate(segments):
+            for rank in range(low, high):
+                shown = ask(serving, query_type="get_doc_by_rank", query=query, s=shard, rank=rank,
+                            max_disp_len=20)  # fmt: skip
+                text = reference.document(shown["doc_ix"]).text
+                (needle,) = [part for part, label in shown["spans"] if label == "0"]
+                assert PAPER.words(needle) == gram
+                assert "".join(part for part, _ in shown["spans"]) in text
+                assert shown["disp_len"] <= 20
+                assert shown["metadata"] == reference.document(shown["doc_ix"]).id
+                numbers.add(shown["doc_ix"])
+        assert sorted(numbers) == reference.documents_with(gram)
+
+
+def test_our_own_client_finds_what_the_corpus_finds(
+    path: Path, serving: Serving, tmp_path: Path, examples: Path
+) -> None:
+    reference = Reference.open(path)
+    story = (examples / "the-count.txt").read_text(encoding="utf-8")[:600]
+    text = f"{reference.document(2).text[:200]} {story}"
+    located = LocatedText(text, PAPER.locate(text))
+    cache = tmp_path / "cache"
+    with closing(InfiniGramWeb("library", serving.url, cache=cache, backoff_s=0.001)) as web:
+        (found,) = web.match_texts([located])
+        expected = reference.longest_matches(located.words.words).tolist()
+        # It tells no match longer than it needs to know.
+        assert found.tolist() == expected  # type: ignore[union-attr]
+        (cited,) = web.cite(located, [(0, 6)], 3)
+        (known,) = reference.cite(located, [(0, 6)], 3)
+        assert cited.count == known.count
+        assert {source.document.text[source.span.start : source.span.end]
+                for source in cited.sources} == {text[: int(located.words.ends[5])]}  # fmt: skip
+
+
+@pytest.mark.parametrize(("asked", "said"), [
+    ({"query_type": "count", "query": "a", "index": "other"}, "Invalid index"),
+    ({"query_type": "count", "query_ids": [1, 2]}, "query_ids"),
+    ({"query_type": "count"}, "query: is missing"),
+    ({"query_type": "count", "query": "this AND that"}, "operators"),
+    ({"query_type": "count", "query": "this OR that"}, "operators"),
+    ({"query_type": "prob", "query": "a"}, "Invalid query_type"),
+    ({"query_type": "count", "query": "a" * 1001}, "Please limit your input to <= 1000 char"),
+    ({"query_type": "count", "query": "a " * 500 + "b"}, "Please limit your input"),
+    ({"query_type": "get_doc_by_rank", "query": "the", "s": 99, "rank": 0}, "s: there are"),
+    ({"query_type": "get_doc_by_rank", "query": "the", "s": 0, "rank": 0}, "ask find again"),
+    ({"query_type": "count", "query": 5}, "query"),
+])  # fmt: skip
+def test_what_it_does_not_answer_has_the_protocols_error(
+    serving: Serving, asked: dict[str, Any], said: str
+) -> None:
+    reply = ask(serving, **asked)
+    assert set(reply) == {"error"}
+    assert said in reply["error"]
+
+
+def test_of_no_words_all_words_are_counted(path: Path, serving: Serving) -> None:
+    assert ask(serving, query_type="count", query=" ")["count"] == Reference.open(path).n_words

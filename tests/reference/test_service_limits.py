@@ -1,0 +1,276 @@
+"""Who comes in, how much each may ask for, and what is told to whoever asks for more."""
+
+from __future__ import annotations
+
+import re
+import socket
+import threading
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from tests.reference_serving import TOKEN, Serving, serving_reference
+
+from fabula.errors import InputError
+from fabula.reference import Reference
+from fabula.reference.serving.gate import Tokens, is_loopback, read_tokens
+from fabula.reference.serving.messages import Limits
+from fabula.types import Document
+
+TINY = Limits(
+    max_body_bytes=2048, max_words=20, max_grams=3, max_places=10, max_named=6, max_documents=2,
+    max_excluded=2, n_per_s=0, n_at_once=1,
+)  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("limits") / "sea"
+    Reference.build([Document(f"d{k}", f"the sea was calm {k}") for k in range(5)], path)
+    return path
+
+
+@pytest.fixture(scope="module")
+def tiny(path: Path) -> Iterator[Serving]:
+    with serving_reference(path, limits=TINY) as serving:
+        yield serving
+
+
+@pytest.fixture
+def client(tiny: Serving) -> Iterator[httpx.Client]:
+    with client_of(tiny) as client:
+        yield client
+
+
+def client_of(serving: Serving, token: str = TOKEN) -> httpx.Client:
+    return httpx.Client(base_url=serving.url, headers={"Authorization": f"Bearer {token}"})
+
+
+def asked(serving: Serving, **more: Any) -> dict[str, Any]:
+    return {"state": serving.states.now.key, **more}
+
+
+BEYOND = [
+    ("/v1/match", {"words": ["sea"], "places": [1] * 21}, 413, "21 words; a request may have 20"),
+    ("/v1/match", {"words": ["sea"] * 21, "places": []}, 413, "words"),
+    ("/v1/match", {"words": ["sea"], "places": [2]}, 422, "beyond the words"),
+    ("/v1/match", {"words": ["sea"], "places": [-1]}, 422, "places.0"),
+    ("/v1/match", {"words": ["sea"], "places": [1], "exclude": [0, 1, 2]}, 413, "excluded"),
+    ("/v1/match", {"words": ["sea"], "places": [1], "exclude": [5]}, 422, "beyond the numbers"),
+    ("/v1/find", {"grams": [["sea"]] * 4, "limit": 0, "max_places": 0}, 413, "n-grams"),
+    ("/v1/find", {"grams": [["sea"] * 21], "limit": 0, "max_places": 0}, 413, "words"),
+    ("/v1/find", {"grams": [["sea"]], "limit": 0, "max_places": 11}, 413, "places of an n-gram"),
+    ("/v1/find", {"grams": [["sea"]] * 2, "limit": 4, "max_places": 1}, 413, "documents named"),
+    ("/v1/find", {"grams": [[]], "limit": 0, "max_places": 0}, 422, "grams.0"),
+    ("/v1/documents", {"numbers": [0, 1, 2]}, 413, "3 documents"),
+    ("/v1/documents", {"numbers": [5]}, 404, "no document has the number 5"),
+    ("/v1/ids", {"ids": ["a", "b", "c"]}, 413, "3 ids"),
+    ("/v1/batch", {"texts": ["sea " * 21]}, 413, "21 words"),
+    ("/v1/batch", {"texts": ["sea"], "exclude": [7]}, 422, "beyond the numbers"),
+    ("/v1/batch", {"texts": ["sea"], "more": 1}, 422, "more"),
+    ("/v1/batch", {"texts": ["sea"], "state": "none@0"}, 409, "run the command again"),
+    ("/v1/match", {"words": ["x" * 3000], "places": [1]}, 413, "larger than 2,048 bytes"),
+]
+
+
+@pytest.mark.parametrize(("address", "body", "status", "said"), BEYOND, ids=str)
+def test_a_request_beyond_a_limit_is_refused_and_told_which(
+    tiny: Serving, client: httpx.Client, address: str, body: Any, status: int, said: str
+) -> None:
+    reply = client.post(address, json=asked(tiny) | body)
+    assert (reply.status_code, reply.headers["content-type"]) == (status, "application/json")
+    assert said in reply.json()["error"]
+
+
+def test_one_n_gram_may_have_all_of_its_documents(tiny: Serving, client: httpx.Client) -> None:
+    body = asked(tiny, grams=[["sea"]], limit=100, max_places=10)
+    (found,) = client.post("/v1/find", json=body).json()["found"]
+    assert found == {
+        "count": 5, "n_places": 5, "n_documents": 5, "numbers": [0, 1, 2, 3, 4], "places": [1] * 5,
+    }  # fmt: skip
+
+
+def test_limits_are_told(client: httpx.Client) -> None:
+    assert client.get("/v1/about").json()["limits"] == TINY.model_dump()
+
+
+def test_a_body_in_pieces_of_unsaid_length_is_held_to_the_limit(tiny: Serving) -> None:
+    host, _, port = tiny.url.removeprefix("http://").partition(":")
+    with socket.create_connection((host, int(port)), 10) as plain:
+        plain.sendall(
+            f"POST /v1/match HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {TOKEN}\r\n"
+            f"Transfer-Encoding: chunked\r\n\r\n".encode()
+        )
+        for _ in range(3):
+            plain.sendall(b"400\r\n" + b"x" * 1024 + b"\r\n")
+        # The end of the body never comes, and need not.
+        assert plain.recv(1000).startswith(b"HTTP/1.1 413")
+
+
+def test_a_length_beyond_the_limit_is_refused_before_the_body_comes(tiny: Serving) -> None:
+    host, _, port = tiny.url.removeprefix("http://").partition(":")
+    with socket.create_connection((host, int(port)), 10) as plain:
+        plain.sendall(
+            f"POST /v1/match HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {TOKEN}\r\n"
+            f"Content-Length: 3000\r\n\r\n".encode()
+        )
+        assert plain.recv(1000).startswith(b"HTTP/1.1 413")
+
+
+@pytest.mark.parametrize("header", [
+    None, "", "Bearer", "Bearer wrong", f"Basic {TOKEN}", TOKEN, f"Bearer {TOKEN}x",
+    f"Bearer {TOKEN[:-1]}", "Bearer \xff\xfe",
+])  # fmt: skip
+def test_nothing_is_told_without_the_token(tiny: Serving, header: str | None) -> None:
+    headers = {} if header is None else {"Authorization": header.encode("latin-1")}
+    with httpx.Client(base_url=tiny.url, headers=headers) as stranger:
+        for method, address in (
+            ("GET", "/v1/about"), ("GET", "/metrics"), ("GET", "/openapi.json"), ("POST", "/"),
+            ("POST", "/v1/batch"), ("GET", "/nowhere"),
+        ):  # fmt: skip
+            reply = stranger.request(method, address)
+            assert (reply.status_code, reply.headers["www-authenticate"]) == (401, "Bearer")
+            assert set(reply.json()) == {"error"}
+        assert stranger.get("/health").json()["is_ready"] is True
+
+
+def test_each_of_several_tokens_lets_in(path: Path) -> None:
+    with serving_reference(path, tokens=("first", "second")) as serving:
+        for token, status in (("first", 200), ("second", 200), ("third", 401)):
+            with client_of(serving, token) as client:
+                assert client.get("/v1/about").status_code == status
+
+
+def test_who_asks_too_often_is_told_to_wait_and_others_are_not(path: Path) -> None:
+    limits = Limits(n_per_s=1)
+    with serving_reference(path, limits=limits, tokens=("first", "second")) as serving:
+        with client_of(serving, "first") as client:
+            replies = [client.get("/v1/about") for _ in range(5)]
+        refused = [reply for reply in replies if reply.status_code == 429]
+        assert refused
+        assert all(reply.headers["retry-after"] == "1" for reply in refused)
+        with client_of(serving, "second") as client:
+            assert client.get("/v1/about").status_code == 200
+
+
+def test_a_rate_slows_a_client_and_changes_nothing(path: Path) -> None:
+    with serving_reference(path, limits=Limits(n_per_s=4)) as serving:
+        served, local = serving.open(), Reference.open(path)
+        for k in range(12):
+            words = ["the", "sea", "was", "calm", str(k)]
+            assert served.longest_matches(words).tolist() == local.longest_matches(words).tolist()
+        served.close()
+
+
+def test_more_exclusions_than_are_taken_are_told_with_the_remedy(path: Path) -> None:
+    with serving_reference(path, limits=Limits(max_excluded=2)) as serving:
+        served = serving.open()
+        assert served.longest_matches(["sea"], exclude=[0, 1]).tolist() == [1]
+        for ask in (served.longest_matches, served.attribute):
+            with pytest.raises(InputError, match="start it with --max-excluded 3"):
+                ask(["sea"], exclude=[0, 1, 2])
+        # Ids are looked up a few at a time.
+        assert served.numbers_of([f"d{k}" for k in range(5)]) == {f"d{k}": [k] for k in range(5)}
+        served.close()
+
+
+def test_beyond_those_that_wait_requests_are_told_to_come_back(path: Path) -> None:
+    """One thread searches, one request waits, and the third is refused at once."""
+    held, n_held = threading.Event(), threading.Semaphore(0)
+    with serving_reference(path, limits=Limits(n_at_once=1, n_waiting=1)) as serving:
+        local = serving.states.now.reference.local
+        plain = local.match
+
+        def slow(*given: Any, **more: Any) -> Any:
+            n_held.release()
+            held.wait(30)
+            return plain(*given, **more)
+
+        local.match = slow  # type: ignore[method-assign]
+        body = asked(serving, words=["sea"], places=[1])
+        with ThreadPoolExecutor(2) as pool, client_of(serving) as client:
+            one = pool.submit(client.post, "/v1/match", json=body, timeout=60)
+            assert n_held.acquire(timeout=30)
+            two = pool.submit(client.post, "/v1/match", json=body, timeout=60)
+            metrics, until = "", time.monotonic() + 30
+            while "fabula_requests_in_flight 3.0" not in metrics:  # two, and the one that asks
+                assert time.monotonic() < until, metrics
+                metrics = client.get("/metrics").text
+            refused = client.post("/v1/match", json=body)
+            assert (refused.status_code, refused.headers["retry-after"]) == (503, "1")
+            assert client.get("/health").status_code == 200
+            held.set()
+            assert [f.result().json()["lengths"] for f in (one, two)] == [[1], [1]]
+            assert client.post("/v1/match", json=body).status_code == 200
+
+
+def test_without_tokens_only_names_of_this_machine_lead_in(path: Path) -> None:
+    """A page elsewhere whose name is made to lead here would ask under its own name."""
+    with serving_reference(path, tokens=()) as serving:
+        for name, status in (
+            ("evil.example", 400), ("evil.example:80", 400), ("", 400), ("127.0.0.1.example", 400),
+            ("localhost", 200), ("localhost:1", 200), ("[::1]:9", 200), ("127.0.0.1", 200),
+        ):  # fmt: skip
+            reply = httpx.get(f"{serving.url}/v1/about", headers={"Host": name})
+            assert reply.status_code == status, name
+
+
+def test_metrics_count_what_was_asked_and_hold_nothing_of_it(path: Path) -> None:
+    with serving_reference(path) as serving, client_of(serving) as client:
+        body = asked(serving, words=["calm", "secretword"], places=[1, 2, 1])
+        for _ in range(2):
+            client.post("/v1/match", json=body)
+        client.post("/v1/match", json=body | {"places": [9]})
+        client.get("/made/up/secretpath")
+        page = client.get("/metrics").text
+        figures = dict(re.findall(r"(?m)^(\w+(?:\{[^}]*\})?) (\S+)$", page))
+    assert figures['fabula_requests_total{endpoint="/v1/match",status="200"}'] == "2.0"
+    assert figures['fabula_requests_total{endpoint="/v1/match",status="422"}'] == "1.0"
+    assert figures['fabula_requests_total{endpoint="other",status="404"}'] == "1.0"
+    assert figures['fabula_request_seconds_count{endpoint="/v1/match"}'] == "3.0"
+    assert figures["fabula_words_searched_total"] == "6.0"
+    assert figures["fabula_shards"] == "1.0"
+    fingerprint = serving.states.now.reference.fingerprint
+    assert f'fabula_reference_info{{fingerprint="{fingerprint}",name="sea"}}' in figures
+    assert "secret" not in page
+    assert TOKEN not in page
+
+
+def test_a_file_of_tokens_is_read_and_what_is_none_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("FABULA_REFERENCE_TOKEN", raising=False)
+    assert read_tokens(None) == []
+    file = tmp_path / "tokens"
+    file.write_text("one\n\n  two \n", encoding="utf-8")
+    assert read_tokens(file) == ["one", "two"]
+    monkeypatch.setenv("FABULA_REFERENCE_TOKEN", "three")
+    assert read_tokens(file) == ["three", "one", "two"]
+    for held, said in ((b"\n", "holds no token"), (b"a b\n", "line 1"), ("ü".encode(), "line 1"),
+                       (b"\xff", "cannot be read")):  # fmt: skip
+        file.write_bytes(held)
+        with pytest.raises(InputError, match=said) as refused:
+            read_tokens(file)
+        assert "a b" not in str(refused.value)
+    with pytest.raises(InputError, match="cannot be read"):
+        read_tokens(tmp_path / "none")
+
+
+def test_tokens_are_compared_whole() -> None:
+    tokens = Tokens(["one", "two"])
+    assert tokens.holder("Bearer one") != tokens.holder("bearer two")
+    assert tokens.holder("Bearer one two") is None
+    assert not Tokens([])
+    assert Tokens([]).holder("Bearer ") is None
+
+
+@pytest.mark.parametrize(("host", "expected"), [
+    ("127.0.0.1", True), ("127.3.2.1", True), ("::1", True), ("localhost", True),
+    ("0.0.0.0", False), ("::", False), ("192.168.1.2", False), ("example.org", False), ("", False),
+])  # fmt: skip
+def test_loopback_is_what_no_other_machine_reaches(host: str, expected: bool) -> None:
+    assert is_loopback(host) is expected

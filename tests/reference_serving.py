@@ -1,0 +1,124 @@
+"""`fabula reference serve`, really listening on loopback: in this process, or in one of its own."""
+
+from __future__ import annotations
+
+import os
+import re
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import uvicorn
+
+import fabula
+from fabula.reference import Reference
+from fabula.reference.serving.app import create_app
+from fabula.reference.serving.gate import Tokens
+from fabula.reference.serving.messages import Limits
+from fabula.reference.serving.opening import open_served
+from fabula.reference.serving.states import States
+
+COMMAND = (sys.executable, "-u", "-c", "from fabula.cli.main import main; main()")
+TOKEN = "a-token-of-the-tests"
+
+
+@dataclass
+class Serving:
+    """A service, where it listens, and what it serves."""
+
+    url: str
+    states: States
+
+    def open(self, **options: object) -> Reference:
+        """The reference as a client sees it, with short waits."""
+        about, part = open_served(self.url, **{"backoff_s": 0.01, "token": TOKEN} | options)  # type: ignore[arg-type]
+        return Reference(about, part)
+
+
+@contextmanager
+def serving_reference(
+    *paths: Path,
+    limits: Limits | None = None,
+    tokens: Sequence[str] = (TOKEN,),
+    check_every_s: float = 60,
+) -> Iterator[Serving]:
+    """In this process, on a thread of its own. It looks for changes when it is told to."""
+    states = States(paths)
+    app = create_app(
+        states, tokens=Tokens(tokens), limits=limits or Limits(), check_every_s=check_every_s
+    )
+    listening = socket.create_server(("127.0.0.1", 0))
+    listening.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    url = f"http://127.0.0.1:{listening.getsockname()[1]}"
+    server = uvicorn.Server(uvicorn.Config(app, log_level="error", access_log=False))
+    thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]})
+    thread.start()
+    try:
+        while not server.started:
+            time.sleep(0.005)
+        yield Serving(url, states)
+    finally:
+        server.should_exit = True
+        thread.join()
+        listening.close()
+
+
+@dataclass
+class Process:
+    """`fabula reference serve` as a user starts it."""
+
+    url: str
+    process: subprocess.Popen[str]
+    said: list[str]
+
+
+def environment(**more: str) -> dict[str, str]:
+    """For commands in processes of their own: the sources under test."""
+    sources = str(Path(fabula.__file__).parents[1].resolve())
+    return {**os.environ, "PYTHONPATH": sources, "COLUMNS": "100", **more}
+
+
+def run_fabula(*arguments: str, **more: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [*COMMAND, *arguments], env=environment(**more),
+        capture_output=True, text=True, timeout=240, check=False,
+    )  # fmt: skip
+
+
+@contextmanager
+def serving_process(*arguments: str, **more: str) -> Iterator[Process]:
+    """The command itself, in a process of its own; killed at the end if it still runs."""
+    process = subprocess.Popen(
+        [*COMMAND, "reference", "serve", *arguments],
+        env=environment(**more), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+    )  # fmt: skip
+    said: list[str] = []
+    assert process.stdout is not None
+    try:
+        url = ""
+        for line in process.stdout:
+            said.append(line.rstrip("\n"))
+            if found := re.search(r"--reference (http://\S+)", line):
+                url = found[1]
+                break
+        assert url, said
+        _wait_for(url)
+        yield Process(url, process, said)
+    finally:
+        process.kill()
+        said += process.stdout.read().splitlines()
+        process.stdout.close()
+        process.wait()
+
+
+def _wait_for(url: str) -> None:
+    host, _, port = url.removeprefix("http://").rpartition(":")
+    with socket.create_connection((host, int(port)), 30) as client:
+        client.sendall(b"GET /health HTTP/1.0\r\nHost: 127.0.0.1\r\n\r\n")
+        assert client.recv(100).startswith(b"HTTP/1.1 200")

@@ -181,6 +181,19 @@ def test_scores_of_three_nodes_are_the_scores_of_one_process(
     assert "near" in options or any(row["excluded"] for row in rows)
 
 
+def test_profiles_of_three_nodes_are_those_of_one_process(nodes: Any, tmp_path: Path) -> None:
+    texts = tmp_path / "t.jsonl"
+    said = "The lamp went round. She counted nine, and then she put out her hand. Nobody woke."
+    rows = [{"id": f"{k}", "text": " ".join([said] * (1 + k % 3))} for k in range(12)]
+    texts.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    here, there = tmp_path / "here.jsonl", tmp_path / "there.jsonl"
+    fabula("profile", str(texts), "--out", str(here), "--jobs", "1")
+    on = ("--engine", "ray", "--address", nodes.address)
+    fabula("profile", str(texts), "--out", str(there), *on)
+    assert here.read_bytes() == there.read_bytes()
+    assert len(here.read_text().splitlines()) == 12
+
+
 def test_a_node_that_is_lost_in_scoring_changes_nothing(
     nodes: Any, cluster: Cluster, built: Path, tmp_path: Path
 ) -> None:
@@ -210,7 +223,7 @@ def test_a_node_that_is_lost_in_scoring_changes_nothing(
                 ending.start()
         ending.join()
     assert found == expected
-    written = [json.loads(line) for line in (tmp_path / "scores.jsonl").open()]
+    written = [json.loads(line) for line in (tmp_path / "scores.jsonl").read_text().splitlines()]
     assert [row["id"] for row in written] == [text.id for text in texts]
 
 

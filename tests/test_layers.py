@@ -12,7 +12,7 @@ SOURCE = Path(__file__).parents[1] / "src" / "fabula"
 FLOORS = {
     "types": 1, "errors": 1, "kernels": 1,
     "text": 2, "store": 2, "rubrics": 2, "stats": 2, "web": 2, "workers": 2,
-    "frames": 2,
+    "frames": 2, "cluster": 2,
     "reference": 3, "models": 3,
     "measures": 4,
     "tasks": 5, "studies": 5, "judging": 5,

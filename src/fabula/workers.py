@@ -8,14 +8,17 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import BrokenExecutor, Future
 from itertools import chain, islice
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from fabula.errors import WorkersEnded
 
-__all__ = ["default_jobs", "in_order"]
+__all__ = ["InOrder", "default_jobs", "in_order"]
 
 T = TypeVar("T")
 R = TypeVar("R")
+
+InOrder = Callable[[Callable[[Any], Any], Iterable[Any]], Iterator[Any]]
+"""A function of each item, in order, wherever it is called: `in_order`, or a cluster's."""
 
 _IDLE_S = 30
 """Workers end after so long without work, also when the process that started them was killed."""

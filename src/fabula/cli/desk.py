@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import socket
 from contextlib import suppress
 from pathlib import Path
 
 import click
 
+from fabula.cli.listening import listen
 from fabula.cli.options import jobs_option
 
 __all__ = ["desk"]
@@ -50,7 +50,7 @@ def desk(
 
     home = os.environ.get("FABULA_HOME")
     place = folder or (Path(home) if home else user_data_path("fabula")) / "desk"
-    listening = _listen(port)
+    listening = listen("127.0.0.1", port)
     number = listening.getsockname()[1]
     key = _key(place)
     address = f"http://127.0.0.1:{number}/open?given={key}"
@@ -92,15 +92,3 @@ def _write_secret(path: Path, text: str) -> None:
     path.unlink(missing_ok=True)
     with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
         file.write(text)
-
-
-def _listen(port: int) -> socket.socket:
-    """A socket on loopback."""
-    from fabula.errors import InputError
-
-    try:
-        return socket.create_server(("127.0.0.1", port))
-    except OSError as error:
-        raise InputError(
-            f"--port {port}: cannot listen there ({error.strerror}); name another, or 0 for any"
-        ) from error

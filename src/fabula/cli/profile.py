@@ -7,6 +7,7 @@ from typing import Any
 
 import click
 
+from fabula.cli.engine import engine_options, open_cluster
 from fabula.cli.options import (
     check_outputs,
     grammar_option,
@@ -36,6 +37,7 @@ __all__ = ["profile"]
 )  # fmt: skip
 @grammar_option
 @text_options
+@engine_options
 @jobs_option
 @json_option
 def profile(
@@ -44,6 +46,8 @@ def profile(
     html: Path | None,
     plot: Path | None,
     grammar: str,
+    engine: str,
+    address: str | None,
     jobs: int | None,
     as_json: bool,
     **how_to_read: Any,
@@ -66,9 +70,15 @@ def profile(
         from fabula.report.plots import check_plot_path
 
         check_plot_path(plot)
-    with reading(texts, "profiling", **how_to_read) as (documents, _):
+    asked = {"engine": engine, "address": address, "jobs": jobs}
+    with (
+        reading(texts, "profiling", **how_to_read) as (documents, bar),
+        open_cluster(asked, bar) as cluster,
+    ):
         found = []
-        for one in profile_texts(documents, grammar, n_jobs=jobs or default_jobs()):
+        spread = None if cluster is None else cluster.in_order
+        n_jobs = jobs or default_jobs()
+        for one in profile_texts(documents, grammar, n_jobs=n_jobs, spread=spread):
             found.append(one)
             if as_json:
                 click.echo(dump_json(one.to_row()))

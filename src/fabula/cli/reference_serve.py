@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import signal
-import socket
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from fabula.cli.listening import listen
 from fabula.cli.options import SizeType
 
 if TYPE_CHECKING:
@@ -114,7 +114,7 @@ def serve(
             f"--token-file FILE, or put a token into FABULA_REFERENCE_TOKEN"
         )
     states = States(directories, say=lambda told: click.echo(told, err=True))
-    listening = _listen(host, port)
+    listening = listen(host, port)
     _say_what_is_served(states, f"{_shown(host)}:{listening.getsockname()[1]}", len(tokens))
     app = create_app(states, tokens=tokens, limits=limits, check_every_s=check_every)
     config = uvicorn.Config(
@@ -144,20 +144,3 @@ def _say_what_is_served(states: States, address: str, n_tokens: int) -> None:
 
 def _shown(host: str) -> str:
     return f"[{host}]" if ":" in host else host
-
-
-def _listen(host: str, port: int) -> socket.socket:
-    """A socket that is ours; said before the service starts where it cannot be had."""
-    from fabula.errors import InputError
-
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    try:
-        listening = socket.create_server((host, port), family=family, backlog=256)
-    except OSError as error:
-        raise InputError(
-            f"--host {host} --port {port}: cannot listen there ({error.strerror}); name another"
-        ) from error
-    # An answer goes out in two pieces, and the second would wait 40 ms to be asked for. (asyncio
-    # sets this only on sockets that name their protocol.)
-    listening.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-    return listening

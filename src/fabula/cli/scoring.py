@@ -7,6 +7,7 @@ from typing import Any
 
 import click
 
+from fabula.cli.engine import engine_options, open_cluster
 from fabula.cli.options import (
     check_outputs,
     grammar_option,
@@ -68,6 +69,7 @@ __all__ = ["score"]
     "--coreference", default="sieve", show_default=True, metavar="RESOLVER",
     help="sieve, fastcoref, or fastcoref@FOLDER.",
 )  # fmt: skip
+@engine_options
 @jobs_option
 @json_option
 def score(
@@ -103,13 +105,17 @@ def score(
     continuations = read_continuations(systems, stories)
     if given["gold"]:
         continuations += gold_continuations(stories, continuations)
-    with progress_bar("measuring", len(continuations)) as bar:
+    with (
+        progress_bar("measuring", len(continuations)) as bar,
+        open_cluster(given, bar) as cluster,
+    ):
         rows = score_rows(
             stories,
             continuations,
             ToolChoice(given["grammar"], given["encoder"], given["coreference"]),
             out,
             n_jobs=given["jobs"] or default_jobs(),
+            spread=None if cluster is None else cluster.in_order,
             restart=given["restart"],
             advance=bar.advance,
         )

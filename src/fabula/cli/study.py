@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import socket
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -11,6 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from fabula.cli.listening import listen
 from fabula.cli.options import check_outputs, json_option, seed_option
 
 if TYPE_CHECKING:
@@ -157,7 +157,7 @@ def serve(
         password = os.environ.get(_PASSWORD) or secrets.token_urlsafe(9)
         app = create_app(design, units, store, password=password)
         root_path = f"/{root_path.strip('/')}" if root_path.strip("/") else ""
-        listening = _listen(host, port)
+        listening = listen(host, port)
         shown = f"http://{host}:{listening.getsockname()[1]}"
         click.echo(f"{design.title}: {shown}, organisers: {shown}/organise")
         if not os.environ.get(_PASSWORD):
@@ -170,18 +170,6 @@ def serve(
         # Ctrl-C is how a server is stopped; uvicorn has closed everything, and raises it again.
         with suppress(KeyboardInterrupt):
             uvicorn.Server(config).run(sockets=[listening])
-
-
-def _listen(host: str, port: int) -> socket.socket:
-    """A socket that is ours; said before the server starts where it cannot be had."""
-    from fabula.errors import InputError
-
-    try:
-        return socket.create_server((host, port), reuse_port=False)
-    except OSError as error:
-        raise InputError(
-            f"--host {host} --port {port}: cannot listen there ({error.strerror}); name another"
-        ) from error
 
 
 @study.command()

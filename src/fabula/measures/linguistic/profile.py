@@ -30,7 +30,7 @@ from fabula.measures.linguistic.parsing import Parsed
 from fabula.text.pipeline import load_pipeline
 from fabula.text.sentences import paragraphs_of, sentences_of
 from fabula.types import Document, Measurement
-from fabula.workers import in_order
+from fabula.workers import InOrder, in_order
 
 __all__ = [
     "PROFILE_METRICS",
@@ -181,10 +181,15 @@ class Profile:
 
 
 def profile_texts(
-    documents: Iterable[Document], grammar: str = "harper", *, n_jobs: int = 1
+    documents: Iterable[Document],
+    grammar: str = "harper",
+    *,
+    n_jobs: int = 1,
+    spread: InOrder | None = None,
 ) -> Iterator[Profile]:
-    """The profile of each text, in order."""
-    yield from in_order(partial(_profile_one, grammar), documents, n_jobs, n_small=4)
+    """The profile of each text, in order; `spread` does the work elsewhere than in processes."""
+    run = spread or partial(in_order, n_jobs=n_jobs, n_small=4)
+    yield from run(partial(_profile_one, grammar), documents)
 
 
 def _profile_one(grammar: str, document: Document) -> Profile:

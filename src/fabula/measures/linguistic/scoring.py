@@ -22,7 +22,7 @@ from fabula.measures.linguistic.continuation import (
 )
 from fabula.measures.linguistic.metrics import ToolChoice, open_tools
 from fabula.store import RowWriter, read_rows
-from fabula.workers import in_order
+from fabula.workers import InOrder, in_order
 
 __all__ = [
     "GOLD",
@@ -140,10 +140,13 @@ def score_rows(
     out: Path | None = None,
     *,
     n_jobs: int = 1,
+    spread: InOrder | None = None,
     restart: bool = False,
     advance: Callable[[int], None] = lambda _: None,
 ) -> list[dict[str, Any]]:
     """A row for each continuation, by passage; appended to `out` as they come.
+
+    `spread` does the work elsewhere than in `n_jobs` processes here.
 
     Rows that are there already, of an interrupted run, are kept; `InputError` where they are of
     other texts or measured in another way.
@@ -157,9 +160,10 @@ def score_rows(
         for story in stories
         if story.id in by_story
     ]
+    run = spread or partial(in_order, n_jobs=n_jobs)
     blocks = [pairs[k : k + _BLOCK] for k in range(0, len(pairs), _BLOCK)]
     if out is None:
-        return list(_measure(blocks, choice, n_jobs, advance))
+        return list(_measure(blocks, choice, run, advance))
     with RowWriter(out) as file:
         for number, row in enumerate(file.kept, 1):
             if not {"id", "system", "values", "digest", "signature"} <= row.keys():
@@ -175,7 +179,7 @@ def score_rows(
             n_rows += _n_texts(blocks[n_whole])
             n_whole += 1
         n_half = len(rows) - n_rows
-        for row in _measure(blocks[n_whole:], choice, n_jobs, lambda _: None):
+        for row in _measure(blocks[n_whole:], choice, run, lambda _: None):
             if n_half:
                 n_half -= 1
                 continue
@@ -190,9 +194,9 @@ def _n_texts(block: _Block) -> int:
 
 
 def _measure(
-    blocks: Iterable[_Block], choice: ToolChoice, n_jobs: int, advance: Callable[[int], None]
+    blocks: Iterable[_Block], choice: ToolChoice, run: InOrder, advance: Callable[[int], None]
 ) -> Iterator[dict[str, Any]]:
-    for rows in in_order(partial(_score_block, choice), blocks, n_jobs):
+    for rows in run(partial(_score_block, choice), blocks):
         yield from rows
         advance(len(rows))
 

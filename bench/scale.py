@@ -1,0 +1,228 @@
+"""What a token costs on disk, in time and in reads, and whether a plan made from it holds.
+
+    python bench/scale.py [--plan-tokens 30M] [--tokens 300M] [--memory 1536M] [--search-memory 1G]
+
+Constants are measured on the smaller corpus; from them the larger is predicted, built in shards
+under a limit of memory that its files exceed, and searched under another, from a cold page cache
+and from a warm one. The limits are those of a control group, page cache included (root, cgroup
+v1); without one the run says so. Real words; past the books at hand, runs of 4 to 20 words drawn
+from them at random.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import json
+import os
+import resource
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import corpora
+from fabula.reference import Reference
+from fabula.reference.build import BuildParameters, build_reference
+from fabula.text import TextSettings, read_documents
+from fabula.types import Document
+
+GROUP = Path("/sys/fs/cgroup/memory/fabula-bench")
+N_JOBS = len(os.sched_getaffinity(0))
+DOCUMENT_WORDS = 2000
+QUERY_WORDS = 250
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--plan-tokens", type=float, default=30e6)
+    parser.add_argument("--tokens", type=float, default=300e6)
+    parser.add_argument("--memory", type=float, default=1.5 * 2**30)
+    parser.add_argument("--search-memory", type=float, default=2**30)
+    parser.add_argument("--step", choices=["build", "search"], help=argparse.SUPPRESS)
+    parser.add_argument("--at", type=Path, help=argparse.SUPPRESS)
+    given = parser.parse_args()
+    if given.step == "build":
+        print(json.dumps(build(given.at, int(given.tokens), int(given.memory))))
+    elif given.step == "search":
+        print(json.dumps(search(given.at)))
+    else:
+        compare(given)
+
+
+def compare(given: argparse.Namespace) -> None:
+    with tempfile.TemporaryDirectory(dir=os.environ.get("BENCH_DIR")) as name:
+        small = measured(given, Path(name) / "small", given.plan_tokens)
+        plan = predicted(small, given.tokens, given.memory)
+        large = measured(given, Path(name) / "large", given.tokens)
+    print(f"{N_JOBS} cores; {given.memory / 2**30:.1f} GB to build in, "
+          f"{given.search_memory / 2**30:.1f} GB to search in, page cache included")  # fmt: skip
+    print(
+        f"{'':34}{small['n_tokens'] / 1e6:>11,.0f}M{'plan':>12}{large['n_tokens'] / 1e6:>11,.0f}M"
+    )
+    for name, of in large.items():
+        said = f"{plan[name]:>12,.2f}" if name in plan else " " * 12
+        print(f"{name:34}{small[name]:>12,.2f}{said}{of:>12,.2f}")
+
+
+def measured(given: argparse.Namespace, at: Path, n_tokens: float) -> dict[str, float]:
+    found = step(given, "build", at, n_tokens, given.memory)
+    for name, keep in (("cold", False), ("warm", True)):
+        if not keep:
+            drop_caches()
+        # The second pass is warm as far as the memory allows.
+        searched = step(given, "search", at, n_tokens, given.search_memory)
+        found |= {f"{key}, {name}": value for key, value in searched.items()}
+    shutil.rmtree(at)
+    return found
+
+
+def step(
+    given: argparse.Namespace, what: str, at: Path, n_tokens: float, limit: float
+) -> dict[str, float]:
+    """Run a step in a process of its own, under a limit of memory."""
+    command = [
+        sys.executable, __file__, "--step", what, "--at", str(at), "--tokens", str(n_tokens),
+        "--memory", str(given.memory),
+    ]  # fmt: skip
+    with limited(int(limit)) as enter:
+        done = subprocess.run(command, check=True, stdout=subprocess.PIPE, preexec_fn=enter)
+    row: dict[str, float] = json.loads(done.stdout)
+    return row
+
+
+@contextlib.contextmanager
+def limited(n_bytes: int) -> Iterator[Any]:
+    """What a child calls to live under the limit."""
+    try:
+        GROUP.mkdir(exist_ok=True)
+        (GROUP / "memory.limit_in_bytes").write_text(str(n_bytes))
+    except OSError as error:
+        print(f"no limit of memory can be set ({error})", file=sys.stderr)
+        yield None
+        return
+    try:
+        yield lambda: (GROUP / "cgroup.procs").write_text(str(os.getpid()))
+    finally:
+        with contextlib.suppress(OSError):
+            (GROUP / "memory.force_empty").write_text("0")
+            GROUP.rmdir()
+
+
+def drop_caches() -> None:
+    os.sync()
+    try:
+        Path("/proc/sys/vm/drop_caches").write_text("3")
+    except OSError as error:
+        print(f"the page cache cannot be emptied ({error})", file=sys.stderr)
+
+
+def build(at: Path, n_tokens: int, memory: int) -> dict[str, float]:
+    begin = time.perf_counter()
+    # What the limit counts besides: pages of the files that are being written.
+    parameters = BuildParameters(memory_bytes=int(0.8 * memory))
+    manifest = build_reference(
+        documents(n_tokens), at, settings=TextSettings(), parameters=parameters, n_jobs=N_JOBS
+    )
+    seconds = time.perf_counter() - begin
+    n = sum(info.n_tokens for info in manifest.shards)
+    sizes = {file.name: 0 for file in at.glob("shards/*/*")}
+    for file in at.glob("shards/*/*"):
+        sizes[file.name] += file.stat().st_size
+    to_search = ("tokens.npy", "suffixes.npy", "pairs.npy", "words.bin", "words.npy")
+    return {
+        "n_tokens": n,
+        "shards": len(manifest.shards),
+        "build, s": seconds,
+        "build, Mtokens a core-hour": n / 1e6 / (seconds * N_JOBS / 3600),
+        "GB on disk": sum(sizes.values()) / 1e9,
+        "bytes a token": sum(sizes.values()) / n,
+        "bytes a token, to search": sum(sizes[name] for name in to_search) / n,
+        "bytes a token, pairs": sizes["pairs.npy"] / n,
+        "bytes a token, documents": sizes["documents.zst"] / n,
+    }
+
+
+def documents(n_tokens: int) -> Iterator[Document]:
+    """Documents of 2,000 words: the books, then runs drawn from them."""
+    settings = TextSettings()
+    sources = [
+        str(corpora.SHARED / "reference"),
+        str(corpora.SHARED / "cbt" / "children_books.jsonl.gz"),
+    ]
+    words = np.array(
+        [word for document in read_documents(sources) for word in settings.words(document.text)],
+        dtype=object,
+    )
+    n_documents = n_tokens // (DOCUMENT_WORDS + 1)
+    rng = np.random.default_rng(0)
+    for k in range(n_documents):
+        at = k * DOCUMENT_WORDS
+        if at + DOCUMENT_WORDS <= len(words):
+            own = words[at : at + DOCUMENT_WORDS]
+        else:
+            lengths = rng.integers(4, 21, size=DOCUMENT_WORDS // 4)
+            lengths = lengths[: np.searchsorted(np.cumsum(lengths), DOCUMENT_WORDS) + 1]
+            starts = rng.integers(len(words) - 20, size=len(lengths))
+            within = np.arange(lengths.sum()) - np.repeat(np.cumsum(lengths) - lengths, lengths)
+            own = words[(np.repeat(starts, lengths) + within)[:DOCUMENT_WORDS]]
+        yield Document(str(k), " ".join(own))
+
+
+def search(at: Path) -> dict[str, float]:
+    """Longest matches of texts that are in no corpus here, 250 words at a time, on one thread."""
+    settings = TextSettings()
+    source = str(corpora.SHARED / "human_vs_machine" / "hanna_writingprompts.jsonl")
+    words = [word for d in read_documents([source]) for word in settings.words(d.text)][:50_000]
+    texts = [words[k : k + QUERY_WORDS] for k in range(0, len(words), QUERY_WORDS)]
+    reference = Reference.open(at)
+    reference.longest_matches(["a", "word"])  # compiled, and the vocabularies looked into
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_majflt, _read_bytes()
+    begin = time.perf_counter()
+    for text in texts:
+        reference.longest_matches(text)
+    seconds = time.perf_counter() - begin
+    faults = resource.getrusage(resource.RUSAGE_SELF).ru_majflt - before[0]
+    return {
+        "search, us a word": seconds / len(words) * 1e6,
+        "search, waits for disk a word": faults / len(words),
+        "search, kB read a word": (_read_bytes() - before[1]) / len(words) / 1e3,
+    }
+
+
+def _read_bytes() -> int:
+    lines = Path("/proc/self/io").read_text().splitlines()
+    return next(int(line.split()[1]) for line in lines if line.startswith("read_bytes"))
+
+
+def predicted(small: dict[str, float], n_tokens: float, memory: float) -> dict[str, float]:
+    """The larger corpus from the smaller one's constants.
+
+    Bytes and rates stay; a search costs as much for each shard of equal size, and grows with the
+    logarithm of a shard's size.
+    """
+    per_shard = small["n_tokens"] / small["shards"]
+    largest = (0.8 * memory - (400 << 20)) / 18  # as BuildParameters cuts shards
+    n_shards = max(1.0, np.ceil(n_tokens / largest))
+    steps = np.log2(n_tokens / n_shards) / np.log2(per_shard)
+    plan = {
+        "shards": n_shards,
+        "build, s": small["build, s"] * n_tokens / small["n_tokens"],
+        "build, Mtokens a core-hour": small["build, Mtokens a core-hour"],
+        "GB on disk": small["bytes a token"] * n_tokens / 1e9,
+        "bytes a token": small["bytes a token"],
+        "bytes a token, to search": small["bytes a token, to search"],
+    }
+    for name in ("search, us a word, warm", "search, us a word, cold"):
+        plan[name] = small[name] * n_shards / small["shards"] * steps
+    return plan
+
+
+if __name__ == "__main__":
+    main()

@@ -106,6 +106,21 @@ def test_a_build_on_three_nodes_is_the_build_of_one_process(
     assert tree(tmp_path / "r") == tree(built)
 
 
+def test_where_memory_ends_a_shard_it_ends_alike(cluster: Cluster, tmp_path: Path) -> None:
+    """Then the size of the vocabulary decides, which only the nodes know."""
+    words = [f"{k:x}" for k in range(3_200_000)]
+    texts = [Document(f"d{k}", " ".join(words[50_000 * k : 50_000 * (k + 1)])) for k in range(64)]
+    texts += [Document(f"e{k}", texts[k].text) for k in range(20)]
+    few = BuildParameters(shard_tokens=2**31, memory_bytes=800 << 20)
+    paths = tmp_path / "here", tmp_path / "there"
+    for path, write in zip(paths, (None, on_cluster(cluster)), strict=True):
+        build_reference(
+            iter(texts), path, settings=TextSettings(), parameters=few, n_jobs=1, write=write
+        )
+    assert len(Manifest.read(paths[0]).shards) > 2
+    assert tree(paths[0]) == tree(paths[1])
+
+
 def test_a_node_that_is_lost_in_a_build_changes_nothing(
     nodes: Any, cluster: Cluster, built: Path, tmp_path: Path
 ) -> None:

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import warnings
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import BrokenExecutor, Future
 from itertools import chain, islice
+from pathlib import Path
 from typing import Any, TypeVar
 
 from fabula.errors import WorkersEnded
 
-__all__ = ["InOrder", "default_jobs", "in_order"]
+__all__ = ["InOrder", "default_jobs", "in_order", "memory_bytes"]
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -27,6 +29,20 @@ _IDLE_S = 30
 def default_jobs() -> int:
     """The processors this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def memory_bytes() -> int:
+    """The memory this process may use: the machine's, or less where a container has a limit."""
+    sizes = [os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")]
+    with contextlib.suppress(OSError):
+        for line in Path("/proc/self/cgroup").read_text().splitlines():
+            number, controllers, group = line.split(":", 2)
+            own = Path("/sys/fs/cgroup", "" if number == "0" else "memory", group.lstrip("/"))
+            if number == "0" or "memory" in controllers.split(","):
+                limits = (own / "memory.max", own / "memory.limit_in_bytes")
+                texts = [limit.read_text().strip() for limit in limits if limit.exists()]
+                sizes += [int(text) for text in texts if text.isdecimal()]
+    return min(sizes)
 
 
 def in_order(

@@ -145,12 +145,15 @@ def open_rows(
 
     from fabula.measures.scores import ScoreRun, to_row
     from fabula.measures.team import TeamMeasure, row_of
+    from fabula.reference import Reference
 
     out, restart = given["out"], given["restart"]
     with open_measure(references, given, bar) as measure, open_cluster(given, bar) as cluster:
         if cluster is None:
             yield ScoreRun(measure, to_row, out, restart=restart).rows, measure.reference.size
             return
+        if not (isinstance(measure.reference, Reference) and measure.reference.is_local):
+            raise click.UsageError("--engine ray needs a reference corpus that was built here")
         paths = [str(Path(path).resolve()) for path in references]
         there = partial(open_measure, paths, {**given, "jobs": 1}, Bar())
         team = TeamMeasure(cluster, measure, there, to_row, paths)

@@ -30,9 +30,9 @@ _BATCH_CHARS = 1 << 18
 _NEAR_BATCH_CHARS = 1 << 15
 _N_AHEAD = 2
 """Batches that wait for each worker."""
-_N_LOSSES = 12
-"""How often in a row the workers may be lost with nothing done; between, a node may come back."""
-_WAIT_S = 2.0
+_N_LOSSES = 20
+"""How often in a row the workers may be lost with nothing done."""
+_WAIT_S = 3.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,9 +92,7 @@ class TeamMeasure:
         try:
             while True:
                 if team is None:
-                    team = self._gather()
-                    for batch in waiting:
-                        team.submit(batch)
+                    team = self._gather(waiting)
                 while failure is None and len(waiting) < team.n_most:
                     try:
                         batch = next(batches, [])
@@ -115,20 +113,33 @@ class TeamMeasure:
                         raise
                     team.close()
                     team = None
+                    # A node that was lost counts as there until it has been silent for a while.
                     time.sleep(_WAIT_S)
-                    continue
-                n_losses = 0
-                yield from map(TeamRow, waiting.popleft(), rows)
+                else:
+                    n_losses = 0
+                    yield from map(TeamRow, waiting.popleft(), rows)
         finally:
             if team is not None:
                 team.close()
         if failure is not None:
             raise failure
 
-    def _gather(self) -> _Team:
+    def _gather(self, waiting: Iterable[list[Document]]) -> _Team:
+        """Workers on the nodes that are there, with what is waiting before them."""
         # What looks into passages needs all shards at hand.
-        is_whole = self._measure.near is not None
-        return _Team(self._cluster, self._open, self._row_of, [] if is_whole else self._paths)
+        paths = [] if self._measure.near is not None else self._paths
+        for n_left in reversed(range(_N_LOSSES)):
+            try:
+                team = _Team(self._cluster, self._open, self._row_of, paths)
+            except WorkersEnded:
+                if not n_left:
+                    raise
+                time.sleep(_WAIT_S)
+            else:
+                break
+        for batch in waiting:
+            team.submit(batch)
+        return team
 
 
 class _Team:
@@ -143,6 +154,11 @@ class _Team:
     ) -> None:
         self._cluster = cluster
         nodes = cluster.nodes()
+        if not nodes:
+            raise WorkersEnded(
+                "the cluster has no node with a processor left; start one with `ray start`, and "
+                "run the same command again"
+            )
         self._holders = None
         if paths and len(nodes) > 1:
             sizes = [shard.info.n_tokens for shard in Reference.open(*paths).local.shards]

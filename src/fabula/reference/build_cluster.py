@@ -18,7 +18,7 @@ from typing import Any
 from fabula.cluster import Cluster
 from fabula.errors import CorpusError
 from fabula.reference.batches import TokenBatch, tokenise_batch
-from fabula.reference.build import ShardPlan, WriteShards
+from fabula.reference.build import BuildParameters, ShardPlan, WriteShards
 from fabula.reference.layout import ShardInfo
 from fabula.reference.shards import ShardBatches, kept_shard, write_shard
 from fabula.text import TextSettings, in_batches
@@ -32,10 +32,10 @@ class _Summary:
     """What decides where a shard ends, and what it is to be."""
 
     n_tokens: int
+    n_vocabulary: int
     n_documents: int
     n_read: int
     content: int
-    words: list[str]
 
 
 @dataclass(slots=True)
@@ -43,19 +43,36 @@ class _Filling:
     """A shard that is being filled, as references to its batches."""
 
     batches: list[Any] = field(default_factory=list)
+    words: list[Any] = field(default_factory=list)
+    """The vocabularies of the last batches, as references."""
     known: set[str] = field(default_factory=set)
+    """The words of the batches before those."""
+    n_more: int = 0
+    """Words of the last batches, one that is in several of them counted in each."""
     n_tokens: int = 0
     n_documents: int = 0
     n_read: int = 0
     content: int = 0
 
-    def add(self, batch: Any, summary: _Summary) -> None:
+    def add(self, batch: Any, words: Any, summary: _Summary) -> None:
         self.batches.append(batch)
-        self.known.update(summary.words)
+        self.words.append(words)
+        self.n_more += summary.n_vocabulary
         self.n_tokens += summary.n_tokens
         self.n_documents += summary.n_documents
         self.n_read += summary.n_read
         self.content += summary.content
+
+    def is_full(self, cluster: Cluster, parameters: BuildParameters) -> bool:
+        """As in `build`. The words are fetched only where their number may decide it."""
+        if not parameters.is_full(self.n_tokens, len(self.known) + self.n_more):
+            return False
+        if not parameters.is_full(self.n_tokens, 0):
+            for words in cluster.get(self.words):
+                self.known.update(words)
+            self.words.clear()
+            self.n_more = 0
+        return parameters.is_full(self.n_tokens, len(self.known))
 
 
 def on_cluster(cluster: Cluster) -> WriteShards:
@@ -86,10 +103,10 @@ def on_cluster(cluster: Cluster) -> WriteShards:
 
 def _fill(cluster: Cluster, stream: Iterator[Document], plan: ShardPlan) -> Iterator[_Filling]:
     shard = _Filling()
-    for batch, summary in _tokenised(cluster, stream, plan):
-        shard.add(batch, summary)
+    for batch, words, summary in _tokenised(cluster, stream, plan):
+        shard.add(batch, words, summary)
         plan.report(f"reading: {shard.n_tokens - shard.n_documents:,} words of this shard")
-        if plan.parameters.is_full(shard.n_tokens, len(shard.known)):
+        if shard.is_full(cluster, plan.parameters):
             yield shard
             shard = _Filling()
     if shard.n_documents:
@@ -98,14 +115,14 @@ def _fill(cluster: Cluster, stream: Iterator[Document], plan: ShardPlan) -> Iter
 
 def _tokenised(
     cluster: Cluster, stream: Iterator[Document], plan: ShardPlan
-) -> Iterator[tuple[Any, _Summary]]:
-    """Each batch as words, where it lies, and what it says of itself; in order."""
-    tokenise = cluster.task(_tokenise, num_returns=2, num_cpus=1)
-    pending: deque[tuple[Any, Any]] = deque()
+) -> Iterator[tuple[Any, Any, _Summary]]:
+    """Each batch and its vocabulary, where they lie, and what it says of itself; in order."""
+    tokenise = cluster.task(_tokenise, num_returns=3, num_cpus=1)
+    pending: deque[tuple[Any, Any, Any]] = deque()
 
-    def first() -> tuple[Any, _Summary]:
-        batch, summary = pending.popleft()
-        return batch, cluster.get(summary)
+    def first() -> tuple[Any, Any, _Summary]:
+        batch, words, summary = pending.popleft()
+        return batch, words, cluster.get(summary)
 
     for documents in in_batches(stream, plan.parameters.batch_chars):
         pending.append(tokenise(documents, plan.settings))
@@ -115,10 +132,13 @@ def _tokenised(
         yield first()
 
 
-def _tokenise(documents: list[Document], settings: TextSettings) -> tuple[TokenBatch, _Summary]:
+def _tokenise(
+    documents: list[Document], settings: TextSettings
+) -> tuple[TokenBatch, list[str], _Summary]:
     batch = tokenise_batch(documents, settings)
-    summary = _Summary(len(batch.tokens), len(batch.ids), batch.n_read, batch.content, batch.words)
-    return batch, summary
+    n_tokens, n_documents = len(batch.tokens), len(batch.ids)
+    summary = _Summary(n_tokens, len(batch.words), n_documents, batch.n_read, batch.content)
+    return batch, batch.words, summary
 
 
 def _write(

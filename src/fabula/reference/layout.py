@@ -21,6 +21,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import mmap
 from dataclasses import asdict, dataclass, replace
 from functools import lru_cache
 from pathlib import Path
@@ -234,6 +235,23 @@ class Shard:
         if sizes != (info.n_tokens, info.n_tokens, info.n_documents, info.n_vocabulary):
             raise CorpusError(f"{folder}: its files do not fit the manifest; build it again")
         self._block = lru_cache(maxsize=32)(self._read_block)
+
+    @property
+    def search_bytes(self) -> int:
+        """The size of the files that a search goes to and fro in."""
+        return self.tokens.nbytes + self.suffixes.nbytes + self.pairs.nbytes
+
+    def expect_random(self) -> None:
+        """Have the system read single pages of these files, and not what lies around them.
+
+        Where the files do not fit into memory, what is read ahead only drives out what is needed.
+        """
+        for array in (self.tokens, self.suffixes, self.pairs):
+            mapped: Any = array.base
+            while mapped is not None and not isinstance(mapped, mmap.mmap):
+                mapped = mapped.base
+            if mapped is not None and hasattr(mmap, "MADV_RANDOM"):
+                mapped.madvise(mmap.MADV_RANDOM)
 
     def document(self, k: int) -> Document:
         """The shard's k-th document, as it was read."""

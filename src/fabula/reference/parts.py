@@ -20,6 +20,7 @@ from fabula.kernels.match import count_allowed, find_interval
 from fabula.reference.layout import Shard
 from fabula.reference.matching import match_shard
 from fabula.types import Document
+from fabula.workers import memory_bytes
 
 __all__ = ["Found", "JoinedParts", "LocalPart", "Part"]
 
@@ -92,6 +93,9 @@ class LocalPart:
         self.removed = removed
         sizes = [shard.info.n_documents for shard in self.shards]
         self.first_numbers = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
+        if sum(shard.search_bytes for shard in self.shards) > memory_bytes() // 2:
+            for shard in self.shards:
+                shard.expect_random()
 
     @property
     def n_documents(self) -> int:

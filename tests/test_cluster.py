@@ -254,6 +254,14 @@ def test_what_goes_wrong_on_a_node_is_told_as_it_is(
         list(team.measure([Document("a", "one two three")]))
 
 
+def test_nodes_with_another_version_are_refused(
+    nodes: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("fabula.cluster.__version__", "9.9")
+    with pytest.raises(InputError, match=rf"has Fabula {__version__}, and here is 9\.9"):
+        Cluster(nodes.address)
+
+
 def test_an_address_where_nothing_answers_is_refused() -> None:
     with pytest.raises(InputError, match="Ray does not answer there"):
         Cluster("127.0.0.1:1")

@@ -15,6 +15,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Self, TypeVar
 
+from fabula import __version__
 from fabula.errors import FabulaError, InputError, WorkersEnded
 
 __all__ = ["Cluster"]
@@ -33,7 +34,7 @@ class Cluster:
     address: as `ray start` prints it, `auto` for the one that runs on this machine, or
     `ray://host:10001`; the environment's RAY_ADDRESS if not given, and else `n_cpus` processors of
     this machine are used, which end with this process. Raises `InputError` where Ray is not
-    installed or does not answer.
+    installed or does not answer, or a node has another version of Fabula.
     """
 
     def __init__(self, address: str | None = None, *, n_cpus: int | None = None) -> None:
@@ -63,6 +64,8 @@ class Cluster:
                     )
             except (ConnectionError, RuntimeError, ValueError, TimeoutError) as error:
                 raise _no_answer(address or "local", error) from error
+        if address:
+            self._check_versions()
 
     def __enter__(self) -> Self:
         return self
@@ -94,6 +97,31 @@ class Cluster:
             ),
         )
 
+    def _check_versions(self) -> None:
+        """Refuse nodes whose results might be others. Raises `InputError`."""
+        ask = self._ray.remote(num_cpus=0)(_version)
+        asked = {node: self._on(ask, node).remote() for node in self.nodes()}
+        for node, awaited in asked.items():
+            try:
+                version = self._ray.get(awaited)
+            except self._ray.exceptions.RayTaskError as error:
+                version = f"none that can be used ({_first_line(error.cause)})"
+            except self._ray.exceptions.RayError:
+                continue  # It is gone.
+            if version != __version__:
+                self.close()
+                raise InputError(
+                    f"the cluster's node {node[:8]} has Fabula {version}, and here is "
+                    f"{__version__}; install the same on all nodes"
+                )
+
+    def _on(self, remote: Any, node: str, **options: Any) -> Any:
+        """A remote function or class, to be run on that node and no other."""
+        import ray.util.scheduling_strategies as strategies
+
+        there = strategies.NodeAffinitySchedulingStrategy(node, soft=False)
+        return remote.options(scheduling_strategy=there, **options)
+
     def task(self, function: Callable[..., Any], **options: Any) -> Callable[..., Any]:
         """The function to be called somewhere in the cluster: gives what `get` waits for."""
         remote = self._ray.remote(max_retries=_MAX_RETRIES, **options)(function)
@@ -105,11 +133,7 @@ class Cluster:
 
         It ends with its node; whoever asks it then learns so.
         """
-        import ray.util.scheduling_strategies as strategies
-
-        there = strategies.NodeAffinitySchedulingStrategy(node, soft=False)
-        remote = self._ray.remote(kind).options(scheduling_strategy=there, **options)
-        create: Callable[..., Any] = remote.remote
+        create: Callable[..., Any] = self._on(self._ray.remote(kind), node, **options).remote
         return create
 
     def end(self, actors: Iterable[Any]) -> None:
@@ -167,6 +191,10 @@ def _no_answer(address: str, error: BaseException) -> InputError:
         f"--address {address}: Ray does not answer there ({_first_line(error)}); start it with "
         f"`ray start --head`, or leave --address out to use this machine"
     )
+
+
+def _version() -> str:
+    return __version__
 
 
 def _apply(function: Callable[[T], R], item: T) -> R:

@@ -31,8 +31,8 @@ MAX_PLACES = 100_000
 """Places of one n-gram in one shard that are put in order; more are counted, but not looked at."""
 _N_LOCATED = 64
 """Documents whose words' places are remembered."""
-_N_FOUND = 1 << 14
-"""N-grams whose places are remembered: the same phrases recur from text to text."""
+_N_FOUND, _N_NAMED = 1 << 14, 100
+"""N-grams that are remembered with so many documents each: phrases recur from text to text."""
 
 
 class Reference:
@@ -335,7 +335,8 @@ class Reference:
         if new:
             found = self._part.find(new, limit=limit, max_places=max_places, exclude=out)
             known |= dict(zip(new, found, strict=True))
-        for gram in known:
+        # Where all documents were asked for, a frequent n-gram names too many to keep.
+        for gram in known if limit <= _N_NAMED else ():
             self._remember(self._found, (gram, *how), known[gram], _N_FOUND)
         return [known[gram] for gram in asked]
 

@@ -181,12 +181,9 @@ class Profile:
 
 
 def profile_texts(
-    documents: Iterable[Document],
-    grammar: str = "harper",
-    *,
-    n_jobs: int = 1,
-    spread: InOrder | None = None,
-) -> Iterator[Profile]:
+    documents: Iterable[Document], grammar: str = "harper", *,
+    n_jobs: int = 1, spread: InOrder | None = None,
+) -> Iterator[Profile]:  # fmt: skip
     """The profile of each text, in order; `spread` does the work elsewhere than in processes."""
     run = spread or partial(in_order, n_jobs=n_jobs, n_small=4)
     yield from run(partial(_profile_one, grammar), documents)

@@ -57,6 +57,8 @@ bench: $(READY) ## Measure speed and memory beside the peer (minutes; needs ../s
 	$(RUN)python bench/report.py
 	$(RUN)python bench/study.py
 	$(RUN)python bench/serve.py
+	$(RUN)python bench/cluster.py
+	$(RUN)python bench/scale.py
 	$(UV) sync --locked --quiet --inexact --group bench
 	$(RUN)python bench/linguistic.py
 	$(RUN)python bench/cases.py

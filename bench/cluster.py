@@ -30,7 +30,7 @@ WAYS = {
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--times", type=int, default=6, help="how often the books are built")
+    parser.add_argument("--times", type=int, default=12, help="how often the books are built")
     parser.add_argument("--texts", type=int, default=1500)
     given = parser.parse_args()
     with tempfile.TemporaryDirectory() as name:

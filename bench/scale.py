@@ -1,6 +1,7 @@
 """What a token costs on disk, in time and in reads, and whether a plan made from it holds.
 
-    python bench/scale.py [--plan-tokens 30M] [--tokens 300M] [--memory 1536M] [--search-memory 1G]
+    python bench/scale.py [--plan-tokens 30e6] [--tokens 300e6] [--memory BYTES]
+        [--search-memory BYTES]
 
 Constants are measured on the smaller corpus; from them the larger is predicted, built in shards
 under a limit of memory that its files exceed, and searched under another, from a cold page cache

@@ -7,6 +7,7 @@ import shutil
 import threading
 import warnings
 from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -27,7 +28,7 @@ from fabula.reference import Reference
 from fabula.reference.build import BuildParameters, build_reference
 from fabula.reference.build_cluster import on_cluster
 from fabula.reference.layout import Manifest
-from fabula.reference.spread import divide
+from fabula.reference.shares import divide
 from fabula.text import TextSettings
 from fabula.types import Document
 from tests.cli.test_judging_cli import fabula
@@ -240,6 +241,23 @@ def test_a_node_that_is_lost_in_scoring_changes_nothing(
     assert found == expected
     written = [json.loads(line) for line in (tmp_path / "scores.jsonl").read_text().splitlines()]
     assert [row["id"] for row in written] == [text.id for text in texts]
+
+
+def test_what_was_read_before_an_error_is_measured_first(cluster: Cluster, built: Path) -> None:
+    def documents() -> Iterator[Document]:
+        yield Document("a", "lamp0 sea1 harbour2")
+        raise InputError("line 2: not a JSON object")
+
+    @contextmanager
+    def there(reference: Reference | None) -> Iterator[OriginalityMeasure]:
+        assert reference is not None
+        yield OriginalityMeasure(reference)
+
+    measure = OriginalityMeasure(Reference.open(built))
+    measured = TeamMeasure(cluster, measure, there, to_row, [str(built)]).measure(documents())
+    assert next(measured).row["id"] == "a"
+    with pytest.raises(InputError, match="line 2"):
+        next(measured)
 
 
 def test_what_goes_wrong_on_a_node_is_told_as_it_is(

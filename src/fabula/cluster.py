@@ -154,7 +154,7 @@ class Cluster:
             if isinstance(error, self._ray.exceptions.RayTaskError) and not isinstance(cause, lost):
                 raise
             raise WorkersEnded(
-                f"work on the cluster was lost again and again ({_first_line(error)}); see whether "
+                f"work on the cluster was lost ({_first_line(error)}); see whether "
                 f"its nodes have memory and disk left, and run the same command again"
             ) from error
 

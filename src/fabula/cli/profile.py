@@ -58,18 +58,12 @@ def profile(
     """
     from fabula.errors import InputError
     from fabula.measures.linguistic.profile import profile_texts
-    from fabula.report.page_file import check_page_path
     from fabula.report.profile_page import profile_tables, write_profile_page
     from fabula.store import dump_json, write_whole
     from fabula.workers import default_jobs
 
     check_outputs([out, html, plot], [Path(text) for text in texts])
-    if html is not None:
-        check_page_path(html)
-    if plot is not None:
-        from fabula.report.plots import check_plot_path
-
-        check_plot_path(plot)
+    _check_paths(html, plot)
     asked = {"engine": engine, "address": address, "jobs": jobs}
     with (
         reading(texts, "profiling", **how_to_read) as (documents, bar),
@@ -102,3 +96,15 @@ def profile(
         click.echo(profile_tables(found), nl=False)
         for path in written:
             click.echo(f"written: {path}")
+
+
+def _check_paths(html: Path | None, plot: Path | None) -> None:
+    """Before the work, not after it."""
+    if html is not None:
+        from fabula.report.page_file import check_page_path
+
+        check_page_path(html)
+    if plot is not None:
+        from fabula.report.plots import check_plot_path
+
+        check_plot_path(plot)

@@ -81,12 +81,7 @@ def score(
     system gave none. Sources: Roemmele, Gordon and Swanson 2017.
     """
     from fabula.measures.linguistic.metrics import ToolChoice
-    from fabula.measures.linguistic.scoring import (
-        gold_continuations,
-        read_contexts,
-        read_continuations,
-        score_rows,
-    )
+    from fabula.measures.linguistic.scoring import score_rows
     from fabula.measures.linguistic.table import compare_systems, read_vocabulary
     from fabula.report.continuation_tables import (
         check_reports,
@@ -101,10 +96,7 @@ def score(
     check_outputs([out, *files.values(), pairs_path(files["csv"])], [*systems, contexts])
     check_reports(**files)
     words = None if given["vocabulary"] is None else read_vocabulary(given["vocabulary"])
-    stories = read_contexts(contexts)
-    continuations = read_continuations(systems, stories)
-    if given["gold"]:
-        continuations += gold_continuations(stories, continuations)
+    stories, continuations = _read(systems, contexts, with_gold=given["gold"])
     with (
         progress_bar("measuring", len(continuations)) as bar,
         open_cluster(given, bar) as cluster,
@@ -134,3 +126,18 @@ def score(
     click.echo(system_tables(table), nl=False)
     for path in [*([out] if out else []), *written]:
         click.echo(f"written: {path}")
+
+
+def _read(systems: tuple[Path, ...], contexts: Path, *, with_gold: bool) -> tuple[Any, Any]:
+    """The stories, and what continues them: the systems' texts, and the books' own."""
+    from fabula.measures.linguistic.scoring import (
+        gold_continuations,
+        read_contexts,
+        read_continuations,
+    )
+
+    stories = read_contexts(contexts)
+    continuations = read_continuations(systems, stories)
+    if with_gold:
+        continuations += gold_continuations(stories, continuations)
+    return stories, continuations

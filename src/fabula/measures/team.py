@@ -12,13 +12,15 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any
 
 from fabula.cluster import Cluster
 from fabula.errors import FabulaError, WorkersEnded
 from fabula.measures.originality import Originality, OriginalityMeasure
 from fabula.reference import Reference
-from fabula.reference.spread import Holders, divide
+from fabula.reference.shares import Holders, divide
+from fabula.text import in_batches
 from fabula.types import Document, Signature
 
 __all__ = ["OpenMeasure", "TeamMeasure", "TeamRow", "row_of"]
@@ -84,23 +86,16 @@ class TeamMeasure:
         where the workers are lost again and again.
         """
         n_chars = _NEAR_BATCH_CHARS if self._measure.near else _BATCH_CHARS
-        batches = _batches(documents, n_chars)
+        failures: list[FabulaError] = []
+        batches = in_batches(_until_error(documents, failures), n_chars)
         waiting: deque[list[Document]] = deque()
-        failure: FabulaError | None = None
         team: _Team | None = None
         n_losses = 0
         try:
             while True:
                 if team is None:
                     team = self._gather(waiting)
-                while failure is None and len(waiting) < team.n_most:
-                    try:
-                        batch = next(batches, [])
-                    except FabulaError as error:
-                        failure = error
-                        break
-                    if not batch:
-                        break
+                for batch in islice(batches, max(0, team.n_most - len(waiting))):
                     waiting.append(batch)
                     team.submit(batch)
                 if not waiting:
@@ -121,8 +116,8 @@ class TeamMeasure:
         finally:
             if team is not None:
                 team.close()
-        if failure is not None:
-            raise failure
+        if failures:
+            raise failures[0]
 
     def _gather(self, waiting: Iterable[list[Document]]) -> _Team:
         """Workers on the nodes that are there, with what is waiting before them."""
@@ -218,20 +213,9 @@ class _Worker:
         return [self._row_of(result) for result in self._measure.measure(documents)]
 
 
-def _batches(documents: Iterable[Document], n_chars: int) -> Iterator[list[Document]]:
-    """Documents in batches of so many characters; those before an error come before it."""
-    batch: list[Document] = []
-    total = 0
+def _until_error(documents: Iterable[Document], failures: list[FabulaError]) -> Iterator[Document]:
+    """The documents that can be read; what ended them is noted."""
     try:
-        for document in documents:
-            batch.append(document)
-            total += len(document.text) + 1
-            if total >= n_chars:
-                yield batch
-                batch, total = [], 0
-    except FabulaError:
-        if batch:
-            yield batch
-        raise
-    if batch:
-        yield batch
+        yield from documents
+    except FabulaError as error:
+        failures.append(error)

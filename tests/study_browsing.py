@@ -155,12 +155,12 @@ def all_of(driver: Any, css: str) -> list[Any]:
     return driver.find_elements("css selector", css)
 
 
-def until(driver: Any, holds: Callable[[], object]) -> None:
+def until(driver: Any, holds: Callable[[], object], seconds: float = 20) -> None:
     """Wait until it holds; elements may go away meanwhile."""
     from selenium.common.exceptions import WebDriverException
     from selenium.webdriver.support.ui import WebDriverWait
 
-    waiting = WebDriverWait(driver, 20, 0.05, ignored_exceptions=[WebDriverException])
+    waiting = WebDriverWait(driver, seconds, 0.05, ignored_exceptions=[WebDriverException])
     waiting.until(lambda _: holds())
 
 

@@ -103,6 +103,34 @@ def test_a_writer_drops_a_draft_reads_mends_and_compares(
     assert "2 versions" in find(browser, ".pieces").text
 
 
+BEHIND = """
+const real = window.fetch;
+let edition = 100;
+window.fetch = async (...asked) => String(asked[0]).endsWith("/state")
+  ? Response.json({stage: "", done: 0, total: null, edition: edition++, question: "", over: false})
+  : real(...asked);
+"""
+
+
+def test_a_report_that_is_whole_is_not_put_anew_under_its_reader(
+    scripted: Any, address: str
+) -> None:
+    """The page may be newer than the state that led to it."""
+    from selenium.common.exceptions import TimeoutException
+
+    added = scripted.execute_cdp_cmd("Page.addScriptToEvaluateOnNewDocument", {"source": BEHIND})
+    try:
+        scripted.get(f"{address}/open?given={KEY}")
+        find(scripted, "textarea").send_keys("She counted nine, and held it still.")
+        press(scripted, "Measure it")
+        when_over(scripted)
+        read = find(scripted, "main")
+        with pytest.raises(TimeoutException):
+            until(scripted, lambda: find(scripted, "main") != read, seconds=2)
+    finally:
+        scripted.execute_cdp_cmd("Page.removeScriptToEvaluateOnNewDocument", added)
+
+
 def test_no_page_of_the_desk_has_a_barrier_or_sticks_out(scripted: Any, address: str) -> None:
     browser, script = scripted, axe()
     browser.get(f"{address}/open?given={KEY}")

@@ -8,7 +8,7 @@ import traceback
 from collections.abc import Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -100,7 +100,7 @@ class Desk:
     def remove(self, piece: Piece) -> None:
         """Delete a piece for good; what is measured of it is stopped."""
         for version in piece.versions:
-            self.state(version).stop()
+            self._running(version).stop()
         self.drafts.remove(piece)
 
     def begin(self, version: Version) -> None:
@@ -110,13 +110,16 @@ class Desk:
         future.add_done_callback(partial(_end, state))
 
     def state(self, version: Version) -> State:
-        """How far it is; of what was finished before, that it is over."""
+        """How far it is at this moment; of what was finished before, that it is over."""
+        return replace(self._running(version))  # a page is made of one moment, while work goes on
+
+    def _running(self, version: Version) -> State:
         known = self._states.get((version.piece, version.number))
         return known or State(stage="", edition=1, is_over=True)
 
     def answer(self, version: Version, *, agreed: bool) -> None:
         """Whether the writer agrees to what a model costs and where the draft goes."""
-        state = self.state(version)
+        state = self._running(version)
         state.is_agreed = agreed
         state.answered.set()
 

@@ -39,7 +39,8 @@ async function follow(bar) {
       edition = state.edition;
       asked = Boolean(state.question);
       try { await renew(); } catch { edition = -1; continue; }
-      if (state.over) return;
+      // The page may be newer than the state that led to it: a finished one is left alone, it is being read.
+      if (bar.dataset.over === "yes") return;
     }
   }
 }

@@ -105,20 +105,20 @@ def publish_folder(aside: Path, path: Path) -> None:
 
 
 @contextlib.contextmanager
-def writer_lock(path: Path, what: str) -> Iterator[None]:
+def writer_lock(path: Path, what: str, *, waits: bool = False) -> Iterator[None]:
     """Hold the only right to write; the system takes it back even after `kill -9`.
 
-    Raises `BusyError` at once where another process holds it.
+    Where another process holds it, it waits, or raises `BusyError` at once.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.open("ab") as file:
-        _lock(file, what)
+        _lock(file, what, waits=waits)
         yield
 
 
-def _lock(file: IO[Any], what: str) -> None:
+def _lock(file: IO[Any], what: str, *, waits: bool = False) -> None:
     try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        fcntl.flock(file, fcntl.LOCK_EX | (0 if waits else fcntl.LOCK_NB))
     except BlockingIOError as error:
         raise BusyError(f"{what}: another process is writing to it; wait until it ends") from error
 

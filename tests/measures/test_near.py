@@ -47,7 +47,7 @@ def search(tmp_path_factory: pytest.TempPathFactory) -> NearSearch:
 def open_search(path: Path, documents: list[Document], **options: int) -> NearSearch:
     reference = Reference.build(documents, path, **options)
     cut = PassageSettings(15, 5)
-    build_passages(path, reference.local.shards, cut, STOP)
+    build_passages(path, [s.info for s in reference.local.shards], cut, STOP)
     return NearSearch(PassageIndex(reference, cut, STOP), vectors(), NearSettings(0.9, 2, 1000, 6))
 
 
@@ -188,7 +188,7 @@ def test_every_setting_is_in_the_signature(tmp_path: Path) -> None:
     def signature(
         near: NearSettings, cut: PassageSettings, stop: StopWords, found: WordVectors
     ) -> str:
-        build_passages(tmp_path, reference.local.shards, cut, stop)
+        build_passages(tmp_path, [s.info for s in reference.local.shards], cut, stop)
         search = NearSearch(PassageIndex(reference, cut, stop), found, near)
         return str(OriginalityMeasure(reference, near=search).signature)
 

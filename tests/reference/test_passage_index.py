@@ -33,7 +33,7 @@ def corpus(n: int, seed: int = 0) -> list[Document]:
 
 def index_of(path: Path, documents: list[Document], **options: int) -> PassageIndex:
     reference = Reference.build(documents, path, **options)
-    build_passages(path, reference.local.shards, SETTINGS, STOP)
+    build_passages(path, [s.info for s in reference.local.shards], SETTINGS, STOP)
     return PassageIndex(reference, SETTINGS, STOP)
 
 
@@ -99,9 +99,11 @@ def test_documents_that_are_left_out_have_no_passages(tmp_path: Path) -> None:
 def test_building_again_changes_nothing_and_a_cut_build_goes_on(tmp_path: Path) -> None:
     reference = Reference.build(corpus(80), tmp_path, shard_tokens=150)
     said: list[str] = []
-    build_passages(tmp_path, reference.local.shards[:2], SETTINGS, STOP, said.append)
-    build_passages(tmp_path, reference.local.shards, SETTINGS, STOP, said.append)
-    build_passages(tmp_path, reference.local.shards, SETTINGS, STOP, said.append)
+    build_passages(
+        tmp_path, [s.info for s in reference.local.shards[:2]], SETTINGS, STOP, said.append
+    )
+    build_passages(tmp_path, [s.info for s in reference.local.shards], SETTINGS, STOP, said.append)
+    build_passages(tmp_path, [s.info for s in reference.local.shards], SETTINGS, STOP, said.append)
     assert len(said) == len(reference.local.shards)
     home = tmp_path / "passages" / SETTINGS.key(STOP)
     first = (home / "00000" / "data.npy").read_bytes()
@@ -110,7 +112,7 @@ def test_building_again_changes_nothing_and_a_cut_build_goes_on(tmp_path: Path) 
     again = Reference.open(tmp_path)
     with pytest.raises(CorpusError, match="other texts"):
         PassageIndex(again, SETTINGS, STOP)
-    build_passages(tmp_path, again.local.shards, SETTINGS, STOP)
+    build_passages(tmp_path, [s.info for s in again.local.shards], SETTINGS, STOP)
     assert (home / "00000" / "data.npy").read_bytes() != first
     with pytest.raises(CorpusError, match="no passages"):
         PassageIndex(again, PassageSettings(9, 2), STOP)

@@ -99,7 +99,7 @@ def open_measure(
 
         backend: Backend = opened or open_backend(
             references, n_parallel=given["parallel"], max_retries=given["max_retries"],
-            fresh=given["restart"], meter=say,
+            fresh=given["restart"], meter=say, report=bar.say,
         )  # fmt: skip
         stack.enter_context(closing(backend))
         judge = None

@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 import click
 
 __all__ = [
+    "CorpusType",
     "SizeType",
     "check_outputs",
     "further_model_options",
@@ -40,6 +41,24 @@ class SizeType(click.ParamType):  # type: ignore[type-arg, unused-ignore]
         if match is None:
             self.fail(f"{value!r} is no amount of memory; write 4GB or 800MB", param, ctx)
         return int(float(match[1]) * self._units[match[2].upper()])
+
+
+class CorpusType(click.ParamType):  # type: ignore[type-arg, unused-ignore]
+    """Where a corpus lies: a folder, or an address of an object store such as `s3://...`."""
+
+    name = "path"
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> str | Path:
+        if "://" not in str(value):
+            return Path(value)
+        if str(value).startswith(("http://", "https://")):
+            self.fail(
+                f"{value}: name a folder or an address of an object store (s3://, gs://); what is "
+                f"served over HTTP is changed where it lies", param, ctx,
+            )  # fmt: skip
+        return str(value).rstrip("/")
 
 
 def texts_argument(name: str) -> Callable[[F], F]:

@@ -9,7 +9,14 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from fabula.cli.engine import engine_options, open_cluster
-from fabula.cli.options import SizeType, jobs_option, json_option, text_options, texts_argument
+from fabula.cli.options import (
+    CorpusType,
+    SizeType,
+    jobs_option,
+    json_option,
+    text_options,
+    texts_argument,
+)
 from fabula.cli.progress import progress_bar
 from fabula.cli.reading import reading
 from fabula.cli.reference_serve import serve
@@ -30,7 +37,7 @@ _passages = click.option(
     default=True,
     help="Index passages too, which near matches are looked for in.",
 )
-_directory = click.argument("directory", metavar="DIR", type=click.Path(path_type=Path))
+_directory = click.argument("directory", metavar="DIR", type=CorpusType())
 
 
 @click.group()
@@ -40,7 +47,10 @@ def reference() -> None:
 
 @reference.command()
 @texts_argument("sources")
-@click.option("--out", required=True, type=click.Path(path_type=Path), help="Folder to build.")
+@click.option(
+    "--out", required=True, type=CorpusType(), metavar="DIR",
+    help="Folder to build, or an address of an object store: s3://, gs://.",
+)  # fmt: skip
 @click.option(
     "--case",
     type=click.Choice(["fold", "keep"]),
@@ -76,7 +86,7 @@ def reference() -> None:
 @text_options
 def build(
     sources: tuple[str, ...],
-    out: Path,
+    out: str | Path,
     case: str | None,
     punct: str | None,
     preset: str | None,
@@ -134,7 +144,7 @@ def build(
 @_restart
 @text_options
 def add(
-    directory: Path,
+    directory: str | Path,
     sources: tuple[str, ...],
     passages: bool,
     engine: str,
@@ -183,7 +193,9 @@ def add(
     "--stop-words", default="english", show_default=True, metavar="english|none|FILE",
     help="Words that are not indexed.",
 )  # fmt: skip
-def passages(directory: Path, passage_words: int, passage_overlap: int, stop_words: str) -> None:
+def passages(
+    directory: str | Path, passage_words: int, passage_overlap: int, stop_words: str
+) -> None:
     """Index the passages of the corpus DIR, which near matches are looked for in.
 
     `reference build` has done so; this is for other lengths and stop words.
@@ -197,8 +209,9 @@ def passages(directory: Path, passage_words: int, passage_overlap: int, stop_wor
 @_directory
 @click.option("--ids", is_flag=True, help="List the documents' ids instead, one a line.")
 @json_option
-def info(directory: Path, ids: bool, as_json: bool) -> None:
+def info(directory: str | Path, ids: bool, as_json: bool) -> None:
     """Say what the corpus DIR holds and how it was built."""
+    from fabula.reference.home import open_home
     from fabula.reference.layout import Manifest
 
     manifest = Manifest.read(directory)
@@ -211,7 +224,7 @@ def info(directory: Path, ids: bool, as_json: bool) -> None:
         click.echo(manifest.to_json().decode(), nl=False)
     else:
         click.echo(_summary(directory, manifest))
-        n_bytes = sum(f.stat().st_size for f in (directory / "shards").rglob("*") if f.is_file())
+        n_bytes = open_home(directory).n_bytes("shards")
         click.echo(
             f"  case {manifest.settings.case}, punctuation {manifest.settings.punct}, "
             f"{_count(len(manifest.shards), 'shard')}, {n_bytes / 1e6:,.1f} MB, "
@@ -230,7 +243,7 @@ def info(directory: Path, ids: bool, as_json: bool) -> None:
     show_default=True,
     help="Documents of which a stretch is looked up.",
 )
-def verify(directory: Path, samples: int) -> None:
+def verify(directory: str | Path, samples: int) -> None:
     """Check every file of DIR against its checksum, and that the corpus finds its own text."""
     from fabula.reference.verify import verify_reference
 
@@ -245,7 +258,7 @@ def verify(directory: Path, samples: int) -> None:
 @_directory
 @click.argument("ids", nargs=-1, metavar="ID...")
 @click.option("--ids-file", type=click.Path(path_type=Path), help="File with an id a line.")
-def remove(directory: Path, ids: tuple[str, ...], ids_file: Path | None) -> None:
+def remove(directory: str | Path, ids: tuple[str, ...], ids_file: Path | None) -> None:
     """Take documents out of the corpus DIR by their ids; searches no longer find them."""
     from fabula.reference import Reference
     from fabula.reference.removed import remove_documents
@@ -263,7 +276,7 @@ reference.add_command(write)
 reference.add_command(serve)
 
 
-def _summary(directory: Path, manifest: Manifest) -> str:
+def _summary(directory: str | Path, manifest: Manifest) -> str:
     return (
         f"{directory}: {_count(manifest.n_documents, 'document')}, "
         f"{_count(manifest.n_words, 'word')}, fingerprint {manifest.fingerprint}"
@@ -283,7 +296,7 @@ def _writer(cluster: Cluster | None) -> WriteShards | None:
 
 
 def index_passages(
-    path: Path,
+    path: str | Path,
     report: Callable[[str], None],
     n_words: int = 300,
     overlap: int = 50,
@@ -292,12 +305,11 @@ def index_passages(
     cluster: Cluster | None = None,
 ) -> int:
     """Index what is not yet; returns how many passages there are."""
-    from fabula.reference import Reference
-    from fabula.reference.passages import PassageIndex, PassageSettings, build_passages
+    from fabula.reference.layout import Manifest
+    from fabula.reference.passages import PassageSettings, build_passages
     from fabula.text.stopwords import load_stop_words
 
-    corpus = Reference.open(path)
     settings, chosen = PassageSettings(n_words, overlap), load_stop_words(stop_words)
     spread = map if cluster is None else cluster.in_order
-    build_passages(path, corpus.local.shards, settings, chosen, report, spread=spread)
-    return PassageIndex(corpus, settings, chosen).n_passages
+    shards = Manifest.read(path).shards
+    return build_passages(path, shards, settings, chosen, report, spread=spread)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from fabula.cli.listening import listen
-from fabula.cli.options import SizeType
+from fabula.cli.options import CorpusType, SizeType
 
 if TYPE_CHECKING:
     from fabula.reference.serving.states import States
@@ -19,9 +19,7 @@ __all__ = ["serve"]
 
 
 @click.command()
-@click.argument(
-    "directories", metavar="DIR...", nargs=-1, required=True, type=click.Path(path_type=Path)
-)
+@click.argument("directories", metavar="DIR...", nargs=-1, required=True, type=CorpusType())
 @click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on.")
 @click.option("--port", type=click.IntRange(0, 65535), default=8100, show_default=True)
 @click.option(
@@ -73,7 +71,7 @@ __all__ = ["serve"]
     help="How often to look whether the corpora changed; SIGHUP looks at once.",
 )  # fmt: skip
 def serve(
-    directories: tuple[Path, ...],
+    directories: tuple[str | Path, ...],
     host: str,
     port: int,
     token_file: Path | None,

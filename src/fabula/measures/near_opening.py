@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from pathlib import Path
 
 from fabula.measures.near import NearSearch, NearSettings
 from fabula.models.vectors import open_vectors
 from fabula.reference import Reference
+from fabula.reference.copies import copy_passages
+from fabula.reference.layout import Manifest
 from fabula.reference.passages import PassageIndex, PassageSettings, build_passages
 from fabula.text.stopwords import load_stop_words
 
@@ -28,10 +29,9 @@ def open_near(
     words = load_stop_words(stop_words)
     cut = passages or PassageSettings()
     for path in dict.fromkeys(paths):
-        shards = [
-            shard for shard in reference.local.shards if shard.folder.parents[1] == Path(path)
-        ]
-        build_passages(Path(path), shards, cut, words, say)
+        shards = Manifest.read(path).shards
+        build_passages(path, shards, cut, words, say)
+        copy_passages(path, cut.key(words), [shard.name for shard in shards], say)
     say("loading word vectors")
     opened = open_vectors(vectors)
     say("measuring")

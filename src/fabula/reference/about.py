@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fabula.errors import CorpusError
+from fabula.reference.home import open_home
 from fabula.reference.layout import Manifest
 from fabula.reference.removed import read_removed
 from fabula.text import TextSettings
@@ -32,15 +33,16 @@ class About:
     """bool (n_numbers,): which numbers are of documents that were removed."""
 
     @classmethod
-    def of(cls, paths: Sequence[Path], manifests: Sequence[Manifest]) -> Self:
+    def of(cls, paths: Sequence[str | Path], manifests: Sequence[Manifest]) -> Self:
         """Raises `CorpusError` where the corpora are of different settings."""
         abouts = []
         for path, manifest in zip(paths, manifests, strict=True):
+            home = open_home(path).everywhere()
             removed = np.zeros(sum(info.n_documents for info in manifest.shards), np.bool_)
-            removed[read_removed(path, manifest)] = True
+            removed[read_removed(home, manifest)] = True
             abouts.append(
                 cls(
-                    name=path.resolve().name,
+                    name=home.spec.rpartition("/")[2],
                     fingerprint=manifest.fingerprint,
                     settings=manifest.settings,
                     n_documents=manifest.n_documents,

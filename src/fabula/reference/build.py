@@ -8,7 +8,6 @@ parameters, never on the number of workers or on an interruption, and so does ev
 from __future__ import annotations
 
 import json
-import shutil
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict, dataclass
 from functools import partial
@@ -19,6 +18,7 @@ from typing import Any
 from fabula import __version__
 from fabula.errors import CorpusError, InputError
 from fabula.reference.batches import tokenise_stream
+from fabula.reference.home import Home, LocalHome, open_home
 from fabula.reference.layout import (
     Manifest,
     ShardInfo,
@@ -28,7 +28,7 @@ from fabula.reference.layout import (
 )
 from fabula.reference.removed import read_removed
 from fabula.reference.shards import Report, ShardBatches, kept_shard, write_shard
-from fabula.store import dump_json, write_whole, writer_lock
+from fabula.store import dump_json
 from fabula.text import TextSettings
 from fabula.types import Document
 
@@ -74,17 +74,17 @@ class BuildParameters:
 class ShardPlan:
     """Which shards are to be written, and how."""
 
-    folder: Path
-    """Where all shards lie."""
+    home: Home
+    """Where the corpus lies."""
     first: int
     """The number of the first that is not there."""
     settings: TextSettings
     parameters: BuildParameters
     report: Report
 
-    def place(self, k: int) -> Path:
-        """The folder of the k-th shard that is to be written."""
-        return self.folder / f"{self.first + k:05d}"
+    def name_of(self, k: int) -> str:
+        """The name of the k-th shard that is to be written."""
+        return f"{self.first + k:05d}"
 
 
 WriteShards = Callable[[Iterator[Document], ShardPlan], Iterator[ShardInfo]]
@@ -93,7 +93,7 @@ WriteShards = Callable[[Iterator[Document], ShardPlan], Iterator[ShardInfo]]
 
 def build_reference(
     documents: Iterable[Document],
-    path: Path,
+    path: str | Path,
     *,
     settings: TextSettings,
     parameters: BuildParameters = BuildParameters(),
@@ -105,19 +105,20 @@ def build_reference(
 ) -> Manifest:
     """Build a corpus at `path`, or finish one whose build was interrupted.
 
-    `written_by` names the models that wrote the documents, where models did. `write` does the work
-    elsewhere than in `n_jobs` processes here. Doing again what was done already changes nothing.
-    Raises `CorpusError` where `path` holds
+    `path`: a folder, or an address of an object store. `written_by` names the models that wrote the
+    documents, where models did. `write` does the work elsewhere than in `n_jobs` processes here.
+    Doing again what was done already changes nothing. Raises `CorpusError` where `path` holds
     another corpus, or an unfinished build of other documents or parameters (unless `restart`).
     """
-    _check_room(path)
-    with writer_lock(path / ".lock", str(path)):
-        if (path / _MANIFEST).exists() and not restart:
-            found = Manifest.read(path)
+    home = open_home(path)
+    _check_room(home)
+    with home.lock():
+        if home.read(_MANIFEST) is not None and not restart:
+            found = Manifest.read(home)
             asked = settings, asdict(parameters), (0,), written_by
             there = found.settings, found.parameters, found.additions, found.written_by
             if there == asked and _holds(found, 0, iter(documents)):
-                _forget_finished(path, found)
+                _forget_finished(home, found)
                 return found
             raise CorpusError(
                 f"{path}: holds another reference corpus already; add to it with `fabula "
@@ -125,12 +126,12 @@ def build_reference(
             )
         manifest = Manifest(settings, asdict(parameters), written_by=written_by)
         write = write or partial(_write_here, n_jobs=n_jobs)
-        return _extend(path, manifest, iter(documents), write, restart, report)
+        return _extend(home, manifest, iter(documents), write, restart, report)
 
 
 def add_documents(
     documents: Iterable[Document],
-    path: Path,
+    path: str | Path,
     *,
     n_jobs: int,
     restart: bool = False,
@@ -141,10 +142,11 @@ def add_documents(
 
     Adding again what was added last changes nothing, unless `restart`, or some of it was removed.
     """
-    Manifest.read(path)
-    with writer_lock(path / ".lock", str(path)):
-        manifest = Manifest.read(path)
-        _forget_finished(path, manifest)
+    home = open_home(path)
+    Manifest.read(home)
+    with home.lock():
+        manifest = Manifest.read(home)
+        _forget_finished(home, manifest)
         stream = iter(documents)
         head = next(stream, None)
         if head is None:
@@ -152,7 +154,7 @@ def add_documents(
         stream = chain([head], stream)
         last = manifest.additions[-1]
         n_before = sum(shard.n_documents for shard in manifest.shards[:last])
-        is_whole = not (read_removed(path, manifest) >= n_before).any()
+        is_whole = not (read_removed(home, manifest) >= n_before).any()
         if not restart and is_whole and manifest.shards[last].head == text_digest(head.text):
             if _holds(manifest, last, stream):
                 return manifest
@@ -161,11 +163,11 @@ def add_documents(
                 f"with --restart they are all added, and what is there stays"
             )
         write = write or partial(_write_here, n_jobs=n_jobs)
-        return _extend(path, manifest, stream, write, restart, report)
+        return _extend(home, manifest, stream, write, restart, report)
 
 
 def _extend(
-    path: Path,
+    home: Home,
     manifest: Manifest,
     stream: Iterator[Document],
     write: WriteShards,
@@ -173,50 +175,46 @@ def _extend(
     report: Report,
 ) -> Manifest:
     parameters = BuildParameters(**manifest.parameters)
-    shards = path / "shards"
     first = len(manifest.shards)
-    _begin(path, manifest, restart)
+    _begin(home, manifest, restart)
     done: list[ShardInfo] = []
-    for number, folder in enumerate(_finished(shards, first), first):
-        if int(folder.name) != number:
-            # Written out of order, before the build was interrupted; it is kept when it is reached.
-            break
-        report(f"checking what is done (shard {int(folder.name) + 1})")
-        done.append(read_shard_info(folder))
-        if not _is_of(done[-1], stream, manifest.settings):
+    # Those that were written out of order, before an interruption, are kept when they are reached.
+    while (info := read_shard_info(home, f"{first + len(done):05d}")) is not None:
+        report(f"checking what is done (shard {int(info.name) + 1})")
+        done.append(info)
+        if not _is_of(info, stream, manifest.settings):
             raise CorpusError(
-                f"{path}: the texts are not those that the interrupted build read; "
+                f"{home.spec}: the texts are not those that the interrupted build read; "
                 f"give the same ones, or begin anew with --restart"
             )
-    plan = ShardPlan(shards, first + len(done), manifest.settings, parameters, report)
+    plan = ShardPlan(home, first + len(done), manifest.settings, parameters, report)
     done += write(stream, plan)
     if not done:
         raise InputError("no document holds a word; a reference needs texts")
     manifest = manifest.with_shards(done)
-    write_whole(path / _MANIFEST, manifest.to_json())
-    (path / _JOURNAL).unlink()
-    for left in shards.glob("*.part*"):
-        shutil.rmtree(left)
+    home.write(_MANIFEST, manifest.to_json())
+    home.remove(_JOURNAL)
+    for left in home.names("shards"):
+        if ".part" in left:
+            home.remove(f"shards/{left}")
     return manifest
 
 
-def _check_room(path: Path) -> None:
+def _check_room(home: Home) -> None:
     """Refuse to build among files that are not a corpus's, which `restart` might replace."""
-    if not path.exists():
-        return
-    if not path.is_dir():
-        raise CorpusError(f"{path}: is a file; --out names a folder to build")
-    names = {entry.name for entry in path.iterdir()} - {".lock", f".{_JOURNAL}.part"}
+    if isinstance(home, LocalHome) and home.path.exists() and not home.path.is_dir():
+        raise CorpusError(f"{home.spec}: is a file; --out names a folder to build")
+    names = set(home.names()) - {".lock", f".{_JOURNAL}.part"}
     if not names or _JOURNAL in names:
         return
     try:
-        row = json.loads((path / _MANIFEST).read_bytes())
+        row = json.loads(home.read(_MANIFEST) or b"")
         is_corpus = {"format", "tokeniser", "shards"} <= row.keys()
     except (OSError, ValueError, AttributeError):
         is_corpus = False
     if not is_corpus:
         raise CorpusError(
-            f"{path}: holds other files and no reference corpus; choose another --out, "
+            f"{home.spec}: holds other files and no reference corpus; choose another --out, "
             f"a folder that is new or empty"
         )
 
@@ -236,21 +234,21 @@ def _is_of(shard: ShardInfo, stream: Iterator[Document], settings: TextSettings)
     return f"{content:x}" == shard.content
 
 
-def _unfinished(path: Path) -> dict[str, Any] | None:
+def _unfinished(home: Home) -> dict[str, Any] | None:
     """What a build or addition noted that did not reach its end."""
-    journal = path / _JOURNAL
-    plan: dict[str, Any] | None = json.loads(journal.read_bytes()) if journal.exists() else None
+    journal = home.read(_JOURNAL)
+    plan: dict[str, Any] | None = None if journal is None else json.loads(journal)
     return plan
 
 
-def _forget_finished(path: Path, manifest: Manifest) -> None:
+def _forget_finished(home: Home, manifest: Manifest) -> None:
     """Remove the note of a build that was stopped between its last two steps."""
-    plan = _unfinished(path)
+    plan = _unfinished(home)
     if plan is not None and plan["first"] < len(manifest.shards):
-        (path / _JOURNAL).unlink()
+        home.remove(_JOURNAL)
 
 
-def _begin(path: Path, manifest: Manifest, restart: bool) -> None:
+def _begin(home: Home, manifest: Manifest, restart: bool) -> None:
     """Note what is being built; refuse to go on with something else."""
     plan = {
         "fabula": __version__,
@@ -258,39 +256,30 @@ def _begin(path: Path, manifest: Manifest, restart: bool) -> None:
         "parameters": manifest.parameters,
         "first": len(manifest.shards),
     }
-    unfinished = _unfinished(path)
+    unfinished = _unfinished(home)
     if unfinished is not None and not restart and not unfinished.get("clearing"):
         if unfinished != plan:
             raise CorpusError(
-                f"{path}: holds an interrupted build with other parameters or of another version; "
-                f"repeat its command, or begin anew with --restart"
+                f"{home.spec}: holds an interrupted build with other parameters or of another "
+                f"version; repeat its command, or begin anew with --restart"
             )
         return
     # Until all that was there is gone, nothing of it may be taken for a part of this build.
     clearing = {"clearing": True, "first": plan["first"]}
-    write_whole(path / _JOURNAL, dump_json(clearing).encode())
+    home.write(_JOURNAL, dump_json(clearing).encode())
     if not manifest.shards:
-        (path / _MANIFEST).unlink(missing_ok=True)
-    (path / "shards").mkdir(exist_ok=True)
-    for folder in _finished(path / "shards", len(manifest.shards)):
-        shutil.rmtree(folder)
-    write_whole(path / _JOURNAL, dump_json(plan).encode())
-
-
-def _finished(shards: Path, first: int) -> list[Path]:
-    """The folders of shards that were written whole, from number `first` on."""
-    return sorted(
-        folder
-        for folder in shards.iterdir()
-        if folder.name.isdecimal() and int(folder.name) >= first
-    )
+        home.remove(_MANIFEST)
+    for name in home.names("shards"):
+        if name.isdecimal() and int(name) >= len(manifest.shards):
+            home.remove(f"shards/{name}")
+    home.write(_JOURNAL, dump_json(plan).encode())
 
 
 def _write_here(stream: Iterator[Document], plan: ShardPlan, *, n_jobs: int) -> Iterator[ShardInfo]:
     for k, shard in enumerate(_fill_shards(stream, plan, n_jobs)):
-        folder = plan.place(k)
-        kept = kept_shard(folder, shard.n_read, shard.content)
-        yield kept or write_shard(folder, shard, n_jobs, plan.report)
+        name = plan.name_of(k)
+        kept = kept_shard(plan.home, name, shard.n_read, shard.content)
+        yield kept or write_shard(plan.home, name, shard, n_jobs, plan.report)
 
 
 def _fill_shards(

@@ -12,14 +12,14 @@ import uuid
 from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 from fabula.cluster import Cluster
 from fabula.errors import CorpusError
 from fabula.reference.batches import TokenBatch, tokenise_batch
 from fabula.reference.build import BuildParameters, ShardPlan, WriteShards
-from fabula.reference.layout import ShardInfo
+from fabula.reference.home import Home
+from fabula.reference.layout import ShardInfo, read_shard_info
 from fabula.reference.shards import ShardBatches, kept_shard, write_shard
 from fabula.text import TextSettings, in_batches
 from fabula.types import Document
@@ -78,25 +78,27 @@ class _Filling:
 def on_cluster(cluster: Cluster) -> WriteShards:
     """For `build_reference`: write the shards on the nodes of this cluster.
 
-    Each node writes to the folder by its own name, so it must be one that all of them share.
+    Each node writes to the corpus by its own name, so it must lie in an object store, or in a
+    folder that all of them share.
     """
 
     def write(stream: Iterator[Document], plan: ShardPlan) -> Iterator[ShardInfo]:
         build = cluster.task(_write, num_cpus=1)
+        home = plan.home.everywhere()
         n_threads = max(cluster.n_cpus(node) for node in cluster.nodes())
-        writing: deque[tuple[Path, Any]] = deque()
+        writing: deque[tuple[str, Any]] = deque()
         for k, shard in enumerate(_fill(cluster, stream, plan)):
-            folder = plan.place(k)
-            plan.report(f"sorting shard {int(folder.name) + 1}: {shard.n_tokens:,} words")
-            asked = str(folder.resolve()), shard.n_read, shard.content, n_threads
+            name = plan.name_of(k)
+            plan.report(f"sorting shard {int(name) + 1}: {shard.n_tokens:,} words")
+            asked = home, name, shard.n_read, shard.content, n_threads
             # Batches are arguments, not asked for by the task: it begins when they are there, and
             # those that were lost with a node are made again before.
-            writing.append((folder, build(*asked, *shard.batches)))
+            writing.append((name, build(*asked, *shard.batches)))
             if len(writing) > cluster.n_cpus():
-                yield _written(cluster, *writing.popleft())
+                yield _written(cluster, plan.home, *writing.popleft())
         while writing:
             plan.report(f"sorting: {len(writing)} shards left")
-            yield _written(cluster, *writing.popleft())
+            yield _written(cluster, plan.home, *writing.popleft())
 
     return write
 
@@ -142,29 +144,32 @@ def _tokenise(
 
 
 def _write(
-    folder: str, n_read: int, content: int, n_threads: int, *batches: TokenBatch
+    home: Home, name: str, n_read: int, content: int, n_threads: int, *batches: TokenBatch
 ) -> ShardInfo:
-    place = Path(folder)
     # An attempt on a node that was lost may have come to its end.
-    if (kept := kept_shard(place, n_read, content)) is not None:
+    if (kept := kept_shard(home, name, n_read, content)) is not None:
         return kept
     shard = ShardBatches()
     for batch in batches:
         shard.add(batch)
     try:
-        return write_shard(place, shard, n_threads, lambda _: None, attempt=uuid.uuid4().hex)
+        return write_shard(home, name, shard, n_threads, _say_nothing, attempt=uuid.uuid4().hex)
     except OSError:
-        kept = kept_shard(place, n_read, content)
+        kept = kept_shard(home, name, n_read, content)
         if kept is None:
             raise
         return kept
 
 
-def _written(cluster: Cluster, folder: Path, task: Any) -> ShardInfo:
+def _say_nothing(_: str) -> None:
+    """Who waits is told by the process that gave the work."""
+
+
+def _written(cluster: Cluster, home: Home, name: str, task: Any) -> ShardInfo:
     info: ShardInfo = cluster.get(task)
-    if not folder.exists():
+    if read_shard_info(home, name) is None:
         raise CorpusError(
-            f"{folder}: a node of the cluster wrote this shard, and it is not here; build in a "
-            f"folder that all nodes share"
+            f"{home.spec}/shards/{name}: a node of the cluster wrote this shard, and it is not "
+            f"here; build in an object store, or in a folder that all nodes share"
         )
     return info

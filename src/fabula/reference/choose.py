@@ -37,20 +37,22 @@ def open_backend(
     max_retries: int = 5,
     fresh: bool = False,
     meter: Callable[[int, int], None] | None = None,
+    report: Callable[[str], None] = lambda _: None,
 ) -> Backend:
-    """Corpora, on disk or served at `http://...`, searched as one; or `infinigram:NAME[@URL]`, or
-    `infinigram-index:PATH`.
+    """Corpora, on disk, in an object store or served at `http://...`, searched as one; or
+    `infinigram:NAME[@URL]`, or `infinigram-index:PATH`.
 
     Without URL it is the environment's FABULA_INFINIGRAM_URL, and else the public server. The
     options are for what is asked over HTTP; `fresh` does not believe what was answered before.
-    `meter` is told how many look-ups were made, and how many of them memory answered. Raises
-    `CorpusError`, `InputError` and, where a served reference does not answer, `LookupFailed`.
+    `meter` is told how many look-ups were made, and how many of them memory answered; `report` is
+    told what is copied. Raises `CorpusError`, `InputError` and, where a served reference does not
+    answer, `LookupFailed`.
     """
     elsewhere = [spec for spec in specs if spec.startswith((_WEB, _INDEX))]
     if not elsewhere:
         if not any(map(is_served, specs)):
-            return Reference.open(*specs)
-        return _open_joined(specs, n_parallel, max_retries)
+            return Reference.open(*specs, report=report)
+        return _open_joined(specs, n_parallel, max_retries, report)
     if len(specs) > 1:
         raise InputError(
             f"--reference {elsewhere[0]}: an infini-gram index cannot be searched together with "
@@ -82,7 +84,9 @@ def open_backend(
     )
 
 
-def _open_joined(specs: Sequence[str], n_parallel: int, max_retries: int) -> Reference:
+def _open_joined(
+    specs: Sequence[str], n_parallel: int, max_retries: int, report: Callable[[str], None]
+) -> Reference:
     """References on disk and behind servers, in this order, as one."""
     from fabula.reference.serving.opening import open_served
 
@@ -95,7 +99,7 @@ def _open_joined(specs: Sequence[str], n_parallel: int, max_retries: int) -> Ref
                 abouts.append(about)
                 parts.append(served)
             else:
-                here = Reference.open(spec)
+                here = Reference.open(spec, report=report)
                 abouts.append(here.about)
                 parts.append(here.local)
         joined = About.joined(specs, abouts)

@@ -33,6 +33,7 @@ from numpy.typing import NDArray
 
 from fabula.errors import CorpusError
 from fabula.kernels.strings import find_strings
+from fabula.reference.home import Home, open_home
 from fabula.store import checksum, dump_json
 from fabula.text import TOKENISER, TextSettings
 from fabula.types import Document
@@ -122,11 +123,12 @@ class Manifest:
         return (json.dumps(document, indent=1, ensure_ascii=False) + "\n").encode()
 
     @classmethod
-    def read(cls, path: Path) -> Manifest:
+    def read(cls, path: str | Path | Home) -> Manifest:
         """The manifest of the corpus at `path`. Raises `CorpusError` where there is none."""
-        file = path / "manifest.json"
-        if not file.exists():
-            if (path / "building.json").exists():
+        home = open_home(path)
+        path, file = home.spec, f"{home.spec}/manifest.json"
+        if (data := home.read("manifest.json")) is None:
+            if home.read("building.json") is not None:
                 raise CorpusError(
                     f"{path}: its build did not end; run the same `fabula reference build` again "
                     f"to finish it"
@@ -136,7 +138,7 @@ class Manifest:
                 f"`fabula reference build SOURCES --out {path}`"
             )
         try:
-            row = json.loads(file.read_bytes())
+            row = json.loads(data)
             found = row["format"], row["tokeniser"]
             if found != (FORMAT, TOKENISER):
                 raise CorpusError(
@@ -283,9 +285,10 @@ def document_line(document: Document) -> bytes:
     return dump_json(row).encode(errors="replace")
 
 
-def read_shard_info(folder: Path) -> ShardInfo:
-    """What a finished shard's own `shard.json` says."""
-    return ShardInfo(**json.loads((folder / "shard.json").read_bytes()))
+def read_shard_info(home: Home, name: str) -> ShardInfo | None:
+    """What the `shard.json` of the shard of that name says; None where it is not whole."""
+    data = home.read(f"shards/{name}/shard.json")
+    return None if data is None else ShardInfo(**json.loads(data))
 
 
 def checksums(folder: Path) -> dict[str, str]:

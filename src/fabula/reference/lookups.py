@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import random
 import sqlite3
 import threading
@@ -15,9 +14,8 @@ from email.utils import parsedate_to_datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from platformdirs import user_cache_path
-
 from fabula.errors import InputError, LookupFailed
+from fabula.reference.home import cache_folder
 
 if TYPE_CHECKING:
     import httpx
@@ -183,9 +181,8 @@ def _retry_after(headers: Mapping[str, str]) -> float | None:
 
 
 def cache_path() -> Path:
-    """Where counts are kept unless the user says otherwise: below FABULA_CACHE, if it is set."""
-    home = os.environ.get("FABULA_CACHE")
-    return (Path(home) if home else user_cache_path("fabula")) / "infinigram.sqlite3"
+    """Where counts are kept unless the user says otherwise."""
+    return cache_folder() / "infinigram.sqlite3"
 
 
 class LookupCache:

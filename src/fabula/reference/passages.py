@@ -17,9 +17,9 @@ the work, and the ranking, independent of how a corpus is cut into documents.
 from __future__ import annotations
 
 import json
-import shutil
 import warnings
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import ExitStack
 from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
@@ -30,9 +30,11 @@ from numpy.typing import NDArray
 
 from fabula.errors import CorpusError, InputError
 from fabula.kernels.movers import score_terms
+from fabula.reference.copies import copy_shards
+from fabula.reference.home import Home, LocalHome, open_home
 from fabula.reference.layout import Shard, ShardInfo, checksums
 from fabula.reference.search import Reference
-from fabula.store import checksum, dump_json, fresh_folder, publish_folder, writer_lock
+from fabula.store import dump_json
 from fabula.text.stopwords import StopWords
 
 __all__ = [
@@ -87,85 +89,91 @@ class Passage:
 
 
 def build_passages(
-    path: Path,
-    shards: Sequence[Shard],
+    path: str | Path,
+    shards: Sequence[ShardInfo],
     settings: PassageSettings,
     stop_words: StopWords,
     report: Report = lambda stage: None,
     *,
-    spread: Callable[..., Iterable[None]] = map,
-) -> None:
+    spread: Callable[..., Iterable[int]] = map,
+) -> int:
     """Cut and index the shards of the corpus at `path` that are not yet; others stay as they are.
 
     A shard is written whole or not at all, so an interrupted run goes on where it was. `spread` is
-    as `map`, and may do the shards side by side.
+    as `map`, and may do the shards side by side. Returns how many passages there are.
     """
-    home = path / "passages" / settings.key(stop_words)
-    if all(_is_current(home / shard.info.name, shard) for shard in shards):
-        return
-    try:
-        home.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise CorpusError(
-            f"{path}: has no passages of this kind yet, and they cannot be written ({error}); run "
-            f"`fabula reference passages {path}` where it can be written to"
-        ) from error
-    with writer_lock(home / ".lock", str(home)):
-        new = [
-            (home / shard.info.name, shard.folder, shard.info)
-            for shard in shards
-            if not _is_current(home / shard.info.name, shard)
-        ]
-        write = partial(_write, settings=settings, stop_words=stop_words)
+    home = open_home(path).everywhere()
+    folder = f"passages/{settings.key(stop_words)}"
+    there = {shard.name: _current(home, folder, shard) for shard in shards}
+    if None not in there.values():
+        return sum(n for n in there.values() if n is not None)
+    with ExitStack() as stack:
+        try:
+            stack.enter_context(home.lock(folder))
+        except OSError as error:
+            raise CorpusError(
+                f"{path}: has no passages of this kind yet, and they cannot be written ({error}); "
+                f"run `fabula reference passages {path}` where it can be written to"
+            ) from error
+        new = [shard for shard in shards if _current(home, folder, shard) is None]
+        write = partial(_write, home, folder, settings=settings, stop_words=stop_words)
         report(f"indexing passages: shard 1 of {len(new)}")
-        for k, _ in enumerate(spread(write, new), 2):
+        for k, (shard, n) in enumerate(zip(new, spread(write, new), strict=True), 2):
+            there[shard.name] = n
             if k <= len(new):
                 report(f"indexing passages: shard {k} of {len(new)}")
+    return sum(n for n in there.values() if n is not None)
 
 
-def verify_passages(path: Path, shards: Sequence[Shard], report: Report) -> None:
-    """Compare the checksums of all passages that were built for the corpus at `path`.
+def verify_passages(home: Home, shards: Sequence[ShardInfo], report: Report) -> None:
+    """Compare the checksums of all passages that were built for the corpus there.
 
     Raises `CorpusError` that names the file.
     """
-    for home in sorted((path / "passages").glob("*/")):
+    for key in home.names("passages"):
         for shard in shards:
-            folder = home / shard.info.name
-            if not _is_current(folder, shard):
+            if _current(home, f"passages/{key}", shard) is None:
                 continue
-            report(f"passages {home.name}: shard {shard.info.name}")
-            row = json.loads((folder / "shard.json").read_bytes())
+            report(f"passages {key}: shard {shard.name}")
+            folder = f"passages/{key}/{shard.name}"
+            row = json.loads(home.read(f"{folder}/shard.json") or b"")
             for name, expected in row["files"].items():
-                file = folder / name
-                if not file.exists() or checksum(file) != expected:
+                if home.checksum(f"{folder}/{name}") != expected:
                     raise CorpusError(
-                        f"{file}: damaged or missing; delete {folder} and run `fabula reference "
-                        f"passages {path}`"
+                        f"{home.spec}/{folder}/{name}: damaged or missing; delete "
+                        f"{home.spec}/{folder} and run `fabula reference passages {home.spec}`"
                     )
 
 
-def _is_current(folder: Path, shard: Shard) -> bool:
-    """Whether the folder was made of this very shard (a corpus may be built anew in its place)."""
+def _current(home: Home, folder: str, shard: ShardInfo) -> int | None:
+    """How many passages it has; None where there are none of this very shard.
+
+    A corpus may be built anew in its place.
+    """
     try:
-        row = json.loads((folder / "shard.json").read_bytes())
+        row = json.loads(home.read(f"{folder}/{shard.name}/shard.json") or b"")
     except (OSError, ValueError):
-        return False
-    return bool(row["content"] == shard.info.content and row["tokens"] == _tokens_of(shard))
-
-
-def _tokens_of(shard: Shard) -> str:
-    return shard.info.files["tokens.npy"]
+        return None
+    is_current = row["content"] == shard.content and row["tokens"] == shard.files["tokens.npy"]
+    return int(row["n_passages"]) if is_current else None
 
 
 def _write(
-    places: tuple[Path, Path, ShardInfo], settings: PassageSettings, stop_words: StopWords
-) -> None:
-    """Index one shard: the folder to write, and where the shard lies."""
+    home: Home, folder: str, info: ShardInfo, settings: PassageSettings, stop_words: StopWords
+) -> int:
+    """Index one shard of the corpus; returns how many passages it has."""
+    place = f"{folder}/{info.name}"
+    shard = Shard(copy_shards(home.spec, [info.name]) / "shards" / info.name, info)
+    with home.writing(place) as aside:
+        n_passages = _fill(aside, shard, settings, stop_words)
+        home.remove(place)  # of another shard that was there
+    return n_passages
+
+
+def _fill(aside: Path, shard: Shard, settings: PassageSettings, stop_words: StopWords) -> int:
+    """Write the files of a shard's passages into a folder."""
     from bm25s import BM25
 
-    folder, at, info = places
-    shard = Shard(at, info)
-    aside = fresh_folder(folder)
     tokens = np.asarray(shard.tokens)
     ends = np.append(shard.starts[1:], len(tokens)) - 1
     spans = [
@@ -198,14 +206,12 @@ def _write(
         "stop_words": stop_words.name,
         "bm25": {"k1": _K1, "b": _B, "method": "lucene"},
         "content": shard.info.content,
-        "tokens": _tokens_of(shard),
+        "tokens": shard.info.files["tokens.npy"],
         "n_passages": len(spans),
         "files": checksums(aside),
     }
     (aside / "shard.json").write_text(dump_json(row) + "\n", encoding="utf-8")
-    if folder.exists():
-        shutil.rmtree(folder)
-    publish_folder(aside, folder)
+    return len(spans)
 
 
 def _content_words(shard: Shard, stop_words: StopWords) -> NDArray[np.bool_]:
@@ -224,7 +230,7 @@ class _OpenShard:
                 f"{folder.parents[2]}: has no passages of this kind; build them with "
                 f"`fabula reference passages {folder.parents[2]}`"
             )
-        if not _is_current(folder, shard):
+        if _current(LocalHome(folder.parent), ".", shard.info) is None:
             raise CorpusError(
                 f"{folder}: the passages are of other texts than the corpus; build them again "
                 f"with `fabula reference passages {folder.parents[2]}`"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from dataclasses import replace
 from pathlib import Path
 
@@ -9,28 +10,33 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fabula.errors import CorpusError
+from fabula.reference.copies import copy_shards
+from fabula.reference.home import Home, open_home
 from fabula.reference.layout import Manifest, Shard, content_digest
-from fabula.store import checksum, write_whole, writer_lock
 
 __all__ = ["read_removed", "remove_documents"]
 
 
-def read_removed(path: Path, manifest: Manifest) -> NDArray[np.int64]:
+def read_removed(home: Home, manifest: Manifest) -> NDArray[np.int64]:
     """The numbers of the removed documents: int64, shape (n_removed,), ascending."""
     if manifest.removed is None:
         return np.empty(0, np.int64)
-    file = path / manifest.removed
-    if not file.exists() or checksum(file) != manifest.removed_sha256:
-        raise CorpusError(f"{file}: missing or damaged; restore it, or build the corpus again")
-    numbers: NDArray[np.int64] = np.frombuffer(file.read_bytes(), np.int64)
+    data = home.read(manifest.removed)
+    if data is None or hashlib.sha256(data).hexdigest() != manifest.removed_sha256:
+        raise CorpusError(
+            f"{home.spec}/{manifest.removed}: missing or damaged; restore it, or build the corpus "
+            f"again"
+        )
+    numbers: NDArray[np.int64] = np.frombuffer(data, np.int64)
     return numbers
 
 
-def remove_documents(path: Path, numbers: list[int]) -> Manifest:
-    """Take these documents out of all searches. Their text stays on disk until a new build."""
-    with writer_lock(path / ".lock", str(path)):
-        manifest = Manifest.read(path)
-        before = read_removed(path, manifest)
+def remove_documents(path: str | Path, numbers: list[int]) -> Manifest:
+    """Take these documents out of all searches. Their text stays where it is until a new build."""
+    home = open_home(path)
+    with home.lock():
+        manifest = Manifest.read(home)
+        before = read_removed(home, manifest)
         added = np.setdiff1d(np.array(numbers, np.int64), before)
         if not len(added):
             return manifest
@@ -38,23 +44,26 @@ def remove_documents(path: Path, numbers: list[int]) -> Manifest:
         firsts = np.concatenate([[0], np.cumsum(sizes)])
         n_words, content = manifest.n_removed_words, int(manifest.removed_content, 16)
         for k, info in enumerate(manifest.shards):
-            shard = Shard(path / "shards" / info.name, info)
+            here = added[(added >= firsts[k]) & (added < firsts[k + 1])] - firsts[k]
+            if not len(here):
+                continue
+            shard = Shard(copy_shards(path, [info.name]) / "shards" / info.name, info)
             ends = np.append(shard.starts[1:], info.n_tokens)
-            for number in added[(added >= firsts[k]) & (added < firsts[k + 1])] - firsts[k]:
+            for number in here:
                 n_words += int(ends[number] - shard.starts[number]) - 1
                 content += content_digest([shard.document(int(number)).text])
         after = np.union1d(before, added)
-        file = path / f"removed-{len(after)}.bin"
-        write_whole(file, after.tobytes())
+        file = f"removed-{len(after)}.bin"
+        home.write(file, after.tobytes())
         changed = replace(
             manifest,
-            removed=file.name,
-            removed_sha256=checksum(file),
+            removed=file,
+            removed_sha256=hashlib.sha256(after.tobytes()).hexdigest(),
             removed_content=f"{content % 2**256:x}",
             n_removed=len(after),
             n_removed_words=n_words,
         )
-        write_whole(path / "manifest.json", changed.to_json())
+        home.write("manifest.json", changed.to_json())
         if manifest.removed is not None:
-            (path / manifest.removed).unlink(missing_ok=True)
+            home.remove(manifest.removed)
         return changed

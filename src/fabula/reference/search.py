@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from itertools import islice
 from pathlib import Path
@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from fabula.errors import InputError, LookupFailed
 from fabula.reference.about import About
 from fabula.reference.backend import Attribution, LocatedText, Matches, Occurrence, or_why_not
+from fabula.reference.copies import copy_shards
 from fabula.reference.layout import Manifest, Shard
 from fabula.reference.matching import number_words
 from fabula.reference.parts import Found, LocalPart, Part
@@ -62,12 +63,15 @@ class Reference:
         self._lock = threading.Lock()
 
     @classmethod
-    def open(cls, path: str | Path, *more: str | Path) -> Self:
+    def open(
+        cls, path: str | Path, *more: str | Path, report: Callable[[str], None] = lambda _: None
+    ) -> Self:
         """Open the corpora at these paths as one reference.
 
-        Raises `CorpusError` where a path holds none, a damaged one, or one of other settings.
+        Those of an object store are copied to this machine, once; `report` is told. Raises
+        `CorpusError` where a path holds none, a damaged one, or one of other settings.
         """
-        paths = [Path(p) for p in (path, *more)]
+        paths = [copy_shards(p, report=report) for p in (path, *more)]
         manifests = [Manifest.read(p) for p in paths]
         about = About.of(paths, manifests)
         shards = [
@@ -93,11 +97,10 @@ class Reference:
         from fabula.reference.build import BuildParameters, build_reference
 
         given = {"shard_tokens": shard_tokens, "memory_bytes": memory_bytes}
-        parameters = BuildParameters(**{k: v for k, v in given.items() if v is not None})
+        asked = BuildParameters(**{k: v for k, v in given.items() if v is not None})
         build_reference(
-            documents, Path(path), settings=settings, parameters=parameters, n_jobs=n_jobs,
-            restart=restart,
-        )  # fmt: skip
+            documents, path, settings=settings, parameters=asked, n_jobs=n_jobs, restart=restart
+        )
         return cls.open(path)
 
     @property

@@ -15,8 +15,9 @@ from fabula.errors import CorpusError
 from fabula.kernels.match import fill_pair_table, list_pairs, pair_slots
 from fabula.kernels.suffix import build_suffix_array
 from fabula.reference.batches import TokenBatch
+from fabula.reference.home import Home
 from fabula.reference.layout import ShardInfo, Strings, checksums, read_shard_info
-from fabula.store import dump_json, fresh_folder, publish_folder
+from fabula.store import dump_json
 
 __all__ = ["ShardBatches", "kept_shard", "write_pairs", "write_shard"]
 
@@ -70,28 +71,35 @@ class ShardBatches:
         return tokens, words
 
 
-def kept_shard(folder: Path, n_read: int, content: int) -> ShardInfo | None:
+def kept_shard(home: Home, name: str, n_read: int, content: int) -> ShardInfo | None:
     """The shard that stands there already, of so many documents read and of this content.
 
     None where there is none. Raises `CorpusError` where it is of other documents.
     """
-    if not folder.exists():
+    info = read_shard_info(home, name)
+    if info is None:
         return None
-    info = read_shard_info(folder)
     if (info.n_read, info.content) != (n_read, f"{content % 2**256:x}"):
         raise CorpusError(
-            f"{folder}: the texts are not those that the interrupted build read; give the same "
-            f"ones, or begin anew with --restart"
+            f"{home.spec}/shards/{name}: the texts are not those that the interrupted build read; "
+            f"give the same ones, or begin anew with --restart"
         )
     return info
 
 
 def write_shard(
-    folder: Path, shard: ShardBatches, n_jobs: int, report: Report, *, attempt: str = ""
+    home: Home, name: str, shard: ShardBatches, n_jobs: int, report: Report, *, attempt: str = ""
 ) -> ShardInfo:
     """Write the shard whole, or not at all; `attempt` tells apart those that may overlap."""
-    report(f"sorting shard {int(folder.name) + 1}: {shard.n_tokens:,} words")
-    aside = fresh_folder(folder, attempt)
+    report(f"sorting shard {int(name) + 1}: {shard.n_tokens:,} words")
+    with home.writing(f"shards/{name}", attempt) as aside:
+        info = _fill(aside, name, shard, n_jobs)
+        report(f"keeping shard {int(name) + 1}: {shard.n_tokens:,} words")
+    return info
+
+
+def _fill(aside: Path, name: str, shard: ShardBatches, n_jobs: int) -> ShardInfo:
+    """Write the files of a shard into a folder."""
     tokens, words = shard.tokens()
     shard.known.clear()
     suffixes = build_suffix_array(tokens, len(words) + 1, n_threads=n_jobs)
@@ -104,7 +112,7 @@ def write_shard(
     Strings.of(shard.ids).save(aside, "ids")
     _write_documents(aside, shard.blocks)
     info = ShardInfo(
-        name=folder.name,
+        name=name,
         n_documents=shard.n_documents,
         n_words=len(tokens) - shard.n_documents,
         n_tokens=len(tokens),
@@ -115,7 +123,6 @@ def write_shard(
         files=checksums(aside),
     )
     (aside / "shard.json").write_text(dump_json(asdict(info)) + "\n", encoding="utf-8")
-    publish_folder(aside, folder)
     return info
 
 

@@ -8,10 +8,10 @@ from pathlib import Path
 import numpy as np
 
 from fabula.errors import CorpusError
+from fabula.reference.home import open_home
 from fabula.reference.layout import Manifest
 from fabula.reference.passages import verify_passages
 from fabula.reference.search import Reference
-from fabula.store import checksum
 
 __all__ = ["verify_reference"]
 
@@ -19,27 +19,28 @@ _SAMPLE_WORDS = 24
 
 
 def verify_reference(
-    path: Path, *, n_samples: int = 200, report: Callable[[str], None] = lambda stage: None
+    path: str | Path, *, n_samples: int = 200, report: Callable[[str], None] = lambda stage: None
 ) -> Manifest:
     """Compare all checksums, then look `n_samples` stretches of its own text up.
 
     Raises `CorpusError` that names the shard and the file at the first thing that is not right.
     """
-    manifest = Manifest.read(path)
+    home = open_home(path)
+    manifest = Manifest.read(home)
     for info in manifest.shards:
-        folder = path / "shards" / info.name
         for name, expected in info.files.items():
             report(f"shard {info.name}: {name}")
-            file = folder / name
-            if not file.exists():
+            file = f"{home.spec}/shards/{info.name}/{name}"
+            found = home.checksum(f"shards/{info.name}/{name}")
+            if found is None:
                 raise CorpusError(f"{file}: shard {info.name} lacks this file; build again")
-            if checksum(file) != expected:
+            if found != expected:
                 raise CorpusError(
                     f"{file}: shard {info.name} is damaged, this file has changed since it was "
                     f"written; restore it from a copy, or build the corpus again"
                 )
-    reference = Reference.open(path)
-    verify_passages(path, reference.local.shards, report)
+    verify_passages(home, manifest.shards, report)
+    reference = Reference.open(path, report=report)
     report("searching for its own text")
     _search_itself(reference, manifest, n_samples)
     return manifest

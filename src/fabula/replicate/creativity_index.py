@@ -28,7 +28,7 @@ from fabula.models.likelihood import LikelihoodModel
 from fabula.models.vectors import WordVectors, open_vectors
 from fabula.reference import Reference
 from fabula.reference.build import build_reference
-from fabula.reference.layout import text_digest
+from fabula.reference.layout import Manifest, text_digest
 from fabula.reference.passages import PassageIndex, PassageSettings, build_passages
 from fabula.stats.compare import Difference, compare_means, holm
 from fabula.store import read_rows
@@ -226,7 +226,7 @@ def _near(
     report: Callable[[str], None],
 ) -> NearSearch:
     settings, stop_words = PassageSettings(), load_stop_words()
-    build_passages(path, reference.local.shards, settings, stop_words, report)
+    build_passages(path, Manifest.read(path).shards, settings, stop_words, report)
     return NearSearch(PassageIndex(reference, settings, stop_words), vectors, plan.near)
 
 

@@ -1,6 +1,13 @@
 """Reading texts and finding their words."""
 
-from fabula.text.sources import check_ids, find_files, in_batches, read_documents, read_ids
+from fabula.text.sources import (
+    check_ids,
+    find_files,
+    in_batches,
+    open_filesystem,
+    read_documents,
+    read_ids,
+)
 from fabula.text.words import TOKENISER, TextSettings, TextWords
 
 __all__ = [
@@ -10,6 +17,7 @@ __all__ = [
     "check_ids",
     "find_files",
     "in_batches",
+    "open_filesystem",
     "read_documents",
     "read_ids",
 ]

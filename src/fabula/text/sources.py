@@ -23,16 +23,23 @@ if TYPE_CHECKING:
     import fsspec
     from typing_extensions import Buffer
 
-__all__ = ["FileSource", "check_ids", "find_files", "read_documents", "read_ids"]
+__all__ = [
+    "FileSource",
+    "check_ids",
+    "find_files",
+    "open_filesystem",
+    "read_documents",
+    "read_ids",
+]
 
 _COMPRESSIONS = (".gz", ".zst")
 _INSTALL = {
-    "s3": "s3fs",
-    "hf": "huggingface_hub",
-    "http": "aiohttp",
-    "https": "aiohttp",
-    "gs": "gcsfs",
-    "gcs": "gcsfs",
+    "s3": "fabula[remote]",
+    "hf": "fabula[remote]",
+    "http": "fabula[remote]",
+    "https": "fabula[remote]",
+    "gs": "fabula[google]",
+    "gcs": "fabula[google]",
 }
 
 
@@ -213,7 +220,7 @@ def _damaged(name: str, n_documents: int, error: BaseException) -> str:
 
 
 def _expand(source: str) -> list[FileSource]:
-    filesystem, path = _resolve(source)
+    filesystem, path = open_filesystem(source)
     prefix = source.partition("://")[0] + "://" if "://" in source else ""
     try:
         if not prefix and os.path.isfile(source):
@@ -239,7 +246,8 @@ def _expand(source: str) -> list[FileSource]:
         raise InputError(f"{source}: cannot be reached ({error})") from error
 
 
-def _resolve(source: str) -> tuple[fsspec.AbstractFileSystem, str]:
+def open_filesystem(source: str) -> tuple[fsspec.AbstractFileSystem, str]:
+    """What reaches an address, and the path there. Raises `InputError`."""
     import fsspec
 
     try:
@@ -247,9 +255,7 @@ def _resolve(source: str) -> tuple[fsspec.AbstractFileSystem, str]:
     except ImportError as error:
         scheme = source.partition("://")[0]
         package = _INSTALL.get(scheme, "the fsspec backend for it")
-        raise InputError(
-            f"{source}: reading {scheme}:// needs {package}; install fabula[remote] or {package}"
-        ) from error
+        raise InputError(f"{source}: {scheme}:// needs {package}; install it") from error
     except ValueError as error:
         raise InputError(f"{source}: {error}") from error
     return filesystem, path

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fabula.errors import CorpusError, FabulaError
+from fabula.reference.home import open_home
 from fabula.reference.layout import Shard
 from fabula.reference.search import Reference
 
@@ -70,7 +71,7 @@ class States:
 
     def __init__(
         self,
-        paths: Sequence[Path],
+        paths: Sequence[str | Path],
         *,
         n_kept: int = N_KEPT,
         say: Callable[[str], None] | None = None,
@@ -140,7 +141,7 @@ class States:
     def _opened(self) -> State:
         for _ in range(_N_TRIES):
             before = _digest(self.paths)
-            reference = Reference.open(*self.paths)
+            reference = Reference.open(*self.paths, report=self._say)
             if _digest(self.paths) == before:
                 # The kernels are compiled now, and not while somebody waits.
                 reference.longest_matches(
@@ -150,11 +151,11 @@ class States:
         raise CorpusError(f"{self.paths[0]}: changes faster than it can be opened; try again later")
 
 
-def _digest(paths: Sequence[Path]) -> str:
+def _digest(paths: Sequence[str | Path]) -> str:
     """Stands for what the manifests say; it differs where a document was removed or added."""
     digest = hashlib.sha256()
     for path in paths:
-        file = path / "manifest.json"
         # Where there is none, opening says so.
-        digest.update(hashlib.sha256(file.read_bytes() if file.exists() else b"").digest())
+        manifest = open_home(path).read("manifest.json") or b""
+        digest.update(hashlib.sha256(manifest).digest())
     return digest.hexdigest()[:16]

@@ -1,0 +1,117 @@
+"""Copies of corpora that lie in an object store, on this machine, where they can be mapped.
+
+    CACHE/references/KEY/NAME/     as the corpus (`layout`), with the shards that were needed here
+
+KEY stands for the address, NAME is its last part. A file is copied once, compared with its checksum
+and kept; the manifest is looked at each time.
+"""
+
+from __future__ import annotations
+
+import errno
+import hashlib
+import json
+import shutil
+from collections.abc import Callable, Collection, Mapping
+from contextlib import AbstractContextManager
+from dataclasses import asdict
+from pathlib import Path
+
+from fabula.errors import CorpusError
+from fabula.reference.home import StoredHome, cache_folder, is_stored, open_home
+from fabula.reference.layout import Manifest
+from fabula.store import checksum, fresh_folder, publish_folder, write_whole, writer_lock
+
+__all__ = ["copy_passages", "copy_shards", "folder_of"]
+
+Report = Callable[[str], None]
+
+
+def folder_of(spec: str | Path) -> Path:
+    """Where the corpus, or the copy of it, lies on this machine."""
+    if not is_stored(spec):
+        return Path(spec)
+    address = open_home(str(spec)).spec
+    key = hashlib.sha256(address.encode()).hexdigest()[:16]
+    return cache_folder() / "references" / key / address.rpartition("/")[2]
+
+
+def copy_shards(
+    spec: str | Path,
+    names: Collection[str] | None = None,
+    report: Report = lambda stage: None,
+) -> Path:
+    """The folder of the corpus, in which at least the shards of these names (or all) are.
+
+    Nothing is copied where it lies in a folder anyway. Raises `CorpusError` where there is no
+    corpus, where what arrives is not what the manifest says, and where there is no room.
+    """
+    folder = folder_of(spec)
+    if not is_stored(spec):
+        return folder
+    home = StoredHome(open_home(str(spec)).spec)
+    manifest = Manifest.read(home)
+    with _alone(folder):
+        if manifest.removed is not None and not (folder / manifest.removed).exists():
+            write_whole(folder / manifest.removed, home.read(manifest.removed) or b"")
+        write_whole(folder / "manifest.json", manifest.to_json())
+        wanted = [info for info in manifest.shards if names is None or info.name in names]
+        for k, info in enumerate(wanted, 1):
+            row = json.dumps(asdict(info)).encode()
+            report(f"copying shard {k} of {len(wanted)} from {home.spec}")
+            _copy(home, folder, f"shards/{info.name}", info.files, row)
+    return folder
+
+
+def copy_passages(
+    spec: str | Path,
+    key: str,
+    names: Collection[str],
+    report: Report = lambda stage: None,
+) -> None:
+    """Have the passages of these shards beside their copies; nothing where they are in place."""
+    if not is_stored(spec):
+        return
+    folder = folder_of(spec)
+    home = StoredHome(open_home(str(spec)).spec)
+    with _alone(folder):
+        for k, name in enumerate(sorted(names), 1):
+            row = home.read(f"passages/{key}/{name}/shard.json")
+            if row is not None:
+                report(f"copying passages {k} of {len(names)} from {home.spec}")
+                _copy(home, folder, f"passages/{key}/{name}", json.loads(row)["files"], row)
+
+
+def _alone(folder: Path) -> AbstractContextManager[None]:
+    """Others that want the same wait, and find it."""
+    return writer_lock(folder / ".lock", str(folder), waits=True)
+
+
+def _copy(home: StoredHome, folder: Path, name: str, files: Mapping[str, str], row: bytes) -> None:
+    """One folder of the corpus, unless it is there: all its files, and `row` as its last."""
+    place = folder / name
+    last = place / "shard.json"
+    if last.exists() and last.read_bytes() == row:
+        return
+    aside = fresh_folder(place)
+    try:
+        for file, expected in files.items():
+            home.fetch(f"{name}/{file}", aside / file)
+            if checksum(aside / file) != expected:
+                raise CorpusError(
+                    f"{home.spec}/{name}/{file}: is not what the manifest says; it may be changed "
+                    f"just now: try again, or run `fabula reference verify {home.spec}`"
+                )
+        (aside / "shard.json").write_bytes(row)
+        if place.exists():
+            shutil.rmtree(place)
+        publish_folder(aside, place)
+    except OSError as error:
+        if error.errno != errno.ENOSPC:
+            raise
+        raise CorpusError(
+            f"{folder}: no room for a copy of {home.spec}; make some, or name another place by "
+            f"FABULA_CACHE"
+        ) from error
+    finally:
+        shutil.rmtree(aside, ignore_errors=True)

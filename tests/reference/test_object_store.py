@@ -1,0 +1,183 @@
+"""A corpus in an object store (a real server) is the corpus in a folder, byte for byte."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+from tests.cli.test_judging_cli import fabula
+from tests.object_store import BUCKET, s3_server
+
+from fabula.cli.main import cli
+from fabula.errors import CorpusError
+from fabula.reference import Reference
+from fabula.reference.build import BuildParameters, build_reference
+from fabula.reference.copies import folder_of
+from fabula.reference.home import open_home
+from fabula.reference.layout import Manifest
+from fabula.reference.serving.states import States
+from fabula.text import TextSettings
+from fabula.types import Document
+
+pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning:botocore.*")
+
+PARAMETERS = BuildParameters(shard_tokens=2000)
+URL = f"s3://{BUCKET}/of/mine"
+
+
+@pytest.fixture
+def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """The folder behind URL; copies are kept in another."""
+    monkeypatch.setenv("FABULA_CACHE", str(tmp_path / "cache"))
+    with s3_server(tmp_path / "store") as environment:
+        for name, value in environment.items():
+            monkeypatch.setenv(name, value)
+        yield tmp_path / "store" / BUCKET / "of" / "mine"
+
+
+def library(n: int, first: int = 0) -> list[Document]:
+    """Texts with words of their own and stretches in common."""
+    documents = []
+    for k in range(first, first + n):
+        words = [f"w{(k % 7) * i % 89}x{k if i % 9 == 0 else 0}" for i in range(150)]
+        documents.append(Document(f"d{k}", " ".join(words)))
+    return documents
+
+
+def build(path: str | Path, documents: list[Document], *, restart: bool = False) -> Manifest:
+    return build_reference(
+        documents, path, settings=TextSettings(), parameters=PARAMETERS, n_jobs=1, restart=restart
+    )
+
+
+def tree(path: Path) -> dict[str, bytes]:
+    files = (file for file in path.rglob("*") if file.is_file() and file.name != ".lock")
+    return {str(file.relative_to(path)): file.read_bytes() for file in files}
+
+
+def run(*arguments: str | Path) -> str:
+    result = CliRunner().invoke(cli, [str(a) for a in arguments], catch_exceptions=False)
+    assert result.exit_code == 0, result.output
+    return result.stdout
+
+
+def test_commands_do_there_what_they_do_in_a_folder(store: Path, tmp_path: Path) -> None:
+    for k, documents in enumerate((library(40), library(20, first=40))):
+        rows = "".join(json.dumps({"id": d.id, "text": d.text}) + "\n" for d in documents)
+        (tmp_path / f"{k}.jsonl").write_text(rows)
+    said = {}
+    for where, path in (("folder", tmp_path / "mine"), ("store", URL)):
+        told = [
+            run("reference", "build", tmp_path / "0.jsonl", "--out", path,
+                      "--shard-tokens", "2000"),
+            run("reference", "add", path, tmp_path / "1.jsonl"),
+            run("reference", "remove", path, "d3", "d50"),
+            run("reference", "passages", path, "--passage-words", "60"),
+            run("reference", "info", path),
+            run("reference", "info", path, "--ids"),
+            run("reference", "verify", path),
+            run("originality", tmp_path / "1.jsonl", "--reference", path, "--sources", "2",
+                      "--exclude", "none", "--out", tmp_path / f"{where}.jsonl"),
+            run("originality", tmp_path / "1.jsonl", "--reference", path, "--match", "near",
+                      "--out", tmp_path / f"{where}-near.jsonl"),
+        ]  # fmt: skip
+        said[where] = [one.replace(str(path), "PATH") for one in told[:7]]
+    assert said["store"] == said["folder"]
+    assert tree(store) == tree(tmp_path / "mine")
+    for name in ("", "-near"):
+        rows = (tmp_path / f"store{name}.jsonl").read_bytes()
+        assert rows == (tmp_path / f"folder{name}.jsonl").read_bytes()
+        assert b"d5" in rows
+
+
+def test_a_build_that_was_cut_off_goes_on_there(store: Path, tmp_path: Path) -> None:
+    documents = library(200)
+
+    def breaks() -> Iterator[Document]:
+        yield from documents[:150]
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        build_reference(breaks(), URL, settings=TextSettings(), parameters=PARAMETERS, n_jobs=1)
+    with pytest.raises(CorpusError, match="did not end"):
+        Reference.open(URL)
+    written = {file: file.stat().st_mtime_ns for file in store.rglob("shard.json")}
+    assert len(written) >= 2
+    # One that was being sent: its last file is not there.
+    shutil.copytree(store / "shards" / "00000", store / "shards" / f"{len(written):05d}")
+    (store / "shards" / f"{len(written):05d}" / "shard.json").unlink()
+    with pytest.raises(CorpusError, match="not those that the interrupted build read"):
+        build(URL, documents[1:])
+    build(URL, documents)
+    assert {file: file.stat().st_mtime_ns for file in written} == written
+    build(tmp_path / "mine", documents)
+    assert tree(store) == tree(tmp_path / "mine")
+
+
+def test_shards_are_copied_once_and_the_manifest_is_looked_at(store: Path) -> None:
+    build(URL, library(60))
+    said: list[str] = []
+    before = Reference.open(URL, report=said.append)
+    assert said[0] == f"copying shard 1 of {len(before.local.shards)} from {URL}"
+    # Nothing but what changed is fetched: the shards' files may go away.
+    for file in store.glob("shards/*/*.npy"):
+        file.unlink()
+    assert Reference.open(URL).fingerprint == before.fingerprint
+    build(URL, library(60, first=200), restart=True)
+    after = Reference.open(URL)
+    assert after.fingerprint != before.fingerprint
+    assert (before.document(0).id, after.document(0).id) == ("d0", "d200")
+    words = after.locate(after.document(0).text).words
+    assert after.longest_matches(words)[0] == len(words)
+
+
+def test_what_arrives_damaged_is_not_searched(store: Path) -> None:
+    build(URL, library(30))
+    home, name = open_home(URL), "shards/00001/suffixes.npy"
+    whole = home.read(name)
+    assert whole is not None
+    home.write(name, whole[:-1] + bytes([whole[-1] ^ 1]))
+    with pytest.raises(CorpusError, match=f"{URL}/{name}: is not what the manifest says"):
+        Reference.open(URL)
+    assert f"{name}: shard 00001 is damaged" in fabula("reference", "verify", URL, code=2)
+    home.remove(name)
+    with pytest.raises(CorpusError, match=f"{name}: missing; restore it"):
+        Reference.open(URL)
+    home.write(name, whole)
+    assert Reference.open(URL).n_documents == 30
+    assert not list(folder_of(URL).rglob("*.part*"))
+
+
+def test_a_build_there_replaces_nothing_that_is_no_corpus(store: Path) -> None:
+    store.mkdir(parents=True)
+    (store / "novel.txt").write_text("mine")
+    for restart in (False, True):
+        with pytest.raises(CorpusError, match="holds other files"):
+            build(URL, library(3), restart=restart)
+    assert tree(store) == {"novel.txt": b"mine"}
+
+
+def test_a_store_that_refuses_is_named_with_the_remedy(
+    store: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    (tmp_path / "a.txt").write_text("Some words.")
+    none = fabula("originality", str(tmp_path / "a.txt"), "--reference", URL, code=2)
+    assert f"{URL}: not a reference corpus" in none
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "wrong")
+    refused = fabula("reference", "build", str(tmp_path / "a.txt"), "--out", URL, code=2)
+    assert f"{URL}: the store did not do what it was asked" in refused
+    assert "nowhere" in fabula("reference", "info", "nowhere://x/y", code=2)
+    assert "changed where it lies" in fabula("reference", "info", "http://127.0.0.1:1/x", code=2)
+
+
+def test_a_service_follows_what_changes_in_the_store(store: Path) -> None:
+    build(URL, library(20))
+    states = States([URL])
+    assert not states.reload()
+    build(URL, library(30), restart=True)
+    assert states.reload()
+    assert states.now.reference.n_documents == 30

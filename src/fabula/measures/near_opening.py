@@ -27,7 +27,8 @@ def open_near(
     """Near-verbatim search in the reference at these paths. Raises `CorpusError`, `ModelError`."""
     words = load_stop_words(stop_words)
     cut = passages or PassageSettings()
-    for path in dict.fromkeys(paths):
+    # Of shards on several nodes, whoever divided them built the passages before.
+    for path in dict.fromkeys(paths) if reference.is_local else ():
         shards = [
             shard for shard in reference.local.shards if shard.folder.parents[1] == Path(path)
         ]

@@ -121,11 +121,9 @@ class TeamMeasure:
 
     def _gather(self, waiting: Iterable[list[Document]]) -> _Team:
         """Workers on the nodes that are there, with what is waiting before them."""
-        # What looks into passages needs all shards at hand.
-        paths = [] if self._measure.near is not None else self._paths
         for n_left in reversed(range(_N_LOSSES)):
             try:
-                team = _Team(self._cluster, self._open, self._row_of, paths)
+                team = _Team(self._cluster, self._open, self._row_of, self._paths)
             except WorkersEnded:
                 if not n_left:
                     raise

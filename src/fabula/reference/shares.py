@@ -7,7 +7,7 @@ asks. Together they are the parts of one reference, and answer as it would.
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -19,6 +19,13 @@ from fabula.cluster import Cluster
 from fabula.reference.about import About
 from fabula.reference.layout import Manifest, Shard
 from fabula.reference.parts import Found, JoinedParts, LocalPart, Part
+from fabula.reference.passage_parts import (
+    LocalPassages,
+    PassagePart,
+    PassageTokens,
+    Queries,
+    Ranked,
+)
 from fabula.reference.search import Reference
 from fabula.types import Document
 
@@ -100,13 +107,31 @@ class _Holder:
         self._paths = paths
         self._share = share
         self._part: LocalPart | None = None
+        self._passages: dict[str, LocalPassages] = {}
         self._lock = threading.Lock()
 
     def ask(self, method: str, *given: Any, **options: Any) -> Any:
         with self._lock:
-            if self._part is None:
-                self._part = _local(*_open(self._paths), self._share)
-        return getattr(self._part, method)(*given, **options)
+            part = self._open()
+        return getattr(part, method)(*given, **options)
+
+    def ask_passages(self, key: str, method: str, *given: Any, **options: Any) -> Any:
+        return getattr(self._passages_of(key), method)(*given, **options)
+
+    def sizes_of_passages(self, key: str) -> tuple[int, list[int]]:
+        passages = self._passages_of(key)
+        return passages.n_passages, passages.n_vocabularies
+
+    def _open(self) -> LocalPart:
+        if self._part is None:
+            self._part = _local(*_open(self._paths), self._share)
+        return self._part
+
+    def _passages_of(self, key: str) -> LocalPassages:
+        with self._lock:
+            if key not in self._passages:
+                self._passages[key] = self._open().passages(key)
+            return self._passages[key]
 
 
 class _FarPart:
@@ -150,10 +175,49 @@ class _FarPart:
         found: list[list[int]] = self._ask("numbers_of", ids)
         return found
 
+    def passages(self, key: str) -> PassagePart:
+        return _FarPassages(self._actor, key)
+
     def close(self) -> None:
         """Nothing to let go of: the actor ends with the work."""
 
     def _ask(self, method: str, *given: Any, **options: Any) -> Any:
-        import ray
+        return _get(self._actor.ask.remote(method, *given, **options))
 
-        return ray.get(self._actor.ask.remote(method, *given, **options))
+
+class _FarPassages:
+    """The passages that another node holds."""
+
+    def __init__(self, actor: Any, key: str) -> None:
+        self._actor = actor
+        self._key = key
+        self.n_passages: int
+        self.n_vocabularies: list[int]
+        self.n_passages, self.n_vocabularies = _get(actor.sizes_of_passages.remote(key))
+
+    def n_with(self, terms: Sequence[str]) -> NDArray[np.int64]:
+        found: NDArray[np.int64] = self._ask("n_with", terms)
+        return found
+
+    def best(
+        self, queries: Queries, n_passages: int, *, exclude: Sequence[int] = ()
+    ) -> list[Ranked]:
+        found: list[Ranked] = self._ask("best", queries, n_passages, exclude=exclude)
+        return found
+
+    def read(self, wanted: Mapping[int, NDArray[np.int64]]) -> dict[int, PassageTokens]:
+        found: dict[int, PassageTokens] = self._ask("copies", wanted)
+        return found
+
+    def words(self, wanted: Mapping[int, NDArray[np.uint32]]) -> dict[int, list[str]]:
+        found: dict[int, list[str]] = self._ask("words", wanted)
+        return found
+
+    def _ask(self, method: str, *given: Any, **options: Any) -> Any:
+        return _get(self._actor.ask_passages.remote(self._key, method, *given, **options))
+
+
+def _get(awaited: Any) -> Any:
+    import ray
+
+    return ray.get(awaited)

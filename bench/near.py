@@ -130,11 +130,10 @@ def compare(search: NearSearch, reference: Reference, texts: list[str]) -> None:
         exact = reference.longest_matches(words)
         search.search(words, exact, MIN_WORDS)  # loads what the text needs
         whole.append(best_of(3, lambda w=words, e=exact: search.search(w, e, MIN_WORDS)))
-        window, columns = search._open(words, search._text_units(words), frozenset())
-        assert window is not None
-        ours.append(best_of(3, lambda w=window, c=columns, e=exact: fast(w, c, e, N_PASSAGES)))
+        _, window = next(search._windows(words, ()))
+        ours.append(best_of(3, lambda w=window, e=exact: fast(w, e, N_PASSAGES)))
         if k < N_PLAIN:
-            ratios.append(beside_plain(window, columns, exact))
+            ratios.append(beside_plain(window, exact))
     print(
         f"search: {1e3 * np.median(ours):.2f} ms a text (median), ratio {np.median(ratios):,.0f}\n"
         f"whole, {N_WORDS} words against the {N_PASSAGES} best passages: median "
@@ -150,25 +149,23 @@ def arguments(window: Any, n_passages: int) -> tuple[Any, ...]:
     )  # fmt: skip
 
 
-def fast(
-    window: Any, columns: NDArray[np.int32], exact: NDArray[np.int32], n_passages: int
-) -> NDArray[np.int32]:
+def fast(window: Any, exact: NDArray[np.int32], n_passages: int) -> NDArray[np.int32]:
     found = exact.copy()
     search_near(
-        window.sims, columns, exact, 0, len(columns), 0, *arguments(window, n_passages), found
+        window.sims, window.columns, exact, 0, len(exact), 0, *arguments(window, n_passages), found
     )
     return found
 
 
-def beside_plain(window: Any, columns: NDArray[np.int32], exact: NDArray[np.int32]) -> float:
+def beside_plain(window: Any, exact: NDArray[np.int32]) -> float:
     """The ratio over a few passages: the transcription takes minutes for all."""
     few = arguments(window, N_PLAIN_PASSAGES)
-    search_plainly(window.sims, columns, exact, *few, exact.copy(), 1)  # compiles it
-    mine = fast(window, columns, exact, N_PLAIN_PASSAGES)
-    own = best_of(3, lambda: fast(window, columns, exact, N_PLAIN_PASSAGES))
+    search_plainly(window.sims, window.columns, exact, *few, exact.copy(), 1)  # compiles it
+    mine = fast(window, exact, N_PLAIN_PASSAGES)
+    own = best_of(3, lambda: fast(window, exact, N_PLAIN_PASSAGES))
     theirs = exact.copy()
     start = time.perf_counter()
-    n = search_plainly(window.sims, columns, exact, *few, theirs, 2**62)
+    n = search_plainly(window.sims, window.columns, exact, *few, theirs, 2**62)
     taken = time.perf_counter() - start
     assert np.array_equal(mine, theirs), "the kernel and the transcription disagree"
     print(

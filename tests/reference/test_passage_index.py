@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from pathlib import Path
 
 import bm25s
@@ -12,6 +13,8 @@ from hypothesis import strategies as st
 
 from fabula.errors import CorpusError, InputError
 from fabula.reference import Reference
+from fabula.reference.parts import JoinedParts, LocalPart
+from fabula.reference.passage_parts import Queries
 from fabula.reference.passages import PassageIndex, PassageSettings, build_passages
 from fabula.text.stopwords import load_stop_words
 from fabula.types import Document
@@ -82,10 +85,77 @@ def test_the_ranking_does_not_depend_on_shards_or_on_what_was_added_later(tmp_pa
     documents = corpus(80)
     whole = index_of(tmp_path / "whole", documents)
     cut = index_of(tmp_path / "cut", documents, shard_tokens=150)
-    assert len(cut.shards) > 4
+    assert len(cut.reference.local.shards) > 4
     for query in (["w3", "w30"], ["w0", "w1", "w39"], ["w20", "w21", "w22", "w23"]):
         for n in (1, 7, 40):
             assert named(whole, query, n) == named(cut, query, n)
+
+
+@pytest.fixture(scope="module")
+def many(tmp_path_factory: pytest.TempPathFactory) -> PassageIndex:
+    """Many shards: texts that stand there twice, so that scores tie, and words of few shards."""
+    documents = [
+        Document(f"d{k}", f"{document.text} here{k // 20}")
+        for k, document in enumerate(corpus(60) + corpus(60))
+    ]
+    return index_of(tmp_path_factory.mktemp("many"), documents, shard_tokens=150)
+
+
+def in_parts(index: PassageIndex, ends: list[int]) -> PassageIndex:
+    """The same shards in several parts, a part ending before each of `ends`."""
+    whole = index.reference.local
+    bounds = [0, *ends, len(whole.shards)]
+    parts = [
+        LocalPart(whole.shards[a:b], whole.removed[whole.first_numbers[a] : whole.first_numbers[b]])
+        for a, b in pairwise(bounds)
+    ]
+    return PassageIndex(Reference(index.reference.about, JoinedParts(parts)), SETTINGS, STOP)
+
+
+@given(
+    st.lists(
+        st.lists(st.sampled_from([*(f"w{k}" for k in range(12)), "here0", "here5", "no", "the"])),
+        min_size=1,
+        max_size=4,
+    ),
+    st.integers(1, 60),
+    st.sets(st.integers(0, 119), max_size=30),
+    st.sets(st.integers(1, 8), max_size=4),
+)
+def test_the_best_of_parts_are_the_best_of_the_whole_and_a_full_sort_finds_them(
+    many: PassageIndex, texts: list[list[str]], n: int, out: set[int], ends: set[int]
+) -> None:
+    assert len(many.reference.local.shards) > 8
+    parts = in_parts(many, sorted(ends))
+    assert parts.n_passages == many.n_passages
+    found = many.best_many(texts, n, exclude=out)
+    for mine, whole in zip(parts.best_many(texts, n, exclude=out), found, strict=True):
+        assert mine.tolist() == whole.tolist()
+    for words, chosen in zip(texts, found, strict=True):
+        terms = sorted({word for word in words if STOP.is_content(word)})
+        queries = Queries(terms, many._weights(terms), [np.arange(len(terms))])
+        (everything,) = many.part.best(queries, 10**6, exclude=sorted(out))
+        places = zip(everything.shards.tolist(), everything.passages.tolist(), strict=True)
+        ranked = sorted(zip((-everything.scores).tolist(), places, strict=True))
+        assert chosen.tolist() == sorted(list(place) for _, place in ranked[:n])
+
+
+@given(st.sets(st.integers(1, 8), max_size=4), st.booleans())
+def test_passages_are_read_as_their_documents_have_them(
+    many: PassageIndex, ends: set[int], sent: bool
+) -> None:
+    parts = in_parts(many, sorted(ends))
+    chosen = parts.best_many([["w1", "w30"], ["w2", "here3"]], 40)
+    for k, found in parts.read(chosen).items():
+        read = found.alone() if sent else found
+        assert {(k, p) for p in read.passages.tolist()} == {
+            (shard, p) for some in chosen for shard, p in some.tolist() if shard == k
+        }
+        for at, number in enumerate(read.numbers.tolist()):
+            begin, n = int(read.begins[at]), int(read.lengths[at])
+            words = parts.part.words({k: read.tokens[begin : begin + n]})[k]
+            first = int(read.first_words[at])
+            assert words == many.reference.document(number).text.split()[first : first + n]
 
 
 def test_documents_that_are_left_out_have_no_passages(tmp_path: Path) -> None:

@@ -13,9 +13,11 @@ from fabula.cli.engine import open_cluster
 from fabula.cli.progress import Bar
 
 if TYPE_CHECKING:
+    from fabula.cluster import Cluster
     from fabula.measures.near import NearSearch
     from fabula.measures.originality import OriginalityMeasure
     from fabula.reference import Backend, Reference
+    from fabula.reference.passages import PassageSettings
     from fabula.types import Document
 
     Rows = Callable[[Iterable[Document]], Iterator[tuple[Document, dict[str, Any]]]]
@@ -141,23 +143,78 @@ def open_rows(
     references: Sequence[str], given: dict[str, Any], bar: Bar
 ) -> Iterator[tuple[Rows, str]]:
     """Where the rows of scores come from, this process or a cluster; and the reference's size."""
+    from fabula.measures.scores import ScoreRun, to_row
+
+    paths = list(references) if given["engine"] == "local" else _corpora(references)
+    with ExitStack() as stack:
+        cluster = stack.enter_context(open_cluster(given, bar))
+        if cluster is None:
+            measure = stack.enter_context(open_measure(paths, given, bar))
+            run = ScoreRun(measure, to_row, given["out"], restart=given["restart"])
+            yield run.rows, measure.reference.size
+        else:
+            yield _rows_on_cluster(stack, cluster, paths, given, bar)
+
+
+def _corpora(references: Sequence[str]) -> list[str]:
+    """The references, which are corpora on disks or in object stores, by names for all nodes."""
+    from fabula.reference.choose import is_elsewhere
+    from fabula.reference.home import open_home
+    from fabula.reference.layout import Manifest
+
+    if any(map(is_elsewhere, references)):
+        raise click.UsageError("--engine ray needs a reference corpus that was built here")
+    homes = [open_home(reference).everywhere() for reference in references]
+    for home in homes:
+        Manifest.read(home)
+    return [home.spec for home in homes]
+
+
+def _rows_on_cluster(
+    stack: ExitStack, cluster: Cluster, paths: list[str], given: dict[str, Any], bar: Bar
+) -> tuple[Rows, str]:
+    """As `open_rows`. Where there are several nodes, none needs all of the reference."""
     from functools import partial
 
     from fabula.measures.scores import ScoreRun, to_row
     from fabula.measures.team import TeamMeasure, row_of
-    from fabula.reference import Reference
+    from fabula.reference.shares import Holders
 
-    out, restart = given["out"], given["restart"]
-    with open_measure(references, given, bar) as measure, open_cluster(given, bar) as cluster:
-        if cluster is None:
-            yield ScoreRun(measure, to_row, out, restart=restart).rows, measure.reference.size
-            return
-        if not (isinstance(measure.reference, Reference) and measure.reference.is_local):
-            raise click.UsageError("--engine ray needs a reference corpus that was built here")
-        paths = [str(Path(path).resolve()) for path in references]
-        there = partial(open_measure, paths, {**given, "jobs": 1}, Bar())
-        team = TeamMeasure(cluster, measure, there, to_row, paths)
-        yield ScoreRun(team, row_of, out, restart=restart).rows, measure.reference.size
+    opened = None
+    if len(nodes := cluster.nodes()) > 1:
+        if given["match"] == "near":
+            _build_passages(paths, given, bar, cluster)
+        holders = Holders.over(cluster, paths, nodes)
+        stack.callback(cluster.end, holders.actors)
+        opened = holders.open()
+    measure = stack.enter_context(open_measure(paths, given, bar, opened))
+    there = partial(open_measure, paths, {**given, "jobs": 1}, Bar())
+    team = TeamMeasure(cluster, measure, there, to_row, paths)
+    rows = ScoreRun(team, row_of, given["out"], restart=given["restart"]).rows
+    return rows, measure.reference.size
+
+
+def _build_passages(
+    paths: Sequence[str], given: dict[str, Any], bar: Bar, cluster: Cluster
+) -> None:
+    """Those that near matches are looked for in; on the nodes."""
+    from fabula.reference.layout import Manifest
+    from fabula.reference.passages import build_passages
+    from fabula.text.stopwords import load_stop_words
+
+    words = load_stop_words(given["stop_words"] or "english")
+    for path in dict.fromkeys(paths):
+        build_passages(
+            path, Manifest.read(path).shards, _passages_asked(given), words, bar.say,
+            spread=cluster.in_order,
+        )  # fmt: skip
+
+
+def _passages_asked(given: dict[str, Any]) -> PassageSettings:
+    from fabula.reference.passages import PassageSettings
+
+    cut = {"n_words": given["passage_words"], "overlap": given["passage_overlap"]}
+    return PassageSettings(**{k: v for k, v in cut.items() if v is not None})
 
 
 def _open_near(
@@ -168,18 +225,15 @@ def _open_near(
 
     from fabula.measures.near import NEAR_PRESETS, NearSettings
     from fabula.measures.near_opening import open_near
-    from fabula.reference.passages import PassageSettings
 
     names = ("threshold", "floor", "n_passages", "window")
     settings = replace(
         NEAR_PRESETS.get(given["preset"] or "", NearSettings()),
         **{name: given[name] for name in names if given[name] is not None},
     )
-    cut = {"n_words": given["passage_words"], "overlap": given["passage_overlap"]}
-    passages = PassageSettings(**{k: v for k, v in cut.items() if v is not None})
     return open_near(
-        reference, paths, settings, passages, stop_words=given["stop_words"] or "english",
-        vectors=given["vectors"] or "", say=bar.say,
+        reference, paths, settings, _passages_asked(given),
+        stop_words=given["stop_words"] or "english", vectors=given["vectors"] or "", say=bar.say,
     )  # fmt: skip
 
 

@@ -17,31 +17,26 @@ What the paper leaves open, and how it is here (all of it is in the signature):
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fabula.errors import InputError
-from fabula.kernels.movers import (
-    best_passage,
-    gather_passages,
-    list_unseen,
-    number_units,
-    search_near,
-    similarities,
-)
+from fabula.kernels.movers import best_passage, search_near
+from fabula.measures.near_windows import Units, Window, is_content
 from fabula.models.vectors import WordVectors
 from fabula.reference import Occurrence
 from fabula.reference.passages import PassageIndex
+from fabula.reference.search import N_LOCATED
 from fabula.text import TextWords
 
 __all__ = ["NEAR_PRESETS", "Counterpart", "NearSearch", "NearSettings"]
 
 MAX_WORDS = 100
-_NOT_SEEN, _NO_CONTENT = -1, -2
+_N_WINDOWS = 64
+"""Windows whose passages are asked for, and held, at a time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,42 +83,16 @@ class Counterpart:
 
 
 @dataclass(frozen=True, slots=True)
-class _Window:
-    """The passages of a window as arrays for the kernels."""
+class _Nearest:
+    """Where the counterpart of an n-gram stands."""
 
-    passages: NDArray[np.int64]
-    """int64, shape (n_passages, 2): shard, and passage of the shard."""
-    sims: NDArray[np.float32]
-    content: NDArray[np.int32]
-    places: NDArray[np.int32]
-    offsets: NDArray[np.int64]
-    lengths: NDArray[np.int32]
-
-    def one(self, p: int) -> _Window:
-        """Passage `p` alone."""
-        low, high = int(self.offsets[p]), int(self.offsets[p + 1])
-        return _Window(
-            self.passages[p : p + 1], self.sims, self.content[low:high], self.places[low:high],
-            np.array([0, high - low], np.int64), self.lengths[p : p + 1],
-        )  # fmt: skip
-
-    def search(
-        self,
-        columns: NDArray[np.int32],
-        exact: NDArray[np.int32],
-        j: int,
-        stop: int,
-        min_words: int,
-        settings: NearSettings,
-        found: NDArray[np.int32],
-    ) -> int:
-        """`search_near` over the starts before `stop`; `j` is where the second pointer stands."""
-        return int(
-            search_near(
-                self.sims, columns, exact, 0, stop, j, self.content, self.places, self.offsets,
-                self.lengths, min_words, settings.floor, MAX_WORDS, settings.threshold, found,
-            )
-        )  # fmt: skip
+    similarity: float
+    number: int
+    """Its document's number."""
+    first_word: int
+    """Which word of the document it begins with."""
+    n_words: int
+    pairs: tuple[tuple[int, int, float], ...]
 
 
 class NearSearch:
@@ -135,13 +104,7 @@ class NearSearch:
         self.index = index
         self.vectors = vectors
         self.settings = settings
-        # By shard and word id: the row of its vector, or what it is instead.
-        self._units = [
-            np.full(shard.shard.info.n_vocabulary + 1, _NOT_SEEN, np.int32)
-            for shard in index.shards
-        ]
-        self._unknown: dict[str, int] = {}
-        self._lock = threading.Lock()
+        self._units = Units(index, vectors)
 
     def signature_parts(self) -> dict[str, str]:
         """All that decides a near match besides the reference."""
@@ -167,29 +130,21 @@ class NearSearch:
         those of `exact` where nothing nearer was found. Counterparts are given by first word, for
         each match that is near and that no longer one contains.
         """
-        settings = self.settings
         found = exact.copy()
-        counterparts: dict[int, Counterpart] = {}
+        nearest: dict[int, _Nearest] = {}
         j, reach = 0, 0
-        units = self._text_units(words)
-        exclude = frozenset(exclude)
-        for first, stop, tail in self._windows(len(words)):
-            window, columns = self._open(
-                words[first : stop + settings.window // 2], units[first:tail], exclude
-            )
-            if window is None:
-                continue
-            j = first + window.search(
-                columns, exact[first:tail], max(0, j - first), stop - first, min_words, settings,
+        for (first, stop, tail), window in self._windows(words, exclude):
+            j = first + self._search(
+                window, exact[first:tail], stop - first, max(0, j - first), min_words,
                 found[first:tail],
             )  # fmt: skip
             for i in range(first, stop):
                 if found[i] >= min_words and i + found[i] > reach:
                     if found[i] > exact[i]:
-                        span = columns[i - first : i - first + found[i]]
-                        counterparts[i] = self._counterpart(window, span, min_words)
+                        span = window.columns[i - first : i - first + found[i]]
+                        nearest[i] = self._nearest(window, span, min_words)
                     reach = i + int(found[i])
-        return found, counterparts
+        return found, self._counterparts(nearest)
 
     def covered_by(
         self, words: Sequence[str], min_words: int, *, exclude: Iterable[int] = ()
@@ -198,127 +153,99 @@ class NearSearch:
 
         As `search`, with the passages of one document at a time.
         """
-        settings = self.settings
         covered: dict[int, list[tuple[int, int]]] = {}
-        units = self._text_units(words)
-        exclude = frozenset(exclude)
-        for first, stop, tail in self._windows(len(words)):
-            window, columns = self._open(
-                words[first : stop + settings.window // 2], units[first:tail], exclude
-            )
-            if window is None:
-                continue
-            none = np.zeros(len(columns), np.int32)
-            for p, (shard, number) in enumerate(window.passages):
+        for (first, stop, _), window in self._windows(words, exclude):
+            none = np.zeros(len(window.columns), np.int32)
+            for p, number in enumerate(window.numbers.tolist()):
                 found = none.copy()
-                window.one(p).search(columns, none, 0, stop - first, min_words, settings, found)
+                self._search(window.one(p), none, stop - first, 0, min_words, found)
                 spans = [(int(first + i), int(first + i + found[i])) for i in np.flatnonzero(found)]
                 if spans:
-                    passage = self.index.passage(int(shard), int(number))
-                    covered.setdefault(passage.number, []).extend(spans)
+                    covered.setdefault(number, []).extend(spans)
         return covered
 
-    def _windows(self, n_words: int) -> Iterator[tuple[int, int, int]]:
-        """(first word, end of its starts, end of what may be matched) of each window."""
-        for first in range(0, n_words, self.settings.window):
-            stop = min(n_words, first + self.settings.window)
-            yield first, stop, min(n_words, stop + MAX_WORDS)
+    def _windows(
+        self, words: Sequence[str], exclude: Iterable[int]
+    ) -> Iterator[tuple[tuple[int, int, int], Window]]:
+        """(first word, end of its starts, end of what may be matched) of each window, and its
+        passages; windows with too few content words, or without a passage, are left out.
 
-    def _text_units(self, words: Sequence[str]) -> NDArray[np.int32]:
-        """Each word's unit, `_NO_CONTENT` for what is no content word: int32, (n_words,)."""
-        distinct = list(dict.fromkeys(words))
-        with self._lock:
-            units = dict(zip(distinct, self._units_of(distinct), strict=True))
-        return np.array([units[word] for word in words], np.int32)
+        Many are asked for at a time, since some of the reference may be far.
+        """
+        settings, units = self.settings, self._units.of_text(words)
+        out = sorted(exclude)
+        spans = []
+        for first in range(0, len(words), settings.window):
+            stop = min(len(words), first + settings.window)
+            tail = min(len(words), stop + MAX_WORDS)
+            if np.count_nonzero(is_content(units[first:tail])) >= settings.floor:
+                spans.append((first, stop, tail))
+        for at in range(0, len(spans), _N_WINDOWS):
+            some = spans[at : at + _N_WINDOWS]
+            texts = [words[first : stop + settings.window // 2] for first, stop, _ in some]
+            chosen = self.index.best_many(texts, settings.n_passages, exclude=out)
+            tokens = self.index.read(chosen)
+            self._units.see(tokens)
+            for span, passages in zip(some, chosen, strict=True):
+                if len(passages):
+                    yield span, self._units.window(units[span[0] : span[2]], passages, tokens)
 
-    def _units_of(self, words: Sequence[str]) -> list[int]:
-        rows = self.vectors.rows(words)
-        return [
-            _NO_CONTENT
-            if not self.index.stop_words.is_content(word)
-            else int(row)
-            if row >= 0
-            else -3 - self._unknown.setdefault(word, len(self._unknown))
-            for word, row in zip(words, rows, strict=True)
-        ]
-
-    def _open(
-        self, query: Sequence[str], units: NDArray[np.int32], exclude: frozenset[int]
-    ) -> tuple[_Window | None, NDArray[np.int32]]:
-        """The passages of a window, and the text's words as columns of their similarities."""
-        is_content = units != _NO_CONTENT
-        columns = np.full(len(units), -1, np.int32)
-        passages = self.index.best(query, self.settings.n_passages, exclude=exclude)
-        if not len(passages) or np.count_nonzero(is_content) < self.settings.floor:
-            return None, columns
-        there, places, offsets, lengths = self._gather(passages)
-        with self._lock:
-            vectors, n_unknown = self.vectors.matrix, len(self._unknown)
-        own, columns[is_content] = _number(units[is_content], len(vectors), n_unknown)
-        distinct, content = _number(there, len(vectors), n_unknown)
-        sims = np.empty((len(distinct), len(own)), np.float32)
-        similarities(vectors, distinct, own, sims)
-        return _Window(passages, sims, content, places, offsets, lengths), columns
-
-    def _gather(
-        self, passages: NDArray[np.int64]
-    ) -> tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.int64], NDArray[np.int32]]:
-        """Units and places of the passages' content words; where each passage's begin; lengths."""
-        columns = []
-        for k in np.unique(passages[:, 0]):
-            shard, of = self.index.shards[k], passages[passages[:, 0] == k, 1]
-            begins, lengths = shard.begins[of], shard.lengths[of]
-            self._see(int(k), begins, lengths)
-            units, places = np.empty((2, int(lengths.sum())), np.int32)
-            offsets = np.zeros(len(of) + 1, np.int64)
-            n = gather_passages(
-                shard.shard.tokens, begins, lengths, self._units[k], units, places, offsets
+    def _search(
+        self,
+        window: Window,
+        exact: NDArray[np.int32],
+        stop: int,
+        j: int,
+        min_words: int,
+        found: NDArray[np.int32],
+    ) -> int:
+        """`search_near` over the starts before `stop`; `j` is where the second pointer stands."""
+        return int(
+            search_near(
+                window.sims, window.columns, exact, 0, stop, j, window.content, window.places,
+                window.offsets, window.lengths, min_words, self.settings.floor, MAX_WORDS,
+                self.settings.threshold, found,
             )
-            columns.append((units[:n], places[:n], np.diff(offsets), lengths))
-        units, places, counts, lengths = map(np.concatenate, zip(*columns, strict=True))
-        return units, places, np.concatenate([[0], np.cumsum(counts)]).astype(np.int64), lengths
+        )  # fmt: skip
 
-    def _see(self, k: int, begins: NDArray[np.int64], lengths: NDArray[np.int32]) -> None:
-        """Look up the words of passages that were not seen before."""
-        shard, table = self.index.shards[k].shard, self._units[k]
-        new = list_unseen(shard.tokens, begins, lengths, table, _NOT_SEEN)
-        if len(new):
-            new = np.unique(new)
-            words = [shard.vocabulary[int(i) - 1] for i in new]
-            with self._lock:
-                table[new] = self._units_of(words)
-
-    def _counterpart(
-        self, window: _Window, columns: NDArray[np.int32], min_words: int
-    ) -> Counterpart:
+    def _nearest(self, window: Window, columns: NDArray[np.int32], min_words: int) -> _Nearest:
         where = np.flatnonzero(columns >= 0)
         own = columns[where]
         similarity, p, a, b = best_passage(
             window.sims, own, window.content, window.places, window.offsets, window.lengths,
             min_words, self.settings.floor,
         )  # fmt: skip
-        passage, low = self.index.passage(*map(int, window.passages[p])), int(window.offsets[p])
+        low = int(window.offsets[p])
         places = window.places[low + a : low + b]
         first, last = int(places[0]), int(places[-1])
         sims = window.sims[window.content[low + a : low + b]][:, own]
-        nearest = sims.argmax(axis=0)
-        reference = self.index.reference
-        place, n_words = passage.first_word + first, last - first + 1
-        return Counterpart(
+        return _Nearest(
             similarity=float(min(similarity, 1.0)),
-            source=reference.occurrence(passage.number, place, n_words),
-            words=reference.located_document(passage.number)[1].part(place, n_words),
+            number=int(window.numbers[p]),
+            first_word=int(window.first_words[p]) + first,
+            n_words=last - first + 1,
             pairs=tuple(
                 (int(i), int(places[j]) - first, float(sims[j, c]))
-                for c, (i, j) in enumerate(zip(where, nearest, strict=True))
+                for c, (i, j) in enumerate(zip(where, sims.argmax(axis=0), strict=True))
             ),
         )
 
-
-def _number(
-    units: NDArray[np.int32], n_rows: int, n_unknown: int
-) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
-    """The distinct units, and each one's place among them."""
-    distinct, numbers = np.empty((2, len(units)), np.int32)
-    n = number_units(np.ascontiguousarray(units), n_rows, n_unknown, distinct, numbers)
-    return distinct[:n].copy(), numbers
+    def _counterparts(self, nearest: Mapping[int, _Nearest]) -> dict[int, Counterpart]:
+        """With the texts that they stand in, which are fetched many at a time."""
+        reference = self.index.reference
+        found = {}
+        by_document = sorted(nearest, key=lambda i: nearest[i].number)
+        for at in range(0, len(by_document), N_LOCATED):
+            some = by_document[at : at + N_LOCATED]
+            reference.fetch(sorted({nearest[i].number for i in some}))
+            for i in some:
+                one = nearest[i]
+                found[i] = Counterpart(
+                    similarity=one.similarity,
+                    source=reference.occurrence(one.number, one.first_word, one.n_words),
+                    words=reference.located_document(one.number)[1].part(
+                        one.first_word, one.n_words
+                    ),
+                    pairs=one.pairs,
+                )
+        return {i: found[i] for i in nearest}

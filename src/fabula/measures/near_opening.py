@@ -28,7 +28,8 @@ def open_near(
     """Near-verbatim search in the reference at these paths. Raises `CorpusError`, `ModelError`."""
     words = load_stop_words(stop_words)
     cut = passages or PassageSettings()
-    for path in dict.fromkeys(paths):
+    # Of shards on several nodes, whoever divided them built the passages before.
+    for path in dict.fromkeys(paths) if reference.is_local else ():
         shards = Manifest.read(path).shards
         build_passages(path, shards, cut, words, say)
         copy_passages(path, cut.key(words), [shard.name for shard in shards], say)

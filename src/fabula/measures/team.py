@@ -19,7 +19,7 @@ from fabula.cluster import Cluster
 from fabula.errors import FabulaError, WorkersEnded
 from fabula.measures.originality import Originality, OriginalityMeasure
 from fabula.reference import Reference
-from fabula.reference.shares import Holders, divide
+from fabula.reference.shares import Holders
 from fabula.text import in_batches
 from fabula.types import Document, Signature
 
@@ -121,11 +121,9 @@ class TeamMeasure:
 
     def _gather(self, waiting: Iterable[list[Document]]) -> _Team:
         """Workers on the nodes that are there, with what is waiting before them."""
-        # What looks into passages needs all shards at hand.
-        paths = [] if self._measure.near is not None else self._paths
         for n_left in reversed(range(_N_LOSSES)):
             try:
-                team = _Team(self._cluster, self._open, self._row_of, paths)
+                team = _Team(self._cluster, self._open, self._row_of, self._paths)
             except WorkersEnded:
                 if not n_left:
                     raise
@@ -156,8 +154,7 @@ class _Team:
             )
         self._holders = None
         if paths and len(nodes) > 1:
-            sizes = [shard.info.n_tokens for shard in Reference.open(*paths).local.shards]
-            self._holders = Holders(cluster, paths, divide(sizes, nodes))
+            self._holders = Holders.over(cluster, paths, nodes)
         self._workers = [
             cluster.actor(_Worker, node, num_cpus=1)(open_measure, row_of, self._holders, node)
             for node in nodes

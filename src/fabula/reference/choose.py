@@ -12,7 +12,7 @@ from fabula.reference.backend import Backend
 from fabula.reference.parts import JoinedParts, Part
 from fabula.reference.search import Reference
 
-__all__ = ["index_url", "is_served", "open_backend"]
+__all__ = ["index_url", "is_elsewhere", "is_served", "open_backend"]
 
 _WEB, _INDEX = "infinigram:", "infinigram-index:"
 _OWN_SERVER = "FABULA_INFINIGRAM_URL"
@@ -28,6 +28,11 @@ def index_url(spec: str) -> str:
 def is_served(spec: str) -> bool:
     """Whether it names what `fabula reference serve` serves."""
     return spec.startswith(("http://", "https://"))
+
+
+def is_elsewhere(spec: str) -> bool:
+    """Whether it names something other than a corpus on a disk or in an object store."""
+    return is_served(spec) or spec.startswith((_WEB, _INDEX))
 
 
 def open_backend(
@@ -48,7 +53,7 @@ def open_backend(
     told what is copied. Raises `CorpusError`, `InputError` and, where a served reference does not
     answer, `LookupFailed`.
     """
-    elsewhere = [spec for spec in specs if spec.startswith((_WEB, _INDEX))]
+    elsewhere = [spec for spec in specs if is_elsewhere(spec) and not is_served(spec)]
     if not elsewhere:
         if not any(map(is_served, specs)):
             return Reference.open(*specs, report=report)

@@ -8,7 +8,6 @@ machines or behind a server, answers as if it lay on one disk.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Protocol, TypeVar
@@ -19,6 +18,12 @@ from numpy.typing import NDArray
 from fabula.kernels.match import count_allowed, find_interval
 from fabula.reference.layout import Shard
 from fabula.reference.matching import match_shard
+from fabula.reference.passage_parts import (
+    JoinedPassages,
+    LocalPassages,
+    PassagePart,
+    ask_together,
+)
 from fabula.types import Document
 from fabula.workers import memory_bytes
 
@@ -77,6 +82,9 @@ class Part(Protocol):
 
     def numbers_of(self, ids: Sequence[str]) -> list[list[int]]:
         """By id, the numbers of the documents that have it and are not removed."""
+
+    def passages(self, key: str) -> PassagePart:
+        """Its passages of the kind that `key` names. Raises `CorpusError` where it has none."""
 
     def close(self) -> None:
         """Let go of what it holds open."""
@@ -144,6 +152,9 @@ class LocalPart:
             if id_ in found:
                 found[id_].append(number)
         return [found[id_] for id_ in ids]
+
+    def passages(self, key: str) -> LocalPassages:
+        return LocalPassages(self.shards, key, self.excluded)
 
     def close(self) -> None:
         """Nothing to let go of: files are mapped, and closed with the last array."""
@@ -253,14 +264,17 @@ class JoinedParts:
                 numbers += [first + number for number in here]
         return found
 
+    def passages(self, key: str) -> PassagePart:
+        found = ask_together(self._parts, lambda _, part: part.passages(key))
+        return JoinedPassages(found, [part.n_documents for part in self._parts])
+
     def close(self) -> None:
         for part in self._parts:
             part.close()
 
     def _ask(self, ask: Callable[[Part, list[int]], R], exclude: Sequence[int]) -> list[R]:
-        """What each part says, all asked at the same time: some of them are far."""
-        with ThreadPoolExecutor(len(self._parts)) as pool:
-            return list(pool.map(lambda pair: ask(*pair), list(self._with(exclude))))
+        """What each part says."""
+        return ask_together(list(self._with(exclude)), lambda _, pair: ask(*pair))
 
     def _with(self, numbers: Sequence[int]) -> Iterator[tuple[Part, list[int]]]:
         """Each part with those of the numbers that lie in it, as it counts."""

@@ -29,10 +29,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fabula.errors import CorpusError, InputError
-from fabula.kernels.movers import score_terms
 from fabula.reference.copies import copy_shards
-from fabula.reference.home import Home, LocalHome, open_home
+from fabula.reference.home import Home, open_home
 from fabula.reference.layout import Shard, ShardInfo, checksums
+from fabula.reference.passage_parts import PassageTokens, Queries
+from fabula.reference.passage_shards import count_current
 from fabula.reference.search import Reference
 from fabula.store import dump_json
 from fabula.text.stopwords import StopWords
@@ -50,7 +51,8 @@ Report = Callable[[str], None]
 # Passages are of one length, so length does not count (b = 0); nor does it matter then how the
 # corpus is cut into shards.
 _K1, _B = 1.5, 0.0
-_FILES = ("begins", "lengths", "data", "indices", "indptr")
+_N_REMEMBERED = 1 << 17
+"""Terms of which it is remembered how many passages hold them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +106,7 @@ def build_passages(
     """
     home = open_home(path).everywhere()
     folder = f"passages/{settings.key(stop_words)}"
-    there = {shard.name: _current(home, folder, shard) for shard in shards}
+    there = {shard.name: count_current(home, folder, shard) for shard in shards}
     if None not in there.values():
         return sum(n for n in there.values() if n is not None)
     with ExitStack() as stack:
@@ -115,7 +117,7 @@ def build_passages(
                 f"{path}: has no passages of this kind yet, and they cannot be written ({error}); "
                 f"run `fabula reference passages {path}` where it can be written to"
             ) from error
-        new = [shard for shard in shards if _current(home, folder, shard) is None]
+        new = [shard for shard in shards if count_current(home, folder, shard) is None]
         write = partial(_write, home, folder, settings=settings, stop_words=stop_words)
         report(f"indexing passages: shard 1 of {len(new)}")
         for k, (shard, n) in enumerate(zip(new, spread(write, new), strict=True), 2):
@@ -132,7 +134,7 @@ def verify_passages(home: Home, shards: Sequence[ShardInfo], report: Report) -> 
     """
     for key in home.names("passages"):
         for shard in shards:
-            if _current(home, f"passages/{key}", shard) is None:
+            if count_current(home, f"passages/{key}", shard) is None:
                 continue
             report(f"passages {key}: shard {shard.name}")
             folder = f"passages/{key}/{shard.name}"
@@ -143,19 +145,6 @@ def verify_passages(home: Home, shards: Sequence[ShardInfo], report: Report) -> 
                         f"{home.spec}/{folder}/{name}: damaged or missing; delete "
                         f"{home.spec}/{folder} and run `fabula reference passages {home.spec}`"
                     )
-
-
-def _current(home: Home, folder: str, shard: ShardInfo) -> int | None:
-    """How many passages it has; None where there are none of this very shard.
-
-    A corpus may be built anew in its place.
-    """
-    try:
-        row = json.loads(home.read(f"{folder}/{shard.name}/shard.json") or b"")
-    except (OSError, ValueError):
-        return None
-    is_current = row["content"] == shard.content and row["tokens"] == shard.files["tokens.npy"]
-    return int(row["n_passages"]) if is_current else None
 
 
 def _write(
@@ -221,52 +210,6 @@ def _content_words(shard: Shard, stop_words: StopWords) -> NDArray[np.bool_]:
     return np.array([False, *found], np.bool_)
 
 
-class _OpenShard:
-    """The passages of one shard, mapped from disk."""
-
-    def __init__(self, folder: Path, shard: Shard) -> None:
-        if not (folder / "shard.json").exists():
-            raise CorpusError(
-                f"{folder.parents[2]}: has no passages of this kind; build them with "
-                f"`fabula reference passages {folder.parents[2]}`"
-            )
-        if _current(LocalHome(folder.parent), ".", shard.info) is None:
-            raise CorpusError(
-                f"{folder}: the passages are of other texts than the corpus; build them again "
-                f"with `fabula reference passages {folder.parents[2]}`"
-            )
-        try:
-            row = json.loads((folder / "shard.json").read_bytes())
-            arrays = {name: np.load(folder / f"{name}.npy", mmap_mode="r") for name in _FILES}
-        except (OSError, ValueError) as error:
-            raise CorpusError(f"{folder}: a file is missing or damaged ({error})") from error
-        self.begins, self.lengths, self.data, self.indices, self.indptr = (
-            np.asarray(arrays[name]) for name in _FILES
-        )
-        if not self._fits(int(row["n_passages"]), shard):
-            raise CorpusError(
-                f"{folder}: its files do not fit each other; delete the folder and run `fabula "
-                f"reference passages` again"
-            )
-        self.shard = shard
-        self.documents = np.searchsorted(shard.starts, self.begins, side="right") - 1
-
-    def _fits(self, n_passages: int, shard: Shard) -> bool:
-        """Whether no number leads outside its array: kernels do not look."""
-        ends = self.begins + self.lengths
-        return bool(
-            len(self.begins) == len(self.lengths) == n_passages
-            and len(self.indptr) == shard.info.n_vocabulary + 2
-            and self.indptr[0] == 0
-            and self.indptr[-1] == len(self.data) == len(self.indices)
-            and (np.diff(self.indptr) >= 0).all()
-            and 0 <= self.indices.min(initial=0) <= self.indices.max(initial=0) < n_passages
-            and self.begins.min(initial=0) >= 0
-            and self.lengths.min(initial=1) > 0
-            and ends.max(initial=0) <= shard.info.n_tokens
-        )
-
-
 class PassageIndex:
     """The passages of one or more corpora, ranked as one.
 
@@ -280,12 +223,9 @@ class PassageIndex:
         self.reference = reference
         self.settings = settings
         self.stop_words = stop_words
-        key = settings.key(stop_words)
-        self.shards = [
-            _OpenShard(shard.folder.parents[1] / "passages" / key / shard.info.name, shard)
-            for shard in reference.local.shards
-        ]
-        self.n_passages = sum(len(shard.begins) for shard in self.shards)
+        self.part = reference.part.passages(settings.key(stop_words))
+        self.n_passages = self.part.n_passages
+        self._n_with: dict[str, int] = {}
 
     def best(
         self, words: Iterable[str], n_passages: int, *, exclude: Iterable[int] = ()
@@ -295,59 +235,49 @@ class PassageIndex:
         int64, shape (n_found, 2): shard, and passage of the shard. Each content word counts once.
         Passages that share none are not among them; of equally good ones the first are.
         """
-        terms = sorted({word for word in words if self.stop_words.is_content(word)})
-        ids = [shard.shard.vocabulary.find(terms).astype(np.int64) for shard in self.shards]
-        n_with = [
-            shard.indptr[i + 1] - shard.indptr[i] for shard, i in zip(self.shards, ids, strict=True)
-        ]
-        weights = _idf(self.n_passages, np.sum(n_with, axis=0)).astype(np.float32)
-        out = self.reference.local.excluded(exclude)
-        found = []
-        for k, shard in enumerate(self.shards):
-            scores = np.zeros(len(shard.begins), np.float32)
-            here = np.flatnonzero(n_with[k])
-            score_terms(
-                shard.data, shard.indices, shard.indptr, ids[k][here], weights[here], scores
-            )
-            if (mask := out[k]) is not None:
-                scores[mask[shard.documents]] = 0
-            found.append(scores)
-        return _top(found, n_passages)
+        return self.best_many([words], n_passages, exclude=exclude)[0]
+
+    def best_many(
+        self, texts: Sequence[Iterable[str]], n_passages: int, *, exclude: Iterable[int] = ()
+    ) -> list[NDArray[np.int64]]:
+        """`best` of several texts, in one question to each part of the reference."""
+        is_content = self.stop_words.is_content
+        held = [sorted({word for word in words if is_content(word)}) for words in texts]
+        terms = sorted({term for some in held for term in some})
+        number = {term: k for k, term in enumerate(terms)}
+        places = [np.array([number[term] for term in some], np.int64) for some in held]
+        queries = Queries(terms, self._weights(terms), places)
+        found = self.part.best(queries, n_passages, exclude=sorted(exclude))
+        return [np.stack([one.shards, one.passages], axis=1).astype(np.int64) for one in found]
+
+    def read(self, chosen: Sequence[NDArray[np.int64]]) -> dict[int, PassageTokens]:
+        """All passages that `best_many` chose, with their words, by shard; each is read once."""
+        if not sum(map(len, chosen)):
+            return {}
+        shards, passages = np.concatenate(chosen).T
+        wanted = {int(k): np.unique(passages[shards == k]) for k in np.unique(shards)}
+        return self.part.read(wanted)
 
     def passage(self, k: int, p: int) -> Passage:
         """Passage `p` of shard `k`."""
-        shard = self.shards[k]
-        document = int(shard.documents[p])
-        return Passage(
-            number=int(self.reference.local.first_numbers[k]) + document,
-            first_word=int(shard.begins[p] - shard.shard.starts[document]),
-            n_words=int(shard.lengths[p]),
-        )
+        one = self.part.read({k: np.array([p], np.int64)})[k]
+        return Passage(int(one.numbers[0]), int(one.first_words[0]), int(one.lengths[0]))
+
+    def _weights(self, terms: Sequence[str]) -> NDArray[np.float32]:
+        """How much each term counts, by the passages that hold it; they are remembered."""
+        found = {term: self._n_with.get(term) for term in terms}
+        new = [term for term, n in found.items() if n is None]
+        if new:
+            counted = dict(zip(new, self.part.n_with(new).tolist(), strict=True))
+            found |= counted
+            if len(self._n_with) > _N_REMEMBERED:
+                self._n_with = {}
+            self._n_with |= counted
+        n_with = np.array(list(found.values()), np.int64)
+        return _idf(self.n_passages, n_with).astype(np.float32)
 
 
 def _idf(n: int, frequency: NDArray[Any]) -> NDArray[np.float64]:
     """Lucene's: the logarithm of 1 + (n - f + 0.5) / (f + 0.5)."""
     idf: NDArray[np.float64] = np.log1p((n - frequency + 0.5) / (frequency + 0.5))
     return idf
-
-
-def _top(scores: Sequence[NDArray[np.float32]], n_passages: int) -> NDArray[np.int64]:
-    """(shard, passage) of the best scores above 0, in order; of equal ones the first."""
-    parts = []
-    for k, values in enumerate(scores):
-        places = np.flatnonzero(values > 0)
-        places = places[_largest(values[places], n_passages)]
-        parts.append((np.full(len(places), k), places, values[places]))
-    shards, places, values = (np.concatenate(column) for column in zip(*parts, strict=True))
-    chosen = _largest(values, n_passages)
-    return np.stack([shards[chosen], places[chosen]], axis=1).astype(np.int64)
-
-
-def _largest(values: NDArray[np.float32], n: int) -> NDArray[np.int64]:
-    """Where the n largest values stand, in order; of equal ones the first."""
-    if len(values) <= n:
-        return np.arange(len(values))
-    least = np.partition(values, len(values) - n)[len(values) - n]
-    above = np.flatnonzero(values > least)
-    equal = np.flatnonzero(values == least)[: n - len(above)]
-    return np.sort(np.concatenate([above, equal]))

@@ -23,14 +23,14 @@ from fabula.reference.parts import Found, LocalPart, Part
 from fabula.text import TextSettings, TextWords
 from fabula.types import Document, Span
 
-__all__ = ["Reference"]
+__all__ = ["N_LOCATED", "Reference"]
 
 K = TypeVar("K")
 V = TypeVar("V")
 
 MAX_PLACES = 100_000
 """Places of one n-gram in one shard that are put in order; more are counted, but not looked at."""
-_N_LOCATED = 64
+N_LOCATED = 64
 """Documents whose words' places are remembered."""
 _N_FOUND, _N_NAMED = 1 << 14, 100
 """N-grams that are remembered with so many documents each: phrases recur from text to text."""
@@ -56,8 +56,8 @@ class Reference:
         self.n_documents = about.n_documents
         self.n_words = about.n_words
         self.written_by = about.written_by
-        """The models that wrote it; empty where people did, or nobody said."""
-        self._part = part
+        """The models that wrote it; none where people did, or nobody said."""
+        self.part = part
         self._located: OrderedDict[int, tuple[Document, TextWords]] = OrderedDict()
         self._found: OrderedDict[tuple[object, ...], Found] = OrderedDict()
         self._lock = threading.Lock()
@@ -66,10 +66,9 @@ class Reference:
     def open(
         cls, path: str | Path, *more: str | Path, report: Callable[[str], None] = lambda _: None
     ) -> Self:
-        """Open the corpora at these paths as one reference.
+        """Open the corpora at these paths as one reference; what a store holds is copied once.
 
-        Those of an object store are copied to this machine, once; `report` is told. Raises
-        `CorpusError` where a path holds none, a damaged one, or one of other settings.
+        Raises `CorpusError` where a path holds none, a damaged one, or one of other settings.
         """
         paths = [copy_shards(p, report=report) for p in (path, *more)]
         manifests = [Manifest.read(p) for p in paths]
@@ -117,11 +116,11 @@ class Reference:
     @property
     def is_local(self) -> bool:
         """Whether it lies whole on this machine's disk."""
-        return isinstance(self._part, LocalPart)
+        return isinstance(self.part, LocalPart)
 
     def close(self) -> None:
         """Let go of connections to what lies elsewhere."""
-        self._part.close()
+        self.part.close()
 
     def locate(self, text: str) -> TextWords:
         """The words of `text` in the reference's normal form, and where they stand."""
@@ -174,7 +173,7 @@ class Reference:
         """`longest_matches` of many documents in one call; no match crosses from one to another."""
         lengths = [len(words) for words in documents]
         known, places = number_words(self.settings.normalise(words) for words in documents)
-        longest = self._part.match(known, places, exclude=sorted(exclude), n_threads=n_threads)
+        longest = self.part.match(known, places, exclude=sorted(exclude), n_threads=n_threads)
         ends = np.cumsum(np.array(lengths, np.int64) + 1) - 1
         return [longest[end - n : end] for end, n in zip(ends, lengths, strict=True)]
 
@@ -222,9 +221,9 @@ class Reference:
                 wanted.setdefault(number, []).append((k, place))
         sources: list[list[Occurrence]] = [[] for _ in grams]
         numbers = sorted(wanted)
-        for at in range(0, len(numbers), _N_LOCATED):
-            self._fetch(numbers[at : at + _N_LOCATED])
-            for number in numbers[at : at + _N_LOCATED]:
+        for at in range(0, len(numbers), N_LOCATED):
+            self.fetch(numbers[at : at + N_LOCATED])
+            for number in numbers[at : at + N_LOCATED]:
                 for k, place in wanted[number]:
                     sources[k].append(self.occurrence(number, place, len(grams[k])))
         return [
@@ -249,14 +248,14 @@ class Reference:
 
     def document(self, number: int) -> Document:
         """The document of that number, as it was read when the corpus was built."""
-        (document,) = self._part.documents([number])
+        (document,) = self.part.documents([number])
         return document
 
     def documents(self, numbers: Iterable[int]) -> Iterator[Document]:
         """The documents of these numbers, fetched some at a time."""
         wanted = iter(numbers)
-        while some := list(islice(wanted, _N_LOCATED)):
-            yield from self._part.documents(some)
+        while some := list(islice(wanted, N_LOCATED)):
+            yield from self.part.documents(some)
 
     def numbers(self) -> list[int]:
         """The numbers of all documents that are not removed, in order."""
@@ -273,7 +272,7 @@ class Reference:
         Raises `InputError` where an id is not in the reference.
         """
         wanted = list(dict.fromkeys(ids))
-        found = dict(zip(wanted, self._part.numbers_of(wanted), strict=True))
+        found = dict(zip(wanted, self.part.numbers_of(wanted), strict=True))
         missing = [id_ for id_, numbers in found.items() if not numbers]
         if missing:
             raise InputError(
@@ -288,12 +287,12 @@ class Reference:
 
         Raises `InputError` where it does not.
         """
-        if not isinstance(self._part, LocalPart):
+        if not isinstance(self.part, LocalPart):
             raise InputError(
                 f"{self.name}: near matches and passages need a corpus on this machine's disk; "
                 f"name the folder of one that was built here"
             )
-        return self._part
+        return self.part
 
     def located_document(self, number: int) -> tuple[Document, TextWords]:
         """The document of that number, and its words; the last ones are remembered."""
@@ -302,7 +301,7 @@ class Reference:
         if known is None:
             document = self.document(number)
             known = document, self.locate(document.text)
-        self._remember(self._located, number, known, _N_LOCATED)
+        self._remember(self._located, number, known, N_LOCATED)
         return known
 
     def occurrence(self, number: int, place: int, n_words: int) -> Occurrence:
@@ -315,13 +314,13 @@ class Reference:
         start, end = int(located.starts[place]), int(located.ends[place + n_words - 1])
         return Occurrence(number, document, Span(document.id, start, end))
 
-    def _fetch(self, numbers: Sequence[int]) -> None:
-        """Have these documents at hand, `_N_LOCATED` at most: in one question."""
+    def fetch(self, numbers: Sequence[int]) -> None:
+        """Have these documents at hand, `N_LOCATED` at most: in one question."""
         with self._lock:
             missing = [number for number in numbers if number not in self._located]
-        for number, document in zip(missing, self._part.documents(missing), strict=True):
+        for number, document in zip(missing, self.part.documents(missing), strict=True):
             located = document, self.locate(document.text)
-            self._remember(self._located, number, located, _N_LOCATED)
+            self._remember(self._located, number, located, N_LOCATED)
 
     def _find(
         self, grams: Sequence[Sequence[str]], limit: int, max_places: int, exclude: Iterable[int]
@@ -336,7 +335,7 @@ class Reference:
             known = {gram: self._found[gram, *how] for gram in asked if (gram, *how) in self._found}
         new = [gram for gram in dict.fromkeys(asked) if gram not in known]
         if new:
-            found = self._part.find(new, limit=limit, max_places=max_places, exclude=out)
+            found = self.part.find(new, limit=limit, max_places=max_places, exclude=out)
             known |= dict(zip(new, found, strict=True))
         # Where all documents were asked for, a frequent n-gram names too many to keep.
         for gram in known if limit <= _N_NAMED else ():

@@ -7,18 +7,26 @@ asks. Together they are the parts of one reference, and answer as it would.
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Any
+from itertools import groupby
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fabula.cluster import Cluster
 from fabula.reference.about import About
-from fabula.reference.layout import Manifest, Shard
+from fabula.reference.copies import copy_passages, copy_shards
+from fabula.reference.layout import Manifest, Shard, ShardInfo
 from fabula.reference.parts import Found, JoinedParts, LocalPart, Part
+from fabula.reference.passage_parts import (
+    LocalPassages,
+    PassagePart,
+    PassageTokens,
+    Queries,
+    Ranked,
+)
 from fabula.reference.search import Reference
 from fabula.types import Document
 
@@ -66,31 +74,48 @@ class Holders:
             for share in shares
         ]
 
-    def open(self, node: str) -> Reference:
+    @classmethod
+    def over(cls, cluster: Cluster, paths: Sequence[str], nodes: Sequence[str]) -> Self:
+        """The shards of these corpora divided among these nodes."""
+        sizes = [info.n_tokens for _, info in _shards_of(paths)]
+        return cls(cluster, paths, divide(sizes, nodes))
+
+    def open(self, node: str | None = None) -> Reference:
         """The whole reference as it is seen from a node: its own share from disk."""
-        about, shards = _open(self.paths)
+        about, shards = About.of(self.paths, _manifests_of(self.paths)), _shards_of(self.paths)
         parts: list[Part] = []
         for share, actor in zip(self.shares, self.actors, strict=True):
-            part = _local(about, shards, share)
-            parts.append(part if share.node == node else _FarPart(actor, part.n_documents))
+            if share.node == node:
+                parts.append(_local(about, shards, share))
+            else:
+                held = shards[share.first : share.stop]
+                parts.append(_FarPart(actor, sum(info.n_documents for _, info in held)))
         return Reference(about, JoinedParts(parts))
 
 
-def _open(paths: Sequence[str]) -> tuple[About, list[Shard]]:
-    folders = [Path(path) for path in paths]
-    manifests = [Manifest.read(folder) for folder in folders]
-    shards = [
-        Shard(folder / "shards" / info.name, info)
-        for folder, manifest in zip(folders, manifests, strict=True)
+def _manifests_of(paths: Sequence[str]) -> list[Manifest]:
+    return [Manifest.read(path) for path in paths]
+
+
+def _shards_of(paths: Sequence[str]) -> list[tuple[str, ShardInfo]]:
+    """The shards over all corpora, each with where its corpus lies."""
+    return [
+        (path, info)
+        for path, manifest in zip(paths, _manifests_of(paths), strict=True)
         for info in manifest.shards
     ]
-    return About.of(folders, manifests), shards
 
 
-def _local(about: About, shards: Sequence[Shard], share: Share) -> LocalPart:
-    sizes = [shard.info.n_documents for shard in shards]
+def _local(about: About, shards: Sequence[tuple[str, ShardInfo]], share: Share) -> LocalPart:
+    """A share on this node's disk; what an object store holds of it is copied here."""
+    sizes = [info.n_documents for _, info in shards]
     begin, end = sum(sizes[: share.first]), sum(sizes[: share.stop])
-    return LocalPart(shards[share.first : share.stop], about.removed[begin:end])
+    opened = []
+    for path, held in groupby(shards[share.first : share.stop], lambda shard: shard[0]):
+        infos = [info for _, info in held]
+        folder = copy_shards(path, [info.name for info in infos])
+        opened += [Shard(folder / "shards" / info.name, info) for info in infos]
+    return LocalPart(opened, about.removed[begin:end])
 
 
 class _Holder:
@@ -100,13 +125,34 @@ class _Holder:
         self._paths = paths
         self._share = share
         self._part: LocalPart | None = None
+        self._passages: dict[str, LocalPassages] = {}
         self._lock = threading.Lock()
 
     def ask(self, method: str, *given: Any, **options: Any) -> Any:
         with self._lock:
-            if self._part is None:
-                self._part = _local(*_open(self._paths), self._share)
-        return getattr(self._part, method)(*given, **options)
+            part = self._open()
+        return getattr(part, method)(*given, **options)
+
+    def ask_passages(self, key: str, method: str, *given: Any, **options: Any) -> Any:
+        return getattr(self._passages_of(key), method)(*given, **options)
+
+    def sizes_of_passages(self, key: str) -> tuple[int, list[int]]:
+        passages = self._passages_of(key)
+        return passages.n_passages, passages.n_vocabularies
+
+    def _open(self) -> LocalPart:
+        if self._part is None:
+            about = About.of(self._paths, _manifests_of(self._paths))
+            self._part = _local(about, _shards_of(self._paths), self._share)
+        return self._part
+
+    def _passages_of(self, key: str) -> LocalPassages:
+        with self._lock:
+            if key not in self._passages:
+                for path, info in _shards_of(self._paths)[self._share.first : self._share.stop]:
+                    copy_passages(path, key, [info.name])
+                self._passages[key] = self._open().passages(key)
+            return self._passages[key]
 
 
 class _FarPart:
@@ -150,10 +196,49 @@ class _FarPart:
         found: list[list[int]] = self._ask("numbers_of", ids)
         return found
 
+    def passages(self, key: str) -> PassagePart:
+        return _FarPassages(self._actor, key)
+
     def close(self) -> None:
         """Nothing to let go of: the actor ends with the work."""
 
     def _ask(self, method: str, *given: Any, **options: Any) -> Any:
-        import ray
+        return _get(self._actor.ask.remote(method, *given, **options))
 
-        return ray.get(self._actor.ask.remote(method, *given, **options))
+
+class _FarPassages:
+    """The passages that another node holds."""
+
+    def __init__(self, actor: Any, key: str) -> None:
+        self._actor = actor
+        self._key = key
+        self.n_passages: int
+        self.n_vocabularies: list[int]
+        self.n_passages, self.n_vocabularies = _get(actor.sizes_of_passages.remote(key))
+
+    def n_with(self, terms: Sequence[str]) -> NDArray[np.int64]:
+        found: NDArray[np.int64] = self._ask("n_with", terms)
+        return found
+
+    def best(
+        self, queries: Queries, n_passages: int, *, exclude: Sequence[int] = ()
+    ) -> list[Ranked]:
+        found: list[Ranked] = self._ask("best", queries, n_passages, exclude=exclude)
+        return found
+
+    def read(self, wanted: Mapping[int, NDArray[np.int64]]) -> dict[int, PassageTokens]:
+        found: dict[int, PassageTokens] = self._ask("copies", wanted)
+        return found
+
+    def words(self, wanted: Mapping[int, NDArray[np.uint32]]) -> dict[int, list[str]]:
+        found: dict[int, list[str]] = self._ask("words", wanted)
+        return found
+
+    def _ask(self, method: str, *given: Any, **options: Any) -> Any:
+        return _get(self._actor.ask_passages.remote(self._key, method, *given, **options))
+
+
+def _get(awaited: Any) -> Any:
+    import ray
+
+    return ray.get(awaited)

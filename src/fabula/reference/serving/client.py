@@ -14,6 +14,7 @@ from fabula.errors import InputError, LookupFailed
 from fabula.reference.backend import ServerAway
 from fabula.reference.lookups import LookupServer, Refused, Reply
 from fabula.reference.parts import Found
+from fabula.reference.passage_parts import PassagePart
 from fabula.reference.serving import messages
 from fabula.reference.serving.checking import are_ascending, read_answer, refusal, sendable
 from fabula.types import Document
@@ -149,6 +150,13 @@ class ServedPart:
             body = self._body(messages.IdsAsked, ids=some)
             found += self._ask("v1/ids", body, messages.IdsAnswer, fault).numbers
         return found
+
+    def passages(self, key: str) -> PassagePart:
+        """There are none: raises `InputError`."""
+        raise InputError(
+            f"{self._server.url}: near matches need a corpus on this machine's disk, or on the "
+            f"nodes of a cluster; name the folder of one that was built here"
+        )
 
     def _match_all(
         self, words: Sequence[str], places: NDArray[np.int32], exclude: Sequence[int]

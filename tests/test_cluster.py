@@ -21,6 +21,7 @@ from fabula.cli.measuring import open_measure
 from fabula.cli.progress import Bar
 from fabula.cluster import Cluster
 from fabula.errors import CorpusError, InputError
+from fabula.measures.near_opening import open_near
 from fabula.measures.originality import OriginalityMeasure
 from fabula.measures.scores import ScoreRun, to_row
 from fabula.measures.team import TeamMeasure, row_of
@@ -28,8 +29,10 @@ from fabula.reference import Reference
 from fabula.reference.build import BuildParameters, build_reference
 from fabula.reference.build_cluster import on_cluster
 from fabula.reference.layout import Manifest
-from fabula.reference.shares import divide
+from fabula.reference.passages import PassageIndex, PassageSettings, build_passages
+from fabula.reference.shares import Holders, divide
 from fabula.text import TextSettings
+from fabula.text.stopwords import load_stop_words
 from fabula.types import Document
 from tests.cli.test_judging_cli import fabula
 
@@ -84,6 +87,18 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("here") / "r"
     build_reference(library(300), path, settings=TextSettings(), parameters=PARAMETERS, n_jobs=1)
     assert len(Manifest.read(path).shards) > 6
+    return path
+
+
+CUT, STOP = PassageSettings(40, 10), load_stop_words()
+
+
+@pytest.fixture(scope="module")
+def indexed(built: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The same corpus in another folder, with passages."""
+    path = tmp_path_factory.mktemp("indexed") / "r"
+    shutil.copytree(built, path)
+    build_passages(path, Reference.open(path).local.shards, CUT, STOP)
     return path
 
 
@@ -184,9 +199,9 @@ def texts(tmp_path_factory: pytest.TempPathFactory) -> Path:
     ids=["verbatim", "near"],
 )
 def test_scores_of_three_nodes_are_the_scores_of_one_process(
-    nodes: Any, built: Path, texts: Path, tmp_path: Path, options: list[str]
+    nodes: Any, indexed: Path, texts: Path, tmp_path: Path, options: list[str]
 ) -> None:
-    asked = ["originality", str(texts), "--reference", str(built), *options]
+    asked = ["originality", str(texts), "--reference", str(indexed), *options]
     here, there = tmp_path / "here.jsonl", tmp_path / "there.jsonl"
     fabula(*asked, "--jobs", "1", "--out", str(here))
     fabula(*asked, "--engine", "ray", "--address", nodes.address, "--out", str(there))
@@ -210,19 +225,22 @@ def test_profiles_of_three_nodes_are_those_of_one_process(nodes: Any, tmp_path: 
     assert len(here.read_text().splitlines()) == 12
 
 
+@pytest.mark.parametrize(("match", "n_copies"), [("verbatim", 40), ("near", 4)])
 def test_a_node_that_is_lost_in_scoring_changes_nothing(
-    nodes: Any, cluster: Cluster, built: Path, tmp_path: Path
+    nodes: Any, cluster: Cluster, indexed: Path, tmp_path: Path, match: str, n_copies: int
 ) -> None:
     given = {
-        "match": "verbatim", "exclude": "none", "exclude_same": None, "exclude_model": None,
+        "match": match, "exclude": "none", "exclude_same": None, "exclude_model": None,
         "levels": None, "n_sources": 3, "n_spread": 0, "jobs": 1, "parallel": 1, "max_retries": 0,
         "restart": False, "preset": None, "threshold": None, "floor": None, "n_passages": None,
         "window": None, "passage_words": None, "passage_overlap": None, "stop_words": None,
         "vectors": None,
     }  # fmt: skip
-    texts = [Document(**row) for row in drafts()] * 40
+    if match == "near":
+        given |= {"passage_words": CUT.n_words, "passage_overlap": CUT.overlap}
+    texts = [Document(**row) for row in drafts()] * n_copies
     texts = [Document(f"{k}", text.text) for k, text in enumerate(texts)]
-    paths = [str(built)]
+    paths = [str(indexed)]
     with open_measure(paths, given, Bar()) as measure:
         expected = [to_row(result) for result in measure.measure(texts)]
         extra = nodes.add_node(num_cpus=1)
@@ -241,6 +259,66 @@ def test_a_node_that_is_lost_in_scoring_changes_nothing(
     assert found == expected
     written = [json.loads(line) for line in (tmp_path / "scores.jsonl").read_text().splitlines()]
     assert [row["id"] for row in written] == [text.id for text in texts]
+
+
+def test_passages_that_others_hold_are_those_of_one_process(
+    cluster: Cluster, indexed: Path
+) -> None:
+    here = PassageIndex(Reference.open(indexed), CUT, STOP)
+    shards = here.reference.local.shards
+    shares = divide([shard.info.n_tokens for shard in shards], cluster.nodes())
+    assert len(shares) == 3
+    holders = Holders(cluster, [str(indexed)], shares)
+    try:
+        # On none of the nodes that hold a share: all is asked of them.
+        far = PassageIndex(holders.open("elsewhere"), CUT, STOP)
+        texts = [row["text"].split()[:60] for row in drafts()[:20]]
+        for out in ((), range(0, 300, 7)):
+            chosen = here.best_many(texts, 25, exclude=out)
+            found = far.best_many(texts, 25, exclude=out)
+            assert [some.tolist() for some in found] == [some.tolist() for some in chosen]
+        assert far.passage(*chosen[0][3]) == here.passage(*chosen[0][3])
+        with pytest.raises(CorpusError, match="no passages of this kind"):
+            PassageIndex(far.reference, PassageSettings(41, 10), STOP)
+    finally:
+        cluster.end(holders.actors)
+
+
+def test_near_matches_are_found_where_each_node_holds_a_share(
+    cluster: Cluster, indexed: Path
+) -> None:
+    @contextmanager
+    def there(reference: Reference | None) -> Iterator[OriginalityMeasure]:
+        assert reference is not None
+        assert not reference.is_local
+        near = open_near(reference, [str(indexed)], passages=CUT)
+        yield OriginalityMeasure(reference, near=near, spread=5)
+
+    reference = Reference.open(indexed)
+    near = open_near(reference, [str(indexed)], passages=CUT)
+    measure = OriginalityMeasure(reference, near=near, spread=5)
+    texts = [Document(**row) for row in drafts()[:12]]
+    expected = [to_row(result) for result in measure.measure(texts)]
+    team = TeamMeasure(cluster, measure, there, to_row, [str(indexed)])
+    assert [one.row for one in team.measure(texts)] == expected
+    kinds = {span["kind"] for row in expected for span in row["covered"]}
+    assert kinds == {"verbatim", "near"}
+
+
+def test_passages_that_are_lacking_on_a_node_are_told_as_it_is(
+    cluster: Cluster, indexed: Path
+) -> None:
+    @contextmanager
+    def there(reference: Reference | None) -> Iterator[OriginalityMeasure]:
+        assert reference is not None
+        PassageIndex(reference, PassageSettings(42, 10), STOP)
+        yield OriginalityMeasure(reference)
+
+    team = TeamMeasure(
+        cluster, OriginalityMeasure(Reference.open(indexed)), there, to_row, [str(indexed)]
+    )
+    with pytest.raises(CorpusError, match="no passages of this kind; build them"):
+        list(team.measure([Document("a", "one two three")]))
 
 
 def test_what_was_read_before_an_error_is_measured_first(cluster: Cluster, built: Path) -> None:

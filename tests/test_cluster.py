@@ -35,6 +35,7 @@ from fabula.text import TextSettings
 from fabula.text.stopwords import load_stop_words
 from fabula.types import Document
 from tests.cli.test_judging_cli import fabula
+from tests.object_store import BUCKET, RCLONE, s3_server
 
 ray = pytest.importorskip("ray", reason="needs fabula[cluster]")
 
@@ -62,7 +63,21 @@ def drafts() -> list[dict[str, Any]]:
 
 
 @pytest.fixture(scope="module")
-def nodes() -> Iterator[Any]:
+def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path | None]:
+    """The folder behind a bucket that the nodes know of, which keep copies elsewhere than here."""
+    folder = tmp_path_factory.mktemp("store")
+    if RCLONE is None:
+        yield None
+        return
+    with s3_server(folder) as environment, pytest.MonkeyPatch.context() as here:
+        for name, value in environment.items():
+            here.setenv(name, value)
+        here.setenv("FABULA_CACHE", str(folder / "cache"))
+        yield folder / BUCKET
+
+
+@pytest.fixture(scope="module")
+def nodes(store: Path | None) -> Iterator[Any]:
     from ray.cluster_utils import Cluster as Nodes
 
     with warnings.catch_warnings():
@@ -98,7 +113,7 @@ def indexed(built: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The same corpus in another folder, with passages."""
     path = tmp_path_factory.mktemp("indexed") / "r"
     shutil.copytree(built, path)
-    build_passages(path, Reference.open(path).local.shards, CUT, STOP)
+    build_passages(path, Manifest.read(path).shards, CUT, STOP)
     return path
 
 
@@ -210,6 +225,35 @@ def test_scores_of_three_nodes_are_the_scores_of_one_process(
     assert len(rows) == 60
     assert any(row["covered"] for row in rows)
     assert "near" in options or any(row["excluded"] for row in rows)
+
+
+def test_nodes_write_to_an_object_store_and_copy_what_each_needs(
+    nodes: Any,
+    store: Path | None,
+    texts: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    if store is None:
+        pytest.skip("rclone is not installed")
+    on = ("--engine", "ray", "--address", nodes.address)
+    plan = ("reference", "build", str(texts), "--shard-tokens", "4000", "--out")
+    paths = {"here": str(tmp_path / "mine"), "there": f"s3://{BUCKET}/mine"}
+    monkeypatch.setenv("FABULA_CACHE", str(tmp_path / "cache"))
+    fabula(*plan, paths["here"], "--jobs", "1")
+    fabula(*plan, paths["there"], *on)
+    assert tree(store / "mine") == tree(tmp_path / "mine")
+    rows = {}
+    for where, path in paths.items():
+        out = tmp_path / f"{where}.jsonl"
+        how = on if where == "there" else ("--jobs", "1")
+        fabula("originality", str(texts), "--reference", path, "--match", "near", *how,
+               "--out", str(out))  # fmt: skip
+        rows[where] = out.read_bytes()
+    assert rows["there"] == rows["here"]
+    # Who gives the command needs none of the shards.
+    assert not list((tmp_path / "cache").rglob("tokens.npy"))
+    assert list((store.parent / "cache").rglob("tokens.npy"))
 
 
 def test_profiles_of_three_nodes_are_those_of_one_process(nodes: Any, tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import shutil
 import threading
@@ -30,8 +31,9 @@ from fabula.reference.build import BuildParameters, build_reference
 from fabula.reference.build_cluster import on_cluster
 from fabula.reference.layout import Manifest
 from fabula.reference.passages import PassageIndex, PassageSettings, build_passages
+from fabula.reference.reading_cluster import FarDocuments, are_far
 from fabula.reference.shares import Holders, divide
-from fabula.text import TextSettings
+from fabula.text import TextSettings, find_files, in_batches, read_documents
 from fabula.text.stopwords import load_stop_words
 from fabula.types import Document
 from tests.cli.test_judging_cli import fabula
@@ -196,6 +198,75 @@ def test_only_missing_shards_are_written_again(
     others = (Document(d.id, d.text.replace("gull", "tern")) for d in library(300))
     with pytest.raises(CorpusError, match="not those that the interrupted build read"):
         build_on(cluster, path, others)
+
+
+@pytest.fixture(scope="module")
+def shelf(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The library in five files of three kinds, in the order of their names."""
+    folder = tmp_path_factory.mktemp("shelf")
+    rows = [{"id": d.id, "text": d.text, "author": d.author} for d in library(300)]
+    for k in range(4):
+        lines = "".join(json.dumps(row) + "\n" for row in rows[100 * k : 100 * (k + 1)] or rows[:7])
+        (folder / f"{k}.jsonl.gz").write_bytes(gzip.compress(lines.encode()))
+    (folder / "4.txt").write_text(rows[0]["text"])
+    return folder
+
+
+@pytest.mark.parametrize("n_chars", [1, 700, 5000, 1_000_000])
+def test_what_nodes_read_is_divided_as_one_process_divides_it(
+    cluster: Cluster, shelf: Path, n_chars: int
+) -> None:
+    files, how = find_files([f"file://{shelf}"]), {"text_field": "text", "id_field": "id"}
+    assert len(files) == 5
+    assert are_far(files)
+    n_bytes = 0
+
+    def meter(n: int) -> None:
+        nonlocal n_bytes
+        n_bytes += n
+
+    here = read_documents(files)
+    there = FarDocuments(cluster, files, how, meter, piece_chars=2000)
+    assert [next(there) for _ in range(10)] == [next(here) for _ in range(10)]
+    for expected, batch in zip(in_batches(here, n_chars), there.batches(n_chars), strict=True):
+        pieces = [document for piece in cluster.get(batch.pieces) for document in piece]
+        assert pieces[batch.first : batch.stop] == expected
+    assert n_bytes == sum(file.stat().st_size for file in shelf.iterdir())
+
+
+def test_a_node_that_reads_and_is_lost_changes_nothing(
+    nodes: Any, cluster: Cluster, shelf: Path, tmp_path: Path
+) -> None:
+    build_reference(
+        read_documents([f"file://{shelf}"]), tmp_path / "here", settings=TextSettings(),
+        parameters=PARAMETERS, n_jobs=1,
+    )  # fmt: skip
+    extra = nodes.add_node(num_cpus=1)
+    n_told = 0
+
+    def meter(_: int) -> None:
+        nonlocal n_told
+        n_told += 1
+        if n_told == 40:
+            nodes.remove_node(extra, allow_graceful=False)
+
+    how = {"text_field": "text", "id_field": "id"}
+    files = find_files([f"file://{shelf}"])
+    documents = FarDocuments(cluster, files, how, meter, piece_chars=2000)
+    build_on(cluster, tmp_path / "there", documents)
+    assert n_told > 80
+    assert tree(tmp_path / "there") == tree(tmp_path / "here")
+
+
+def test_what_a_node_cannot_read_is_told_as_it_is(cluster: Cluster, tmp_path: Path) -> None:
+    (tmp_path / "a.jsonl").write_text('{"text": "one two"}\n{"txt": 1}\n')
+    documents = FarDocuments(
+        cluster,
+        find_files([f"file://{tmp_path}/a.jsonl"]),
+        {"text_field": "text", "id_field": "id"},
+    )
+    with pytest.raises(InputError, match=r"a\.jsonl, line 2"):
+        build_on(cluster, tmp_path / "r", documents)
 
 
 @pytest.fixture(scope="module")

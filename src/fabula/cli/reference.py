@@ -17,7 +17,7 @@ from fabula.cli.options import (
     text_options,
     texts_argument,
 )
-from fabula.cli.progress import progress_bar
+from fabula.cli.progress import Bar, progress_bar
 from fabula.cli.reading import reading
 from fabula.cli.reference_serve import serve
 from fabula.cli.reference_write import write
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from fabula.cluster import Cluster
     from fabula.reference.build import WriteShards
     from fabula.reference.layout import Manifest
+    from fabula.reference.reading_cluster import FarDocuments
 
 __all__ = ["reference"]
 
@@ -121,7 +122,7 @@ def build(
         open_cluster(asked, bar) as cluster,
     ):
         manifest = build_reference(
-            documents,
+            _read_there(cluster, sources, how_to_read, bar) or documents,
             out,
             settings=settings,
             parameters=parameters,
@@ -165,7 +166,7 @@ def add(
         open_cluster(asked, bar) as cluster,
     ):
         manifest = add_documents(
-            documents,
+            _read_there(cluster, sources, how_to_read, bar) or documents,
             directory,
             n_jobs=jobs or default_jobs(),
             restart=restart,
@@ -293,6 +294,19 @@ def _writer(cluster: Cluster | None) -> WriteShards | None:
     from fabula.reference.build_cluster import on_cluster
 
     return on_cluster(cluster)
+
+
+def _read_there(
+    cluster: Cluster | None, sources: tuple[str, ...], how_to_read: dict[str, Any], bar: Bar
+) -> FarDocuments | None:
+    """What the sources name, read by the nodes where all of them can."""
+    if cluster is None:
+        return None
+    from fabula.reference.reading_cluster import FarDocuments, are_far
+    from fabula.text import find_files
+
+    files = find_files(sources, format_=how_to_read["format_"])
+    return FarDocuments(cluster, files, how_to_read, bar.advance) if are_far(files) else None
 
 
 def index_passages(

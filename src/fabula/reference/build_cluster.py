@@ -1,9 +1,9 @@
 """Building a reference on a cluster: batches become words anywhere, a shard is a task.
 
-The documents are read here, in order. Where a batch or a shard ends is decided here too, from what
-the batches say of themselves, as `build` decides it on one machine; so every byte is the same,
-however many nodes there are and whichever of them are lost. Words travel from node to node and not
-through here.
+The documents are read here, or by the nodes where they have an address. Where a batch or a shard
+ends is decided here, from what is said of them, as `build` decides it on one machine; so every byte
+is the same, however many nodes there are and whichever of them are lost. Words travel from node to
+node and not through here.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import uuid
 from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from itertools import chain, islice
 from typing import Any
 
 from fabula.cluster import Cluster
@@ -20,6 +21,7 @@ from fabula.reference.batches import TokenBatch, tokenise_batch
 from fabula.reference.build import BuildParameters, ShardPlan, WriteShards
 from fabula.reference.home import Home
 from fabula.reference.layout import ShardInfo, read_shard_info
+from fabula.reference.reading_cluster import FarDocuments, Pieces
 from fabula.reference.shards import ShardBatches, kept_shard, write_shard
 from fabula.text import TextSettings, in_batches
 from fabula.types import Document
@@ -126,18 +128,27 @@ def _tokenised(
         batch, words, summary = pending.popleft()
         return batch, words, cluster.get(summary)
 
-    for documents in in_batches(stream, plan.parameters.batch_chars):
-        pending.append(tokenise(documents, plan.settings))
+    for batch in _batches(stream, plan.parameters.batch_chars):
+        # The pieces are arguments, so the task begins where most of them are.
+        pending.append(tokenise(plan.settings, batch.first, batch.stop, *batch.pieces))
         if len(pending) > 2 * cluster.n_cpus():
             yield first()
     while pending:
         yield first()
 
 
+def _batches(stream: Iterator[Document], n_chars: int) -> Iterator[Pieces]:
+    if isinstance(stream, FarDocuments):
+        yield from stream.batches(n_chars)
+    else:
+        for documents in in_batches(stream, n_chars):
+            yield Pieces([documents], 0, len(documents))
+
+
 def _tokenise(
-    documents: list[Document], settings: TextSettings
+    settings: TextSettings, first: int, stop: int, *pieces: list[Document]
 ) -> tuple[TokenBatch, list[str], _Summary]:
-    batch = tokenise_batch(documents, settings)
+    batch = tokenise_batch(list(islice(chain(*pieces), first, stop)), settings)
     n_tokens, n_documents = len(batch.tokens), len(batch.ids)
     summary = _Summary(n_tokens, len(batch.words), n_documents, batch.n_read, batch.content)
     return batch, batch.words, summary

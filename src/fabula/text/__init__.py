@@ -1,6 +1,7 @@
 """Reading texts and finding their words."""
 
 from fabula.text.sources import (
+    FileSource,
     check_ids,
     find_files,
     in_batches,
@@ -12,6 +13,7 @@ from fabula.text.words import TOKENISER, TextSettings, TextWords
 
 __all__ = [
     "TOKENISER",
+    "FileSource",
     "TextSettings",
     "TextWords",
     "check_ids",

@@ -185,3 +185,5 @@ def test_a_model_that_is_asked_elsewhere_needs_no_cluster(tmp_path: Path) -> Non
     said = fabula(*asked, "--model", "http://127.0.0.1:9/v1#m", "--engine", "ray", code=2)
     assert "--engine ray is for models that run here" in said
     assert "--gpus is for --engine ray" in fabula(*asked, "--gpus", "1", code=2)
+    said = fabula("report", str(tmp_path / "s.txt"), "--engine", "ray", code=2, cwd=tmp_path)
+    assert "name one with --model" in said

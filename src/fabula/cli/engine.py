@@ -62,6 +62,8 @@ def cluster_terms(given: dict[str, Any]) -> ClusterTerms | None:
             if given[name] is not None:
                 raise click.UsageError(f"--{name} is for --engine ray")
         return None
+    if not given["models"]:
+        raise click.UsageError("--engine ray is for language models here; name one with --model")
     from fabula.models.clustered import ClusterTerms
 
     return ClusterTerms(given["address"], given["gpus"])

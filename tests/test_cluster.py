@@ -260,11 +260,8 @@ def test_a_node_that_reads_and_is_lost_changes_nothing(
 
 def test_what_a_node_cannot_read_is_told_as_it_is(cluster: Cluster, tmp_path: Path) -> None:
     (tmp_path / "a.jsonl").write_text('{"text": "one two"}\n{"txt": 1}\n')
-    documents = FarDocuments(
-        cluster,
-        find_files([f"file://{tmp_path}/a.jsonl"]),
-        {"text_field": "text", "id_field": "id"},
-    )
+    how = {"text_field": "text", "id_field": "id"}
+    documents = FarDocuments(cluster, find_files([f"file://{tmp_path}/a.jsonl"]), how)
     with pytest.raises(InputError, match=r"a\.jsonl, line 2"):
         build_on(cluster, tmp_path / "r", documents)
 

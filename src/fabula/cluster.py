@@ -97,6 +97,14 @@ class Cluster:
             ),
         )
 
+    def n_gpus(self, node: str) -> int:
+        """The GPUs of a node."""
+        return sum(
+            int(row["Resources"].get("GPU", 0))
+            for row in self._ray.nodes()
+            if row["Alive"] and node == row["NodeID"]
+        )
+
     def _check_versions(self) -> None:
         """Refuse nodes whose results might be others. Raises `InputError`."""
         ask = self._ray.remote(num_cpus=0)(_version)
@@ -144,9 +152,19 @@ class Cluster:
 
     def get(self, awaited: Any) -> Any:
         """What a task gave. Raises what it raised, `WorkersEnded` where it was lost."""
+        with self._told():
+            return self._ray.get(awaited)
+
+    async def answer(self, awaited: Any) -> Any:
+        """As `get`, for one who has other things to do while waiting."""
+        with self._told():
+            return await awaited
+
+    @contextlib.contextmanager
+    def _told(self) -> Iterator[None]:
         lost = self._ray.exceptions.RayError
         try:
-            return self._ray.get(awaited)
+            yield
         except lost as error:
             cause = getattr(error, "cause", None)
             if isinstance(cause, FabulaError):

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 import re
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -225,3 +226,26 @@ def test_an_answer_that_repeats_its_sentence_is_kept_without_it() -> None:
     drawn = draw_sentences(sentences, 2, 1)
     assert len({s.text for s in drawn}) == 2
     assert drawn == draw_sentences(sentences, 2, 1)
+
+
+def test_rows_stand_in_the_order_of_the_texts_whichever_answer_came_first(tmp_path: Path) -> None:
+    source, out = tmp_path / "in.jsonl", tmp_path / "plots.jsonl"
+    texts = [{"id": f"s{k}", "text": f"Tale {k}. She went to sea."} for k in range(4)]
+    source.write_text("".join(json.dumps(row) + "\n" for row in texts))
+    out.write_text(
+        '{"id": "old", "model": "m", "plot": "Hm.", "missing_reason": null, "text_digest": "0"}\n'
+    )
+    others = threading.Semaphore(0)
+
+    def answer(body: dict[str, Any], _: int) -> Reply:
+        if "Tale 0" not in prompt_of(body):
+            others.release()
+            return "She goes to sea."
+        assert all(others.acquire(timeout=20) for _ in range(3))
+        return "She goes first, and is told of last."
+
+    with serving(answer) as server:
+        run("stories", "plot", str(source), "--out", str(out), "--model", f"{server.url}/v1#m",
+            "--yes")  # fmt: skip
+    assert [row["id"] for row in rows(out)] == ["old", "s0", "s1", "s2", "s3"]
+    assert rows(out)[1]["plot"] == "She goes first, and is told of last."

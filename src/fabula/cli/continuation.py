@@ -274,6 +274,7 @@ def generate(
         resumed_rows(out, ("id", "system"), ("text", "context_digest"), restart=restart) as (
             kept,
             write,
+            settle,
         ),
         progress_bar("continuations", len(stories) * (len(choices) + len(models))) as bar,
     ):
@@ -291,6 +292,7 @@ def generate(
             rows += asyncio.run(
                 _ask(stories, model, terms, kept, write, temperature, seed, bar.advance)
             )
+        settle(rows)
     missing = Counter(row["missing_reason"] for row in rows if row["text"] is None)
     click.echo(f"written: {out}, {len(rows) - missing.total():,} continuations")
     for reason, n in missing.items():

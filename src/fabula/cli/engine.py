@@ -12,18 +12,37 @@ from fabula.cli.progress import Bar
 
 if TYPE_CHECKING:
     from fabula.cluster import Cluster
+    from fabula.models.clustered import ClusterTerms
 
-__all__ = ["engine_options", "open_cluster"]
+__all__ = ["cluster_terms", "engine_options", "model_engine_options", "open_cluster"]
 
 F = TypeVar("F", bound=Callable[..., Any])
 
 
 def engine_options(command: F) -> F:
     """`--engine` and `--address`; the results are the same bytes."""
+    said = "ray: on a Ray cluster, or on --jobs processes of one that is started for this."
+    return _engine_options(command, said)
+
+
+def model_engine_options(command: F) -> F:
+    """The same for local models, and `--gpus`."""
+    command = click.option(
+        "--gpus", type=click.IntRange(min=1), metavar="N",
+        help="ray: GPUs of each copy.  [default: 1 where the cluster has any]",
+    )(command)  # fmt: skip
+    said = (
+        "ray: copies of each local model on a Ray cluster answer, one a GPU, or one a node where "
+        "there are none."
+    )
+    return _engine_options(command, said)
+
+
+def _engine_options(command: F, said: str) -> F:
     options = (
         click.option(
             "--engine", type=click.Choice(["local", "ray"]), default="local", show_default=True,
-            help="ray: on a Ray cluster, or on --jobs processes of one that is started for this.",
+            help=said,
         ),
         click.option(
             "--address", metavar="ADDRESS",
@@ -34,6 +53,20 @@ def engine_options(command: F) -> F:
     for option in reversed(options):
         command = option(command)
     return command
+
+
+def cluster_terms(given: dict[str, Any]) -> ClusterTerms | None:
+    """What `model_engine_options` gathered; None where models answer here."""
+    if given["engine"] == "local":
+        for name in ("address", "gpus"):
+            if given[name] is not None:
+                raise click.UsageError(f"--{name} is for --engine ray")
+        return None
+    if not given["models"]:
+        raise click.UsageError("--engine ray is for language models here; name one with --model")
+    from fabula.models.clustered import ClusterTerms
+
+    return ClusterTerms(given["address"], given["gpus"])
 
 
 @contextmanager

@@ -287,6 +287,7 @@ def _ask(
         resumed_rows(out, ("id", "model"), ("feedback", "story"), restart=restart) as (
             kept,
             write_row,
+            settle,
         ),
         progress_bar("feedback", n_each * len(specs)) as bar,
     ):
@@ -305,6 +306,7 @@ def _ask(
                     )
 
             asyncio.run(run())
+        settle(rows)
     return rows
 
 

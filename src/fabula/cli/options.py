@@ -9,6 +9,8 @@ from typing import Any, TypeVar
 
 import click
 
+from fabula.cli.engine import cluster_terms, model_engine_options
+
 __all__ = [
     "CorpusType",
     "SizeType",
@@ -105,12 +107,13 @@ def _model_options(command: F, default: tuple[str, ...]) -> F:
             "--model", "models", multiple=True, default=default, show_default=bool(default),
             metavar="MODEL",
             help="local (the embedded one), a .gguf file, a URL that speaks OpenAI's protocol "
-            "(URL#name), or provider/model as Inspect AI names it: openai/..., anthropic/..., "
-            "google/..., vllm/..., ollama/...; several are asked one after another.",
+            "(URL#name, or URL,URL#name for several servers of it), or provider/model as Inspect "
+            "AI names it: openai/..., anthropic/..., google/..., vllm/..., ollama/...; several "
+            "are asked one after another.",
         ),
         click.option(
             "--parallel", type=click.IntRange(min=1),
-            help="Calls at a time.  [default: 1 local, 10 elsewhere]",
+            help="Calls at a time, of each copy or server.  [default: 1 local, 10 elsewhere]",
         ),
         click.option(
             "--max-retries", type=click.IntRange(min=0), default=5, show_default=True,
@@ -133,6 +136,7 @@ def _model_options(command: F, default: tuple[str, ...]) -> F:
         ),
         click.option("--yes", is_flag=True, help="Do not ask whether the cost is agreed to."),
     )  # fmt: skip
+    command = model_engine_options(command)
     for option in reversed(options):
         command = option(command)
     return command
@@ -154,6 +158,7 @@ def model_terms(options: dict[str, Any], *, is_paid: bool = False) -> Any:
         cache=options["cache"],
         batch=options["batch"],
         structured=options["structured"],
+        cluster=cluster_terms(options),
     )
 
 

@@ -134,6 +134,7 @@ def _ask(
         resumed_rows(answers, ("id", "model"), ("text", "prompt"), restart=restart) as (
             kept,
             write_row,
+            settle,
         ),
         progress_bar("texts", len(sentences) * len(specs)) as bar,
     ):
@@ -152,4 +153,5 @@ def _ask(
 
         for spec in specs:
             asyncio.run(run(spec))
+        settle(rows)
     return rows

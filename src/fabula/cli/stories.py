@@ -63,6 +63,7 @@ def plot(sources: tuple[str, ...], out: Path, seed: int, restart: bool, **option
         resumed_rows(out, ("id", "model"), ("plot", "text_digest"), restart=restart) as (
             kept,
             write,
+            settle,
         ),
         progress_bar("plots", len(documents) * len(options["models"])) as bar,
     ):
@@ -78,6 +79,7 @@ def plot(sources: tuple[str, ...], out: Path, seed: int, restart: bool, **option
 
         for spec in dict.fromkeys(options["models"]):
             asyncio.run(run(spec))
+        settle(rows)
     _report("plots", rows, out)
     click.echo("read them, and set `verified` to true for those that are right")
 
@@ -149,6 +151,7 @@ def write(
         resumed_rows(log, ("id", "model", "round"), ROUND_FIELDS, restart=restart) as (
             kept,
             write_row,
+            _,
         ),
         progress_bar("stories", len(wanted) * len(options["models"])) as bar,
     ):
@@ -223,6 +226,7 @@ def openings(
         resumed_rows(out, ("id", "model"), ("text", "prompt"), restart=restart) as (
             kept,
             write_row,
+            settle,
         ),
         progress_bar("texts", n_texts) as bar,
     ):
@@ -241,6 +245,7 @@ def openings(
 
         for spec in dict.fromkeys(options["models"]):
             asyncio.run(run(spec))
+        settle(rows)
     _report("texts", rows, out)
 
 

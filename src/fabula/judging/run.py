@@ -7,7 +7,6 @@ the order of stories and items, so the same answers give the same bytes.
 
 from __future__ import annotations
 
-import asyncio
 import hashlib
 import random
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
@@ -18,7 +17,7 @@ from fabula.errors import CallFailed, ModelError
 from fabula.judging.plan import AnswerBook, Asked, Judged, JudgePlan
 from fabula.judging.prompts import choice_of
 from fabula.models import Answer, Model, Prompt, Sampling
-from fabula.models.calling import all_of, in_turn
+from fabula.models.calling import Places, all_of, in_turn
 from fabula.models.cost import Budget
 from fabula.models.replay import prompt_digest
 from fabula.models.verdicts import Verdict, combine, read_verdict
@@ -69,7 +68,7 @@ class Caller:
     ) -> None:
         self._model, self._plan, self._book = model, plan, book
         self._budget, self._meter = budget, meter
-        self._places = asyncio.Semaphore(model.n_parallel)
+        self._places = Places(model.n_parallel)
         self._n_failures = 0
         self._error: ModelError | None = None
 
@@ -80,7 +79,7 @@ class Caller:
         asked = Asked(document_id, item.id, sample, prompt_digest(prompt.text), seed)
         answer = self._book.find(asked, self._model.name)
         if answer is None:
-            async with self._places:
+            async with self._places.take(prompt.prefix):
                 if self._error is not None:
                     raise self._error
                 try:

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from collections import Counter
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Sequence
+from contextlib import asynccontextmanager
 from typing import Any, Self, TypeVar
 
 from fabula.errors import FabulaError, ModelError
 from fabula.models.base import Model
 
-__all__ = ["HeldOpen", "all_of", "in_turn"]
+__all__ = ["HeldOpen", "Places", "all_of", "in_turn"]
 
 T = TypeVar("T")
 
@@ -79,3 +81,41 @@ async def all_of(calls: Sequence[Coroutine[Any, Any, T]]) -> list[T]:
         if isinstance(result, BaseException):
             raise result
     return [result for result in results if not isinstance(result, BaseException)]
+
+
+class Places:
+    """So many calls at a time; a free place goes to the text that has fewest calls under way.
+
+    So several texts are worked on side by side, each where its beginning has been read, and not
+    one after the other by all.
+    """
+
+    def __init__(self, n_places: int) -> None:
+        self._n_free = n_places
+        self._n_under_way: Counter[str] = Counter()
+        self._waiting: dict[asyncio.Future[None], str] = {}
+
+    @asynccontextmanager
+    async def take(self, text: str) -> AsyncIterator[None]:
+        """Hold a place for a call about `text`, once it is its turn."""
+        loop = asyncio.get_running_loop()
+        turn = loop.create_future()
+        self._waiting[turn] = text
+        self._give()
+        try:
+            await turn
+            yield
+        finally:
+            if self._waiting.pop(turn, None) is None:
+                self._n_free += 1
+                self._n_under_way[text] -= 1
+            # After what is to run next: whoever gives a place back may have more to ask.
+            loop.call_later(0, self._give)
+
+    def _give(self) -> None:
+        while self._n_free and self._waiting:
+            turn = min(self._waiting, key=lambda one: self._n_under_way[self._waiting[one]])
+            self._n_free -= 1
+            self._n_under_way[self._waiting.pop(turn)] += 1
+            if not turn.done():
+                turn.set_result(None)

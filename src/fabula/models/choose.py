@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
-from fabula.errors import ModelError
+from fabula.errors import InputError, ModelError
 from fabula.models.base import Model
+from fabula.models.clustered import ClusterModel, ClusterTerms
+from fabula.models.copies import SharedModel
 from fabula.models.cost import Budget, Price, Purse, known_price
 from fabula.models.hosted import HostedModel
 from fabula.models.local import LocalModel, embedded_model
@@ -30,14 +34,17 @@ class ModelOptions:
     """What tokens cost, where it is not known of the model."""
     purse: Purse | None = None
     """What all models opened with it may spend together; None where somebody else counts."""
+    cluster: ClusterTerms | None = None
+    """Where copies of a local model answer; None has it answer here."""
 
 
 def open_model(spec: str, options: ModelOptions | None = None) -> Model:
     """A model, not yet started: `async with open_model("local") as model`.
 
     `local` is the embedded one, `PATH.gguf` any other of its kind, `http://...` a server that
-    speaks OpenAI's protocol, `replay:PATH` recorded answers, and `provider/model` what Inspect AI
-    knows. Raises `ModelError`, and `InputError` where a purse needs a price that is not known.
+    speaks OpenAI's protocol (several with commas, each asked in turn), `replay:PATH` recorded
+    answers, and `provider/model` what Inspect AI knows. Raises `ModelError`, and `InputError` where
+    a purse needs a price that is not known, or where a model is not for a cluster.
     """
     options = options or ModelOptions()
     model = _model(spec, options)
@@ -47,23 +54,50 @@ def open_model(spec: str, options: ModelOptions | None = None) -> Model:
 
 
 def _model(spec: str, options: ModelOptions) -> Model:
-    if spec == "local":
-        return LocalModel(embedded_model(), n_parallel=options.n_parallel or 1)
+    is_here = spec == "local" or spec.lower().endswith(".gguf")
+    if is_here and options.cluster is not None:
+        # Nodes have other working folders, and may have the embedded model elsewhere.
+        path = spec if spec == "local" else str(Path(spec).absolute())
+        n_parallel = options.n_parallel or 1
+        return ClusterModel(
+            _local(spec, n_parallel), partial(_local, path, n_parallel), options.cluster
+        )
+    if options.cluster is not None:
+        raise InputError(
+            f"{spec}: --engine ray is for models that run here, `local` or a .gguf file; leave it "
+            f"out, for this one is asked from here, --parallel calls at a time"
+        )
+    if is_here:
+        return _local(spec, options.n_parallel or 1)
     if spec.startswith("replay:"):
         path, _, model = spec.removeprefix("replay:").partition("#")
         return ReplayedModel(Path(path), model or None)
-    if spec.lower().endswith(".gguf"):
-        return LocalModel(Path(spec), n_parallel=options.n_parallel or 1)
     if "/" not in spec:
         raise ModelError(
             f"{spec}: no such model; write `local`, a path to a .gguf file, a URL, or "
             f"provider/model as in openai/gpt-4o"
         )
-    return HostedModel(
-        spec,
-        n_parallel=options.n_parallel or 10,
-        max_retries=options.max_retries,
-        cache=options.cache,
-        batch=options.batch,
-        structured=options.structured,
-    )
+    return _hosted(spec, options)
+
+
+def _local(spec: str, n_parallel: int) -> LocalModel:
+    return LocalModel(embedded_model() if spec == "local" else Path(spec), n_parallel=n_parallel)
+
+
+def _hosted(spec: str, options: ModelOptions) -> Model:
+    addresses, mark, name = spec.partition("#")
+    servers = [f"{one}{mark}{name}" for one in re.split(r",(?=https?://)", addresses)]
+    n_each = options.n_parallel or 10
+    models = [
+        HostedModel(
+            server,
+            # Inspect counts the calls to one model, whatever server they go to.
+            n_parallel=n_each * len(servers),
+            max_retries=options.max_retries,
+            cache=options.cache,
+            batch=options.batch,
+            structured=options.structured,
+        )
+        for server in servers
+    ]
+    return models[0] if len(models) == 1 else SharedModel(models, n_each)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+import importlib.metadata
 import importlib.util
 import json
 import os
@@ -16,7 +17,7 @@ from fabula.errors import CallFailed, ModelError
 from fabula.models.base import Answer, Choice, Prompt, Sampling, Stop, Usage
 from fabula.models.probabilities import Position, option_masses
 
-__all__ = ["LocalModel", "embedded_model", "file_digest", "n_threads"]
+__all__ = ["LocalModel", "embedded_model", "file_digest", "has_gpu", "n_threads", "runtime_version"]
 
 # Wide enough to hold Yes and No both, also where the model would rather say something else.
 _N_PROBABILITIES = 200
@@ -64,9 +65,7 @@ class LocalModel:
         try:
             import xllamacpp
         except ImportError as error:
-            raise ModelError(
-                "local models need xllamacpp; run: pip install 'fabula[models]'"
-            ) from error
+            raise _not_installed() from error
         try:
             self._server = xllamacpp.Server(self._parameters(n_context=0))
             self.context_tokens = _trained_context(self.address)
@@ -130,6 +129,25 @@ def n_threads() -> int:
     if asked and not asked.isdecimal():
         raise ModelError(f"FABULA_THREADS={asked} is no number of threads")
     return int(asked or 0) or len(os.sched_getaffinity(0))
+
+
+def has_gpu() -> bool:
+    """Whether llama.cpp, as it is installed here, sees a GPU. Raises `ModelError` without it."""
+    try:
+        import xllamacpp
+    except ImportError as error:
+        raise _not_installed() from error
+    cpu = xllamacpp.ggml_backend_dev_type.GGML_BACKEND_DEVICE_TYPE_CPU
+    return any(device["type"] != cpu for device in xllamacpp.get_device_info())
+
+
+def runtime_version() -> str:
+    """The version of what runs local models here."""
+    return importlib.metadata.version("xllamacpp")
+
+
+def _not_installed() -> ModelError:
+    return ModelError("local models need xllamacpp; run: pip install 'fabula[models]'")
 
 
 def _trained_context(address: str) -> int:

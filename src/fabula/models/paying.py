@@ -27,6 +27,8 @@ class PaidModel:
 
     async def __aenter__(self) -> Self:
         await self._model.__aenter__()
+        # Some models know only now what they are called, and how many prompts they take.
+        self.name, self.n_parallel = self._model.name, self._model.n_parallel
         return self
 
     async def __aexit__(self, *error: object) -> None:

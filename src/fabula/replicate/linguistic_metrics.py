@@ -154,6 +154,7 @@ def replicate_table(
     with resumed_rows(out / "systems.jsonl", ("id", "system"), ("text", "context_digest")) as (
         kept,
         write,
+        _,
     ):
         for system in systems:
             choice = GeneratorChoice(_KINDS[system], corpus.folder)

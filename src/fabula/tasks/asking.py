@@ -16,6 +16,7 @@ from fabula.store import RowWriter
 __all__ = ["WITHHELD", "check_same", "in_parallel", "resumed_rows", "why_no_text"]
 
 T = TypeVar("T")
+_Row = dict[str, Any]
 
 WITHHELD = {
     "no_answer": "the answer is empty",
@@ -49,13 +50,21 @@ def check_same(row: Mapping[str, Any], expected: Mapping[str, Any]) -> None:
 @contextmanager
 def resumed_rows(
     path: Path, key: Sequence[str], fields: Sequence[str] = (), *, restart: bool = False
-) -> Iterator[tuple[dict[tuple[Any, ...], dict[str, Any]], Callable[[dict[str, Any]], None]]]:
-    """The rows that are there by their key fields, and how to add one. A failed row is asked anew.
+) -> Iterator[
+    tuple[dict[tuple[Any, ...], _Row], Callable[[_Row], None], Callable[[Iterable[_Row]], None]]
+]:
+    """The rows that are there by their key fields, how to add one, and how to put all in order.
 
-    Raises `InputError` where the file holds something else, `BusyError` where another writes.
+    A failed row is asked anew. Rows are added as they come; in the end these are put in the order
+    that is given, after rows that are not among them. Raises `InputError` where the file holds
+    something else, `BusyError` where another writes.
     """
+
+    def key_of(row: _Row) -> tuple[Any, ...]:
+        return tuple(row[name] for name in key)
+
     with RowWriter(path) as file:
-        kept: dict[tuple[Any, ...], dict[str, Any]] = {}
+        kept: dict[tuple[Any, ...], _Row] = {}
         for number, row in enumerate(file.kept, 1):
             if not all(isinstance(row.get(name), str | int) for name in key) or not (
                 row.keys() >= {"missing_reason", *fields}
@@ -66,21 +75,29 @@ def resumed_rows(
                     f"{', it lacks ' + ', '.join(lacking) if lacking else ''}; choose another --out"
                 )
             if row["missing_reason"] != "failed":
-                kept[tuple(row[name] for name in key)] = row
+                kept[key_of(row)] = row
         if restart:
             kept = {}
             file.clear()
         has_begun = False
+        there = dict(kept)
 
-        def write(row: dict[str, Any]) -> None:
+        def write(row: _Row) -> None:
             # Until there is something new, the file stays as it was found, also at a restart.
             nonlocal has_begun
             if not has_begun:
                 file.begin()
                 has_begun = True
             file.write(row)
+            there[key_of(row)] = row
 
-        yield kept, write
+        def settle(rows: Iterable[_Row]) -> None:
+            ours = {key_of(row): row for row in rows if row.keys() >= {*key}}
+            settled = {k: row for k, row in there.items() if k not in ours} | ours
+            if has_begun and list(settled) != list(there):
+                file.replace(settled.values())
+
+        yield kept, write, settle
 
 
 async def in_parallel(

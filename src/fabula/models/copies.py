@@ -1,0 +1,105 @@
+"""Several copies of one model, and which of them is asked next."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import AsyncIterator, Iterable, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
+from typing import Generic, Self, TypeVar
+
+from fabula.errors import ModelError
+from fabula.models.base import Answer, Choice, Model, Prompt, Sampling
+
+__all__ = ["Copies", "SharedModel"]
+
+C = TypeVar("C")
+
+
+class Copies(Generic[C]):
+    """Copies of a model, each asked `n_each` prompts at a time at most.
+
+    A prompt goes to a copy that has read its prefix, if one of these is free, and else to the one
+    that has least to do.
+    """
+
+    def __init__(self, copies: Iterable[C], n_each: int) -> None:
+        self._n_each = n_each
+        self._n_under_way: dict[C, int] = {}
+        self._read: dict[C, deque[str]] = {}
+        self._error: ModelError | None = None
+        self._changed = asyncio.Condition()
+        self._put(copies)
+
+    def __len__(self) -> int:
+        return len(self._n_under_way)
+
+    @asynccontextmanager
+    async def free(self, prefix: str) -> AsyncIterator[C]:
+        """A copy to ask about `prefix`, once one is free. Raises what `fail` was given."""
+        async with self._changed:
+            await self._changed.wait_for(lambda: self._free() or self._error)
+            if self._error is not None:
+                raise self._error
+            copy = min(self._free(), key=lambda one: self._rank(one, prefix))
+            self._n_under_way[copy] += 1
+            self._read[copy].append(prefix)
+        try:
+            yield copy
+        finally:
+            async with self._changed:
+                if copy in self._n_under_way:
+                    self._n_under_way[copy] -= 1
+                self._changed.notify_all()
+
+    async def add(self, copies: Iterable[C]) -> None:
+        async with self._changed:
+            self._put(copies)
+            self._changed.notify_all()
+
+    def drop(self, copy: C) -> None:
+        """Ask this copy no more."""
+        self._n_under_way.pop(copy, None)
+        self._read.pop(copy, None)
+
+    async def fail(self, error: ModelError) -> None:
+        """No copy will be free again: tell all who wait for one, and all who come."""
+        async with self._changed:
+            self._error = error
+            self._changed.notify_all()
+
+    def _put(self, copies: Iterable[C]) -> None:
+        for copy in copies:
+            self._n_under_way[copy] = 0
+            self._read[copy] = deque(maxlen=self._n_each)
+
+    def _free(self) -> list[C]:
+        return [copy for copy, n in self._n_under_way.items() if n < self._n_each]
+
+    def _rank(self, copy: C, prefix: str) -> tuple[bool, int]:
+        return not (prefix and prefix in self._read[copy]), self._n_under_way[copy]
+
+
+class SharedModel:
+    """Servers of one model: each call goes to one of them. It is named as the first of them is."""
+
+    def __init__(self, models: Sequence[Model], n_each: int) -> None:
+        self._models = models
+        self._copies = Copies(models, n_each)
+        self._stack = AsyncExitStack()
+        self.name, self.can_be_held = models[0].name, models[0].can_be_held
+        self.n_parallel = n_each * len(models)
+
+    async def ask(self, prompt: Prompt, sampling: Sampling, choice: Choice | None = None) -> Answer:
+        async with self._copies.free(prompt.prefix) as model:
+            return await model.ask(prompt, sampling, choice)
+
+    async def __aenter__(self) -> Self:
+        async with AsyncExitStack() as stack:
+            for model in self._models:
+                await stack.enter_async_context(model)
+            self._stack = stack.pop_all()
+        return self
+
+    async def __aexit__(self, *error: object) -> None:
+        await self._stack.aclose()

@@ -1,0 +1,134 @@
+"""Which copy of a model is asked next, and whose call comes next."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.serving import prompt_of, serving
+
+from fabula.errors import ModelError
+from fabula.judging import JudgePlan, Template
+from fabula.judging.session import Session, run_session
+from fabula.models import ModelOptions
+from fabula.models.calling import Places
+from fabula.models.copies import Copies
+from fabula.rubrics import load_rubric
+from fabula.types import Document
+
+
+@given(st.integers(1, 4), st.integers(1, 3), st.integers(0, 30), st.randoms(use_true_random=False))
+def test_every_copy_is_given_as_much_as_it_takes_and_no_more(
+    n_copies: int, n_each: int, n_calls: int, draw: random.Random
+) -> None:
+    under_way: Counter[int] = Counter()
+    n_all = min(n_calls, n_copies * n_each)
+
+    async def run() -> None:
+        copies = Copies(range(n_copies), n_each)
+        all_busy = asyncio.Event()
+
+        async def call(k: int) -> None:
+            async with copies.free(f"story {k % 3}") as copy:
+                under_way[copy] += 1
+                assert under_way[copy] <= n_each
+                if under_way.total() == n_all:
+                    all_busy.set()
+                await all_busy.wait()
+                for _ in range(draw.randrange(4)):
+                    await asyncio.sleep(0)
+                under_way[copy] -= 1
+
+        await asyncio.wait_for(asyncio.gather(*map(call, range(n_calls))), 10)
+
+    asyncio.run(run())
+    assert under_way.total() == 0
+
+
+def test_a_call_goes_where_its_beginning_was_read() -> None:
+    async def run() -> list[str]:
+        copies = Copies(["a", "b", "c"], 1)
+        went = []
+        for prefixes in (["one", "two", "three"], ["three", "one"], ["two"]):
+            held = [copies.free(prefix) for prefix in prefixes]
+            went += [await place.__aenter__() for place in held]
+            for place in held:
+                await place.__aexit__(None, None, None)
+        return went
+
+    assert asyncio.run(run()) == ["a", "b", "c", "c", "a", "b"]
+
+
+def test_who_waits_for_a_copy_is_told_when_there_will_be_none() -> None:
+    async def run() -> None:
+        copies: Copies[str] = Copies(["a"], 1)
+
+        async def wait() -> None:
+            async with copies.free(""):
+                pass
+
+        async with copies.free("") as copy:
+            waiting = asyncio.create_task(wait())
+            await asyncio.sleep(0)
+            copies.drop(copy)
+            await copies.fail(ModelError("all are gone"))
+        with pytest.raises(ModelError, match="all are gone"):
+            await asyncio.wait_for(waiting, 10)
+
+    asyncio.run(run())
+
+
+def test_texts_side_by_side_are_each_read_by_one_copy() -> None:
+    went: dict[str, list[int]] = {"a": [], "b": []}
+
+    async def run() -> None:
+        places, copies = Places(2), Copies([0, 1], 1)
+
+        async def call(text: str) -> None:
+            async with places.take(text), copies.free(text) as copy:
+                went[text].append(copy)
+                for _ in range(20 if text == "a" else 23):
+                    await asyncio.sleep(0)
+
+        async def about(text: str) -> None:
+            # As a story is judged: a first question alone, then all the others at once.
+            await call(text)
+            await asyncio.gather(*(call(text) for _ in range(13)))
+
+        await asyncio.wait_for(asyncio.gather(about("a"), about("b")), 10)
+
+    asyncio.run(run())
+    # First come, first served would have both copies asked all about a, and then all about b.
+    assert went["a"] == [0] * 14
+    # What is left when the other has nothing more to do may be shared.
+    assert went["b"][:11] == [1] * 11
+    assert len(went["b"]) == 14
+
+
+def test_two_servers_judge_as_one_under_the_name_of_the_first(tmp_path: Path) -> None:
+    rubric = load_rubric("ttcw")
+    plan = JudgePlan(rubric, Template("verdict-first"))
+    stories = [Document(name, f"Story {name}.") for name in "AB"]
+
+    def answer(body: dict[str, Any], _: int) -> str:
+        return "Yes. Good." if "Story A" in prompt_of(body) else "No. Bad."
+
+    def judge(spec: str, out: Path) -> bytes:
+        options = ModelOptions(n_parallel=1, max_retries=0)
+        run_session(Session(stories, [spec], plan, out, options=options))
+        return (out / "measurements.jsonl").read_bytes()
+
+    with serving(answer) as first, serving(answer) as second:
+        alone = judge(f"{first.url}/v1#m", tmp_path / "alone")
+        first.requests.clear()
+        both = judge(f"{first.url}/v1,{second.url}/v1#m", tmp_path / "both")
+    assert both == alone
+    assert len(first.requests) + len(second.requests) == 28
+    assert first.requests
+    assert second.requests

@@ -1,0 +1,189 @@
+"""A local model with copies on a real Ray cluster answers as it does in one process."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import threading
+import warnings
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fabula.cluster import Cluster
+from fabula.errors import InputError, ModelError
+from fabula.judging import JudgePlan, Template
+from fabula.judging.session import Session, run_session
+from fabula.models import ModelOptions, Prompt, Sampling, open_model
+from fabula.models.clustered import ClusterModel, ClusterTerms, Seat, seats
+from fabula.models.copies import Copies
+from fabula.models.local import LocalModel, embedded_model, has_gpu
+from fabula.rubrics import load_rubric
+from fabula.types import Document
+from tests.cli.test_judging_cli import fabula
+
+pytest.importorskip("ray", reason="needs fabula[cluster]")
+
+STORIES = [
+    Document("lamp", "The lamp went out. Nobody rowed over to see why. The sea kept it."),
+    Document("gull", "A gull took the letter from his hand, and he let it. It was to himself."),
+    Document("stone", "She counted the stones of the harbour twice. The second time one was gone."),
+]
+ITEMS = "narrative_ending,emotional_flexibility,originality_in_form"
+
+
+@pytest.fixture(scope="module", autouse=True)
+def gguf() -> Path:
+    try:
+        return embedded_model()
+    except ModelError as error:
+        pytest.skip(str(error))
+
+
+@pytest.fixture(scope="module")
+def nodes() -> Iterator[Any]:
+    """A head without processors, and two nodes with one each."""
+    from ray.cluster_utils import Cluster as Nodes
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        head = {"num_cpus": 0, "include_dashboard": False}
+        made = Nodes(initialize_head=True, head_node_args=head)
+        made.add_node(num_cpus=1)
+        made.add_node(num_cpus=1)
+        yield made
+        made.shutdown()
+
+
+def judged(
+    out: Path, options: ModelOptions, meter: Callable[[int], None] = lambda _: None
+) -> bytes:
+    rubric = load_rubric("ttcw")
+    plan = JudgePlan(
+        replace(rubric, items=rubric.items[:3]), Template("verdict-first"), max_tokens=20
+    )
+    run_session(Session(STORIES, ["local"], plan, out, options=options), meter=meter)
+    return (out / "measurements.jsonl").read_bytes()
+
+
+@pytest.fixture(scope="module")
+def here(tmp_path_factory: pytest.TempPathFactory) -> bytes:
+    """What one process says."""
+    return judged(tmp_path_factory.mktemp("here") / "run", ModelOptions())
+
+
+def test_verdicts_of_two_copies_are_those_of_one_process(nodes: Any, tmp_path: Path) -> None:
+    texts = tmp_path / "t.jsonl"
+    rows = [{"id": story.id, "text": story.text} for story in STORIES]
+    texts.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    asked = ["judge", str(texts), "--items", ITEMS, "--style", "verdict-first", "--max-tokens",
+             "20"]  # fmt: skip
+    fabula(*asked, "--out", str(tmp_path / "here"))
+    on = ("--engine", "ray", "--address", nodes.address)
+    fabula(*asked, *on, "--out", str(tmp_path / "there"))
+    found = [(tmp_path / name / "measurements.jsonl").read_bytes() for name in ("here", "there")]
+    assert found[0] == found[1]
+    assert found[0].count(b'"p_yes"') == 9
+
+
+def test_a_copy_that_is_lost_is_made_up_for_by_the_others(
+    nodes: Any, here: bytes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lost = []
+    drop = Copies.drop
+    monkeypatch.setattr(Copies, "drop", lambda own, copy: (lost.append(copy), drop(own, copy)))
+    extra = nodes.add_node(num_cpus=1)
+    ending = threading.Thread(target=partial(nodes.remove_node, extra, allow_graceful=False))
+
+    def meter(_: int) -> None:
+        # Three stories are under way, one of them there.
+        if ending.ident is None:
+            ending.start()
+
+    there = judged(tmp_path / "run", ModelOptions(cluster=ClusterTerms(nodes.address)), meter)
+    ending.join()
+    assert len(lost) == 1
+    assert there == here
+    assert len((tmp_path / "run" / "answers.jsonl").read_text().splitlines()) == 9
+
+
+def test_where_every_copy_is_lost_others_are_opened_on_the_nodes_that_are_there(gguf: Path) -> None:
+    from ray.cluster_utils import Cluster as Nodes
+
+    async def ask(made: Any) -> list[str]:
+        first = made.add_node(num_cpus=1)
+        options = ModelOptions(cluster=ClusterTerms(made.address))
+        prompt, sampling = Prompt("It rained. ", "Did it rain?"), Sampling(max_tokens=8)
+        async with open_model("local", options) as model:
+            assert model.n_parallel == 1
+            answers = [await model.ask(prompt, sampling)]
+            made.add_node(num_cpus=1)
+            made.remove_node(first, allow_graceful=False)
+            answers.append(await model.ask(prompt, sampling))
+        return [answer.text for answer in answers]
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        made = Nodes(
+            initialize_head=True, head_node_args={"num_cpus": 0, "include_dashboard": False}
+        )
+        try:
+            texts = asyncio.run(ask(made))
+        finally:
+            made.shutdown()
+    assert texts[0] == texts[1] != ""
+
+
+def test_there_is_a_copy_for_each_gpu_where_there_are_any(nodes: Any, gguf: Path) -> None:
+    with Cluster(nodes.address) as cluster:
+        assert seats(cluster, None) == [Seat(node, 0, 1) for node in cluster.nodes()]
+        before = set(cluster.nodes())
+        extra = nodes.add_node(num_cpus=5, num_gpus=4)
+        (node,) = set(cluster.nodes()) - before
+        try:
+            assert seats(cluster, None) == [Seat(node, 1, 1)] * 4
+            assert seats(cluster, 2) == [Seat(node, 2, 2)] * 2
+            with pytest.raises(InputError, match="no node of the cluster has so many"):
+                seats(cluster, 5)
+            if not has_gpu():
+                with pytest.raises(ModelError, match=f"node {node[:8]}: .* cannot use a GPU"):
+                    open_on(nodes, LocalModel, gguf)
+        finally:
+            nodes.remove_node(extra)
+
+
+def open_on(nodes: Any, open_copy: Callable[..., Any], path: Path) -> None:
+    async def once() -> None:
+        terms = ClusterTerms(nodes.address)
+        async with ClusterModel(LocalModel(embedded_model()), partial(open_copy, path), terms):
+            pass
+
+    asyncio.run(once())
+
+
+def test_a_node_with_another_file_under_the_path_is_refused(
+    nodes: Any, gguf: Path, tmp_path: Path
+) -> None:
+    other = tmp_path / "other.gguf"
+    other.symlink_to(gguf)
+    with pytest.raises(ModelError, match="a node has local/other@"):
+        open_on(nodes, LocalModel, other)
+
+
+def test_what_is_wrong_on_a_node_is_told_as_it_is(nodes: Any, tmp_path: Path) -> None:
+    with pytest.raises(ModelError, match=r"gone\.gguf: no such model file"):
+        open_on(nodes, LocalModel, tmp_path / "gone.gguf")
+
+
+def test_a_model_that_is_asked_elsewhere_needs_no_cluster(tmp_path: Path) -> None:
+    (tmp_path / "s.txt").write_text("It rained.")
+    asked = ("judge", str(tmp_path / "s.txt"), "--out", str(tmp_path / "run"))
+    said = fabula(*asked, "--model", "http://127.0.0.1:9/v1#m", "--engine", "ray", code=2)
+    assert "--engine ray is for models that run here" in said
+    assert "--gpus is for --engine ray" in fabula(*asked, "--gpus", "1", code=2)
+    said = fabula("report", str(tmp_path / "s.txt"), "--engine", "ray", code=2, cwd=tmp_path)
+    assert "name one with --model" in said

@@ -167,8 +167,9 @@ def review_options(command: F) -> F:
     options = (
         click.option(
             "--reference", "references", multiple=True, metavar="PATH", envvar="FABULA_REFERENCE",
-            help="A corpus built by `fabula reference build`, http://... where one is served, or "
-            "infinigram:NAME, to measure originality against; several are searched as one.  "
+            help="A corpus built by `fabula reference build` (its folder or s3:// address), "
+            "http://... where one is served, or infinigram:NAME, to measure originality against; "
+            "several are searched as one.  "
             "[env: FABULA_REFERENCE]",
         ),
         click.option("--levels", metavar="LOW-HIGH", help="Lengths of run.  [default: 5-12]"),

@@ -25,11 +25,11 @@ __all__ = ["originality"]
 @texts_argument("texts")
 @click.option(
     "--reference", "references", required=True, multiple=True, metavar="DIR|URL|INDEX",
-    help="Corpus to compare with: its folder, or http://... where `fabula reference serve` serves "
-    "it (FABULA_REFERENCE_TOKEN holds the token); several are searched as one. Or a web-scale "
-    "index: infinigram:NAME[@URL] over HTTP (v4_rpj_llama_s4 is RedPajama; FABULA_INFINIGRAM_URL "
-    "names a server of your own), infinigram-index:PATH on "
-    "this machine (PATH#tokenizer.json where it lies elsewhere).",
+    help="Corpus to compare with: its folder, its address in an object store (s3://, gs://), or "
+    "http://... where `fabula reference serve` serves it (FABULA_REFERENCE_TOKEN holds the token); "
+    "several are searched as one. Or a web-scale index: infinigram:NAME[@URL] over HTTP "
+    "(v4_rpj_llama_s4 is RedPajama; FABULA_INFINIGRAM_URL names a server of your own), "
+    "infinigram-index:PATH on this machine (PATH#tokenizer.json where it lies elsewhere).",
 )  # fmt: skip
 @click.option(
     "--levels", metavar="LOW-HIGH",

@@ -19,7 +19,7 @@ from fabula.desk.rendering import render_place, render_report
 from fabula.errors import FabulaError
 from fabula.models.cost import Estimate
 from fabula.reference import Reference
-from fabula.reference.choose import is_served, open_backend
+from fabula.reference.choose import open_backend
 from fabula.review import Declined, Progress, Review, Reviewer, ReviewPlan, numbers_of_review
 from fabula.store import dump_json, write_whole
 from fabula.text import read_documents
@@ -125,7 +125,7 @@ class Desk:
 
     def add_reference(self, path: str) -> None:
         """Something to compare drafts with. Raises `CorpusError`, `InputError`."""
-        if not path.startswith("infinigram:") and not is_served(path):
+        if not path.startswith("infinigram:") and "://" not in path:
             path = str(Path(path).expanduser().resolve())
         with closing(open_backend([path])):
             self._remember(path)

@@ -19,7 +19,7 @@ from fabula.measures.originality import OriginalityMeasure
 from fabula.measures.uniqueness import Levels
 from fabula.models.cost import Estimate, Purse
 from fabula.reference import Reference
-from fabula.reference.choose import is_served, open_backend
+from fabula.reference.choose import open_backend
 from fabula.reference.exclude import CopyRule
 from fabula.review.asking import Said, ask_model, judge_plan
 from fabula.review.found import LeftOut, Review, TextReview
@@ -120,7 +120,7 @@ class Reviewer:
         return _signed(review, "originality", str(measure.signature))
 
     def _opened_measure(self, progress: Progress) -> OriginalityMeasure:
-        if self._measure is not None and any(map(is_served, self.plan.references)):
+        if self._measure is not None and any("://" in one for one in self.plan.references):
             # It may have changed since, and is quick to open.
             self._measure.reference.close()
             self._measure = None

@@ -27,10 +27,12 @@ from fabula.reference.backend import ServerAway
 from fabula.reference.choose import open_backend
 from fabula.reference.exclude import CopyRule, find_copies
 from fabula.reference.parts import JoinedParts
+from fabula.reference.passages import PassageIndex, PassageSettings
 from fabula.reference.removed import remove_documents
 from fabula.reference.serving.messages import Limits
 from fabula.reference.serving.opening import open_served
 from fabula.text import TextSettings
+from fabula.text.stopwords import load_stop_words
 from fabula.types import Document
 
 WORDS = ["the", "sea", "was", "calm", "and", "Grey", "naïve", "🐋"]
@@ -230,6 +232,8 @@ def test_near_matches_need_the_corpus_on_this_machine(library: Path) -> None:
         served = serving.open()
         with pytest.raises(InputError, match="need a corpus on this machine's disk"):
             _ = served.local
+        with pytest.raises(InputError, match="near matches need a corpus"):
+            PassageIndex(served, PassageSettings(), load_stop_words())
         served.close()
 
 

@@ -15,6 +15,7 @@ from fabula.kernels.movers import (
     search_near,
     similarities,
 )
+from fabula.kernels.packed import pack_tokens
 
 MAX_WORDS = 12
 
@@ -169,12 +170,12 @@ def test_units_are_numbered_as_they_come(units: list[int]) -> None:
 
 
 def test_passages_are_gathered_without_their_function_words() -> None:
-    tokens = np.array([1, 2, 3, 0, 2, 2, 1, 0], np.uint32)
+    tokens = pack_tokens(np.array([1, 2, 3, 0, 2, 2, 1, 0], np.uint32))
     units = np.array([-2, 7, -2, -3], np.int32)  # by token: end, content, function, no vector
     out, places = np.empty((2, 6), np.int32)
     offsets = np.zeros(3, np.int64)
-    n = gather_passages(tokens, np.array([0, 4]), np.array([3, 3], np.int32), units, out, places,
-                        offsets)  # fmt: skip
+    begins, lengths = np.array([0, 4]), np.array([3, 3], np.int32)
+    n = gather_passages(*tokens, begins, lengths, units, out, places, offsets)
     assert out[:n].tolist() == [7, -3, 7]
     assert places[:n].tolist() == [0, 2, 2]
     assert offsets.tolist() == [0, 2, 3]

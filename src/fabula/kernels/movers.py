@@ -18,6 +18,8 @@ from __future__ import annotations
 import numba as nb
 import numpy as np
 
+from fabula.kernels.packed import fill_tokens
+
 __all__ = [
     "best_passage",
     "best_span",
@@ -47,18 +49,22 @@ def score_terms(data, indices, indptr, terms, weights, scores):
 
 
 @nb.njit(nogil=True, cache=True)
-def gather_passages(tokens, begins, lengths, units, units_out, places, offsets):
+def gather_passages(
+    codes, rare_before, rare_ids, begins, lengths, units, units_out, places, offsets
+):  # fmt: skip
     """The content words of passages, one after the other; returns how many.
 
-    begins: int64, lengths: int32 (n_passages,), in tokens. units: int32, by token id, -2 for what
-    is no content word. Out: units_out, places (its place in the passage), int32 (n_words,) at
-    least; offsets: int64 (n_passages + 1,).
+    codes, rare_before, rare_ids: of `packed.Tokens`; begins: int64, lengths: int32 (n_passages,),
+    in tokens. units: int32, by token id, -2 for what is no content word. Out: units_out, places
+    (its place in the passage), int32 (n_words,) at least; offsets: int64 (n_passages + 1,).
     """
     n = 0
     for p in range(len(begins)):
         offsets[p] = n
-        for k in range(lengths[p]):
-            unit = units[tokens[begins[p] + k]]
+        ids = np.empty(lengths[p], np.uint32)
+        fill_tokens(codes, rare_before, rare_ids, begins[p], ids)
+        for k in range(len(ids)):
+            unit = units[ids[k]]
             if unit != -2:
                 units_out[n] = unit
                 places[n] = k
@@ -68,21 +74,18 @@ def gather_passages(tokens, begins, lengths, units, units_out, places, offsets):
 
 
 @nb.njit(nogil=True, cache=True)
-def list_unseen(tokens, begins, lengths, units, mark):
+def list_unseen(codes, rare_before, rare_ids, begins, lengths, units, mark):
     """The tokens of passages whose unit is `mark` still: uint32, in order, repeated or not."""
+    unseen = np.empty(lengths.sum(), np.uint32)
     n = 0
     for p in range(len(begins)):
-        for k in range(lengths[p]):
-            n += units[tokens[begins[p] + k]] == mark
-    unseen = np.empty(n, np.uint32)
-    n = 0
-    for p in range(len(begins)):
-        for k in range(lengths[p]):
-            token = tokens[begins[p] + k]
+        ids = np.empty(lengths[p], np.uint32)
+        fill_tokens(codes, rare_before, rare_ids, begins[p], ids)
+        for token in ids:
             if units[token] == mark:
                 unseen[n] = token
                 n += 1
-    return unseen
+    return unseen[:n]
 
 
 @nb.njit(nogil=True, cache=True)

@@ -271,9 +271,11 @@ class NearSearch:
             self._see(int(k), begins, lengths)
             units, places = np.empty((2, int(lengths.sum())), np.int32)
             offsets = np.zeros(len(of) + 1, np.int64)
+            codes, rare_before, rare_ids = shard.shard.tokens
             n = gather_passages(
-                shard.shard.tokens, begins, lengths, self._units[k], units, places, offsets
-            )
+                codes, rare_before, rare_ids, begins, lengths, self._units[k], units, places,
+                offsets,
+            )  # fmt: skip
             columns.append((units[:n], places[:n], np.diff(offsets), lengths))
         units, places, counts, lengths = map(np.concatenate, zip(*columns, strict=True))
         return units, places, np.concatenate([[0], np.cumsum(counts)]).astype(np.int64), lengths
@@ -281,7 +283,7 @@ class NearSearch:
     def _see(self, k: int, begins: NDArray[np.int64], lengths: NDArray[np.int32]) -> None:
         """Look up the words of passages that were not seen before."""
         shard, table = self.index.shards[k].shard, self._units[k]
-        new = list_unseen(shard.tokens, begins, lengths, table, _NOT_SEEN)
+        new = list_unseen(*shard.tokens, begins, lengths, table, _NOT_SEEN)
         if len(new):
             new = np.unique(new)
             words = [shard.vocabulary[int(i) - 1] for i in new]

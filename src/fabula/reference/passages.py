@@ -30,6 +30,7 @@ from numpy.typing import NDArray
 
 from fabula.errors import CorpusError, InputError
 from fabula.kernels.movers import score_terms
+from fabula.kernels.packed import read_tokens
 from fabula.reference.layout import Shard, ShardInfo, checksums
 from fabula.reference.search import Reference
 from fabula.store import checksum, dump_json, fresh_folder, publish_folder, writer_lock
@@ -154,7 +155,7 @@ def _is_current(folder: Path, shard: Shard) -> bool:
 
 
 def _tokens_of(shard: Shard) -> str:
-    return shard.info.files["tokens.npy"]
+    return shard.info.files["tokens.npy"] + shard.info.files["rare_ids.npy"]
 
 
 def _write(
@@ -166,8 +167,7 @@ def _write(
     folder, at, info = places
     shard = Shard(at, info)
     aside = fresh_folder(folder)
-    tokens = np.asarray(shard.tokens)
-    ends = np.append(shard.starts[1:], len(tokens)) - 1
+    ends = np.append(shard.starts[1:], info.n_tokens) - 1
     spans = [
         (int(start) + first, n)
         for start, end in zip(shard.starts, ends, strict=True)
@@ -176,7 +176,8 @@ def _write(
     begins = np.array([begin for begin, _ in spans], np.int64)
     lengths = np.array([n for _, n in spans], np.int32)
     is_content = _content_words(shard, stop_words)
-    texts = [part[is_content[part]] for begin, n in spans if len(part := tokens[begin : begin + n])]
+    parts = (read_tokens(shard.tokens, begin, begin + n) for begin, n in spans if n)
+    texts = [part[is_content[part]] for part in parts]
     with warnings.catch_warnings():
         # Passages of nothing but stop words have no mean length, which b = 0 does not ask for.
         warnings.filterwarnings("ignore", category=RuntimeWarning)

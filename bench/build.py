@@ -26,13 +26,12 @@ import sys
 from pathlib import Path
 import numpy as np
 from fabula.kernels.suffix import build_suffix_array
-from fabula.reference.shards import write_pairs
+from fabula.reference.shards import write_index
 
 folder, n_threads = Path(sys.argv[1]), int(sys.argv[2])
-tokens = np.load(folder / "tokens.npy")
+tokens = np.load(folder / "ids.npy")
 suffixes = build_suffix_array(tokens, int(tokens.max()) + 1, n_threads=n_threads)
-np.save(folder / "suffixes.npy", suffixes)
-write_pairs(folder / "pairs.npy", tokens, suffixes, n_threads=n_threads)
+write_index(folder, tokens, suffixes, n_threads=n_threads)
 """
 
 
@@ -40,7 +39,7 @@ def measure_both(tokens: NDArray[np.uint32], n_threads: int) -> list[tuple[float
     """(seconds, peak bytes) of ours and of the peer's whole process."""
     with tempfile.TemporaryDirectory(dir=os.environ.get("BENCH_DIR")) as name:
         folder = Path(name)
-        np.save(folder / "tokens.npy", tokens)
+        np.save(folder / "ids.npy", tokens)
         peer.write_tokens(tokens, folder / "peer")
         del tokens
         ours = measure.run_measured([sys.executable, "-c", OURS, str(folder), str(n_threads)])

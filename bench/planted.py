@@ -23,6 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import corpora
+from fabula.kernels.packed import read_tokens
 from fabula.measures.near import NearSearch, NearSettings
 from fabula.models.vectors import WordVectors, open_vectors
 from fabula.reference import Reference
@@ -51,7 +52,8 @@ class Neighbours:
     def __init__(self, reference: Reference, vectors: WordVectors, stop_words: StopWords) -> None:
         counts: dict[str, int] = {}
         for shard in reference.local.shards:
-            found = np.bincount(shard.tokens, minlength=shard.info.n_vocabulary + 1)
+            ids = read_tokens(shard.tokens, 0, shard.info.n_tokens)
+            found = np.bincount(ids, minlength=shard.info.n_vocabulary + 1)
             for k in np.flatnonzero(found[1:] >= 5):
                 word = shard.vocabulary[int(k)]
                 counts[word] = counts.get(word, 0) + int(found[k + 1])
@@ -122,7 +124,7 @@ def draw(
         shard = reference.local.shards[rng.integers(len(reference.local.shards))]
         n = int(rng.integers(8, 21))
         at = int(rng.integers(shard.info.n_tokens - n))
-        tokens = shard.tokens[at : at + n]
+        tokens = read_tokens(shard.tokens, at, at + n)
         if not tokens.all():
             continue
         words = [shard.vocabulary[int(t) - 1] for t in tokens]

@@ -135,7 +135,10 @@ def build(at: Path, n_tokens: int, memory: int) -> dict[str, float]:
     sizes = {file.name: 0 for file in at.glob("shards/*/*")}
     for file in at.glob("shards/*/*"):
         sizes[file.name] += file.stat().st_size
-    to_search = ("tokens.npy", "suffixes.npy", "pairs.npy", "words.bin", "words.npy")
+    to_search = (
+        "tokens.npy", "rare_before.npy", "rare_ids.npy", "suffixes.npy", "pairs.npy",
+        "pair_buckets.npy", "words.bin", "words.npy", "words_sorted.npy",
+    )  # fmt: skip
     return {
         "n_tokens": n,
         "shards": len(manifest.shards),
@@ -144,7 +147,7 @@ def build(at: Path, n_tokens: int, memory: int) -> dict[str, float]:
         "GB on disk": sum(sizes.values()) / 1e9,
         "bytes a token": sum(sizes.values()) / n,
         "bytes a token, to search": sum(sizes[name] for name in to_search) / n,
-        "bytes a token, pairs": sizes["pairs.npy"] / n,
+        "bytes a token, pairs": (sizes["pairs.npy"] + sizes["pair_buckets.npy"]) / n,
         "bytes a token, documents": sizes["documents.zst"] / n,
     }
 

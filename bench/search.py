@@ -24,7 +24,10 @@ from numpy.typing import NDArray
 
 import corpora
 import peer
+import plain
 from fabula.kernels import match
+from fabula.kernels.packed import Packed, Tokens, bits_below, pack, pack_tokens
+from fabula.kernels.pairs import list_pairs, pack_pairs
 from fabula.kernels.suffix import build_suffix_array
 
 Query = NDArray[np.uint32]
@@ -39,7 +42,7 @@ def plain_search(tokens, suffixes, query, ends, lengths):  # type: ignore[no-unt
         while low < high:
             middle = (low + high) >> 1
             p = np.int64(suffixes[middle])
-            length = match.extend(tokens, p, query, i, ends[i], min(common_low, common_high))
+            length = plain.extend(tokens, p, query, i, ends[i], min(common_low, common_high))
             best = max(best, length)
             if i + length == ends[i]:
                 break
@@ -50,14 +53,13 @@ def plain_search(tokens, suffixes, query, ends, lengths):  # type: ignore[no-unt
         lengths[i] = best
 
 
-@nb.njit(nogil=True, cache=True)
-def count_steps(tokens, suffixes, query, ends):  # type: ignore[no-untyped-def]
+def count_steps(tokens: Tokens, suffixes: Packed, query: Query, ends: NDArray[np.int64]) -> float:
     """Steps of the binary searches: the logarithm of the interval of each position's pair."""
     steps = 0.0
     for i in range(len(query)):
         if i + 2 < ends[i]:
             low, high = match.find_interval(tokens, suffixes, query[i : i + 2])
-            steps += np.ceil(np.log2(high - low + 1))
+            steps += float(np.ceil(np.log2(high - low + 1)))
     return steps
 
 
@@ -65,15 +67,15 @@ class Index:
     def __init__(self, tokens: NDArray[np.uint32], n_threads: int) -> None:
         self.tokens = tokens
         self.suffixes = build_suffix_array(tokens, int(tokens.max()) + 1, n_threads=n_threads)
-        pairs = match.list_pairs(tokens, self.suffixes, 0, len(tokens))
-        self.pairs = np.zeros((match.pair_slots(len(pairs)), 4), np.uint32)
-        match.fill_pair_table(pairs, self.pairs)
+        n = len(tokens)
+        self.pairs = pack_pairs([list_pairs(tokens, self.suffixes, 0, n)], n)
+        self.coded, self.packed = pack_tokens(tokens), pack(self.suffixes, bits_below(n))
 
     def lockstep(self, query: Query) -> NDArray[np.int32]:
         lengths, witnesses = np.zeros(len(query), np.int32), np.zeros(len(query), np.uint32)
         ends = match.run_ends(query)
         match.longest_matches(
-            self.tokens, self.suffixes, self.pairs, query, ends, 0, len(query), lengths, witnesses
+            self.coded, self.packed, self.pairs, query, ends, 0, len(query), lengths, witnesses
         )
         return lengths
 
@@ -146,7 +148,7 @@ def main() -> None:
         index = Index(corpora.corpus_of(real, size), n_threads)
         ns = 1e6 / rate(index.lockstep, queries)
         steps = sum(
-            count_steps(index.tokens, index.suffixes, query, match.run_ends(query))
+            count_steps(index.coded, index.packed, query, match.run_ends(query))
             for query in queries[:40]
         ) / (40 * 1500)
         print(

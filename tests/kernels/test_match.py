@@ -11,24 +11,30 @@ from numpy.typing import NDArray
 from tests import oracles
 
 from fabula.kernels import match
-from fabula.kernels.strings import find_strings
+from fabula.kernels.packed import bits_below, pack, pack_tokens
+from fabula.kernels.pairs import list_pairs, pack_pairs
 from fabula.kernels.suffix import build_suffix_array
-from fabula.reference.layout import Strings
+from fabula.reference.vocabulary import Vocabulary
 
 documents = st.lists(st.lists(st.integers(1, 4), min_size=1, max_size=25), min_size=1, max_size=6)
 queries = st.lists(st.integers(0, 5), max_size=150)
 
 
+N_COMMON = 65_532
+"""Ids begin here, so that the first two are common ones and the others rare."""
+
+
 class Index:
     def __init__(self, texts: list[list[int]]) -> None:
-        self.tokens = np.array([t for text in texts for t in [*text, 0]], np.uint32)
-        self.suffixes = build_suffix_array(self.tokens, 6)
+        ids = np.array([t + N_COMMON if t else 0 for text in texts for t in [*text, 0]], np.uint32)
+        n = len(ids)
+        suffixes = build_suffix_array(ids, N_COMMON + 6)
         # In parts, as threads list them; each pair begins in just one.
-        edges = [0, len(self.tokens) // 3, len(self.tokens) // 2, len(self.tokens)]
-        listed = [match.list_pairs(self.tokens, self.suffixes, *e) for e in pairwise(edges)]
-        self.pairs = np.zeros((match.pair_slots(sum(map(len, listed))), 4), np.uint32)
-        for pairs in listed:
-            match.fill_pair_table(pairs, self.pairs)
+        edges = [0, n // 3, n // 2, n]
+        listed = [list_pairs(ids, suffixes, *e) for e in pairwise(edges)]
+        self.pairs = pack_pairs(listed, n)
+        self.tokens = pack_tokens(ids)
+        self.suffixes = pack(suffixes, bits_below(n))
         lengths = np.array([len(text) + 1 for text in texts])
         self.starts = (np.cumsum(lengths) - lengths).astype(np.int64)
 
@@ -53,7 +59,7 @@ def expected(query: list[int], texts: list[list[int]]) -> list[int]:
 
 def mask_unknown(query: list[int], texts: list[list[int]]) -> NDArray[np.uint32]:
     known = {t for text in texts for t in text}
-    return np.array([q if q in known else 0 for q in query], np.uint32)
+    return np.array([q + N_COMMON if q in known else 0 for q in query], np.uint32)
 
 
 @given(documents, queries)
@@ -83,7 +89,9 @@ def test_intervals_hold_every_occurrence(
     texts: list[list[int]], gram: list[int], data: st.DataObject
 ) -> None:
     index = Index(texts)
-    low, high = match.find_interval(index.tokens, index.suffixes, np.array(gram, np.uint32))
+    low, high = match.find_interval(
+        index.tokens, index.suffixes, np.array(gram, np.uint32) + np.uint32(N_COMMON)
+    )
     assert high - low == oracles.count(gram, texts)  # type: ignore[arg-type]
     out = data.draw(st.lists(st.booleans(), min_size=len(texts), max_size=len(texts)))
     left = [text for text, is_out in zip(texts, out, strict=True) if not is_out]
@@ -96,9 +104,8 @@ words = st.lists(st.text(max_size=6).filter(lambda w: max(w, default="") < "\ud8
 
 @given(words, words)
 def test_words_are_found_where_they_stand(table: list[str], wanted: list[str]) -> None:
-    table = sorted(set(table))
-    strings = Strings.of(table)
-    other = Strings.of([*wanted, *table[:5]])
-    found = find_strings(strings.data, strings.offsets, other.data, other.offsets)
+    table = list(dict.fromkeys(table))
+    asked = [*wanted, *table[:5]]
+    found = Vocabulary.of(table).find(asked)
     places = {word: k for k, word in enumerate(table, 1)}
-    assert found.tolist() == [places.get(word, 0) for word in [*wanted, *table[:5]]]
+    assert found.tolist() == [places.get(word, 0) for word in asked]

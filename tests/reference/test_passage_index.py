@@ -140,14 +140,11 @@ def test_the_best_of_parts_are_the_best_of_the_whole_and_a_full_sort_finds_them(
         assert chosen.tolist() == sorted(list(place) for _, place in ranked[:n])
 
 
-@given(st.sets(st.integers(1, 8), max_size=4), st.booleans())
-def test_passages_are_read_as_their_documents_have_them(
-    many: PassageIndex, ends: set[int], sent: bool
-) -> None:
+@given(st.sets(st.integers(1, 8), max_size=4))
+def test_passages_are_read_as_their_documents_have_them(many: PassageIndex, ends: set[int]) -> None:
     parts = in_parts(many, sorted(ends))
     chosen = parts.best_many([["w1", "w30"], ["w2", "here3"]], 40)
-    for k, found in parts.read(chosen).items():
-        read = found.alone() if sent else found
+    for k, read in parts.read(chosen).items():
         assert {(k, p) for p in read.passages.tolist()} == {
             (shard, p) for some in chosen for shard, p in some.tolist() if shard == k
         }

@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from fabula.kernels.packed import read_tokens
 from fabula.reference import Reference
 from fabula.text import read_documents
 
@@ -17,11 +18,11 @@ import peer
 def test_longest_matches_equal_infini_gram(tmp_path: Path, shared_data: Path) -> None:
     source = [str(shared_data / "reference" / "gutenberg_poetry.jsonl.gz")]
     reference = Reference.build(read_documents(source), tmp_path / "ours")
-    tokens = np.load(tmp_path / "ours" / "shards" / "00000" / "tokens.npy")
+    shard = reference.local.shards[0]
+    tokens = read_tokens(shard.tokens, 0, shard.info.n_tokens)
     peer.write_tokens(tokens, tmp_path / "peer")
     peer.build_index(tmp_path / "peer")
     engine = peer.open_engine(tmp_path / "peer")
-    shard = reference.local.shards[0]
     n_compared = 0
     for document in read_documents([str(shared_data / "generated" / "gpt35_novel.jsonl")]):
         words = reference.locate(document.text).words

@@ -13,8 +13,9 @@ from fabula.reference.layout import Manifest
 from fabula.reference.removed import remove_documents
 from fabula.reference.verify import verify_reference
 
-FILES = ["tokens.npy", "suffixes.npy", "pairs.npy", "starts.npy", "words.bin", "words.npy",
-         "ids.bin", "ids.npy", "documents.zst", "blocks.npy"]  # fmt: skip
+FILES = ["tokens.npy", "rare_before.npy", "rare_ids.npy", "suffixes.npy", "pairs.npy",
+         "pair_buckets.npy", "starts.npy", "words.bin", "words.npy", "words_sorted.npy", "ids.bin",
+         "ids.npy", "documents.zst", "blocks.npy"]  # fmt: skip
 
 
 @pytest.mark.parametrize("name", FILES)

@@ -72,7 +72,7 @@ def reference() -> None:
     "--shard-tokens",
     type=int,
     metavar="N",
-    help="Words of a shard, which is sorted in memory.  [default: 134217728]",
+    help="Words of a shard, which is sorted in memory.  [default: 133000000]",
 )
 @click.option(
     "--memory",

@@ -20,6 +20,7 @@ from fabula.errors import CorpusError, InputError
 from fabula.reference.batches import tokenise_stream
 from fabula.reference.home import Home, LocalHome, open_home
 from fabula.reference.layout import (
+    FORMAT,
     Manifest,
     ShardInfo,
     content_digest,
@@ -51,7 +52,8 @@ _MAX_SHARD_TOKENS = 2**32 - 2
 class BuildParameters:
     """What decides where shards end."""
 
-    shard_tokens: int = 1 << 27
+    shard_tokens: int = 133_000_000
+    """With the batch that fills it a shard stays below 2**27, so that a place takes 27 bits."""
     memory_bytes: int = 4 << 30
 
     def __post_init__(self) -> None:
@@ -252,6 +254,7 @@ def _begin(home: Home, manifest: Manifest, restart: bool) -> None:
     """Note what is being built; refuse to go on with something else."""
     plan = {
         "fabula": __version__,
+        "format": FORMAT,
         "settings": asdict(manifest.settings),
         "parameters": manifest.parameters,
         "first": len(manifest.shards),

@@ -4,15 +4,21 @@
     DIR/building.json     only while a build or an addition is under way
     DIR/removed-N.bin     numbers of the N documents that were removed (int64, ascending)
     DIR/shards/00000/     one immutable shard
-        tokens.npy        uint32 (n_tokens,)         token ids; 0 ends each document
-        suffixes.npy      uint32 (n_tokens,)         suffix array of the tokens
-        pairs.npy         uint32 (n_slots, 4)        pair of tokens -> interval of suffixes
+        tokens.npy        uint16 (n_tokens,)         token ids by frequency; 0 ends each document,
+                                                     65535 is any rare word
+        rare_before.npy   uint32 (n_blocks,)         rare words before each 256 tokens
+        rare_ids.npy      uint32 (n_rare,)           the ids of the rare words, in order
+        suffixes.npy      uint64 words, packed       suffix array of the tokens
+        pairs.npy         uint64 words, packed       pair of tokens -> interval of suffixes
+        pair_buckets.npy  uint64 words, packed       where each bucket of pairs begins
         starts.npy        int64 (n_documents,)       each document's first token
-        words.bin, words.npy                         the vocabulary, sorted; word k has id k + 1
+        words.bin, words.npy                         the vocabulary; word k has id k + 1
+        words_sorted.npy  uint32 (n_vocabulary,)     the words in the alphabet's order
         ids.bin, ids.npy                             the documents' ids, in order
         documents.zst, blocks.npy                    JSON Lines in compressed blocks (`zstdcat`)
         shard.json        counts, checksums, content digest
 
+What a search reads is as small as it can be read from quickly (`kernels.packed`, `kernels.pairs`).
 The manifest is written last and replaced at once, so a corpus is always the one before a change or
 the one after it.
 """
@@ -32,15 +38,17 @@ import zstandard
 from numpy.typing import NDArray
 
 from fabula.errors import CorpusError
-from fabula.kernels.strings import find_strings
+from fabula.kernels.packed import BLOCK, Packed, Tokens, bits_below, n_packed_words
+from fabula.kernels.pairs import open_pairs
 from fabula.reference.home import Home, open_home
+from fabula.reference.vocabulary import Strings, Vocabulary, map_array, plain_array
 from fabula.store import checksum, dump_json
 from fabula.text import TOKENISER, TextSettings
 from fabula.types import Document
 
-__all__ = ["FORMAT", "Manifest", "Shard", "ShardInfo", "Strings", "content_digest", "text_digest"]
+__all__ = ["FORMAT", "Manifest", "Shard", "ShardInfo", "content_digest", "text_digest"]
 
-FORMAT = 1
+FORMAT = 2
 _DIGEST_MODULUS = 2**256
 
 
@@ -67,6 +75,8 @@ class ShardInfo:
     n_words: int
     n_tokens: int
     n_vocabulary: int
+    n_pairs: int
+    """Different pairs of words that follow each other."""
     n_read: int
     """Documents that were read for it, those without a word included."""
     content: str
@@ -174,45 +184,6 @@ class Manifest:
         return replace(self, shards=(*self.shards, *shards), additions=additions)
 
 
-@dataclass(frozen=True, slots=True)
-class Strings:
-    """Many strings as bytes in a row: uint8 (n_bytes,), and int64 (n_strings + 1,) offsets."""
-
-    data: NDArray[np.uint8]
-    offsets: NDArray[np.int64]
-
-    @classmethod
-    def of(cls, strings: list[str]) -> Strings:
-        encoded = [string.encode(errors="replace") for string in strings]
-        offsets = np.zeros(len(encoded) + 1, np.int64)
-        np.cumsum([len(e) for e in encoded], out=offsets[1:])
-        return cls(np.frombuffer(b"".join(encoded), np.uint8), offsets)
-
-    @classmethod
-    def open(cls, folder: Path, name: str) -> Strings:
-        size = (folder / f"{name}.bin").stat().st_size
-        data = np.memmap(folder / f"{name}.bin", np.uint8, "r") if size else np.empty(0, np.uint8)
-        return cls(_plain(data), _load(folder / f"{name}.npy"))
-
-    def save(self, folder: Path, name: str) -> None:
-        (folder / f"{name}.bin").write_bytes(self.data.tobytes())
-        np.save(folder / f"{name}.npy", self.offsets)
-
-    def __len__(self) -> int:
-        return len(self.offsets) - 1
-
-    def __getitem__(self, k: int) -> str:
-        return self.data[self.offsets[k] : self.offsets[k + 1]].tobytes().decode()
-
-    def find(self, wanted: list[str]) -> NDArray[np.uint32]:
-        """For sorted strings: each wanted one's place counted from 1, or 0. uint32 (n_wanted,)."""
-        other = Strings.of(wanted)
-        found: NDArray[np.uint32] = find_strings(
-            self.data, self.offsets, _plain(other.data), _plain(other.offsets)
-        )
-        return found
-
-
 class Shard:
     """An open shard: arrays mapped from disk, documents read on demand."""
 
@@ -220,35 +191,58 @@ class Shard:
         self.folder = folder
         self.info = info
         try:
-            self.tokens: NDArray[np.uint32] = _load(folder / "tokens.npy")
-            self.suffixes: NDArray[np.uint32] = _load(folder / "suffixes.npy")
-            self.pairs: NDArray[np.uint32] = _load(folder / "pairs.npy")
-            self.starts: NDArray[np.int64] = _load(folder / "starts.npy")
-            self.vocabulary = Strings.open(folder, "words")
+            self.tokens = Tokens(
+                *(
+                    map_array(folder / f"{name}.npy")
+                    for name in ("tokens", "rare_before", "rare_ids")
+                )
+            )
+            self.suffixes = Packed(
+                map_array(folder / "suffixes.npy"), bits_below(info.n_tokens), info.n_tokens
+            )
+            self.pairs = open_pairs(
+                map_array(folder / "pair_buckets.npy"), map_array(folder / "pairs.npy"),
+                info.n_pairs, info.n_tokens,
+            )  # fmt: skip
+            self.starts: NDArray[np.int64] = map_array(folder / "starts.npy")
+            self.vocabulary = Vocabulary.open(folder)
             # All files are mapped now: one that is replaced later stays as it was for this reader.
             self.ids = Strings.open(folder, "ids")
-            self._blocks: NDArray[np.int64] = _load(folder / "blocks.npy")
-            self._documents = _plain(np.memmap(folder / "documents.zst", np.uint8, "r"))
+            self._blocks: NDArray[np.int64] = map_array(folder / "blocks.npy")
+            self._documents = plain_array(np.memmap(folder / "documents.zst", np.uint8, "r"))
         except (OSError, ValueError, EOFError) as error:
             raise CorpusError(
                 f"{folder}: a file is missing or damaged ({error}); run `fabula reference verify`"
             ) from error
-        sizes = len(self.tokens), len(self.suffixes), len(self.starts), len(self.vocabulary)
-        if sizes != (info.n_tokens, info.n_tokens, info.n_documents, info.n_vocabulary):
+        sizes = (
+            len(self.tokens.codes), len(self.tokens.rare_before), len(self.suffixes.words),
+            len(self.starts), len(self.vocabulary), len(self.vocabulary.order),
+        )  # fmt: skip
+        n = info.n_tokens
+        if sizes != (
+            n, -(-n // BLOCK), n_packed_words(n, self.suffixes.n_bits),
+            info.n_documents, info.n_vocabulary, info.n_vocabulary,
+        ):  # fmt: skip
             raise CorpusError(f"{folder}: its files do not fit the manifest; build it again")
         self._block = lru_cache(maxsize=32)(self._read_block)
 
     @property
     def search_bytes(self) -> int:
         """The size of the files that a search goes to and fro in."""
-        return self.tokens.nbytes + self.suffixes.nbytes + self.pairs.nbytes
+        return sum(array.nbytes for array in self._searched)
+
+    @property
+    def _searched(self) -> tuple[NDArray[Any], ...]:
+        return (
+            *self.tokens, self.suffixes.words, self.pairs.buckets.words, self.pairs.entries.words
+        )  # fmt: skip
 
     def expect_random(self) -> None:
         """Have the system read single pages of these files, and not what lies around them.
 
         Where the files do not fit into memory, what is read ahead only drives out what is needed.
         """
-        for array in (self.tokens, self.suffixes, self.pairs):
+        for array in self._searched:
             mapped: Any = array.base
             while mapped is not None and not isinstance(mapped, mmap.mmap):
                 mapped = mapped.base
@@ -295,15 +289,3 @@ def checksums(folder: Path) -> dict[str, str]:
     """SHA-256 of each data file of a shard."""
     files = sorted(file for file in folder.iterdir() if file.name != "shard.json")
     return {file.name: checksum(file) for file in files}
-
-
-def _load(path: Path) -> NDArray[Any]:
-    mapped = np.load(path, mmap_mode="r", allow_pickle=False)
-    return _plain(mapped)
-
-
-def _plain(array: NDArray[Any]) -> NDArray[Any]:
-    """The same memory as a read-only plain array, so that each kernel is compiled only once."""
-    view = np.asarray(array)
-    view.flags.writeable = False
-    return view

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fabula.kernels.match import count_allowed, find_interval
+from fabula.kernels.packed import read_packed
 from fabula.reference.layout import Shard
 from fabula.reference.matching import match_shard
 from fabula.reference.passage_parts import (
@@ -192,13 +193,15 @@ class LocalPart:
             query = shard.vocabulary.find(list(gram))
             if not query.all():
                 continue
-            low, high = map(int, find_interval(shard.tokens, shard.suffixes, query))
+            low, high = find_interval(shard.tokens, shard.suffixes, query)
             total += (
                 high - low
                 if out is None
-                else int(count_allowed(shard.suffixes, shard.starts, out, low, high))
+                else count_allowed(shard.suffixes, shard.starts, out, low, high)
             )
-            places = np.sort(shard.suffixes[low : min(high, low + max_places)]).astype(np.int64)
+            places = np.sort(read_packed(shard.suffixes, low, min(high, low + max_places))).astype(
+                np.int64
+            )
             numbers = np.searchsorted(shard.starts, places, side="right") - 1
             if out is not None:
                 places, numbers = places[~out[numbers]], numbers[~out[numbers]]

@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fabula.kernels.movers import score_terms
+from fabula.kernels.packed import read_tokens
 from fabula.reference.layout import Shard
 from fabula.reference.passage_shards import PassageShard
 
@@ -78,18 +79,11 @@ class PassageTokens:
     first_words: NDArray[np.int64]
     """int64 (n_passages,): which word of the document it begins with."""
     tokens: NDArray[np.uint32]
-    """Word ids of the shard: of all its texts, or of these passages only."""
+    """Word ids of the shard, one passage after the other."""
     begins: NDArray[np.int64]
     """int64 (n_passages,): each one's first place in `tokens`."""
     lengths: NDArray[np.int32]
     """int32 (n_passages,), in words."""
-
-    def alone(self) -> PassageTokens:
-        """The same with the tokens of these passages only, to be sent."""
-        ends = np.cumsum(self.lengths, dtype=np.int64)
-        shift = np.repeat(self.begins - (ends - self.lengths), self.lengths)
-        tokens = self.tokens[np.arange(len(shift)) + shift]
-        return replace(self, tokens=tokens, begins=ends - self.lengths)
 
 
 class PassagePart(Protocol):
@@ -174,13 +168,18 @@ class LocalPassages:
         for k, passages in wanted.items():
             shard = self._shards[k]
             documents, begins = shard.documents[passages], shard.begins[passages]
+            lengths = shard.lengths[passages]
+            parts = [
+                read_tokens(shard.shard.tokens, begin, begin + n)
+                for begin, n in zip(begins.tolist(), lengths.tolist(), strict=True)
+            ]
             found[k] = PassageTokens(
                 passages,
                 numbers=documents + self._firsts[k],
                 first_words=begins - shard.shard.starts[documents],
-                tokens=shard.shard.tokens,
-                begins=begins,
-                lengths=shard.lengths[passages],
+                tokens=np.concatenate(parts),
+                begins=np.cumsum(lengths, dtype=np.int64) - lengths,
+                lengths=lengths,
             )
         return found
 
@@ -189,10 +188,6 @@ class LocalPassages:
             k: [self._shards[k].shard.vocabulary[i - 1] for i in ids.tolist()]
             for k, ids in wanted.items()
         }
-
-    def copies(self, wanted: Mapping[int, NDArray[np.int64]]) -> dict[int, PassageTokens]:
-        """As `read`, to be sent."""
-        return {k: found.alone() for k, found in self.read(wanted).items()}
 
 
 class JoinedPassages:

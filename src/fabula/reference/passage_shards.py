@@ -13,7 +13,7 @@ from fabula.errors import CorpusError
 from fabula.reference.home import Home, LocalHome
 from fabula.reference.layout import Shard, ShardInfo
 
-__all__ = ["PassageShard", "count_current"]
+__all__ = ["PassageShard", "count_current", "tokens_of"]
 
 _FILES = ("begins", "lengths", "data", "indices", "indptr")
 
@@ -80,5 +80,10 @@ def count_current(home: Home, folder: str, shard: ShardInfo) -> int | None:
         row = json.loads(home.read(f"{folder}/{shard.name}/shard.json") or b"")
     except (OSError, ValueError):
         return None
-    is_current = row["content"] == shard.content and row["tokens"] == shard.files["tokens.npy"]
+    is_current = (row["content"], row["tokens"]) == (shard.content, tokens_of(shard))
     return int(row["n_passages"]) if is_current else None
+
+
+def tokens_of(shard: ShardInfo) -> str:
+    """Stands for the shard's tokens, as their files' checksums do."""
+    return shard.files["tokens.npy"] + shard.files["rare_ids.npy"]

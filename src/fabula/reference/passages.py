@@ -29,11 +29,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fabula.errors import CorpusError, InputError
+from fabula.kernels.packed import read_tokens
 from fabula.reference.copies import copy_shards
 from fabula.reference.home import Home, open_home
 from fabula.reference.layout import Shard, ShardInfo, checksums
 from fabula.reference.passage_parts import PassageTokens, Queries
-from fabula.reference.passage_shards import count_current
+from fabula.reference.passage_shards import count_current, tokens_of
 from fabula.reference.search import Reference
 from fabula.store import dump_json
 from fabula.text.stopwords import StopWords
@@ -163,8 +164,7 @@ def _fill(aside: Path, shard: Shard, settings: PassageSettings, stop_words: Stop
     """Write the files of a shard's passages into a folder."""
     from bm25s import BM25
 
-    tokens = np.asarray(shard.tokens)
-    ends = np.append(shard.starts[1:], len(tokens)) - 1
+    ends = np.append(shard.starts[1:], shard.info.n_tokens) - 1
     spans = [
         (int(start) + first, n)
         for start, end in zip(shard.starts, ends, strict=True)
@@ -173,7 +173,8 @@ def _fill(aside: Path, shard: Shard, settings: PassageSettings, stop_words: Stop
     begins = np.array([begin for begin, _ in spans], np.int64)
     lengths = np.array([n for _, n in spans], np.int32)
     is_content = _content_words(shard, stop_words)
-    texts = [part[is_content[part]] for begin, n in spans if len(part := tokens[begin : begin + n])]
+    parts = (read_tokens(shard.tokens, begin, begin + n) for begin, n in spans if n)
+    texts = [part[is_content[part]] for part in parts]
     with warnings.catch_warnings():
         # Passages of nothing but stop words have no mean length, which b = 0 does not ask for.
         warnings.filterwarnings("ignore", category=RuntimeWarning)
@@ -195,7 +196,7 @@ def _fill(aside: Path, shard: Shard, settings: PassageSettings, stop_words: Stop
         "stop_words": stop_words.name,
         "bm25": {"k1": _K1, "b": _B, "method": "lucene"},
         "content": shard.info.content,
-        "tokens": shard.info.files["tokens.npy"],
+        "tokens": tokens_of(shard.info),
         "n_passages": len(spans),
         "files": checksums(aside),
     }

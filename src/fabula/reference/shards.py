@@ -12,17 +12,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fabula.errors import CorpusError
-from fabula.kernels.match import fill_pair_table, list_pairs, pair_slots
+from fabula.kernels.packed import bits_below, pack, pack_tokens
+from fabula.kernels.pairs import list_pairs, pack_pairs
 from fabula.kernels.suffix import build_suffix_array
 from fabula.reference.batches import TokenBatch
 from fabula.reference.home import Home
-from fabula.reference.layout import ShardInfo, Strings, checksums, read_shard_info
+from fabula.reference.layout import ShardInfo, checksums, read_shard_info
+from fabula.reference.vocabulary import Strings, Vocabulary
 from fabula.store import dump_json
 
-__all__ = ["ShardBatches", "kept_shard", "write_pairs", "write_shard"]
+__all__ = ["ShardBatches", "kept_shard", "write_index", "write_shard"]
 
 _N_PARTS = 64
-_ZEROS_ROWS = 1 << 16
 Report = Callable[[str], None]
 
 
@@ -58,8 +59,12 @@ class ShardBatches:
         self.head = self.head or batch.head
 
     def tokens(self) -> tuple[NDArray[np.uint32], list[str]]:
-        """Token ids in the sorted vocabulary, and the vocabulary."""
-        words = sorted(self.known)
+        """Token ids by frequency, and the words in that order; ties go by the alphabet."""
+        counts = np.zeros(len(self.known) + 1, np.int64)
+        for part in self.parts:
+            counts += np.bincount(part, minlength=len(counts))
+        numbers = {word: -n for word, n in zip(self.known, counts[1:].tolist(), strict=True)}
+        words = sorted(numbers, key=lambda word: (numbers[word], word))
         rank = np.zeros(len(words) + 1, np.uint32)
         rank[[self.known[word] for word in words]] = np.arange(1, len(words) + 1, dtype=np.uint32)
         tokens = np.empty(self.n_tokens, np.uint32)
@@ -103,12 +108,10 @@ def _fill(aside: Path, name: str, shard: ShardBatches, n_jobs: int) -> ShardInfo
     tokens, words = shard.tokens()
     shard.known.clear()
     suffixes = build_suffix_array(tokens, len(words) + 1, n_threads=n_jobs)
-    np.save(aside / "tokens.npy", tokens)
-    np.save(aside / "suffixes.npy", suffixes)
-    write_pairs(aside / "pairs.npy", tokens, suffixes, n_threads=n_jobs)
+    n_pairs = write_index(aside, tokens, suffixes, n_threads=n_jobs)
     lengths = np.array(shard.n_tokens_by_document, np.int64)
     np.save(aside / "starts.npy", np.cumsum(lengths) - lengths)
-    Strings.of(words).save(aside, "words")
+    Vocabulary.of(words).save(aside)
     Strings.of(shard.ids).save(aside, "ids")
     _write_documents(aside, shard.blocks)
     info = ShardInfo(
@@ -117,6 +120,7 @@ def _fill(aside: Path, name: str, shard: ShardBatches, n_jobs: int) -> ShardInfo
         n_words=len(tokens) - shard.n_documents,
         n_tokens=len(tokens),
         n_vocabulary=len(words),
+        n_pairs=n_pairs,
         n_read=shard.n_read,
         content=f"{shard.content % 2**256:x}",
         head=shard.head,
@@ -126,26 +130,29 @@ def _fill(aside: Path, name: str, shard: ShardBatches, n_jobs: int) -> ShardInfo
     return info
 
 
-def write_pairs(
-    path: Path, tokens: NDArray[np.uint32], suffixes: NDArray[np.uint32], *, n_threads: int
-) -> None:
-    """Write the table of pairs, filled in its file; memory holds the list of pairs only."""
-    edges = np.linspace(0, len(tokens), _N_PARTS + 1).astype(np.int64)
+def write_index(
+    folder: Path, tokens: NDArray[np.uint32], suffixes: NDArray[np.uint32], *, n_threads: int
+) -> int:
+    """Write all that a search reads but the words; the number of pairs.
+
+    Beside `tokens` and `suffixes` it takes 4 bytes a token of memory, or 22 a pair.
+    """
+    n_tokens = len(tokens)
+    coded = pack_tokens(tokens)
+    np.save(folder / "tokens.npy", coded.codes)
+    np.save(folder / "rare_before.npy", coded.rare_before)
+    np.save(folder / "rare_ids.npy", coded.rare_ids)
+    del coded
+    np.save(folder / "suffixes.npy", pack(suffixes, bits_below(n_tokens)).words)
+    edges = np.linspace(0, n_tokens, _N_PARTS + 1).astype(np.int64)
     with ThreadPoolExecutor(n_threads) as pool:
         listed = list(
             pool.map(lambda edge: list_pairs(tokens, suffixes, *edge), list(pairwise(edges)))
         )
-    shape = pair_slots(sum(map(len, listed))), 4
-    header = {"descr": "<u4", "fortran_order": False, "shape": shape}
-    with path.open("wb") as file:
-        np.lib.format.write_array_header_1_0(file, header)
-        # A mapped file that the disk has no room for would end the process, not raise.
-        for start in range(0, shape[0], _ZEROS_ROWS):
-            file.write(bytes(16 * min(_ZEROS_ROWS, shape[0] - start)))
-    table = np.lib.format.open_memmap(path, mode="r+")
-    for pairs in listed:
-        fill_pair_table(pairs, np.asarray(table))
-    table.flush()
+    table = pack_pairs(listed, n_tokens)
+    np.save(folder / "pair_buckets.npy", table.buckets.words)
+    np.save(folder / "pairs.npy", table.entries.words)
+    return table.entries.n_values
 
 
 def _write_documents(folder: Path, blocks: list[tuple[bytes, int]]) -> None:

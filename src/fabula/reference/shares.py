@@ -227,7 +227,7 @@ class _FarPassages:
         return found
 
     def read(self, wanted: Mapping[int, NDArray[np.int64]]) -> dict[int, PassageTokens]:
-        found: dict[int, PassageTokens] = self._ask("copies", wanted)
+        found: dict[int, PassageTokens] = self._ask("read", wanted)
         return found
 
     def words(self, wanted: Mapping[int, NDArray[np.uint32]]) -> dict[int, list[str]]:

@@ -14,6 +14,7 @@ import numpy as np
 from pydantic import BaseModel, ConfigDict, Field
 
 from fabula.kernels.match import find_interval
+from fabula.kernels.packed import read_packed
 from fabula.reference.serving.messages import ErrorAnswer
 from fabula.reference.serving.states import State
 from fabula.text import TextWords
@@ -111,11 +112,11 @@ def _segments(state: State, words: list[str]) -> list[list[int]]:
         suffixes = state.suffixes(k)
         if not words:
             # The ends of documents are sorted before all words.
-            segments.append([state.n_ends(k), len(suffixes)])
+            segments.append([state.n_ends(k), suffixes.n_values])
             continue
         query = shard.vocabulary.find(words)
         low, high = find_interval(shard.tokens, suffixes, query) if query.all() else (0, 0)
-        segments.append([int(low), int(high)])
+        segments.append([low, high])
     return segments
 
 
@@ -129,7 +130,7 @@ def _ranked(
     if not low <= asked.rank < high:
         raise NotAnswered("rank: the query does not stand there; ask find again")
     shard = state.shards[asked.s]
-    place = int(state.suffixes(asked.s)[asked.rank])
+    place = int(read_packed(state.suffixes(asked.s), asked.rank, asked.rank + 1)[0])
     number = int(np.searchsorted(shard.starts, place, side="right")) - 1
     document = shard.document(number)
     located = state.reference.locate(document.text)

@@ -10,9 +10,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 
 from fabula.errors import CorpusError, FabulaError
+from fabula.kernels.packed import Packed, pack, read_packed
 from fabula.reference.home import open_home
 from fabula.reference.layout import Shard
 from fabula.reference.search import Reference
@@ -31,7 +31,7 @@ class State:
     key: str
     """Its fingerprint, and a digest of all its manifests say: of the order of documents too."""
     reference: Reference
-    _suffixes: dict[int, NDArray[np.uint32]] = field(default_factory=dict)
+    _suffixes: dict[int, Packed] = field(default_factory=dict)
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     @property
@@ -42,17 +42,18 @@ class State:
     def n_numbers(self) -> int:
         return len(self.reference.about.removed)
 
-    def suffixes(self, k: int) -> NDArray[np.uint32]:
+    def suffixes(self, k: int) -> Packed:
         """The suffix array of the k-th shard, without the documents that were removed."""
         shard, out = self.shards[k], self.reference.local.excluded(())[k]
         if out is None:
             return shard.suffixes
         with self._lock:
             if k not in self._suffixes:
-                documents = np.searchsorted(shard.starts, shard.suffixes, side="right") - 1
-                kept = shard.suffixes[~out[documents]]
+                suffixes = read_packed(shard.suffixes, 0, shard.suffixes.n_values)
+                documents = np.searchsorted(shard.starts, suffixes, side="right") - 1
+                kept = pack(suffixes[~out[documents]], shard.suffixes.n_bits)
                 # As the others are, so that the kernels are compiled once.
-                kept.flags.writeable = False
+                kept.words.flags.writeable = False
                 self._suffixes[k] = kept
             return self._suffixes[k]
 

@@ -1,0 +1,192 @@
+"""A table from pairs of tokens to intervals of the suffix array, in about five bytes a pair.
+
+Pairs lie in buckets by their hash, `PER_BUCKET` in each on average. An entry says where the pair's
+suffixes begin, the logarithm of how many there are, rounded up, and eight bits of the hash; not
+which pair it is. So an entry may be another pair's, which a search finds out by itself: in the
+other pair's interval it finds no match of two tokens. And an interval may be too long: what lies
+beyond the pair's last suffix is larger than all that begins with the pair, so a search ends at the
+same place.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numba as nb
+import numpy as np
+from numpy.typing import NDArray
+
+from fabula.kernels.packed import Packed, bits_below, n_packed_words, pack, put, unpack
+
+__all__ = ["PairTable", "list_pairs", "open_pairs", "pack_pairs"]
+
+PER_BUCKET = 4
+_SIZE_BITS, _MARK_BITS = 5, 8
+_REST_BITS = _SIZE_BITS + _MARK_BITS
+_SIZE_MASK = np.uint64((1 << _SIZE_BITS) - 1)
+_MARK_MASK = np.uint64((1 << _MARK_BITS) - 1)
+_U1, _U32 = np.uint64(1), np.uint64(32)
+
+
+class PairTable(NamedTuple):
+    """The table: where each bucket begins, and all entries in a row."""
+
+    buckets: Packed
+    """(n_buckets + 1,)"""
+    entries: Packed
+    """(n_pairs,): mark, logarithm of the size, place; from the highest bit on."""
+
+
+def open_pairs(
+    buckets: NDArray[np.uint64], entries: NDArray[np.uint64], n_pairs: int, n_tokens: int
+) -> PairTable:
+    """The table of `n_pairs` over `n_tokens` whose words these are.
+
+    Raises `ValueError` if there are not as many as that takes.
+    """
+    n_buckets, bucket_bits, entry_bits = _sizes(n_pairs, n_tokens)
+    n_words = n_packed_words(n_buckets + 1, bucket_bits), n_packed_words(n_pairs, entry_bits)
+    if (len(buckets), len(entries)) != n_words:
+        raise ValueError(f"the table is not one of {n_pairs} pairs")
+    return PairTable(
+        Packed(buckets, bucket_bits, n_buckets + 1), Packed(entries, entry_bits, n_pairs)
+    )
+
+
+def pack_pairs(listed: Sequence[NDArray[np.uint32]], n_tokens: int) -> PairTable:
+    """The table of pairs as `list_pairs` gives them, in parts, over `n_tokens` tokens."""
+    n_pairs = sum(map(len, listed))
+    n_buckets, bucket_bits, entry_bits = _sizes(n_pairs, n_tokens)
+    begins = np.zeros(n_buckets + 1, np.uint32)
+    for pairs in listed:
+        count_buckets(pairs, begins[1:])
+    np.cumsum(begins, out=begins)
+    buckets = pack(begins, bucket_bits)
+    entries = np.zeros(n_packed_words(n_pairs, entry_bits), np.uint64)
+    for pairs in listed:
+        fill_buckets(pairs, begins, entries, entry_bits)
+    return PairTable(buckets, Packed(entries, entry_bits, n_pairs))
+
+
+def _sizes(n_pairs: int, n_tokens: int) -> tuple[int, int, int]:
+    """The number of buckets, the bits of a bucket's begin, the bits of an entry."""
+    return n_pairs // PER_BUCKET + 1, bits_below(n_pairs + 1), bits_below(n_tokens) + _REST_BITS
+
+
+@nb.njit(inline="always")
+def pair_hash(first, second):
+    """The finaliser of MurmurHash3 on both tokens: uint64."""
+    h = (np.uint64(first) << _U32) | np.uint64(second)
+    h ^= h >> np.uint64(33)
+    h *= np.uint64(0xFF51AFD7ED558CCD)
+    h ^= h >> np.uint64(33)
+    h *= np.uint64(0xC4CEB9FE1A85EC53)
+    h ^= h >> np.uint64(33)
+    return h
+
+
+@nb.njit(inline="always")
+def pair_bucket(h, n_buckets):
+    """The bucket of a hash: its upper half, scaled."""
+    return np.int64(((h >> _U32) * np.uint64(n_buckets)) >> _U32)
+
+
+@nb.njit(inline="always")
+def pair_mark(h):
+    """The bits of a hash that an entry keeps: uint64."""
+    return h & _MARK_MASK
+
+
+@nb.njit(inline="always")
+def find_mark(entries, entry_bits, slot, end, mark):
+    """The first entry from `slot` on, before `end`, that has the mark; or `end`."""
+    shift = np.uint64(entry_bits - _MARK_BITS)
+    while slot < end and unpack(entries, entry_bits, slot) >> shift != mark:
+        slot += 1
+    return slot
+
+
+@nb.njit(inline="always")
+def pair_interval(entries, entry_bits, slot, n_tokens):
+    """An interval of suffixes that begins where the entry's pair does, and holds all of them."""
+    entry = unpack(entries, entry_bits, slot)
+    place_bits = np.uint64(entry_bits - _REST_BITS)
+    low = np.int64(entry & ((_U1 << place_bits) - _U1))
+    size = np.int64(_U1 << ((entry >> place_bits) & _SIZE_MASK))
+    return low, min(low + size, n_tokens)
+
+
+@nb.njit(nogil=True, cache=True)
+def count_buckets(pairs, counts):
+    """Add up how many pairs each bucket gets. counts: uint32, shape (n_buckets,)."""
+    for k in range(len(pairs)):
+        counts[pair_bucket(pair_hash(pairs[k, 0], pairs[k, 1]), len(counts))] += 1
+
+
+@nb.njit(nogil=True, cache=True)
+def fill_buckets(pairs, free, entries, entry_bits):
+    """Enter pairs, each at the first free place of its bucket, which moves on.
+
+    free: uint32, shape (n_buckets + 1,), of which the last is not used.
+    """
+    place_bits = np.uint64(entry_bits - _REST_BITS)
+    for k in range(len(pairs)):
+        h = pair_hash(pairs[k, 0], pairs[k, 1])
+        low = np.uint64(pairs[k, 2])
+        n = np.uint64(pairs[k, 3]) - low
+        size = np.uint64(0)
+        while (_U1 << size) < n:
+            size += _U1
+        entry = (((pair_mark(h) << np.uint64(_SIZE_BITS)) | size) << place_bits) | low
+        bucket = pair_bucket(h, len(free) - 1)
+        put(entries, entry_bits, free[bucket], entry)
+        free[bucket] += np.uint32(1)
+
+
+@nb.njit(inline="always")
+def pair_end(tokens, suffixes, i):
+    """Where the suffixes end that begin with the same two tokens as suffixes[i]."""
+    p = np.int64(suffixes[i])
+    first = tokens[p]
+    j = i + 1
+    if first == 0:
+        return j
+    second = tokens[p + 1]
+    while j < len(suffixes):
+        q = np.int64(suffixes[j])
+        if tokens[q] != first or tokens[q + 1] != second:
+            break
+        j += 1
+    return j
+
+
+@nb.njit(nogil=True, cache=True)
+def list_pairs(tokens, suffixes, low, high):
+    """The pairs of tokens whose suffixes begin in [low, high), with their intervals.
+
+    tokens, suffixes: uint32, shape (n,), tokens ending with 0. Returns uint32, shape (n_pairs, 4):
+    the two tokens, then the half-open bounds. Pairs with a separator are left out: no query holds
+    one. The last interval may end beyond `high`.
+    """
+    pairs = np.empty((1024, 4), np.uint32)
+    n_pairs = 0
+    i = low
+    if low > 0:
+        i = pair_end(tokens, suffixes, low - 1)
+    while i < high:
+        end = pair_end(tokens, suffixes, i)
+        p = np.int64(suffixes[i])
+        # No token follows a separator at the very end; what follows one is of no interest.
+        if tokens[p] != 0 and tokens[p + 1] != 0:
+            if n_pairs == len(pairs):
+                wider = np.empty((2 * n_pairs, 4), np.uint32)
+                wider[:n_pairs] = pairs
+                pairs = wider
+            pairs[n_pairs, 0] = tokens[p]
+            pairs[n_pairs, 1] = tokens[p + 1]
+            pairs[n_pairs, 2] = i
+            pairs[n_pairs, 3] = end
+            n_pairs += 1
+        i = end
+    return pairs[:n_pairs]

@@ -1,0 +1,97 @@
+"""The words of a shard, and other strings, as they lie on the disk."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fabula.kernels.strings import find_strings
+
+__all__ = ["Strings", "Vocabulary", "map_array", "plain_array"]
+
+
+@dataclass(frozen=True, slots=True)
+class Strings:
+    """Many strings as bytes in a row: uint8 (n_bytes,), and int64 (n_strings + 1,) offsets."""
+
+    data: NDArray[np.uint8]
+    offsets: NDArray[np.int64]
+
+    @classmethod
+    def of(cls, strings: list[str]) -> Strings:
+        encoded = [string.encode(errors="replace") for string in strings]
+        offsets = np.zeros(len(encoded) + 1, np.int64)
+        np.cumsum([len(e) for e in encoded], out=offsets[1:])
+        return cls(np.frombuffer(b"".join(encoded), np.uint8), offsets)
+
+    @classmethod
+    def open(cls, folder: Path, name: str) -> Strings:
+        size = (folder / f"{name}.bin").stat().st_size
+        data = np.memmap(folder / f"{name}.bin", np.uint8, "r") if size else np.empty(0, np.uint8)
+        return cls(plain_array(data), map_array(folder / f"{name}.npy"))
+
+    def save(self, folder: Path, name: str) -> None:
+        (folder / f"{name}.bin").write_bytes(self.data.tobytes())
+        np.save(folder / f"{name}.npy", self.offsets)
+
+    def __len__(self) -> int:
+        return len(self.offsets) - 1
+
+    def __getitem__(self, k: int) -> str:
+        return self.data[self.offsets[k] : self.offsets[k + 1]].tobytes().decode()
+
+
+@dataclass(frozen=True, slots=True)
+class Vocabulary:
+    """A shard's words, the k-th of id k + 1, and their order by the alphabet: uint32 (n_words,)."""
+
+    words: Strings
+    order: NDArray[np.uint32]
+
+    @classmethod
+    def of(cls, words: list[str]) -> Vocabulary:
+        order = sorted(range(len(words)), key=words.__getitem__)
+        return cls(Strings.of(words), np.array(order, np.uint32))
+
+    @classmethod
+    def open(cls, folder: Path) -> Vocabulary:
+        return cls(Strings.open(folder, "words"), map_array(folder / "words_sorted.npy"))
+
+    def save(self, folder: Path) -> None:
+        self.words.save(folder, "words")
+        np.save(folder / "words_sorted.npy", self.order)
+
+    def __len__(self) -> int:
+        return len(self.words)
+
+    def __getitem__(self, k: int) -> str:
+        return self.words[k]
+
+    def find(self, wanted: list[str]) -> NDArray[np.uint32]:
+        """The token id of each wanted word, which counts from 1, or 0. uint32 (n_wanted,)."""
+        other = Strings.of(wanted)
+        found: NDArray[np.uint32] = find_strings(
+            self.words.data,
+            self.words.offsets,
+            self.order,
+            plain_array(other.data),
+            plain_array(other.offsets),
+        )
+        return found
+
+
+def map_array(path: Path) -> NDArray[Any]:
+    """An array as it lies on the disk."""
+    mapped = np.load(path, mmap_mode="r", allow_pickle=False)
+    return plain_array(mapped)
+
+
+def plain_array(array: NDArray[Any]) -> NDArray[Any]:
+    """The same memory as a read-only plain array, so that each kernel is compiled only once."""
+    view = np.asarray(array)
+    view.flags.writeable = False
+    return view

@@ -148,6 +148,35 @@ def test_a_hangup_has_it_look_at_once_and_ctrl_c_ends_it_quietly(
     assert not any("Traceback" in line or "Interrupt" in line for line in at.said)
 
 
+def test_a_hangup_reads_the_tokens_again_and_a_bad_file_changes_nothing(
+    home: Path, tmp_path: Path
+) -> None:
+    file = tmp_path / "tokens"
+    file.write_text("first\n", encoding="utf-8")
+    given = ("--port", "0", "--token-file", str(file))
+    with serving_process(str(home / "library.ref"), *given) as at:
+
+        def lets_in(token: str) -> bool:
+            headers = {"Authorization": f"Bearer {token}"}
+            return httpx.get(f"{at.url}/v1/about", headers=headers).status_code == 200
+
+        assert lets_in("first")
+        file.write_text("second\n", encoding="utf-8")
+        os.kill(at.process.pid, signal.SIGHUP)
+        ends = time.monotonic() + 30
+        while lets_in("first"):
+            assert time.monotonic() < ends, "it did not look"
+            time.sleep(0.05)
+        assert lets_in("second")
+        file.write_text("\n", encoding="utf-8")
+        os.kill(at.process.pid, signal.SIGHUP)
+        assert lets_in("second")
+        assert not lets_in("first")
+        at.process.send_signal(signal.SIGINT)
+        assert at.process.wait(30) == 0
+    assert any("the tokens stay as they were" in line for line in at.said)
+
+
 @pytest.mark.parametrize(("arguments", "said"), [
     (("--host", "0.0.0.0"), "give --token-file FILE, or put a token into FABULA_REFERENCE_TOKEN"),
     (("--token-file", "none"), "none: cannot be read"),

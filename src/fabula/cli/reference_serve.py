@@ -68,7 +68,8 @@ __all__ = ["serve"]
 )  # fmt: skip
 @click.option(
     "--check-every", type=click.FloatRange(0.1), default=5.0, show_default=True, metavar="SECONDS",
-    help="How often to look whether the corpora changed; SIGHUP looks at once.",
+    help="How often to look whether the corpora changed; SIGHUP looks at once, and reads the "
+    "tokens again.",
 )  # fmt: skip
 def serve(
     directories: tuple[str | Path, ...],
@@ -119,7 +120,17 @@ def serve(
         app, log_level="warning", access_log=False, server_header=False, proxy_headers=False,
         timeout_keep_alive=60, timeout_graceful_shutdown=30,
     )  # fmt: skip
-    before = signal.signal(signal.SIGHUP, lambda *_: states.wake())
+
+    def look_again(*_: object) -> None:
+        states.wake()
+        try:
+            # Who may ask at all was decided at the start: none cannot become some, or some none.
+            if tokens:
+                tokens.replace(read_tokens(token_file))
+        except InputError as error:
+            click.echo(f"the tokens stay as they were: {error}", err=True)
+
+    before = signal.signal(signal.SIGHUP, look_again)
     try:
         # Ctrl-C is how it is stopped; uvicorn raises it again when everything is closed.
         with suppress(KeyboardInterrupt):

@@ -27,6 +27,10 @@ class Tokens:
     """The tokens that let in. They are kept as digests only."""
 
     def __init__(self, tokens: Iterable[str]) -> None:
+        self.replace(tokens)
+
+    def replace(self, tokens: Iterable[str]) -> None:
+        """From now on these let in, and no others."""
         self._digests = [_digest(token) for token in dict.fromkeys(tokens)]
 
     def __bool__(self) -> bool:

@@ -59,6 +59,7 @@ bench: $(READY) ## Measure speed and memory beside the peer (minutes; needs ../s
 	$(RUN)python bench/serve.py
 	$(RUN)python bench/cluster.py
 	$(RUN)python bench/scale.py
+	$(RUN)python bench/packed.py
 	$(UV) sync --locked --quiet --inexact --group bench
 	$(RUN)python bench/linguistic.py
 	$(RUN)python bench/cases.py

@@ -15,14 +15,14 @@ N_IDS = 65_000
 """Ids fit into 16 bits, for the peer: words are ranked by frequency, the rarest share one id."""
 
 
-def real_corpus() -> tuple[NDArray[np.uint32], dict[str, int]]:
+def real_corpus(n_ids: int = N_IDS) -> tuple[NDArray[np.uint32], dict[str, int]]:
     """All books and speeches at hand, about 6.6M words. 0 ends a document."""
     settings = TextSettings()
     sources = [str(SHARED / "reference"), str(SHARED / "cbt" / "children_books.jsonl.gz")]
     texts = [settings.words(d.text) for d in read_documents(sources)]
     counts = collections.Counter(word for words in texts for word in words)
     ranked = sorted(counts, key=lambda word: (-counts[word], word))
-    ids = {word: min(rank, N_IDS - 1) for rank, word in enumerate(ranked, 1)}
+    ids = {word: min(rank, n_ids - 1) for rank, word in enumerate(ranked, 1)}
     tokens = [t for words in texts for t in (*(ids[word] for word in words), 0)]
     return np.array(tokens, np.uint32), ids
 

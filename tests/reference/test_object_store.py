@@ -167,6 +167,10 @@ def test_a_store_that_refuses_is_named_with_the_remedy(
     (tmp_path / "a.txt").write_text("Some words.")
     none = fabula("originality", str(tmp_path / "a.txt"), "--reference", URL, code=2)
     assert f"{URL}: not a reference corpus" in none
+    mistyped = "s3://copora/of/mine"
+    refused = fabula("reference", "build", str(tmp_path / "a.txt"), "--out", mistyped, code=2)
+    assert f"{mistyped}: the store did not do what it was asked" in refused
+    assert [folder.name for folder in store.parents[1].parent.iterdir()] == [BUCKET]
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "wrong")
     refused = fabula("reference", "build", str(tmp_path / "a.txt"), "--out", URL, code=2)
     assert f"{URL}: the store did not do what it was asked" in refused

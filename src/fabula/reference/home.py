@@ -7,6 +7,7 @@ shard is whole there when its `shard.json` is, which is sent last.
 from __future__ import annotations
 
 import contextlib
+import errno
 import hashlib
 import os
 import shutil
@@ -177,7 +178,7 @@ class StoredHome:
 
     def write(self, name: str, data: bytes) -> None:
         with self._reached() as (filesystem, root):
-            filesystem.makedirs(os.path.dirname(f"{root}/{name}"), exist_ok=True)
+            _make_folder(filesystem, os.path.dirname(f"{root}/{name}"))
             filesystem.pipe_file(f"{root}/{name}", data)
 
     def remove(self, name: str) -> None:
@@ -216,7 +217,7 @@ class StoredHome:
             yield aside
             files = sorted(aside.iterdir(), key=lambda file: (file.name == _LAST, file.name))
             with self._reached() as (filesystem, root):
-                filesystem.makedirs(f"{root}/{name}", exist_ok=True)
+                _make_folder(filesystem, f"{root}/{name}")
                 for file in files:
                     filesystem.put_file(str(file), f"{root}/{name}/{file.name}")
 
@@ -249,15 +250,23 @@ class StoredHome:
         filesystem.invalidate_cache()
         try:
             yield filesystem, root.rstrip("/")
-        except (FabulaError, FileNotFoundError):
+        except FabulaError:
             raise
         except Exception as error:
+            if isinstance(error, OSError) and error.errno == errno.ENOSPC:
+                raise  # It is this machine's disk that is full.
             # Each kind of store has errors of its own.
             raise CorpusError(
                 f"{self.spec}: the store did not do what it was asked "
                 f"({_first_line(error)}); check the address and who may read and write there, and "
                 f"run the same command again"
             ) from error
+
+
+def _make_folder(filesystem: fsspec.AbstractFileSystem, place: str) -> None:
+    # Object stores have none, and would be asked to make a bucket, also of a mistyped name.
+    if "file" in filesystem.protocol:
+        filesystem.makedirs(place, exist_ok=True)
 
 
 def _first_line(error: Any) -> str:

@@ -27,7 +27,7 @@ from fabula.measures.originality import OriginalityMeasure
 from fabula.measures.scores import ScoreRun, to_row
 from fabula.measures.team import TeamMeasure, row_of
 from fabula.reference import Reference
-from fabula.reference.build import BuildParameters, build_reference
+from fabula.reference.build import BuildParameters, add_documents, build_reference
 from fabula.reference.build_cluster import on_cluster
 from fabula.reference.layout import Manifest
 from fabula.reference.passages import PassageIndex, PassageSettings, build_passages
@@ -256,6 +256,21 @@ def test_a_node_that_reads_and_is_lost_changes_nothing(
     build_on(cluster, tmp_path / "there", documents)
     assert n_told > 80
     assert tree(tmp_path / "there") == tree(tmp_path / "here")
+
+
+def test_what_nodes_read_is_added_as_one_process_adds_it(
+    cluster: Cluster, shelf: Path, tmp_path: Path
+) -> None:
+    files, how = find_files([f"file://{shelf}"]), {"text_field": "text", "id_field": "id"}
+    for name in ("here", "there"):
+        build_on(cluster, tmp_path / name, iter([Document("z", "a few other words")]))
+    add_documents(read_documents(files), tmp_path / "here", n_jobs=1)
+    documents = FarDocuments(cluster, files, how, piece_chars=2000)
+    after = add_documents(documents, tmp_path / "there", n_jobs=1, write=on_cluster(cluster))
+    assert tree(tmp_path / "there") == tree(tmp_path / "here")
+    assert after.n_documents == 309
+    again = FarDocuments(cluster, files, how, piece_chars=2000)
+    assert add_documents(again, tmp_path / "there", n_jobs=1) == after
 
 
 def test_what_a_node_cannot_read_is_told_as_it_is(cluster: Cluster, tmp_path: Path) -> None:

@@ -27,6 +27,7 @@ from fabula.reference.layout import (
     read_shard_info,
     text_digest,
 )
+from fabula.reference.reading_cluster import FarDocuments
 from fabula.reference.removed import read_removed
 from fabula.reference.shards import Report, ShardBatches, kept_shard, write_shard
 from fabula.store import dump_json
@@ -153,7 +154,10 @@ def add_documents(
         head = next(stream, None)
         if head is None:
             raise InputError("there are no texts to add")
-        stream = chain([head], stream)
+        if isinstance(stream, FarDocuments):
+            stream.put_back()
+        else:
+            stream = chain([head], stream)
         last = manifest.additions[-1]
         n_before = sum(shard.n_documents for shard in manifest.shards[:last])
         is_whole = not (read_removed(home, manifest) >= n_before).any()

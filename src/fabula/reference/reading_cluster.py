@@ -70,6 +70,10 @@ class FarDocuments:
         self._at += 1
         return self._here[self._at - 1]
 
+    def put_back(self) -> None:
+        """Have the document that was taken last come again."""
+        self._at -= 1
+
     def batches(self, n_chars: int) -> Iterator[Pieces]:
         """What is left, as `in_batches` divides it."""
         pieces: list[Any] = []

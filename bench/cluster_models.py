@@ -4,7 +4,8 @@
 
 The embedded model judges stories by the 14 tests, with one thread a copy: in one process, and on
 clusters of one and of two nodes that are processes of this machine. Whole processes, so that
-loading the model is counted; the verdicts are compared.
+loading the model is counted; the verdicts are compared. The tokens that had to be read anew say
+how much work there was, whatever else the machine was doing.
 """
 
 from __future__ import annotations
@@ -42,7 +43,8 @@ def main() -> None:
             way = f"{n_nodes} copies on a cluster" if n_nodes else "one process"
             seconds[n_nodes], verdicts = judged(stories, folder / f"run-{n_nodes}", n_nodes)
             found.append(verdicts)
-            print(f"{way}: {seconds[n_nodes]:.1f} s", flush=True)
+            print(f"{way}: {seconds[n_nodes]:.1f} s, {tokens_read(folder / f'run-{n_nodes}'):,} "
+                  f"tokens read", flush=True)  # fmt: skip
         assert found[0] == found[1] == found[2], "the verdicts differ"
         print(f"one copy takes {seconds[1] / seconds[0] - 1:+.0%} over one process; two are "
               f"{seconds[1] / seconds[2]:.2f} times one; equal bytes")  # fmt: skip
@@ -61,11 +63,17 @@ def judged(stories: str, out: Path, n_nodes: int) -> tuple[float, bytes]:
                 cluster.add_node(num_cpus=1)
         command += ["--engine", "ray", "--address", cluster.address]
     begin = time.perf_counter()
-    subprocess.run(command, check=True, capture_output=True)
+    subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
     took = time.perf_counter() - begin
     if cluster is not None:
         cluster.shutdown()
     return took, (out / "measurements.jsonl").read_bytes()
+
+
+def tokens_read(out: Path) -> int:
+    """Tokens of all prompts that were not in a copy's memory already."""
+    used = [json.loads(line)["usage"] for line in (out / "answers.jsonl").read_text().splitlines()]
+    return sum(one["n_input"] - one["n_cached"] for one in used)
 
 
 def write_stories(path: Path, n_stories: int) -> str:

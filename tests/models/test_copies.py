@@ -125,9 +125,9 @@ def test_two_servers_judge_as_one_under_the_name_of_the_first(tmp_path: Path) ->
         return (out / "measurements.jsonl").read_bytes()
 
     with serving(answer) as first, serving(answer) as second:
-        alone = judge(f"{first.url}/v1#m", tmp_path / "alone")
+        alone = judge(f"{first.url}/v1#shared", tmp_path / "alone")
         first.requests.clear()
-        both = judge(f"{first.url}/v1,{second.url}/v1#m", tmp_path / "both")
+        both = judge(f"{first.url}/v1,{second.url}/v1#shared", tmp_path / "both")
     assert both == alone
     assert len(first.requests) + len(second.requests) == 28
     assert first.requests

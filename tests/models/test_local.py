@@ -68,6 +68,27 @@ def test_reasons_come_before_the_verdict_in_the_other_style() -> None:
     assert "Verdict" not in one.rationale
 
 
+def test_an_answer_does_not_depend_on_what_was_asked_before(examples: Path, gguf: Path) -> None:
+    """A prompt of one token more than llama.cpp takes at a time, which then go by other sums."""
+    words = (examples / "the-count.txt").read_text(encoding="utf-8").split()
+    story, good, sad = " ".join(words[:406]), "\nIs the story good?", "\nIs it sad?"
+
+    async def ask(*prompts: Prompt) -> tuple[dict[str, float], int]:
+        async with LocalModel(gguf) as model:
+            for prompt in prompts:
+                answer = await model.ask(prompt, Sampling(max_tokens=2), YES_NO)
+        assert answer.usage.n_input == 513
+        return dict(answer.masses), answer.usage.n_cached
+
+    alone, n_cached = asyncio.run(ask(Prompt(story, good)))
+    assert n_cached == 0
+    after_another = asyncio.run(ask(Prompt("It rained all day.", good), Prompt(story, good)))
+    assert after_another == (alone, 0)
+    after_its_own, n_cached = asyncio.run(ask(Prompt(story, sad), Prompt(story, good)))
+    assert after_its_own == alone
+    assert n_cached > 490
+
+
 def test_a_prompt_beyond_the_trained_context_is_refused_not_cut() -> None:
     async def ask() -> None:
         async with LocalModel(embedded_model()) as model:

@@ -245,7 +245,8 @@ def test_rows_stand_in_the_order_of_the_texts_whichever_answer_came_first(tmp_pa
         return "She goes first, and is told of last."
 
     with serving(answer) as server:
-        run("stories", "plot", str(source), "--out", str(out), "--model", f"{server.url}/v1#m",
-            "--yes")  # fmt: skip
+        # A name of its own: Inspect counts calls by it, over all that a process has asked.
+        run("stories", "plot", str(source), "--out", str(out), "--model",
+            f"{server.url}/v1#in-order", "--yes")  # fmt: skip
     assert [row["id"] for row in rows(out)] == ["old", "s0", "s1", "s2", "s3"]
     assert rows(out)[1]["plot"] == "She goes first, and is told of last."

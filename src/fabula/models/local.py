@@ -10,6 +10,7 @@ import json
 import os
 import urllib.request
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Self
 
@@ -40,7 +41,11 @@ def embedded_model() -> Path:
 
 
 class LocalModel:
-    """A GGUF file in memory, with the prompt's prefix kept between calls."""
+    """A GGUF file in memory, with the prompt's prefix kept between calls.
+
+    With one call at a time an answer does not depend on those before it: llama.cpp computes a few
+    tokens and many by other sums, so a new prefix is read alone, and each question goes on there.
+    """
 
     can_be_held = True
 
@@ -55,9 +60,12 @@ class LocalModel:
         self.n_parallel = n_parallel
         self.context_tokens: int | None = None
         self._reuse_prefix = reuse_prefix
+        self._prefix: str | None = None
         self._server: Any = None
 
     async def __aenter__(self) -> Self:
+        self._prefix = None
+        self._turn = asyncio.Semaphore(self.n_parallel)
         await asyncio.to_thread(self._start)
         return self
 
@@ -108,7 +116,7 @@ class LocalModel:
             "temperature": sampling.temperature,
             "top_p": sampling.top_p,
             "seed": sampling.seed,
-            "cache_prompt": self._reuse_prefix,
+            "cache_prompt": self._reuse_prefix and (self.n_parallel > 1 or bool(prompt.prefix)),
         }
         if choice is not None:
             request |= {
@@ -116,8 +124,24 @@ class LocalModel:
                 "logprobs": True,
                 "top_logprobs": _N_PROBABILITIES,
             }
-        reply = await asyncio.to_thread(self._server.handle_chat_completions, request)
-        return _answer(reply, choice)
+        async with self._turn:
+            is_new = await self._read(prompt.prefix)
+            reply = await asyncio.to_thread(self._server.handle_chat_completions, request)
+        answer = _answer(reply, choice)
+        # What was read alone just now was not there before.
+        return replace(answer, usage=replace(answer.usage, n_cached=0)) if is_new else answer
+
+    async def _read(self, prefix: str) -> bool:
+        """Whether the prefix had to be read: alone, from its beginning."""
+        if self.n_parallel > 1 or not self._reuse_prefix or prefix == self._prefix:
+            return False
+        self._prefix = prefix
+        if prefix:
+            request = {"messages": [{"role": "user", "content": prefix}], "max_tokens": 1,
+                       "temperature": 0.0, "cache_prompt": False}  # fmt: skip
+            # A prefix that is too long is told of when the whole prompt is asked.
+            await asyncio.to_thread(self._server.handle_chat_completions, request)
+        return bool(prefix)
 
 
 def n_threads() -> int:

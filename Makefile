@@ -30,7 +30,7 @@ demo: $(READY) ## Write the report of a sample story, judged by the embedded mod
 	@echo; echo "Open demo/the-count.html in a browser."
 
 test: $(READY) ## Run all tests
-	$(RUN)pytest -n auto --dist loadfile $(TESTS)
+	$(RUN)pytest -n auto --dist loadfile --no-loadscope-reorder $(TESTS)
 
 check: $(READY) ## Run the linters and the type checker
 	$(RUN)ruff format --check

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import os
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -14,6 +15,12 @@ ROOT = Path(__file__).parents[1]
 
 # Tests run side by side; llama.cpp's threads would wait for each other at every step.
 os.environ["FABULA_THREADS"] = "1"
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Files with few tests first: browsers and clusters, which one worker would end alone with."""
+    n_tests = Counter(item.path for item in items)
+    items.sort(key=lambda item: n_tests[item.path])
 
 
 @pytest.fixture(scope="session")

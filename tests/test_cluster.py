@@ -29,7 +29,7 @@ from fabula.measures.team import TeamMeasure, row_of
 from fabula.reference import Reference
 from fabula.reference.build import BuildParameters, add_documents, build_reference
 from fabula.reference.build_cluster import on_cluster
-from fabula.reference.layout import Manifest
+from fabula.reference.layout import FORMAT, Manifest
 from fabula.reference.passages import PassageIndex, PassageSettings, build_passages
 from fabula.reference.reading_cluster import FarDocuments, are_far
 from fabula.reference.shares import Holders, divide
@@ -41,6 +41,9 @@ from tests.object_store import BUCKET, RCLONE, s3_server
 
 ray = pytest.importorskip("ray", reason="needs fabula[cluster]")
 
+QUICK = {"health_check_initial_delay_ms": 1000, "health_check_period_ms": 1000,
+         "health_check_timeout_ms": 5000, "health_check_failure_threshold": 3}  # fmt: skip
+"""A node that is lost is missed after a few seconds, not after half a minute."""
 PARAMETERS = BuildParameters(shard_tokens=4000)
 WORDS = ("lamp", "sea", "harbour", "keeper", "night", "boat", "letter", "gull", "stone", "rope")
 
@@ -84,7 +87,7 @@ def nodes(store: Path | None) -> Iterator[Any]:
 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        head = {"num_cpus": 1, "include_dashboard": False}
+        head = {"num_cpus": 1, "include_dashboard": False, "_system_config": QUICK}
         made = Nodes(initialize_head=True, head_node_args=head)
         made.add_node(num_cpus=1)
         made.add_node(num_cpus=1)
@@ -180,7 +183,7 @@ def test_only_missing_shards_are_written_again(
     path = tmp_path / "r"
     shutil.copytree(built, path)
     (path / "manifest.json").unlink()
-    plan = {"fabula": __version__,
+    plan = {"fabula": __version__, "format": FORMAT,
             "settings": {"case": "fold", "punct": "drop"},
             "parameters": Manifest.read(built).parameters, "first": 0}  # fmt: skip
     (path / "building.json").write_text(json.dumps(plan))
@@ -352,7 +355,7 @@ def test_profiles_of_three_nodes_are_those_of_one_process(nodes: Any, tmp_path: 
     assert len(here.read_text().splitlines()) == 12
 
 
-@pytest.mark.parametrize(("match", "n_copies"), [("verbatim", 40), ("near", 4)])
+@pytest.mark.parametrize(("match", "n_copies"), [("verbatim", 25), ("near", 4)])
 def test_a_node_that_is_lost_in_scoring_changes_nothing(
     nodes: Any, cluster: Cluster, indexed: Path, tmp_path: Path, match: str, n_copies: int
 ) -> None:

@@ -152,6 +152,20 @@ def test_what_arrives_damaged_is_not_searched(store: Path) -> None:
     assert not list(folder_of(URL).rglob("*.part*"))
 
 
+@pytest.mark.parametrize("hostile", ["../../evil.npy", "/tmp/evil.npy", "..", ""])
+def test_a_hostile_corpus_leads_nowhere(store: Path, tmp_path: Path, hostile: str) -> None:
+    build(URL, library(20))
+    home = open_home(URL)
+    manifest = (home.read("manifest.json") or b"").decode()
+    for name in ("tokens.npy", "00000"):
+        changed = manifest.replace(f'"{name}"', json.dumps(hostile))
+        assert changed != manifest
+        home.write("manifest.json", changed.encode())
+        with pytest.raises(CorpusError, match="names a file"):
+            Reference.open(URL)
+    assert not [file for file in tmp_path.rglob("*") if "evil" in file.name]
+
+
 def test_a_build_there_replaces_nothing_that_is_no_corpus(store: Path) -> None:
     store.mkdir(parents=True)
     (store / "novel.txt").write_text("mine")

@@ -11,8 +11,9 @@ from __future__ import annotations
 import errno
 import hashlib
 import json
+import re
 import shutil
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import asdict
 from pathlib import Path
@@ -52,6 +53,8 @@ def copy_shards(
     home = StoredHome(open_home(str(spec)).spec)
     manifest = Manifest.read(home)
     with _alone(folder):
+        _check_names(home, [info.name for info in manifest.shards])
+        _check_names(home, [manifest.removed] if manifest.removed is not None else [])
         if manifest.removed is not None and not (folder / manifest.removed).exists():
             write_whole(folder / manifest.removed, home.read(manifest.removed) or b"")
         write_whole(folder / "manifest.json", manifest.to_json())
@@ -87,12 +90,22 @@ def _alone(folder: Path) -> AbstractContextManager[None]:
     return writer_lock(folder / ".lock", str(folder), waits=True)
 
 
+def _check_names(home: StoredHome, names: Iterable[str]) -> None:
+    """What somebody else wrote must not lead out of the folder that it is copied to."""
+    for name in names:
+        if not re.fullmatch(r"\w[\w.-]*", name):
+            raise CorpusError(
+                f"{home.spec}: names a file {name!r}, as no corpus does; build it again"
+            )
+
+
 def _copy(home: StoredHome, folder: Path, name: str, files: Mapping[str, str], row: bytes) -> None:
     """One folder of the corpus, unless it is there: all its files, and `row` as its last."""
     place = folder / name
     last = place / "shard.json"
     if last.exists() and last.read_bytes() == row:
         return
+    _check_names(home, files)
     aside = fresh_folder(place)
     try:
         for file, expected in files.items():

@@ -25,6 +25,7 @@ from fabula.models.local import LocalModel, embedded_model, has_gpu
 from fabula.rubrics import load_rubric
 from fabula.types import Document
 from tests.cli.test_judging_cli import fabula
+from tests.ray_nodes import QUICK
 
 pytest.importorskip("ray", reason="needs fabula[cluster]")
 
@@ -51,7 +52,7 @@ def nodes() -> Iterator[Any]:
 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        head = {"num_cpus": 0, "include_dashboard": False}
+        head = {"num_cpus": 0, "include_dashboard": False, "_system_config": QUICK}
         made = Nodes(initialize_head=True, head_node_args=head)
         made.add_node(num_cpus=1)
         made.add_node(num_cpus=1)
@@ -129,7 +130,8 @@ def test_where_every_copy_is_lost_others_are_opened_on_the_nodes_that_are_there(
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         made = Nodes(
-            initialize_head=True, head_node_args={"num_cpus": 0, "include_dashboard": False}
+            initialize_head=True,
+            head_node_args={"num_cpus": 0, "include_dashboard": False, "_system_config": QUICK},
         )
         try:
             texts = asyncio.run(ask(made))

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import signal
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +14,7 @@ from fabula.cli.listening import listen
 from fabula.cli.options import CorpusType, SizeType
 
 if TYPE_CHECKING:
+    from fabula.reference.serving.gate import Tokens
     from fabula.reference.serving.states import States
 
 __all__ = ["serve"]
@@ -120,6 +122,16 @@ def serve(
         app, log_level="warning", access_log=False, server_header=False, proxy_headers=False,
         timeout_keep_alive=60, timeout_graceful_shutdown=30,
     )  # fmt: skip
+    # Ctrl-C is how it is stopped; uvicorn raises it again when everything is closed.
+    with _heeding_hangups(states, tokens, token_file), suppress(KeyboardInterrupt):
+        uvicorn.Server(config).run(sockets=[listening])
+
+
+@contextmanager
+def _heeding_hangups(states: States, tokens: Tokens, token_file: Path | None) -> Iterator[None]:
+    """Meanwhile SIGHUP has the corpora looked at, and the tokens read again."""
+    from fabula.errors import InputError
+    from fabula.reference.serving.gate import read_tokens
 
     def look_again(*_: object) -> None:
         states.wake()
@@ -132,9 +144,7 @@ def serve(
 
     before = signal.signal(signal.SIGHUP, look_again)
     try:
-        # Ctrl-C is how it is stopped; uvicorn raises it again when everything is closed.
-        with suppress(KeyboardInterrupt):
-            uvicorn.Server(config).run(sockets=[listening])
+        yield
     finally:
         signal.signal(signal.SIGHUP, before)
 

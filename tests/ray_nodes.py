@@ -1,7 +1,29 @@
-"""How the Ray clusters of the tests are set up."""
+"""Ray clusters for tests: several real nodes on this machine."""
 
 from __future__ import annotations
 
-QUICK = {"health_check_initial_delay_ms": 1000, "health_check_period_ms": 1000,
-         "health_check_timeout_ms": 10000, "health_check_failure_threshold": 5}  # fmt: skip
-"""A node that is lost is missed after five seconds, not half a minute; a slow one is not lost."""
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+# A node that is lost is missed after five seconds, not half a minute; a slow one is not lost.
+_QUICK = {"health_check_initial_delay_ms": 1000, "health_check_period_ms": 1000,
+          "health_check_timeout_ms": 10000, "health_check_failure_threshold": 5}  # fmt: skip
+
+
+@contextmanager
+def ray_nodes(n_cpus_head: int, n_others: int = 0) -> Iterator[Any]:
+    """A head, and others with a processor each; nodes can be added and removed."""
+    from ray.cluster_utils import Cluster as Nodes
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        head = {"num_cpus": n_cpus_head, "include_dashboard": False, "_system_config": _QUICK}
+        made = Nodes(initialize_head=True, head_node_args=head)
+        try:
+            for _ in range(n_others):
+                made.add_node(num_cpus=1)
+            yield made
+        finally:
+            made.shutdown()

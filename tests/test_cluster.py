@@ -6,7 +6,6 @@ import gzip
 import json
 import shutil
 import threading
-import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
@@ -38,7 +37,7 @@ from fabula.text.stopwords import load_stop_words
 from fabula.types import Document
 from tests.cli.test_judging_cli import fabula
 from tests.object_store import BUCKET, RCLONE, s3_server
-from tests.ray_nodes import QUICK
+from tests.ray_nodes import ray_nodes
 
 ray = pytest.importorskip("ray", reason="needs fabula[cluster]")
 
@@ -81,16 +80,8 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path | None]:
 
 @pytest.fixture(scope="module")
 def nodes(store: Path | None) -> Iterator[Any]:
-    from ray.cluster_utils import Cluster as Nodes
-
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        head = {"num_cpus": 1, "include_dashboard": False, "_system_config": QUICK}
-        made = Nodes(initialize_head=True, head_node_args=head)
-        made.add_node(num_cpus=1)
-        made.add_node(num_cpus=1)
+    with ray_nodes(1, n_others=2) as made:
         yield made
-        made.shutdown()
 
 
 @pytest.fixture

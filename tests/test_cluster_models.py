@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 import threading
-import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import partial
@@ -25,7 +24,7 @@ from fabula.models.local import LocalModel, embedded_model, has_gpu
 from fabula.rubrics import load_rubric
 from fabula.types import Document
 from tests.cli.test_judging_cli import fabula
-from tests.ray_nodes import QUICK
+from tests.ray_nodes import ray_nodes
 
 pytest.importorskip("ray", reason="needs fabula[cluster]")
 
@@ -48,16 +47,8 @@ def gguf() -> Path:
 @pytest.fixture(scope="module")
 def nodes() -> Iterator[Any]:
     """A head without processors, and two nodes with one each."""
-    from ray.cluster_utils import Cluster as Nodes
-
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        head = {"num_cpus": 0, "include_dashboard": False, "_system_config": QUICK}
-        made = Nodes(initialize_head=True, head_node_args=head)
-        made.add_node(num_cpus=1)
-        made.add_node(num_cpus=1)
+    with ray_nodes(0, n_others=2) as made:
         yield made
-        made.shutdown()
 
 
 def judged(
@@ -113,7 +104,6 @@ def test_a_copy_that_is_lost_is_made_up_for_by_the_others(
 
 
 def test_where_every_copy_is_lost_others_are_opened_on_the_nodes_that_are_there(gguf: Path) -> None:
-    from ray.cluster_utils import Cluster as Nodes
 
     async def ask(made: Any) -> list[str]:
         first = made.add_node(num_cpus=1)
@@ -127,16 +117,8 @@ def test_where_every_copy_is_lost_others_are_opened_on_the_nodes_that_are_there(
             answers.append(await model.ask(prompt, sampling))
         return [answer.text for answer in answers]
 
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        made = Nodes(
-            initialize_head=True,
-            head_node_args={"num_cpus": 0, "include_dashboard": False, "_system_config": QUICK},
-        )
-        try:
-            texts = asyncio.run(ask(made))
-        finally:
-            made.shutdown()
+    with ray_nodes(0) as made:
+        texts = asyncio.run(ask(made))
     assert texts[0] == texts[1] != ""
 
 

@@ -286,3 +286,76 @@ def test_changed_words_put_together_are_both_versions() -> None:
     assert "".join(one.text for one in new) == after
     assert {one.kind for one in old} == {"same", "gone"}
     assert {one.kind for one in new} == {"same", "new"}
+
+
+@pytest.mark.parametrize(
+    "path", ["books\0.ref", "infinigram:a\0b", "http://h/\0", "infinigram-index:\0", "\0"]
+)
+def test_a_reference_with_a_control_character_is_refused(
+    client: TestClient, desk: Desk, path: str
+) -> None:
+    added = client.post("/references", data={"csrf": csrf(client), "path": f"x{path}"[1:]})
+    assert added.status_code == 400
+    assert "control characters" in added.text
+    # As a form that was tampered with sends it beside a draft.
+    agreed = form(client, desk, reference=path, agreed="yes")
+    page = client.post("/drafts", data=agreed)
+    assert page.status_code == 200
+    state = when_over(client, page.url.path)
+    assert "control characters" in state["error"]
+
+
+@pytest.mark.parametrize("reference", ["http://[", "http://[::1", "infinigram:x@http://["])
+def test_an_address_that_cannot_be_read_is_told(
+    client: TestClient, desk: Desk, reference: str
+) -> None:
+    page = client.post("/drafts", data=form(client, desk, reference=reference))
+    assert page.status_code == 200
+    assert "are sent to" in page.text
+
+
+def test_references_are_removed_and_those_made_here_are_deleted(
+    client: TestClient, desk: Desk
+) -> None:
+    given = desk.references[0]
+    files = {"files": ("mine.txt", b"She put out her hand and held it still, as before.")}
+    client.post("/references", data={"csrf": csrf(client), "name": "mine"}, files=files)
+    made = desk.references[0]
+    assert made != given
+    for path, remark in ((made, "its files are deleted"), (given, "files stay where they are")):
+        question = client.get("/references/remove", params={"path": path})
+        assert remark in question.text
+        client.post("/references/remove", data={"csrf": csrf(client), "path": path})
+        assert path not in client.get("/").text
+    assert (Path(made).exists(), Path(given).exists()) == (False, True)
+    assert client.get("/references/remove", params={"path": given}).status_code == 404
+    with Desk(desk.folder) as again:
+        assert again.references == []
+
+
+@pytest.mark.parametrize(
+    ("text", "title"),
+    [
+        ("# The Lamp\n\nIt went round and round.", "The Lamp"),
+        ("The lamp went round. She counted nine.", "The lamp went round. She counted nine"),
+        (
+            "She counted nine lamps along the wall, and one more by the door, and stopped there.",
+            "She counted nine lamps along the wall…",
+        ),
+        (
+            "“Stay.” She did not turn round, for nobody had spoken to her in all that year.",
+            "“Stay.”",
+        ),
+        (
+            "It was the kind of evening on which even the harbour seemed to listen for somebody.",
+            "It was the kind of evening on which even the harbour seemed…",
+        ),
+        ("Wort" * 30, "Wort" * 15 + "…"),
+        ("\n \n—\n", "—"),
+    ],
+)
+def test_a_draft_without_a_title_is_named_by_whole_phrases(
+    client: TestClient, desk: Desk, text: str, title: str
+) -> None:
+    client.post("/drafts", data=form(client, desk, text=text))
+    assert desk.drafts.pieces()[0].title == title

@@ -9,6 +9,7 @@ import sys
 import click
 
 from fabula import __version__
+from fabula.characters import without_controls
 from fabula.cli.agreement import agreement
 from fabula.cli.compare import compare
 from fabula.cli.continuation import continuation
@@ -89,5 +90,5 @@ def _system_error(error: OSError) -> str:
 
 
 def _fail(sentence: str) -> None:
-    click.echo(f"error: {sentence}", err=True)
+    click.echo(f"error: {without_controls(sentence, keep_lines=True)}", err=True)
     sys.exit(_BAD_INPUT)

@@ -78,10 +78,10 @@ def where_to(asked: Asked) -> list[str]:
     """What leaves this machine and where it goes, a sentence each; empty where nothing does."""
     told = []
     is_index = asked.reference.startswith("infinigram:")
-    index = urlsplit(index_url(asked.reference)).hostname if is_index else "localhost"
+    index = _host(index_url(asked.reference)) if is_index else "localhost"
     if index not in _LOOPBACK:
         told.append(f"runs of words of the draft are sent to {index}, to be looked up there")
-    served = urlsplit(asked.reference).hostname if is_served(asked.reference) else "localhost"
+    served = _host(asked.reference) if is_served(asked.reference) else "localhost"
     if served not in _LOOPBACK:
         told.append(f"all words of the draft are sent to {served}, to be looked up there")
     if (to := _model_host(asked.model)) and (asked.verdicts or asked.feedback):
@@ -89,18 +89,26 @@ def where_to(asked: Asked) -> list[str]:
     return told
 
 
+def _host(url: str) -> str:
+    """The host of an address; all of it where none can be read from it."""
+    try:
+        return urlsplit(url).hostname or url
+    except ValueError:
+        return url
+
+
 def _model_host(model: str) -> str:
     """Whom a model belongs to; empty where it runs on this machine."""
     if not model or model in ("local",) or model.lower().endswith(".gguf"):
         return ""
     if model.startswith(("http://", "https://")):
-        host = urlsplit(model).hostname or model
+        host = _host(model)
         return "" if host in _LOOPBACK else host
     provider = model.partition("/")[0]
     if model.startswith("replay:"):
         return ""
     # Where the user has told the provider's client to go.
     url = os.environ.get(f"{provider.upper().replace('-', '_')}_BASE_URL", "")
-    if named := urlsplit(url).hostname:
+    if url and (named := _host(url)):
         return "" if named in _LOOPBACK else named
     return "" if provider in _OWN_MACHINE else provider

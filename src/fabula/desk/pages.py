@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import tempfile
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
@@ -26,6 +27,7 @@ __all__ = ["router"]
 
 router = APIRouter()
 _MAX_TEXT_CHARS = 5_000_000
+_MAX_OPENING_CHARS = 60
 _MAX_FIELDS, _MAX_FILES, _MAX_PART_BYTES = 40, 400, 64 * 1024 * 1024
 
 
@@ -83,7 +85,7 @@ async def add(owner: Owner, form: Posted) -> Response:
     """A new piece, pasted or dropped."""
     asked = Asked.read({key: value for key, value in form.items() if isinstance(value, str)})
     text, name = await _text_of(form)
-    title = str(form.get("title") or name or _first_words(text))
+    title = str(form.get("title") or name or _opening(text))
     return _measure(owner, form, asked, text, title, None)
 
 
@@ -227,14 +229,28 @@ async def add_reference(owner: Owner, form: Posted) -> Response:
     return RedirectResponse("/", 303)
 
 
+@router.get("/references/remove")
+def ask_to_remove_reference(owner: Owner, path: str = "") -> Response:
+    if path not in owner.desk.references:
+        raise HTTPException(404)
+    return owner.page(
+        "remove_reference.html.j2", path=path, is_made_here=owner.desk.is_made_here(path)
+    )
+
+
+@router.post("/references/remove")
+def remove_reference(owner: Owner, form: Posted) -> Response:
+    owner.desk.remove_reference(str(form.get("path", "")))
+    return RedirectResponse("/", 303)
+
+
 async def _text_of(form: FormData) -> tuple[str, str]:
     """The text that was dropped or pasted, and its file's name. Raises `InputError`."""
     file = form.get("file")
     if isinstance(file, UploadFile) and file.filename:
         with tempfile.TemporaryDirectory() as folder:
             path = await _stored(file, Path(folder), 0)
-            documents = list(read_documents([str(path)]))
-        text = "\n\n".join(document.text for document in documents)
+            text = await run_in_threadpool(_read_whole, path)
         name = Path(file.filename).stem
     else:
         text, name = str(form.get("text", "")).replace("\r\n", "\n"), ""
@@ -243,6 +259,10 @@ async def _text_of(form: FormData) -> tuple[str, str]:
     if len(text) > _MAX_TEXT_CHARS:
         raise InputError("This is longer than any novel; give the draft in parts.")
     return text, name
+
+
+def _read_whole(path: Path) -> str:
+    return "\n\n".join(document.text for document in read_documents([str(path)]))
 
 
 async def _stored(file: UploadFile, folder: Path, number: int) -> Path:
@@ -255,8 +275,18 @@ async def _stored(file: UploadFile, folder: Path, number: int) -> Path:
     return path
 
 
-def _first_words(text: str) -> str:
-    return " ".join(text.split()[:6])[:60]
+def _opening(text: str) -> str:
+    """A title for a draft without one: its first line or sentence, or whole phrases of it."""
+    line = next(filter(None, (line.strip(" \t#*_") for line in text.splitlines())), "")
+    ended = re.match(r".*?[.!?…][\"'”’»)]*(?=\s|$)", line)
+    sentence = ended[0] if ended else line
+    for whole in (line, sentence):
+        if len(whole) <= _MAX_OPENING_CHARS:
+            return whole.rstrip(" .,;:")
+    start = sentence[: _MAX_OPENING_CHARS + 1]
+    phrases = [mark.start() for mark in re.finditer(r"[,;:—–](?=\s)|\s[—–]", start)]
+    ends = [end for end in phrases if end >= _MAX_OPENING_CHARS // 3] or [start.rfind(" ")]
+    return (start[: ends[-1]] if ends[-1] > 0 else start[:-1]).rstrip(" .,;:—–") + "…"
 
 
 def _before(piece: Piece, version: Version) -> Version | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shutil
 import threading
 import traceback
 from collections.abc import Sequence
@@ -19,7 +20,7 @@ from fabula.desk.rendering import render_place, render_report
 from fabula.errors import FabulaError
 from fabula.models.cost import Estimate
 from fabula.reference import Reference
-from fabula.reference.choose import open_backend
+from fabula.reference.choose import check_spec, is_elsewhere, open_backend
 from fabula.review import Declined, Progress, Review, Reviewer, ReviewPlan, numbers_of_review
 from fabula.store import dump_json, write_whole
 from fabula.text import read_documents
@@ -125,7 +126,8 @@ class Desk:
 
     def add_reference(self, path: str) -> None:
         """Something to compare drafts with. Raises `CorpusError`, `InputError`."""
-        if not path.startswith("infinigram:") and "://" not in path:
+        check_spec(path)
+        if not is_elsewhere(path) and "://" not in path:
             path = str(Path(path).expanduser().resolve())
         with closing(open_backend([path])):
             self._remember(path)
@@ -142,8 +144,24 @@ class Desk:
         Reference.build(documents, path, n_jobs=self._n_jobs).close()
         self._remember(str(path))
 
+    def is_made_here(self, path: str) -> bool:
+        """Whether a reference was made on the desk, of files that were dropped."""
+        return Path(path).parent == (self.folder / "references")
+
+    def remove_reference(self, path: str) -> None:
+        """Compare with it no more. What was made on the desk is deleted, for good."""
+        if path not in self.references:
+            return
+        self.references.remove(path)
+        self._save_references()
+        if self.is_made_here(path):
+            shutil.rmtree(path, ignore_errors=True)
+
     def _remember(self, path: str) -> None:
         self.references = list(dict.fromkeys([path, *self.references]))
+        self._save_references()
+
+    def _save_references(self) -> None:
         write_whole(self._known, dump_json(self.references).encode(errors="replace"))
 
     def _measure(self, version: Version, state: State) -> None:

@@ -6,13 +6,14 @@ import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from fabula.characters import without_controls
 from fabula.errors import InputError
 from fabula.reference.about import About
 from fabula.reference.backend import Backend
 from fabula.reference.parts import JoinedParts, Part
 from fabula.reference.search import Reference
 
-__all__ = ["index_url", "is_elsewhere", "is_served", "open_backend"]
+__all__ = ["check_spec", "index_url", "is_elsewhere", "is_served", "open_backend"]
 
 _WEB, _INDEX = "infinigram:", "infinigram-index:"
 _OWN_SERVER = "FABULA_INFINIGRAM_URL"
@@ -35,6 +36,14 @@ def is_elsewhere(spec: str) -> bool:
     return is_served(spec) or spec.startswith((_WEB, _INDEX))
 
 
+def check_spec(spec: str) -> None:
+    """Raise `InputError` where this can be no path or address."""
+    if without_controls(spec) != spec:
+        raise InputError(
+            f"{without_controls(spec)}: a reference's path or address holds no control characters"
+        )
+
+
 def open_backend(
     specs: Sequence[str],
     *,
@@ -53,6 +62,8 @@ def open_backend(
     told what is copied. Raises `CorpusError`, `InputError` and, where a served reference does not
     answer, `LookupFailed`.
     """
+    for spec in specs:
+        check_spec(spec)
     elsewhere = [spec for spec in specs if is_elsewhere(spec) and not is_served(spec)]
     if not elsewhere:
         if not any(map(is_served, specs)):

@@ -10,6 +10,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from fabula.characters import without_controls
 from fabula.measures.comparison import Comparison
 from fabula.types import Estimate
 
@@ -128,4 +129,5 @@ def render(*parts: Table | str) -> str:
         else:
             # A signature is to be copied whole; sentences are to be read.
             console.print(Text(part), soft_wrap="|" in part)
-    return out.getvalue()
+    # A title or an author of somebody's file never reaches the terminal as a command to it.
+    return without_controls(out.getvalue(), keep_lines=True)

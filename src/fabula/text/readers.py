@@ -8,11 +8,12 @@ import json
 import posixpath
 import re
 import zipfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import PurePosixPath
 from typing import IO, Any, NamedTuple
 from urllib.parse import unquote
 
+from fabula.characters import without_controls
 from fabula.errors import InputError
 from fabula.types import Document
 
@@ -38,12 +39,12 @@ class Fields(NamedTuple):
 
 def read_text(stream: IO[bytes], name: str, fields: Fields) -> Iterator[Document]:
     """The whole stream as one document: UTF-8, or UTF-16 with a byte order mark."""
-    data = stream.read()
+    data = _whole(stream, name)
     if data:
         text = _decode(data, name)
         heading = _heading.match(text) if ".md" in name.lower() else None
         title = heading[1] if heading else _stem(name)
-        yield Document(id=name, text=text, meta={"title": title})
+        yield Document(id=without_controls(name), text=text, meta={"title": title})
 
 
 def read_jsonl(stream: IO[bytes], name: str, fields: Fields) -> Iterator[Document]:
@@ -94,7 +95,7 @@ def read_parquet(stream: IO[bytes], name: str, fields: Fields) -> Iterator[Docum
     import pyarrow.parquet as pq
 
     if not stream.seekable():
-        stream = io.BytesIO(stream.read())
+        stream = io.BytesIO(_whole(stream, name))
     try:
         table = pq.ParquetFile(stream)
         if fields.text not in table.schema_arrow.names:
@@ -115,17 +116,21 @@ def read_docx(stream: IO[bytes], name: str, fields: Fields) -> Iterator[Document
     from docx.oxml.ns import qn
     from docx.text.paragraph import Paragraph
 
-    data = io.BytesIO(stream.read())
+    data = io.BytesIO(_whole(stream, name))
     _check_archive(data, name)
     try:
         word = docx.Document(data)
     except (PackageNotFoundError, KeyError, ValueError, SyntaxError, zipfile.BadZipFile) as error:
+        _check_memory(getattr(error, "error_log", ()))
         raise InputError(f"{name}: not a Word document; save it as .docx or .txt again") from error
     paragraphs = [Paragraph(p, word).text for p in word.element.body.iter(qn("w:p"))]
     properties = word.core_properties
     meta = {"title": properties.title or _stem(name)}
     yield Document(
-        id=name, text=_clean("\n\n".join(paragraphs)), author=properties.author or None, meta=meta
+        id=without_controls(name),
+        text=_clean("\n\n".join(paragraphs)),
+        author=properties.author or None,
+        meta=meta,
     )
 
 
@@ -133,7 +138,7 @@ def read_epub(stream: IO[bytes], name: str, fields: Fields) -> Iterator[Document
     """A book's chapters in reading order as one document, paragraphs apart."""
     from lxml import etree
 
-    data = io.BytesIO(stream.read())
+    data = io.BytesIO(_whole(stream, name))
     _check_archive(data, name)
     parser = etree.XMLParser(resolve_entities=False, no_network=True, recover=True)
     try:
@@ -146,11 +151,11 @@ def read_epub(stream: IO[bytes], name: str, fields: Fields) -> Iterator[Document
                 item.get("id"): item.get("href")
                 for item in package.xpath("//*[local-name()='manifest']/*[local-name()='item']")
             }
-            chapters = []
-            for reference in package.xpath("//*[local-name()='spine']/*[local-name()='itemref']"):
-                href = unquote(hrefs[reference.get("idref")])
-                path = posixpath.normpath(str(folder / href))
-                chapters.append(_html_text(book.read(path)))
+            spine = package.xpath("//*[local-name()='spine']/*[local-name()='itemref']")
+            paths = (unquote(hrefs[reference.get("idref")]) for reference in spine)
+            # A chapter stands in a book once, however often it is named (EPUB 3.3, 5.7.3.1).
+            whole = dict.fromkeys(posixpath.normpath(str(folder / path)) for path in paths)
+            chapters = [_html_text(book.read(path)) for path in whole]
             title = package.xpath("string(//*[local-name()='title'])").strip() or _stem(name)
             author = package.xpath("string(//*[local-name()='creator'])").strip() or None
     except (
@@ -163,7 +168,9 @@ def read_epub(stream: IO[bytes], name: str, fields: Fields) -> Iterator[Document
     ) as error:
         raise InputError(f"{name}: not a readable EPUB ({error}); export it again") from error
     text = "\n\n".join(chapter for chapter in chapters if chapter)
-    yield Document(id=name, text=_clean(text), author=author, meta={"title": title})
+    yield Document(
+        id=without_controls(name), text=_clean(text), author=author, meta={"title": title}
+    )
 
 
 Reader = Callable[[IO[bytes], str, Fields], Iterator[Document]]
@@ -202,7 +209,7 @@ def _document(row: dict[str, Any], where: str, fallback_id: str, fields: Fields)
         meta[fields.text] = lines
     author, prompt = meta.pop("author", None), meta.pop("prompt_id", None)
     return Document(
-        id=_clean(fallback_id if given is None else str(given)),
+        id=without_controls(_clean(fallback_id if given is None else str(given))),
         text=_clean(text or ""),
         author=None if author is None else str(author),
         prompt_id=None if prompt is None else str(prompt),
@@ -217,6 +224,16 @@ def _is_list_of_text(value: Any) -> bool:
 def _no_field(where: str, field: str, present: list[str], option: str) -> str:
     shown = ", ".join(map(repr, present[:12])) or "none"
     return f"{where}: no field {field!r}; the fields are {shown}; choose one with {option}"
+
+
+def _whole(stream: IO[bytes], name: str) -> bytes:
+    """All of the stream, which must not be more than memory should hold."""
+    whole = io.BytesIO()
+    while chunk := stream.read(1 << 20):
+        if whole.tell() + len(chunk) > _MAX_UNPACKED_BYTES:
+            raise InputError(f"{name}: holds over 1 GiB; split it")
+        whole.write(chunk)
+    return whole.getvalue()
 
 
 def _decode(data: bytes, name: str) -> str:
@@ -254,7 +271,9 @@ def _html_text(page: bytes) -> str:
 
     if not page.strip():
         return ""
-    tree = html.document_fromstring(page, parser=html.HTMLParser(encoding="utf-8", no_network=True))
+    parser = html.HTMLParser(encoding="utf-8", no_network=True)
+    tree = html.document_fromstring(page, parser=parser)
+    _check_memory(parser.error_log)
     for element in tree.xpath("//script | //style | //head"):
         element.drop_tree()
     for element in tree.iter(*_BLOCKS):
@@ -264,6 +283,14 @@ def _html_text(page: bytes) -> str:
         )
     paragraphs = re.split(r"\n\s*\n", tree.text_content())
     return "\n\n".join(filter(None, (" ".join(p.split()) for p in paragraphs)))
+
+
+def _check_memory(error_log: Iterable[Any]) -> None:
+    """Raise `MemoryError` where libxml2 ran out of it, which it tells as an error of syntax."""
+    from lxml import etree
+
+    if any(entry.type == etree.ErrorTypes.ERR_NO_MEMORY for entry in error_log):
+        raise MemoryError
 
 
 def _check_archive(data: io.BytesIO, name: str) -> None:

@@ -1,0 +1,20 @@
+"""Characters that a name or a line in a terminal must not hold."""
+
+from __future__ import annotations
+
+import re
+
+__all__ = ["without_controls"]
+
+# C0 and C1 controls, which move a terminal's cursor or run its commands; line and paragraph
+# separators; marks that turn the direction of what follows, so that it reads as something else.
+_CONTROLS = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
+_BUT_LINES = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
+
+
+def without_controls(text: str, *, keep_lines: bool = False) -> str:
+    """The text with U+FFFD for each control character; its length stays.
+
+    With `keep_lines`, line feeds and tabs are kept.
+    """
+    return (_BUT_LINES if keep_lines else _CONTROLS).sub("\ufffd", text)

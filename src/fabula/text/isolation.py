@@ -1,0 +1,239 @@
+"""Reading files in a process of their own, with limits on memory and processor time.
+
+A small file can unpack to a large one, or take a parser minutes: an EPUB of 3 KB that names one
+chapter 300 times, a Word document of 300 KB with two million paragraphs. So whatever can grow is
+read by a helper process, which the system ends when it takes too much. The process that asked
+gets documents, or one sentence; a desk goes on serving.
+
+The helper is kept for the next file, and ends by itself when it has been idle, or when the
+process that started it has ended.
+"""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import math
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from multiprocessing.connection import Connection, Pipe
+from pathlib import Path
+
+from fabula.errors import InputError
+from fabula.types import Document
+
+__all__ = ["Limits", "read_isolated", "serve"]
+
+Read = Callable[[Callable[[int], None]], Iterator[Document]]
+"""Reads a file; what it is called with is told how many bytes were read. It can be pickled."""
+
+_IDLE_S = 30
+_BATCH_CHARS = 1 << 16
+_BATCH_DOCUMENTS = 256
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What reading may take: memory, and processor time for each document."""
+
+    memory_bytes: int
+    cpu_s: float
+
+
+def read_isolated(
+    read: Read, name: str, limits: Limits, meter: Callable[[int], None]
+) -> Iterator[Document]:
+    """The documents that `read` gives, read by the helper process.
+
+    Raises `InputError`, also where the helper was ended because it took too much.
+    """
+    helper = _Helper.take()
+    is_whole = False
+    try:
+        helper = helper.ask(read, name, limits)
+        while True:
+            kind, n_read, documents, sentence = helper.answer(name, limits)
+            meter(n_read)
+            # What was read before an error counts.
+            is_whole = kind != "more"
+            yield from documents
+            if kind == "error":
+                raise InputError(sentence)
+            if kind == "end":
+                return
+    finally:
+        if is_whole:
+            helper.keep()
+        else:
+            helper.end()
+
+
+_idle: list[_Helper] = []
+_idle_lock = threading.Lock()
+
+
+class _Helper:
+    """The helper process, seen from the one that started it."""
+
+    def __init__(self) -> None:
+        theirs, self._requests = Pipe(duplex=False)
+        self._answers, mine = Pipe(duplex=False)
+        self._owner = os.getpid()
+        package = str(Path(__file__).parents[2])
+        path = os.pathsep.join(filter(None, (package, os.environ.get("PYTHONPATH"))))
+        code = "import sys; from fabula.text.isolation import serve; serve(*map(int, sys.argv[1:]))"
+        fds = theirs.fileno(), mine.fileno()
+        self._process = subprocess.Popen(
+            [sys.executable, "-P", "-c", code, *map(str, fds)],
+            pass_fds=fds,
+            stdin=subprocess.DEVNULL,
+            env={**os.environ, "PYTHONPATH": path},
+        )
+        theirs.close()
+        mine.close()
+
+    @classmethod
+    def take(cls) -> _Helper:
+        """One that is idle, or a new one."""
+        with _idle_lock:
+            # After a fork, the idle ones belong to the process that was forked.
+            mine = [helper for helper in _idle if helper._owner == os.getpid()]
+            _idle.clear()
+            _idle.extend(mine[1:])
+        return mine[0] if mine else cls()
+
+    def ask(self, read: Read, name: str, limits: Limits) -> _Helper:
+        """Have it read a file. Where it has ended from idleness, a new one does."""
+        try:
+            self._requests.send((read, name, limits))
+        except BrokenPipeError:
+            self.end()
+            fresh = _Helper()
+            fresh._requests.send((read, name, limits))
+            return fresh
+        return self
+
+    def answer(self, name: str, limits: Limits) -> tuple[str, int, list[Document], str]:
+        """Its next message: kind, bytes read, documents, the sentence of an error."""
+        try:
+            message: tuple[str, int, list[Document], str] = self._answers.recv()
+        except (EOFError, ConnectionResetError) as error:
+            raise InputError(_ended(name, self._process.wait(), limits)) from error
+        return message
+
+    def keep(self) -> None:
+        """Have it wait for the next file."""
+        with _idle_lock:
+            _idle.append(self)
+
+    def end(self) -> None:
+        self._requests.close()
+        self._answers.close()
+        self._process.kill()
+        self._process.wait()
+
+
+@atexit.register
+def _end_all() -> None:
+    while _idle:
+        helper = _idle.pop()
+        if helper._owner == os.getpid():
+            helper.end()
+
+
+def _ended(name: str, code: int, limits: Limits) -> str:
+    """Why the helper ended without an answer."""
+    if -code == signal.SIGXCPU:
+        return (
+            f"{name}: takes over {limits.cpu_s:.0f} s to read, which no ordinary file of its size "
+            f"does; save its text as .txt"
+        )
+    return (
+        f"{name}: cannot be read; the process that read it ended with code {code}, perhaps for "
+        f"lack of memory; save its text as .txt, or split it"
+    )
+
+
+def serve(requests_fd: int, answers_fd: int) -> None:
+    """The helper process: read what is asked for until nothing is asked any more."""
+    import resource
+
+    # Ctrl-C reaches all processes of a terminal; this one ends when it is no longer needed.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    # A helper that is ended for taking too much leaves no image of its memory behind.
+    resource.setrlimit(resource.RLIMIT_CORE, (0, resource.getrlimit(resource.RLIMIT_CORE)[1]))
+    requests = Connection(requests_fd, writable=False)
+    answers = Connection(answers_fd, readable=False)
+    with contextlib.suppress(EOFError, BrokenPipeError, ConnectionResetError):
+        while requests.poll(_IDLE_S):
+            _Answer(answers).give(*requests.recv())
+
+
+class _Answer:
+    """A file's documents on their way, in batches, each with the bytes read since the last."""
+
+    def __init__(self, answers: Connection) -> None:
+        self._answers = answers
+        self._n_read = 0
+        self._batch: list[Document] = []
+        self._n_chars = 0
+
+    def give(self, read: Read, name: str, limits: Limits) -> None:
+        _limit_memory(limits.memory_bytes)
+        _limit_cpu(limits.cpu_s)
+        try:
+            for document in read(self._note):
+                self._add(document)
+                _limit_cpu(limits.cpu_s)
+        except InputError as error:
+            self._send("error", str(error))
+        except MemoryError:
+            gigabytes = limits.memory_bytes / (1 << 30)
+            self._send(
+                "error", f"{name}: needs over {gigabytes:.1f} GB of memory to read; split it"
+            )
+        except (BrokenPipeError, ConnectionResetError):
+            raise
+        except Exception as error:  # noqa: BLE001 (whatever a parser of foreign bytes raises)
+            self._send(
+                "error", f"{name}: damaged or not what its ending says ({error!r}); save it again"
+            )
+        else:
+            self._send("end")
+
+    def _note(self, n_bytes: int) -> None:
+        self._n_read += n_bytes
+
+    def _add(self, document: Document) -> None:
+        self._batch.append(document)
+        self._n_chars += len(document.text)
+        if len(self._batch) == _BATCH_DOCUMENTS or self._n_chars > _BATCH_CHARS:
+            self._send("more")
+
+    def _send(self, kind: str, sentence: str = "") -> None:
+        self._answers.send((kind, self._n_read, self._batch, sentence))
+        self._n_read, self._batch, self._n_chars = 0, [], 0
+
+
+def _limit_memory(n_bytes: int) -> None:
+    """Allow so much address space beyond what is in use; without /proc there is no limit."""
+    import resource
+
+    with contextlib.suppress(OSError, ValueError):
+        n_pages = int(Path("/proc/self/statm").read_text().split()[0])
+        limit = n_pages * os.sysconf("SC_PAGE_SIZE") + n_bytes
+        resource.setrlimit(resource.RLIMIT_AS, (limit, resource.getrlimit(resource.RLIMIT_AS)[1]))
+
+
+def _limit_cpu(seconds: float) -> None:
+    """Allow so much processor time from now on; beyond it the system ends the process."""
+    import resource
+
+    limit = math.ceil(time.process_time() + seconds)
+    resource.setrlimit(resource.RLIMIT_CPU, (limit, resource.getrlimit(resource.RLIMIT_CPU)[1]))

@@ -1,0 +1,174 @@
+"""A file cannot take more time or memory than an ordinary one of its size."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+import subprocess
+import sys
+import threading
+import zipfile
+from pathlib import Path
+
+import docx
+import pytest
+
+from fabula.errors import InputError
+from fabula.text import find_files, isolation, read_documents, sources
+
+WORD = "http://schemas.openxmlformats.org/wordprocessingml/2006/main"
+
+
+def write_docx(path: Path, n_paragraphs: int) -> Path:
+    """A Word document of so many paragraphs, written without building them one by one."""
+    docx.Document().save(path.with_suffix(".plain"))
+    paragraphs = "<w:p><w:r><w:t>word </w:t></w:r></w:p>" * n_paragraphs
+    body = f'<w:document xmlns:w="{WORD}"><w:body>{paragraphs}</w:body></w:document>'
+    with (
+        zipfile.ZipFile(path.with_suffix(".plain")) as plain,
+        zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as written,
+    ):
+        for name in plain.namelist():
+            written.writestr(name, body if name == "word/document.xml" else plain.read(name))
+    return path
+
+
+def write_epub(path: Path, chapters: list[str], spine: list[int]) -> Path:
+    items = "".join(f'<item id="c{k}" href="c{k}.xhtml"/>' for k in range(len(chapters)))
+    order = "".join(f'<itemref idref="c{k}"/>' for k in spine)
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as book:
+        root = '<container><rootfiles><rootfile full-path="p.opf"/></rootfiles></container>'
+        book.writestr("META-INF/container.xml", root)
+        book.writestr(
+            "p.opf", f"<package><manifest>{items}</manifest><spine>{order}</spine></package>"
+        )
+        for k, chapter in enumerate(chapters):
+            book.writestr(f"c{k}.xhtml", f"<html><body><p>{chapter}</p></body></html>")
+    return path
+
+
+def read(path: Path) -> list[str]:
+    return [document.text for document in read_documents([path])]
+
+
+def test_a_document_that_takes_too_long_is_refused_and_the_next_one_is_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sources, "_CPU_S", 1.0)
+    bomb = write_docx(tmp_path / "bomb.docx", 400_000)
+    assert bomb.stat().st_size < 100_000
+    with pytest.raises(InputError, match=r"bomb\.docx: takes over 1 s to read.*\.txt"):
+        read(bomb)
+    assert read(write_docx(tmp_path / "plain.docx", 2)) == ["word \n\nword "]
+
+
+def test_a_document_that_takes_too_much_memory_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sources, "_ARCHIVE_MEMORY_BYTES", 64 << 20)
+    bomb = write_docx(tmp_path / "bomb.docx", 400_000)
+    with pytest.raises(InputError, match=r"bomb\.docx: .*memory"):
+        read(bomb)
+
+
+def test_a_chapter_named_many_times_stands_in_the_book_once(tmp_path: Path) -> None:
+    book = write_epub(tmp_path / "b.epub", ["One.", "Two."], [0, 1, 0, 0, 1] * 100)
+    assert read(book) == ["One.\n\nTwo."]
+
+
+def test_a_text_that_unpacks_without_end_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from fabula.text import readers
+
+    monkeypatch.setattr(readers, "_MAX_UNPACKED_BYTES", 1 << 20)
+    monkeypatch.setattr(sources, "_is_harmless", lambda *_: True)  # a limit of this process
+    path = tmp_path / "zeros.txt.gz"
+    path.write_bytes(gzip.compress(b" " * (1 << 22)))
+    with pytest.raises(InputError, match=r"zeros\.txt\.gz: holds over 1 GiB; split it"):
+        read(path)
+
+
+def test_what_is_read_aside_is_what_is_read_here(tmp_path: Path) -> None:
+    """Rows, their order, their other fields, the bytes counted, and the error at the end."""
+    rows = [{"id": f"r{k}", "text": f"text {k} " * (k % 50), "n": k} for k in range(1000)]
+    lines = "".join(json.dumps(row) + "\n" for row in rows)
+    plain, packed = tmp_path / "t.jsonl", tmp_path / "p.jsonl.gz"
+    for ending in ("", "{"):
+        plain.write_text(lines + ending, encoding="utf-8")
+        packed.write_bytes(gzip.compress((lines + ending).encode()))
+        told = []
+        for path in (plain, packed):
+            n_read: list[int] = []
+            documents = []
+            message = ""
+            try:
+                documents += read_documents([path], meter=n_read.append)
+            except InputError as error:
+                message = str(error).replace(str(path), "FILE")
+            told.append(([(d.id, d.text, dict(d.meta)) for d in documents], message))
+            assert sum(n_read) == path.stat().st_size
+        assert told[0] == told[1]
+        assert len(told[0][0]) == 1000
+        assert ("line 1001" in told[0][1]) == bool(ending)
+
+
+def test_threads_read_at_the_same_time(tmp_path: Path) -> None:
+    paths = [write_epub(tmp_path / f"{k}.epub", [f"Book {k}."], [0]) for k in range(6)]
+    found: dict[int, list[str]] = {}
+    threads = [
+        threading.Thread(target=lambda k=k: found.update({k: read(paths[k])})) for k in range(6)
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert found == {k: [f"Book {k}."] for k in range(6)}
+
+
+def test_a_reader_that_stops_early_leaves_no_process_behind(tmp_path: Path) -> None:
+    path = tmp_path / "t.jsonl.gz"
+    path.write_bytes(gzip.compress(b'{"id":"a","text":"some words"}\n' * 50_000))
+    documents = read_documents([path])
+    next(documents)
+    documents.close()  # type: ignore[attr-defined]
+    # Nothing half read is taken for the beginning of the next file.
+    assert read(write_epub(tmp_path / "b.epub", ["One."], [0])) == ["One."]
+    code = (
+        "import sys\nfrom fabula.text import read_documents, isolation\n"
+        "list(read_documents([sys.argv[1]]))\nprint(isolation._idle[0]._process.pid)"
+    )
+    command = [sys.executable, "-c", code, str(tmp_path / "b.epub")]
+    helper = int(subprocess.run(command, capture_output=True, check=True).stdout)
+    with pytest.raises(ProcessLookupError):
+        os.kill(helper, 0)
+
+
+def test_a_helper_that_has_ended_is_replaced(tmp_path: Path) -> None:
+    book = write_epub(tmp_path / "b.epub", ["One."], [0])
+    assert read(book) == ["One."]
+    helper = isolation._idle[0]._process
+    helper.kill()
+    helper.wait()
+    assert read(book) == ["One."]
+
+
+def test_a_pipe_is_refused_instead_of_waited_for(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe.txt")
+    (tmp_path / "a.txt").write_text("text", encoding="utf-8")
+    with pytest.raises(InputError, match=r"pipe\.txt: not a regular file"):
+        find_files([str(tmp_path / "pipe.txt")])
+    assert [Path(file.name).name for file in find_files([str(tmp_path)])] == ["a.txt"]
+
+
+def test_control_characters_do_not_reach_ids(tmp_path: Path) -> None:
+    path = tmp_path / "t.jsonl"
+    ids = ["a\u001b[31mred", "b\nc", "d\u202ee\x9b", "Ünïcode id"]
+    path.write_text("".join(json.dumps({"id": i, "text": "x"}) + "\n" for i in ids))
+    assert [d.id for d in read_documents([path])] == [
+        "a\ufffd[31mred", "b\ufffdc", "d\ufffde\ufffd", "Ünïcode id",
+    ]  # fmt: skip
+    named = tmp_path / "evil\u001b]0;x\u0007.txt"
+    named.write_text("text", encoding="utf-8")
+    assert "\u001b" not in next(read_documents([named])).id

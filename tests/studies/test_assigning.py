@@ -196,3 +196,63 @@ def test_a_database_of_another_study_is_refused(tmp_path: Path, database: str) -
     random.Random(0).shuffle(units)
     with pytest.raises(InputError, match="another documents"):
         open_store(design, units[:2], database)
+
+
+def write_feedback(folder: Path, n_stories: int, *, with_ids: bool = True) -> StudyDesign:
+    """Feedback on each story as it was, with two sentences swapped, and with one left out."""
+    rows = []
+    for k in range(n_stories):
+        original = f"Story {k} began. Then it went on.\nAt last it ended."
+        changed = {"swap": f"Then it went on. Story {k} began.", "delete": f"Story {k} began."}
+        for method, text in ({"original": original} | changed).items():
+            row = {
+                "id": f"{k}_{method}", "method": method, "prompt": "spot", "shots": 0, "model": "m",
+                "feedback": f"Point {k}.", "story": text,
+                # White space may differ where a story went through another program.
+                "original": original.replace("\n", " ") if method == "swap" else original,
+            }  # fmt: skip
+            rows.append(row | ({"story_id": f"s{k}"} if with_ids else {}))
+    (folder / "f.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    new_study(folder / "study.toml", "feedback", folder / "f.jsonl")
+    return load_study(folder / "study.toml")
+
+
+@pytest.mark.parametrize("with_ids", [True, False])
+def test_nobody_is_given_two_versions_of_one_story(
+    tmp_path: Path, database: str, *, with_ids: bool
+) -> None:
+    design = replace(write_feedback(tmp_path, 4, with_ids=with_ids), raters=2, per_participant=90)
+    units = read_units(design)
+    store = open_store(design, units, database)
+    running = design, {unit.key: unit for unit in units}, store
+    try:
+        n_given: Counter[str] = Counter()
+        for one in people(store, 6):
+            stories = []
+            while (key := take(running, one)) is not None:
+                stories.append(key.partition("_")[0])
+                n_given[key] += 1
+                hand_in(running, one)
+            assert sorted(stories) == ["0", "1", "2", "3"]
+        # Twelve pieces by two people each, four a person: six people read all of them.
+        assert set(n_given.values()) == {2}
+    finally:
+        store.close()
+
+
+def test_a_story_that_was_given_back_still_counts_as_seen(tmp_path: Path, database: str) -> None:
+    design = replace(write_feedback(tmp_path, 1), raters=1, per_participant=90)
+    units = read_units(design)
+    store = open_store(design, units, database)
+    running = design, {unit.key: unit for unit in units}, store
+    try:
+        first, second = people(store, 2)
+        seen = take(running, first)
+        with store.writing() as connection:
+            connection.execute(assignments.update().values(seen_ms=0))
+        assert take(running, second) is not None
+        with store.writing() as connection:
+            connection.execute(assignments.update().values(seen_ms=0))
+        assert take(running, first) in (seen, None)
+    finally:
+        store.close()

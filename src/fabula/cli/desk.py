@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
 from pathlib import Path
 
 import click
 
-from fabula.cli.listening import listen
+from fabula.cli.listening import listen, serve_until_stopped
 from fabula.cli.options import jobs_option
 
 __all__ = ["desk"]
@@ -55,15 +54,16 @@ def desk(
     key = _key(place)
     address = f"http://127.0.0.1:{number}/open?given={key}"
     with Desk(place, references, n_jobs=jobs or default_jobs()) as work:
-        click.echo(f"The desk: {address}\nDrafts are kept in {place}. Ctrl-C closes it.")
-        if opens:
-            webbrowser.open(_door(place, address).as_uri())
+
+        def announce() -> None:
+            click.echo(f"The desk: {address}\nDrafts are kept in {place}. Ctrl-C closes it.")
+            if opens:
+                webbrowser.open(_door(place, address).as_uri())
+
         # Browsers tell hosts apart and not ports: each desk has a cookie of its own.
         app = create_app(work, key=key, cookie=f"fabula_desk_{number}")
         config = uvicorn.Config(app, log_level="warning", access_log=False, server_header=False)
-        # Ctrl-C is how it is closed; uvicorn raises it again when everything is.
-        with suppress(KeyboardInterrupt):
-            uvicorn.Server(config).run(sockets=[listening])
+        serve_until_stopped(config, listening, announce)
 
 
 def _key(place: Path) -> str:

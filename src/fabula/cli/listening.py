@@ -1,10 +1,19 @@
-"""The socket of a command that serves pages or answers."""
+"""Commands that serve pages or answers: their socket, and their orderly end."""
 
 from __future__ import annotations
 
+import signal
 import socket
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
 
-__all__ = ["listen"]
+if TYPE_CHECKING:
+    import uvicorn
+
+__all__ = ["listen", "serve_until_stopped"]
+
+_STOPS = ("SIGINT", "SIGTERM", "SIGHUP")
 
 
 def listen(host: str, port: int) -> socket.socket:
@@ -23,3 +32,36 @@ def listen(host: str, port: int) -> socket.socket:
     # sets this only on sockets that name their protocol.)
     listening.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     return listening
+
+
+def serve_until_stopped(
+    config: uvicorn.Config, listening: socket.socket, announce: Callable[[], None]
+) -> None:
+    """Serve until Ctrl-C, SIGTERM or SIGHUP, and return; requests under way are finished first.
+
+    `announce` tells where; from then on a signal is orderly. SIGHUP is left to whoever took it.
+    """
+    import uvicorn
+
+    server = uvicorn.Server(config)
+    with _stopping(server):
+        announce()
+        server.run(sockets=[listening])
+
+
+@contextmanager
+def _stopping(server: uvicorn.Server) -> Iterator[None]:
+    """Have the signals stop the server, and not the process: it has files to close.
+
+    uvicorn takes SIGINT and SIGTERM itself while it runs, and raises them again when it is done.
+    """
+    names = [signal.Signals[name] for name in _STOPS if name in signal.Signals.__members__]
+    default = {signal.SIG_DFL, signal.default_int_handler}
+    before = {name: signal.getsignal(name) for name in names if signal.getsignal(name) in default}
+    for name in before:
+        signal.signal(name, lambda *_: setattr(server, "should_exit", True))
+    try:
+        yield
+    finally:
+        for name, handler in before.items():
+            signal.signal(name, handler)

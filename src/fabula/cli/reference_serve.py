@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import signal
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from fabula.cli.listening import listen
+from fabula.cli.listening import listen, serve_until_stopped
 from fabula.cli.options import CorpusType, SizeType
 
 if TYPE_CHECKING:
@@ -116,19 +116,20 @@ def serve(
         )
     states = States(directories, say=lambda told: click.echo(told, err=True))
     listening = listen(host, port)
-    _say_what_is_served(states, f"{_shown(host)}:{listening.getsockname()[1]}", len(tokens))
+    address = f"{_shown(host)}:{listening.getsockname()[1]}"
     app = create_app(states, tokens=tokens, limits=limits, check_every_s=check_every)
     config = uvicorn.Config(
         app, log_level="warning", access_log=False, server_header=False, proxy_headers=False,
         timeout_keep_alive=60, timeout_graceful_shutdown=30,
     )  # fmt: skip
-    # Ctrl-C is how it is stopped; uvicorn raises it again when everything is closed.
-    with _heeding_hangups(states, tokens, token_file), suppress(KeyboardInterrupt):
-        uvicorn.Server(config).run(sockets=[listening])
+    with _reload_on_sighup(states, tokens, token_file):
+        serve_until_stopped(
+            config, listening, lambda: _say_what_is_served(states, address, len(tokens))
+        )
 
 
 @contextmanager
-def _heeding_hangups(states: States, tokens: Tokens, token_file: Path | None) -> Iterator[None]:
+def _reload_on_sighup(states: States, tokens: Tokens, token_file: Path | None) -> Iterator[None]:
     """Meanwhile SIGHUP has the corpora looked at, and the tokens read again."""
     from fabula.errors import InputError
     from fabula.reference.serving.gate import read_tokens

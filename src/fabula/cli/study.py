@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from fabula.cli.listening import listen
+from fabula.cli.listening import listen, serve_until_stopped
 from fabula.cli.options import check_outputs, json_option, seed_option
 
 if TYPE_CHECKING:
@@ -96,11 +96,12 @@ def new(file: Path, design: Any, documents: Path, title: str) -> None:
 
     from fabula.errors import InputError
     from fabula.studies.design import load_study, new_study
-    from fabula.studies.units import read_units
+    from fabula.studies.units import count_for_one_person, read_units
 
     new_study(file, design, documents, title=title)
     try:
-        units = read_units(load_study(file))
+        study = load_study(file)
+        units = read_units(study)
     except InputError:
         # What cannot be run is not left behind.
         file.unlink()
@@ -108,6 +109,12 @@ def new(file: Path, design: Any, documents: Path, title: str) -> None:
     n = sum(len(unit.documents) for unit in units)
     kind = "groups" if design == "ttcw" else "pieces of feedback"
     click.echo(f"written: {file} ({len(units):,} {kind}, {n:,} texts)")
+    n_stories = count_for_one_person(units)
+    if n_stories < min(len(units), study.per_participant):
+        click.echo(
+            f"a person reads one piece about each story, so {n_stories:,} at most: who has seen a "
+            f"story once knows what was changed in it"
+        )
     click.echo(f"edit its texts and numbers, then: fabula study invite {shlex.quote(str(file))} 1")
 
 
@@ -159,17 +166,18 @@ def serve(
         root_path = f"/{root_path.strip('/')}" if root_path.strip("/") else ""
         listening = listen(host, port)
         shown = f"http://{host}:{listening.getsockname()[1]}"
-        click.echo(f"{design.title}: {shown}, organisers: {shown}/organise")
-        if not os.environ.get(_PASSWORD):
-            click.echo(f"organisers' password for this run: {password}")
+
+        def announce() -> None:
+            click.echo(f"{design.title}: {shown}, organisers: {shown}/organise")
+            if not os.environ.get(_PASSWORD):
+                click.echo(f"organisers' password for this run: {password}")
+
         config = uvicorn.Config(
             app, root_path=root_path, log_level="warning",
             access_log=False, server_header=False, proxy_headers=bool(behind_proxy),
             forwarded_allow_ips=behind_proxy or "", timeout_keep_alive=20,
         )  # fmt: skip
-        # Ctrl-C is how a server is stopped; uvicorn has closed everything, and raises it again.
-        with suppress(KeyboardInterrupt):
-            uvicorn.Server(config).run(sockets=[listening])
+        serve_until_stopped(config, listening, announce)
 
 
 @study.command()

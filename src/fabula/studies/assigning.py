@@ -1,4 +1,5 @@
-"""Who reads what: every unit by so many participants, nobody a unit twice, vanished ones replaced.
+"""Who reads what: every unit by so many participants, vanished ones replaced; nobody reads a unit
+twice, or two units of one story.
 
 Of the units that lack participants, one with the fewest is given, so that the load stays balanced
 and agreement can be said early. A unit that its holder left alone for the study's hours is given
@@ -99,10 +100,12 @@ def next_assignment(
     if n_done >= design.per_participant:
         return None
     taken = _taken(connection)
+    known: set[str] = set().union(*(units[key].stories for key in mine if key in units))
     wanted = [
         key
-        for key in units
-        if taken[key] < design.raters and (key not in mine or mine[key].state == "returned")
+        for key, unit in units.items()
+        if taken[key] < design.raters
+        and (mine[key].state == "returned" if key in mine else known.isdisjoint(unit.stories))
     ]
     if not wanted:
         return None

@@ -17,7 +17,7 @@ from fabula.text import TextSettings, check_ids, read_documents
 from fabula.text.feedback import feedback_documents
 from fabula.types import Document
 
-__all__ = ["Unit", "read_units", "units_digest"]
+__all__ = ["Unit", "count_for_one_person", "read_units", "units_digest"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +29,9 @@ class Unit:
     documents: tuple[Document, ...]
     facts: Mapping[str, object] = field(default_factory=lambda: MappingProxyType({}))
     """What conditions may name; never sent to anybody."""
+    stories: frozenset[str] = frozenset()
+    """What it tells its reader about: of units that share a story, a person is given one. Whoever
+    has seen a story as it was knows what was changed in it."""
 
 
 def read_units(design: StudyDesign) -> list[Unit]:
@@ -38,7 +41,12 @@ def read_units(design: StudyDesign) -> list[Unit]:
         raise InputError(f"{design.path}: documents: {path} is not there")
     if design.kind == "feedback":
         units = [
-            Unit(document.id, (document,), {n: document.meta.get(n) for n in design.rubric.facts})
+            Unit(
+                document.id,
+                (document,),
+                {n: document.meta.get(n) for n in design.rubric.facts},
+                _story_marks(document),
+            )
             for document in feedback_documents(list(read_rows(path)), str(path))
         ]
     else:
@@ -46,6 +54,26 @@ def read_units(design: StudyDesign) -> list[Unit]:
     if not units:
         raise InputError(f"{path}: holds nothing to read")
     return units
+
+
+def _story_marks(feedback: Document) -> frozenset[str]:
+    """The story that a piece of feedback is about, by its id and by its words as they were."""
+    words = str(feedback.meta.get("original", feedback.meta.get("story", ""))).split()
+    marks = {"text " + hashlib.sha256(" ".join(words).encode(errors="replace")).hexdigest()}
+    if "story_id" in feedback.meta:
+        marks.add(f"id {feedback.meta['story_id']}")
+    return frozenset(marks)
+
+
+def count_for_one_person(units: Sequence[Unit]) -> int:
+    """How many units one person can be given: none that shares a story with another."""
+    seen: set[str] = set()
+    n = 0
+    for unit in units:
+        if seen.isdisjoint(unit.stories):
+            n += 1
+        seen |= unit.stories
+    return n
 
 
 def _stories(path: Path) -> list[Document]:

@@ -1,6 +1,6 @@
 """Building an index beside infini-gram's own indexing: the same ids, the same two cores.
 
-    python bench/build.py [N_TOKENS ...]
+    python bench/build.py [N_TOKENS ...] [--smoke]
 
 Whole processes from ids on disk to an index on disk: seconds and peak memory, with and without the
 start-up, which is a process's cost on a thousand tokens. Ours writes the table of pairs too, which
@@ -59,7 +59,9 @@ def report(label: str, size: int, ours: tuple[float, float], theirs: tuple[float
 
 
 def main() -> None:
-    sizes = [int(float(size)) for size in sys.argv[1:]] or [10_000_000, 150_000_000]
+    sizes = [int(float(size)) for size in sys.argv[1:]] or (
+        [20_000] if corpora.SMOKE else [10_000_000, 150_000_000]
+    )
     n_threads = len(os.sched_getaffinity(0))
     real, _ = corpora.real_corpus()
     small = corpora.corpus_of(real, 1000)

@@ -1,6 +1,6 @@
 """The case-based index: how long a query takes as the library grows, beside a sparse product.
 
-    python bench/cases.py [--folder DIR] [--largest 1000000]
+    python bench/cases.py [--folder DIR] [--largest 1000000] [--smoke]
 
 The library is of real sentences and of their kin: sentences in which a quarter of the words are
 drawn anew by frequency. The peer is what the paper used, the product of the query with a matrix of
@@ -18,6 +18,7 @@ from pathlib import Path
 import numpy as np
 import scipy.sparse as sparse
 
+import corpora
 from fabula.tasks.continuation.corpus import Corpus, build_corpus
 from fabula.tasks.continuation.retrieval import CaseIndex, index_cases
 from fabula.tasks.continuation.vocabulary import UNKNOWN
@@ -133,11 +134,11 @@ def measure(real: Corpus, n_sentences: int, queries: list[np.ndarray], folder: P
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--data", type=Path, default=Path("../shared/data"))
+    parser.add_argument("--data", type=Path, default=corpora.SHARED)
     parser.add_argument(
         "--folder", type=Path, help="a corpus of `continuation train`, to save time"
     )
-    parser.add_argument("--largest", type=int, default=1_000_000)
+    parser.add_argument("--largest", type=int, default=corpora.sized(1_000_000, 500))
     given = parser.parse_args()
     with tempfile.TemporaryDirectory() as scratch:
         if given.folder:
@@ -149,7 +150,7 @@ def main() -> None:
             )
             real = build_corpus(documents, Path(scratch) / "real", n_jobs=default_jobs())
         queries = changed_sentences(real, 200)
-        n_sentences = 62_500
+        n_sentences = corpora.sized(62_500, 500)
         while n_sentences <= given.largest:
             measure(real, n_sentences, queries, Path(scratch) / str(n_sentences))
             n_sentences *= 4

@@ -1,6 +1,6 @@
 """What a Ray cluster costs and gives: one worker against none, two against one.
 
-    python bench/cluster.py [--texts N]
+    python bench/cluster.py [--texts N] [--smoke]
 
 Building the books of ../shared/data several times over, in shards, and scoring stories against
 them: as `fabula` does it here with one process, and on a cluster of this machine with one and with
@@ -17,9 +17,10 @@ import tempfile
 import time
 from pathlib import Path
 
+import corpora
 from fabula.text import read_documents
 
-DATA = Path(__file__).parents[2] / "shared" / "data"
+DATA = corpora.SHARED
 FABULA = str(Path(sys.executable).with_name("fabula"))
 WAYS = {
     "one process": ["--jobs", "1"],
@@ -30,8 +31,10 @@ WAYS = {
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--times", type=int, default=12, help="how often the books are built")
-    parser.add_argument("--texts", type=int, default=1500)
+    parser.add_argument(
+        "--times", type=int, default=corpora.sized(12, 1), help="how often the books are built"
+    )
+    parser.add_argument("--texts", type=int, default=corpora.sized(1500, 4))
     given = parser.parse_args()
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)

@@ -1,6 +1,6 @@
 """What copies of a local model on a Ray cluster give: two against one, and against none.
 
-    python bench/cluster_models.py [--stories N]
+    python bench/cluster_models.py [--stories N] [--smoke]
 
 The embedded model judges stories by the 14 tests, with one thread a copy: in one process, and on
 clusters of one and of two nodes that are processes of this machine. Whole processes, so that
@@ -22,16 +22,17 @@ from pathlib import Path
 
 from ray.cluster_utils import Cluster
 
+import corpora
 from fabula.text import read_documents
 
-DATA = Path(__file__).parents[2] / "shared" / "data"
+DATA = corpora.SHARED
 FABULA = str(Path(sys.executable).with_name("fabula"))
-STORY_WORDS = 600
+STORY_WORDS = corpora.sized(600, 40)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--stories", type=int, default=8)
+    parser.add_argument("--stories", type=int, default=corpora.sized(8, 1))
     given = parser.parse_args()
     # Before the nodes begin, which pass it on to the copies.
     os.environ["FABULA_THREADS"] = "1"

@@ -1,16 +1,84 @@
-"""Token ids to measure with: real words, and more of them resampled from real text."""
+"""What the scripts of this folder measure with: texts, and token ids of real and resampled text.
+
+With `--smoke` a script runs once at its smallest size, in seconds and without the shared data: it
+says that it runs and that results agree, and nothing about speed. The texts are then made of the
+sentences of examples/, in the layout of the shared data.
+"""
 
 from __future__ import annotations
 
+import atexit
 import collections
+import gzip
+import json
+import os
+import random
+import re
+import shutil
+import sys
+import tempfile
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fabula.text import TextSettings, read_documents
 
-SHARED = Path(__file__).parents[2] / "shared" / "data"
+_FOLDER = "FABULA_BENCH_SMOKE"
+
+
+def _begin_smoke() -> None:
+    """Take `--smoke` off the command line; processes that the script starts are told too."""
+    sys.argv.remove("--smoke")
+    folder = tempfile.mkdtemp(prefix="fabula-bench-")
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    _write_texts(Path(folder))
+    os.environ[_FOLDER] = folder
+
+
+def _write_texts(folder: Path) -> None:
+    """Small files of the names and fields that scripts read."""
+    rng = random.Random(0)
+    examples = Path(__file__).parents[1] / "examples"
+    files = sorted([*(examples / "library").iterdir(), examples / "the-count.txt"])
+    told = " ".join(file.read_text(encoding="utf-8") for file in files)
+    sentences = re.findall(r"[A-Z][^.!?#]{20,200}[.!?]", " ".join(told.split()))
+
+    def text(n_sentences: int) -> str:
+        drawn = rng.choices(sentences, k=n_sentences)
+        return "\n\n".join(" ".join(drawn[k : k + 5]) for k in range(0, n_sentences, 5))
+
+    def write(name: str, rows: list[dict[str, Any]]) -> None:
+        (folder / name).parent.mkdir(exist_ok=True)
+        lines = "".join(json.dumps(row) + "\n" for row in rows).encode()
+        (folder / name).write_bytes(gzip.compress(lines) if name.endswith(".gz") else lines)
+
+    def books(name: str, n: int) -> list[dict[str, Any]]:
+        return [{"id": f"{name}{k}", "author": f"a{k % 4}", "text": text(30)} for k in range(n)]
+
+    for name in ("reference/gutenberg_novels.jsonl.gz", "cbt/children_books.jsonl.gz"):
+        write(name, books(name[:3], 12))
+    write("cbt/cbt_test_3books.jsonl.gz", [
+        {"id": f"book{k}", "sentences": rng.choices(sentences, k=60)} for k in range(3)
+    ])  # fmt: skip
+    write("human_vs_machine/hanna_writingprompts.jsonl", [
+        {"id": f"{k}{label}", "pair_id": k, "label": label, "text": text(15)}
+        for k in range(10)
+        for label in ("human", "machine")
+    ])  # fmt: skip
+    (folder / "ttcw").mkdir()
+    stories = [
+        {"story_id": f"{k}_GPT4", "story_name": f"Story {k}", "plot": "A plot.", "content": text(9)}
+        for k in range(6)
+    ]
+    (folder / "ttcw" / "ttcw_short_stories.json").write_text(json.dumps(stories))
+
+
+if "--smoke" in sys.argv:
+    _begin_smoke()
+SMOKE = _FOLDER in os.environ
+SHARED = Path(os.environ[_FOLDER]) if SMOKE else Path(__file__).parents[2] / "shared" / "data"
 N_IDS = 65_000
 """Ids fit into 16 bits, for the peer: words are ranked by frequency, the rarest share one id."""
 
@@ -52,3 +120,8 @@ def queries(ids: dict[str, int], n_words: int) -> list[NDArray[np.uint32]]:
     words = [w for d in read_documents(sources) for w in settings.words(d.text)]
     query = np.array([ids.get(word, 0) for word in words[:150_000]], np.uint32)
     return [query[i : i + n_words] for i in range(0, len(query) - n_words + 1, n_words)]
+
+
+def sized(full: int, smoke: int) -> int:
+    """How much of something a script takes: `full`, or `smoke` with `--smoke`."""
+    return smoke if SMOKE else full

@@ -1,6 +1,6 @@
 """Does surprisal tell the fresh from the garbled? And how fast is it beside torch?
 
-    python bench/fluency.py [--stories 40] [--model local] [--speed-stories 4]
+    python bench/fluency.py [--stories 40] [--model local] [--speed-stories 4] [--smoke]
 
 Human and machine stories of HANNA. Every fifth sentence of at least six words is scored as it is,
 and with its words shuffled, in its place in the story: the area under the ROC curve of bits a word,
@@ -114,8 +114,8 @@ def main() -> None:
         default=corpora.SHARED / "human_vs_machine" / "hanna_writingprompts.jsonl",
     )
     parser.add_argument("--model", default="local", help="local, or a .gguf file")
-    parser.add_argument("--stories", type=int, default=40, help="of each kind")
-    parser.add_argument("--speed-stories", type=int, default=4)
+    parser.add_argument("--stories", type=int, default=corpora.sized(40, 1), help="of each kind")
+    parser.add_argument("--speed-stories", type=int, default=corpora.sized(4, 1))
     given = parser.parse_args()
     nlp = load_pipeline(("tok2vec", "senter"))
     start = time.perf_counter()

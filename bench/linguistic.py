@@ -1,6 +1,6 @@
 """Fifteen metrics of continuations: how many a second, where the time goes, and beside a peer.
 
-    python bench/linguistic.py [--books ../shared/data/cbt/cbt_test_3books.jsonl.gz] [--jobs 2]
+    python bench/linguistic.py [--books FILE] [--jobs 2] [--smoke]
 
 Three parts, in one run: continuations a second, five to a context of 20 sentences, with contexts
 that overlap as those of the Children's Book Test do and with contexts that do not; the metrics that
@@ -10,6 +10,7 @@ TextDescriptives has too, by both, on the same texts; and all permutation tests 
 from __future__ import annotations
 
 import argparse
+import importlib.util
 import random
 import time
 from collections import Counter
@@ -17,6 +18,7 @@ from pathlib import Path
 
 import numpy as np
 
+import corpora
 from fabula.measures.linguistic.lexis import type_token_ratio
 from fabula.measures.linguistic.metrics import ToolChoice, Tools, open_tools
 from fabula.measures.linguistic.scoring import (
@@ -31,6 +33,7 @@ from fabula.tasks.continuation.passages import book_chapters, passages_of
 from fabula.text import find_files, read_documents
 from fabula.text.pipeline import load_pipeline
 
+N_ITEMS = corpora.sized(18_000, 100)
 SYSTEMS = ("one", "two", "three", "four")
 
 
@@ -111,7 +114,7 @@ def beside_textdescriptives(texts: list[str]) -> tuple[float, float]:
     return our_s, their_s
 
 
-def permutations(n_items: int = 18_000) -> float:
+def permutations(n_items: int) -> float:
     rng = np.random.default_rng(0)
     names = ("gold", *SYSTEMS)
     means = {f"m{k}": {name: rng.normal(0, 1, n_items) for name in names} for k in range(13)}
@@ -139,10 +142,12 @@ def permutations(n_items: int = 18_000) -> float:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument(
-        "--books", type=Path, default=Path("../shared/data/cbt/cbt_test_3books.jsonl.gz")
+        "--books", type=Path, default=corpora.SHARED / "cbt" / "cbt_test_3books.jsonl.gz"
     )
     parser.add_argument("--jobs", type=int, default=2)
-    parser.add_argument("--limit", type=int, default=600, help="passages of each kind")
+    parser.add_argument(
+        "--limit", type=int, default=corpora.sized(600, 20), help="passages of each kind"
+    )
     given = parser.parse_args()
     for what, stride in (("overlapping (stride 5)", 5), ("disjoint", None)):
         stories = cut(given.books, stride, given.limit)
@@ -160,14 +165,17 @@ def main() -> None:
         total = sum(spent.values())
         shares = ", ".join(f"{name} {s / total:.0%}" for name, s in spent.items())
         print(f"  one processor, the tools alone: {500 / total:.0f} a second; {shares}")
-    ours, theirs = beside_textdescriptives([part.text or "" for part in texts])
+    if importlib.util.find_spec("textdescriptives") is None:
+        print("TextDescriptives is not installed: not measured")
+    else:
+        ours, theirs = beside_textdescriptives([part.text or "" for part in texts])
+        print(
+            f"sentence length, type-token ratio, parts of speech of {len(texts):,} texts: ours "
+            f"{ours:.1f} s, TextDescriptives {theirs:.1f} s, ratio {theirs / ours:.2f}"
+        )
     print(
-        f"sentence length, type-token ratio, parts of speech of {len(texts):,} texts: ours "
-        f"{ours:.1f} s, TextDescriptives {theirs:.1f} s, ratio {theirs / ours:.2f}"
-    )
-    print(
-        f"permutation tests, 15 metrics, 10 pairs, 10,000 permutations, 18,000 items a system: "
-        f"{permutations():.1f} s"
+        f"permutation tests, 15 metrics, 10 pairs, 10,000 permutations, {N_ITEMS:,} items a "
+        f"system: {permutations(N_ITEMS):.1f} s"
     )
 
 

@@ -1,6 +1,6 @@
 """Does a smaller index pay? The packed layout beside the plain one: bytes, and time of a search.
 
-    python bench/packed.py [N_TOKENS ...] [--memory BYTES]
+    python bench/packed.py [N_TOKENS ...] [--memory BYTES] [--smoke]
 
 The same ids, suffix array and queries (texts of people and models, 250 words at a time, one
 thread) for both, in turns in one process. Then from the disk, under a limit of memory, page cache
@@ -221,7 +221,9 @@ def step(layout: str, at: Path, n_pairs: int) -> dict[str, float]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("tokens", nargs="*", type=float, default=[6.6e6, 60e6, 130e6])
+    parser.add_argument(
+        "tokens", nargs="*", type=float, default=[2e4] if corpora.SMOKE else [6.6e6, 60e6, 130e6]
+    )
     parser.add_argument("--memory", type=float, default=2**28)
     parser.add_argument("--step", choices=LAYOUTS, help=argparse.SUPPRESS)
     parser.add_argument("--at", type=Path, help=argparse.SUPPRESS)

@@ -1,7 +1,7 @@
 """What a token costs on disk, in time and in reads, and whether a plan made from it holds.
 
     python bench/scale.py [--plan-tokens 30e6] [--tokens 300e6] [--memory BYTES]
-        [--search-memory BYTES]
+        [--search-memory BYTES] [--smoke]
 
 Constants are measured on the smaller corpus; from them the larger is predicted, built in shards
 under a limit of memory that its files exceed, and searched under another, from a cold page cache
@@ -38,13 +38,13 @@ GROUP = Path("/sys/fs/cgroup/memory/fabula-bench")
 N_JOBS = len(os.sched_getaffinity(0))
 DOCUMENT_WORDS = 2000
 QUERY_WORDS = 250
-N_QUERY_WORDS = 10_000
+N_QUERY_WORDS = corpora.sized(10_000, 1000)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--plan-tokens", type=float, default=30e6)
-    parser.add_argument("--tokens", type=float, default=300e6)
+    parser.add_argument("--plan-tokens", type=float, default=corpora.sized(30_000_000, 20_000))
+    parser.add_argument("--tokens", type=float, default=corpora.sized(300_000_000, 60_000))
     parser.add_argument("--memory", type=float, default=1.5 * 2**30)
     parser.add_argument("--search-memory", type=float, default=2**30)
     parser.add_argument("--step", choices=["build", "search"], help=argparse.SUPPRESS)

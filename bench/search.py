@@ -1,6 +1,6 @@
 """Longest matches beside infini-gram and beside plain binary search: same corpus, queries, ids.
 
-    python bench/search.py [N_TOKENS ...]
+    python bench/search.py [N_TOKENS ...] [--smoke]
 
 Warm, one query text a call. `creativity()` is the call that the published Creativity Index makes;
 it starts a thread a token. Plain binary search is numba too, one search a position over the whole
@@ -85,7 +85,9 @@ class Index:
         return lengths
 
 
-def rate(search: Callable[[Query], Any], queries: list[Query], seconds: float = 1.5) -> float:
+def rate(
+    search: Callable[[Query], Any], queries: list[Query], seconds: float = corpora.sized(30, 1) / 20
+) -> float:
     """Thousands of positions a second, the best of three rounds after one to warm up."""
     best = 0.0
     for _ in range(4):
@@ -134,7 +136,9 @@ def compare(index: Index, ids: dict[str, int], folder: Path, n_threads: int) -> 
 
 
 def main() -> None:
-    sizes = [int(float(size)) for size in sys.argv[1:]] or [10_000_000, 150_000_000]
+    sizes = [int(float(size)) for size in sys.argv[1:]] or (
+        [20_000] if corpora.SMOKE else [10_000_000, 150_000_000]
+    )
     n_threads = len(os.sched_getaffinity(0))
     real, ids = corpora.real_corpus()
     for size in sizes:
@@ -144,7 +148,7 @@ def main() -> None:
             compare(index, ids, Path(name), n_threads)
     print("cost against size, queries of 1500")
     queries = corpora.queries(ids, 1500)
-    for size in (1_000_000, 10_000_000, 100_000_000):
+    for size in (corpora.sized(n, n // 1000) for n in (1_000_000, 10_000_000, 100_000_000)):
         index = Index(corpora.corpus_of(real, size), n_threads)
         ns = 1e6 / rate(index.lockstep, queries)
         steps = sum(

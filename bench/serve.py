@@ -1,6 +1,6 @@
 """A served reference under load, beside calling the library with the same queries, in one run.
 
-    python bench/serve.py [SECONDS]
+    python bench/serve.py [SECONDS] [--smoke]
 
 The service is `fabula reference serve` in a process of its own; the load comes from this one, on
 the same machine: each client sends its next request when the answer to the last is there. Texts of
@@ -34,7 +34,7 @@ from fabula.reference.matching import number_words
 from fabula.text import read_documents
 
 N_CLIENTS = (1, 8, 64)
-N_TEXTS, N_WORDS = 400, 250
+N_TEXTS, N_WORDS = corpora.sized(400, 20), 250
 
 
 @dataclass(frozen=True)
@@ -145,7 +145,7 @@ def line(kind: str, how: str, took: list[float], seconds: float) -> str:
 
 
 def main() -> None:
-    seconds = float(sys.argv[1]) if len(sys.argv) > 1 else 5.0
+    seconds = float(sys.argv[1]) if len(sys.argv) > 1 else corpora.sized(50, 2) / 10
     sources = [str(corpora.SHARED / "reference"),
                str(corpora.SHARED / "cbt" / "children_books.jsonl.gz")]  # fmt: skip
     with tempfile.TemporaryDirectory(dir=os.environ.get("BENCH_DIR")) as name:

@@ -1,6 +1,6 @@
 """A hundred people who answer at once, while the study's server is killed twenty times.
 
-    python bench/study.py [--participants 100] [--kills 20] [--seconds 75]
+    python bench/study.py [--participants 100] [--kills 20] [--seconds 75] [--smoke]
 
 On SQLite, and on a PostgreSQL of its own where its programs are there. Ends with 1 where an
 acknowledged answer is not in the database, or is there twice, or a request failed otherwise than
@@ -21,6 +21,8 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+
+import corpora
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
@@ -91,12 +93,19 @@ twice | committed unseen |
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--participants", type=int, default=100)
-    parser.add_argument("--kills", type=int, default=20)
+    parser.add_argument("--participants", type=int, default=corpora.sized(100, 4))
+    parser.add_argument("--kills", type=int, default=corpora.sized(20, 1))
     parser.add_argument(
-        "--seconds", type=float, default=75.0, help="for all answers of one, without the crashes"
+        "--seconds",
+        type=float,
+        default=corpora.sized(75, 1),
+        help="for all answers of one, without the crashes",
     )
-    parser.add_argument("--database", choices=["sqlite", "postgresql", "both"], default="both")
+    parser.add_argument(
+        "--database",
+        choices=["sqlite", "postgresql", "both"],
+        default="sqlite" if corpora.SMOKE else "both",
+    )
     given = parser.parse_args()
     load = Load(given.participants, given.kills, given.seconds)
     outcomes: dict[str, Outcome] = {}

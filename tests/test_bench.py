@@ -1,0 +1,34 @@
+"""Every script of bench/ runs at its smallest size, and what it compares agrees."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+BENCH = Path(__file__).parents[1] / "bench"
+SCRIPTS = sorted(p.stem for p in BENCH.glob("*.py") if "def main(" in p.read_text("utf-8"))
+NEEDS = {
+    "build": "infini_gram",
+    "search": "infini_gram",
+    "cluster": "ray",
+    "cluster_models": "ray",
+    "study": "aiohttp",
+}
+
+
+@pytest.mark.parametrize("script", SCRIPTS)
+def test_a_script_runs_at_its_smallest_size(script: str, tmp_path: Path) -> None:
+    if (needed := NEEDS.get(script)) and importlib.util.find_spec(needed) is None:
+        pytest.skip(f"{needed} is not installed")
+    done = subprocess.run(
+        [sys.executable, str(BENCH / f"{script}.py"), "--smoke"],
+        capture_output=True, text=True, cwd=tmp_path, check=False,
+        env={**os.environ, "BENCH_DIR": str(tmp_path)},
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr[-2000:]
+    assert done.stdout.strip()

@@ -13,7 +13,13 @@ from fabula.judging.summary import JudgeSummary
 from fabula.judging.trust import NEVER_CHECKED, Trust
 from fabula.measures.agreement import JudgeAgreement, PanelRow
 from fabula.models.verdicts import MISSING
-from fabula.report.tables import number, render, shown_interval, terminal_width
+from fabula.report.tables import (
+    interval_notes,
+    number,
+    render,
+    shown_interval,
+    terminal_width,
+)
 from fabula.types import Measurement, Rubric
 
 __all__ = ["agreement_tables", "judge_tables", "pair_table", "spent_lines"]
@@ -190,7 +196,10 @@ def agreement_tables(
             f"{number(judge.spearman, '.2f')}",
             judge.signature, "",
         ]  # fmt: skip
-    return render(*parts)
+    shown = [row.kappa for row in panel]
+    for judge in judges:
+        shown += [*(row.kappa for row in (*judge.rows, judge.overall)), judge.pearson]
+    return render(*parts, *interval_notes(shown, "stories"))
 
 
 def _judge_rows(judge: JudgeAgreement, titles: Mapping[str, str]) -> Table:

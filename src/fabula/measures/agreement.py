@@ -7,6 +7,7 @@ experts: agreement is averaged over the pairs that each subject has.
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -114,6 +115,8 @@ class JudgeAgreement:
     pearson: Estimate
     spearman: float | None
     n_stories: int
+    n_ties: int = 0
+    """Subjects that were judged, but on which the experts are split: they have no majority."""
 
 
 def read_experts(path: Path, rubric: Rubric) -> Panel:
@@ -258,6 +261,7 @@ def judge_agreement(
         pearson=correlation,
         spearman=spearman(mine, theirs),
         n_stories=len(stories),
+        n_ties=sum(subject in asked and subject not in truth for subject in panel.subjects),
     )
 
 
@@ -276,7 +280,7 @@ def aggregates(ratings: Ratings, rubric: Rubric) -> dict[str, float]:
             counted = 1.0 if rubric.aggregate.counts == "Yes" else 0.0
             found[document] = float(sum(value == counted for value in given))
         elif rubric.aggregate.rule == "mean":
-            found[document] = sum(given) / len(given)
+            found[document] = math.fsum(given) / len(given)
     return found
 
 

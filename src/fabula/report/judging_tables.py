@@ -189,6 +189,8 @@ def agreement_tables(
         ]  # fmt: skip
         if judge.overall.n_missing:
             parts.append(f"missing: {judge.overall.n_missing} verdicts of this judge, left out")
+        if judge.n_ties:
+            parts.append(f"no majority: {judge.n_ties} verdicts, on which the experts are split")
         interval = shown_interval(judge.pearson, ".2f")
         parts += [
             f"tests passed, {judge.n_stories} stories: Pearson "

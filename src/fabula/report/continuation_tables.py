@@ -96,7 +96,8 @@ def _remarks(table: SystemTable) -> Iterator[str]:
     if table.controls:
         yield f"corrected apart, as a control: pairs with {', '.join(table.controls)}"
     if table.least_p > table.level:
-        n_needed = math.ceil(table.least_p * (table.n_permutations + 1) / table.level)
+        n_systems = len(table.systems) - len(table.controls)
+        n_needed = math.ceil(math.comb(n_systems, 2) / table.level)
         few = 2 ** (table.n_clusters - 1) <= table.n_permutations
         yield (
             f"no difference can be marked: with {table.n_clusters:,} {table.unit} and "

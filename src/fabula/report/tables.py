@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import shutil
+import statistics
 from collections.abc import Iterable, Sequence
 
 from rich.console import Console
@@ -55,7 +56,7 @@ def originality_table(
     if len(rows) > 1 and values:
         n_missing = len(rows) - len(values)
         footer.append(
-            f"mean Creativity Index {sum(values) / len(values):.3f} over {_count(len(values))}"
+            f"mean Creativity Index {statistics.fmean(values):.3f} over {_count(len(values))}"
             + (f", {n_missing:,} without one" if n_missing else "")
         )
     return render(table, *footer, signature)

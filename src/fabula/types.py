@@ -187,7 +187,7 @@ class Measurement:
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """A statistic of n measurements, with the ends of its interval (None where undefined)."""
+    """A statistic of n measurements, with the ends of its interval (None where there is none)."""
 
     value: float | None
     low: float | None
@@ -195,3 +195,6 @@ class Estimate:
     n: int
     method: str
     signature: str
+    n_units: int | None = None
+    """Independent units (texts, stories, chapters) that the interval is over; None where the
+    statistic is not of any."""

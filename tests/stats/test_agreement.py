@@ -1,5 +1,8 @@
 from __future__ import annotations
 
+import itertools
+from fractions import Fraction
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -7,6 +10,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from numpy.typing import NDArray
 from sklearn import metrics
+from statsmodels.stats import inter_rater
 
 from fabula.stats.agreement import (
     Confusion,
@@ -133,6 +137,69 @@ def test_pooled_pairs_are_all_ordered_pairs() -> None:
     assert sorted(zip(a, b, strict=True)) == sorted(expected)
 
 
+def fleiss_by_pairs(ratings: NDArray[np.float64]) -> float | None:
+    """Slow: over the pairs of each subject, and over what two raters of the whole would say."""
+    subjects = [[r for r in row if not np.isnan(r)] for row in ratings.tolist()]
+    subjects = [row for row in subjects if len(row) > 1]
+    kinds = sorted({r for row in subjects for r in row})
+    if len(kinds) < 2:
+        return None
+    equal, shares = [], []
+    for row in subjects:
+        pairs = list(itertools.combinations(row, 2))
+        equal.append(Fraction(sum(a == b for a, b in pairs), len(pairs)))
+        shares.append([Fraction(row.count(kind), len(row)) for kind in kinds])
+    n = len(subjects)
+    observed = sum(equal) / n
+    chance = sum((sum(column) / n) ** 2 for column in zip(*shares, strict=True))
+    return float((observed - chance) / (1 - chance))
+
+
+unbalanced = hnp.arrays(
+    np.float64, st.tuples(st.integers(1, 15), st.integers(1, 5)),
+    elements=st.sampled_from([0.0, 1.0, 2.0, NAN]),
+)  # fmt: skip
+
+
+@given(unbalanced)
+def test_fleiss_kappa_is_over_the_pairs_that_each_subject_has(
+    ratings: NDArray[np.float64],
+) -> None:
+    expected = fleiss_by_pairs(ratings)
+    assert fleiss_kappa(ratings) == (expected if expected is None else pytest.approx(expected))
+
+
+@given(
+    hnp.arrays(np.float64, st.tuples(st.integers(2, 15), st.integers(2, 5)),
+               elements=st.sampled_from([0.0, 1.0, 2.0]))
+)  # fmt: skip
+def test_fleiss_kappa_of_equal_numbers_of_raters_as_statsmodels_has_it(
+    ratings: NDArray[np.float64],
+) -> None:
+    if len(np.unique(ratings)) > 1:
+        table, _ = inter_rater.aggregate_raters(ratings)
+        assert fleiss_kappa(ratings) == pytest.approx(inter_rater.fleiss_kappa(table), abs=1e-12)
+
+
+@given(unbalanced, st.integers(0, 4))
+def test_a_rater_more_of_one_subject_drops_no_other(
+    ratings: NDArray[np.float64], place: int
+) -> None:
+    more = np.column_stack([ratings, np.full(len(ratings), NAN)])
+    more[place % len(more), -1] = 1.0
+    n, n_more = (fleiss_sums(table)[:, 0].sum() for table in (ratings, more))
+    assert n <= n_more <= n + 1
+
+
+def test_raters_may_sit_in_any_column() -> None:
+    # Four raters by turns, two a subject: no column is whole, each subject has its pair.
+    ratings = np.full((12, 4), NAN)
+    for k in range(12):
+        ratings[k, [k % 4, (k + 1) % 4]] = [k % 2, (k // 3) % 2]
+    packed = np.array([row[~np.isnan(row)] for row in ratings])
+    assert fleiss_kappa(ratings) == pytest.approx(fleiss_kappa(packed))
+
+
 ratings_of_three = hnp.arrays(
     np.float64, st.tuples(st.integers(2, 15), st.just(3)), elements=st.sampled_from([0.0, 1.0, NAN])
 )
@@ -143,7 +210,7 @@ def test_sums_give_what_the_libraries_give(ratings: NDArray[np.float64]) -> None
     a, b = ratings[:, 0], ratings[:, 1]
     with np.errstate(all="ignore"):
         pairs = [
-            (fleiss_kappa(ratings), fleiss_of_sums(fleiss_sums(ratings).sum(axis=0))),
+            (fleiss_by_pairs(ratings), fleiss_of_sums(fleiss_sums(ratings).sum(axis=0))),
             (cohen_kappa(a, b), cohen_of_sums(cohen_sums(a, b).sum(axis=0))),
             (pearson(a, b), pearson_of_sums(pearson_sums(a, b).sum(axis=0))),
         ]
@@ -155,18 +222,19 @@ def test_sums_give_what_the_libraries_give(ratings: NDArray[np.float64]) -> None
 
 
 def test_the_bootstrap_resamples_whole_stories() -> None:
-    # Two stories of three ratings each: a resample holds each story whole or not at all.
+    # Ten stories of three ratings each, 0 or 1: a resample holds each story whole or not at all.
     seen = set()
 
     def mean(sums: NDArray[np.float64]) -> NDArray[np.float64]:
         seen.update(map(tuple, sums))
         return sums[:, 1] / sums[:, 0]
 
-    sums = np.column_stack([np.ones(6), np.arange(6.0)])
-    groups = ["a", "a", "a", "b", "b", "b"]
-    estimate = bootstrap_interval(2.5, sums, mean, groups, seed=1, method="m", signature="s")
-    # 0 + 1 + 2 twice, 3 + 4 + 5 twice, or each once.
-    assert seen == {(6.0, 6.0), (6.0, 24.0), (6.0, 15.0)}
-    assert (estimate.value, estimate.low, estimate.high) == (2.5, 1.0, 4.0)
-    again = bootstrap_interval(2.5, sums, mean, groups, seed=1, method="m", signature="s")
+    groups = [k // 3 for k in range(30)]
+    sums = np.column_stack([np.ones(30), [float(story < 5) for story in groups]])
+    estimate = bootstrap_interval(0.5, sums, mean, groups, seed=1, method="m", signature="s")
+    assert {n for n, _ in seen} == {30}
+    assert {ones % 3 for _, ones in seen} == {0}
+    # The 2.5 and 97.5 % points of ten tosses of a coin are 2 and 8.
+    assert (estimate.value, estimate.low, estimate.high) == (0.5, 0.2, 0.8)
+    again = bootstrap_interval(0.5, sums, mean, groups, seed=1, method="m", signature="s")
     assert again == estimate

@@ -51,6 +51,135 @@ def test_types_are_counted_as_sets_would(items: list[list[int]]) -> None:
         assert counts[:, permutation].tolist() == [len(inside), len(outside)]
 
 
+def flipped(values: list[float], signs: tuple[int, ...], clusters: list[int]) -> float:
+    """The mean of differences of which whole clusters change their sign."""
+    return sum(v * signs[c] for v, c in zip(values, clusters, strict=True)) / len(values)
+
+
+def exact_paired_p(
+    a: list[float | None], b: list[float | None], clusters: list[int]
+) -> float | None:
+    """Over all sign flips of the clusters of those items that both have."""
+    both = [(x - y, c) for x, y, c in zip(a, b, clusters, strict=True) if None not in (x, y)]
+    if not both:
+        return None
+    differences, own = [x for x, _ in both], [c for _, c in both]
+    numbers = {c: k for k, c in enumerate(dict.fromkeys(own))}
+    own = [numbers[c] for c in own]
+    seen = abs(sum(differences) / len(differences))
+    ways = list(itertools.product((1, -1), repeat=len(numbers)))
+    return sum(abs(flipped(differences, s, own)) >= seen - 1e-9 for s in ways) / len(ways)
+
+
+some = st.one_of(st.none(), st.integers(0, 5).map(float))
+
+
+@given(st.lists(st.tuples(some, some, st.integers(0, 6)), min_size=1, max_size=14))
+def test_few_clusters_are_flipped_in_every_way(
+    items: list[tuple[float | None, float | None, int]],
+) -> None:
+    a, b, clusters = (list(column) for column in zip(*items, strict=True))
+    as_array = [np.array([np.nan if v is None else v for v in side]) for side in (a, b)]
+    (test,) = compare_pairs({"m": dict(zip("ab", as_array, strict=True))}, {},
+                            clusters=np.array(clusters), n_permutations=64)  # fmt: skip
+    expected = exact_paired_p(a, b, clusters)
+    assert test.p == (expected if expected is None else pytest.approx(expected, abs=1e-12))
+    both = [x - y for x, y in zip(a, b, strict=True) if None not in (x, y)]
+    assert test.difference.n == len(both)
+    if both:
+        assert test.difference.value == pytest.approx(sum(both) / len(both))
+
+
+def test_many_clusters_are_flipped_at_random_to_the_same_end() -> None:
+    rng = np.random.default_rng(8)
+    clusters = np.repeat(np.arange(12), 3)
+    values = {"a": rng.normal(0.4, 1, 36), "b": rng.normal(0, 1, 36)}
+    exact, drawn = (
+        compare_pairs({"m": values}, {}, clusters=clusters, n_permutations=n)[0]
+        for n in (1 << 11, (1 << 11) - 1)
+    )
+    expected = exact_paired_p(values["a"].tolist(), values["b"].tolist(), clusters.tolist())
+    assert exact.p == pytest.approx(expected, abs=1e-12)
+    assert exact.least == 1 / (1 << 11)
+    # The standard error of 2,047 draws is at most 0.011.
+    assert drawn.p == pytest.approx(expected, abs=0.04)
+    assert drawn.least == 1 / (1 << 11)
+
+
+def test_one_cluster_says_nothing_and_two_cannot_be_below_a_half() -> None:
+    far = {"m": {"a": np.zeros(50), "b": np.ones(50)}}
+    for n_clusters, least in ((1, 1.0), (2, 0.5), (5, 1 / 16)):
+        (test,) = compare_pairs(far, {}, clusters=np.arange(50) % n_clusters)
+        assert (test.p, test.least) == (least, least)
+
+
+def test_differences_on_the_same_passages_are_seen_that_unpaired_tests_miss() -> None:
+    rng = np.random.default_rng(6)
+    passages = rng.normal(0, 2, 60)
+    values = {"m": {"a": passages + rng.normal(0.5, 0.5, 60), "b": passages}}
+    paired, unpaired = (
+        compare_pairs(values, {}, design=design)[0] for design in ("paired", "two-sample")
+    )
+    assert paired.p < 0.001
+    assert unpaired.p > 0.05
+
+
+def clustered(rng: np.random.Generator) -> tuple[dict[str, np.ndarray], np.ndarray]:
+    """Two systems without a difference but for chapters that suit one or the other."""
+    clusters = np.repeat(np.arange(25), 4)
+    suits = rng.normal(0, 1, 25)[clusters]
+    return {"a": suits + rng.normal(0, 0.7, 100), "b": rng.normal(0, 0.7, 100)}, clusters
+
+
+def test_tests_and_intervals_hold_their_level_where_passages_are_clustered() -> None:
+    rng = np.random.default_rng(12)
+    n_false = {"clusters": 0, "items": 0}
+    n_outside = {"clusters": 0, "items": 0}
+    for trial in range(300):
+        values, clusters = clustered(rng)
+        for name, units in (("clusters", clusters), ("items", None)):
+            (test,) = compare_pairs({"m": values}, {}, clusters=units, seed=trial,
+                                    n_permutations=199)  # fmt: skip
+            n_false[name] += test.p <= 0.05
+            n_outside[name] += not test.difference.low <= 0 <= test.difference.high
+    # 15 of 300 are expected, with a standard deviation of 3.8; the percentile interval of 25
+    # clusters is a little too narrow (7 % outside).
+    assert 5 <= n_false["clusters"] <= 27
+    assert n_outside["clusters"] <= 33
+    # As if passages were independent, three times as many and more.
+    assert min(n_false["items"], n_outside["items"]) > 60
+
+
+def test_a_ratio_of_clustered_passages_has_a_wider_interval() -> None:
+    # Chapters of their own words: what is left out with a chapter is lost, passage by passage not.
+    rng = np.random.default_rng(2)
+    words = [w for chapter in range(30) for _ in range(8)
+             for w in 100 * chapter + rng.zipf(1.3, 10).clip(1, 99) * (chapter % 3)]  # fmt: skip
+    tokens_ = Tokens(np.array(words, np.int64), np.arange(10, 2401, 10))
+    alone = ratio_estimate(tokens_)
+    together = ratio_estimate(tokens_, clusters=np.repeat(np.arange(30), 8))
+    assert together.value == alone.value
+    assert together.n_units == 30
+    assert together.high - together.low > 1.2 * (alone.high - alone.low)
+
+
+def test_a_control_takes_no_power_from_the_pairs_of_systems() -> None:
+    rng = np.random.default_rng(5)
+    values = {name: rng.normal(shift, 1, 40) for name, shift in
+              (("a", 0.0), ("b", 0.5), ("c", 0.6))}  # fmt: skip
+    alone = {(t.a, t.b): t for t in compare_pairs({"m": values}, {}, n_permutations=999)}
+    control = {"m": values | {"control": rng.normal(0, 1, 40)}}
+    found = {
+        (t.a, t.b): t for t in compare_pairs(control, {}, controls=["control"], n_permutations=999)
+    }
+    for pair, test in alone.items():
+        assert found[pair] == test
+    for name in "abc":
+        test = found[name, "control"]
+        assert test.p_bonferroni == min(1.0, 3 * test.p)
+        assert test.p_holm <= test.p_bonferroni
+
+
 def exact_p(a: list[float], b: list[float]) -> float:
     """Over all ways to deal the values out again."""
     pooled = a + b
@@ -66,7 +195,8 @@ def exact_p(a: list[float], b: list[float]) -> float:
 
 def test_p_values_of_means_agree_with_all_permutations() -> None:
     a, b = [1.0, 2.0, 2.5, 4.0, 4.5], [3.0, 5.0, 6.0, 6.5, 2.0]
-    (test,) = compare_pairs({"m": {"a": np.array(a), "b": np.array(b)}}, {}, n_permutations=20_000)
+    (test,) = compare_pairs({"m": {"a": np.array(a), "b": np.array(b)}}, {}, design="two-sample",
+                            n_permutations=20_000)  # fmt: skip
     # of 252 ways; the standard error of 20,000 draws is at most 0.0036
     assert test.p == pytest.approx(exact_p(a, b), abs=0.015)
     assert test.difference.value == pytest.approx(2.8 - 4.5)
@@ -88,6 +218,13 @@ def test_p_values_of_ratios_agree_with_all_permutations() -> None:
         return len(set(text)) / len(text)
 
     seen = abs(ratio(a) - ratio(b))
+    flips = [
+        [(y, x) if flip else (x, y) for x, y, flip in zip(a, b, way, strict=True)]
+        for way in itertools.product((False, True), repeat=4)
+    ]
+    by_flips = [abs(ratio([x for x, _ in w]) - ratio([y for _, y in w])) for w in flips]
+    (paired,) = compare_pairs({}, {"r": {"a": tokens(a), "b": tokens(b)}})
+    assert paired.p == sum(one >= seen - 1e-12 for one in by_flips) / 16
     ways = list(itertools.combinations(range(8), 4))
     pooled = a + b
     n_extreme = sum(
@@ -98,7 +235,8 @@ def test_p_values_of_ratios_agree_with_all_permutations() -> None:
         >= seen - 1e-12
         for chosen in ways
     )
-    (test,) = compare_pairs({}, {"r": {"a": tokens(a), "b": tokens(b)}}, n_permutations=20_000)
+    (test,) = compare_pairs({}, {"r": {"a": tokens(a), "b": tokens(b)}}, design="two-sample",
+                            n_permutations=20_000)  # fmt: skip
     assert test.p == pytest.approx(n_extreme / len(ways), abs=0.015)
     assert test.difference.value == pytest.approx(9 / 9 - 3 / 8)
 
@@ -118,7 +256,9 @@ def test_missing_values_are_left_out_and_none_at_all_is_no_test() -> None:
     values = {"m": {"a": np.array([1.0, nan, 3.0]), "b": np.array([nan, 4.0, 6.0]),
                     "c": np.full(3, nan)}}  # fmt: skip
     tests = {(t.a, t.b): t for t in compare_pairs(values, {}, n_permutations=999)}
-    assert tests["a", "b"].difference.value == pytest.approx(2 - 5)
+    # Over the one item that both have.
+    assert tests["a", "b"].difference.value == pytest.approx(3 - 6)
+    assert tests["a", "b"].difference.n == 1
     assert tests["a", "c"].p is None
     assert tests["a", "c"].difference.value is None
     # one test was made, so nothing is corrected
@@ -195,6 +335,7 @@ def test_missing_items_make_no_difference_where_there_is_none(kept: float) -> No
             for name, n in lengths.items()
         }
         for test in compare_pairs({"m": means}, {"r": ratios}, seed=trial, n_permutations=199):
+            assert test.p is not None, "the first item is there in both"
             n_false[test.metric] += test.p <= 0.05
     # 5 of 100 are expected; more than 13 have a probability of 0.0005
     assert max(n_false.values()) <= 13

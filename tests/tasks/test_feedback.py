@@ -245,6 +245,10 @@ def test_precision_pools_counts_and_is_no_mean_of_ratios() -> None:
     subsets = {tuple(s.where.items()): s for s in score_answers(read_answers(rows))}
     assert subsets[()].values["perfect_precision"].value == pytest.approx(2 / 11)
     assert subsets[("model", "a"),].values["perfect_precision"].value == 1
+    # Who says perfect of everything is right as often as stories are whole: no better than chance.
+    for subset in subsets.values():
+        said = subset.values["perfect_precision"].value
+        assert subset.values["perfect_precision_chance"].value == pytest.approx(said)
 
 
 def test_a_withheld_answer_is_counted_and_no_answer() -> None:
@@ -311,7 +315,8 @@ def test_scores_are_printed_and_written(tmp_path: Path) -> None:
     path, out = write_rows(tmp_path / "f.jsonl", rows), tmp_path / "scores.json"
     done = run("feedback", "score", path, "--by", "prompt,prompt*method", "--out", out)
     assert done.exit_code == 0, done.output
-    for expected in ("PAI prec", "spot swap", "feedback|model:m"):
+    # One answer says perfect, of a whole story; two of three stories are whole.
+    for expected in ("1.00 (0.67)", "spot swap", "feedback|model:m"):
         assert expected in done.output
     subsets = json.loads(out.read_text())["subsets"]
     spot = next(s for s in subsets if s["where"] == {"prompt": "spot"})

@@ -97,4 +97,5 @@ def _judge_json(judge: JudgeAgreement) -> dict[str, Any]:
         "pearson": asdict(judge.pearson),
         "spearman": judge.spearman,
         "n_stories": judge.n_stories,
+        "n_ties": judge.n_ties,
     }

@@ -1,11 +1,13 @@
 """Agreement of raters on a rubric: people among themselves, and a judge with the people.
 
 The truth for a judge is the majority of the experts (Chakrabarty et al. 2024, section 6). Intervals
-resample stories, for all ratings of a story hang together.
+resample stories, for all ratings of a story are correlated. Stories may have different numbers of
+experts: agreement is averaged over the pairs that each subject has.
 """
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -85,6 +87,7 @@ class PanelRow:
 
     name: str
     kappa: Estimate
+    """`n` counts the subjects of two raters or more, which alone have pairs."""
     alpha: float | None
     percent: float | None
     share_yes: float | None
@@ -112,6 +115,8 @@ class JudgeAgreement:
     pearson: Estimate
     spearman: float | None
     n_stories: int
+    n_ties: int = 0
+    """Subjects that were judged, but on which the experts are split: they have no majority."""
 
 
 def read_experts(path: Path, rubric: Rubric) -> Panel:
@@ -175,21 +180,29 @@ def panel_agreement(panel: Panel, rubric: Rubric, by: Grouping, *, seed: int = 0
     groups = _groups(panel.subjects, rubric, by)
     for name, places in [*groups.items(), ("all", list(range(len(panel.subjects))))]:
         ratings = panel.ratings[places]
+        sums, n_raters = fleiss_sums(ratings), _n_raters(ratings)
         kappa = bootstrap_interval(
             fleiss_kappa(ratings),
-            fleiss_sums(ratings),
+            sums,
             fleiss_of_sums,
             [panel.subjects[place][0] for place in places],
             seed=seed,
-            method="Fleiss kappa, percentile bootstrap over stories",
-            n=int(fleiss_sums(ratings)[:, 0].sum()),
-            signature=f"experts:{panel.source}|rubric:{rubric.id}-{rubric.version}",
+            method=f"Fleiss kappa of {n_raters} raters, percentile bootstrap over stories",
+            n=int(sums[:, 0].sum()),
+            signature=f"experts:{panel.source}|raters:{n_raters}"
+            f"|rubric:{rubric.id}-{rubric.version}",
         )
         share = float(np.nanmean(ratings)) if ratings.size else None
         rows.append(
             PanelRow(name, kappa, krippendorff_alpha(ratings), percent_agreement(ratings), share)
         )
     return rows
+
+
+def _n_raters(ratings: NDArray[np.float64]) -> str:
+    """How many raters a subject has: `3`, or `2-4` where they differ."""
+    counts = np.unique((~np.isnan(ratings)).sum(axis=1))
+    return "-".join(str(n) for n in dict.fromkeys((counts[0], counts[-1]))) if len(counts) else "0"
 
 
 def judge_agreement(
@@ -248,6 +261,7 @@ def judge_agreement(
         pearson=correlation,
         spearman=spearman(mine, theirs),
         n_stories=len(stories),
+        n_ties=sum(subject in asked and subject not in truth for subject in panel.subjects),
     )
 
 
@@ -266,7 +280,7 @@ def aggregates(ratings: Ratings, rubric: Rubric) -> dict[str, float]:
             counted = 1.0 if rubric.aggregate.counts == "Yes" else 0.0
             found[document] = float(sum(value == counted for value in given))
         elif rubric.aggregate.rule == "mean":
-            found[document] = sum(given) / len(given)
+            found[document] = math.fsum(given) / len(given)
     return found
 
 

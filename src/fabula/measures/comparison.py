@@ -176,20 +176,17 @@ def _curve(rows: list[dict[str, Any]], seed: int, signature: str) -> dict[int, E
     table: NDArray[np.float64] = np.array(
         [[row[str(level)] for level in levels] for row in whole], np.float64
     )
-    if len(whole) < 2:
-        single = [[row[str(level)] for row in whole] for level in levels]
-        return {
-            level: mean_estimate(values, seed=seed, signature=signature)
-            for level, values in zip(levels, single, strict=True)
-        }
+    if not whole:
+        return {level: mean_estimate([], seed=seed, signature=signature) for level in levels}
     means = bootstrap_means(table, np.random.default_rng(seed))
     return {
         level: Estimate(
             float(table[:, k].mean()),
-            *percentile_interval(means[:, k]),
+            *percentile_interval(means[:, k], len(whole)),
             len(whole),
             "mean, percentile bootstrap",
             signature,
+            len(whole),
         )
         for k, level in enumerate(levels)
     }

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fabula.errors import InputError
-from fabula.stats.resample import percentile_interval
+from fabula.stats.resample import MIN_UNITS, percentile_interval
 from fabula.types import Estimate
 
 __all__ = [
@@ -58,7 +58,7 @@ Outcome = Literal["separates", "cannot tell", "reversed", "too few"]
 _N_RESAMPLES = 2_000
 _N_FOLDS = 5
 _N_BINS = 10
-_MIN_GROUPS = 10
+_MIN_GROUPS = MIN_UNITS
 
 
 @dataclass(frozen=True, slots=True)
@@ -208,7 +208,7 @@ def _auroc_interval(
             _weighted_auroc(texts.scores, weights * texts.is_human, weights * ~texts.is_human)
         )
     values = np.concatenate(found)
-    return percentile_interval(values[np.isfinite(values)])
+    return percentile_interval(values, min(with_human, with_machine))
 
 
 def _threshold(texts: Labelled, target: float) -> Threshold:

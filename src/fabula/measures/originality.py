@@ -17,6 +17,7 @@ in another language or spelling than the reference, and its originality is missi
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -263,7 +264,7 @@ class OriginalityMeasure:
             n_words=n_words,
             n_known_words=n_known,
             uniqueness=by_level,
-            creativity_index=sum(values) if missing is None else None,
+            creativity_index=math.fsum(values) if missing is None else None,
             borrowed=tuple(self._borrowed(document, text, lengths, near, out)),
             excluded=tuple(copies),
             missing_reason=missing,

@@ -9,6 +9,7 @@ which, not the numbers.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -289,7 +290,7 @@ def _spread(scored: Scored, plan: Plan) -> Spread | None:
         match=scored.match,
         n={side: len(rows) for side, rows in curves.items()},
         curves={
-            side: [sum(column) / len(column) for column in zip(*rows, strict=True)]
+            side: [math.fsum(column) / len(column) for column in zip(*rows, strict=True)]
             for side, rows in curves.items()
         },
         difference=compare_means(
@@ -304,4 +305,4 @@ def _spread(scored: Scored, plan: Plan) -> Spread | None:
 
 def _mean_known(values: Sequence[int | None]) -> tuple[float | None, int, int]:
     known = [value for value in values if value is not None]
-    return (sum(known) / len(known) if known else None), len(known), len(values)
+    return (math.fsum(known) / len(known) if known else None), len(known), len(values)

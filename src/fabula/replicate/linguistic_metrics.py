@@ -10,6 +10,8 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
+from itertools import permutations
 from pathlib import Path
 from typing import Any
 
@@ -75,6 +77,8 @@ class Replica:
     """Our table, and the corpus and passages behind it."""
 
     table: SystemTable
+    papers_way: SystemTable
+    """The same with the paper's tests: of two independent samples, over all passages."""
     corpus: Corpus
     n_passages: int
     has_recurrent: bool
@@ -97,11 +101,22 @@ class Replica:
             if system in self.table.systems and system != GOLD
         )
 
+    def marked_otherwise(self) -> list[tuple[Metric, str, str]]:
+        """What the paper's tests say and ours do not, or the other way: metric, above, below."""
+        systems = [system for system in PAPER_SYSTEMS if system in self.table.systems]
+        return [
+            (metric, a, b)
+            for metric in METRICS
+            for a, b in permutations(systems, 2)
+            if self.table.beats(metric.id, a, b) != self.papers_way.beats(metric.id, a, b)
+        ]
+
     def to_json(self) -> dict[str, Any]:
         """As plain values, for `--json`."""
         return {
             **self.table.to_json(),
             "corpus": self.corpus.label,
+            "papers_way": self.papers_way.to_json(),
             "paper": {m: dict(zip(PAPER_SYSTEMS, row, strict=True)) for m, row in PAPER.items()},
             "gold": {
                 metric.id: {
@@ -174,13 +189,15 @@ def replicate_table(
         stories, continuations, ToolChoice(), out / "scores.jsonl", n_jobs=n_jobs, advance=advance
     )
     report("comparing", 0, 1)
-    table = compare_systems(
+    compare = partial(
+        compare_systems,
         rows,
         [*systems, OTHER_GOLD, GOLD],
         vocabulary=frozenset(corpus.vocabulary.words[1:]),
+        controls=[OTHER_GOLD],
         seed=seed,
     )
-    return Replica(table, corpus, len(stories), recurrent)
+    return Replica(compare(), compare(design="two-sample"), corpus, len(stories), recurrent)
 
 
 def _read(files: Sequence[str]) -> Iterator[Any]:
@@ -204,7 +221,8 @@ def _cut(books: Sequence[str], stride: int) -> Iterator[Story]:
     )
     chapters = book_chapters(documents, load_pipeline(("tok2vec", "senter")))
     for passage in passages_of(chapters, 20, stride):
-        yield Story(passage.id, passage.context, passage.gold)
+        chapter = f"{passage.book}/{passage.chapter}"
+        yield Story(passage.id, passage.context, passage.gold, chapter)
 
 
 def _others(stories: Sequence[Story], seed: int) -> Iterator[Continuation]:

@@ -12,6 +12,7 @@ Of the one cell that is unknown, what the *other* rows of Table 1 require of it 
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, NamedTuple
@@ -108,7 +109,7 @@ class Check:
 def mean_bounds(values: Sequence[Interval]) -> Interval:
     """What the plain mean of numbers in intervals may be."""
     n = len(values)
-    return Interval(sum(v.low for v in values) / n, sum(v.high for v in values) / n)
+    return Interval(math.fsum(v.low for v in values) / n, math.fsum(v.high for v in values) / n)
 
 
 def weighted_bounds(weights: Sequence[Interval], values: Sequence[Interval]) -> Interval:
@@ -128,9 +129,11 @@ def _greatest(pairs: Sequence[tuple[Interval, float]]) -> float:
     best = -float("inf")
     for n_heavy in range(1, len(pairs) + 1):
         weights = [w.high if k < n_heavy else w.low for k, (w, _) in enumerate(pairs)]
-        if sum(weights) > 0:
-            total = sum(weight * value for weight, (_, value) in zip(weights, pairs, strict=True))
-            best = max(best, total / sum(weights))
+        if math.fsum(weights) > 0:
+            total = math.fsum(
+                weight * value for weight, (_, value) in zip(weights, pairs, strict=True)
+            )
+            best = max(best, total / math.fsum(weights))
     return best
 
 

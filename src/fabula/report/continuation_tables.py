@@ -17,7 +17,7 @@ from fabula.measures.linguistic.metrics import MISSING, Metric
 from fabula.measures.linguistic.table import SystemTable
 from fabula.report.latex import escape_latex
 from fabula.report.page_file import check_page_path, write_page_file
-from fabula.report.tables import number, render, shown_interval
+from fabula.report.tables import interval_notes, number, render, shown_interval
 from fabula.stats.permutation import PairTest
 from fabula.store import write_whole
 from fabula.types import Estimate
@@ -91,18 +91,29 @@ def _remarks(table: SystemTable) -> Iterator[str]:
     meaning = ", ".join(f"{mark} {system}" for system, mark in marks(table).items())
     yield (
         f"greater than, p <= {table.level:g} after {table.correction.title()} over the pairs of a "
-        f"metric, {table.n_permutations:,} permutations: {meaning}"
+        f"metric, up to {table.n_permutations:,} permutations: {meaning}"
     )
+    if table.controls:
+        yield f"corrected apart, as a control: pairs with {', '.join(table.controls)}"
     if table.least_p > table.level:
-        n_needed = math.ceil(table.least_p * (table.n_permutations + 1) / table.level)
+        n_systems = len(table.systems) - len(table.controls)
+        n_needed = math.ceil(math.comb(n_systems, 2) / table.level)
+        few = 2 ** (table.n_clusters - 1) <= table.n_permutations
         yield (
-            f"no difference can be marked: with so few permutations no corrected p-value is below "
-            f"{table.least_p:.2g}; take at least {n_needed:,}"
+            f"no difference can be marked: with {table.n_clusters:,} {table.unit} and "
+            f"{table.n_permutations:,} permutations no corrected p-value is below "
+            f"{table.least_p:.2g}; take "
+            + (f"more {table.unit}" if few else f"at least {n_needed:,} permutations")
         )
     yield (
-        "intervals are of paired differences (passages resampled for all systems at once), the "
-        "tests are unpaired, as the paper's: the two need not agree"
+        f"tests and intervals are of paired differences, over the passages that both systems "
+        f"continue; units: {table.n_clusters:,} {table.unit}"
     )
+    if table.unit == "passages":
+        yield (
+            "passages are taken as independent, since they name no chapter; where they overlap, or "
+            "are of one text, give them the fields book and chapter"
+        )
     sizes = {table.n_items[system] for system in table.systems}
     if sizes == {table.n_passages}:
         yield f"{table.n_passages:,} passages, each continued by every system"
@@ -218,6 +229,7 @@ def _value_rows(table: SystemTable) -> Iterator[dict[str, Any]]:
                 "low": cell.estimate.low,
                 "high": cell.estimate.high,
                 "n": cell.estimate.n,
+                "n_units": cell.estimate.n_units,
                 "missing": sum(cell.missing.values()),
                 "missing_reasons": "; ".join(f"{why} {n}" for why, n in cell.missing.items()),
                 "signature": table.signature,
@@ -241,6 +253,7 @@ def _pair_rows(table: SystemTable) -> Iterator[dict[str, Any]]:
             "p_bonferroni": test.p_bonferroni,
             "p_holm": test.p_holm,
             "n": test.difference.n,
+            "n_units": test.difference.n_units,
             "signature": table.signature,
         }
 
@@ -253,10 +266,16 @@ def page_values(table: SystemTable) -> dict[str, Any]:
             (heading, [_page_metric(table, metric) for metric in metrics])
             for heading, metrics in _sections(table)
         ],
-        "remarks": list(_remarks(table)),
+        "remarks": [*_remarks(table), *interval_notes(_estimates(table), table.unit)],
         "signature": table.signature,
         "n_passages": table.n_passages,
     }
+
+
+def _estimates(table: SystemTable) -> Iterator[Estimate]:
+    """All that has an interval."""
+    yield from (cell.estimate for cell in table.cells.values())
+    yield from (test.difference for test in table.tests)
 
 
 def _page_metric(table: SystemTable, metric: Metric) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from typing import Any
 from rich.table import Table
 from rich.text import Text
 
-from fabula.report.tables import number, render, shown_interval
+from fabula.report.tables import interval_notes, number, render, shown_interval
 from fabula.tasks.feedback.answers import Answers
 from fabula.tasks.feedback.scoring import Subset
 from fabula.tasks.feedback.validation import VALIDATED
@@ -19,7 +19,7 @@ __all__ = ["score_tables", "subset_row", "validation_table"]
 _COLUMNS = {
     "length": "length",
     "perfect": "% PAI",
-    "perfect_precision": "PAI prec",
+    "perfect_precision": "PAI prec (chance)",
     "repetition": "3-gramR",
     "repetition_imperfect": "w/o PAI",
     "overlap": "in story",
@@ -44,16 +44,18 @@ def score_tables(
         table = Table(box=None, pad_edge=False)
         table.add_column("*".join(names) or "all answers", overflow="fold")
         table.add_column("n", justify="right")
+        table.add_column("stories", justify="right")
         for title in columns.values():
             table.add_column(title, justify="right", no_wrap=True)
         for subset in chosen:
             label = " ".join(subset.where[name] for name in names) or "all"
-            cells = [_shown(name, subset.values[name]) for name in columns]
-            table.add_row(Text(label), f"{subset.n:,}", *cells)
+            cells = [_shown(name, subset.values) for name in columns]
+            table.add_row(Text(label), f"{subset.n:,}", f"{subset.n_stories:,}", *cells)
         parts += [table, ""]
     parts.append(
         "PAI: says that the text is perfect as it is; prec: of those, how many stories were not "
-        "corrupted. 3-gramR: trigrams of another answer too; in story: trigrams of the story."
+        "corrupted; chance: what saying so of any story would get. 3-gramR: trigrams of another "
+        "answer too; in story: trigrams of the story."
     )
     for reason, n in sorted(answers.n_missing.items()):
         parts.append(f"missing: {n:,} answers, {reason}")
@@ -68,22 +70,24 @@ _SAID = {
 def validation_table(found: Mapping[str, Estimate]) -> str:
     """How measures without people go together with what people said."""
     table = Table(box=None, pad_edge=False)
-    for k, title in enumerate(("measure", "people: the feedback", "n", "Pearson", "95 %", "paper")):
+    titles = ("measure", "people: the feedback", "n", "stories", "Pearson", "95 %", "paper")
+    for k, title in enumerate(titles):
         table.add_column(title, justify="right" if k > 1 else "left")
     for item, one in found.items():
         measure, printed = VALIDATED[item]
         measure, asked = _SAID[measure]
         table.add_row(
-            measure, asked, f"{one.n:,}", number(one.value, "+.2f"), shown_interval(one, "+.2f"),
-            f"{printed:+.2f}",
+            measure, asked, f"{one.n:,}", f"{one.n_units:,}", number(one.value, "+.2f"),
+            shown_interval(one, "+.2f"), f"{printed:+.2f}",
         )  # fmt: skip
-    return render("", table)
+    return render("", table, *interval_notes(found.values(), "stories"))
 
 
-def _shown(name: str, estimate: Estimate) -> str:
-    if estimate.value is None:
-        return "-"
-    return f"{estimate.value:.0f}" if name == "length" else f"{estimate.value:.2f}"
+def _shown(name: str, values: Mapping[str, Estimate]) -> str:
+    shown = number(values[name].value, ".0f" if name == "length" else ".2f")
+    if name == "perfect_precision" and values[name].n:
+        return f"{shown} ({number(values['perfect_precision_chance'].value, '.2f')})"
+    return shown
 
 
 def subset_row(subset: Subset) -> dict[str, Any]:
@@ -93,7 +97,7 @@ def subset_row(subset: Subset) -> dict[str, Any]:
         "n": subset.n,
         "n_stories": subset.n_stories,
         "values": {
-            name: {"value": e.value, "low": e.low, "high": e.high, "n": e.n}
+            name: {"value": e.value, "low": e.low, "high": e.high, "n": e.n, "n_stories": e.n_units}
             for name, e in subset.values.items()
         },
     }

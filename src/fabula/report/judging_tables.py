@@ -13,7 +13,13 @@ from fabula.judging.summary import JudgeSummary
 from fabula.judging.trust import NEVER_CHECKED, Trust
 from fabula.measures.agreement import JudgeAgreement, PanelRow
 from fabula.models.verdicts import MISSING
-from fabula.report.tables import number, render, shown_interval, terminal_width
+from fabula.report.tables import (
+    interval_notes,
+    number,
+    render,
+    shown_interval,
+    terminal_width,
+)
 from fabula.types import Measurement, Rubric
 
 __all__ = ["agreement_tables", "judge_tables", "pair_table", "spent_lines"]
@@ -183,6 +189,8 @@ def agreement_tables(
         ]  # fmt: skip
         if judge.overall.n_missing:
             parts.append(f"missing: {judge.overall.n_missing} verdicts of this judge, left out")
+        if judge.n_ties:
+            parts.append(f"no majority: {judge.n_ties} verdicts, on which the experts are split")
         interval = shown_interval(judge.pearson, ".2f")
         parts += [
             f"tests passed, {judge.n_stories} stories: Pearson "
@@ -190,7 +198,10 @@ def agreement_tables(
             f"{number(judge.spearman, '.2f')}",
             judge.signature, "",
         ]  # fmt: skip
-    return render(*parts)
+    shown = [row.kappa for row in panel]
+    for judge in judges:
+        shown += [*(row.kappa for row in (*judge.rows, judge.overall)), judge.pearson]
+    return render(*parts, *interval_notes(shown, "stories"))
 
 
 def _judge_rows(judge: JudgeAgreement, titles: Mapping[str, str]) -> Table:

@@ -12,7 +12,7 @@ from rich.text import Text
 from fabula.measures.categories import CategoryShares
 from fabula.measures.ratings import GroupMean, ItemAgreement, RaterAgreement
 from fabula.report.plots import COLOURS, LINE, figure_of
-from fabula.report.tables import number, render, shown_interval
+from fabula.report.tables import interval_notes, number, render, shown_interval
 from fabula.types import Estimate, Rubric
 
 __all__ = [
@@ -53,13 +53,17 @@ def agreement_table(agreement: Mapping[str, ItemAgreement]) -> Table:
 
 def people_table(rater: str, agreement: Mapping[str, RaterAgreement]) -> Table:
     """A model's answers against people's means, by item."""
-    table = _table(f"{rater} with people", "n", "1 - |a - b|", "95 %", "Pearson", "95 %")
+    titles = ("n", "stories", "1 - |a - b|", "95 %", "Pearson", "95 %")
+    table = _table(f"{rater} with people", *titles)
     for item, one in agreement.items():
         table.add_row(
-            item, f"{one.n:,}",
+            item, f"{one.n:,}", f"{one.similarity.n_units:,}",
             number(one.similarity.value, ".2f"), shown_interval(one.similarity, ".2f"),
             number(one.correlation.value, "+.2f"), shown_interval(one.correlation, "+.2f"),
         )  # fmt: skip
+    found = [part for one in agreement.values() for part in (one.similarity, one.correlation)]
+    table.caption = "\n".join(interval_notes(found, "stories")) or None
+    table.caption_justify = "left"
     return table
 
 
@@ -85,6 +89,7 @@ def category_tables(
             f"right on the gold set: {number(accuracy.value, '.0%')} of {accuracy.n:,} "
             f"(95 %: {shown_interval(accuracy, '.0%')}); the paper's labeller: 84 % of 480"
         )
+        parts += interval_notes([accuracy], "stories")
     else:
         parts.append("no gold labels are given (--gold): how often it is right is not known")
     return render(*parts, signature)

@@ -14,7 +14,7 @@ from fabula.errors import InputError
 from fabula.measures.scores import to_row
 from fabula.report.latex import escape_latex
 from fabula.report.review_groups import interval_shown, p_shown
-from fabula.report.tables import render
+from fabula.report.tables import interval_notes, render
 from fabula.review import GroupTest, Review, TextReview, numbers_of_review
 from fabula.review.numbers import Number, share_below
 from fabula.store import measurement_row
@@ -104,7 +104,8 @@ def _group_table(tests: Sequence[GroupTest]) -> str:
             if pair.p_holm is not None and pair.p_holm < 0.05
         ]
     sure = [_SURE, *lines] if lines else []
-    return render(table, "", *sure)
+    notes = interval_notes([mean for test in tests for mean in test.means.values()], "texts")
+    return render(table, *notes, "", *sure)
 
 
 def review_json(review: Review, tests: Sequence[GroupTest]) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from fabula.measures.agreement import Panel, panel_agreement
-from fabula.report.tables import number, render, shown_interval
+from fabula.report.tables import interval_notes, number, render, shown_interval
 from fabula.types import Rubric
 
 __all__ = ["pass_rates", "study_tables", "tests_passed"]
@@ -69,11 +69,13 @@ def study_tables(
     for item in rubric.items:
         cells = [number(by_item.get(item.id), ".1f") for by_item in rates.values()]
         first.add_row(Text(f"{item.index} {item.title}"), *cells)
-    second = _table("agreement of readers", "Fleiss kappa", "95 %", "alpha", "equal, %", "Yes, %")
-    for row in panel_agreement(panel, rubric, "item", seed=seed):
+    titles = ("n", "Fleiss kappa", "95 %", "alpha", "equal, %", "Yes, %")
+    second = _table("agreement of readers", *titles)
+    agreement = panel_agreement(panel, rubric, "item", seed=seed)
+    for row in agreement:
         second.add_row(
-            row.name, number(row.kappa.value, ".2f"), shown_interval(row.kappa, ".2f"),
-            number(row.alpha, ".2f"), number(row.percent, ".0f"),
+            row.name, f"{row.kappa.n:,}", number(row.kappa.value, ".2f"),
+            shown_interval(row.kappa, ".2f"), number(row.alpha, ".2f"), number(row.percent, ".0f"),
             "-" if row.share_yes is None else f"{100 * row.share_yes:.0f}",
         )  # fmt: skip
     passed = tests_passed(panel, rubric, authors)
@@ -81,7 +83,8 @@ def study_tables(
     third = _table("tests passed, readings", *map(str, totals))
     for author, counts in passed.items():
         third.add_row(Text(author), *(str(counts.get(k, "·")) for k in totals))
-    parts: list[Table | str] = [first, "", second, "", third]
+    notes = interval_notes([row.kappa for row in agreement], "stories")
+    parts: list[Table | str] = [first, "", second, *notes, "", third]
     if ranks:
         parts += ["", _counted("place in the group", ranks)]
     if origins:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import io
 import shutil
-from collections.abc import Sequence
+import statistics
+from collections.abc import Iterable, Sequence
 
 from rich.console import Console
 from rich.table import Table
@@ -12,11 +13,13 @@ from rich.text import Text
 
 from fabula.characters import without_controls
 from fabula.measures.comparison import Comparison
+from fabula.stats.resample import MIN_UNITS
 from fabula.types import Estimate
 
 __all__ = [
     "MISSING_REASONS",
     "comparison_tables",
+    "interval_notes",
     "number",
     "originality_table",
     "render",
@@ -54,7 +57,7 @@ def originality_table(
     if len(rows) > 1 and values:
         n_missing = len(rows) - len(values)
         footer.append(
-            f"mean Creativity Index {sum(values) / len(values):.3f} over {_count(len(values))}"
+            f"mean Creativity Index {statistics.fmean(values):.3f} over {_count(len(values))}"
             + (f", {n_missing:,} without one" if n_missing else "")
         )
     return render(table, *footer, signature)
@@ -95,7 +98,12 @@ def comparison_tables(comparison: Comparison) -> str:
         for reason, n in group.missing.items()
     ]
     tests = pairs if comparison.pairs else "one group, nothing to compare"
-    return render(groups, *reasons, "", tests, "", comparison.signature)
+    notes = interval_notes(
+        [group.index for group in comparison.groups]
+        + [pair.difference.percent for pair in comparison.pairs],
+        "texts",
+    )
+    return render(groups, *reasons, "", tests, *notes, "", comparison.signature)
 
 
 def _count(n_texts: int) -> str:
@@ -108,10 +116,23 @@ def number(value: float | None, form: str) -> str:
 
 
 def shown_interval(estimate: Estimate, form: str) -> str:
-    """`0.12 to 0.34`, or `-`."""
+    """`0.12 to 0.34`, `- (n 5)` where so few units have none, or `-`."""
     if estimate.low is None or estimate.high is None:
-        return "-"
+        return f"- (n {estimate.n_units})" if _is_of_few(estimate) else "-"
     return f"{estimate.low:{form}} to {estimate.high:{form}}"
+
+
+def _is_of_few(estimate: Estimate) -> bool:
+    """Whether it has no interval because there are too few units."""
+    n_units = estimate.n_units
+    return estimate.value is not None and n_units is not None and n_units < MIN_UNITS
+
+
+def interval_notes(estimates: Iterable[Estimate], units: str) -> list[str]:
+    """Why some of these have no interval, for below a table; `units` is what they are over."""
+    if not any(_is_of_few(estimate) for estimate in estimates):
+        return []
+    return [f"- (n ...): no interval from fewer than {MIN_UNITS} {units}"]
 
 
 def terminal_width() -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -104,5 +105,5 @@ def _sum(expected: Sequence[Estimate]) -> Estimate:
     return Estimate(
         sum(one.n_calls for one in expected),
         sum((one.usage for one in expected), start=Usage()),
-        sum(known) if len(known) == len(costs) else None,
+        math.fsum(known) if len(known) == len(costs) else None,
     )

@@ -21,6 +21,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from fabula.stats.resample import percentile_interval
 from fabula.types import Estimate
 
 __all__ = [
@@ -46,19 +47,17 @@ Level = Literal["nominal", "ordinal", "interval", "ratio"]
 
 
 def fleiss_kappa(ratings: NDArray[np.float64]) -> float | None:
-    """Fleiss 1971. ratings: float64, shape (n_subjects, n_raters), NaN where missing.
+    """Fleiss 1971, for any number of raters of a subject (Gwet 2014, section 2.6).
 
-    Subjects on which not all raters gave a rating are left out, for the formula needs equal
-    numbers; Krippendorff's alpha can use them.
+    ratings: float64, shape (n_subjects, n_raters), NaN where missing. Agreement is the share of a
+    subject's pairs of ratings that are equal; chance is the sum of squares of the categories'
+    shares, each subject's own; both are means over subjects. So each subject counts once, however
+    many raters it has; one with a single rating has no pair, and no part. Where all have as many
+    raters, this is Fleiss's formula.
     """
-    from statsmodels.stats.inter_rater import aggregate_raters
-    from statsmodels.stats.inter_rater import fleiss_kappa as kappa
-
-    whole = ratings[~np.isnan(ratings).any(axis=1)]
-    if whole.shape[0] == 0 or whole.shape[1] < 2 or len(np.unique(whole)) < 2:
-        return None
-    table, _ = aggregate_raters(whole)
-    return float(kappa(table, method="fleiss"))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        kappa = float(fleiss_of_sums(fleiss_sums(ratings).sum(axis=0)))
+    return kappa if np.isfinite(kappa) else None
 
 
 def cohen_kappa(a: NDArray[np.float64], b: NDArray[np.float64]) -> float | None:
@@ -222,16 +221,17 @@ Sums = NDArray[np.float64]
 def fleiss_sums(ratings: NDArray[np.float64]) -> Sums:
     """What Fleiss's kappa needs of each subject: float64, shape (n_subjects, 2 + n_categories).
 
-    Whether it counts, the share of its pairs of ratings that are equal, and its ratings by
-    category as shares. Add up subjects, and give the sums to `fleiss_of_sums`.
+    Whether it counts (as it does from two ratings on), the share of its pairs of ratings that are
+    equal, and its ratings by category as shares. Add up subjects, and give the sums to
+    `fleiss_of_sums`.
     """
     categories = np.unique(ratings[~np.isnan(ratings)])
     counts = (ratings[:, :, None] == categories).sum(axis=1).astype(np.float64)
-    n_raters = ratings.shape[1]
-    whole = (~np.isnan(ratings).any(axis=1)) & (n_raters > 1)
-    equal = (counts * (counts - 1)).sum(axis=1) / max(1, n_raters * (n_raters - 1))
-    sums = np.column_stack([np.ones(len(ratings)), equal, counts / n_raters])
-    counted: Sums = sums * whole[:, None]
+    n_ratings = (~np.isnan(ratings)).sum(axis=1)
+    equal = (counts * (counts - 1)).sum(axis=1) / np.maximum(1, n_ratings * (n_ratings - 1))
+    shares = counts / np.maximum(1, n_ratings)[:, None]
+    counted: Sums = np.column_stack([np.ones(len(ratings)), equal, shares])
+    counted[n_ratings < 2] = 0
     return counted
 
 
@@ -294,21 +294,18 @@ def bootstrap_interval(
 
     sums: float64, shape (n_subjects, m), which add up to what `of_sums` makes the statistic from;
     so a resample costs a few additions. `groups` says what each subject belongs to (its story), so
-    that ratings that hang together stay together. Resamples in which the statistic is undefined
-    are left out; if fewer than half remain there is no interval. `n` is how many subjects count,
-    if not all of them.
+    that ratings that are correlated stay together; a group whose sums are all 0 has no part in the
+    statistic and does not count as a unit. `n` is how many subjects count, if not all of them.
     """
     places = {group: place for place, group in enumerate(dict.fromkeys(groups))}
-    low: float | None = None
-    high: float | None = None
-    if value is not None and len(places) > 1:
-        by_group = np.zeros((len(places), sums.shape[1]))
-        np.add.at(by_group, [places[group] for group in groups], sums)
+    by_group = np.zeros((len(places), sums.shape[1]))
+    np.add.at(by_group, [places[group] for group in groups], sums)
+    n_units = int(by_group.any(axis=1).sum())
+    ends: tuple[float | None, float | None] = (None, None)
+    if value is not None:
         rng = np.random.default_rng(seed)
         draws = rng.integers(len(places), size=(n_resamples, len(places)))
         with np.errstate(divide="ignore", invalid="ignore"):
             resampled = of_sums(by_group[draws].sum(axis=1))
-        known = resampled[np.isfinite(resampled)]
-        if 2 * len(known) >= n_resamples:
-            low, high = (float(end) for end in np.percentile(known, [2.5, 97.5]))
-    return Estimate(value, low, high, len(groups) if n is None else n, method, signature)
+        ends = percentile_interval(resampled, n_units)
+    return Estimate(value, *ends, len(groups) if n is None else n, method, signature, n_units)

@@ -34,30 +34,26 @@ class Difference:
 def mean_estimate(
     values: Sequence[float] | NDArray[np.float64], *, seed: int, signature: str
 ) -> Estimate:
-    """The mean with its 95 % bootstrap interval (percentiles). One value has no interval."""
+    """The mean of independent values with its 95 % bootstrap interval (percentiles)."""
     data = np.asarray(values, np.float64)
-    if len(data) == 0:
-        return Estimate(None, None, None, 0, "mean, percentile bootstrap", signature)
-    low: float | None = None
-    high: float | None = None
-    if len(data) > 1:
-        low, high = percentile_interval(bootstrap_means(data, np.random.default_rng(seed)))
-    return Estimate(
-        float(data.mean()), low, high, len(data), "mean, percentile bootstrap", signature
-    )
+    n, method = len(data), "mean, percentile bootstrap"
+    if n == 0:
+        return Estimate(None, None, None, 0, method, signature, 0)
+    ends = percentile_interval(bootstrap_means(data, np.random.default_rng(seed)), n)
+    return Estimate(float(data.mean()), *ends, n, method, signature, n)
 
 
 def compare_means(
     a: Sequence[float], b: Sequence[float], *, seed: int, signature: str
 ) -> Difference:
-    """Compare two independent groups of values."""
+    """Compare two independent groups of values; the interval's units are those of the smaller."""
     from scipy.stats import mannwhitneyu
 
     first, second = np.asarray(a, np.float64), np.asarray(b, np.float64)
-    n = len(first) + len(second)
+    n, n_units = len(first) + len(second), min(len(first), len(second))
     method = "percentage difference of means, percentile bootstrap"
-    if len(first) == 0 or len(second) == 0:
-        return Difference(Estimate(None, None, None, n, method, signature), None, None, None)
+    if n_units == 0:
+        return Difference(Estimate(None, None, None, n, method, signature, 0), None, None, None)
     if first.min() == second.max() and second.min() == first.max():
         # All values are equal: no order is more extreme than this one. SciPy has 0 / 0 here.
         u, p = len(first) * len(second) / 2, 1.0
@@ -68,14 +64,13 @@ def compare_means(
     high: float | None = None
     if second.mean() != 0:
         value = float(100 * (first.mean() - second.mean()) / second.mean())
-        if len(first) > 1 and len(second) > 1:
-            # Each group with its own stream, so that the order of groups does not matter.
-            means_a = bootstrap_means(first, np.random.default_rng([seed, 0]))
-            means_b = bootstrap_means(second, np.random.default_rng([seed, 1]))
-            if means_b.all():
-                low, high = percentile_interval(100 * (means_a - means_b) / means_b)
+        # Each group with its own stream, so that the order of groups does not matter.
+        means_a = bootstrap_means(first, np.random.default_rng([seed, 0]))
+        means_b = bootstrap_means(second, np.random.default_rng([seed, 1]))
+        if means_b.all():
+            low, high = percentile_interval(100 * (means_a - means_b) / means_b, n_units)
     return Difference(
-        percent=Estimate(value, low, high, n, method, signature),
+        percent=Estimate(value, low, high, n, method, signature, n_units),
         u=float(u),
         superiority=float(u) / (len(first) * len(second)),
         p=float(p),

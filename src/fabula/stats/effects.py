@@ -1,8 +1,8 @@
 """How large differences between systems are, with intervals.
 
-All systems continue the same passages, so passages are resampled, for all systems at once: these
-intervals are of paired differences, narrower than unpaired ones where systems do well on the same
-passages. Fewer than ten values have no interval: resampling them says too little.
+All systems continue the same passages, so a difference is over the passages that both have, and
+resampling draws the same passages for both: these intervals are of paired differences. Passages of
+one chapter are correlated, the more where they overlap; so whole clusters of them are drawn.
 """
 
 from __future__ import annotations
@@ -14,20 +14,27 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from fabula.stats.resample import percentile_interval
+from fabula.stats.resample import MIN_UNITS, percentile_interval
 from fabula.types import Estimate
 
 __all__ = [
     "Bootstrap",
+    "Means",
     "Tokens",
     "mean_estimates",
+    "number_clusters",
     "ratio_difference",
     "ratio_estimate",
 ]
 
 _N_RESAMPLES = 2_000
 _N_GROUPS = 50
-_MIN_VALUES = 10
+# Where a resample in a hundred has no value there are too few items for an interval.
+_MIN_KNOWN = 0.99
+
+Means = Mapping[str, Mapping[str, NDArray[np.float64]]]
+"""By metric and system: float64, shape (n_items,), NaN where an item has no value. Item k of every
+system belongs to the same passage."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +62,12 @@ class Tokens:
         return len(np.unique(self.types)) / len(self.types) if len(self.types) else None
 
 
+def number_clusters(clusters: NDArray[np.int64]) -> tuple[NDArray[np.int64], int]:
+    """The clusters of some items as numbers from 0, and how many there are."""
+    distinct, numbers = np.unique(clusters, return_inverse=True)
+    return numbers.astype(np.int64), len(distinct)
+
+
 def _divide(a: NDArray[np.float64], b: NDArray[np.float64]) -> NDArray[np.float64]:
     """Quotients of sums by counts, NaN where a count is 0."""
     quotient: NDArray[np.float64] = np.divide(a, b, out=np.full(len(a), np.nan), where=b > 0.5)
@@ -62,110 +75,115 @@ def _divide(a: NDArray[np.float64], b: NDArray[np.float64]) -> NDArray[np.float6
 
 
 @functools.lru_cache(maxsize=1)
-def _resampled_weights(n_items: int, seed: int) -> NDArray[np.float64]:
-    """How often each resample holds each item: float64, shape (n_resamples, n_items)."""
+def _resampled_weights(n_clusters: int, seed: int) -> NDArray[np.float64]:
+    """How often each resample holds each cluster: float64, shape (n_resamples, n_clusters)."""
     rng = np.random.default_rng([seed, 2])
-    weights = np.empty((_N_RESAMPLES, n_items))
+    weights = np.empty((_N_RESAMPLES, n_clusters))
     for row in weights:
-        row[:] = np.bincount(rng.integers(n_items, size=n_items), minlength=n_items)
+        row[:] = np.bincount(rng.integers(n_clusters, size=n_clusters), minlength=n_clusters)
     return weights
 
 
 class Bootstrap:
-    """Means and deviations of each system over passages drawn with replacement.
+    """Means and deviations of each system over clusters of passages drawn with replacement.
 
-    All systems are resampled by the same passages, since they continue the same ones.
+    All systems are resampled by the same clusters, since they continue the same passages.
+    clusters: int64, shape (n_items,); without them each item is a cluster by itself.
     """
 
-    def __init__(self, means: Mapping[str, Mapping[str, NDArray[np.float64]]], seed: int) -> None:
+    def __init__(self, means: Means, seed: int, clusters: NDArray[np.int64] | None = None) -> None:
         self._means = means
         n_items = max((len(v) for metric in means.values() for v in metric.values()), default=0)
-        self._weights = _resampled_weights(n_items, seed)
-        self._known: dict[tuple[str, str], tuple[NDArray[np.float64], NDArray[np.float64]]] = {}
+        own = np.arange(n_items) if clusters is None else clusters
+        self._clusters, self._n_clusters = number_clusters(own)
+        self._weights = _resampled_weights(self._n_clusters, seed)
+        self._known: dict[
+            tuple[str, str, bytes], tuple[NDArray[np.float64], NDArray[np.float64]]
+        ] = {}
 
     def mean(self, metric: str, system: str, signature: str) -> Estimate:
         """The mean of a system's values, with its 95 % interval."""
         column = self._means[metric][system]
-        known = column[~np.isnan(column)]
-        how = "mean, percentile bootstrap over passages"
-        if not len(known):
-            return Estimate(None, None, None, 0, how, signature)
-        low_high = _interval(self._resampled(metric, system)[0], len(known))
-        return Estimate(float(known.mean()), *low_high, len(known), how, signature)
+        kept = ~np.isnan(column)
+        n, n_units = int(kept.sum()), self._n_units(kept)
+        how = "mean, percentile bootstrap over clusters of passages"
+        if not n:
+            return Estimate(None, None, None, 0, how, signature, 0)
+        means = self._resampled(metric, system, kept)[0]
+        ends = percentile_interval(means, n_units, min_known=_MIN_KNOWN)
+        return Estimate(float(column[kept].mean()), *ends, n, how, signature, n_units)
 
     def effect(self, metric: str, a: str, b: str, signature: str) -> tuple[Estimate, Estimate]:
-        """The difference of the means, and Cohen's d, each with its 95 % interval."""
+        """The mean difference over the passages that both have, and Cohen's d of these passages,
+        each with its 95 % interval."""
         values = [self._means[metric][system] for system in (a, b)]
-        known = [column[~np.isnan(column)] for column in values]
-        n, n_least = sum(map(len, known)), min(map(len, known))
-        how = "percentile bootstrap over passages"
-        nothing = Estimate(None, None, None, n, how, signature)
-        if not n_least:
+        kept = ~(np.isnan(values[0]) | np.isnan(values[1]))
+        n, n_units = int(kept.sum()), self._n_units(kept)
+        how = "percentile bootstrap over clusters of passages"
+        nothing = Estimate(None, None, None, n, how, signature, n_units)
+        if not n:
             return nothing, nothing
-        (mean_a, var_a), (mean_b, var_b) = (self._resampled(metric, s) for s in (a, b))
+        first, second = (column[kept] for column in values)
+        value = float((first - second).mean())
+        (mean_a, var_a), (mean_b, var_b) = (self._resampled(metric, s, kept) for s in (a, b))
         differences = mean_a - mean_b
-        difference = float(known[0].mean() - known[1].mean())
-        d: float | None = None
-        first, second = (np.array([column.var()]) for column in known)
-        pooled = _pooled(first, second, *map(len, known))[0]
-        if pooled > 0:
-            d = difference / float(pooled)
+        ends = percentile_interval(differences, n_units, min_known=_MIN_KNOWN)
+        what = f"mean paired difference, {how}"
+        difference = Estimate(value, *ends, n, what, signature, n_units)
+        pooled = float(_pooled(np.array([first.var()]), np.array([second.var()]), n)[0])
+        if not pooled > 0:
+            return difference, nothing
         with np.errstate(divide="ignore", invalid="ignore"):
-            ds = differences / _pooled(var_a, var_b, *map(len, known))
-        return (
-            Estimate(
-                difference,
-                *_interval(differences, n_least),
-                n,
-                f"difference of means, {how}",
-                signature,
-            ),
-            nothing
-            if d is None
-            else Estimate(d, *_interval(ds, n_least), n, f"Cohen's d, {how}", signature),
+            ds = differences / _pooled(var_a, var_b, n)
+        ends = percentile_interval(ds, n_units, min_known=_MIN_KNOWN)
+        return difference, Estimate(
+            value / pooled, *ends, n, f"Cohen's d, {how}", signature, n_units
         )
 
+    def _n_units(self, kept: NDArray[np.bool_]) -> int:
+        return number_clusters(self._clusters[: len(kept)][kept])[1]
+
     def _resampled(
-        self, metric: str, system: str
+        self, metric: str, system: str, kept: NDArray[np.bool_]
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Mean and variance of each resample, float64, shape (n_resamples,)."""
-        if (metric, system) not in self._known:
-            column = self._means[metric][system]
-            known = ~np.isnan(column)
-            centre = float(column[known].mean())
-            centred = np.where(known, column - centre, 0.0)
-            columns = np.stack([known.astype(np.float64), centred, centred**2], axis=1)
-            n, total, squares = (self._weights[:, : len(column)] @ columns).T
+        """Mean and variance of these items in each resample, float64, shape (n_resamples,)."""
+        key = metric, system, kept.tobytes()
+        if key not in self._known:
+            column = self._means[metric][system][kept]
+            clusters = self._clusters[: len(kept)][kept]
+            centre = float(column.mean())
+            centred = column - centre
+            columns = np.stack(
+                [
+                    np.bincount(clusters, part, minlength=self._n_clusters)
+                    for part in (np.ones(len(column)), centred, centred**2)
+                ],
+                axis=1,
+            )
+            n, total, squares = (self._weights @ columns).T
             with np.errstate(divide="ignore", invalid="ignore"):
                 mean = total / n
                 variance = squares / n - mean**2
-            self._known[metric, system] = mean + centre, np.maximum(variance, 0)
-        return self._known[metric, system]
+            self._known[key] = mean + centre, np.maximum(variance, 0)
+        return self._known[key]
 
 
-def _pooled(
-    var_a: NDArray[np.float64], var_b: NDArray[np.float64], n_a: int, n_b: int
-) -> NDArray[np.float64]:
-    """The pooled standard deviation of two groups, from their variances over n."""
-    both = max(1, n_a + n_b - 2)
-    deviation: NDArray[np.float64] = np.sqrt((n_a * var_a + n_b * var_b) / both)
+def _pooled(var_a: NDArray[np.float64], var_b: NDArray[np.float64], n: int) -> NDArray[np.float64]:
+    """The pooled standard deviation of two groups of n, from their variances over n."""
+    deviation: NDArray[np.float64] = np.sqrt(n * (var_a + var_b) / max(1, 2 * n - 2))
     return deviation
 
 
-def _interval(resamples: NDArray[np.float64], n_values: int) -> tuple[float | None, float | None]:
-    finite = resamples[np.isfinite(resamples)]
-    if n_values < _MIN_VALUES:
-        return None, None
-    # A resample without a value says that there are too few items for an interval.
-    return percentile_interval(finite) if len(finite) > 0.99 * len(resamples) else (None, None)
-
-
 def mean_estimates(
-    means: Mapping[str, Mapping[str, NDArray[np.float64]]], *, seed: int = 0, signature: str = ""
+    means: Means,
+    *,
+    clusters: NDArray[np.int64] | None = None,
+    seed: int = 0,
+    signature: str = "",
 ) -> dict[tuple[str, str], Estimate]:
     """The mean of each metric and system with its 95 % interval; arguments as for
     `permutation.compare_pairs`."""
-    bootstrap = Bootstrap(means, seed)
+    bootstrap = Bootstrap(means, seed, clusters)
     return {
         (metric, system): bootstrap.mean(metric, system, signature)
         for metric, columns in means.items()
@@ -173,39 +191,60 @@ def mean_estimates(
     }
 
 
-def ratio_estimate(tokens: Tokens, signature: str = "") -> Estimate:
+def ratio_estimate(
+    tokens: Tokens, signature: str = "", *, clusters: NDArray[np.int64] | None = None
+) -> Estimate:
     """The ratio of types to tokens with its 95 % interval.
 
-    By leaving out each of 50 groups of passages. The bootstrap would not do: passages drawn twice
-    repeat their words, which lowers the ratio.
+    By leaving out each of 50 groups of clusters of passages. The bootstrap would not do: passages
+    drawn twice repeat their words, which lowers the ratio.
     """
-    ratio = tokens.ratio()
-    left = None if ratio is None else _without_groups(tokens, _n_groups(tokens))
-    return _jackknife(ratio, left, len(tokens.ends), "ratio", signature)
+    kept = tokens.lengths() > 0
+    of = tokens.take(kept)
+    groups, n_units, n_groups = _deal(kept, clusters)
+    ratio = of.ratio()
+    left = None if ratio is None else _without_groups(of, groups, n_groups)
+    return _jackknife(ratio, left, len(of.ends), n_units, "ratio", signature)
 
 
-def ratio_difference(a: Tokens, b: Tokens, signature: str) -> Estimate:
-    """The difference of two ratios with its 95 % interval, by the same groups."""
-    n_groups = min(_n_groups(a), _n_groups(b))
-    n, what = len(a.ends) + len(b.ends), "difference of ratios"
-    ratio_a, ratio_b = a.ratio(), b.ratio()
+def ratio_difference(
+    a: Tokens, b: Tokens, signature: str, *, clusters: NDArray[np.int64] | None = None
+) -> Estimate:
+    """The difference of two ratios over the items that both have, with its 95 % interval."""
+    kept = (a.lengths() > 0) & (b.lengths() > 0)
+    first, second = a.take(kept), b.take(kept)
+    groups, n_units, n_groups = _deal(kept, clusters)
+    n, what = len(first.ends), "difference of ratios"
+    ratio_a, ratio_b = first.ratio(), second.ratio()
     if ratio_a is None or ratio_b is None:
-        return _jackknife(None, None, n, what, signature)
-    left = _without_groups(a, n_groups) - _without_groups(b, n_groups)
-    return _jackknife(ratio_a - ratio_b, left, n, what, signature)
+        return _jackknife(None, None, n, n_units, what, signature)
+    left = _without_groups(first, groups, n_groups) - _without_groups(second, groups, n_groups)
+    return _jackknife(ratio_a - ratio_b, left, n, n_units, what, signature)
 
 
-def _n_groups(tokens: Tokens) -> int:
-    return min(_N_GROUPS, len(tokens.ends))
+def _deal(
+    kept: NDArray[np.bool_], clusters: NDArray[np.int64] | None
+) -> tuple[NDArray[np.int64], int, int]:
+    """The group of each kept item, clusters being dealt to groups in turn; how many clusters there
+    are, and how many groups."""
+    own = np.arange(len(kept)) if clusters is None else clusters
+    numbers, n_clusters = number_clusters(own[kept])
+    n_groups = max(1, min(_N_GROUPS, n_clusters))
+    return numbers % n_groups, n_clusters, n_groups
 
 
 def _jackknife(
-    value: float | None, left: NDArray[np.float64] | None, n: int, what: str, signature: str
+    value: float | None,
+    left: NDArray[np.float64] | None,
+    n: int,
+    n_units: int,
+    what: str,
+    signature: str,
 ) -> Estimate:
     """A statistic with its interval from its values without each group."""
-    how = f"{what}, jackknife over groups of passages"
-    nothing = Estimate(value, None, None, n, how, signature)
-    if value is None or left is None or len(left) < _MIN_VALUES or np.isnan(left).any():
+    how = f"{what}, jackknife over groups of clusters of passages"
+    nothing = Estimate(value, None, None, n, how, signature, n_units)
+    if value is None or left is None or n_units < MIN_UNITS or np.isnan(left).any():
         return nothing
     from scipy.stats import t
 
@@ -214,13 +253,15 @@ def _jackknife(
         return nothing  # no group makes a difference, which says nothing of how sure it is
     reach = float(t.ppf(0.975, len(left) - 1) * spread)
     least = 0.0 if what == "ratio" else -1.0
-    return Estimate(value, max(least, value - reach), min(1.0, value + reach), n, how, signature)
+    low, high = max(least, value - reach), min(1.0, value + reach)
+    return Estimate(value, low, high, n, how, signature, n_units)
 
 
-def _without_groups(tokens: Tokens, n_groups: int) -> NDArray[np.float64]:
-    """The ratio without each group of items; items are dealt to the groups in turn."""
-    lengths = tokens.lengths()
-    groups = np.repeat(np.arange(len(lengths)) % n_groups, lengths)
+def _without_groups(
+    tokens: Tokens, groups_of_items: NDArray[np.int64], n_groups: int
+) -> NDArray[np.float64]:
+    """The ratio without each group of items: float64, shape (n_groups,)."""
+    groups = np.repeat(groups_of_items, tokens.lengths())
     _, numbers = np.unique(tokens.types, return_inverse=True)
     n_types = int(numbers.max(initial=-1)) + 1
     lowest, highest = np.full(n_types, n_groups), np.full(n_types, -1)

@@ -1,36 +1,46 @@
-"""Which differences between systems are real: Monte Carlo permutation tests between all pairs.
+"""Which differences between systems are real: permutation tests between all pairs.
 
-Roemmele, Gordon and Swanson 2017, section 5: two-sample tests, and a level divided by the number of
-pairs (Bonferroni). P-values are (b + 1) / (m + 1), with b of m permutations at least as extreme as
-what was seen (Phipson and Smyth 2010), so that none is 0. Beside each stands how large the
-difference is, with its interval.
+All systems continue the same passages, so a test is paired: were two systems alike, their texts
+could change places on any passage (a sign flip of the difference). Passages of one chapter are
+correlated, the more where they overlap, so all of a cluster change places together. Where there are
+so few clusters that every way can be tried, every way is, and p is exact; else p is (b + 1) /
+(m + 1), with b of m random ways at least as extreme as what was seen (Phipson and Smyth 2010), so
+that none is 0. P-values are corrected over the pairs of a metric, those with a control apart: it is
+there to be a yardstick, and takes no power from the comparison of systems.
+
+The tests of Roemmele, Gordon and Swanson 2017, section 5, are of two independent samples; they are
+here for the comparison with the paper. Beside each test stands how large the difference is, with
+its interval.
 """
 
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fabula.kernels.permute import count_types, draw_labels, sum_chosen
 from fabula.stats.compare import holm
-from fabula.stats.effects import Bootstrap, Tokens, ratio_difference
+from fabula.stats.effects import Bootstrap, Means, Tokens, number_clusters, ratio_difference
 from fabula.types import Estimate
 
-__all__ = ["N_PERMUTATIONS", "PairTest", "compare_pairs"]
+__all__ = ["N_PERMUTATIONS", "Design", "PairTest", "compare_pairs"]
 
 N_PERMUTATIONS = 10_000
 # Two sums of the same numbers in another order differ by less than this share of their size.
 _SLACK = 1e-9
 
+Design = Literal["paired", "two-sample"]
+
 
 @dataclass(frozen=True, slots=True)
 class PairTest:
-    """How A differs from B in one metric; None where one of them has no value."""
+    """How A differs from B in one metric, over the items that both have; None where none has."""
 
     metric: str
     a: str
@@ -42,108 +52,150 @@ class PairTest:
     p: float | None
     p_bonferroni: float | None
     p_holm: float | None
-    """Both corrected over the pairs of this metric."""
+    """Both corrected over the pairs of this metric that are without a control, or with one."""
+    least: float | None
+    """The smallest value that Bonferroni's p can have, with so many clusters and permutations."""
 
 
 def compare_pairs(
-    means: Mapping[str, Mapping[str, NDArray[np.float64]]],
+    means: Means,
     ratios: Mapping[str, Mapping[str, Tokens]],
     *,
+    clusters: NDArray[np.int64] | None = None,
+    controls: Collection[str] = (),
+    design: Design = "paired",
     seed: int = 0,
     n_permutations: int = N_PERMUTATIONS,
     signature: str = "",
 ) -> list[PairTest]:
-    """Test every pair of systems in every metric.
+    """Test every pair of systems in every metric, over the items that both have.
 
-    means: by metric and system, float64, shape (n_items,), NaN where an item has no value; item k
-    of every system belongs to the same passage. ratios: by metric and system. Only items that have
-    a value are dealt out again, as many to each side as it had; ratios are compared over the items
-    that have tokens on both sides, since they fall with the amount of text. What has no value on
-    one side is not tested.
+    means: by metric and system, as `Means` says. ratios: by metric and system, of the same items.
+    clusters: int64, shape (n_items,), which items change places together; without them each is a
+    cluster. controls: systems whose pairs are corrected apart. A `two-sample` test deals all items
+    out again, and knows no clusters. A pair without an item in common is not tested.
     """
     by_metric = [*means.values(), *ratios.values()]
     systems = list(by_metric[0]) if by_metric else []
     pairs = list(combinations(systems, 2))
-    bootstrap = Bootstrap(means, seed)
-    p_values: dict[tuple[str, str, str], float | None] = {}
+    bootstrap = Bootstrap(means, seed, clusters)
+    found: dict[tuple[str, str, str], _P] = {}
     for a, b in pairs:
         # In an order of their own, so that the order of the systems does not change the draws.
         first, second = sorted((a, b))
-        for pool in _pools(means, ratios, first, second):
-            found = pool.p_values(n_permutations, seed)
-            p_values.update({(metric, a, b): p for metric, p in found})
+        for pool in _pools(means, ratios, first, second, clusters, design):
+            p_values = pool.p_values(n_permutations, seed)
+            found.update({(metric, a, b): p for metric, p in p_values})
     tests: list[PairTest] = []
     for metric in [*means, *ratios]:
-        raw = [p_values.get((metric, a, b)) for a, b in pairs]
-        n_tests = sum(p is not None for p in raw)
-        for (a, b), p, p_holm in zip(pairs, raw, holm(raw), strict=True):
+        ps = {pair: found[metric, *pair] for pair in pairs if (metric, *pair) in found}
+        corrected = _correct(ps, controls)
+        for a, b in pairs:
             if metric in means:
                 difference, d = bootstrap.effect(metric, a, b, signature)
             else:
-                both = _in_common(ratios[metric][a], ratios[metric][b])
-                difference, d = ratio_difference(*both, signature), None
-            bonferroni = None if p is None else min(1.0, p * n_tests)
-            tests.append(PairTest(metric, a, b, difference, d, p, bonferroni, p_holm))
+                both = ratios[metric][a], ratios[metric][b]
+                difference, d = ratio_difference(*both, signature, clusters=clusters), None
+            p = ps[a, b].value if (a, b) in ps else None
+            after = corrected.get((a, b), (None, None, None))
+            tests.append(PairTest(metric, a, b, difference, d, p, *after))
     return tests
 
 
-def _in_common(a: Tokens, b: Tokens) -> tuple[Tokens, Tokens]:
-    """The items that have tokens in both systems."""
-    kept = (a.lengths() > 0) & (b.lengths() > 0)
-    return a.take(kept), b.take(kept)
+@dataclass(frozen=True, slots=True)
+class _P:
+    """A p-value, and the smallest that this test can give."""
+
+    value: float
+    least: float
+
+
+def _correct(
+    p_values: Mapping[tuple[str, str], _P], controls: Collection[str]
+) -> dict[tuple[str, str], tuple[float, float | None, float]]:
+    """p after Bonferroni, p after Holm, and the least p after Bonferroni.
+
+    Over the pairs of systems, and over the pairs with a control.
+    """
+    corrected = {}
+    for with_control in (False, True):
+        family = {
+            pair: p
+            for pair, p in p_values.items()
+            if any(system in controls for system in pair) == with_control
+        }
+        by_holm = holm([p.value for p in family.values()])
+        for (pair, p), p_holm in zip(family.items(), by_holm, strict=True):
+            times = len(family)
+            corrected[pair] = min(1.0, p.value * times), p_holm, min(1.0, p.least * times)
+    return corrected
 
 
 def _pools(
-    means: Mapping[str, Mapping[str, NDArray[np.float64]]],
+    means: Means,
     ratios: Mapping[str, Mapping[str, Tokens]],
     a: str,
     b: str,
+    clusters: NDArray[np.int64] | None,
+    design: Design,
 ) -> Iterator[_Pool]:
-    """The items of two systems thrown together; metrics with the same items share a pool."""
-    pools: dict[tuple[bytes, bytes], _Pool] = {}
+    """The items that two systems have in common; metrics with the same items share a pool."""
+    pools: dict[bytes, _Pool] = {}
 
-    def pool_of(kept_a: NDArray[np.bool_], kept_b: NDArray[np.bool_]) -> _Pool:
-        key = kept_a.tobytes(), kept_b.tobytes()
-        return pools.setdefault(key, _Pool(int(kept_a.sum()), int(kept_b.sum())))
+    def pool_of(kept: NDArray[np.bool_]) -> _Pool:
+        own = np.arange(len(kept)) if clusters is None else clusters
+        return pools.setdefault(kept.tobytes(), _Pool(own[kept], design))
 
     for metric, columns in means.items():
-        kept_a, kept_b = (~np.isnan(columns[system]) for system in (a, b))
-        if kept_a.any() and kept_b.any():
-            pool = pool_of(kept_a, kept_b)
-            pool.means[metric] = np.concatenate([columns[a][kept_a], columns[b][kept_b]])
+        kept = ~(np.isnan(columns[a]) | np.isnan(columns[b]))
+        if kept.any():
+            pool_of(kept).means[metric] = np.concatenate([columns[a][kept], columns[b][kept]])
     for metric, tokens in ratios.items():
         kept = (tokens[a].lengths() > 0) & (tokens[b].lengths() > 0)
         if kept.any():
-            pool_of(kept, kept).ratios[metric] = tokens[a].take(kept), tokens[b].take(kept)
+            pool_of(kept).ratios[metric] = tokens[a].take(kept), tokens[b].take(kept)
     return iter(pools.values())
 
 
 class _Pool:
     """Items of two systems, the first system's before the second's."""
 
-    def __init__(self, n_a: int, n_b: int) -> None:
-        self.n_a, self.n_b = n_a, n_b
+    def __init__(self, clusters: NDArray[np.int64], design: Design) -> None:
+        self.n = len(clusters)
+        self.clusters, self.n_clusters = number_clusters(clusters)
+        self.design = design
         self.means: dict[str, NDArray[np.float64]] = {}
         self.ratios: dict[str, tuple[Tokens, Tokens]] = {}
 
-    def p_values(self, n_permutations: int, seed: int) -> Iterator[tuple[str, float]]:
+    def p_values(self, n_permutations: int, seed: int) -> Iterator[tuple[str, _P]]:
         """Two-sided p-values of all metrics."""
         columns = list(self.means.values())
         shared = []
         for first, second in self.ratios.values():
-            alone, n_tokens, several = _group_types(first, second, self.n_a + self.n_b)
+            alone, n_tokens, several = _group_types(first, second, 2 * self.n)
             columns += [alone, n_tokens]
             shared.append(several)
         table = np.stack(columns)
-        observed = np.zeros((1, self.n_a + self.n_b), np.uint64)
-        observed[0, : self.n_a] = ~np.uint64(0)
-        labels = _labels(self.n_a + self.n_b, self.n_a, -(-n_permutations // 64), seed)
+        observed = np.zeros((1, 2 * self.n), np.uint64)
+        observed[0, : self.n] = ~np.uint64(0)
         seen = self._differences(observed, table, shared)[:, 0]
-        drawn = self._differences(labels, table, shared)[:, :n_permutations]
+        labels, n_ways, is_exact = self._labels(n_permutations, seed)
+        drawn = self._differences(labels, table, shared)[:, :n_ways]
+        # What was seen is one of all ways, and none of those that are drawn.
+        more = 0 if is_exact else 1
         for metric, one, others in zip([*self.means, *self.ratios], seen, drawn, strict=True):
             slack = _SLACK * max(1e-300, abs(one), float(np.abs(others).max()))
             n_extreme = np.count_nonzero(np.abs(others) >= abs(one) - slack)
-            yield metric, float(n_extreme + 1) / (n_permutations + 1)
+            yield metric, _P(float(n_extreme + more) / (n_ways + more), 1 / (n_ways + more))
+
+    def _labels(self, n_permutations: int, seed: int) -> tuple[NDArray[np.uint64], int, bool]:
+        """Whose each text is, as `draw_labels` has it, in how many ways, and whether in all."""
+        if self.design == "two-sample":
+            n_words = -(-n_permutations // 64)
+            return _drawn_labels(2 * self.n, self.n, n_words, seed), n_permutations, False
+        signs, n_ways, is_exact = _signs(self.n_clusters, n_permutations, seed)
+        mine = signs[:, self.clusters]
+        return np.concatenate([mine, ~mine], axis=1), n_ways, is_exact
 
     def _differences(
         self,
@@ -155,7 +207,7 @@ class _Pool:
         chosen = sum_chosen(labels, columns)
         others = columns.sum(axis=1)[:, None] - chosen
         n_means = len(self.means)
-        rows = list(chosen[:n_means] / self.n_a - others[:n_means] / self.n_b)
+        rows = list((chosen[:n_means] - others[:n_means]) / self.n)
         for k, (items, ends) in enumerate(shared):
             types, tokens = n_means + 2 * k, n_means + 2 * k + 1
             n_shared = count_types(labels, items, ends)
@@ -167,7 +219,29 @@ class _Pool:
 
 
 @functools.lru_cache(maxsize=2)
-def _labels(n_items: int, n_chosen: int, n_words: int, seed: int) -> NDArray[np.uint64]:
+def _signs(n_clusters: int, n_permutations: int, seed: int) -> tuple[NDArray[np.uint64], int, bool]:
+    """Which clusters keep their places: uint64, shape (n_words, n_clusters), a bit for each way;
+    how many ways these are; and whether they are all.
+
+    Of two ways that are each other's opposite one is enough for a two-sided test, so the first
+    cluster stays where all ways are tried. Pairs with as many clusters share their ways: each test
+    is valid by itself.
+    """
+    if n_clusters - 1 <= np.log2(n_permutations):
+        n_ways = 1 << (n_clusters - 1)
+        ways = np.arange(64 * -(-n_ways // 64))
+        stays = np.ones((len(ways), n_clusters), np.uint64)
+        stays[:, 1:] = ~(ways[:, None] >> np.arange(n_clusters - 1)) & 1
+        bits = stays.reshape(-1, 64, n_clusters) << np.arange(64, dtype=np.uint64)[:, None]
+        return np.bitwise_or.reduce(bits, axis=1), n_ways, True
+    rng = np.random.default_rng([seed, 3])
+    n_words = -(-n_permutations // 64)
+    drawn = rng.integers(1 << 64, size=(n_words, n_clusters), dtype=np.uint64)
+    return drawn, n_permutations, False
+
+
+@functools.lru_cache(maxsize=2)
+def _drawn_labels(n_items: int, n_chosen: int, n_words: int, seed: int) -> NDArray[np.uint64]:
     """Pairs of the same sizes share their permutations: each test is valid by itself."""
     return draw_labels(n_items, n_chosen, n_words, seed)
 

@@ -1,11 +1,19 @@
-"""Intervals by resampling."""
+"""Intervals by resampling, and when there is none.
+
+A bootstrap of few units says little: of two it can only give one, the other, or their mean, and its
+95 % intervals cover the truth far less often than that. So one rule holds everywhere, and one
+function applies it: no interval from fewer than `MIN_UNITS` independent units.
+"""
 
 from __future__ import annotations
 
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["N_RESAMPLES", "bootstrap_means", "percentile_interval"]
+__all__ = ["MIN_UNITS", "N_RESAMPLES", "bootstrap_means", "percentile_interval"]
+
+MIN_UNITS = 10
+"""Independent units (texts, stories, prompts, chapters) that an interval takes at least."""
 
 N_RESAMPLES = 10_000
 _BLOCK = 1 << 22
@@ -29,9 +37,16 @@ def bootstrap_means(
 
 
 def percentile_interval(
-    resamples: NDArray[np.float64], confidence: float = 0.95
-) -> tuple[float, float]:
-    """The central interval of resampled statistics, float64, shape (n_resamples,)."""
-    tail = 100 * (1 - confidence) / 2
-    low, high = np.percentile(resamples, [tail, 100 - tail])
+    resamples: NDArray[np.float64], n_units: int, *, min_known: float = 0.5
+) -> tuple[float | None, float | None]:
+    """The central 95 % of resampled statistics, float64, shape (n_resamples,).
+
+    n_units: how many independent units were resampled that have a part in the statistic; with fewer
+    than `MIN_UNITS` there is no interval. Resamples without a value (NaN, infinite) are left out;
+    where no more than `min_known` of them remain there is none either.
+    """
+    known = resamples[np.isfinite(resamples)]
+    if n_units < MIN_UNITS or len(known) <= min_known * len(resamples):
+        return None, None
+    low, high = np.percentile(known, [2.5, 97.5])
     return float(low), float(high)

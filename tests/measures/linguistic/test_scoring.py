@@ -6,6 +6,7 @@ import json
 import random
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -184,6 +185,26 @@ def test_contexts_that_are_none_say_so(tmp_path: Path, row: str, complaint: str)
     with pytest.raises(InputError, match=complaint) as caught:
         read_contexts(path)
     assert f"{path}, line 1" in str(caught.value)
+
+
+def test_passages_know_their_chapter_and_scores_carry_it(tmp_path: Path) -> None:
+    path = tmp_path / "passages.jsonl"
+    fields = [{"book": "b", "chapter": 2}, {"book": "b", "chapter": 2}, {"book": "c"}, {}]
+    path.write_text(
+        "".join(
+            json.dumps({"id": f"{k}", "context": list(CONTEXT), "gold": "It was so."} | more) + "\n"
+            for k, more in enumerate(fields)
+        )
+    )
+    known = read_contexts(path)
+    chapters = ["b/2", "b/2", "c", None]
+    assert [story.chapter for story in known] == chapters
+    rows = score_rows(known, gold_continuations(known), CHOICE, tmp_path / "scores.jsonl")
+    assert [row["chapter"] for row in rows] == chapters
+    assert compare_systems(rows, n_permutations=99).n_clusters == 3
+    others = [replace(story, chapter="other") for story in known]
+    with pytest.raises(InputError, match="choose another --out"):
+        score_rows(others, gold_continuations(others), CHOICE, tmp_path / "scores.jsonl")
 
 
 @pytest.mark.parametrize(

@@ -116,7 +116,7 @@ def mtld(words: Sequence[str], threshold: float = MTLD_THRESHOLD) -> float | Non
     """
     both = [_run_length(words, threshold), _run_length(words[::-1], threshold)]
     known = [length for length in both if length is not None]
-    return sum(known) / len(known) if known else None
+    return math.fsum(known) / len(known) if known else None
 
 
 def _run_length(words: Sequence[str], threshold: float) -> float | None:

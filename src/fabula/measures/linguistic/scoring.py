@@ -7,7 +7,7 @@ by the passages alone, so the rows do not depend on the number of processes or a
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -45,6 +45,8 @@ class Story:
     id: str
     context: tuple[str, ...]
     gold: str | None
+    chapter: str | None = None
+    """The chapter that it is cut from, as other passages are; None where that is not known."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,10 +76,16 @@ def read_contexts(path: Path) -> list[Story]:
             raise InputError(f"{where}: gold is no text; write a sentence, or leave it out")
         if name in stories:
             raise InputError(f"{where}: a passage {name!r} was there before; ids must differ")
-        stories[name] = Story(name, tuple(context or ()), gold)
+        stories[name] = Story(name, tuple(context or ()), gold, _chapter_of(row))
     if not stories:
         raise InputError(f"{path}: holds no passages")
     return list(stories.values())
+
+
+def _chapter_of(row: Mapping[str, Any]) -> str | None:
+    """Book and chapter of a passage, or its book alone."""
+    named = [row[key] for key in ("book", "chapter") if row.get(key) is not None]
+    return "/".join(map(str, named)) or None
 
 
 def _is_lines(value: Any) -> bool:
@@ -214,8 +222,9 @@ def _check_kept(
     for number, row in enumerate(rows, 1):
         story, text = next(expected, (None, None))
         if story is None or text is None or (
-            row.get("id"), row.get("system"), row.get("digest"), row.get("signature")
-        ) != (story.id, text.system, _digest(story, text), signature):  # fmt: skip
+            row.get("id"), row.get("system"), row.get("chapter"), row.get("digest"),
+            row.get("signature"),
+        ) != (story.id, text.system, story.chapter, _digest(story, text), signature):  # fmt: skip
             raise InputError(
                 f"{out}, line {number}: holds the score of other systems or texts, or of another "
                 f"way to measure; choose another --out, or begin anew with --restart"
@@ -252,6 +261,7 @@ def _row(
     return {
         "id": story.id,
         "system": continuation.system,
+        "chapter": story.chapter,
         "values": {key: _rounded(value) for key, value in scored.values.items()},
         "missing": dict(scored.missing),
         "words": " ".join(scored.words),

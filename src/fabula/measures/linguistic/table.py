@@ -1,6 +1,8 @@
 """All systems beside each other in all metrics, with the tests between them.
 
-Roemmele, Gordon and Swanson 2017, section 5 and Table 2.
+Roemmele, Gordon and Swanson 2017, section 5 and Table 2. Their tests take the systems' texts as
+independent samples; here tests are paired, since all systems continue the same passages, and
+passages of one chapter are taken as one unit, since they are correlated.
 """
 
 from __future__ import annotations
@@ -8,8 +10,8 @@ from __future__ import annotations
 import hashlib
 import itertools
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +28,7 @@ from fabula.measures.linguistic.lexis import (
 )
 from fabula.measures.linguistic.metrics import METRICS, Metric
 from fabula.stats.effects import Tokens, mean_estimates, ratio_estimate
-from fabula.stats.permutation import N_PERMUTATIONS, PairTest, compare_pairs
+from fabula.stats.permutation import N_PERMUTATIONS, Design, PairTest, compare_pairs
 from fabula.types import Estimate, Signature
 
 __all__ = [
@@ -66,6 +68,11 @@ class SystemTable:
     n_items: Mapping[str, int]
     """Texts that each system gave."""
     n_passages: int
+    n_clusters: int
+    """Chapters of these passages, or passages where their chapters are not known: the units that
+    are resampled, and that change places in a test."""
+    unit: str
+    """What they are: `chapters` or `passages`."""
     metrics: tuple[Metric, ...]
     cells: Mapping[tuple[str, str], Cell]
     """By metric and system."""
@@ -73,14 +80,15 @@ class SystemTable:
     level: float
     correction: str
     """`bonferroni` or `holm`: which corrected p-value the marks go by."""
+    controls: tuple[str, ...]
+    """Systems that are yardsticks: their pairs are corrected apart."""
     n_permutations: int
     signature: str
 
     @property
     def least_p(self) -> float:
-        """The smallest corrected p-value that so many permutations can give."""
-        n_pairs = len(self.systems) * (len(self.systems) - 1) // 2
-        return n_pairs / (self.n_permutations + 1)
+        """The smallest corrected p-value that so many clusters and permutations can give."""
+        return min((test.least for test in self.tests if test.least is not None), default=0.0)
 
     def beats(self, metric: str, a: str, b: str) -> bool:
         """Whether A's value is above B's, at the corrected level."""
@@ -98,6 +106,9 @@ class SystemTable:
         return {
             "signature": self.signature,
             "n_passages": self.n_passages,
+            "n_clusters": self.n_clusters,
+            "unit": self.unit,
+            "controls": list(self.controls),
             "n_permutations": self.n_permutations,
             "level": self.level,
             "correction": self.correction,
@@ -159,6 +170,8 @@ def compare_systems(
     order: Sequence[str] = (),
     *,
     vocabulary: frozenset[str] | None = None,
+    controls: Collection[str] = (),
+    design: Design = "paired",
     n_permutations: int = N_PERMUTATIONS,
     level: float = 0.05,
     correction: str = "bonferroni",
@@ -167,14 +180,16 @@ def compare_systems(
     """The table of scored continuations, the rows of `scoring.score_rows`, systems in `order`.
 
     With a vocabulary, type-token ratio and unique trigram ratio count only its words (section 4.1).
-    Raises `MixError` where rows were measured in different ways.
+    Pairs with one of `controls` are corrected apart. A `two-sample` design takes passages and
+    systems as independent, as the paper does; intervals are the same in both. Raises `MixError`
+    where rows were measured in different ways.
     """
     by_system: dict[str, dict[str, Mapping[str, Any]]] = {}
-    passages: dict[str, int] = {}
+    passages: dict[str, str | None] = {}
     signature: Signature | None = None
     for row in rows:
         signature = _same_signature(row, signature)
-        passages.setdefault(row["id"], len(passages))
+        passages.setdefault(row["id"], row.get("chapter"))
         by_system.setdefault(row["system"], {})[row["id"]] = row
     if signature is None:
         raise InputError("there are no continuations to compare")
@@ -186,18 +201,28 @@ def compare_systems(
         if not metric.is_of_all
     }
     ratios = _ratios(aligned, vocabulary)
+    clusters, n_clusters, unit = _clusters(passages)
     full = Signature(
         signature.name,
         (
             *signature.parts,
             ("vocab", _vocabulary_part(vocabulary)),
-            ("test", f"permutation,unpaired,{n_permutations},{correction}-{level:g}"),
+            ("test", f"permutation,{design},{n_permutations},{correction}-{level:g}"),
             ("ci", "95,paired"),
+            ("units", f"{n_clusters}-{unit}"),
+            ("controls", _controls_part(systems, controls)),
             ("seed", str(seed)),
         ),
     )
     tests = compare_pairs(
-        means, ratios, seed=seed, n_permutations=n_permutations, signature=str(full)
+        means,
+        ratios,
+        clusters=clusters,
+        controls=controls,
+        design=design,
+        seed=seed,
+        n_permutations=n_permutations,
+        signature=str(full),
     )
     return SystemTable(
         systems=systems,
@@ -206,14 +231,36 @@ def compare_systems(
             for system in systems
         },
         n_passages=len(passages),
+        n_clusters=n_clusters,
+        unit=unit,
         metrics=(*METRICS, *ADDITIONS),
-        cells=dict(_cells(aligned, means, ratios, seed, str(full))),
+        cells=dict(_cells(aligned, means, ratios, clusters, seed, str(full))),
         tests=tuple(tests),
         level=level,
         correction=correction,
+        controls=tuple(system for system in systems if system in controls),
         n_permutations=n_permutations,
         signature=str(full),
     )
+
+
+def _controls_part(systems: Sequence[str], controls: Collection[str]) -> str:
+    names = sorted(system.replace("|", "/") for system in systems if system in controls)
+    return "+".join(names) or "none"
+
+
+def _clusters(chapters: Mapping[str, str | None]) -> tuple[NDArray[np.int64], int, str]:
+    """The number of each passage's chapter, how many there are, and what they are.
+
+    A passage whose chapter is not known is a unit by itself.
+    """
+    names = [
+        ("passage", id_) if chapter is None else ("chapter", chapter)
+        for id_, chapter in chapters.items()
+    ]
+    numbers = {name: k for k, name in enumerate(dict.fromkeys(names))}
+    unit = "chapters" if any(kind == "chapter" for kind, _ in names) else "passages"
+    return np.array([numbers[name] for name in names], np.int64), len(numbers), unit
 
 
 def _has_failed(row: Mapping[str, Any]) -> bool:
@@ -292,21 +339,22 @@ def _cells(
     aligned: _Aligned,
     means: Mapping[str, Mapping[str, NDArray[np.float64]]],
     ratios: Mapping[str, Mapping[str, Tokens]],
+    clusters: NDArray[np.int64],
     seed: int,
     signature: str,
 ) -> Iterator[tuple[tuple[str, str], Cell]]:
-    estimates = mean_estimates(means, seed=seed, signature=signature)
+    estimates = mean_estimates(means, clusters=clusters, seed=seed, signature=signature)
     for system, rows in aligned.items():
         given = [row for row in rows if row is not None]
         for metric in means:
             why = Counter(row["missing"][metric] for row in given if metric in row["missing"])
             yield (metric, system), Cell(estimates[metric, system], dict(why))
         for metric in ratios:
-            estimate = ratio_estimate(ratios[metric][system], signature)
+            estimate = ratio_estimate(ratios[metric][system], signature, clusters=clusters)
             has_tokens = ratios[metric][system].lengths() > 0
             without = [row for row, has in zip(rows, has_tokens, strict=True) if row and not has]
             why = Counter(_why_no_token(row, metric) for row in without)
-            yield (metric, system), Cell(replace(estimate, n=int(has_tokens.sum())), dict(why))
+            yield (metric, system), Cell(estimate, dict(why))
         words = [word for row in given for word in _words_of(row, None)]
         for metric, value in (("mattr", mattr(words)), ("mtld", mtld(words))):
             estimate = Estimate(value, None, None, len(words), "over all words", signature)

@@ -5,7 +5,8 @@ Of any subset of the answers (a model, a prompt, a corruption, and every cross o
 - length, in characters;
 - how many say that the text is perfect as it is, and the *precision* of that: of those that say so,
   the share whose story was not corrupted, as one ratio of pooled counts (equation 1), not a mean of
-  ratios;
+  ratios; beside it its *chance* level, the share of all answers whose story was not corrupted:
+  what one would get who says perfect of every story, or by the toss of a coin;
 - *repetition*: the share of an answer's trigrams that another answer of its cell holds too (the
   answers of one model to one prompt with so many examples), averaged over the subset; with and
   without those that say perfect. The paper's Table 1 is the mean of its Table 9, whose rows are
@@ -30,7 +31,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from fabula.stats.resample import percentile_interval
+from fabula.stats.resample import MIN_UNITS, percentile_interval
 from fabula.tasks.feedback.answers import DIMENSIONS, Answers, Trigrams
 from fabula.types import Estimate
 
@@ -46,11 +47,10 @@ __all__ = [
 
 CELL = ("model", "prompt", "shots")
 METRICS = (
-    "length", "perfect", "perfect_precision", "repetition", "repetition_imperfect", "overlap",
-    "bertscore", "one_sentence",
+    "length", "perfect", "perfect_precision", "perfect_precision_chance", "repetition",
+    "repetition_imperfect", "overlap", "bertscore", "one_sentence",
 )  # fmt: skip
 _N_RESAMPLES = 1_000
-_MIN_STORIES = 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,6 +139,7 @@ def _score_by(
     columns = {
         "length": answers.lengths,
         "perfect": answers.is_perfect.astype(np.float64),
+        "perfect_precision_chance": answers.is_original.astype(np.float64),
         "repetition": repetition(answers.trigrams, compared, everyone),
         "repetition_imperfect": repetition(answers.trigrams, compared, ~answers.is_perfect),
         "overlap": answers.overlaps,
@@ -170,7 +171,7 @@ def _score_by(
 @functools.lru_cache(maxsize=8)
 def _weights(n_stories: int, seed: int) -> NDArray[np.float64]:
     """How often each resample holds each story: float64 (n_resamples, n_stories)."""
-    if n_stories < _MIN_STORIES:
+    if n_stories < MIN_UNITS:
         return np.empty((0, n_stories))
     rng = np.random.default_rng([seed, n_stories])
     draws = rng.multinomial(n_stories, np.full(n_stories, 1 / n_stories), size=_N_RESAMPLES)
@@ -188,13 +189,13 @@ def _ratio(
     how = "pooled ratio, percentile bootstrap over stories"
     n = int(counts.sum())
     if not n:
-        return Estimate(None, None, None, 0, how, signature)
+        return Estimate(None, None, None, 0, how, signature, 0)
     n_stories = weights.shape[1]
     sums = np.bincount(stories, np.where(counts, values, 0.0), minlength=n_stories)
     numbers = np.bincount(stories, counts, minlength=n_stories)
     value = float(sums.sum() / numbers.sum())
-    if not len(weights) or int((numbers > 0).sum()) < _MIN_STORIES:
-        return Estimate(value, None, None, n, how, signature)
-    below = weights @ numbers
-    resampled = (weights @ sums)[below > 0] / below[below > 0]
-    return Estimate(value, *percentile_interval(resampled), n, how, signature)
+    n_units = int((numbers > 0).sum())
+    with np.errstate(divide="ignore", invalid="ignore"):
+        resampled = (weights @ sums) / (weights @ numbers)
+    ends = percentile_interval(resampled, n_units)
+    return Estimate(value, *ends, n, how, signature, n_units)

@@ -1,0 +1,143 @@
+"""No sum of floats may depend on the version of Python.
+
+From Python 3.12 on `sum` of floats is compensated, before it is not: the last bits differ, and with
+them the bytes of every file that holds such a number. `math.fsum` is exact in all of them; NumPy's
+sums do not depend on Python. So `sum` is for what is evidently whole: counts, lengths and truths.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+SOURCE = Path(__file__).parents[1] / "src" / "fabula"
+
+WHOLE_CALLS = {"len", "int", "bool", "estimate_tokens", "any", "all", "isinstance", "startswith"}
+WHOLE_BEGINNINGS = ("n_", "is_", "has_")
+WHOLE_NAMES = {"n", "count", "file_size", "st_size", "nbytes"}
+COUNTERS = {"counts", "missing"}
+
+ALLOWED: dict[str, set[str]] = {
+    "cli/stories.py": {"sum(lengths)"},
+    "judging/summary.py": {"sum(flips)"},
+    "measures/linguistic/continuation.py": {"sum(in_context)", "sum(nouns)", "sum(verbs)"},
+    "measures/linguistic/grammar.py": {"sum((_touches(word, marked) for word in words))"},
+    "measures/linguistic/profile.py": {
+        "sum((token.is_word and inside for token, inside in "
+        "zip(part.tokens, speech.in_quote, strict=True)))"
+    },
+    "measures/linguistic/style.py": {
+        "sum((a[part] for part in parts))",
+        "sum((b[part] for part in parts))",
+    },
+    "measures/quoting.py": {"sum(own)"},
+    "reference/build.py": {
+        "sum((content_digest([text]) for text in read if settings.has_words(text)))"
+    },
+    "reference/exclude.py": {"sum(covered)"},
+    "reference/serving/infinigram_protocol.py": {"sum((high - low for low, high in segments))"},
+    "reference/shares.py": {"sum(sizes[:share.first])", "sum(sizes[:share.stop])"},
+    "replicate/story_feedback_tables.py": {
+        "sum((one.follows for one in first))",
+        "sum((one.follows for one in plain))",
+    },
+    "report/study_plots.py": {"sum(row.values())"},
+    "review/asking.py": {"sum((one.usage for one in expected), start=Usage())"},
+    "studies/arrivals.py": {"sum(right)"},
+    "studies/exporting.py": {
+        "sum((b - a for a, b in itertools.pairwise(times) if b - a < _BREAK_MS))"
+    },
+    "tasks/continuation/corpus.py": {"sum((i[k] for i in infos))"},
+    "tasks/continuation/vocabulary.py": {"sum((counts[word] for word in kept))"},
+    "tasks/feedback/characters.py": {"sum((other for _, other in rest))"},
+    "tasks/feedback/points.py": {"sum(first.values())"},
+}
+"""Sums whose terms do not look whole but are, by file: flags, counts, lengths, milliseconds."""
+
+
+def is_whole(node: ast.expr) -> bool:
+    """Whether an expression is a whole number or a truth, by its form or the house's names."""
+    match node:
+        case ast.Compare() | ast.UnaryOp(op=ast.Not()):
+            return True
+        case ast.Constant(value=value):
+            return isinstance(value, int)
+        case ast.Call(func=ast.Name(id=name) | ast.Attribute(attr=name)):
+            if name in ("min", "max"):
+                return all(is_whole(argument) for argument in node.args)
+            return name in WHOLE_CALLS or name.startswith(WHOLE_BEGINNINGS)
+        case ast.BinOp(left=left, op=ast.Add() | ast.Sub() | ast.Mult() | ast.FloorDiv(),
+                       right=right):  # fmt: skip
+            return is_whole(left) and is_whole(right)
+        case ast.BoolOp(values=values):
+            return all(is_whole(value) for value in values)
+        case ast.IfExp(body=body, orelse=other):
+            return is_whole(body) and is_whole(other)
+        case ast.Name(id=name) | ast.Attribute(attr=name):
+            return is_whole_name(name)
+        case ast.Subscript(slice=ast.Constant(value=str(name))):
+            return is_whole_name(name)
+    return False
+
+
+def is_whole_name(name: str) -> bool:
+    return name in WHOLE_NAMES or name.startswith(WHOLE_BEGINNINGS) or name.endswith("_bytes")
+
+
+def is_whole_sum(call: ast.Call) -> bool:
+    match call.args[0]:
+        case ast.GeneratorExp(elt=element) | ast.ListComp(elt=element):
+            return is_whole(element)
+        case ast.Call(func=ast.Name(id="map"), args=[ast.Name(id=name), *_]):
+            return name in WHOLE_CALLS
+        case ast.Call(
+            func=ast.Attribute(attr="values", value=ast.Name(id=name) | ast.Attribute(attr=name))
+        ):
+            return name in COUNTERS
+    return False
+
+
+def sums(source: str) -> Iterator[ast.Call]:
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "sum":
+            yield node
+
+
+def test_sums_of_floats_do_not_depend_on_the_version_of_python() -> None:
+    doubtful = {
+        f"{file.relative_to(SOURCE)}:{call.lineno}: {ast.unparse(call)}"
+        for file in SOURCE.rglob("*.py")
+        for call in sums(file.read_text(encoding="utf-8"))
+        if not is_whole_sum(call)
+        and ast.unparse(call) not in ALLOWED.get(str(file.relative_to(SOURCE)), ())
+    }
+    assert not doubtful, "use math.fsum, or say in ALLOWED that these are whole numbers"
+
+
+@pytest.mark.parametrize(
+    ("source", "expected"),
+    [
+        ("sum(len(word) for word in words)", True),
+        ("sum(map(len, words))", True),
+        ("sum(one.value is None for one in rows)", True),
+        ("sum(not row.failed for row in rows)", True),
+        ("sum(row['n_words'] for row in rows)", True),
+        ("sum(max(len(t), 5) + 2 for t in titles)", True),
+        ("sum(counts.values())", True),
+        ("sum(values)", False),
+        ("sum(values) / len(values)", False),
+        ("sum(one.score for one in rows)", False),
+        ("sum(row['weight'] for row in rows)", False),
+        ("sum(weight * n for weight, n in rows)", False),
+        ("sum(len(word) / n for word in words)", False),
+        ("sum(map(float, rows))", False),
+        ("sum(weights.values())", False),
+        ("sum((1.5 for _ in rows), start=0)", False),
+    ],
+)
+def test_what_is_evidently_whole(source: str, expected: bool) -> None:
+    (call,) = sums(source)
+    assert is_whole_sum(call) == expected

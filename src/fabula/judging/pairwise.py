@@ -15,7 +15,7 @@ from itertools import combinations
 from fabula.errors import InputError
 from fabula.judging.plan import AnswerBook, Asked, Judged, JudgePlan
 from fabula.judging.prompts import PAIR_SCALE
-from fabula.judging.run import Caller
+from fabula.judging.run import MAX_UNREADABLE, Caller
 from fabula.models import Model
 from fabula.models.calling import all_of, in_turn
 from fabula.models.cost import Budget
@@ -61,9 +61,10 @@ async def judge_pairs(
     *,
     budget: Budget | None = None,
     meter: Callable[[int], None] = lambda _: None,
+    max_unreadable: int = MAX_UNREADABLE,
 ) -> list[Measurement]:
     """A measurement for each pair and item: the id of the preferred story, or why there is none."""
-    caller = Caller(model, plan, book, budget or Budget(), meter)
+    caller = Caller(model, plan, book, budget or Budget(), meter, max_unreadable)
     by_pair = await in_turn(
         [partial(_judge_pair, pair, model, caller, plan) for pair in pairs], model.n_parallel
     )

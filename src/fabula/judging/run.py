@@ -20,18 +20,25 @@ from fabula.models import Answer, Model, Prompt, Sampling
 from fabula.models.calling import Places, all_of, in_turn
 from fabula.models.cost import Budget
 from fabula.models.replay import prompt_digest
-from fabula.models.verdicts import Verdict, combine, read_verdict
+from fabula.models.verdicts import MISSING, Verdict, combine, read_verdict
 from fabula.rubrics import Condition
 from fabula.text import TextSettings
 from fabula.types import Document, Item
+from fabula.web import visible
 
-__all__ = ["RETEST", "Caller", "judge_stories", "with_retest"]
+__all__ = ["MAX_UNREADABLE", "RETEST", "Caller", "judge_stories", "with_retest"]
 
 RETEST = "#retest"
 """What a story's second id ends with, where it is judged twice to see whether verdicts flip."""
 
 _MAX_FAILURES = 10
 """So many failed calls in a row are no accident: the run stops and says why."""
+
+MAX_UNREADABLE = 10
+"""Up to so many answers in a row without a readable verdict: more would be paid for in vain."""
+
+_UNREADABLE = ("no_answer", "no_verdict", "truncated", "out_of_scale")
+_MAX_SHOWN = 200
 
 
 async def judge_stories(
@@ -42,13 +49,15 @@ async def judge_stories(
     *,
     budget: Budget | None = None,
     meter: Callable[[int], None] = lambda _: None,
+    max_unreadable: int = MAX_UNREADABLE,
 ) -> list[Judged]:
     """Every item of the rubric about every document, in the order of documents and items.
 
     Stories are taken up as many at a time as the model likes; the first item of a story is asked
-    alone, so that the others find its prefix read. Raises `ModelError` when no call can succeed.
+    alone, so that the others find its prefix read. Raises `ModelError` when no call can succeed,
+    and after `max_unreadable` new answers in a row that hold no verdict (0: never).
     """
-    caller = Caller(model, plan, book, budget or Budget(), meter)
+    caller = Caller(model, plan, book, budget or Budget(), meter, max_unreadable)
     by_story = await in_turn(
         [partial(_judge_story, document, caller, plan) for document in documents], model.n_parallel
     )
@@ -65,9 +74,11 @@ class Caller:
         book: AnswerBook,
         budget: Budget,
         meter: Callable[[int], None],
+        max_unreadable: int = MAX_UNREADABLE,
     ) -> None:
         self._model, self._plan, self._book = model, plan, book
         self._budget, self._meter = budget, meter
+        self._max_unreadable, self._n_unreadable = max_unreadable, 0
         self._places = Places(model.n_parallel)
         self._n_failures = 0
         self._error: ModelError | None = None
@@ -113,7 +124,32 @@ class Caller:
             return None
         self._n_failures = 0
         self._book.add(asked, self._model.name, answer)
+        self._check_readable(answer, item)
         return answer
+
+    def _check_readable(self, answer: Answer, item: Item) -> None:
+        """Raise `ModelError` where too many answers in a row held no verdict."""
+        reason = read_verdict(answer, item.scale, self._plan.template.style).missing_reason
+        self._n_unreadable = self._n_unreadable + 1 if reason in _UNREADABLE else 0
+        if not self._max_unreadable or self._n_unreadable < self._max_unreadable:
+            return
+        shown = visible(" ".join(answer.text[:_MAX_SHOWN].split())) or "nothing"
+        raise ModelError(
+            f"{self._model.name}: {self._n_unreadable} answers in a row hold no verdict that "
+            f"can be read; the last one ({MISSING[reason or '']}) begins: {shown!r}; "
+            f"{self._remedy(reason)}; what was answered is kept"
+        )
+
+    def _remedy(self, reason: str | None) -> str:
+        if reason == "truncated":
+            return f"allow longer answers than {self._plan.max_tokens} tokens"
+        wanted = "after its reasons, as `Verdict: Yes`"
+        if self._plan.template.style == "verdict-first":
+            wanted = "at its beginning, as `Yes. ...`"
+        return (
+            f"the style {self._plan.template.style} expects a verdict {wanted}: try the other "
+            f"style, another template or another model"
+        )
 
 
 async def _judge_story(document: Document, caller: Caller, plan: JudgePlan) -> list[Judged]:

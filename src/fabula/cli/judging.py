@@ -132,6 +132,7 @@ def plan_of(
         seed=options["seed"],
         only=only,
         kind="pairs" if pairwise else "stories",
+        structured=options["structured"],
     )
 
 

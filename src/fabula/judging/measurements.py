@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 from itertools import groupby
 from typing import Any
 
-from fabula.judging.plan import Judged, JudgePlan
+from fabula.judging.plan import Judged, JudgePlan, served_by
 from fabula.judging.run import RETEST
 from fabula.models.verdicts import combine
 from fabula.types import Document, Item, Measurement
@@ -26,7 +26,8 @@ def to_measurements(
     judged: Iterable[Judged], documents: Iterable[Document], model: str, plan: JudgePlan
 ) -> Iterator[Measurement]:
     """A measurement for each document and item, in the order of `judged`."""
-    signature = str(plan.signature(model))
+    judged = list(judged)
+    signature = str(plan.signature(model, served_by(judged)))
     authors = {document.id: document.author for document in documents}
     for (document_id, item), answers in groupby(
         judged, key=lambda one: (one.asked.document_id, one.asked.item)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from fabula.judging.run import RETEST
-from fabula.judging.trust import NEVER_CHECKED, Trust, TrustBook
+from fabula.judging.trust import NEVER_CHECKED, Mode, Trust, TrustBook
 from fabula.measures.agreement import aggregates
 from fabula.stats.agreement import spearman
 from fabula.text import TextSettings
@@ -112,7 +112,7 @@ def _summary(
     }
     signature = measurements[0].signature
     parts = dict(Signature.parse(signature).parts)
-    trust = book.find(measurements[0].rater, rubric.key, parts["style"], parts["prompt"])
+    trust = book.find(parts["model"], rubric.key, parts["style"], parts["prompt"], Mode.of(parts))
     scores = _scores(first, rubric)
     pairs = [(_side(one, rubric), again.get((one.document_id, one.item))) for one in first]
     flips = [before != after for before, after in pairs if None not in (before, after)]

@@ -8,6 +8,7 @@ from rich.table import Table
 from rich.text import Text
 
 from fabula.judging.pairwise import PairSummary
+from fabula.judging.plan import is_identified
 from fabula.judging.session import Spent
 from fabula.judging.summary import JudgeSummary
 from fabula.judging.trust import NEVER_CHECKED, Trust
@@ -16,7 +17,13 @@ from fabula.models.verdicts import MISSING
 from fabula.report.tables import number, render, shown_interval, terminal_width
 from fabula.types import Measurement, Rubric
 
-__all__ = ["agreement_tables", "judge_tables", "pair_table", "spent_lines"]
+__all__ = [
+    "agreement_tables",
+    "calibration_tables",
+    "judge_tables",
+    "pair_table",
+    "spent_lines",
+]
 
 _MAX_STORIES = 40
 
@@ -167,6 +174,55 @@ def agreement_tables(
     """Experts among themselves, then each judge with their majority."""
     titles = {item.id: f"{item.index} {item.title}" for item in rubric.items}
     parts: list[Table | str] = ["experts among themselves, on all that they judged", ""]
+    parts += [_panel_rows(panel, titles), _expert_correlation(expert_r), ""]
+    for judge in judges:
+        parts += _judge_parts(judge, titles)
+    return render(*parts)
+
+
+def calibration_tables(
+    judges: Sequence[tuple[JudgeAgreement, Sequence[Trust]]],
+    here: Sequence[PanelRow],
+    everywhere: Sequence[PanelRow],
+    expert_r: float | None,
+    rubric: Rubric,
+    n_stories: tuple[int, int],
+) -> str:
+    """The stories that the judge read, with experts and judge; then all that experts judged.
+
+    `n_stories` are the counts of both. What experts reach on other stories is no yardstick for a
+    judge, so the two stand in tables of their own.
+    """
+    titles = {item.id: f"{item.index} {item.title}" for item in rubric.items}
+    n_here, n_all = n_stories
+    parts: list[Table | str] = [
+        f"the {n_here} stories with texts, which the judge read: experts among themselves", "",
+        _panel_rows(here, titles), "",
+    ]  # fmt: skip
+    for judge, trusts in judges:
+        parts += _judge_parts(judge, titles)
+        overall = next((trust for trust in trusts if trust.item == "all"), None)
+        if overall is not None:
+            parts += [f"kappa {overall.shown}. {overall.worth}", ""]
+        if trusts and not is_identified(trusts[0].model):
+            parts += [
+                "not kept: the server does not say which model it has, and another could be there "
+                "tomorrow; name it after the address, as in http://127.0.0.1:8080/v1#name", "",
+            ]  # fmt: skip
+    if n_all > n_here:
+        parts += [
+            f"all {n_all} stories of the release, also those without their texts: experts only, "
+            f"not to be read beside a judge of the {n_here}", "",
+            _panel_rows(everywhere, titles), _expert_correlation(expert_r), "",
+        ]  # fmt: skip
+    return render(*parts)
+
+
+def _expert_correlation(expert_r: float | None) -> str:
+    return f"tests passed: Pearson {number(expert_r, '.2f')} between two experts"
+
+
+def _panel_rows(panel: Sequence[PanelRow], titles: Mapping[str, str]) -> Table:
     table = _figures(["n", "Fleiss", "95 % interval", "alpha", "equal", "Yes"])
     for row in panel:
         table.add_row(
@@ -175,22 +231,25 @@ def agreement_tables(
             "-" if row.percent is None else f"{row.percent:.0f} %",
             "-" if row.share_yes is None else f"{row.share_yes:.0%}",
         )  # fmt: skip
-    parts += [table, f"tests passed: Pearson {number(expert_r, '.2f')} between two experts", ""]
-    for judge in judges:
-        parts += [
-            f"{judge.rater} with the experts' majority, on what both judged (Cohen)", "",
-            _judge_rows(judge, titles),
-        ]  # fmt: skip
-        if judge.overall.n_missing:
-            parts.append(f"missing: {judge.overall.n_missing} verdicts of this judge, left out")
-        interval = shown_interval(judge.pearson, ".2f")
-        parts += [
-            f"tests passed, {judge.n_stories} stories: Pearson "
-            f"{number(judge.pearson.value, '.2f')} [{interval}], Spearman "
-            f"{number(judge.spearman, '.2f')}",
-            judge.signature, "",
-        ]  # fmt: skip
-    return render(*parts)
+    return table
+
+
+def _judge_parts(judge: JudgeAgreement, titles: Mapping[str, str]) -> list[Table | str]:
+    n = judge.overall.confusion.n
+    parts: list[Table | str] = [
+        f"{judge.rater} with the experts' majority, on {n:,} items that both judged (Cohen)",
+        "", _judge_rows(judge, titles),
+    ]  # fmt: skip
+    if judge.overall.n_missing:
+        parts.append(f"missing: {judge.overall.n_missing} verdicts of this judge, left out")
+    interval = shown_interval(judge.pearson, ".2f")
+    return [
+        *parts,
+        f"tests passed, {judge.n_stories} stories: Pearson "
+        f"{number(judge.pearson.value, '.2f')} [{interval}], Spearman "
+        f"{number(judge.spearman, '.2f')}",
+        judge.signature, "",
+    ]  # fmt: skip
 
 
 def _judge_rows(judge: JudgeAgreement, titles: Mapping[str, str]) -> Table:

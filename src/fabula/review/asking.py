@@ -42,6 +42,7 @@ def judge_plan(plan: ReviewPlan) -> JudgePlan:
         template=Template(plan.style),
         max_tokens=MAX_TOKENS[plan.style],
         seed=plan.seed,
+        structured=plan.options.structured,
     )
 
 

@@ -62,6 +62,10 @@ def _measurement(
         numbers = [number for number in values if isinstance(number, float)]
         if len(numbers) > 1:
             details["sd"] = round(statistics.stdev(numbers), 4)
+        if numbers and item.scale.kind in ("number", "rank"):
+            details["range"] = [min(numbers), max(numbers)]
+        if item.scale.kind == "choice":
+            details["counts"] = dict(Counter(map(str, values)).most_common())
         if missing:
             details["missing"] = dict(sorted(missing.items()))
     if any(one.verdict.is_cut for one in answers if one.verdict.value is not None):

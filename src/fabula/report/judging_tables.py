@@ -7,10 +7,11 @@ from collections.abc import Mapping, Sequence
 from rich.table import Table
 from rich.text import Text
 
+from fabula.judging.answers import answer_shown, score_range
 from fabula.judging.pairwise import PairSummary
 from fabula.judging.plan import is_identified
 from fabula.judging.session import Spent
-from fabula.judging.summary import JudgeSummary
+from fabula.judging.summary import ItemSummary, JudgeSummary
 from fabula.judging.trust import NEVER_CHECKED, Trust
 from fabula.measures.agreement import JudgeAgreement, PanelRow
 from fabula.models.verdicts import MISSING
@@ -26,12 +27,13 @@ __all__ = [
 ]
 
 _MAX_STORIES = 40
+_NO_MEAN = "no mean: the items' numbers have different ranges"
 
 
 def judge_tables(
     summaries: Sequence[JudgeSummary], measurements: Sequence[Measurement], rubric: Rubric
 ) -> str:
-    """For one story its verdicts; for more, pass rates by item and the score of each story."""
+    """For one story its verdicts; for more, the answers by item and the score of each story."""
     parts: list[Table | str] = []
     for summary in summaries:
         parts += [f"{rubric.title}, by {summary.rater}", ""]
@@ -39,7 +41,11 @@ def judge_tables(
             mine = [one for one in measurements if one.rater == summary.rater]
             parts.append(_verdicts(summary, mine))
         else:
-            parts += [_pass_rates(summary), "", _scores(summary, rubric)]
+            parts.append(_answers(summary))
+            if score_range(rubric):
+                parts += ["", _scores(summary, rubric)]
+            elif rubric.aggregate.rule == "mean":
+                parts += ["", _NO_MEAN]
         parts += ["", *_remarks(summary, rubric), summary.signature, ""]
     return render(*parts)
 
@@ -60,28 +66,19 @@ def _verdicts(summary: JudgeSummary, measurements: Sequence[Measurement]) -> Tab
         dimension = row.item.dimension
         p_yes = one.details.get("p_yes")
         table.add_row(
-            first, row.item.title, Text(_shown_value(one)),
+            first, row.item.title, Text(answer_shown(one, row.item.scale)),
             "-" if p_yes is None else f"{p_yes:.2f}", _trust(row.trust),
         )  # fmt: skip
     return table
 
 
-def _shown_value(one: Measurement) -> str:
-    if one.value is None:
-        return f"missing: {MISSING[one.missing_reason or '']}"
-    if isinstance(one.value, str):
-        return one.value
-    n_samples = one.details.get("n_samples", 1)
-    if n_samples == 1:
-        return "Yes" if one.value else "No"
-    return f"{one.value:.0%} Yes of {one.details['n_answered']}"
-
-
-def _pass_rates(summary: JudgeSummary) -> Table:
+def _answers(summary: JudgeSummary) -> Table:
     table = Table(box=None, pad_edge=False)
     table.add_column("", overflow="fold")
     table.add_column("test", overflow="fold")
-    for title in ("passed", "of", "missing", "mean P(Yes)"):
+    is_plain = all(row.item.scale.kind == "yes-no" for row in summary.items)
+    table.add_column("passed" if is_plain else "answers", justify="right" if is_plain else "left")
+    for title in ("of", "missing", "mean P(Yes)"):
         table.add_column(title, justify="right")
     table.add_column("agreement with experts (kappa)", overflow="fold")
     dimension = None
@@ -90,19 +87,25 @@ def _pass_rates(summary: JudgeSummary) -> Table:
         dimension = row.item.dimension
         table.add_row(
             first, row.item.title,
-            "-" if row.pass_rate is None else f"{row.pass_rate:.1%}", str(row.n),
+            Text(_shown_answers(row, is_plain=is_plain)), str(row.n),
             str(sum(row.missing.values())), number(row.mean_p_yes, ".2f"), _trust(row.trust),
         )  # fmt: skip
     return table
+
+
+def _shown_answers(row: ItemSummary, *, is_plain: bool) -> str:
+    """`64.3%`, or `64.3% Yes` where other items are no tests."""
+    is_share = row.pass_rate is not None and not is_plain
+    return f"{row.shown} Yes" if is_share else row.shown
 
 
 def _scores(summary: JudgeSummary, rubric: Rubric) -> Table:
     table = Table(box=None, pad_edge=False)
     table.add_column("story", overflow="fold")
     title = rubric.aggregate.title or "score"
-    table.add_column(f"{title}, of {len(rubric.items)}", justify="right")
+    table.add_column(", ".join(filter(None, [title, score_range(rubric)])), justify="right")
     for story, score in list(summary.scores.items())[:_MAX_STORIES]:
-        shown = "missing: an answer is missing" if score is None else f"{score:g}"
+        shown = "missing: an answer is missing" if score is None else f"{score:.4g}"
         table.add_row(Text(story), shown)
     if len(summary.scores) > _MAX_STORIES:
         table.add_row(f"and {len(summary.scores) - _MAX_STORIES:,} more stories", "")

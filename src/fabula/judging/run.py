@@ -26,7 +26,16 @@ from fabula.text import TextSettings
 from fabula.types import Document, Item
 from fabula.web import visible
 
-__all__ = ["MAX_UNREADABLE", "RETEST", "Caller", "judge_stories", "with_retest"]
+__all__ = [
+    "MAX_UNREADABLE",
+    "RETEST",
+    "Caller",
+    "answer_named",
+    "depends_on",
+    "is_asked",
+    "judge_stories",
+    "with_retest",
+]
 
 RETEST = "#retest"
 """What a story's second id ends with, where it is judged twice to see whether verdicts flip."""
@@ -175,13 +184,12 @@ async def _judge_story(document: Document, caller: Caller, plan: JudgePlan) -> l
             found.setdefault(item.id, []).append(judged)
         for item in wave:
             values = [j.verdict.value for j in found[item.id] if j.verdict.value is not None]
-            answers[item.id] = _plain(combine(values, item.scale), item)
-    open_gates = {name for name in plan.rubric.facts if answers[name] is None}
-    open_gates |= {name for name, answer in answers.items() if answer is None}
+            answers[item.id] = answer_named(combine(values, item.scale), item)
+    open_gates = {name for name, answer in answers.items() if answer is None}
     for item in plan.items:
         if item.id not in found:
             # What decides whether it is asked is not known: that does not rule it out.
-            is_open = bool(_depends(item) & open_gates)
+            is_open = bool(depends_on(item) & open_gates)
             open_gates |= {item.id} if is_open else set()
             reason = "gate_missing" if is_open else "not_asked"
             asked = Asked(document.id, item.id, 0, "", 0)
@@ -198,20 +206,22 @@ async def _waves(
     rng.shuffle(left)
     while left:
         names = {item.id for item in left}
-        ready = [item for item in left if not _depends(item) & names]
+        ready = [item for item in left if not depends_on(item) & names]
         left = [item for item in left if item not in ready]
-        yield [item for item in ready if _holds(item, answers)]
+        yield [item for item in ready if is_asked(item, answers)]
 
 
-def _depends(item: Item) -> frozenset[str]:
+def depends_on(item: Item) -> frozenset[str]:
+    """The items and facts that decide whether an item is asked."""
     return Condition.parse(item.show_if).names if item.show_if else frozenset()
 
 
-def _holds(item: Item, answers: Mapping[str, object]) -> bool:
+def is_asked(item: Item, answers: Mapping[str, object]) -> bool:
+    """Whether it is asked after these answers, as `answer_named` has them."""
     return not item.show_if or Condition.parse(item.show_if).holds(answers)
 
 
-def _plain(value: float | str | None, item: Item) -> object:
+def answer_named(value: float | str | None, item: Item) -> object:
     """A verdict as conditions name it: Yes and No, not 1 and 0."""
     if item.scale.kind == "yes-no" and isinstance(value, float):
         return None if value == 0.5 else "Yes" if value > 0.5 else "No"

@@ -94,16 +94,18 @@ class Trust:
 
     @property
     def shown(self) -> str:
-        """For a table: `0.12 [-0.05, 0.31], n 36`."""
+        """For a table: `0.12 [-0.05, 0.31], n 36; people 0.20`."""
         other = (
             f"; measured in another mode ({self.how or self.mode})" if self.is_other_mode else ""
         )
+        people = "" if self.people is None else f"; people {self.people:.2f}"
+        rest = f", n {self.n}{people}{other}"
         if self.kappa is None:
-            return f"kappa undefined, n {self.n}{other}"
+            return f"kappa undefined{rest}"
         if self.always:
-            return f"{self.kappa:.2f}: {self.always}, n {self.n}{other}"
+            return f"{self.kappa:.2f}: {self.always}{rest}"
         interval = "" if self.low is None else f" [{self.low:.2f}, {self.high:.2f}]"
-        return f"{self.kappa:.2f}{interval}, n {self.n}{other}"
+        return f"{self.kappa:.2f}{interval}{rest}"
 
     @property
     def worth(self) -> str:

@@ -94,7 +94,8 @@ def _is_clear(head: re.Match[str], options: str) -> bool:
         and _has_story(head["prefix"])
         and re.match(_PREFERRED, head["after"], re.IGNORECASE)
         and not _RESERVED.search(sentence)
-        and not re.search(rf"\b(?:{options})\b", before)
+        # In capitals: an article is no story.
+        and not re.search(rf"\b(?:{options.upper()})\b", before)
     )
 
 

@@ -33,6 +33,7 @@ _TURNED = re.compile(
         r"not so fast\b",
         r"just kidding\b",
         r"correction\s?[:,]",
+        r"(?:revised|amended|corrected|updated)\s?(?:\w{1,10}\s?)?:",
         rf"(?:let me|i (?:must|should|need to|have to|will|would|want to)) {_REVISE}",
         r"chang(?:e|ed|ing) my (?:mind|answer|verdict|judge?ment)",
         r"(?:revis|withdraw|retract|revers|overturn)(?:e|es|ing)? (?:my|that|this|the) "
@@ -100,7 +101,7 @@ _FAILS = _any(
     rf"\b{_BAR}\s(?:is|was|has)\s(?:not|never)\s(?:been\s)?{_MET}",
     rf"{_CALLED}(?:failure|fail|miss)\b",
     rf"{_I_WILL}(?:fail|reject) (?:it|this|the)",
-    r"\bi can(?:not|['’]t) (?:\w{1,12}\s){0,3}(?:pass it|say (?:so|yes|it))",
+    r"\bi can(?:not|['’]t) (?:\w{1,12}\s){0,3}(?:pass it|say (?:that )?(?:so|yes|it))",
 )  # fmt: skip
 _PASSES = _any(
     _IT + _any(
@@ -123,7 +124,7 @@ _SAYING = (
 )
 _TURN = (
     r"(?:(?:well|hm+|actually|but|or|and|then again|wait|rather|no|yes|in truth|i mean|sorry|"
-    r"make (?:it|that)|at least|more (?:precisely|exactly|likely|accurately))"
+    r"make (?:it|that)|at least|more (?:precisely|exactly|likely|accurately)|\w{2,14}ly|just|still)"
     r"[\s,:.…!—–-]{1,4}){0,3}"
 )
 _HARDLY = _any("hardly", "not (?:really|quite|entirely|exactly|at all|yet)", "or not", "barely",
@@ -178,13 +179,13 @@ def _near(verdict: str, others: str, is_number: bool) -> re.Pattern[str]:
         rf"(?:{begins}\b{_BUT}\b)[\s(:,]{{0,3}}{_TURN}(?:an?\s|the\s)?(?:{others})"
         r"(?=\W{0,3}$|[.,;!—–])",
         rf"\b(?:{others})\s(?:is|was|would be|seems)\s(?:\w{{1,12}}\s){{0,3}}"
-        r"(?:better|stronger|right|closer|best|preferable)\b",
+        r"(?:better|stronger|right|closer|best|preferable)(?=\W{0,2}$|[.,;:!?)]|\s(?:than|here|overall)\b)",
         rf"\b(?:{others})\s(?:wins|works better|does better)\b",
     ]
     if verdict in ("yes", "no"):
         parts.append(r"\b(?:yes and no|no and yes)\b")
     if verdict == "yes":
-        parts.append(rf"^\W{{0,4}}{_TURN}{_HARDLY}\b")
+        parts.append(rf"^\W{{0,4}}{_TURN}{_HARDLY}(?=\W{{0,3}}$|[.,;:!?—–])")
     return re.compile("|".join(parts), _FLAGS)
 
 

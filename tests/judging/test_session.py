@@ -560,6 +560,77 @@ def test_the_released_template_is_taken(shared_data: Path) -> None:
     assert "Start your answer with Yes or No" in prompt.text
 
 
+@pytest.mark.parametrize(
+    ("instruction", "style", "other"),
+    [
+        ("Start your answer with Yes or No. Then give a reason.", "reason-first", "verdict-first"),
+        ("Begin with the verdict.", "reason-first", "verdict-first"),
+        ("The first word of your reply must be Yes or No.", "reason-first", "verdict-first"),
+        ("Answer Yes or No, then explain.", "reason-first", "verdict-first"),
+        ("Think step by step and end your answer with Yes or No.", "verdict-first", "reason-first"),
+        ("Give your reasons. The last line holds Yes or No.", "verdict-first", "reason-first"),
+        ("Explain first. Finally, give your verdict.", "verdict-first", "reason-first"),
+    ],
+)
+def test_a_template_that_does_not_fit_its_style_is_refused(
+    tmp_path: Path, instruction: str, style: Any, other: Any
+) -> None:
+    file = tmp_path / "t.txt"
+    file.write_text(f"Read.\n[STORY]\n[BACKGROUND]\n[QUESTION]\n{instruction}")
+    with pytest.raises(InputError, match=f"use the style {other}"):
+        read_template(file, style)
+    assert read_template(file, other).style == other
+
+
+def test_the_released_template_is_refused_in_the_other_style(shared_data: Path) -> None:
+    path = shared_data / "ttcw" / "llm_judges" / "with_background.txt"
+    with pytest.raises(InputError, match=r"with_background\.txt: asks for the verdict first"):
+        read_template(path, "reason-first")
+
+
+def test_a_run_stops_after_ten_unreadable_answers_and_keeps_them(tmp_path: Path) -> None:
+    one_at_a_time = ModelOptions(n_parallel=1, max_retries=0)
+    with serving(lambda *_: "A fine story about a lamp.") as server:
+        run = session(server.url, tmp_path / "run", options=one_at_a_time)
+        with pytest.raises(
+            ModelError, match=r"10 answers in a row .* 'A fine story .* other style"
+        ):
+            run_session(run)
+        assert len(server.requests) == 10
+        assert _n_lines(tmp_path / "run" / "answers.jsonl") == 10
+        with pytest.raises(ModelError, match="3 answers in a row"):
+            run_session(replace(run, out=tmp_path / "three", max_unreadable=3))
+        found, _ = run_session(replace(run, max_unreadable=0))
+    assert Counter(one.missing_reason for one in found) == {"no_verdict": 42}
+
+
+def test_nine_unreadable_answers_and_a_verdict_do_not_stop_a_run(tmp_path: Path) -> None:
+    one_at_a_time = ModelOptions(n_parallel=1, max_retries=0)
+    with serving(lambda _, n: "No. It is flat." if n % 10 == 9 else "Flat.") as server:
+        found, _ = run_session(session(server.url, None, options=one_at_a_time))
+    assert Counter(one.value for one in found) == {None: 38, 0.0: 4}
+    # A refusal is an answer that says what it is; a model that refuses all is not stopped for it.
+    with serving(lambda *_: "I'm sorry, but I can't do that.") as server:
+        found, _ = run_session(session(server.url, None, options=one_at_a_time))
+    assert {one.missing_reason for one in found} == {"refusal"}
+
+
+def test_answers_that_are_all_cut_say_so(tmp_path: Path) -> None:
+    cut = (200, completion("First I list the", "length"))
+    with serving(lambda *_: cut) as server, pytest.raises(ModelError, match="than 200 tokens"):
+        run_session(session(server.url, tmp_path / "run"))
+
+
+def test_a_content_in_parts_is_read() -> None:
+    reply = completion("")
+    reply["choices"][0]["message"]["content"] = [
+        {"type": "text", "text": "Yes. "}, {"type": "text", "text": "It holds."}
+    ]  # fmt: skip
+    with serving(lambda *_: (200, reply)) as server:
+        found, _ = run_session(session(server.url, None, documents=STORIES[:1]))
+    assert {(one.value, one.rationale) for one in found} == {(1.0, "It holds.")}
+
+
 def test_a_finished_completion_says_why_it_stopped() -> None:
     with serving(lambda *_: (200, completion("Yes. Because", "length"))) as server:
         found, _ = run_session(session(server.url, None, documents=STORIES[:1]))

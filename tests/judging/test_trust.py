@@ -7,26 +7,30 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.serving import Reply, prompt_of, serving
+from tests.serving import Reply, completion, prompt_of, serving
 
 from fabula.errors import InputError
 from fabula.judging import JudgePlan, Template
 from fabula.judging.calibrate import calibrate, released_folder
 from fabula.judging.measurements import own_story
+from fabula.judging.people import panel_on, people_agreement
+from fabula.judging.plan import identity, is_identified
 from fabula.judging.session import Session, run_session
-from fabula.judging.trust import Trust, TrustBook
+from fabula.judging.trust import Mode, Trust, TrustBook
 from fabula.measures.agreement import (
     Panel,
     aggregates,
     expert_correlation,
     judge_agreement,
+    panel_agreement,
     read_experts,
 )
 from fabula.models import ModelOptions
 from fabula.models.cost import known_price
+from fabula.report.judging_tables import calibration_tables
 from fabula.rubrics import load_rubric
 from fabula.rubrics.released import read_expert_verdicts
-from fabula.types import Measurement
+from fabula.types import Document, Measurement, Signature
 
 TTCW = load_rubric("ttcw")
 PLAN = JudgePlan(TTCW, Template("verdict-first"))
@@ -62,11 +66,12 @@ def test_a_judge_that_says_what_the_experts_say_is_trusted(
     assert agreement.overall.kappa.value == 1
     assert agreement.pearson.value is not None
     assert agreement.pearson.value > 0.9
-    parts = dict(PLAN.signature(model).parts)
+    parts = dict(Signature.parse(agreement.signature).parts)
     known = TrustBook(tmp_path / "trust.jsonl").find(
-        model, TTCW.key, "verdict-first", parts["prompt"]
+        parts["model"], TTCW.key, "verdict-first", parts["prompt"], Mode.of(parts)
     )
     assert known["all"].kappa == 1
+    assert not known["all"].is_other_mode
     assert known["all"].n == 504
     # On two tests the majority lets no model story pass: nothing can be said of them.
     undefined = [item for item, trust in known.items() if trust.kappa is None]
@@ -99,6 +104,173 @@ def test_the_embedded_model_ships_with_its_measured_worth(tmp_path: Path) -> Non
     # Should this fail, wording or prompt have changed, and the worth must be measured anew.
     assert known["all"].n == 504
     assert "demonstration" in known["all"].worth
+
+
+def kappa_by_hand(pairs: list[tuple[bool, bool]]) -> float:
+    n = len(pairs)
+    equal = sum(a == b for a, b in pairs) / n
+    yes = sum(a for a, _ in pairs) / n, sum(b for _, b in pairs) / n
+    chance = yes[0] * yes[1] + (1 - yes[0]) * (1 - yes[1])
+    return (equal - chance) / (1 - chance)
+
+
+def test_the_yardstick_is_what_people_reach_on_the_same_stories(shared_data: Path) -> None:
+    # Against counting by hand: one expert with the two others where these agree, on the 36 stories
+    # that have texts, and on all 48.
+    documents, experts = released_folder(shared_data / "ttcw")
+    panel = read_experts(experts, TTCW)
+    texts = {document.id for document in documents}
+    by_set = []
+    for stories in (texts, {story for story, _ in panel.subjects}):
+        given: dict[tuple[str, int], list[bool]] = {}
+        for verdict in read_expert_verdicts(experts):
+            if verdict.story_id in stories:
+                given.setdefault((verdict.story_id, verdict.index), []).append(verdict.passed)
+        pairs = [
+            (three[k], three[k - 1])
+            for three in given.values() for k in range(3) if three[k - 1] == three[k - 2]
+        ]  # fmt: skip
+        found = people_agreement(panel, stories)["all"]
+        assert found.one_with_rest == pytest.approx(kappa_by_hand(pairs))
+        by_set.append(found)
+    assert (by_set[0].n_documents, by_set[1].n_documents) == (36, 48)
+    assert by_set[0].one_with_rest == pytest.approx(0.216, abs=5e-4)
+    assert by_set[0].fleiss == pytest.approx(0.141, abs=5e-4)
+    assert by_set[0].fleiss_mean == pytest.approx(0.053, abs=5e-4)
+    shipped = {row["item"]: row for row in map(json.loads, _shipped().read_text().splitlines())}
+    for item, one in people_agreement(panel, texts).items():
+        people = shipped[item]["people"], shipped[item]["people_fleiss"]
+        wanted = [None if v is None else round(v, 4) for v in (one.one_with_rest, one.fleiss)]
+        assert list(people) == wanted
+    worth = (
+        TrustBook(Path("none"))
+        .find(shipped["all"]["model"], TTCW.key, "verdict-first", shipped["all"]["prompt"])["all"]
+        .worth
+    )
+    assert "on the same 36 documents one of them reaches 0.22" in worth
+    assert "0.41" not in worth
+
+
+def test_a_calibration_shows_the_two_sets_of_stories_apart(
+    shared_data: Path, tmp_path: Path
+) -> None:
+    documents, experts = released_folder(shared_data / "ttcw")
+    panel = read_experts(experts, TTCW)
+    texts = {document.id for document in documents}
+    signature = str(PLAN.signature("local/m@1"))
+    said = [
+        replace(measured(story, item, float(k % 2)), signature=signature)
+        for k, (story, item) in enumerate(panel.subjects) if story in texts
+    ]  # fmt: skip
+    results = calibrate(said, panel, PLAN, TrustBook(tmp_path / "t.jsonl"))
+    here = panel_on(panel, texts)
+    shown = calibration_tables(
+        results, panel_agreement(here, TTCW, "item"), panel_agreement(panel, TTCW, "item"),
+        0.69, TTCW, (36, 48),
+    )  # fmt: skip
+    first, _, second = shown.partition("all 48 stories")
+    assert "36 stories with texts" in first
+    assert "on 504 items that both judged" in " ".join(first.split())
+    assert "2016" not in first
+    assert "2,016" not in first
+    assert "experts only" in " ".join(second.split())
+    # The n of the experts' rows of a table: stories by item, and all of them.
+    assert [line.split()[1] for line in first.splitlines() if line.startswith("all ")] == [
+        "504", "504"
+    ]  # fmt: skip
+    assert [line.split()[1] for line in second.splitlines() if line.startswith("all ")] == ["672"]
+
+
+def test_a_model_is_known_by_its_own_name_and_not_by_its_address() -> None:
+    a, b = "http://127.0.0.1:8080/v1", "http://gpu:9000/v1#x"
+    here, there = (PLAN.signature(url, "qwen3-8b") for url in (a, b))
+    assert not here.differences(there)
+    assert here.differences(PLAN.signature(a, "llama-3.2"))
+    assert identity(a) == a
+    assert not is_identified(identity(a))
+    assert not is_identified(identity("http://user:word@host/v1"))
+    assert is_identified(identity(a, "qwen3-8b"))
+    assert identity(b) == f"{b}@x"
+    assert (
+        identity("openai/gpt-4o", "gpt-4o-2024-08-06") == "openai/gpt-4o@openai/gpt-4o-2024-08-06"
+    )
+    assert identity("openai/gpt-4o", "gpt-4o") == "openai/gpt-4o"
+    assert identity("local/m@1f") == "local/m@1f"
+
+
+def served_as(name: str, url_end: str = "") -> list[Measurement]:
+    reply = completion("Yes. It holds.") | {"model": name}
+    with serving(lambda *_: (200, reply)) as server:
+        options = ModelOptions(max_retries=0)
+        stories = [Document("a", "The lamp went out.")]
+        found, _ = run_session(
+            Session(stories, [f"{server.url}/v1{url_end}"], PLAN, options=options)
+        )
+    return found
+
+
+def test_trust_in_what_an_address_serves_is_not_trust_in_the_address(tmp_path: Path) -> None:
+    first, moved, other = served_as("qwen3-8b"), served_as("qwen3-8b"), served_as("smollm2")
+    experts = tmp_path / "experts.jsonl"
+    rows = [
+        {"id": "a", "rubric": "ttcw", "item": item.id, "rater": rater, "value": 1.0,
+         "missing_reason": None}
+        for item in TTCW.items for rater in "xyz"
+    ]  # fmt: skip
+    experts.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    book = TrustBook(tmp_path / "trust.jsonl")
+    calibrate(first, read_experts(experts, TTCW), PLAN, book)
+    assert book.path.exists()
+
+    def known(found: list[Measurement]) -> bool:
+        parts = dict(Signature.parse(found[0].signature).parts)
+        mode = Mode.of(parts)
+        trust = book.find(parts["model"], TTCW.key, parts["style"], parts["prompt"], mode)
+        return bool(trust)
+
+    assert known(first)
+    assert known(moved)
+    assert not known(other)
+    # One that repeats the name it was asked by says nothing of itself: nothing is kept.
+    silent = TrustBook(tmp_path / "silent.jsonl")
+    calibrate(served_as("default"), read_experts(experts, TTCW), PLAN, silent)
+    assert not silent.path.exists()
+
+
+def test_trust_of_another_mode_says_so(tmp_path: Path) -> None:
+    book = TrustBook(tmp_path / "trust.jsonl")
+    old = Trust("m", TTCW.key, "verdict-first", "own@1", "all", 0.5, 0.4, 0.6, 36, 0, 0.7, "x",
+                "1 answer at temperature 0")  # fmt: skip
+    one = replace(old, samples=1, temperature=0.0)
+    five = Mode(5, 1.8)
+
+    def found(mode: Mode) -> Trust:
+        again = TrustBook(tmp_path / "trust.jsonl")
+        return again.find("m", TTCW.key, "verdict-first", "own@1", mode)["all"]
+
+    book.add([old])
+    # A file from before modes were kept is read, and is no measurement of this mode.
+    assert "in another mode (1 answer at temperature 0)" in found(Mode(1, 0.0)).shown
+    book.add([one])
+    assert found(Mode(1, 0.0)).shown == "0.50 [0.40, 0.60], n 36"
+    assert "in another mode (1 answer at temperature 0)" in found(five).shown
+    assert "may not hold" in found(five).worth
+    assert found(five).n_dots == 0
+    assert "another mode" in found(Mode(1, 0.0, "on")).shown
+    book.add([replace(one, samples=5, temperature=1.8, kappa=0.1)])
+    assert (found(five).kappa, found(Mode(1, 0.0)).kappa) == (0.1, 0.5)
+
+
+def test_being_held_to_a_schema_is_part_of_a_verdicts_signature(tmp_path: Path) -> None:
+    held = replace(PLAN, structured=True)
+    assert held.signature("m").differences(PLAN.signature("m")) == ["structured: on | absent"]
+    assert held.signature("m").differences(replace(PLAN, structured=False).signature("m"))
+    run = Session([Document("a", "The lamp.")], [], PLAN, options=ModelOptions(max_retries=0))
+    with serving(lambda *_: "Yes. So.") as server:
+        run = replace(run, models=[f"{server.url}/v1#m"], out=tmp_path / "run")
+        run_session(run)
+        with pytest.raises(InputError, match="structured"):
+            run_session(replace(run, plan=held))
 
 
 def _shipped() -> Path:

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,71 @@ from fabula.types import Scale
 
 YES_NO = Scale("yes-no")
 LONG = "word " * 100_000
+GOLDEN = Path(__file__).parents[1] / "golden" / "verdicts.jsonl"
+
+
+def scale_of(text: str) -> Scale:
+    """`yes-no`, `rank`, `1-5`, or options with bars."""
+    if text in ("yes-no", "rank"):
+        return Scale(text)  # type: ignore[arg-type]
+    if "|" in text:
+        return Scale("choice", tuple(text.split("|")))
+    low, high = map(float, text.split("-"))
+    return Scale("number", low=low, high=high)
+
+
+@pytest.mark.parametrize("part", ["tuned", "held-out"])
+def test_no_verdict_is_read_wrongly_and_nine_in_ten_are_read(part: str) -> None:
+    # Answers in the styles of today's models with a person's reading of each; the reader was
+    # written on one part, the other was not looked at until it was done.
+    rows = [json.loads(line) for line in GOLDEN.read_text(encoding="utf-8").splitlines()]
+    n_readable, n_read = 0, 0
+    for row in rows:
+        if row["part"] != part:
+            continue
+        found = read_verdict(Answer(row["answer"]), scale_of(row["scale"]), row["style"])
+        n_readable += row["value"] is not None
+        n_read += row["value"] is not None and found.value is not None
+        assert found.value in (row["value"], None), row
+        if row["missing_reason"] is not None:
+            assert found.missing_reason == row["missing_reason"], row
+    assert n_readable > 80
+    assert n_read >= 0.9 * n_readable
+
+
+WRAPPED = ["{}", "**{}**", "*{}*", "`{}`", "__{}__", "({})", "[{}]", "“{}”", "\\boxed{{{}}}",
+           "$\\boxed{{\\text{{{}}}}}$", "✅ {}", "👎 **{}**", "{}.", "{} 👍"]  # fmt: skip
+PLACED = ["Reasons.\n\nVerdict: {}", "Reasons.\nVerdict:\n\n{}", "Reasons.\n## Verdict\n{}",
+          "Reasons.\n**Verdict:** {}", "Reasons.\n- Verdict: {}", "Reasons.\n2. Verdict: {}",
+          "<think>No? Yes?</think>Reasons.\nFinal answer: {}", "Reasons. Verdict: {}",
+          "No? Verdict: Yes\n</think>Reasons.\nVerdict: {}", "Reasons.\n> Verdict: {}",
+          "<verdict>{}</verdict>", "Reasons.\n<answer>\n{}\n</answer>",
+          "Reasons.\nSo {}"]  # fmt: skip
+
+
+@given(st.sampled_from(PLACED), st.sampled_from(WRAPPED), st.data())
+def test_what_wraps_a_verdict_does_not_change_it(place: str, wrap: str, data: Any) -> None:
+    scale, value = data.draw(
+        st.sampled_from([("yes-no", "Yes"), ("yes-no", "no"), ("1-5", "4"), ("A|B", "B"),
+                         ("Short|Too long|Fitting", "Too long")])
+    )  # fmt: skip
+    said = place.format(wrap.format(value))
+    found = read_verdict(Answer(said), scale_of(scale), "reason-first").value
+    assert found == read_verdict(Answer(value), scale_of(scale), "verdict-first").value is not None
+
+
+@given(st.sampled_from(["Yes", "No"]), st.data())
+def test_another_verdict_after_the_first_leaves_none(verdict: str, data: Any) -> None:
+    other = {"Yes": "No", "No": "Yes"}[verdict]
+    turn = data.draw(st.sampled_from(
+        ["Actually, {}.", "On second thought, {}.", "Wait. {}.", "So {}.", "My answer is {}.",
+         "Verdict: {}", "Correction: {}", "I would rather say {}.", "Scratch that: {}", "{}."]
+    )).format(data.draw(st.sampled_from([other, other.lower()])))  # fmt: skip
+    between = data.draw(st.sampled_from([" ", "\n", "\n\n"]))
+    for style in ("verdict-first", "reason-first"):
+        label = "" if style == "verdict-first" else "Reasons.\nVerdict: "
+        answer = Answer(f"{label}{verdict}.{between}{turn}")
+        assert read_verdict(answer, YES_NO, style).missing_reason == "contradictory"  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(
@@ -34,22 +100,22 @@ def test_a_verdict_at_the_beginning_is_read(text: str, value: float) -> None:
     ("text", "reason"),
     [
         ("", "no_answer"), ("   \n", "no_answer"), ("The story is good.", "no_verdict"),
-        ("Yes and no.", "no_verdict"), ("Yes/No", "no_verdict"),
-        ("No, but also yes.", "two_verdicts"),
+        ("Yes and no.", "contradictory"), ("Yes/No", "no_verdict"),
+        ("No, but also yes.", "contradictory"),
         ("Yes or No", "no_verdict"), ("Yesterday it rained.", "no_verdict"),
         ("Not at all", "no_verdict"),
         ("Nope", "no_verdict"), ("I think yes", "no_verdict"), ("1", "no_verdict"),
         ('{"verdict": "Yes"', "no_verdict"), ('{"verdict": null}', "no_verdict"),
-        ('{"verdict": "Yes and no"}', "no_verdict"), ('{"verdict": true}', "no_verdict"),
-        ("[1, 2]", "no_verdict"), ("Yes. Fine.\nVerdict: No", "two_verdicts"),
+        ('{"verdict": "Yes and no"}', "contradictory"), ('{"verdict": true}', "no_verdict"),
+        ("[1, 2]", "no_verdict"), ("Yes. Fine.\nVerdict: No", "contradictory"),
         ("I'm sorry, but I can't help with that.", "refusal"), ("Content Blocked", "blocked"),
         ("As an AI language model I have no taste.", "refusal"), (LONG, "no_verdict"),
         ("No story was provided, so I cannot judge.", "no_verdict"), ("No opinion.", "no_verdict"),
         ("No doubt, the ending is earned.", "no_verdict"), ("No answer", "no_verdict"),
-        ("Yes and, in some ways, no.", "no_verdict"), ("Yes - no", "two_verdicts"),
-        ("No. Wait, yes.", "two_verdicts"), ("Yes.\n\nActually, no.", "two_verdicts"),
-        ('{"verdict":"Yes","verdict":"No"}', "two_verdicts"),
-        ('{"verdict":"No","Verdict":"Yes"}', "two_verdicts"), ("Yes, and no.", "two_verdicts"),
+        ("Yes and, in some ways, no.", "no_verdict"), ("Yes - no", "contradictory"),
+        ("No. Wait, yes.", "contradictory"), ("Yes.\n\nActually, no.", "contradictory"),
+        ('{"verdict":"Yes","verdict":"No"}', "contradictory"),
+        ('{"verdict":"No","Verdict":"Yes"}', "contradictory"), ("Yes, and no.", "contradictory"),
         ("\x00\x00", "no_verdict"), ("{" * 50_000, "no_verdict"),
     ],
 )  # fmt: skip
@@ -74,12 +140,13 @@ def test_a_verdict_after_the_reasons_is_read(text: str, value: float) -> None:
 @pytest.mark.parametrize(
     ("text", "reason"),
     [
-        ("Yes, because it is good.", "no_verdict"), ("Verdict: Yes\nVerdict: No", "two_verdicts"),
+        ("Yes, because it is good.", "no_verdict"), ("Verdict: Yes\nVerdict: No", "contradictory"),
         ("So the answer is yes, mostly.", "no_verdict"), ("Verdict: Yes or No", "no_verdict"),
-        ("Verdict: Yes. Verdict: No", "no_verdict"), ("Verdict: No, wait. Yes.", "no_verdict"),
-        ("Verdict: Yes, or rather no.", "no_verdict"), ("Verdict: Undecided\nNo", "no_verdict"),
+        ("Verdict: Yes. Verdict: No", "contradictory"),
+        ("Verdict: No, wait. Yes.", "contradictory"),
+        ("Verdict: Yes, or rather no.", "contradictory"), ("Verdict: Undecided\nNo", "no_verdict"),
         ("Verdict: Yes\n\nVerdict: No verdict", "no_verdict"), ("Verdict: maybe", "no_verdict"),
-        ("Verdict: Yes and no", "no_verdict"),
+        ("Verdict: Yes and no", "contradictory"),
     ],
 )  # fmt: skip
 def test_what_has_no_verdict_at_its_end_says_why(text: str, reason: str) -> None:
@@ -111,7 +178,7 @@ def test_a_verdict_cut_at_its_end_could_have_gone_on(text: str) -> None:
 
 @pytest.mark.parametrize(
     "text",
-    ["3 of the 5 characters are flat: 7.", "1. Rushed.\n2. Rating: 8", "7.5/10", "3-4", "1,000"],
+    ["3 of the 5 characters are flat: 7.", "1. Rushed.\n2. Rating: 8", "7.5/5", "3-4", "1,000"],
 )
 def test_what_begins_with_a_number_is_not_always_one(text: str) -> None:
     assert (

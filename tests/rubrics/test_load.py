@@ -18,6 +18,7 @@ from fabula.rubrics import (
     load_rubric,
     parse_rubric,
     released_rubric,
+    rubric_faults,
     rubric_toml,
 )
 from fabula.rubrics.released import read_expert_verdicts, read_released_stories, split_story_id
@@ -193,3 +194,102 @@ def test_shuffled_published_tests_give_the_same_rubric(shared_data: Path, tmp_pa
     file = tmp_path / "ttcw_all_tests.json"
     file.write_text(json.dumps(rows))
     assert released_rubric("ttcw", file).digest == released_rubric("ttcw", source).digest
+
+
+ITEMS = """id = "mine"
+version = "1"
+title = "Mine"
+facts = ["corrupted"]
+[[items]]
+id = "sanity"
+index = 1
+title = "Sane"
+question = "Is it?"
+[[items]]
+id = "tone"
+index = 2
+title = "Tone"
+question = "Which?"
+scale = { kind = "choice", options = ["praise", "advice"] }
+[[items]]
+id = "grade"
+index = 3
+title = "Grade"
+question = "How good?"
+scale = { kind = "number", low = 1, high = 5 }
+[[items]]
+id = "words"
+index = 4
+title = "Words"
+question = "What?"
+scale = { kind = "text" }
+[[items]]
+id = "last"
+index = 5
+title = "Last"
+question = "Well?"
+show_if = "%s"
+"""
+
+
+@pytest.mark.parametrize(
+    "condition",
+    ["sanity == 'Yes'", "tone in ('praise', 'advice') and not sanity == 'No'", "grade >= 3",
+     "1 < grade <= 4", "'plot' in words", "corrupted == 'Yes' or not corrupted", "grade != 2.5",
+     "tone not in ['praise']", "sanity != None", "words == 'so'", "corrupted == 3"],
+)  # fmt: skip
+def test_a_condition_on_answers_that_there_are_is_taken(condition: str) -> None:
+    assert parse_rubric((ITEMS % condition).encode(), "f").items[-1].show_if == condition
+
+
+@pytest.mark.parametrize(
+    ("condition", "said"),
+    [
+        ("tone == 'prise'", "tone is never 'prise'; it is 'praise' or 'advice'"),
+        ("tone in ('praise', 'other')", "tone is never 'other'"),
+        ("sanity == 'yes'", "sanity is never 'yes'; it is 'Yes' or 'No'"),
+        ("sanity == 1", "sanity is never 1"),
+        ("sanity == True", "sanity is never True"),
+        ("grade >= 'three'", "grade is a number and never 'three'"),
+        ("'4' == grade", "grade is a number and never '4'"),
+        ("grade in (4, '5')", "grade is a number and never '5'"),
+        ("grade == 6", "grade goes from 1 to 5 and is never 6"),
+        ("tone > 'advice'", "tone has no order"),
+        ("sanity", "sanity alone holds whatever is answered"),
+        ("grade > 2 and not tone", "tone alone holds"),
+        ("sanity == tone", "sanity and tone have no answer in common"),
+        ("sanity == grade", "sanity and grade have no answer in common"),
+        ("sanity in 'Yes'", "must be a list"),
+        ("'Yes' in sanity", "must be a list"),
+        ("sanity == ('Yes', 'No')", "use `in`"),
+        ("words == 3", "words is a text"),
+    ],
+)
+def test_a_condition_on_answers_that_there_are_not_is_refused_with_its_line(
+    condition: str, said: str
+) -> None:
+    with pytest.raises(InputError) as error:
+        parse_rubric((ITEMS % condition).encode(), "f.toml")
+    line = ITEMS[: ITEMS.index("show_if")].count("\n") + 1
+    assert str(error.value).startswith(f"f.toml, line {line}, item last: show_if")
+    assert said in str(error.value)
+
+
+def test_a_check_shows_the_faults_of_all_conditions() -> None:
+    text = (ITEMS % "grade >= 'three' and tone == 'x'").replace(
+        'question = "How good?"', 'question = "How good?"\nshow_if = "later == 1"'
+    )
+    faults = rubric_faults(text.encode(), "f.toml")
+    assert [fault.split(":")[0] for fault in faults] == [
+        "f.toml, line 21, item grade", "f.toml, line 34, item last", "f.toml, line 34, item last"
+    ]  # fmt: skip
+
+
+@given(st.text(max_size=60))
+def test_any_text_is_a_condition_or_an_error(text: str) -> None:
+    try:
+        condition = Condition.parse(text)
+    except InputError:
+        return
+    assert isinstance(condition.faults({}), list)
+    condition.holds({})

@@ -20,6 +20,7 @@ from fabula.cli.reading import read_stories
 
 if TYPE_CHECKING:
     from fabula.judging.plan import JudgePlan
+    from fabula.measures.agreement import Panel
     from fabula.types import Measurement
 
 __all__ = ["judge"]
@@ -134,15 +135,18 @@ def stories(
 @click.option("--restart", is_flag=True, help="Ask everything anew, whatever --out holds.")
 @json_option
 def calibrate(folder: Path, out: Path, restart: bool, as_json: bool, **options: Any) -> None:
-    """Measure how far a judge agrees with experts, on the verdicts published with TTCW.
+    """Measure how far a judge agrees with experts, on the stories published with TTCW.
 
-    DIR is the folder Art_or_Artifice of github.com/salesforce/creativity_eval. What is measured is
-    kept by model, wording and style, and stands beside every later verdict of that judge.
+    DIR is the folder Art_or_Artifice of github.com/salesforce/creativity_eval. It holds the texts
+    of 36 of the 48 stories, so a judge is measured against the experts' majority on 36 x 14 = 504
+    verdicts, beside what experts reach among themselves on the same 36. What is measured is kept
+    by model, wording, style and mode, and stands beside every later verdict of that judge.
     """
     from dataclasses import asdict
 
     from fabula.judging.calibrate import calibrate as measure
     from fabula.judging.calibrate import released_folder
+    from fabula.judging.plan import is_identified
     from fabula.judging.trust import TrustBook
     from fabula.measures.agreement import read_experts
     from fabula.store import dump_json
@@ -161,15 +165,27 @@ def calibrate(folder: Path, out: Path, restart: bool, as_json: bool, **options: 
             for trust in trusts:
                 click.echo(dump_json(asdict(trust)))
     else:
+        from fabula.judging.people import panel_on
         from fabula.measures.agreement import expert_correlation, panel_agreement
-        from fabula.report.judging_tables import agreement_tables
+        from fabula.report.judging_tables import calibration_tables
 
-        rows = panel_agreement(panel, plan.rubric, "item", seed=plan.seed)
-        agreements = [agreement for agreement, _ in results]
+        here = panel_on(panel, {one.document_id for one in measurements})
         click.echo(
-            agreement_tables(agreements, rows, expert_correlation(panel, plan.rubric), plan.rubric)
+            calibration_tables(
+                results,
+                panel_agreement(here, plan.rubric, "item", seed=plan.seed),
+                panel_agreement(panel, plan.rubric, "item", seed=plan.seed),
+                expert_correlation(panel, plan.rubric),
+                plan.rubric,
+                (_n_documents(here), _n_documents(panel)),
+            )
         )
-    print_end(spent, [book.path], quiet=as_json)
+    is_kept = any(is_identified(trust.model) for _, trusts in results for trust in trusts)
+    print_end(spent, [book.path if is_kept else None], quiet=as_json)
+
+
+def _n_documents(panel: Panel) -> int:
+    return len({document for document, _ in panel.subjects})
 
 
 def _print_judges(measurements: list[Measurement], documents: Any, plan: JudgePlan) -> None:

@@ -82,6 +82,10 @@ def asking_options(command: Any) -> Any:
             "--seed", type=click.IntRange(min=0), default=0, show_default=True,
             help="Seed of the order of items, of sampling, and of intervals.",
         ),
+        click.option(
+            "--max-unreadable", type=click.IntRange(min=0), default=10, show_default=True,
+            metavar="N", help="Stop after N answers in a row that hold no verdict (0: never).",
+        ),
     )  # fmt: skip
     for option in reversed(options):
         command = option(command)
@@ -128,6 +132,7 @@ def plan_of(
         seed=options["seed"],
         only=only,
         kind="pairs" if pairwise else "stories",
+        structured=options["structured"],
     )
 
 
@@ -151,6 +156,7 @@ def session_of(
         price=parse_price(options["price"]) if options["price"] else None,
         max_cost=options["max_cost"],
         restart=restart,
+        max_unreadable=options["max_unreadable"],
         **more,
     )
 

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from fabula.errors import InputError
-from fabula.judging.plan import JudgePlan
+from fabula.judging.people import people_agreement
+from fabula.judging.plan import JudgePlan, is_identified
 from fabula.judging.trust import Trust, TrustBook, trust_of
 from fabula.measures.agreement import JudgeAgreement, Panel, judge_agreement
 from fabula.rubrics.released import EXPERTS_FILE, STORIES_FILE, read_released_stories
@@ -29,15 +30,21 @@ def released_folder(folder: Path) -> tuple[list[Document], Path]:
 def calibrate(
     measurements: Sequence[Measurement], panel: Panel, plan: JudgePlan, book: TrustBook
 ) -> list[tuple[JudgeAgreement, list[Trust]]]:
-    """Each judge's agreement with the experts, kept in the book."""
+    """Each judge's agreement with the experts, kept in the book.
+
+    That of an address whose server does not say which model it has is not kept: another could be
+    there tomorrow.
+    """
     results = []
     for rater in dict.fromkeys(one.rater for one in measurements):
         mine = [one for one in measurements if one.rater == rater]
         agreement = judge_agreement(mine, panel, plan.rubric, "item", seed=plan.seed)
-        trusts = trust_of(agreement, plan.rubric)
+        judged = {one.document_id for one in mine}
+        trusts = trust_of(agreement, plan.rubric, people_agreement(panel, judged))
         if plan.only:
             # What holds over some items is not what holds over all of them.
             trusts = [trust for trust in trusts if trust.item != "all"]
-        book.add(trusts)
+        if is_identified(trusts[0].model):
+            book.add(trusts)
         results.append((agreement, trusts))
     return results

@@ -78,7 +78,7 @@ class RunFolder:
         return {"kind": "judge", "signature": str(self._plan.signature("*"))}
 
     def _check_same(self) -> None:
-        """Samples may be added to a run; all else must be as it was."""
+        """Samples may be added to a run, and answers read again; all else must be as it was."""
         try:
             signature = str(json.loads((self.path / "run.json").read_bytes())["signature"])
         except (OSError, ValueError, KeyError, TypeError) as error:
@@ -89,7 +89,7 @@ class RunFolder:
         differences = [
             difference
             for difference in Signature.parse(signature).differences(self._plan.signature("*"))
-            if not difference.startswith(("samples:", "v:"))
+            if not difference.startswith(("samples:", "reader:", "v:"))
         ]
         if differences:
             raise InputError(

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 from itertools import groupby
 from typing import Any
 
-from fabula.judging.plan import Judged, JudgePlan
+from fabula.judging.plan import Judged, JudgePlan, served_by
 from fabula.judging.run import RETEST
 from fabula.models.verdicts import combine
 from fabula.types import Document, Item, Measurement
@@ -26,7 +26,8 @@ def to_measurements(
     judged: Iterable[Judged], documents: Iterable[Document], model: str, plan: JudgePlan
 ) -> Iterator[Measurement]:
     """A measurement for each document and item, in the order of `judged`."""
-    signature = str(plan.signature(model))
+    judged = list(judged)
+    signature = str(plan.signature(model, served_by(judged)))
     authors = {document.id: document.author for document in documents}
     for (document_id, item), answers in groupby(
         judged, key=lambda one: (one.asked.document_id, one.asked.item)
@@ -61,6 +62,10 @@ def _measurement(
         numbers = [number for number in values if isinstance(number, float)]
         if len(numbers) > 1:
             details["sd"] = round(statistics.stdev(numbers), 4)
+        if numbers and item.scale.kind in ("number", "rank"):
+            details["range"] = [min(numbers), max(numbers)]
+        if item.scale.kind == "choice":
+            details["counts"] = dict(Counter(map(str, values)).most_common())
         if missing:
             details["missing"] = dict(sorted(missing.items()))
     if any(one.verdict.is_cut for one in answers if one.verdict.value is not None):

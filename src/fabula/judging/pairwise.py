@@ -13,9 +13,9 @@ from functools import partial
 from itertools import combinations
 
 from fabula.errors import InputError
-from fabula.judging.plan import AnswerBook, Asked, Judged, JudgePlan
+from fabula.judging.plan import AnswerBook, Asked, Judged, JudgePlan, served_by
 from fabula.judging.prompts import PAIR_SCALE
-from fabula.judging.run import Caller
+from fabula.judging.run import MAX_UNREADABLE, Caller
 from fabula.models import Model
 from fabula.models.calling import all_of, in_turn
 from fabula.models.cost import Budget
@@ -61,23 +61,30 @@ async def judge_pairs(
     *,
     budget: Budget | None = None,
     meter: Callable[[int], None] = lambda _: None,
+    max_unreadable: int = MAX_UNREADABLE,
 ) -> list[Measurement]:
     """A measurement for each pair and item: the id of the preferred story, or why there is none."""
-    caller = Caller(model, plan, book, budget or Budget(), meter)
-    by_pair = await in_turn(
-        [partial(_judge_pair, pair, model, caller, plan) for pair in pairs], model.n_parallel
-    )
-    return [one for of_pair in by_pair for one in of_pair]
+    caller = Caller(model, plan, book, budget or Budget(), meter, max_unreadable)
+    by_pair = await in_turn([partial(_judge_pair, pair, caller, plan) for pair in pairs],
+                            model.n_parallel)  # fmt: skip
+    judged = [one for of_pair in by_pair for both in of_pair for one in both]
+    signature = str(plan.signature(model.name, served_by(judged)))
+    return [
+        _measurement(item, pair, straight, turned, model.name, plan.rubric.key, signature)
+        for pair, of_pair in zip(pairs, by_pair, strict=True)
+        for item, (straight, turned) in zip(plan.items, of_pair, strict=True)
+    ]
 
 
 async def _judge_pair(
-    pair: tuple[Document, Document], model: Model, caller: Caller, plan: JudgePlan
-) -> list[Measurement]:
+    pair: tuple[Document, Document], caller: Caller, plan: JudgePlan
+) -> list[tuple[Judged, Judged]]:
+    """Each item's answers, the stories in their order and turned."""
     first, second = pair
     words = TextSettings()
     if not (words.has_words(first.text) and words.has_words(second.text)):
         nothing = Judged(Asked("", "", 0, "", 0), Verdict(None, "no_words", None), None)
-        return [_measurement(i, pair, nothing, nothing, model.name, plan) for i in plan.items]
+        return [(nothing, nothing)] * len(plan.items)
     by_order: list[list[Judged]] = []
     # One order after the other: all items of an order share their prefix.
     for a, b in ((first, second), (second, first)):
@@ -89,10 +96,7 @@ async def _judge_pair(
         head = await caller.call(*calls[0])
         rest = await all_of([caller.call(*call) for call in calls[1:]])
         by_order.append([head, *rest])
-    return [
-        _measurement(item, pair, straight, turned, model.name, plan)
-        for item, straight, turned in zip(plan.items, *by_order, strict=True)
-    ]
+    return list(zip(*by_order, strict=True))
 
 
 def _measurement(
@@ -101,7 +105,8 @@ def _measurement(
     straight: Judged,
     turned: Judged,
     model: str,
-    plan: JudgePlan,
+    rubric: str,
+    signature: str,
 ) -> Measurement:
     first, second = pair[0].id, pair[1].id
     said = straight.verdict.value, turned.verdict.value
@@ -115,14 +120,14 @@ def _measurement(
         value = first if said[0] == "A" else second
     return Measurement(
         document_id=f"{first}{_BETWEEN}{second}",
-        rubric=plan.rubric.key,
+        rubric=rubric,
         item=item.id,
         rater=model,
         value=value,
         missing_reason=reason,
         evidence=(),
         rationale=straight.verdict.rationale,
-        signature=str(plan.signature(model)),
+        signature=signature,
         details={"orders": list(said), "turned_rationale": turned.verdict.rationale},
     )
 

@@ -6,16 +6,26 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
+from urllib.parse import urlsplit
 
 from fabula import __version__
 from fabula.errors import CallFailed, InputError
 from fabula.judging.prompts import Template
 from fabula.models import Answer
 from fabula.models.replay import recorded, recording_row
-from fabula.models.verdicts import Verdict
+from fabula.models.verdicts import READER, Verdict
 from fabula.types import Item, Rubric, Signature
 
-__all__ = ["MAX_TOKENS", "AnswerBook", "Asked", "JudgePlan", "Judged"]
+__all__ = [
+    "MAX_TOKENS",
+    "AnswerBook",
+    "Asked",
+    "JudgePlan",
+    "Judged",
+    "identity",
+    "is_identified",
+    "served_by",
+]
 
 MAX_TOKENS = {"reason-first": 1024, "verdict-first": 200}
 """The longest answer that is asked for, by style, where nothing else is said."""
@@ -34,14 +44,17 @@ class JudgePlan:
     only: tuple[str, ...] = ()
     """Ids of the items to ask; all of them if empty."""
     kind: Literal["stories", "pairs"] = "stories"
+    structured: bool | None = None
+    """Hold hosted models to a JSON schema, or do not; None does what each is known to follow."""
 
     @property
     def items(self) -> tuple[Item, ...]:
         """The items that are asked. The rubric stays whole, so that its digest stays its own."""
         return tuple(i for i in self.rubric.items if not self.only or i.id in self.only)
 
-    def signature(self, model: str) -> Signature:
-        """All that decides a verdict of this model."""
+    def signature(self, model: str, served: str = "") -> Signature:
+        """All that decides a verdict of this model; `served` is the name that it has for itself."""
+        held = {} if self.structured is None else {"structured": "on" if self.structured else "off"}
         chosen = {"items": "+".join(sorted(self.only))} if self.only else {}
         pairs = {"pairwise": "both-orders"} if self.kind == "pairs" else {}
         return Signature.of(
@@ -49,15 +62,48 @@ class JudgePlan:
             rubric=self.rubric.key,
             **chosen,
             **pairs,
-            model=model,
+            model=identity(model, served),
             style=self.template.style,
             prompt=f"{_plain_name(self.template.name)}@{self.template.digest}",
             temperature=f"{self.temperature:g}",
             samples=str(self.n_samples),
+            **held,
             tokens=str(self.max_tokens),
             seed=str(self.seed),
+            reader=READER,
             v=__version__,
         )
+
+
+def identity(model: str, served: str = "") -> str:
+    """How signatures name a model: what it was asked by, and after `@` what it is.
+
+    Of an address that is the name that its server tells, or that the user named after `#`; an
+    address alone is no identity. A provider's name is made definite by the one in its answers.
+    """
+    told = _plain_name(served) if served else ""
+    if model.startswith(("http://", "https://")):
+        name = model.partition("#")[2]
+        told = told or (_plain_name(name) if name else "")
+        return f"{model}@{told}" if told else model
+    if not told or told == model.rpartition("/")[2] or "@" in model:
+        return model
+    return f"{model}@{model.partition('/')[0]}/{told}"
+
+
+def is_identified(model: str) -> bool:
+    """Whether a signature's model says which one it was, and not only where."""
+    if not model.startswith(("http://", "https://")):
+        return True
+    # Before the host `@` stands for a user.
+    address = urlsplit(model)
+    return "@" in address.path or "@" in address.fragment
+
+
+def served_by(judged: Iterable[Judged]) -> str:
+    """How whoever answered named the model; several names where it changed meanwhile."""
+    names = {one.answer.served for one in judged if one.answer is not None and one.answer.served}
+    return "+".join(sorted(names))
 
 
 def _plain_name(name: str) -> str:

@@ -20,18 +20,34 @@ from fabula.models import Answer, Model, Prompt, Sampling
 from fabula.models.calling import Places, all_of, in_turn
 from fabula.models.cost import Budget
 from fabula.models.replay import prompt_digest
-from fabula.models.verdicts import Verdict, combine, read_verdict
+from fabula.models.verdicts import MISSING, Verdict, combine, read_verdict
 from fabula.rubrics import Condition
 from fabula.text import TextSettings
 from fabula.types import Document, Item
+from fabula.web import visible
 
-__all__ = ["RETEST", "Caller", "judge_stories", "with_retest"]
+__all__ = [
+    "MAX_UNREADABLE",
+    "RETEST",
+    "Caller",
+    "answer_named",
+    "depends_on",
+    "is_asked",
+    "judge_stories",
+    "with_retest",
+]
 
 RETEST = "#retest"
 """What a story's second id ends with, where it is judged twice to see whether verdicts flip."""
 
 _MAX_FAILURES = 10
 """So many failed calls in a row are no accident: the run stops and says why."""
+
+MAX_UNREADABLE = 10
+"""Up to so many answers in a row without a readable verdict: more would be paid for in vain."""
+
+_UNREADABLE = ("no_answer", "no_verdict", "truncated", "out_of_scale")
+_MAX_SHOWN = 200
 
 
 async def judge_stories(
@@ -42,13 +58,15 @@ async def judge_stories(
     *,
     budget: Budget | None = None,
     meter: Callable[[int], None] = lambda _: None,
+    max_unreadable: int = MAX_UNREADABLE,
 ) -> list[Judged]:
     """Every item of the rubric about every document, in the order of documents and items.
 
     Stories are taken up as many at a time as the model likes; the first item of a story is asked
-    alone, so that the others find its prefix read. Raises `ModelError` when no call can succeed.
+    alone, so that the others find its prefix read. Raises `ModelError` when no call can succeed,
+    and after `max_unreadable` new answers in a row that hold no verdict (0: never).
     """
-    caller = Caller(model, plan, book, budget or Budget(), meter)
+    caller = Caller(model, plan, book, budget or Budget(), meter, max_unreadable)
     by_story = await in_turn(
         [partial(_judge_story, document, caller, plan) for document in documents], model.n_parallel
     )
@@ -65,9 +83,11 @@ class Caller:
         book: AnswerBook,
         budget: Budget,
         meter: Callable[[int], None],
+        max_unreadable: int = MAX_UNREADABLE,
     ) -> None:
         self._model, self._plan, self._book = model, plan, book
         self._budget, self._meter = budget, meter
+        self._max_unreadable, self._n_unreadable = max_unreadable, 0
         self._places = Places(model.n_parallel)
         self._n_failures = 0
         self._error: ModelError | None = None
@@ -113,7 +133,32 @@ class Caller:
             return None
         self._n_failures = 0
         self._book.add(asked, self._model.name, answer)
+        self._check_readable(answer, item)
         return answer
+
+    def _check_readable(self, answer: Answer, item: Item) -> None:
+        """Raise `ModelError` where too many answers in a row held no verdict."""
+        reason = read_verdict(answer, item.scale, self._plan.template.style).missing_reason
+        self._n_unreadable = self._n_unreadable + 1 if reason in _UNREADABLE else 0
+        if not self._max_unreadable or self._n_unreadable < self._max_unreadable:
+            return
+        shown = visible(" ".join(answer.text[:_MAX_SHOWN].split())) or "nothing"
+        raise ModelError(
+            f"{self._model.name}: {self._n_unreadable} answers in a row hold no verdict that "
+            f"can be read; the last one ({MISSING[reason or '']}) begins: {shown!r}; "
+            f"{self._remedy(reason)}; what was answered is kept"
+        )
+
+    def _remedy(self, reason: str | None) -> str:
+        if reason == "truncated":
+            return f"allow longer answers than {self._plan.max_tokens} tokens"
+        wanted = "after its reasons, as `Verdict: Yes`"
+        if self._plan.template.style == "verdict-first":
+            wanted = "at its beginning, as `Yes. ...`"
+        return (
+            f"the style {self._plan.template.style} expects a verdict {wanted}: try the other "
+            f"style, another template or another model"
+        )
 
 
 async def _judge_story(document: Document, caller: Caller, plan: JudgePlan) -> list[Judged]:
@@ -139,13 +184,12 @@ async def _judge_story(document: Document, caller: Caller, plan: JudgePlan) -> l
             found.setdefault(item.id, []).append(judged)
         for item in wave:
             values = [j.verdict.value for j in found[item.id] if j.verdict.value is not None]
-            answers[item.id] = _plain(combine(values, item.scale), item)
-    open_gates = {name for name in plan.rubric.facts if answers[name] is None}
-    open_gates |= {name for name, answer in answers.items() if answer is None}
+            answers[item.id] = answer_named(combine(values, item.scale), item)
+    open_gates = {name for name, answer in answers.items() if answer is None}
     for item in plan.items:
         if item.id not in found:
             # What decides whether it is asked is not known: that does not rule it out.
-            is_open = bool(_depends(item) & open_gates)
+            is_open = bool(depends_on(item) & open_gates)
             open_gates |= {item.id} if is_open else set()
             reason = "gate_missing" if is_open else "not_asked"
             asked = Asked(document.id, item.id, 0, "", 0)
@@ -162,20 +206,22 @@ async def _waves(
     rng.shuffle(left)
     while left:
         names = {item.id for item in left}
-        ready = [item for item in left if not _depends(item) & names]
+        ready = [item for item in left if not depends_on(item) & names]
         left = [item for item in left if item not in ready]
-        yield [item for item in ready if _holds(item, answers)]
+        yield [item for item in ready if is_asked(item, answers)]
 
 
-def _depends(item: Item) -> frozenset[str]:
+def depends_on(item: Item) -> frozenset[str]:
+    """The items and facts that decide whether an item is asked."""
     return Condition.parse(item.show_if).names if item.show_if else frozenset()
 
 
-def _holds(item: Item, answers: Mapping[str, object]) -> bool:
+def is_asked(item: Item, answers: Mapping[str, object]) -> bool:
+    """Whether it is asked after these answers, as `answer_named` has them."""
     return not item.show_if or Condition.parse(item.show_if).holds(answers)
 
 
-def _plain(value: float | str | None, item: Item) -> object:
+def answer_named(value: float | str | None, item: Item) -> object:
     """A verdict as conditions name it: Yes and No, not 1 and 0."""
     if item.scale.kind == "yes-no" and isinstance(value, float):
         return None if value == 0.5 else "Yes" if value > 0.5 else "No"

@@ -13,7 +13,7 @@ from fabula.judging.folder import RunFolder
 from fabula.judging.measurements import to_measurements
 from fabula.judging.pairwise import judge_pairs
 from fabula.judging.plan import AnswerBook, JudgePlan
-from fabula.judging.run import RETEST, judge_stories, with_retest
+from fabula.judging.run import MAX_UNREADABLE, RETEST, judge_stories, with_retest
 from fabula.models import Model, ModelOptions, Usage, open_model
 from fabula.models.cost import Budget, Estimate, Price, Purse, estimate_tokens, known_price
 from fabula.text import check_ids
@@ -52,6 +52,8 @@ class Session:
     price: Price | None = None
     max_cost: float | None = None
     restart: bool = False
+    max_unreadable: int = MAX_UNREADABLE
+    """Stop after so many answers in a row without a readable verdict; 0 never stops."""
 
 
 def run_session(
@@ -120,9 +122,15 @@ async def _judge(
         agree(spec, estimate)
         begin(spec, _n_calls(session, documents))
         if session.pairs is not None:
-            found = await judge_pairs(session.pairs, model, plan, book, budget=budget, meter=meter)
+            found = await judge_pairs(
+                session.pairs, model, plan, book, budget=budget, meter=meter,
+                max_unreadable=session.max_unreadable,
+            )  # fmt: skip
         else:
-            judged = await judge_stories(documents, model, plan, book, budget=budget, meter=meter)
+            judged = await judge_stories(
+                documents, model, plan, book, budget=budget, meter=meter,
+                max_unreadable=session.max_unreadable,
+            )  # fmt: skip
             found = list(to_measurements(judged, documents, model.name, plan))
         cost = None if price is None else budget.spent
         return found, Spent(model.name, book.n_new - n_before, budget.usage, cost)

@@ -8,8 +8,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from fabula.judging.answers import answers_shown
 from fabula.judging.run import RETEST
-from fabula.judging.trust import NEVER_CHECKED, Trust, TrustBook
+from fabula.judging.trust import NEVER_CHECKED, Mode, Trust, TrustBook
 from fabula.measures.agreement import aggregates
 from fabula.stats.agreement import spearman
 from fabula.text import TextSettings
@@ -23,15 +24,27 @@ class ItemSummary:
     """An item over all stories of a run."""
 
     item: Item
-    n_yes: int
-    n: int
+    values: tuple[float | str, ...]
+    """What was answered about each document: 1 or 0 of a yes-no item, else what its scale has."""
     mean_p_yes: float | None
     missing: Mapping[str, int]
     trust: Trust | None
 
     @property
+    def n(self) -> int:
+        return len(self.values)
+
+    @property
     def pass_rate(self) -> float | None:
-        return self.n_yes / self.n if self.n else None
+        """The share of Yes; None of an item that asks for something else."""
+        if not self.values or self.item.scale.kind != "yes-no":
+            return None
+        return sum(value == 1.0 for value in self.values) / self.n
+
+    @property
+    def shown(self) -> str:
+        """What was answered, as the item's scale has it."""
+        return answers_shown(self.values, self.item)
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +91,11 @@ def _passed(item: ItemSummary) -> tuple[str | None, str | None]:
         return None, without or None
     missing = f"; missing: {without}" if without else ""
     trust = NEVER_CHECKED if item.trust is None else f"kappa {item.trust.shown}"
-    return f"{item.n_yes} of {item.n} Yes{missing} ({trust})", None
+    if item.item.scale.kind == "yes-no":
+        shown = f"{sum(value == 1.0 for value in item.values)} of {item.n} Yes"
+    else:
+        shown = f"{item.shown}, n {item.n}"
+    return f"{shown}{missing} ({trust})", None
 
 
 def summarise(
@@ -112,7 +129,7 @@ def _summary(
     }
     signature = measurements[0].signature
     parts = dict(Signature.parse(signature).parts)
-    trust = book.find(measurements[0].rater, rubric.key, parts["style"], parts["prompt"])
+    trust = book.find(parts["model"], rubric.key, parts["style"], parts["prompt"], Mode.of(parts))
     scores = _scores(first, rubric)
     pairs = [(_side(one, rubric), again.get((one.document_id, one.item))) for one in first]
     flips = [before != after for before, after in pairs if None not in (before, after)]
@@ -150,16 +167,17 @@ def _item(
     item: Item, measurements: Sequence[Measurement], trust: Mapping[str, Trust]
 ) -> ItemSummary:
     mine = [one for one in measurements if one.item == item.id]
-    values = [one.value for one in mine if isinstance(one.value, float) and one.value != 0.5]
-    reasons = [
-        "tie" if one.value == 0.5 and item.scale.kind == "yes-no" else one.missing_reason
-        for one in mine
+    is_yes_no = item.scale.kind == "yes-no"
+    reasons = ["tie" if one.value == 0.5 and is_yes_no else one.missing_reason for one in mine]
+    values = [
+        float(one.value > 0.5) if is_yes_no and isinstance(one.value, float) else one.value
+        for one, reason in zip(mine, reasons, strict=True)
+        if one.value is not None and reason is None
     ]
     p_yes = [one.details["p_yes"] for one in mine if "p_yes" in one.details]
     return ItemSummary(
         item=item,
-        n_yes=sum(value > 0.5 for value in values) if item.scale.kind == "yes-no" else 0,
-        n=sum(reason is None for reason in reasons),
+        values=tuple(values),
         mean_p_yes=float(np.mean(p_yes)) if p_yes else None,
         missing=dict(sorted(Counter(reason for reason in reasons if reason).items())),
         trust=trust.get(item.id),

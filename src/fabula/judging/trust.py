@@ -1,28 +1,59 @@
 """How far a judge can be trusted: its measured agreement with experts, kept by what was measured.
 
-A figure belongs to a model, a wording of the rubric, a style of asking and the data on which it was
-measured. What was never measured is said to be so; a figure of another style is not borrowed.
+A figure belongs to a model (by the name that it is served under, not by its address), a wording of
+the rubric, a style of asking and the data on which it was measured. What was never measured is said
+to be so; a figure of another style is not borrowed, and one of another mode (how many answers, at
+which temperature, held to a form or not) is shown as such. Beside it stands what people reach among
+themselves on the same documents.
 """
 
 from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 from platformdirs import user_data_path
 
 from fabula.errors import InputError
+from fabula.judging.people import PeopleAgreement
 from fabula.measures.agreement import JudgeAgreement
 from fabula.stats.agreement import Confusion
 from fabula.store import dump_json, read_rows, write_whole
 from fabula.types import Rubric, Signature
 
-__all__ = ["NEVER_CHECKED", "Trust", "TrustBook", "trust_of"]
+__all__ = ["NEVER_CHECKED", "Mode", "Trust", "TrustBook", "trust_of"]
 
 NEVER_CHECKED = "never checked against experts"
 _SHIPPED = Path(__file__).parent / "trust.jsonl"
+
+
+@dataclass(frozen=True, slots=True)
+class Mode:
+    """How answers were drawn; None where an older file does not say."""
+
+    samples: int | None = None
+    temperature: float | None = None
+    structured: str = ""
+    """`on` or `off` where a JSON schema was asked for or forbidden."""
+
+    @classmethod
+    def of(cls, parts: Mapping[str, str]) -> Mode:
+        """The mode in a judge's signature, by its parts."""
+        samples, temperature = parts.get("samples"), parts.get("temperature")
+        return cls(
+            None if samples is None else int(samples),
+            None if temperature is None else float(temperature),
+            parts.get("structured", ""),
+        )
+
+    def __str__(self) -> str:
+        if self.samples is None or self.temperature is None:
+            return "it is not known how"
+        answers = "1 answer" if self.samples == 1 else f"{self.samples:,} answers"
+        held = {"on": ", held to a JSON schema", "off": ", not held to a JSON schema"}
+        return f"{answers} at temperature {self.temperature:g}{held.get(self.structured, '')}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,41 +76,92 @@ class Trust:
     """How many answers were asked for, and at which temperature."""
     always: str = ""
     """Where one side says the same of all, so that there is nothing to agree on."""
+    samples: int | None = None
+    temperature: float | None = None
+    structured: str = ""
+    n_documents: int | None = None
+    people: float | None = None
+    """Cohen's kappa of one person with the majority of the others, on the same documents."""
+    people_fleiss: float | None = None
+    people_fleiss_mean: float | None = None
+    """Over all items: the mean of their Fleiss kappas, where `people_fleiss` pools them."""
+    is_other_mode: bool = False
+    """What it is shown beside was drawn in another way. Not kept."""
+
+    @property
+    def mode(self) -> Mode:
+        return Mode(self.samples, self.temperature, self.structured)
 
     @property
     def shown(self) -> str:
-        """For a table: `0.12 [-0.05, 0.31], n 36`."""
+        """For a table: `0.12 [-0.05, 0.31], n 36; people 0.20`."""
+        other = (
+            f"; measured in another mode ({self.how or self.mode})" if self.is_other_mode else ""
+        )
+        people = "" if self.people is None else f"; people {self.people:.2f}"
+        rest = f", n {self.n}{people}{other}"
         if self.kappa is None:
-            return f"kappa undefined, n {self.n}"
+            return f"kappa undefined{rest}"
         if self.always:
-            return f"{self.kappa:.2f}: {self.always}, n {self.n}"
+            return f"{self.kappa:.2f}: {self.always}{rest}"
         interval = "" if self.low is None else f" [{self.low:.2f}, {self.high:.2f}]"
-        return f"{self.kappa:.2f}{interval}, n {self.n}"
+        return f"{self.kappa:.2f}{interval}{rest}"
 
     @property
     def worth(self) -> str:
-        """What the agreement means, in a sentence."""
-        if self.kappa is None or self.n_dots <= 1:
-            return (
+        """What the agreement means, beside that of people, in some sentences."""
+        if self.kappa is None or self.kappa < _FAIR:
+            says = (
                 "That is little or nothing above chance: take its verdicts as a demonstration, not "
                 "as a judgement."
             )
-        if self.n_dots == 2:
-            return "That is fair; experts among themselves reach 0.41 (Fleiss, on TTCW)."
-        return "That is what experts reach among themselves (Fleiss 0.41, on TTCW), or above."
+        elif self.kappa < _MODERATE:
+            says = "That is fair."
+        else:
+            says = "That is moderate or better."
+        if self.is_other_mode:
+            says += " It was measured in another mode and may not hold for these verdicts."
+        return f"{says} {self.yardstick}"
+
+    @property
+    def yardstick(self) -> str:
+        """What people reach among themselves on the same documents."""
+        if self.people is None:
+            return "What people reach among themselves on those documents is not known."
+        where = f"{self.n_documents} documents" if self.n_documents else "documents"
+        fleiss = []
+        if self.people_fleiss is not None:
+            pooled = "" if self.people_fleiss_mean is None else " pooled"
+            fleiss.append(f"Fleiss {self.people_fleiss:.2f}{pooled}")
+        if self.people_fleiss_mean is not None:
+            fleiss.append(f"{self.people_fleiss_mean:.2f} as the mean of the items")
+        others = f" ({', '.join(fleiss)})" if fleiss else ""
+        return (
+            f"People among themselves: on the same {where} one of them reaches "
+            f"{self.people:.2f} with the others where these agree{others}."
+        )
 
     @property
     def n_dots(self) -> int:
-        """1 to 4: under 0.2, from 0.2, 0.4, 0.6; 0 where it is undefined."""
-        return 0 if self.kappa is None else 1 + sum(self.kappa >= edge for edge in (0.2, 0.4, 0.6))
+        """1 to 4: under 0.2, from 0.2, 0.4, 0.6; 0 where it is undefined or of another mode."""
+        if self.kappa is None or self.is_other_mode:
+            return 0
+        return 1 + sum(self.kappa >= edge for edge in (_FAIR, _MODERATE, 0.6))
 
 
-def trust_of(agreement: JudgeAgreement, rubric: Rubric) -> list[Trust]:
-    """The trust that a measured agreement (by item) establishes."""
+# Landis and Koch 1977: from where an agreement is called fair, and moderate.
+_FAIR, _MODERATE = 0.2, 0.4
+
+
+def trust_of(
+    agreement: JudgeAgreement, rubric: Rubric, people: Mapping[str, PeopleAgreement] | None = None
+) -> list[Trust]:
+    """The trust that a measured agreement (by item) establishes, beside that of people."""
     parts = dict(Signature.parse(agreement.signature).parts)
-    return [
+    mode = Mode.of(parts)
+    trusts = [
         Trust(
-            model=agreement.rater,
+            model=parts["model"],
             rubric=rubric.key,
             style=parts["style"],
             prompt=parts["prompt"],
@@ -91,11 +173,25 @@ def trust_of(agreement: JudgeAgreement, rubric: Rubric) -> list[Trust]:
             n_missing=row.n_missing,
             balanced_accuracy=_rounded(row.confusion.balanced_accuracy),
             data=parts["experts"],
-            how=f"{_answers(parts['samples'])} at temperature {parts['temperature']}",
+            how=str(mode),
             always=_always(row.confusion),
+            **asdict(mode),
         )
         for row in (*agreement.rows, agreement.overall)
     ]
+    return [_beside(trust, (people or {}).get(trust.item)) for trust in trusts]
+
+
+def _beside(trust: Trust, people: PeopleAgreement | None) -> Trust:
+    if people is None:
+        return trust
+    return replace(
+        trust,
+        n_documents=people.n_documents,
+        people=_rounded(people.one_with_rest),
+        people_fleiss=_rounded(people.fleiss),
+        people_fleiss_mean=_rounded(people.fleiss_mean),
+    )
 
 
 class TrustBook:
@@ -109,10 +205,23 @@ class TrustBook:
             if source.exists():
                 self._known |= {_key(trust): trust for trust in _read(source)}
 
-    def find(self, model: str, rubric: str, style: str, prompt: str) -> Mapping[str, Trust]:
-        """The trust by item; empty where this judge was never checked."""
-        wanted = (model, rubric, style, prompt)
-        return {key[-1]: trust for key, trust in self._known.items() if key[:-1] == wanted}
+    def find(
+        self, model: str, rubric: str, style: str, prompt: str, mode: Mode | None = None
+    ) -> Mapping[str, Trust]:
+        """The trust by item; empty where this judge was never checked.
+
+        What was measured in the same mode goes before; what was measured in another says so.
+        """
+        found: dict[str, Trust] = {}
+        for trust in self._known.values():
+            if (trust.rubric, trust.style, trust.prompt) != (rubric, style, prompt):
+                continue
+            if not _is_model(trust.model, model):
+                continue
+            other = mode is not None and trust.mode != mode
+            if trust.item not in found or not other:
+                found[trust.item] = replace(trust, is_other_mode=other)
+        return found
 
     def add(self, trusts: Iterable[Trust]) -> None:
         """Keep these, in place of what was known of the same."""
@@ -126,11 +235,26 @@ class TrustBook:
 
 
 def _key(trust: Trust) -> tuple[str, ...]:
-    return trust.model, trust.rubric, trust.style, trust.prompt, trust.item
+    return (
+        trust.model.rpartition("@")[2], trust.rubric, trust.style, trust.prompt, trust.item,
+        str(trust.samples), str(trust.temperature), trust.structured,
+    )  # fmt: skip
+
+
+def _is_model(kept: str, wanted: str) -> bool:
+    """Whether a kept figure is of this model: what stands before `@` is a label for people.
+
+    Older files hold the label alone; that of an address says nothing of the model behind it.
+    """
+    label, _, decisive = wanted.rpartition("@")
+    is_address = kept.startswith(("http://", "https://")) and "@" not in kept and "#" not in kept
+    return not is_address and (kept.rpartition("@")[2] == decisive or bool(label and kept == label))
 
 
 def _line(trust: Trust) -> str:
-    return dump_json(asdict(trust)) + "\n"
+    row = asdict(trust)
+    del row["is_other_mode"]
+    return dump_json(row) + "\n"
 
 
 def _read(path: Path) -> Sequence[Trust]:
@@ -142,14 +266,12 @@ def _read(path: Path) -> Sequence[Trust]:
 
 def _checked(trust: Trust) -> Trust:
     """Raise `ValueError` where a figure is none."""
-    for figure in (trust.kappa, trust.low, trust.high, trust.n):
+    figures = (trust.kappa, trust.low, trust.high, trust.n, trust.samples, trust.temperature,
+               trust.people, trust.people_fleiss, trust.people_fleiss_mean)  # fmt: skip
+    for figure in figures:
         if figure is not None and not isinstance(figure, int | float):
             raise ValueError(f"{figure!r} is no number")
     return trust
-
-
-def _answers(n: str) -> str:
-    return "1 answer" if n == "1" else f"{n} answers"
 
 
 def _always(counts: Confusion) -> str:

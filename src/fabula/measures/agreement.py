@@ -266,9 +266,17 @@ def judge_agreement(
 
 
 def aggregates(ratings: Ratings, rubric: Rubric) -> dict[str, float]:
-    """The rubric's aggregate for each document on which no answer is missing."""
-    kinds = ("yes-no",) if rubric.aggregate.rule == "count" else ("yes-no", "number")
-    items = [item.id for item in rubric.items if item.scale.kind in kinds]
+    """The rubric's aggregate for each document on which no answer is missing.
+
+    A mean is of one scale: of the numbers if there are any, else of yes-no items as 1 and 0; of
+    numbers from different ranges there is none.
+    """
+    numbers = [item for item in rubric.items if item.scale.kind == "number"]
+    yes_no = [item for item in rubric.items if item.scale.kind == "yes-no"]
+    taken = numbers if rubric.aggregate.rule == "mean" and numbers else yes_no
+    if len({(item.scale.low, item.scale.high) for item in taken}) > 1:
+        return {}
+    items = [item.id for item in taken]
     documents = dict.fromkeys(document for document, _ in ratings)
     found = {}
     for document in documents:

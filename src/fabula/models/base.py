@@ -83,6 +83,8 @@ class Answer:
     """Probability of each option of the `Choice`, where the answer chose; empty where unknown."""
     note: str = ""
     """What the provider said about a blocked or overlong prompt."""
+    served: str = ""
+    """How whoever answered names the model itself; empty where it does not."""
 
 
 class Model(Protocol):

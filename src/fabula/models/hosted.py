@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import os
 import re
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Self
 from urllib.parse import urlsplit
 from urllib.request import getproxies
@@ -26,6 +27,9 @@ __all__ = ["HostedModel", "answer_of"]
 _HOLDS = {"openai", "google", "mistral", "vllm", "sglang", "together", "fireworks", "grok"}
 _TELLS = {"openai", "openai-api", "grok", "together", "vllm", "sglang", "fireworks"}
 _MAX_TOP_LOGPROBS = 20
+_ANY_MODEL = "default"
+"""What a server is asked for by a URL that names no model."""
+_LIST_TIMEOUT_S = 5.0
 
 
 class HostedModel:
@@ -53,6 +57,7 @@ class HostedModel:
         self._provider = "openai-api" if _is_url(spec) else spec.partition("/")[0]
         self.can_be_held = self._provider in _HOLDS if structured is None else structured
         self._model: Any = None
+        self._listed: str | None = None
 
     async def __aenter__(self) -> Self:
         try:
@@ -65,7 +70,7 @@ class HostedModel:
         options: dict[str, Any] = {}
         if _is_url(self._spec):
             url, _, model = self._spec.partition("#")
-            name = f"openai-api/url/{model or 'default'}"
+            name = f"openai-api/url/{model or _ANY_MODEL}"
             # The client would retry on its own, beside Inspect, which counts its retries.
             options = {"base_url": url, "api_key": _url_key(), "max_retries": 0}
             await _somebody_listens(url)
@@ -73,6 +78,7 @@ class HostedModel:
             self._model = get_model(name, memoize=False, **options)
         except Exception as error:
             raise ModelError(_opening_fault(self._spec, error)) from error
+        _join_parts(self._model.api)
         return self
 
     async def __aexit__(self, *error: object) -> None:
@@ -97,7 +103,19 @@ class HostedModel:
             output = await self._model.generate([message], config=self._config(sampling, choice))
         except Exception as error:
             raise _call_fault(self._spec, error) from error
-        return answer_of(output, choice)
+        return replace(answer_of(output, choice), served=await self._served(output.model))
+
+    async def _served(self, told: str) -> str:
+        """The model's own name: what the server says, not where it is.
+
+        One that repeats the name it was asked by says nothing where that was `default`; then the
+        name counts that it lists, if it lists one.
+        """
+        if not _is_url(self._spec) or (told and told != _ANY_MODEL):
+            return told
+        if self._listed is None:
+            self._listed = await _listed_model(self._spec.partition("#")[0])
+        return self._listed
 
     def _config(self, sampling: Sampling, choice: Choice | None) -> GenerateConfig:
         from inspect_ai.model import CachePolicy, GenerateConfig
@@ -121,6 +139,37 @@ class HostedModel:
         if choice is not None and self.can_be_held:
             config.response_schema = _schema(choice)
         return config
+
+
+def _join_parts(api: Any) -> None:
+    """Have Inspect take a content that comes as a list of parts, which some servers send."""
+    read = getattr(api, "chat_choices_from_completion", None)
+    if read is None:
+        return
+
+    def joined(completion: Any, tools: Any) -> Any:
+        for choice in completion.choices or []:
+            parts = choice.message.content if choice.message is not None else None
+            if isinstance(parts, list):
+                texts = [part.get("text") for part in parts if isinstance(part, dict)]
+                choice.message.content = "".join(one for one in texts if isinstance(one, str))
+        return read(completion, tools)
+
+    api.chat_choices_from_completion = joined
+
+
+async def _listed_model(url: str) -> str:
+    """The model that a server lists, if it is one; empty where nothing is to be learnt."""
+    import httpx
+
+    try:
+        async with httpx.AsyncClient(timeout=_LIST_TIMEOUT_S) as client:
+            key = {"Authorization": f"Bearer {_url_key()}"}
+            reply = await client.get(f"{url.rstrip('/')}/models", headers=key)
+            names = {str(entry["id"]) for entry in reply.json()["data"]}
+    except (httpx.HTTPError, ValueError, KeyError, TypeError):
+        return ""
+    return names.pop() if len(names) == 1 else ""
 
 
 def _is_url(spec: str) -> bool:

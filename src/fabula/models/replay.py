@@ -100,6 +100,7 @@ def recorded(row: dict[str, Any]) -> Answer:
         usage=Usage(*(int(usage.get(name, 0)) for name in _USAGE)),
         masses=masses,
         note=str(row.get("note") or ""),
+        served=str(row.get("served") or ""),
     )
 
 
@@ -115,4 +116,4 @@ def recording_row(answer: Answer) -> dict[str, Any]:
             "n_cached": answer.usage.n_cached,
             "n_output": answer.usage.n_output,
         },
-    }
+    } | ({"served": answer.served} if answer.served else {})

@@ -1,7 +1,8 @@
 """From a model's answer to a verdict, or to the reason why there is none.
 
-Strict on purpose: what does not say its verdict in the asked form has none. A refusal, a withheld
-or cut answer, "yes and no", half a JSON object are never a "No".
+Strict on purpose: what does not say its verdict in the asked form has none, and what takes its
+verdict back has none. A refusal, a withheld or cut answer, "yes and no", half a JSON object are
+never a "No". What stands around a verdict (thinking, Markdown, LaTeX, tags, JSON) does not matter.
 """
 
 from __future__ import annotations
@@ -10,14 +11,20 @@ import json
 import re
 import statistics
 from collections import Counter
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
+from fabula.models.answer_words import CLOSES, MARKS, Reading, other_options, verdict_in
 from fabula.models.base import Answer
+from fabula.models.retractions import is_taken_back
+from fabula.models.spoken import plain_line, spoken
 from fabula.types import Scale
 
-__all__ = ["MISSING", "Style", "Verdict", "combine", "read_verdict"]
+__all__ = ["MISSING", "READER", "Style", "Verdict", "combine", "read_verdict"]
+
+READER = "2"
+"""How answers are read, for signatures: 2 reads more forms, and drops what is taken back."""
 
 Style = Literal["reason-first", "verdict-first"]
 """Where the verdict stands: after the reasons, or before them."""
@@ -25,7 +32,7 @@ Style = Literal["reason-first", "verdict-first"]
 MISSING = {
     "no_answer": "the answer is empty",
     "no_verdict": "no verdict in the asked form",
-    "two_verdicts": "verdicts that contradict each other",
+    "contradictory": "a verdict that the answer contradicts or takes back",
     "refusal": "the model refused",
     "blocked": "withheld by the provider",
     "truncated": "cut at the limit of tokens before a verdict",
@@ -47,12 +54,6 @@ _REFUSAL = re.compile(
     re.IGNORECASE,
 )
 _BLOCKED = re.compile(r"\W*(?:content|response|prompt) (?:was )?blocked\W*", re.IGNORECASE)
-_LABEL = r"(?:(?:final|overall|my)\s{1,4})?(?:verdict|answer)"
-# Marks around a verdict; a bound on their number keeps every pattern linear.
-_MARKS = r"[\s*_`\"'“”#>]{0,12}"
-_END = r"[\W_]{0,12}"
-_TURN = r"(?:(?:wait|actually|well|hm+|or rather|rather|or|but|and|then again)\W{1,3}){0,3}"
-_FENCE = re.compile(r"^```[a-z]{0,10}\s{0,4}|\s{0,4}```$", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,33 +69,29 @@ class Verdict:
 
 def read_verdict(answer: Answer, scale: Scale, style: Style) -> Verdict:
     """The verdict of an answer, read strictly."""
-    text = answer.text.strip()
     if answer.stop in ("too_long", "blocked"):
         return Verdict(None, answer.stop, answer.note or None)
+    text = spoken(answer.text)
     if _BLOCKED.fullmatch(text[:200]):
         return Verdict(None, "blocked", text)
     is_cut = answer.stop == "length"
     if not text:
-        return Verdict(None, "truncated" if is_cut else "no_answer", None)
+        empty = "no_verdict" if answer.text.strip() else "no_answer"
+        return Verdict(None, "truncated" if is_cut else empty, answer.text.strip() or None)
     if scale.kind == "text":
         refused = "refusal" if _REFUSAL.match(text) else None
         return Verdict(None if refused else text, refused, None, is_cut)
-    plain = _FENCE.sub("", text)
-    if plain.startswith("{"):
-        found, rationale = _from_json(plain, scale, is_cut=is_cut)
-    elif style == "verdict-first":
-        found, rationale = _from_beginning(text, scale)
-    else:
-        found, rationale = _from_end(text, scale, is_cut=is_cut)
-    if len(found) > 1:
-        return Verdict(None, "two_verdicts", text)
-    if not found:
+    found, rationale = _found(text, scale, style, is_cut=is_cut)
+    reasons = [one.reason for one in found if one.reason]
+    values = {one.value for one in found if one.value is not None}
+    if len(values) > 1 or "contradictory" in reasons:
+        return Verdict(None, "contradictory", text)
+    if reasons:
+        return Verdict(None, reasons[0], text)
+    if not values:
         reason = "refusal" if _REFUSAL.match(text) else "truncated" if is_cut else "no_verdict"
         return Verdict(None, reason, text)
-    value = _value(found.pop(), scale)
-    if value is None:
-        return Verdict(None, "out_of_scale", text)
-    return Verdict(value, None, rationale, is_cut)
+    return Verdict(values.pop(), None, rationale, is_cut)
 
 
 def combine(values: Sequence[float | str], scale: Scale) -> float | str | None:
@@ -109,26 +106,108 @@ def combine(values: Sequence[float | str], scale: Scale) -> float | str | None:
     return round(statistics.fmean(float(value) for value in values), 6)
 
 
-def _from_json(text: str, scale: Scale, *, is_cut: bool) -> tuple[set[str], str | None]:
-    """{"verdict": ..., "reason": ...}, whole; or cut within the reason, after its verdict."""
-    try:
-        pairs = json.loads(text, object_pairs_hook=list)
-    except (ValueError, RecursionError):
-        head = re.match(
-            rf'\{{\s{{0,9}}"verdict"\s{{0,9}}:\s{{0,9}}"({_options(scale)})"\s{{0,9}},', text, re.I
-        )
-        return ({_fold(head[1])}, text[head.end() :].strip()) if head and is_cut else (set(), None)
-    found: set[str] = set()
+def _found(
+    text: str, scale: Scale, style: Style, *, is_cut: bool
+) -> tuple[list[Reading], str | None]:
+    """All places of an answer that say a verdict, and the reasons around them."""
+    structured = _from_json(text, scale, is_cut=is_cut)
+    if structured is not None:
+        return structured
+    raw = text.split("\n")
+    lines = [plain_line(line) for line in raw]
+    said = [k for k, line in enumerate(lines) if line]
+    found = list(_labelled(lines, scale))
+    if style == "verdict-first" and said and not (found and found[0].line == said[0]):
+        head = _head(lines, said[0], scale)
+        found = [head, *found] if head else found
+    found += _alone(lines, said, scale)
+    if not found:
+        found = _concluded(lines, said, scale)
+    last = max((one.line for one in found), default=0)
+    ends_there = found and not any(lines[last + 1 :])
+    if is_cut and ends_there and not re.search(r"\w", found[-1].after):
+        # What would have come next could have changed it: 1 into 10, "No" into "None of it".
+        return [Reading(None, "truncated")], None
+    found = [_checked(one, lines, scale) for one in found]
+    return found, _rationale(raw, found, said) if found else None
+
+
+def _checked(one: Reading, lines: Sequence[str], scale: Scale) -> Reading:
+    """The reading, or that what comes after it takes it back."""
+    if one.value is None:
+        return one
+    after = "\n".join([one.after, *lines[one.line + 1 :]])
+    verdict, others = other_options(one.value, scale)
+    turned = is_taken_back(verdict, others, after, is_number=scale.kind in ("number", "rank"))
+    return Reading(None, "contradictory") if turned else one
+
+
+def _rationale(raw: Sequence[str], found: Sequence[Reading], said: Sequence[int]) -> str | None:
+    """The answer without its verdict, where that begins or ends it."""
+    first, last = found[0], found[-1]
+    if (first.line <= said[0] + 1 and first.line != said[-1]) or len(said) == 1:
+        kept = [first.after.lstrip(" \t.,:;!?\"'“”)]—–-(["), *raw[first.line + 1 :]]
+    elif last.line == said[-1]:
+        kept = list(raw[: last.line])
+    else:
+        kept = list(raw)
+    return "\n".join(kept).strip() or None
+
+
+# Structured answers.
+
+_KEYS = ("verdict", "answer", "final_verdict", "final_answer")
+_OBJECT = re.compile(r"\{[^{}]{2,100000}\}")
+_OUTER = re.compile(r"^```[a-z]{0,10}\s{0,4}|\s{0,4}```$", re.IGNORECASE)
+
+
+def _from_json(text: str, scale: Scale, *, is_cut: bool) -> tuple[list[Reading], str | None] | None:
+    """{"verdict": ..., "reason": ...}, alone or after some words; None where there is none.
+
+    Whole; or cut within the reason, after its verdict.
+    """
+    whole = _OUTER.sub("", text)
+    if whole.startswith("{"):
+        try:
+            return _of_pairs(json.loads(whole, object_pairs_hook=list), scale)
+        except (ValueError, RecursionError):
+            pass
+    for match in _OBJECT.finditer(text):
+        try:
+            pairs = json.loads(match[0], object_pairs_hook=list)
+        except (ValueError, RecursionError):
+            continue
+        if any(str(key).casefold() in _KEYS for key, _ in pairs):
+            around = _plain_lines(text[: match.start()]) + _plain_lines(text[match.end() :])
+            found, rationale = _of_pairs(pairs, scale)
+            return [*found, *_labelled(around, scale)], rationale
+    if not whole.startswith("{"):
+        return None
+    head = re.match(r'\{\s{0,9}"verdict"\s{0,9}:\s{0,9}"([^"\n]{1,200})"\s{0,9},', whole, re.I)
+    if head is None or not is_cut:
+        return [], None
+    return [_whole(head[1], scale)], whole[head.end() :].strip()
+
+
+def _of_pairs(pairs: Any, scale: Scale) -> tuple[list[Reading], str | None]:
+    found: list[Reading] = []
     rationale = None
-    for key, value in pairs:
-        if str(key).casefold() == "verdict":
-            whole = re.fullmatch(rf"\s*({_options(scale)})\s*\.?\s*", _plain(value), re.I)
-            if whole is None:
-                return set(), None
-            found.add(_fold(whole[1]))
-        elif str(key).casefold() == "reason" and value:
+    for key, value in pairs if isinstance(pairs, list) else ():
+        if str(key).casefold() in _KEYS:
+            found.append(_whole(_plain(value), scale))
+        elif str(key).casefold() in ("reason", "reasons", "reasoning", "rationale") and value:
             rationale = str(value)
+            if found and found[-1].value is not None:
+                found[-1] = _checked(Reading(found[-1].value, after=rationale), [], scale)
     return found, rationale
+
+
+def _whole(text: str, scale: Scale) -> Reading:
+    """A field that is to hold a verdict and nothing else."""
+    one = verdict_in(plain_line(text), scale)
+    if one is None or re.search(r"\w", one.after):
+        return Reading(None, "no_verdict")
+    return one
 
 
 def _plain(value: Any) -> str:
@@ -138,99 +217,100 @@ def _plain(value: Any) -> str:
     return str(value) if isinstance(value, int | float) and not isinstance(value, bool) else ""
 
 
-def _from_beginning(text: str, scale: Scale) -> tuple[set[str], str | None]:
-    """`Yes. ...`: the verdict stands alone, before a stop, a comma, a dash or the end of the line.
+def _plain_lines(text: str) -> list[str]:
+    return [plain_line(line) for line in text.split("\n")]
+
+
+# Answers in words.
+
+_SO = (
+    r"(?:(?:so|thus|hence|therefore|accordingly|consequently|overall|ultimately|finally|in "
+    r"(?:conclusion|summary|short|sum)|to (?:conclude|sum up)|all in all|on balance|on the whole)"
+    r"[\s,:–—-]{1,4})"
+)
+_NOUN = r"(?:verdict|answer)"
+_LOOSE = r"(?:judge?ment|conclusion|decision|choice|preference|overall|assessment)"
+_MARKED = r"(?:rating|score|grade|mark)"
+_MINE = r"(?:(?:the|my)\s)?(?:(?:final|overall)\s){0,2}"
+_ASIDE = r"(?:\s?\([^()\n]{1,60}\))?"
+_COLON = r"\s{0,3}(?:is\s{0,2})?(?:[:=→–—]|-{1,2}>?(?=\s)|(?:\s|^)-(?=\w))"
+_NUMBERED = r"(?:\(?\d{1,2}[.)]\s{0,3})?"
+_LABEL = re.compile(
+    rf"^{MARKS}{_NUMBERED}{_SO}?{_MINE}(?P<noun>{_NOUN}|{_LOOSE}){_ASIDE}{CLOSES}"
+    rf"(?:{_COLON}|(?P<bare>\s{{0,3}})$)(?P<said>.*)",
+    re.IGNORECASE,
+)
+_MARK = re.compile(rf"^{MARKS}{_SO}?{_MINE}{_MARKED}{_ASIDE}{_COLON}(?P<said>.*)", re.IGNORECASE)
+_CONCLUSION = re.compile(
+    rf"(?:{_SO}?{_MINE}(?:(?:{_NOUN}|{_LOOSE}|{_MARKED})\s(?:is|would be|must be|has to be)"
+    rf"|(?:{_NOUN}|{_LOOSE}){_COLON})|{_SO})"
+    rf"[\s:]{{0,3}}(?P<said>.{{1,120}})",
+    re.IGNORECASE,
+)
+
+
+def _labelled(lines: Sequence[str], scale: Scale) -> Iterator[Reading]:
+    """The verdicts of all lines of the form `Verdict: Yes`, also where it stands on the next."""
+    for k, line in enumerate(lines):
+        match = _LABEL.match(line)
+        if match is None and scale.kind in ("number", "rank"):
+            match = _MARK.match(line)
+        if match is None:
+            continue
+        place, said = k, match["said"].strip()
+        if not re.search(r"\w", said):
+            # A heading; or `Verdict:` with the verdict below it.
+            place = next((n for n in range(k + 1, len(lines)) if lines[n]), k)
+            said = lines[place] if place > k else ""
+        one = verdict_in(said, scale, line=place)
+        if place > k and _LABEL.match(said):
+            continue
+        is_asked = (match.groupdict().get("noun") or "").casefold() in ("verdict", "answer")
+        if one is not None:
+            yield one
+        elif is_asked and match.groupdict().get("bare") is None:
+            # Asked for and not given; a heading or "Conclusion: ..." may be of anything.
+            yield Reading(None, "no_verdict", place)
+
+
+def _head(lines: Sequence[str], first: int, scale: Scale) -> Reading | None:
+    """`Yes. ...` at the beginning: the verdict before a stop, a comma, a dash, the line's end.
 
     "No opinion", "A careful reading", "3 of the 5" begin with an option and are no verdicts.
     """
-    options = _options(scale)
-    head = re.match(
-        rf"{_MARKS}(?:{_LABEL}{_MARKS}:)?{_MARKS}({options})[*_`\"'”’]{{0,4}}"
-        rf"(?P<rest>(?:\s{{0,3}}[.,:;!?()—–-](?!\d).*|\s{{0,3}}\n.*|\s{{2}}(?-i:[A-Z]).*|\s*)\Z)",
-        text,
-        re.IGNORECASE | re.DOTALL,
-    )
-    if head is None:
-        return set(), None
-    rest = head["rest"]
-    if scale.kind in ("number", "rank") and re.search(r"^\s{0,3}\d{1,3}[.)]\s", rest, re.MULTILINE):
-        # "1. The ending ... 2. The pace ...": a list, not a number.
-        return set(), None
-    # "Yes. Actually, no.", "Yes - no": an answer that takes itself back, at once or later.
-    back = re.finditer(
-        rf"(?:\A|[.!?\n—–-])\s{{0,3}}{_TURN}({options})(?=\W{{0,3}}(?:\Z|\n)|[.,;!])", rest, re.I
-    )  # fmt: skip
-    turned = {_fold(match[1]) for match in back}
-    first = {_fold(head[1])}
-    also = re.match(
-        rf"[\W_]{{0,4}}(?:and|or|but)\W{{1,3}}(?:also\W{{1,3}})?({options})\b", rest, re.I
-    )
-    if also or (turned - first and scale.kind in ("yes-no", "choice")):
-        return first | turned | ({_fold(also[1])} if also else set()), None
-    rationale = rest.lstrip(" \t\r\n.,:;!?*_`\"'“”—–-()").strip()
-    return first | _labelled(rest, scale)[0], rationale or None
-
-
-def _from_end(text: str, scale: Scale, *, is_cut: bool) -> tuple[set[str], str | None]:
-    """`Verdict: Yes` on a line of its own, or a last line that is only the verdict."""
-    found, is_clear = _labelled(text, scale)
-    if not is_clear:
-        return set(), None
-    body, _, last = text.rpartition("\n")
-    bare = re.fullmatch(rf"{_MARKS}({_options(scale)}){_END}", last[:200], re.IGNORECASE)
-    if bare:
-        found = found | {_fold(bare[1])}
-    if is_cut and (
-        bare or re.search(rf"{_LABEL}\W{{1,9}}\w{{0,40}}\Z", last[-200:], re.IGNORECASE)
+    if scale.kind in ("number", "rank") and any(
+        re.match(r"\s{0,3}\d{1,3}[.)]\s", line) for line in lines[first + 1 :]
     ):
-        # What would have come next could have changed it: 1 into 10, "No" into "None of it".
-        return set(), None
-    rationale = text
-    if bare or re.match(rf"{_MARKS}{_LABEL}\b", last, re.IGNORECASE):
-        rationale = body
-    return found, rationale.strip() or None
-
-
-def _labelled(text: str, scale: Scale) -> tuple[set[str], bool]:
-    """The verdicts of all lines of the form `Verdict: Yes`, and whether all of them are clear."""
-    options = _options(scale)
-    found: set[str] = set()
-    for line in re.finditer(rf"^{_MARKS}{_LABEL}{_MARKS}[:–-](?P<said>[^\n]*)", text, _LINES):
-        said = re.match(rf"{_MARKS}({options})(?![\w/]|[.,-]\d)(?P<more>.*)", line["said"], _LINES)
-        if said is None or re.search(rf"(?<!\w)(?:{options})(?!\w)", said["more"], _LINES):
-            return set(), False
-        if (
-            re.fullmatch(_END, said["more"]) is None
-            and said["more"].lstrip("*_`\"'”’ ")[:1] not in ".,;(—–-"
-        ):
-            return set(), False
-        found.add(_fold(said[1]))
-    return found, True
-
-
-_LINES = re.IGNORECASE | re.MULTILINE
-
-
-def _options(scale: Scale) -> str:
-    """The answers of a scale as a pattern, longest first so that none hides another."""
-    if scale.kind == "yes-no":
-        return "Yes|No"
-    if scale.kind == "choice":
-        return "|".join(re.escape(option) for option in sorted(scale.options, key=len)[::-1])
-    return r"-?\d{1,12}(?:\.\d{1,12})?(?![\d/])"
-
-
-def _fold(verdict: str) -> str:
-    return verdict.casefold()
-
-
-def _value(verdict: str, scale: Scale) -> float | str | None:
-    if scale.kind == "yes-no":
-        return 1.0 if verdict == "yes" else 0.0
-    if scale.kind == "choice":
-        return next((option for option in scale.options if option.casefold() == verdict), None)
-    number = float(verdict)
-    low = 1 if scale.low is None and scale.kind == "rank" else scale.low
-    if (low is not None and number < low) or (scale.high is not None and number > scale.high):
+        # "1. The ending ... 2. The pace ...": a list, not a number.
         return None
-    return number
+    one = verdict_in(lines[first], scale, line=first)
+    if one is None:
+        sentence, *more = re.split(r"(?<=[.!?])\s+", lines[first], maxsplit=1)
+        match = _CONCLUSION.fullmatch(sentence)
+        one = verdict_in(match["said"], scale, line=first) if match else None
+        one = one and (None if re.search(r"\w", one.after) else replace(one, after=" ".join(more)))
+    return one
+
+
+def _alone(lines: Sequence[str], said: Sequence[int], scale: Scale) -> list[Reading]:
+    """The first line or the last, where it is a verdict and nothing else."""
+    found = []
+    for k in dict.fromkeys([*said[:1], *said[-1:]]):
+        one = verdict_in(lines[k], scale, line=k)
+        if one is not None and not re.search(r"\w", one.after):
+            found.append(one)
+    return found
+
+
+def _concluded(lines: Sequence[str], said: Sequence[int], scale: Scale) -> list[Reading]:
+    """The last sentence, where it is "So Yes." or "My verdict is No." and nothing else."""
+    if not said:
+        return []
+    sentence = re.split(r"(?<=[.!?])\s+(?=\S+\s|\S+:)", lines[said[-1]])[-1]
+    # "... holds. Verdict: Yes" and "... holds. So Yes." keep their verdict with its label.
+    for part in (lines[said[-1]], sentence):
+        match = _CONCLUSION.fullmatch(part.strip())
+        one = verdict_in(match["said"], scale, line=said[-1]) if match else None
+        if one is not None and not re.search(r"\w", one.after):
+            return [one]
+    return []

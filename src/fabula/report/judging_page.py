@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from fabula.judging.answers import answer_shown, score_range
 from fabula.judging.run import RETEST
 from fabula.judging.summary import JudgeSummary
 from fabula.judging.trust import NEVER_CHECKED, Trust
@@ -26,6 +27,8 @@ class Verdict:
     title: str
     dimension: str
     shown: str
+    short: str
+    """For a cell of the grid."""
     kind: str
     """`pass`, `fail`, `miss` or `other`."""
     p_yes: float | None
@@ -73,6 +76,7 @@ def write_judging_page(
         "n_left_out": len(documents) - len(shown),
         "never_checked": NEVER_CHECKED,
         "one": len(documents) == 1,
+        "is_plain": all(item.scale.kind == "yes-no" for item in rubric.items),
     }
     write_page_file(path, "judging.html.j2", page)
 
@@ -110,14 +114,7 @@ def _story(
     trust: Mapping[str, Trust | None],
     rubric: Rubric,
 ) -> Story:
-    score = summary.scores.get(document.id)
     n_missing = sum(one.value is None for one in verdicts.values())
-    n_given = len(verdicts) - n_missing
-    of_tests = [one for one in verdicts.values() if _is_test(rubric, one.item)]
-    passed = sum(one.value == 1.0 for one in of_tests)
-    shown = f"{passed} of {n_given}" if of_tests else f"{n_given} answers"
-    if score is not None:
-        shown = f"{score:g} of {len(rubric.items)}" if of_tests else f"{score:g}"
     own = next(
         (one.details["own_story"] for one in verdicts.values() if "own_story" in one.details), None
     )
@@ -125,7 +122,8 @@ def _story(
         number=number,
         title=_title(document),
         author=visible(document.author or ""),
-        score=shown + (f", {n_missing} without verdict" if n_missing else ""),
+        score=_score(document.id, verdicts, summary, rubric)
+        + (f", {n_missing} without verdict" if n_missing else ""),
         verdicts=[
             _verdict(item, verdicts[item.id], trust.get(item.id))
             for item in rubric.items
@@ -135,22 +133,36 @@ def _story(
     )
 
 
-def _is_test(rubric: Rubric, item: str) -> bool:
-    return rubric.item(item).scale.kind == "yes-no"
+def _score(
+    id_: str, verdicts: Mapping[str, Measurement], summary: JudgeSummary, rubric: Rubric
+) -> str:
+    """The aggregate with what it is out of; where there is none, the tests that passed."""
+    score = summary.scores.get(id_)
+    range_ = score_range(rubric)
+    if score is not None:
+        return f"{score:.4g} {range_}" if range_.startswith("of ") else f"{score:.4g} ({range_})"
+    given = [one for one in verdicts.values() if one.value is not None]
+    of_tests = [one for one in given if rubric.item(one.item).scale.kind == "yes-no"]
+    if not of_tests or len(of_tests) < len(given):
+        return f"{len(given)} answers"
+    return f"{sum(one.value == 1.0 for one in of_tests)} of {len(of_tests)}"
 
 
 def _verdict(item: Item, one: Measurement, trust: Trust | None) -> Verdict:
     value = one.value
-    kind, shown = "other", f"{value:g}" if isinstance(value, float) else str(value)
+    kind, short = "other", "·"
+    shown = answer_shown(one, item.scale)
     if value is None:
-        kind, shown = "miss", MISSING[one.missing_reason or ""]
+        kind, short, shown = "miss", "?", MISSING[one.missing_reason or ""]
     elif isinstance(value, float) and item.scale.kind == "yes-no":
-        kind = "pass" if value > 0.5 else "fail"
-        shown = "Yes" if value == 1 else "No" if value == 0 else f"Yes in {value:.0%}"
+        kind, short = ("pass", "Y") if value > 0.5 else ("fail", "N")
+    elif isinstance(value, float):
+        short = f"{value:.3g}"
     return Verdict(
         title=item.title,
         dimension=item.dimension,
-        shown=shown,
+        shown=visible(shown),
+        short=short,
         kind=kind,
         p_yes=one.details.get("p_yes"),
         rationale=_whole(visible(one.rationale or "")),

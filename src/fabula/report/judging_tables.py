@@ -7,9 +7,11 @@ from collections.abc import Mapping, Sequence
 from rich.table import Table
 from rich.text import Text
 
+from fabula.judging.answers import answer_shown, score_range
 from fabula.judging.pairwise import PairSummary
+from fabula.judging.plan import is_identified
 from fabula.judging.session import Spent
-from fabula.judging.summary import JudgeSummary
+from fabula.judging.summary import ItemSummary, JudgeSummary
 from fabula.judging.trust import NEVER_CHECKED, Trust
 from fabula.measures.agreement import JudgeAgreement, PanelRow
 from fabula.models.verdicts import MISSING
@@ -22,15 +24,22 @@ from fabula.report.tables import (
 )
 from fabula.types import Measurement, Rubric
 
-__all__ = ["agreement_tables", "judge_tables", "pair_table", "spent_lines"]
+__all__ = [
+    "agreement_tables",
+    "calibration_tables",
+    "judge_tables",
+    "pair_table",
+    "spent_lines",
+]
 
 _MAX_STORIES = 40
+_NO_MEAN = "no mean: the items' numbers have different ranges"
 
 
 def judge_tables(
     summaries: Sequence[JudgeSummary], measurements: Sequence[Measurement], rubric: Rubric
 ) -> str:
-    """For one story its verdicts; for more, pass rates by item and the score of each story."""
+    """For one story its verdicts; for more, the answers by item and the score of each story."""
     parts: list[Table | str] = []
     for summary in summaries:
         parts += [f"{rubric.title}, by {summary.rater}", ""]
@@ -38,7 +47,11 @@ def judge_tables(
             mine = [one for one in measurements if one.rater == summary.rater]
             parts.append(_verdicts(summary, mine))
         else:
-            parts += [_pass_rates(summary), "", _scores(summary, rubric)]
+            parts.append(_answers(summary))
+            if score_range(rubric):
+                parts += ["", _scores(summary, rubric)]
+            elif rubric.aggregate.rule == "mean":
+                parts += ["", _NO_MEAN]
         parts += ["", *_remarks(summary, rubric), summary.signature, ""]
     return render(*parts)
 
@@ -59,28 +72,19 @@ def _verdicts(summary: JudgeSummary, measurements: Sequence[Measurement]) -> Tab
         dimension = row.item.dimension
         p_yes = one.details.get("p_yes")
         table.add_row(
-            first, row.item.title, Text(_shown_value(one)),
+            first, row.item.title, Text(answer_shown(one, row.item.scale)),
             "-" if p_yes is None else f"{p_yes:.2f}", _trust(row.trust),
         )  # fmt: skip
     return table
 
 
-def _shown_value(one: Measurement) -> str:
-    if one.value is None:
-        return f"missing: {MISSING[one.missing_reason or '']}"
-    if isinstance(one.value, str):
-        return one.value
-    n_samples = one.details.get("n_samples", 1)
-    if n_samples == 1:
-        return "Yes" if one.value else "No"
-    return f"{one.value:.0%} Yes of {one.details['n_answered']}"
-
-
-def _pass_rates(summary: JudgeSummary) -> Table:
+def _answers(summary: JudgeSummary) -> Table:
     table = Table(box=None, pad_edge=False)
     table.add_column("", overflow="fold")
     table.add_column("test", overflow="fold")
-    for title in ("passed", "of", "missing", "mean P(Yes)"):
+    is_plain = all(row.item.scale.kind == "yes-no" for row in summary.items)
+    table.add_column("passed" if is_plain else "answers", justify="right" if is_plain else "left")
+    for title in ("of", "missing", "mean P(Yes)"):
         table.add_column(title, justify="right")
     table.add_column("agreement with experts (kappa)", overflow="fold")
     dimension = None
@@ -89,19 +93,25 @@ def _pass_rates(summary: JudgeSummary) -> Table:
         dimension = row.item.dimension
         table.add_row(
             first, row.item.title,
-            "-" if row.pass_rate is None else f"{row.pass_rate:.1%}", str(row.n),
+            Text(_shown_answers(row, is_plain=is_plain)), str(row.n),
             str(sum(row.missing.values())), number(row.mean_p_yes, ".2f"), _trust(row.trust),
         )  # fmt: skip
     return table
+
+
+def _shown_answers(row: ItemSummary, *, is_plain: bool) -> str:
+    """`64.3%`, or `64.3% Yes` where other items are no tests."""
+    is_share = row.pass_rate is not None and not is_plain
+    return f"{row.shown} Yes" if is_share else row.shown
 
 
 def _scores(summary: JudgeSummary, rubric: Rubric) -> Table:
     table = Table(box=None, pad_edge=False)
     table.add_column("story", overflow="fold")
     title = rubric.aggregate.title or "score"
-    table.add_column(f"{title}, of {len(rubric.items)}", justify="right")
+    table.add_column(", ".join(filter(None, [title, score_range(rubric)])), justify="right")
     for story, score in list(summary.scores.items())[:_MAX_STORIES]:
-        shown = "missing: an answer is missing" if score is None else f"{score:g}"
+        shown = "missing: an answer is missing" if score is None else f"{score:.4g}"
         table.add_row(Text(story), shown)
     if len(summary.scores) > _MAX_STORIES:
         table.add_row(f"and {len(summary.scores) - _MAX_STORIES:,} more stories", "")
@@ -173,6 +183,55 @@ def agreement_tables(
     """Experts among themselves, then each judge with their majority."""
     titles = {item.id: f"{item.index} {item.title}" for item in rubric.items}
     parts: list[Table | str] = ["experts among themselves, on all that they judged", ""]
+    parts += [_panel_rows(panel, titles), _expert_correlation(expert_r), ""]
+    for judge in judges:
+        parts += _judge_parts(judge, titles)
+    return render(*parts, *_notes(panel, judges))
+
+
+def calibration_tables(
+    judges: Sequence[tuple[JudgeAgreement, Sequence[Trust]]],
+    here: Sequence[PanelRow],
+    everywhere: Sequence[PanelRow],
+    expert_r: float | None,
+    rubric: Rubric,
+    n_stories: tuple[int, int],
+) -> str:
+    """The stories that the judge read, with experts and judge; then all that experts judged.
+
+    `n_stories` are the counts of both. What experts reach on other stories is no yardstick for a
+    judge, so the two stand in tables of their own.
+    """
+    titles = {item.id: f"{item.index} {item.title}" for item in rubric.items}
+    n_here, n_all = n_stories
+    parts: list[Table | str] = [
+        f"the {n_here} stories with texts, which the judge read: experts among themselves", "",
+        _panel_rows(here, titles), "",
+    ]  # fmt: skip
+    for judge, trusts in judges:
+        parts += _judge_parts(judge, titles)
+        overall = next((trust for trust in trusts if trust.item == "all"), None)
+        if overall is not None:
+            parts += [f"kappa {overall.shown}. {overall.worth}", ""]
+        if trusts and not is_identified(trusts[0].model):
+            parts += [
+                "not kept: the server does not say which model it has, and another could be there "
+                "tomorrow; name it after the address, as in http://127.0.0.1:8080/v1#name", "",
+            ]  # fmt: skip
+    if n_all > n_here:
+        parts += [
+            f"all {n_all} stories of the release, also those without their texts: experts only, "
+            f"not to be read beside a judge of the {n_here}", "",
+            _panel_rows(everywhere, titles), _expert_correlation(expert_r), "",
+        ]  # fmt: skip
+    return render(*parts, *_notes([*here, *everywhere], [judge for judge, _ in judges]))
+
+
+def _expert_correlation(expert_r: float | None) -> str:
+    return f"tests passed: Pearson {number(expert_r, '.2f')} between two experts"
+
+
+def _panel_rows(panel: Sequence[PanelRow], titles: Mapping[str, str]) -> Table:
     table = _figures(["n", "Fleiss", "95 % interval", "alpha", "equal", "Yes"])
     for row in panel:
         table.add_row(
@@ -181,27 +240,35 @@ def agreement_tables(
             "-" if row.percent is None else f"{row.percent:.0f} %",
             "-" if row.share_yes is None else f"{row.share_yes:.0%}",
         )  # fmt: skip
-    parts += [table, f"tests passed: Pearson {number(expert_r, '.2f')} between two experts", ""]
-    for judge in judges:
-        parts += [
-            f"{judge.rater} with the experts' majority, on what both judged (Cohen)", "",
-            _judge_rows(judge, titles),
-        ]  # fmt: skip
-        if judge.overall.n_missing:
-            parts.append(f"missing: {judge.overall.n_missing} verdicts of this judge, left out")
-        if judge.n_ties:
-            parts.append(f"no majority: {judge.n_ties} verdicts, on which the experts are split")
-        interval = shown_interval(judge.pearson, ".2f")
-        parts += [
-            f"tests passed, {judge.n_stories} stories: Pearson "
-            f"{number(judge.pearson.value, '.2f')} [{interval}], Spearman "
-            f"{number(judge.spearman, '.2f')}",
-            judge.signature, "",
-        ]  # fmt: skip
+    return table
+
+
+def _judge_parts(judge: JudgeAgreement, titles: Mapping[str, str]) -> list[Table | str]:
+    n = judge.overall.confusion.n
+    parts: list[Table | str] = [
+        f"{judge.rater} with the experts' majority, on {n:,} items that both judged (Cohen)",
+        "", _judge_rows(judge, titles),
+    ]  # fmt: skip
+    if judge.overall.n_missing:
+        parts.append(f"missing: {judge.overall.n_missing} verdicts of this judge, left out")
+    if judge.n_ties:
+        parts.append(f"no majority: {judge.n_ties} verdicts, on which the experts are split")
+    interval = shown_interval(judge.pearson, ".2f")
+    return [
+        *parts,
+        f"tests passed, {judge.n_stories} stories: Pearson "
+        f"{number(judge.pearson.value, '.2f')} [{interval}], Spearman "
+        f"{number(judge.spearman, '.2f')}",
+        judge.signature, "",
+    ]  # fmt: skip
+
+
+def _notes(panel: Sequence[PanelRow], judges: Sequence[JudgeAgreement]) -> list[str]:
+    """Why some of the intervals of these are not there."""
     shown = [row.kappa for row in panel]
     for judge in judges:
         shown += [*(row.kappa for row in (*judge.rows, judge.overall)), judge.pearson]
-    return render(*parts, *interval_notes(shown, "stories"))
+    return interval_notes(shown, "stories")
 
 
 def _judge_rows(judge: JudgeAgreement, titles: Mapping[str, str]) -> Table:

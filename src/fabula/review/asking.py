@@ -43,6 +43,7 @@ def judge_plan(plan: ReviewPlan) -> JudgePlan:
         template=Template(plan.style),
         max_tokens=MAX_TOKENS[plan.style],
         seed=plan.seed,
+        structured=plan.options.structured,
     )
 
 
@@ -67,7 +68,7 @@ async def ask_model(
         file = None
         if plan.keep is not None:
             plan.keep.mkdir(parents=True, exist_ok=True)
-            file = stack.enter_context(RowWriter(plan.keep / "answers.jsonl"))
+            file = stack.enter_context(RowWriter(plan.keep / _answers_name(plan)))
         async with open_model(spec, plan.options) as opened:
             # What is kept costs nothing, so the purse stands behind it.
             paid = PaidModel(opened, Budget(price, purse))
@@ -97,6 +98,12 @@ async def ask_model(
                     except (InputError, ModelError) as error:
                         failures.append(str(error))
             return Said(tuple(verdicts), tuple(advice), tuple(failures))
+
+
+def _answers_name(plan: ReviewPlan) -> str:
+    """Where answers are kept: what was asked for in another form is another answer."""
+    held = {None: "", True: "-structured", False: "-unstructured"}[plan.options.structured]
+    return f"answers{held}.jsonl"
 
 
 def _sum(expected: Sequence[Estimate]) -> Estimate:

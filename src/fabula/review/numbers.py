@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from fabula.judging.answers import score_range
 from fabula.measures.linguistic.profile import PROFILE_METRICS
 from fabula.review.found import Review, TextReview
 from fabula.review.plan import Part
@@ -47,7 +48,8 @@ def numbers_of_review(review: Review) -> tuple[list[Number], list[dict[str, floa
     """The numbers that some text has, and each text's values; a judge's score is one of them."""
     rows = [numbers_of(text) for text in review.texts]
     judged: list[Number] = []
-    for judge in review.judges:
+    has_score = review.rubric is not None and bool(score_range(review.rubric))
+    for judge in review.judges if has_score else ():
         name = judge.rater.partition("@")[0]
         title = (review.rubric.aggregate.title if review.rubric else "") or "Score"
         number = Number(f"score {judge.rater}", f"{title}, by {name}", "g", "verdicts", "score")

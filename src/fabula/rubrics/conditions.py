@@ -9,12 +9,14 @@ and and/or/not, so a rubric from a stranger cannot run code.
 from __future__ import annotations
 
 import ast
+import math
 import operator
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from fabula.errors import InputError
+from fabula.types import Scale
 
 __all__ = ["Condition"]
 
@@ -62,9 +64,107 @@ class Condition:
         names = frozenset(node.id for node in ast.walk(tree) if isinstance(node, ast.Name))
         return cls(text, names)
 
+    def faults(self, scales: Mapping[str, Scale]) -> list[str]:
+        """What can never be meant, a phrase each: answers that an item does not have, words
+        compared with numbers. Names without a scale are facts, of which nothing is known."""
+        tree = ast.parse(self.text.strip(), mode="eval")
+        return list(dict.fromkeys(_faults(tree.body, scales)))
+
     def holds(self, answers: Mapping[str, object]) -> bool:
         """Whether it is so. An item without an answer is None, and compares with nothing."""
         return bool(_value(ast.parse(self.text.strip(), mode="eval").body, answers))
+
+
+def _faults(node: ast.expr, scales: Mapping[str, Scale]) -> Iterator[str]:
+    """The faults of a part of a condition that is to be true or false."""
+    if isinstance(node, ast.BoolOp):
+        for part in node.values:
+            yield from _faults(part, scales)
+    elif isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
+        yield from _faults(node.operand, scales)
+    elif isinstance(node, ast.Compare):
+        left = node.left
+        for op, right in zip(node.ops, node.comparators, strict=True):
+            yield from _pair_faults(left, op, right, scales)
+            left = right
+    elif isinstance(node, ast.Name):
+        scale = scales.get(node.id)
+        if scale is not None and scale.kind in ("yes-no", "choice"):
+            first = _words(scale)[0]
+            yield f"{node.id} alone holds whatever is answered; write {node.id} == {first!r}"
+    elif not isinstance(node, ast.Constant):
+        yield f"{ast.unparse(node)} is neither true nor false; compare it with something"
+
+
+def _pair_faults(
+    left: ast.expr, op: ast.cmpop, right: ast.expr, scales: Mapping[str, Scale]
+) -> Iterator[str]:
+    """The faults of one comparison."""
+    is_in = isinstance(op, ast.In | ast.NotIn)
+    if is_in and not isinstance(right, ast.Tuple | ast.List):
+        holder = _scale_of(right, scales)
+        if isinstance(right, ast.Constant) or (holder is not None and holder.kind != "text"):
+            yield f"what stands after `in` must be a list, as in {ast.unparse(left)} in ('a', 'b')"
+        return
+    others = right.elts if isinstance(right, ast.Tuple | ast.List) else [right]
+    if not is_in and others != [right]:
+        yield f"{ast.unparse(left)} is one answer and not a list; use `in`"
+        return
+    is_ordered = isinstance(op, ast.Lt | ast.LtE | ast.Gt | ast.GtE)
+    for other in others:
+        for one, against in ((left, other), (other, left)):
+            scale = _scale_of(one, scales)
+            if scale is None:
+                continue
+            if is_ordered and scale.kind in ("yes-no", "choice", "text"):
+                yield f"{ast.unparse(one)} has no order; compare it with == or in"
+            else:
+                yield from _value_faults(ast.unparse(one), scale, against, scales)
+
+
+def _scale_of(node: ast.expr, scales: Mapping[str, Scale]) -> Scale | None:
+    return scales.get(node.id) if isinstance(node, ast.Name) else None
+
+
+def _value_faults(
+    name: str, scale: Scale, against: ast.expr, scales: Mapping[str, Scale]
+) -> Iterator[str]:
+    """Whether an item can have a value, or one that another item has."""
+    other = _scale_of(against, scales)
+    if other is not None:
+        mine, theirs = set(_words(scale)), set(_words(other))
+        is_apart = bool(mine) != bool(theirs) or (bool(mine) and not mine & theirs)
+        if is_apart and "text" not in (scale.kind, other.kind):
+            yield f"{name} and {ast.unparse(against)} have no answer in common"
+        return
+    try:
+        value = ast.literal_eval(against)
+    except ValueError:
+        return
+    if value is None:
+        return
+    if words := _words(scale):
+        if value not in words:
+            yield f"{name} is never {value!r}; it is {' or '.join(map(repr, words))}"
+    elif scale.kind == "text":
+        if not isinstance(value, str):
+            yield f"{name} is a text and never {value!r}"
+    elif isinstance(value, bool) or not isinstance(value, int | float):
+        yield f"{name} is a number and never {value!r}; write it without quotes"
+    elif not _low(scale) <= value <= (math.inf if scale.high is None else scale.high):
+        high = "" if scale.high is None else f" to {scale.high:g}"
+        yield f"{name} goes from {_low(scale):g}{high} and is never {value:g}"
+
+
+def _low(scale: Scale) -> float:
+    if scale.low is not None:
+        return scale.low
+    return 1.0 if scale.kind == "rank" else -math.inf
+
+
+def _words(scale: Scale) -> tuple[str, ...]:
+    """The answers of an item as conditions name them; none of a number or a text."""
+    return ("Yes", "No") if scale.kind == "yes-no" else scale.options
 
 
 def _value(node: ast.expr, answers: Mapping[str, object]) -> object:

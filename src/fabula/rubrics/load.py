@@ -69,6 +69,8 @@ def parse_rubric(data: bytes, where: str) -> Rubric:
         also = f" (and {len(more)} more: fabula rubric check shows all)" if more else ""
         raise InputError(f"{where}: {first}{also}") from error
     _check(rubric, where)
+    if faults := _condition_faults(rubric, where, data):
+        raise InputError(faults[0])
     rubric = replace(
         rubric,
         items=tuple(replace(item, background=item.background.strip()) for item in rubric.items),
@@ -122,8 +124,18 @@ def rubric_faults(data: bytes, where: str) -> list[str]:
     try:
         parse_rubric(data, where)
     except InputError as error:
-        return [str(error)]
+        return _all_condition_faults(data, where) or [str(error)]
     return []
+
+
+def _all_condition_faults(data: bytes, where: str) -> list[str]:
+    """All faults of conditions, where nothing else is wrong."""
+    try:
+        rubric = _adapter().validate_python(tomllib.loads(data.decode("utf-8-sig")))
+        _check(rubric, where)
+    except (ValueError, RecursionError, InputError):
+        return []
+    return _condition_faults(rubric, where, data)
 
 
 _KINDS = {"items": Item, "scale": Scale, "aggregate": Aggregate}
@@ -184,16 +196,6 @@ def _check(rubric: Rubric, where: str) -> None:
         if not item.question.strip() or not item.title.strip():
             raise InputError(f"{at}: needs a title and a question")
         _check_scale(item.scale, at)
-        if item.show_if:
-            try:
-                unknown = Condition.parse(item.show_if).names - seen - set(rubric.facts)
-            except InputError as error:
-                raise InputError(f"{at}: {error}") from error
-            if unknown:
-                raise InputError(
-                    f"{at}: show_if names {', '.join(sorted(unknown))}, which no earlier item is "
-                    f"and no fact"
-                )
         seen.add(item.id)
     indices = [item.index for item in rubric.items]
     if len(set(indices)) != len(indices):
@@ -201,6 +203,40 @@ def _check(rubric: Rubric, where: str) -> None:
     counts = rubric.aggregate.rule == "count"
     if counts and not any(item.scale.kind == "yes-no" for item in rubric.items):
         raise InputError(f"{where}: counts {rubric.aggregate.counts}, but no item is yes-no")
+
+
+def _condition_faults(rubric: Rubric, where: str, data: bytes) -> list[str]:
+    """What is wrong with the conditions, a sentence each that names file, line and item."""
+    found = []
+    scales: dict[str, Scale] = {}
+    for place, item in enumerate(rubric.items):
+        if item.show_if:
+            line = _line_of(data, place, "show_if")
+            at = f"{where}, {f'line {line}, ' if line else ''}item {item.id}"
+            try:
+                condition = Condition.parse(item.show_if)
+            except InputError as error:
+                found.append(f"{at}: {error}")
+            else:
+                unknown = condition.names - scales.keys() - set(rubric.facts)
+                if unknown:
+                    found.append(
+                        f"{at}: show_if names {', '.join(sorted(unknown))}, which no earlier item "
+                        f"is and no fact"
+                    )
+                found += [f"{at}: show_if: {fault}" for fault in condition.faults(scales)]
+        scales[item.id] = item.scale
+    return found
+
+
+def _line_of(data: bytes, item: int, field: str) -> int | None:
+    """The line of an item's field; None where items are not written as tables of their own."""
+    n_items = -1
+    for number, line in enumerate(data.decode("utf-8-sig").split("\n"), 1):
+        n_items += bool(re.match(r"\s*\[\[\s*items\s*\]\]", line))
+        if n_items == item and re.match(rf"\s*[\"']?{field}[\"']?\s*=", line):
+            return number
+    return None
 
 
 def _check_scale(scale: Scale, at: str) -> None:

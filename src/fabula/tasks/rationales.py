@@ -46,8 +46,13 @@ def _of_source(source: Path, rubric: Rubric) -> list[Rationale]:
             if one.rationale and one.index in ids
         ]
     file = source / "measurements.jsonl" if source.is_dir() else source
+    # A mark or a choice passes nothing and fails nothing.
+    yes_no = {item.id for item in rubric.items if item.scale.kind == "yes-no"}
     return [
         Rationale(one.document_id, one.item, one.rater, one.value > 0.5, one.rationale)
         for one in read_measurements(file)
-        if one.rationale and isinstance(one.value, float) and one.value != 0.5
+        if one.rationale
+        and isinstance(one.value, float)
+        and one.value != 0.5
+        and one.item in yes_no
     ]

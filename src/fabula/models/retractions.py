@@ -1,0 +1,198 @@
+"""Whether an answer takes its verdict back: "Yes. On second thought, no", "No: it clearly passes".
+
+What takes a verdict back stands in its own sentence or the next; only words that can mean nothing
+else, and conclusions ("on balance it fails"), count wherever they stand. A reservation ("Yes,
+though the middle drags") takes nothing back.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+
+__all__ = ["is_taken_back"]
+
+_FLAGS = re.IGNORECASE
+_MAX_CHARS = 100_000
+
+
+def _any(*alternatives: str) -> str:
+    return f"(?:{'|'.join(alternatives)})"
+
+
+_REVISE = _any("reconsider", "rethink", r"revise", r"correct (?:myself|that|this|my)",
+               r"change (?:my|that|this)")  # fmt: skip
+_HARSH = _any("harsh", "kind", "generous", "lenient", "strict", "quick", "easy", "hasty")
+_TURNED = re.compile(
+    r"\b"
+    + _any(
+        r"on second thoughts?\b",
+        r"(?:scratch|strike) that(?=\W{0,3}$|[.,;:!…—–-])",
+        r"take (?:that|it|this) back\b",
+        r"stand corrected\b",
+        r"not so fast\b",
+        r"just kidding\b",
+        r"correction\s?[:,]",
+        r"(?:revised|amended|corrected|updated)\s?(?:\w{1,10}\s?)?:",
+        rf"(?:let me|i (?:must|should|need to|have to|will|would|want to)) {_REVISE}",
+        r"chang(?:e|ed|ing) my (?:mind|answer|verdict|judge?ment)",
+        r"(?:revis|withdraw|retract|revers|overturn)(?:e|es|ing)? (?:my|that|this|the) "
+        r"(?:answer|verdict|judge?ment|mark|score|rating)",
+        r"i (?:retract|withdraw|revoke|reverse) ",
+        r"i (?:misread|misjudged|misspoke|was (?:wrong|mistaken))",
+        rf"i was too {_HARSH}",
+        rf"that (?:was|would be|seems|is) (?:unfair|wrong|a mistake|(?:too|overly) {_HARSH})",
+    ),
+    _FLAGS,
+)
+"""What takes a verdict back, whichever it was."""
+
+_CONCLUDES = re.compile(
+    r"\b"
+    + _any(
+        r"on (?:the )?(?:balance|whole|reflection)", "overall", "ultimately",
+        "in the (?:end|final analysis)", "all (?:told|in all|things considered)",
+        "at the end of the day", "in (?:sum|short|conclusion)", "to conclude", "as a whole",
+        "weigh(?:ing|ed)?", "looking (?:back|again|closer)", "strictly", "when all is said",
+    ) + r"\b",
+    _FLAGS,
+)  # fmt: skip
+
+# The story as a whole, said to do what the verdict denies.
+_ADVERBS = (
+    r"(?:(?:\w{2,16}ly|still|just|indeed|then|also|even|thus|so|only|in fact|after all|of course|"
+    r"nevertheless|nonetheless|all the same)\s){0,3}"
+)
+_STORY = _any("story", "piece", "text", "work", "narrative", "tale", "draft", "whole", "writing",
+              "passage", "chapter")  # fmt: skip
+_IT = (
+    rf"(?:\b(?:it|this|(?:the|this|that|your)\s(?:\w{{1,14}}\s)?{_STORY})"
+    rf"|(?:^|[.,;:!?]\s)that)[,\s]{{1,2}}{_ADVERBS}"
+)
+_ENDS = r"(?=\s{0,2}(?:$|[.,;:!?)—–]))"
+_BAR = (
+    r"(?:the|this|that|its|my|our|any)\s(?:\w{1,12}\s){0,2}"
+    r"(?:bar|test|mark|criteri\w{1,3}|standard|requirement|threshold|question|grade)"
+)
+_NOT = r"(?:(?:does|do|did|can|could|will|would|has|is)\s?(?:not|n['’]t)|cannot|never)\s"
+_SUCCEED = _any(
+    rf"pass(?:{_ENDS}|\s{_BAR})", rf"(?:succeed|make it|work|deliver){_ENDS}", "qualify", "suffice",
+    "hold up", "measure up", "manage it", rf"(?:meet|satisfy|clear|reach|fulfil)\s{_BAR}",
+)  # fmt: skip
+_MET = r"(?:passed|met|satisfied|reached|cleared|fulfilled)\b"
+_CALLED = (
+    r"\b(?:call|consider|count|rate|judge|deem)\s(?:it|this|the\s\w{1,12})\s(?:as\s)?an?\s"
+    r"(?:\w{2,12}\s)?"
+)
+_BECOMES = r"(?:is|remains|deserves|earns|gets)\san?\s(?:\w{2,12}\s)?"
+_I_WILL = (
+    r"\bi(?:\s(?:would|will|must|should|can|could|have to|had to|am going to)|['’](?:d|ll|m going "
+    r"to))\s(?:\w{1,12}\s){0,3}"
+)
+_FAILS = _any(
+    _IT + _any(
+        rf"fails(?:{_ENDS}|\s{_BAR}|\s(?:overall|outright|badly|on (?:this|that|the whole)))",
+        r"fails to (?:pass|meet|satisfy|clear|reach|qualify|succeed)",
+        rf"(?:falls|comes up|came up|fell) short{_ENDS}", "misses the mark", "flunks",
+        rf"(?:has )?failed{_ENDS}", rf"{_NOT}{_ADVERBS}{_SUCCEED}",
+        rf"(?:does|did|is|has|can|will|would)\s?(?:not|n['’]t){_ENDS}",
+        rf"{_BECOMES}fail(?:ure)?{_ENDS}",
+    ),
+    rf"\b{_BAR}\s(?:is|was|has)\s(?:not|never)\s(?:been\s)?{_MET}",
+    rf"{_CALLED}(?:failure|fail|miss)\b",
+    rf"{_I_WILL}(?:fail|reject) (?:it|this|the)",
+    r"\bi can(?:not|['’]t) (?:\w{1,12}\s){0,3}(?:pass it|say (?:that )?(?:so|yes|it))",
+)  # fmt: skip
+_PASSES = _any(
+    _IT + _any(
+        rf"passes(?:{_ENDS}|\s{_BAR})", rf"(?:has|had) passed{_ENDS}",
+        rf"(?:succeeds|qualifies|works|holds up|does){_ENDS}",
+        rf"(?:meets|satisfies|clears|reaches|fulfils)\s{_BAR}",
+        rf"(?:does|did|would|should|must|will|can)\s{_ADVERBS}{_SUCCEED}",
+        rf"{_BECOMES}(?:pass|yes|success){_ENDS}",
+    ),
+    rf"\b{_BAR}\s(?:is|was|has)\s{_ADVERBS}(?:been\s)?{_MET}",
+    rf"{_CALLED}(?:pass|success)\b",
+    rf"{_I_WILL}(?:pass|accept) (?:it|this|the)",
+)  # fmt: skip
+
+# Another verdict.
+_SAYING = (
+    r"\b(?:answer|verdict|judge?ment|decision|conclusion|closer to|nearer to|leaning|"
+    r"i(?:['’]d|['’]ll)?(?:\s\w{1,12}){0,4}\s(?:say|conclude|vote|go with|settle (?:on|for)|lean|"
+    r"answer|come down on))\b\W{0,3}(?:\w{1,12}\W{1,2}){0,4}?"
+)
+_TURN = (
+    r"(?:(?:well|hm+|actually|but|or|and|then again|wait|rather|no|yes|in truth|i mean|sorry|"
+    r"make (?:it|that)|at least|more (?:precisely|exactly|likely|accurately)|\w{2,14}ly|just|still)"
+    r"[\s,:.…!—–-]{1,4}){0,3}"
+)
+_HARDLY = _any("hardly", "not (?:really|quite|entirely|exactly|at all|yet)", "or not", "barely",
+               "(?:or )?(?:maybe|perhaps|probably) not", "far from it", "by no means",
+               "in no way")  # fmt: skip
+_INTO = (
+    r"(?:(?:lower|rais|reduc|adjust|chang)(?:e|ed|ing)(?:\s(?:it|that))?|(?:down|up)(?:graded)?)"
+    r"\sto"
+)
+_BUT = _any("no", "or", "but", "and", "so", "otherwise", "rather", "also", "then", "actually",
+            "maybe", "perhaps", "probably", "else", "closer to", "i mean", "at least", _INTO,
+            r"(?:make|made|should (?:be|read|have been)|means)(?:\s(?:it|that))?")  # fmt: skip
+
+
+def is_taken_back(verdict: str, others: str, after: str, *, is_number: bool = False) -> bool:
+    """Whether what stands after a verdict, to the end of the answer, turns it.
+
+    `others` is a pattern of what else could have been answered. Of numbers a text has many, so one
+    of these turns a verdict only where it is said to.
+    """
+    sentences = [part.strip() for part in re.split(r"(?<=[.!?…])\s+|\n+", after[:_MAX_CHARS])]
+    near = [sentences[0], *[part for part in sentences[1:] if re.search(r"\w", part)][:1]]
+    opposite = _opposite(verdict)
+    at_once, anywhere = _near(verdict, others, is_number), _elsewhere(others, is_number)
+    return (
+        any(_TURNED.search(part) or anywhere.search(part) for part in sentences)
+        or any(at_once.search(part) for part in near)
+        or any(
+            opposite.search(part)
+            for part in sentences
+            if opposite is not None and (part in near or _CONCLUDES.search(part))
+        )
+    )
+
+
+@cache
+def _opposite(verdict: str) -> re.Pattern[str] | None:
+    """The story as a whole is said to do what the verdict denies; None of other verdicts."""
+    if verdict == "yes":
+        return re.compile(rf"{_FAILS}|{_SAYING}(?:negative|the opposite)", _FLAGS)
+    if verdict == "no":
+        return re.compile(rf"{_PASSES}|{_SAYING}(?:positive|affirmative|the opposite)", _FLAGS)
+    return None
+
+
+@cache
+def _near(verdict: str, others: str, is_number: bool) -> re.Pattern[str]:
+    """At once after the verdict: another one, or doubt of it."""
+    begins = "" if is_number else r"^|[.!?,;:—–(…]|-\s|"
+    parts = [
+        r"^\W{0,3}(?:wait|hold on|hang on)\b",
+        rf"(?:{begins}\b{_BUT}\b)[\s(:,]{{0,3}}{_TURN}(?:an?\s|the\s)?(?:{others})"
+        r"(?=\W{0,3}$|[.,;!—–])",
+        rf"\b(?:{others})\s(?:is|was|would be|seems)\s(?:\w{{1,12}}\s){{0,3}}"
+        r"(?:better|stronger|right|closer|best|preferable)(?=\W{0,2}$|[.,;:!?)]|\s(?:than|here|overall)\b)",
+        rf"\b(?:{others})\s(?:wins|works better|does better)\b",
+    ]
+    if verdict in ("yes", "no"):
+        parts.append(r"\b(?:yes and no|no and yes)\b")
+    if verdict == "yes":
+        parts.append(rf"^\W{{0,4}}{_TURN}{_HARDLY}(?=\W{{0,3}}$|[.,;:!?—–])")
+    return re.compile("|".join(parts), _FLAGS)
+
+
+@cache
+def _elsewhere(others: str, is_number: bool) -> re.Pattern[str]:
+    """Another verdict, said to be one, or on a line or in a sentence of its own."""
+    said = rf"{_SAYING}[\"'“‘]?(?:{others})(?=\W{{0,3}}$|[\"'”’]|[.,;!])"
+    # Not in quotation marks: what somebody in the story says turns nothing.
+    alone = rf"^[\s(\[—–-]{{0,4}}{_TURN}(?:{others})(?=\W{{0,3}}$|[,;!—–])"
+    return re.compile(said if is_number else f"{said}|{alone}", _FLAGS)

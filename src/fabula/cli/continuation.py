@@ -286,7 +286,7 @@ def generate(
             )  # fmt: skip
         texts = [" ".join(story.context) for story in stories]
         agree_to_texts(options, models, texts, _SENTENCE_TOKENS, bar)
-        terms = model_terms(options, is_paid=True)
+        terms = model_terms(options)
         for model in models:
             bar.say(model)
             rows += asyncio.run(

@@ -126,20 +126,18 @@ async def _ask(
     file: RowWriter | None,
 ) -> tuple[Advice, list[Earlier], list[Point]]:
     from fabula.models import open_model
-    from fabula.models.cost import Budget, Purse, known_price, parse_price
+    from fabula.models.cost import known_price
     from fabula.models.encoder import Encoder
     from fabula.models.keeping import KeptModel
-    from fabula.models.paying import PaidModel
     from fabula.tasks.feedback.advising import advise, estimate, revisit
 
-    price = parse_price(options["price"]) if options["price"] else known_price(spec)
+    terms = model_terms(options)
     encoder = Encoder()
-    expected = estimate(story, plan, len(earlier), price)
+    expected = estimate(story, plan, len(earlier), terms.price or known_price(spec))
     agree_to_cost(spec, expected, yes=options["yes"], bar=bar)
-    async with open_model(spec, model_terms(options)) as opened:
-        # What is kept costs nothing, so the purse stands behind it.
-        paid = PaidModel(opened, Budget(price, Purse(options["max_cost"])))
-        model = paid if file is None else KeptModel(paid, file)
+    async with open_model(spec, terms) as opened:
+        # What is kept costs nothing, so the budget stands behind it.
+        model = opened if file is None else KeptModel(opened, file)
         advice = await advise(story, model, plan, encoder, meter=bar.advance)
         if not earlier:
             return advice, [], []

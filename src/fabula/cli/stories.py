@@ -69,7 +69,7 @@ def plot(sources: tuple[str, ...], out: Path, seed: int, restart: bool, **option
     ):
         texts = [document.text for document in documents]
         agree_to_texts(options, options["models"], texts, 60, bar)
-        terms = model_terms(options, is_paid=True)
+        terms = model_terms(options)
 
         async def run(spec: str) -> None:
             async with open_model(spec, terms) as model:
@@ -157,8 +157,9 @@ def write(
     ):
         lengths = [plot.n_words for plot in wanted]
         n_output = round(_TOKENS_PER_WORD * sum(lengths) / max(1, len(lengths)))
-        agree_to_texts(options, options["models"], [plot.text for plot in wanted], n_output, bar)
-        terms = model_terms(options, is_paid=True)
+        texts = [plot.text for plot in wanted]
+        agree_to_texts(options, options["models"], texts, n_output, bar, n_again=rounds)
+        terms = model_terms(options)
 
         async def run(spec: str) -> list[dict[str, Any]]:
             async with open_model(spec, terms) as model:
@@ -232,7 +233,7 @@ def openings(
     ):
         texts = [document.text for document in documents for _ in chosen]
         agree_to_texts(options, options["models"], texts, max_tokens, bar)
-        terms = model_terms(options, is_paid=True)
+        terms = model_terms(options)
 
         async def run(spec: str) -> None:
             async with open_model(spec, terms) as model:

@@ -97,7 +97,7 @@ def recorded(row: dict[str, Any]) -> Answer:
     return Answer(
         text=str(row.get("text") or ""),
         stop=row.get("stop") or "end",
-        usage=Usage(*(int(usage.get(name, 0)) for name in _USAGE)),
+        usage=Usage(**{name: int(usage.get(name, 0)) for name in _USAGE}),
         masses=masses,
         note=str(row.get("note") or ""),
     )

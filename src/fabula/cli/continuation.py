@@ -286,7 +286,7 @@ def generate(
             )  # fmt: skip
         texts = [" ".join(story.context) for story in stories]
         agree_to_texts(options, models, texts, _SENTENCE_TOKENS, bar)
-        terms = model_terms(options, is_paid=True)
+        terms = model_terms(options)
         for model in models:
             bar.say(model)
             rows += asyncio.run(
@@ -306,6 +306,7 @@ _WHY_NO_TEXT = {
     "no_similar_sentence": "no sentence of the training texts shares a word with the last one",
     "failed": "the call failed after all retries; the same command asks again",
     "no_answer": "the answer holds no sentence",
+    "refused": "the model refused; the same command asks again",
     "blocked": "withheld by the provider",
     "too_long": "the context is longer than the model's",
 }

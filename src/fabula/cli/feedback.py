@@ -15,13 +15,15 @@ from fabula.cli.feedback_score import score
 from fabula.cli.judging import agree_to_cost
 from fabula.cli.options import (
     check_outputs,
+    cost_options,
+    cost_terms,
     model_options,
     model_terms,
     seed_option,
     text_options,
     texts_argument,
 )
-from fabula.cli.progress import progress_bar
+from fabula.cli.progress import Bar, progress_bar
 from fabula.cli.reading import read_stories
 
 if TYPE_CHECKING:
@@ -75,6 +77,7 @@ def feedback() -> None:
 )  # fmt: skip
 @click.option("--restart", is_flag=True, help="Begin anew, whatever --out holds.")
 @seed_option
+@cost_options
 @text_options
 def corrupt(
     stories: tuple[str, ...],
@@ -87,7 +90,7 @@ def corrupt(
     set_field: str,
     restart: bool,
     seed: int,
-    **how_to_read: Any,
+    **options: Any,
 ) -> None:
     """Corrupt STORIES: swap two sentences, delete one, or translate it and back ten times.
 
@@ -111,10 +114,10 @@ def corrupt(
     if unknown:
         raise click.UsageError(f"--methods {unknown[0]}: there are {', '.join(ALL_METHODS)}")
     chosen = tuple(method for method in ALL_METHODS if method in asked)
-    read, repeated = without_repeats(read_stories(stories, how_to_read))
+    read, repeated = without_repeats(read_stories(stories, options))
     documents = sample_sets(read, set_field, per_set, seed)
     plan = CorruptPlan(chosen, rounds, seed)
-    found = _corrupt(documents, plan, (translator, translator_language), out, restart)
+    found = _corrupt(documents, plan, (translator, translator_language), out, restart, options)
     _report(*found, repeated, out)
 
 
@@ -137,7 +140,12 @@ def _kept_rows(
 
 
 def _corrupt(
-    documents: list[Any], plan: Any, translator: tuple[str, str], out: Path, restart: bool
+    documents: list[Any],
+    plan: Any,
+    translator: tuple[str, str],
+    out: Path,
+    restart: bool,
+    options: dict[str, Any],
 ) -> tuple[Counter[str], list[Any]]:
     """How many rows of each method there are now, and what was left out."""
     from contextlib import ExitStack
@@ -149,16 +157,17 @@ def _corrupt(
 
     n_written: Counter[str] = Counter()
     left_out: list[Any] = []
+    terms = cost_terms(options)
     with ExitStack() as stack:
         named = None
         if "backtranslate" in plan.methods:
-            named = stack.enter_context(open_translator(*translator))
+            named = stack.enter_context(open_translator(*translator, terms))
         file = stack.enter_context(RowWriter(out))
         kept = _kept_rows(file, documents, plan, restart)
         file.begin()
         if named is not None:
             to_come = [s.text for s in documents if f"{s.id}_backtranslate" not in kept]
-            _say_expected(translator[0], to_come, plan.rounds)
+            _agree_to_translate(translator[0], to_come, plan.rounds, terms, yes=options["yes"])
         nlp = load_pipeline(parts_needed(plan.methods))
         bar = stack.enter_context(progress_bar("corrupting", len(documents)))
         for rows, failed in corrupt_stories(documents, plan, nlp, named, kept):
@@ -171,21 +180,18 @@ def _corrupt(
     return n_written, left_out
 
 
-def _say_expected(translator: str, texts: list[str], rounds: int) -> None:
-    """What a language model will be asked, before it is; others cost nothing."""
+def _agree_to_translate(
+    translator: str, texts: list[str], rounds: int, terms: Any, *, yes: bool
+) -> None:
+    """Say what a language model will be asked, and ask first where it costs money."""
     from fabula.models.cost import known_price
     from fabula.tasks.feedback.model_translator import estimate_round_trips
     from fabula.tasks.feedback.translating import is_model
 
-    if not is_model(translator):
-        return
-    expected = estimate_round_trips(texts, rounds, known_price(translator))
-    cost = "price unknown" if expected.cost is None else f"about ${expected.cost:,.2f}"
-    click.echo(
-        f"{translator}: at most {expected.n_calls:,} calls, about {expected.usage.n_input:,} "
-        f"tokens to read and {expected.usage.n_output:,} to write, {cost}",
-        err=True,
-    )
+    if is_model(translator):
+        price = terms.price or known_price(translator)
+        expected = estimate_round_trips(texts, rounds, price)
+        agree_to_cost(translator, expected, yes=yes, bar=Bar(), say_free=True)
 
 
 def _report(n_written: Counter[str], left_out: list[Any], repeated: list[str], out: Path) -> None:
@@ -273,16 +279,15 @@ def _ask(
     stories: list[dict[str, Any]], plan: Any, out: Path, restart: bool, options: dict[str, Any]
 ) -> list[dict[str, Any]]:
     from fabula.models import open_model
-    from fabula.models.cost import Budget, Purse, known_price, parse_price
+    from fabula.models.cost import known_price
     from fabula.tasks.asking import resumed_rows
     from fabula.tasks.feedback.eliciting import elicit as ask_model
     from fabula.tasks.feedback.eliciting import estimate_grid
 
     specs = list(dict.fromkeys(options["models"]))
-    price = parse_price(options["price"]) if options["price"] else None
+    terms = model_terms(options)
     n_each = len(stories) * len(plan.names) * len(plan.shots)
     rows: list[dict[str, Any]] = []
-    purse = Purse(options["max_cost"])
     with (
         resumed_rows(out, ("id", "model"), ("feedback", "story"), restart=restart) as (
             kept,
@@ -292,17 +297,13 @@ def _ask(
         progress_bar("feedback", n_each * len(specs)) as bar,
     ):
         for spec in specs:
-            own = price or known_price(spec)
-            expected = estimate_grid(stories, plan, own)
+            expected = estimate_grid(stories, plan, terms.price or known_price(spec))
             agree_to_cost(spec, expected, yes=options["yes"], bar=bar, say_free=True)
 
-            async def run(spec: str = spec, own: Any = own) -> None:
-                async with open_model(spec, model_terms(options)) as model:
-                    budget = Budget(own, purse)
+            async def run(spec: str = spec) -> None:
+                async with open_model(spec, terms) as model:
                     rows.extend(
-                        await ask_model(
-                            stories, model, plan, kept, write_row, budget=budget, meter=bar.advance
-                        )
+                        await ask_model(stories, model, plan, kept, write_row, meter=bar.advance)
                     )
 
             asyncio.run(run())

@@ -81,7 +81,7 @@ def for_draft(
     from fabula.report.advice_tables import advice_text
     from fabula.report.page_file import check_page_path
     from fabula.store import dump_json, measurement_row, read_measurements, write_whole
-    from fabula.tasks.feedback.advising import AdvicePlan, earlier_points
+    from fabula.tasks.feedback.advising import AdvicePlan, earlier_draft, earlier_points
 
     models = options["models"]
     if len(models) > 1:
@@ -92,11 +92,12 @@ def for_draft(
     stories = read_stories((story,), options)
     if len(stories) > 1:
         raise InputError(f"{story}: holds {len(stories):,} texts; give one draft")
-    earlier = earlier_points(list(read_measurements(since))) if since else []
+    measured = list(read_measurements(since)) if since else []
+    earlier, before = earlier_points(measured), earlier_draft(measured)
     plan = AdvicePlan(times, points, temperature, seed=seed)
     with progress_bar("reading the draft", times + len(earlier)) as bar, _kept(out) as file:
         advice, fates, new = asyncio.run(
-            _ask(stories[0], models[0], plan, earlier, options, bar, file)
+            _ask(stories[0], models[0], plan, (earlier, before), options, bar, file)
         )
     rows = [measurement_row(one) for one in advice.measurements()]
     if out is not None:
@@ -120,30 +121,31 @@ async def _ask(
     story: Document,
     spec: str,
     plan: AdvicePlan,
-    earlier: list[Earlier],
+    past: tuple[list[Earlier], str | None],
     options: dict[str, Any],
     bar: Bar,
     file: RowWriter | None,
 ) -> tuple[Advice, list[Earlier], list[Point]]:
     from fabula.models import open_model
-    from fabula.models.cost import Budget, Purse, known_price, parse_price
+    from fabula.models.cost import known_price
     from fabula.models.encoder import Encoder
     from fabula.models.keeping import KeptModel
-    from fabula.models.paying import PaidModel
     from fabula.tasks.feedback.advising import advise, estimate, revisit
 
-    price = parse_price(options["price"]) if options["price"] else known_price(spec)
+    terms = model_terms(options)
+    earlier, before = past
     encoder = Encoder()
-    expected = estimate(story, plan, len(earlier), price)
+    expected = estimate(story, plan, len(earlier), terms.price or known_price(spec))
     agree_to_cost(spec, expected, yes=options["yes"], bar=bar)
-    async with open_model(spec, model_terms(options)) as opened:
-        # What is kept costs nothing, so the purse stands behind it.
-        paid = PaidModel(opened, Budget(price, Purse(options["max_cost"])))
-        model = paid if file is None else KeptModel(paid, file)
+    async with open_model(spec, terms) as opened:
+        # What is kept costs nothing, so the budget stands behind it.
+        model = opened if file is None else KeptModel(opened, file)
         advice = await advise(story, model, plan, encoder, meter=bar.advance)
         if not earlier:
             return advice, [], []
-        fates, new = await revisit(earlier, advice, model, encoder, meter=bar.advance)
+        fates, new = await revisit(
+            earlier, advice, model, encoder, before=before, meter=bar.advance
+        )
     return advice, fates, new
 
 
@@ -175,6 +177,7 @@ def _json(
         "n_pointless": advice.n_pointless,
         "missing": advice.missing,
         "dropped": advice.dropped,
+        "other_lines": advice.other_lines,
         "signature": advice.signature,
     }
     if fates:

@@ -175,20 +175,28 @@ def run_shown(session: Session, *, yes: bool) -> tuple[list[Measurement], list[S
 
 
 def agree_to_cost(
-    model: str, estimate: Estimate, *, yes: bool, bar: Bar, say_free: bool = False
+    model: str,
+    estimate: Estimate,
+    *,
+    yes: bool,
+    bar: Bar,
+    say_free: bool = False,
+    per: str = "",
 ) -> None:
     """Say what is to come; ask first where it costs money. Raises `click.UsageError`."""
     is_free = estimate.cost == 0
     if not estimate.n_calls or (is_free and not say_free):
         return
+    at_most = "at most " if estimate.is_most else ""
     cost = "price unknown, give it with --price IN/OUT"
     if estimate.cost is not None:
-        cost = f"about {estimate.cost:.2f} dollars"
+        cost = f"{at_most or 'about '}{estimate.cost:.2f} dollars"
     usage = estimate.usage
     with bar.paused():
         click.echo(
-            f"{model}: {estimate.n_calls:,} calls, about {usage.n_input:,} tokens to read "
-            f"({usage.n_cached:,} of them shared prefixes), {usage.n_output:,} to write, {cost}",
+            f"{model}: {per}{at_most}{estimate.n_calls:,} calls, about {usage.n_input:,} tokens to "
+            f"read ({usage.n_cached:,} of them shared prefixes), {usage.n_output:,} to write, "
+            f"{cost}",
             err=True,
         )
         if yes or is_free or (estimate.cost is None and model.startswith(("http://", "https://"))):
@@ -199,19 +207,26 @@ def agree_to_cost(
 
 
 def agree_to_texts(
-    options: dict[str, Any], specs: Sequence[str], texts: Sequence[str], n_output: int, bar: Bar
+    options: dict[str, Any],
+    specs: Sequence[str],
+    texts: Sequence[str],
+    n_output: int,
+    bar: Bar,
+    *,
+    n_again: int = 0,
 ) -> None:
     """As `agree_to_cost`, for a call on each text by each model, answered in about `n_output`
-    tokens. Raises `click.UsageError`."""
+    tokens, which may be sent back `n_again` times. Raises `click.UsageError`."""
     from fabula.models import Usage
     from fabula.models.cost import Estimate, estimate_tokens, known_price, parse_price
 
-    n = len(texts)
-    n_input = sum(map(estimate_tokens, texts)) + _PROMPT_TOKENS * n
-    usage = Usage(n_input, 0, n_output * n)
+    n = len(texts) * (1 + n_again)
+    n_input = sum(map(estimate_tokens, texts)) * (1 + n_again) + _PROMPT_TOKENS * n
+    usage = Usage(n_input + n_again * len(texts) * n_output, 0, n_output * n)
     for spec in dict.fromkeys(specs):
         price = parse_price(options["price"]) if options["price"] else known_price(spec)
-        estimate = Estimate(n, usage, None if price is None else price.of(usage))
+        cost = None if price is None else price.of(usage)
+        estimate = Estimate(n, usage, cost, is_most=n_again > 0)
         agree_to_cost(spec, estimate, yes=options["yes"], bar=bar)
 
 

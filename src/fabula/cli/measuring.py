@@ -108,7 +108,9 @@ def open_measure(
         if given["exclude_model"] is not None:
             from fabula.models import open_model
 
-            judge = stack.enter_context(QuoteJudge(open_model(given["exclude_model"])))
+            judge = stack.enter_context(
+                QuoteJudge(open_model(given["exclude_model"], given.get("model_terms")))
+            )
         near = None
         if given["match"] == "near" and isinstance(backend, Reference):
             near = _open_near(backend, references, given, bar)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -15,6 +16,8 @@ __all__ = [
     "CorpusType",
     "SizeType",
     "check_outputs",
+    "cost_options",
+    "cost_terms",
     "further_model_options",
     "grammar_option",
     "jobs_option",
@@ -127,6 +130,16 @@ def _model_options(command: F, default: tuple[str, ...]) -> F:
             "--structured/--no-structured", default=None,
             help="Hold hosted models to a JSON schema.  [default: those known to follow one]",
         ),
+    )  # fmt: skip
+    command = cost_options(model_engine_options(command))
+    for option in reversed(options):
+        command = option(command)
+    return command
+
+
+def cost_options(command: F) -> F:
+    """What calls of a model may cost."""
+    options = (
         click.option(
             "--price", metavar="IN/OUT", help="Dollars a million tokens, to estimate the cost."
         ),
@@ -136,23 +149,26 @@ def _model_options(command: F, default: tuple[str, ...]) -> F:
         ),
         click.option("--yes", is_flag=True, help="Do not ask whether the cost is agreed to."),
     )  # fmt: skip
-    command = model_engine_options(command)
     for option in reversed(options):
         command = option(command)
     return command
 
 
-def model_terms(options: dict[str, Any], *, is_paid: bool = False) -> Any:
-    """What `model_options` gathered, as `ModelOptions`.
-
-    With `is_paid` the models themselves hold `--max-cost`; else whoever asks them counts.
-    """
+def cost_terms(options: dict[str, Any]) -> Any:
+    """What `cost_options` gathered, as `ModelOptions`; all models opened with it share a limit."""
     from fabula.models import ModelOptions
     from fabula.models.cost import Purse, parse_price
 
     return ModelOptions(
         price=parse_price(options["price"]) if options["price"] else None,
-        purse=Purse(options["max_cost"]) if is_paid else None,
+        purse=Purse(options["max_cost"]),
+    )
+
+
+def model_terms(options: dict[str, Any]) -> Any:
+    """What `model_options` gathered, as `ModelOptions`; as `cost_terms`."""
+    return replace(
+        cost_terms(options),
         n_parallel=options["parallel"],
         max_retries=options["max_retries"],
         cache=options["cache"],

@@ -8,14 +8,18 @@ from typing import Any
 import click
 
 from fabula.cli.engine import engine_options
+from fabula.cli.judging import agree_to_cost
 from fabula.cli.measuring import near_options, open_rows
 from fabula.cli.options import (
     check_outputs,
+    cost_options,
+    cost_terms,
     jobs_option,
     json_option,
     text_options,
     texts_argument,
 )
+from fabula.cli.progress import Bar
 from fabula.cli.reading import reading
 
 __all__ = ["originality"]
@@ -79,6 +83,7 @@ __all__ = ["originality"]
     "--restart", is_flag=True,
     help="Score everything anew, whatever --out holds and look-ups have answered before.",
 )  # fmt: skip
+@cost_options
 @json_option
 @engine_options
 @jobs_option
@@ -106,6 +111,7 @@ def originality(
         check_page_path(html)
     shown = _Shown(html is not None)
     how_to_read = {name: given[name] for name in ("text_field", "id_field", "format_")}
+    given["model_terms"] = _agreed_terms(given)
     with (
         reading(texts, "measuring", **how_to_read) as (documents, bar),
         open_rows(references, {**given, "out": out}, bar) as (rows, size),
@@ -123,6 +129,25 @@ def originality(
     if shown.failures:
         # For scripts: some texts have no score, and another run may find it.
         click.get_current_context().exit(1)
+
+
+def _agreed_terms(given: dict[str, Any]) -> Any:
+    """On what terms --exclude-model is asked, once its cost is agreed to; None without one."""
+    from fabula.measures.quoting import estimate_quotes
+    from fabula.models.cost import known_price
+
+    spec = given["exclude_model"]
+    if spec is None:
+        return None
+    terms = cost_terms(given)
+    if given["max_cost"] is not None and given["engine"] != "local":
+        raise click.UsageError(
+            "--max-cost holds for --exclude-model with --engine local only: workers of a cluster "
+            "share no budget"
+        )
+    expected = estimate_quotes(terms.price or known_price(spec))
+    agree_to_cost(spec, expected, yes=given["yes"], bar=Bar(), per="for each text ")
+    return terms
 
 
 class _Shown:

@@ -140,7 +140,7 @@ def _ask(
     ):
         texts = [sentence.text for sentence in sentences]
         agree_to_texts(options, specs, texts, sampling.max_tokens, bar)
-        terms = model_terms(options, is_paid=True)
+        terms = model_terms(options)
 
         async def run(spec: str) -> None:
             async with open_model(spec, terms) as model:

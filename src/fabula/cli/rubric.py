@@ -7,9 +7,14 @@ from typing import Any
 
 import click
 
+from fabula.cli.judging import agree_to_texts
 from fabula.cli.options import json_option, model_options, model_terms
+from fabula.cli.progress import Bar
 
 __all__ = ["rubric"]
+
+_LINE_TOKENS = 60
+"""About what a name or a question takes."""
 
 
 @click.group()
@@ -173,7 +178,8 @@ def draft(
     spec = None if no_model else options["models"][0]
     found, sources = draft_rubric(
         rows, out.stem, n_groups=groups, distance=distance, model=spec,
-        options=model_terms(options, is_paid=True),
+        options=model_terms(options),
+        agree=lambda prompts: agree_to_texts(options, [spec or ""], prompts, _LINE_TOKENS, Bar()),
     )  # fmt: skip
     text = rubric_toml(found) + "".join(f"# {line}\n" for line in sources)
     write_whole(out, text.encode())

@@ -69,7 +69,7 @@ def plot(sources: tuple[str, ...], out: Path, seed: int, restart: bool, **option
     ):
         texts = [document.text for document in documents]
         agree_to_texts(options, options["models"], texts, 60, bar)
-        terms = model_terms(options, is_paid=True)
+        terms = model_terms(options)
 
         async def run(spec: str) -> None:
             async with open_model(spec, terms) as model:
@@ -92,8 +92,9 @@ def plot(sources: tuple[str, ...], out: Path, seed: int, restart: bool, **option
     help="Length of every story.  [default: n_words of its row, the length of the human story]",
 )  # fmt: skip
 @click.option(
-    "--within", type=click.IntRange(min=0), default=200, show_default=True,
-    help="How many words a story may be off its length.",
+    "--within", type=click.IntRange(min=0), metavar="N",
+    help="How many words a story may be off its length.  [default: 200, or a fifth of the length "
+    "where that is less]",
 )  # fmt: skip
 @click.option(
     "--rounds", type=click.IntRange(min=0), default=20, show_default=True,
@@ -117,7 +118,7 @@ def write(
     plots: Path,
     out: Path,
     words: int | None,
-    within: int,
+    within: int | None,
     rounds: int,
     verified_only: bool,
     human: tuple[str, ...],
@@ -151,14 +152,15 @@ def write(
         resumed_rows(log, ("id", "model", "round"), ROUND_FIELDS, restart=restart) as (
             kept,
             write_row,
-            _,
+            settle,
         ),
         progress_bar("stories", len(wanted) * len(options["models"])) as bar,
     ):
         lengths = [plot.n_words for plot in wanted]
         n_output = round(_TOKENS_PER_WORD * sum(lengths) / max(1, len(lengths)))
-        agree_to_texts(options, options["models"], [plot.text for plot in wanted], n_output, bar)
-        terms = model_terms(options, is_paid=True)
+        texts = [plot.text for plot in wanted]
+        agree_to_texts(options, options["models"], texts, n_output, bar, n_again=rounds)
+        terms = model_terms(options)
 
         async def run(spec: str) -> list[dict[str, Any]]:
             async with open_model(spec, terms) as model:
@@ -166,6 +168,7 @@ def write(
 
         for spec in dict.fromkeys(options["models"]):
             last += asyncio.run(run(spec))
+        settle(())
     finished += _finished(last)
     places = {plot.id: place for place, plot in enumerate(wanted)}
     finished.sort(key=lambda row: places[row["prompt_id"]])
@@ -232,7 +235,7 @@ def openings(
     ):
         texts = [document.text for document in documents for _ in chosen]
         agree_to_texts(options, options["models"], texts, max_tokens, bar)
-        terms = model_terms(options, is_paid=True)
+        terms = model_terms(options)
 
         async def run(spec: str) -> None:
             async with open_model(spec, terms) as model:
@@ -288,6 +291,9 @@ def _report(what: str, rows: Iterable[dict[str, Any]], out: Path) -> None:
     click.echo(f"{len(rows) - sum(missing.values()):,} of {len(rows):,} {what}, written: {out}")
     for reason, n in sorted(missing.items()):
         click.echo(f"missing: {n:,} {what}: {WITHHELD[reason]}")
+    n_framed = sum(bool(row.get("frame_removed")) for row in rows)
+    if n_framed:
+        click.echo(f"cut off what the model said around {n_framed:,} {what} (frame_removed)")
     for row in rows:
         if row["missing_reason"] == "not_converged":
             click.echo(

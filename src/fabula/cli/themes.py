@@ -7,10 +7,13 @@ from typing import Any
 
 import click
 
+from fabula.cli.judging import agree_to_texts
 from fabula.cli.options import json_option, model_options, model_terms
 from fabula.cli.progress import progress_bar
 
 __all__ = ["themes"]
+
+_LABEL_TOKENS = 60
 
 
 @click.command()
@@ -52,7 +55,10 @@ def themes(
         found = find_themes(
             rationales, rubric, n_themes=n_themes,
             model=options["models"][0] if name_with_model else None,
-            options=model_terms(options, is_paid=True),
+            options=model_terms(options),
+            agree=lambda prompts: agree_to_texts(
+                options, options["models"][:1], prompts, _LABEL_TOKENS, bar
+            ),
             meter=bar.advance,
         )  # fmt: skip
     others: list[dict[str, Any]] = []

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from fabula.errors import InputError
@@ -15,7 +15,7 @@ from fabula.judging.pairwise import judge_pairs
 from fabula.judging.plan import AnswerBook, JudgePlan
 from fabula.judging.run import MAX_UNREADABLE, RETEST, judge_stories, with_retest
 from fabula.models import Model, ModelOptions, Usage, open_model
-from fabula.models.cost import Budget, Estimate, Price, Purse, estimate_tokens, known_price
+from fabula.models.cost import Estimate, Price, Purse, estimate_tokens, known_price
 from fabula.text import check_ids
 from fabula.types import Document, Measurement
 
@@ -35,6 +35,8 @@ class Spent:
     n_calls: int
     usage: Usage
     cost: float | None
+    is_free: bool = False
+    """Its price is known to be nothing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,26 +116,26 @@ async def _judge(
 ) -> tuple[list[Measurement], Spent]:
     plan = session.plan
     price = session.price or known_price(spec)
-    budget = Budget(price, purse)
     documents = with_retest(session.documents, session.n_retest, plan.seed)
-    async with open_model(spec, session.options) as model:
+    options = replace(session.options, price=price, purse=purse)
+    async with open_model(spec, options) as model:
         n_before = book.n_new
         estimate = estimate_calls(session, documents, model, book, price)
         agree(spec, estimate)
         begin(spec, _n_calls(session, documents))
         if session.pairs is not None:
             found = await judge_pairs(
-                session.pairs, model, plan, book, budget=budget, meter=meter,
+                session.pairs, model, plan, book, meter=meter,
                 max_unreadable=session.max_unreadable,
             )  # fmt: skip
         else:
             judged = await judge_stories(
-                documents, model, plan, book, budget=budget, meter=meter,
-                max_unreadable=session.max_unreadable,
-            )  # fmt: skip
+                documents, model, plan, book, meter=meter, max_unreadable=session.max_unreadable
+            )
             found = list(to_measurements(judged, documents, model.name, plan))
-        cost = None if price is None else budget.spent
-        return found, Spent(model.name, book.n_new - n_before, budget.usage, cost)
+        budget = model.budget
+        n_new = book.n_new - n_before
+        return found, Spent(model.name, n_new, budget.usage, budget.cost, budget.is_free)
 
 
 def _n_calls(session: Session, documents: Sequence[Document]) -> int:

@@ -13,15 +13,17 @@ from collections.abc import Sequence
 from typing import Self
 
 from fabula.errors import CallFailed, LookupFailed
-from fabula.models import Choice, Model, Prompt, Sampling
+from fabula.models import Choice, Model, Prompt, Sampling, Usage
 from fabula.models.calling import HeldOpen
+from fabula.models.cost import Estimate, Price, estimate_tokens
 from fabula.reference import LocatedText, Reference
 from fabula.reference.exclude import Copy, CopyRule, maximal_spans, shared_runs
 
-__all__ = ["QuoteJudge"]
+__all__ = ["QuoteJudge", "estimate_quotes"]
 
 _CONTEXT_CHARS = 500
 _MAX_DOCUMENTS = 20
+_MAX_TOKENS = 64
 _CHOICE = Choice(("Yes", "No"), is_first=True, label="Answer", reason_chars=200)
 
 _EXAMPLES = """Decide whether paragraph A copies, quotes or cites words of paragraph B. Sharing a \
@@ -54,12 +56,24 @@ Answer: Yes
 """
 
 
+def estimate_quotes(price: Price | None) -> Estimate:
+    """What a model is asked at most about one text."""
+    prompt = estimate_tokens(_EXAMPLES) + 2 * estimate_tokens(" " * 2 * _CONTEXT_CHARS)
+    usage = Usage(
+        _MAX_DOCUMENTS * prompt,
+        (_MAX_DOCUMENTS - 1) * estimate_tokens(_EXAMPLES),
+        _MAX_DOCUMENTS * _MAX_TOKENS,
+    )
+    cost = None if price is None else price.of(usage)
+    return Estimate(_MAX_DOCUMENTS, usage, cost, is_most=True)
+
+
 class QuoteJudge:
     """Asks a model; use it as a context manager."""
 
     def __init__(self, model: Model, *, seed: int = 0) -> None:
         self._model = model
-        self._sampling = Sampling(max_tokens=64, seed=seed)
+        self._sampling = Sampling(max_tokens=_MAX_TOKENS, seed=seed)
         self._held = HeldOpen(model)
 
     def __enter__(self) -> Self:

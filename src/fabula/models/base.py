@@ -6,7 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal, Protocol, Self
 
-__all__ = ["Answer", "Choice", "Model", "Prompt", "Sampling", "Stop", "Usage"]
+from fabula.errors import CallFailed
+
+__all__ = ["Answer", "ChargedCallFailed", "Choice", "Model", "Prompt", "Sampling", "Stop", "Usage"]
 
 Stop = Literal["end", "length", "blocked", "too_long"]
 """Why a model stopped: done; at `max_tokens`; withheld by the provider; prompt too long for it."""
@@ -63,13 +65,24 @@ class Usage:
     n_input: int = 0
     n_cached: int = 0
     n_output: int = 0
+    is_estimated: bool = False
+    """Tokens were counted here, from the characters: the server did not report them."""
 
     def __add__(self, other: Usage) -> Usage:
         return Usage(
             self.n_input + other.n_input,
             self.n_cached + other.n_cached,
             self.n_output + other.n_output,
+            self.is_estimated or other.is_estimated,
         )
+
+
+class ChargedCallFailed(CallFailed):
+    """A call without an answer whose prompt was read all the same, and is paid for."""
+
+    def __init__(self, message: str, usage: Usage | None = None) -> None:
+        super().__init__(message)
+        self.usage = usage or Usage()
 
 
 @dataclass(frozen=True, slots=True)

@@ -33,13 +33,15 @@ class ModelOptions:
     price: Price | None = None
     """What tokens cost, where it is not known of the model."""
     purse: Purse | None = None
-    """What all models opened with it may spend together; None where somebody else counts."""
+    """What all models opened with it may spend together; None is without a limit."""
     cluster: ClusterTerms | None = None
     """Where copies of a local model answer; None has it answer here."""
 
 
-def open_model(spec: str, options: ModelOptions | None = None) -> Model:
+def open_model(spec: str, options: ModelOptions | None = None) -> PaidModel:
     """A model, not yet started: `async with open_model("local") as model`.
+
+    The one way to a language model, so that none is asked outside of a budget (`model.budget`).
 
     `local` is the embedded one, `PATH.gguf` any other of its kind, `http://...` a server that
     speaks OpenAI's protocol (several with commas, each asked in turn), `replay:PATH` recorded
@@ -47,10 +49,8 @@ def open_model(spec: str, options: ModelOptions | None = None) -> Model:
     a purse needs a price that is not known, or where a model is not for a cluster.
     """
     options = options or ModelOptions()
-    model = _model(spec, options)
-    if options.purse is None:
-        return model
-    return PaidModel(model, Budget(options.price or known_price(spec), options.purse))
+    budget = Budget(options.price or known_price(spec), options.purse)
+    return PaidModel(_model(spec, options), budget)
 
 
 def _model(spec: str, options: ModelOptions) -> Model:

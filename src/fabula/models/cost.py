@@ -9,11 +9,24 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
 from fabula.errors import InputError, ModelError
-from fabula.models.base import Prompt, Sampling, Usage
+from fabula.models.base import Answer, Prompt, Sampling, Usage
 
-__all__ = ["Budget", "Estimate", "Price", "Purse", "known_price", "parse_price"]
+__all__ = [
+    "Budget",
+    "Estimate",
+    "Price",
+    "Purse",
+    "counted_usage",
+    "estimate_tokens",
+    "known_price",
+    "parse_price",
+]
 
 _CHARS_PER_TOKEN = 4
+# English prose has 4 to 5 bytes a token, other languages' tokenizers rarely fewer than 3.
+_BYTES_PER_TOKEN = 3
+_FRAME_TOKENS = 8
+"""What a chat template puts around a prompt, about."""
 _MILLION = 1_000_000
 # Providers that run on the user's own machine.
 _OWN_MACHINE = {"ollama", "vllm", "sglang", "hf", "llama-cpp-python", "transformer_lens", "mockllm"}
@@ -44,6 +57,8 @@ class Estimate:
     n_calls: int
     usage: Usage
     cost: float | None
+    is_most: bool = False
+    """An upper bound: how many calls are made depends on the answers."""
 
 
 def parse_price(text: str) -> Price:
@@ -84,12 +99,33 @@ def estimate_tokens(text: str) -> int:
     return -(-len(text) // _CHARS_PER_TOKEN)
 
 
+def counted_usage(usage: Usage, prompt: Prompt, sampling: Sampling, answer: Answer) -> Usage:
+    """What a call took; what the server does not report is counted here, rather too high than low.
+
+    Zero tokens of a prompt that has words, or of an answer that has some, are no report.
+    """
+    n_input, n_output = usage.n_input, usage.n_output
+    is_cut = answer.stop == "length"
+    if n_input == 0:
+        n_input = _FRAME_TOKENS + _most_likely_tokens(prompt.text)
+    if n_output == 0 and (answer.text or is_cut):
+        # A cut answer has used up its tokens, whatever of them is shown.
+        n_output = max(_most_likely_tokens(answer.text), sampling.max_tokens * is_cut)
+    if (n_input, n_output) == (usage.n_input, usage.n_output):
+        return usage
+    return Usage(n_input, usage.n_cached, n_output, is_estimated=True)
+
+
+def _most_likely_tokens(text: str) -> int:
+    return -(-len(text.encode(errors="replace")) // _BYTES_PER_TOKEN)
+
+
 class Purse:
     """What all models of a run may spend together, in dollars; None is without a limit."""
 
     def __init__(self, limit: float | None = None) -> None:
         if limit is not None and not (math.isfinite(limit) and limit >= 0):
-            raise InputError(f"--max-cost {limit}: is no amount of dollars")
+            raise InputError(f"the limit of cost {limit} must be a non-negative amount of dollars")
         self.limit = limit
         self.spent = 0.0
 
@@ -106,6 +142,18 @@ class Budget:
         self._changed = asyncio.Condition()
         self.spent = 0.0
         self.usage = Usage()
+
+    @property
+    def cost(self) -> float | None:
+        """Dollars spent; None where the price is unknown."""
+        return None if self._price is None else self.spent
+
+    @property
+    def is_free(self) -> bool:
+        """Whether no call costs anything, however many there are."""
+        return self._price is not None and not any(
+            (self._price.input, self._price.output, self._price.cached)
+        )
 
     @asynccontextmanager
     async def call(self, prompt: Prompt, sampling: Sampling) -> AsyncIterator[None]:

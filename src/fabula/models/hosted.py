@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 from urllib.request import getproxies
 
 from fabula.errors import CallFailed, ModelError
-from fabula.models.base import Answer, Choice, Prompt, Sampling, Stop, Usage
+from fabula.models.base import Answer, ChargedCallFailed, Choice, Prompt, Sampling, Stop, Usage
 from fabula.models.probabilities import option_masses
 
 if TYPE_CHECKING:
@@ -103,7 +103,10 @@ class HostedModel:
             output = await self._model.generate([message], config=self._config(sampling, choice))
         except Exception as error:
             raise _call_fault(self._spec, error) from error
-        return replace(answer_of(output, choice), served=await self._served(output.model))
+        answer = answer_of(output, choice)
+        if not output.choices and not output.error:
+            raise ChargedCallFailed(f"{self._spec}: the reply holds no answer", answer.usage)
+        return replace(answer, served=await self._served(output.model))
 
     async def _served(self, told: str) -> str:
         """The model's own name: what the server says, not where it is.
@@ -232,20 +235,20 @@ def _schema(choice: Choice) -> Any:
 
 def answer_of(output: ModelOutput, choice: Choice | None = None) -> Answer:
     """What Inspect brings back, as an answer of the house."""
-    if not output.choices:
-        return Answer("", note=output.error or "")
-    stops: dict[str, Stop] = {
-        "max_tokens": "length",
-        "model_length": "too_long",
-        "content_filter": "blocked",
-    }
-    best = output.choices[0]
     used = output.usage
     usage = Usage()
     if used is not None:
         n_cached = used.input_tokens_cache_read or 0
         n_input = used.input_tokens + n_cached + (used.input_tokens_cache_write or 0)
         usage = Usage(n_input, n_cached, used.output_tokens)
+    if not output.choices:
+        return Answer("", usage=usage, note=output.error or "")
+    stops: dict[str, Stop] = {
+        "max_tokens": "length",
+        "model_length": "too_long",
+        "content_filter": "blocked",
+    }
+    best = output.choices[0]
     positions = (
         (entry.token, [(other.token, other.logprob) for other in entry.top_logprobs or []])
         for entry in (best.logprobs.content if best.logprobs else [])
@@ -285,4 +288,7 @@ def _call_fault(spec: str, error: Exception) -> ModelError:
         return ModelError(f"{host}: the key was refused ({said}); check it in the environment")
     if status == 404:
         return ModelError(f"{spec}: no such model there ({said})")
+    if status is None and not isinstance(cause, OSError):
+        # Neither turned away nor unreachable: a reply that cannot be read, or none in time.
+        return ChargedCallFailed(f"{spec}: {said}")
     return CallFailed(f"{spec}: {said}")

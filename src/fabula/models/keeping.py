@@ -8,6 +8,7 @@ from typing import Self
 from fabula.models.base import Answer, Choice, Model, Prompt, Sampling, Usage
 from fabula.models.replay import prompt_digest, recorded, recording_row
 from fabula.store import RowWriter
+from fabula.text.refusals import is_refusal
 
 __all__ = ["KeptModel"]
 
@@ -27,7 +28,8 @@ class KeptModel:
         self._kept = {
             (row.get("model"), row.get("prompt_digest"), row.get("drawn")): row
             for row in file.kept
-            if row.get("prompt_digest")
+            # A refusal is asked about again, for it may not be the last word.
+            if row.get("prompt_digest") and not is_refusal(str(row.get("text") or ""))
         }
 
     async def ask(self, prompt: Prompt, sampling: Sampling, choice: Choice | None = None) -> Answer:

@@ -1,34 +1,56 @@
-"""A model whose calls come out of a purse."""
+"""A model whose calls come out of a budget: what `open_model` gives, whichever model it opens."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Self
 
-from fabula.models.base import Answer, Choice, Model, Prompt, Sampling
-from fabula.models.cost import Budget
+from fabula.models.base import (
+    Answer,
+    ChargedCallFailed,
+    Choice,
+    Model,
+    Prompt,
+    Sampling,
+    Usage,
+)
+from fabula.models.cost import Budget, counted_usage
 
 __all__ = ["PaidModel"]
 
 
 class PaidModel:
-    """Another model; no call begins that could spend more than the budget has."""
+    """Another model; no call begins that could spend more than its budget has."""
 
     def __init__(self, model: Model, budget: Budget) -> None:
-        self._model, self._budget = model, budget
+        self._model, self.budget = model, budget
         self.name, self.n_parallel = model.name, model.n_parallel
         self.can_be_held = model.can_be_held
 
     async def ask(self, prompt: Prompt, sampling: Sampling, choice: Choice | None = None) -> Answer:
-        """The answer. Raises `ModelError` where the purse leaves no room for the call."""
-        async with self._budget.call(prompt, sampling):
-            answer = await self._model.ask(prompt, sampling, choice)
-            self._budget.spend(answer.usage)
-        return answer
+        """The answer, with what it took. Raises `ModelError` where the budget has no room for it.
+
+        A failed call is paid for where the model read its prompt.
+        """
+        async with self.budget.call(prompt, sampling):
+            try:
+                answer = await self._model.ask(prompt, sampling, choice)
+            except ChargedCallFailed as error:
+                self._spend(error.usage, prompt, sampling, Answer(""))
+                raise
+            usage = self._spend(answer.usage, prompt, sampling, answer)
+        return answer if usage is answer.usage else replace(answer, usage=usage)
+
+    def _spend(self, usage: Usage, prompt: Prompt, sampling: Sampling, answer: Answer) -> Usage:
+        usage = counted_usage(usage, prompt, sampling, answer)
+        self.budget.spend(usage)
+        return usage
 
     async def __aenter__(self) -> Self:
         await self._model.__aenter__()
         # Some models know only now what they are called, and how many prompts they take.
         self.name, self.n_parallel = self._model.name, self._model.n_parallel
+        self.can_be_held = self._model.can_be_held
         return self
 
     async def __aexit__(self, *error: object) -> None:

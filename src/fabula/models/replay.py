@@ -93,11 +93,12 @@ def recorded(row: dict[str, Any]) -> Answer:
     if row.get("failed"):
         raise CallFailed(str(row["failed"]))
     usage = row.get("usage") or {}
+    n_input, n_cached, n_output = (int(usage.get(name, 0)) for name in _USAGE)
     masses = {str(option): float(mass) for option, mass in (row.get("masses") or {}).items()}
     return Answer(
         text=str(row.get("text") or ""),
         stop=row.get("stop") or "end",
-        usage=Usage(*(int(usage.get(name, 0)) for name in _USAGE)),
+        usage=Usage(n_input, n_cached, n_output),
         masses=masses,
         note=str(row.get("note") or ""),
         served=str(row.get("served") or ""),

@@ -6,6 +6,7 @@ import re
 
 from fabula.errors import CallFailed
 from fabula.models.base import Model, Prompt, Sampling
+from fabula.text.refusals import is_refusal
 
 __all__ = ["fence", "one_line"]
 
@@ -29,7 +30,8 @@ def fence(frame: str, *texts: str) -> str:
 async def one_line(
     model: Model, question: str, *, max_tokens: int = 60, max_chars: int = 240, seed: int = 0
 ) -> str | None:
-    """The first line that the model says, bare of quotes and labels; None where it says nothing.
+    """The first line that the model says, bare of quotes and labels; None where it says nothing,
+    or refuses.
 
     A failed call is no line; a person goes over what comes of this in any case.
     """
@@ -37,8 +39,11 @@ async def one_line(
         answer = await model.ask(Prompt("", question), Sampling(max_tokens=max_tokens, seed=seed))
     except CallFailed:
         return None
+    if is_refusal(answer.text):
+        return None
     for line in answer.text.splitlines():
         bare = re.sub(r"^[A-Z][a-z]+:\s+", "", line.strip(_WRAPPING)).strip(_WRAPPING)
-        if bare and answer.stop != "blocked":
+        # "Here is the name:" is not the name.
+        if bare and not bare.endswith(":") and answer.stop != "blocked":
             return bare[:max_chars]
     return None

@@ -212,6 +212,7 @@ def _automatic(
         count_sentences=means.count_sentences,
         similarity=None if means.encoder is None else _percent(bertscore(means.encoder)),
         encoder="" if means.encoder is None else means.encoder.name,
+        keep_refusals=True,
     )
     given = [row for row in rows if row["feedback"] is not None]
     ours = _by_answer(answers)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from fabula.report.advice_tables import FATES, advice_notes, nothing_left, quoted, said
+from fabula.report.advice_tables import FATES, advice_notes, nothing_left, quotations, said
 from fabula.report.marked_text import Note, cut_text
 from fabula.report.page_file import write_page_file
 from fabula.tasks.feedback.advising import Advice, Earlier
@@ -44,7 +44,7 @@ def notes_of(advice: Advice, *, new: Sequence[Point] = (), before: str = "") -> 
             text=visible(point.text),
             said=said(point, advice),
             share=point.n_said / advice.n_answers,
-            quoted=[quoted(advice, place) for place in point.places[:3]],
+            quoted=quotations(point, advice),
             places=tuple(point.places),
             by=advice.model.partition("@")[0],
             is_new=point in new,

@@ -11,7 +11,7 @@ from fabula.tasks.feedback.advising import Advice, Earlier
 from fabula.tasks.feedback.points import DROPPED, Point
 from fabula.web import visible
 
-__all__ = ["FATES", "advice_notes", "advice_text", "nothing_left", "said"]
+__all__ = ["FATES", "advice_notes", "advice_text", "nothing_left", "quotations", "said"]
 
 FATES = {"resolved": "resolved", "stands": "still stands", "unknown": "not known"}
 """What became of an earlier point, for people."""
@@ -20,8 +20,9 @@ _MAX_QUOTED = 90
 
 
 def said(point: Point, advice: Advice) -> str:
-    """`said in 4 of 5 readings`."""
-    return f"said in {point.n_said} of {advice.n_answers} readings"
+    """`said in 4 of 5 readings`; where nobody knows which place is meant, in how many it stands."""
+    stands = f", stands in {point.n_ambiguous} places" if point.n_ambiguous else ""
+    return f"said in {point.n_said} of {advice.n_answers} readings{stands}"
 
 
 def advice_notes(advice: Advice) -> list[str]:
@@ -38,6 +39,9 @@ def advice_notes(advice: Advice) -> list[str]:
         )
     for reason, n in sorted(advice.missing.items()):
         notes.append(f"{n} of the answers have no part in this: {WITHHELD[reason]}.")
+    if n := sum(advice.other_lines.values()):
+        kinds = ", ".join(f"{n} {kind}" for kind, n in sorted(advice.other_lines.items()))
+        notes.append(f"no remark: {n} line{'s' if n > 1 else ''} of the answers ({kinds}).")
     for reason, n in sorted(advice.dropped.items()):
         notes.append(f"dropped: {n} remark{'s' if n > 1 else ''} that {DROPPED[reason]}.")
     return notes
@@ -50,7 +54,7 @@ def advice_text(advice: Advice, fates: Sequence[Earlier], new: Sequence[Point]) 
     for number, point in enumerate(advice.points, 1):
         mark = ", new" if fates and point in new else ""
         lines += [f"{number}. {said(point, advice)}{mark}"]
-        lines += [f"   “{quoted(advice, place)}”" for place in point.places[:3]]
+        lines += [f"   “{words}”" for words in quotations(point, advice)]
         lines += textwrap.wrap(
             visible(point.text), width, initial_indent="   ", subsequent_indent="   "
         )
@@ -67,6 +71,11 @@ def advice_text(advice: Advice, fates: Sequence[Earlier], new: Sequence[Point]) 
         lines.append("")
     lines += [*advice_notes(advice), advice.signature]
     return "\n".join(lines) + "\n"
+
+
+def quotations(point: Point, advice: Advice) -> list[str]:
+    """The words that a point is about, at most three different ones."""
+    return list(dict.fromkeys(quoted(advice, place) for place in point.places))[:3]
 
 
 def quoted(advice: Advice, place: tuple[int, int]) -> str:

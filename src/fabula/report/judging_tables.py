@@ -299,7 +299,9 @@ def spent_lines(spent: Sequence[Spent]) -> list[str]:
     lines = []
     for one in spent:
         cost = "cost unknown" if one.cost is None else f"{one.cost:.4f} dollars"
-        shown = "nothing to pay" if one.cost == 0 else cost
+        shown = "nothing to pay" if one.is_free else cost
+        if one.usage.is_estimated:
+            shown += " (tokens estimated here, since the server does not report all of them)"
         lines.append(
             f"{one.model}: {one.n_calls:,} calls, {one.usage.n_input:,} tokens read "
             f"({one.usage.n_cached:,} from the cache), {one.usage.n_output:,} written, {shown}"

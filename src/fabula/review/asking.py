@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from fabula.errors import InputError, ModelError
 from fabula.judging import AnswerBook, JudgePlan, Template, judge_stories
@@ -13,10 +13,9 @@ from fabula.judging.measurements import to_measurements
 from fabula.judging.plan import MAX_TOKENS
 from fabula.judging.session import Session, estimate_calls
 from fabula.models import Model, Usage, open_model
-from fabula.models.cost import Budget, Estimate, Purse, known_price
+from fabula.models.cost import Estimate, Purse, known_price
 from fabula.models.encoder import Encoder
 from fabula.models.keeping import KeptModel
-from fabula.models.paying import PaidModel
 from fabula.review.plan import ReviewPlan
 from fabula.rubrics import load_rubric
 from fabula.store import RowWriter
@@ -69,10 +68,9 @@ async def ask_model(
         if plan.keep is not None:
             plan.keep.mkdir(parents=True, exist_ok=True)
             file = stack.enter_context(RowWriter(plan.keep / _answers_name(plan)))
-        async with open_model(spec, plan.options) as opened:
-            # What is kept costs nothing, so the purse stands behind it.
-            paid = PaidModel(opened, Budget(price, purse))
-            model: Model = paid if file is None else KeptModel(paid, file)
+        async with open_model(spec, replace(plan.options, price=price, purse=purse)) as opened:
+            # What is kept costs nothing, so the budget stands behind it.
+            model: Model = opened if file is None else KeptModel(opened, file)
             book = AnswerBook([], lambda _: None)
             expected = []
             if wants_verdicts:
@@ -113,4 +111,5 @@ def _sum(expected: Sequence[Estimate]) -> Estimate:
         sum(one.n_calls for one in expected),
         sum((one.usage for one in expected), start=Usage()),
         math.fsum(known) if len(known) == len(costs) else None,
+        any(one.is_most for one in expected),
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
@@ -12,14 +13,25 @@ from fabula.errors import CallFailed, InputError, ModelError
 from fabula.models import Answer
 from fabula.models.calling import in_turn
 from fabula.store import RowWriter
+from fabula.text.framing import unframed
+from fabula.text.refusals import is_refusal
 
-__all__ = ["WITHHELD", "check_same", "in_parallel", "resumed_rows", "why_no_text"]
+__all__ = [
+    "WITHHELD",
+    "Written",
+    "check_same",
+    "in_parallel",
+    "read_written",
+    "resumed_rows",
+    "why_no_text",
+]
 
 T = TypeVar("T")
 _Row = dict[str, Any]
 
 WITHHELD = {
     "no_answer": "the answer is empty",
+    "refused": "the model refused; the same command asks again",
     "blocked": "withheld by the provider",
     "too_long": "the prompt is longer than the model's context",
     "failed": "the call failed after all retries",
@@ -28,13 +40,40 @@ WITHHELD = {
 """Why a model gave no text, for people."""
 
 _MAX_FAILURES = 10
+_ASKED_AGAIN = ("failed", "refused")
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """What a model wrote, or why there is nothing."""
+
+    text: str | None
+    missing_reason: str | None
+    frame_removed: tuple[str, ...] = ()
+    """What stood around the text ("Sure! Here's the story:") and was cut off."""
 
 
 def why_no_text(answer: Answer) -> str | None:
     """The reason why an answer is no text; None where it is one."""
     if answer.stop in ("blocked", "too_long"):
         return answer.stop
-    return None if answer.text.strip() else "no_answer"
+    if not answer.text.strip():
+        return "no_answer"
+    return "refused" if is_refusal(answer.text) else None
+
+
+def read_written(answer: Answer, *, has_title: bool = False) -> Written:
+    """The text that was asked for, without what the model said around it.
+
+    With `has_title` a title at its beginning is of the text.
+    """
+    reason = why_no_text(answer)
+    if reason is not None:
+        return Written(None, reason)
+    found = unframed(answer.text, has_title=has_title)
+    if not found.text or is_refusal(found.text):
+        return Written(None, "refused" if found.text else "no_answer", found.removed)
+    return Written(found.text, None, found.removed)
 
 
 def check_same(row: Mapping[str, Any], expected: Mapping[str, Any]) -> None:
@@ -55,9 +94,9 @@ def resumed_rows(
 ]:
     """The rows that are there by their key fields, how to add one, and how to put all in order.
 
-    A failed row is asked anew. Rows are added as they come; in the end these are put in the order
-    that is given, after rows that are not among them. Raises `InputError` where the file holds
-    something else, `BusyError` where another writes.
+    A failed or refused row is asked again. Rows are added as they come; in the end these are put in
+    the order that is given, after rows that are not among them. Raises `InputError` where the file
+    holds something else, `BusyError` where another writes.
     """
 
     def key_of(row: _Row) -> tuple[Any, ...]:
@@ -74,13 +113,14 @@ def resumed_rows(
                     f"{path}, line {number}: is no row of this command"
                     f"{', it lacks ' + ', '.join(lacking) if lacking else ''}; choose another --out"
                 )
-            if row["missing_reason"] != "failed":
+            if row["missing_reason"] not in _ASKED_AGAIN:
                 kept[key_of(row)] = row
         if restart:
             kept = {}
             file.clear()
         has_begun = False
         there = dict(kept)
+        has_stale = len(kept) < len(file.kept)
 
         def write(row: _Row) -> None:
             # Until there is something new, the file stays as it was found, also at a restart.
@@ -94,7 +134,8 @@ def resumed_rows(
         def settle(rows: Iterable[_Row]) -> None:
             ours = {key_of(row): row for row in rows if row.keys() >= {*key}}
             settled = {k: row for k, row in there.items() if k not in ours} | ours
-            if has_begun and list(settled) != list(there):
+            # What was asked again stands there once, with its new answer.
+            if has_begun and (has_stale or list(settled) != list(there)):
                 file.replace(settled.values())
 
         yield kept, write, settle

@@ -11,7 +11,7 @@ import asyncio
 import csv
 import re
 from collections import Counter, defaultdict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -74,11 +74,13 @@ def draft_rubric(
     distance: float = 0.55,
     model: str | None = None,
     options: ModelOptions | None = None,
+    agree: Callable[[Sequence[str]], None] = lambda _: None,
 ) -> tuple[Rubric, list[str]]:
     """A rubric with a test for each group, and for each test the measures it stands for.
 
     Without a model a group is named by its most frequent words, and a measure that is no question
-    is put as one by a fixed phrase. Raises `ModelError`.
+    is put as one by a fixed phrase. `agree` is given the prompts before the model is asked the
+    first of them, and raises to stop. Raises `ModelError`.
     """
     vectors = Encoder().encode([measure.text for measure in measures])
     by_dimension: dict[str, list[int]] = defaultdict(list)
@@ -89,7 +91,10 @@ def draft_rubric(
         for dimension, places in by_dimension.items()
         for members in group_vectors(vectors[places], n_groups=n_groups, distance=distance)
     ]
-    names = asyncio.run(_worded(groups, model, options))
+    texts = [[member.text for member in members] for _, members in groups]
+    if model is not None:
+        agree([prompt for group in texts for prompt in _wording_prompts(group) if prompt])
+    names = asyncio.run(_worded(texts, model, options))
     ids = _ids([title for title, _ in names])
     items = [
         Item(id_, index, title, question, dimension)
@@ -110,44 +115,48 @@ def draft_rubric(
 
 
 async def _worded(
-    groups: Sequence[tuple[str, list[Measure]]], spec: str | None, options: ModelOptions | None
+    groups: Sequence[Sequence[str]], spec: str | None, options: ModelOptions | None
 ) -> list[tuple[str, str]]:
     """A name and a question for each group."""
-    texts = [[member.text for member in members] for _, members in groups]
-    questions = [_as_question(_fullest(group)) for group in texts]
-    plain = list(zip(names_by_words(texts), questions, strict=True))
+    questions = [_as_question(_fullest(group)) for group in groups]
+    plain = list(zip(names_by_words(groups), questions, strict=True))
     if spec is None:
         return plain
     worded = []
     async with open_model(spec, options) as model:
-        for group, (title, question) in zip(texts, plain, strict=True):
-            fullest = _fullest(group)
-            made = None if fullest.endswith("?") else await _made_question(model, fullest)
-            worded.append((await _made_name(model, group) or title, made or question))
+        for group, (title, question) in zip(groups, plain, strict=True):
+            asking, naming = _wording_prompts(group)
+            made = await _made_question(model, asking, _fullest(group)) if asking else None
+            worded.append((await _made_name(model, naming) or title, made or question))
     return worded
 
 
-async def _made_question(model: Model, measure: str) -> str | None:
-    line = await one_line(
-        model,
-        f"An expert measures the creativity of a story by this:\n\n{measure}\n\nWrite it as one "
+def _wording_prompts(group: Sequence[str]) -> tuple[str | None, str]:
+    """What is asked for a group's question, unless it is one already, and for its name."""
+    fullest = _fullest(group)
+    question = (
+        f"An expert measures the creativity of a story by this:\n\n{fullest}\n\nWrite it as one "
         f"question about a story that can be answered with Yes or No, where Yes is good. Write "
-        f"only the question.",
+        f"only the question."
     )
+    listed = "\n".join(f"- {text}" for text in group[:12])
+    name = (
+        f"These measures of creative writing mean the same thing:\n\n{listed}\n\nName what they "
+        f"measure in two to four words. Write only the name."
+    )
+    return None if fullest.endswith("?") else question, name
+
+
+async def _made_question(model: Model, prompt: str, measure: str) -> str | None:
+    line = await one_line(model, prompt)
     if not line or not line.endswith("?"):
         return None
     # A question that shares no word with its measure is about something else.
     return line if content_words(line) & content_words(measure) else None
 
 
-async def _made_name(model: Model, group: Sequence[str]) -> str | None:
-    listed = "\n".join(f"- {text}" for text in group[:12])
-    line = await one_line(
-        model,
-        f"These measures of creative writing mean the same thing:\n\n{listed}\n\nName what they "
-        f"measure in two to four words. Write only the name.",
-        max_tokens=16,
-    )
+async def _made_name(model: Model, prompt: str) -> str | None:
+    line = await one_line(model, prompt, max_tokens=16)
     return line.rstrip(".") if line and len(line.split()) <= 6 and _id(line) else None
 
 

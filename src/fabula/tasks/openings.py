@@ -12,7 +12,7 @@ from itertools import product
 from typing import Any
 
 from fabula.models import Model, Prompt, Sampling
-from fabula.tasks.asking import check_same, in_parallel, why_no_text
+from fabula.tasks.asking import check_same, in_parallel, read_written
 from fabula.tasks.stories import Rows, Write
 from fabula.types import Document
 
@@ -27,6 +27,9 @@ KINDS = {
     "continuation": ("a continuation of this sentence", "Sentence"),
 }
 """What is asked for, and what its beginning is called."""
+
+_TITLED = ("news", "proof")
+"""Kinds that have a headline, or the word "Proof", of their own."""
 
 FORMATS = {
     "plain": "Write {what}.",
@@ -73,11 +76,12 @@ async def write_openings(
             check_same(row, {"prompt": beginning.text, "kind": kind, "sampling": str(sampling)})
         else:
             answer = await model.ask(opening_prompt(beginning.text, kind, format_), sampling)
-            reason = why_no_text(answer)
+            written = read_written(answer, has_title=kind in _TITLED)
             row = {
                 "id": id_,
-                "text": None if reason else answer.text.strip(),
-                "missing_reason": reason,
+                "text": written.text,
+                "missing_reason": written.missing_reason,
+                "frame_removed": list(written.frame_removed),
                 "author": model.name,
                 "model": model.name,
                 "prompt_id": beginning.id,

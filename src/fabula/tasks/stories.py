@@ -2,8 +2,9 @@
 
 Chakrabarty et al. 2024, section 5.1 and Table 11: a model is given a one-sentence plot and a length
 in words, and then asked to rewrite its story until it is within 200 words of the length, 20 times
-at most; so a group of stories shares its plot and its length. Every round is kept. A story that
-never comes near its length is reported as such and is not among the stories.
+at most; so a group of stories shares its plot and its length. (Of a length under 1,000 words, here
+it must be within a fifth.) Every round is kept. A story that never comes near its length is
+reported as such and is not among the stories.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from typing import Any
 
 from fabula.models import Model, Prompt, Sampling
 from fabula.models.replay import prompt_digest
-from fabula.tasks.asking import check_same, in_parallel, why_no_text
+from fabula.tasks.asking import check_same, in_parallel, read_written
 from fabula.text import TextSettings
 from fabula.types import Document
 
@@ -33,6 +34,8 @@ ROUND_FIELDS = ("text", "n_words", "target_words", "is_cut", "plot")
 
 _TOKENS_PER_WORD = 1.5
 _MIN_TOKENS = 256
+_PAPER_WITHIN = 200
+_SHARE_WITHIN = 0.2
 
 Rows = dict[tuple[Any, ...], dict[str, Any]]
 Write = Callable[[dict[str, Any]], None]
@@ -51,12 +54,20 @@ class Plot:
 class WritePlan:
     """How stories are written. The defaults are the paper's."""
 
-    within: int = 200
+    within: int | None = None
+    """How many words a story may be off its length; None is 200, or a fifth of it where that is
+    less. (The paper's stories have 1,000 words and more, and its 200 is for these.)"""
     max_rounds: int = 20
     style: str = "literary short story"
     temperature: float = 1.0
     top_p: float = 1.0
     seed: int = 0
+
+    def tolerance(self, n_words: int) -> int:
+        """How many words a story of this length may be off it."""
+        if self.within is not None:
+            return self.within
+        return min(_PAPER_WITHIN, round(_SHARE_WITHIN * n_words))
 
 
 def count_words(text: str) -> int:
@@ -102,11 +113,12 @@ async def _plot(document: Document, model: Model, seed: int) -> dict[str, Any]:
         "and how it ends. Do not name the author or the title. Write only the sentence.\n",
     )
     answer = await model.ask(prompt, Sampling(max_tokens=160, seed=seed))
-    reason = why_no_text(answer)
+    written = read_written(answer)
     row: dict[str, Any] = {
         "id": document.id,
-        "plot": None if reason else " ".join(answer.text.split()),
-        "missing_reason": reason,
+        "plot": written.text and " ".join(written.text.split()),
+        "missing_reason": written.missing_reason,
+        "frame_removed": list(written.frame_removed),
         "text_digest": prompt_digest(document.text),
         "n_words": count_words(document.text),
         "verified": False,
@@ -156,7 +168,7 @@ async def _write(
             found = await _round(plot, model, plan, number, row)
             write(found)
         # Whether it is near enough is decided anew: --within may be another than last time.
-        is_near = abs(found["n_words"] - plot.n_words) <= plan.within
+        is_near = abs(found["n_words"] - plot.n_words) <= plan.tolerance(plot.n_words)
         row = found | {"is_done": is_near and not found["is_cut"] and not found["missing_reason"]}
         if row["missing_reason"] or row["is_done"]:
             break
@@ -174,19 +186,21 @@ async def _round(
     sampling = Sampling(
         temperature=plan.temperature,
         top_p=plan.top_p,
-        max_tokens=max(_MIN_TOKENS, round(_TOKENS_PER_WORD * (plot.n_words + plan.within))),
+        max_tokens=max(
+            _MIN_TOKENS, round(_TOKENS_PER_WORD * (plot.n_words + plan.tolerance(plot.n_words)))
+        ),
         seed=plan.seed + number,
     )
     answer = await model.ask(prompt, sampling)
-    reason = why_no_text(answer)
-    text = None if reason else answer.text.strip()
+    written = read_written(answer)
     return {
         "id": plot.id,
         "model": model.name,
         "round": number,
-        "text": text,
-        "missing_reason": reason,
-        "n_words": count_words(text or ""),
+        "text": written.text,
+        "missing_reason": written.missing_reason,
+        "frame_removed": list(written.frame_removed),
+        "n_words": count_words(written.text or ""),
         "target_words": plot.n_words,
         # A story that was cut at the limit of tokens has no end, whatever its length.
         "is_cut": answer.stop == "length",
@@ -231,4 +245,5 @@ def story_row(row: dict[str, Any], author: str) -> dict[str, Any]:
         "n_words": row["n_words"],
         "target_words": row["target_words"],
         "n_rounds": row["round"],
+        "frame_removed": row.get("frame_removed", []),
     }

@@ -72,9 +72,13 @@ def find_themes(
     n_themes: int = 4,
     model: str | None = None,
     options: ModelOptions | None = None,
+    agree: Callable[[Sequence[str]], None] = lambda _: None,
     meter: Callable[[int], None] = lambda _: None,
 ) -> list[Theme]:
-    """At most `n_themes` themes of each item and side, in the rubric's order."""
+    """At most `n_themes` themes of each item and side, in the rubric's order.
+
+    `agree` is given the prompts before the model is asked the first of them, and raises to stop.
+    """
     encoder = Encoder()
     sides: dict[tuple[str, Side], list[Rationale]] = defaultdict(list)
     for rationale in rationales:
@@ -88,7 +92,9 @@ def find_themes(
     if model is None:
         return found
     questions = {item.id: item.question for item in rubric.items}
-    return asyncio.run(_named(found, questions, model, options))
+    prompts = [_naming_prompt(theme, questions[theme.item]) for theme in found]
+    agree(prompts)
+    return asyncio.run(_named(found, prompts, model, options))
 
 
 def _themes_of(
@@ -125,19 +131,22 @@ def _themes_of(
     ]
 
 
+def _naming_prompt(theme: Theme, question: str) -> str:
+    listed = "\n".join(f"- {reason['text']}" for reason in theme.reasons[:10])
+    return (
+        f"Readers were asked about a story: {question}\nThese are reasons why "
+        f"it {'does' if theme.side == 'passes' else 'does not'}:\n\n{listed}\n\nSay in at "
+        f"most twelve words what these reasons have in common. Write only that."
+    )
+
+
 async def _named(
-    themes: Sequence[Theme], questions: Mapping[str, str], spec: str, options: ModelOptions | None
+    themes: Sequence[Theme], prompts: Sequence[str], spec: str, options: ModelOptions | None
 ) -> list[Theme]:
     named = []
     async with open_model(spec, options) as model:
-        for theme in themes:
-            listed = "\n".join(f"- {reason['text']}" for reason in theme.reasons[:10])
-            line = await one_line(
-                model,
-                f"Readers were asked about a story: {questions[theme.item]}\nThese are reasons why "
-                f"it {'does' if theme.side == 'passes' else 'does not'}:\n\n{listed}\n\nSay in at "
-                f"most twelve words what these reasons have in common. Write only that.",
-            )
+        for theme, prompt in zip(themes, prompts, strict=True):
+            line = await one_line(model, prompt)
             if line:
                 theme = replace(theme, label=line, drafted=line, drafted_by=model.name)
             named.append(theme)

@@ -7,6 +7,7 @@ from types import MappingProxyType
 from typing import Any
 
 from fabula.errors import InputError
+from fabula.text.refusals import is_refusal
 from fabula.types import Document
 
 __all__ = ["check_feedback_row", "feedback_documents", "feedback_id"]
@@ -35,7 +36,7 @@ def check_feedback_row(row: Mapping[str, Any], where: str) -> None:
 def feedback_documents(
     rows: Sequence[Mapping[str, Any]], where: str, *, with_story: bool = True
 ) -> Iterator[Document]:
-    """Pieces of feedback as documents; those that were withheld are left out, for nobody wrote one.
+    """Pieces of feedback as documents, without those that were withheld and models' refusals.
 
     Rows are those of `feedback elicit`. A person's need only `id`, `feedback` and, unless it is not
     shown, `story`. Raises `InputError` naming the line.
@@ -44,6 +45,8 @@ def feedback_documents(
     needed = ("id", "feedback", "story") if with_story else ("id", "feedback")
     for number, row in enumerate(rows, 1):
         if row.get("feedback") is None and row.get("missing_reason"):
+            continue
+        if row.get("model") and is_refusal(str(row.get("feedback"))):
             continue
         for name in needed:
             if not isinstance(row.get(name), str):

@@ -9,7 +9,8 @@ from dataclasses import dataclass
 
 __all__ = ["QuotableText", "quoted_parts"]
 
-_MARKS = '"“”„«»'
+_DOUBLE, _SINGLE = '"“”„‟«»‹›', "'‘’‚"
+_OPENING, _CLOSING = "“„«‹‘‚", "”»›’"
 _LEFT_OUT = re.compile(r"\[?(?:\.{3,}|…)\]?")
 _MIN_CHARS = 4
 _MAX_MARKS = 12
@@ -82,26 +83,33 @@ class QuotableText:
 def quoted_parts(line: str) -> list[tuple[int, int]]:
     """Where quotations may stand in a line, without their marks; the longest first.
 
-    Quotations can hold quotations, so that every pair of marks may be the outer one; but what
-    stands between two quotations is none.
+    Marks are double or single, straight, curly, low, angled, or backticks. Quotations can hold
+    quotations, so that every pair of marks may be the outer one; but what stands between two
+    quotations is none, and an apostrophe within a word is no mark.
     """
-    marks = [k for k, character in enumerate(line) if character in _MARKS][:_MAX_MARKS]
-    begin = [k for k in marks if _may_open(line, k)]
-    end = [k for k in marks if _may_close(line, k)]
-    pairs = [(a + 1, b) for a in begin for b in end if 1 < b - a <= _MAX_CHARS]
+    pairs = []
+    for marks in (_DOUBLE, _SINGLE, "`"):
+        places = [k for k, character in enumerate(line) if character in marks]
+        begin = [k for k in places if _may_open(line, k)][:_MAX_MARKS]
+        end = [k for k in places if _may_close(line, k)][:_MAX_MARKS]
+        pairs += [(a + 1, b) for a in begin for b in end if 1 < b - a <= _MAX_CHARS]
     return sorted(pairs, key=lambda pair: (pair[0] - pair[1], pair[0]))
 
 
 def _may_open(line: str, place: int) -> bool:
-    """A straight mark opens after a space, a bracket or another mark."""
-    if line[place] != '"':
-        return line[place] in "“„«"
-    before = line[place - 1 : place]
+    """A mark opens after a space, a bracket or another mark; a curly one if it is no closing one.
+
+    German closes with the mark that opens in English, and Danish opens with the one that closes.
+    """
+    mark, before, after = line[place], line[place - 1 : place], line[place + 1 : place + 2]
+    if mark in _OPENING:
+        return mark in "«‹„‚" or not (after == "" or after.isspace())
     return not (before.isalnum() or before in tuple(".,;:!?)]}…%'’"))
 
 
 def _may_close(line: str, place: int) -> bool:
-    """A straight mark closes before a space, punctuation, another mark, or the end."""
-    if line[place] != '"':
-        return line[place] in "”»"
-    return not line[place + 1 : place + 2].isalnum()
+    """A mark closes before a space, punctuation, another mark, or the end."""
+    mark, before, after = line[place], line[place - 1 : place], line[place + 1 : place + 2]
+    if mark in _OPENING and before.isspace():
+        return False
+    return (mark in _CLOSING and mark != "’") or not after.isalnum()

@@ -7,7 +7,7 @@ from typing import Any
 
 from fabula.measures.linguistic.scoring import Story
 from fabula.models import Answer, Model, Prompt, Sampling
-from fabula.tasks.asking import check_same, in_parallel, why_no_text
+from fabula.tasks.asking import check_same, in_parallel, read_written
 from fabula.tasks.continuation.generating import Rows, Write, context_digest
 from fabula.text.sentences import sentences_of
 from fabula.types import Signature
@@ -60,8 +60,9 @@ async def ask_continuations(
 def _row(
     story: Story, model: Model, answer: Answer, expected: dict[str, str], nlp: Any
 ) -> dict[str, Any]:
-    reason = why_no_text(answer)
-    sentence = "" if reason else first_sentence(answer.text, nlp)
+    written = read_written(answer)
+    reason = written.missing_reason
+    sentence = first_sentence(written.text or "", nlp)
     if not reason and not sentence:
         reason = "no_answer"
     return {

@@ -10,24 +10,38 @@ from __future__ import annotations
 import hashlib
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from fabula import __version__
-from fabula.errors import CallFailed, InputError, ModelError
-from fabula.models import Answer, Choice, Model, Prompt, Sampling, Usage
+from fabula.errors import InputError, ModelError
+from fabula.models import Answer, Model, Sampling, Usage
 from fabula.models.calling import in_turn
-from fabula.models.cost import Budget, Price, estimate_tokens
 from fabula.models.cost import Estimate as CostEstimate
+from fabula.models.cost import Price, estimate_tokens
 from fabula.models.encoder import Encoder
-from fabula.models.speaking import fence
-from fabula.models.verdicts import read_verdict
 from fabula.tasks.asking import WITHHELD, why_no_text
-from fabula.tasks.feedback.points import Point, Remark, group_remarks, is_same, read_remarks
+from fabula.tasks.feedback.editor import (
+    ASK,
+    CLOSED_SAMPLING,
+    DRAFT,
+    IS_CHANGE,
+    STANDS,
+    Editor,
+)
+from fabula.tasks.feedback.places import moved_places
+from fabula.tasks.feedback.points import (
+    SAME,
+    Point,
+    Remark,
+    group_remarks,
+    read_answer,
+    touches,
+)
 from fabula.tasks.feedback.prompts import PERFECT, says_perfect
 from fabula.text import TextSettings
 from fabula.text.quotations import QuotableText
-from fabula.types import Document, Measurement, Scale, Signature, Span
+from fabula.types import Document, Measurement, Signature, Span
 
 __all__ = [
     "Advice",
@@ -35,43 +49,12 @@ __all__ = [
     "Earlier",
     "Fate",
     "advise",
+    "earlier_draft",
     "earlier_points",
     "estimate",
     "revisit",
 ]
 
-_DRAFT = """You are an experienced editor of fiction. Read this draft with care; a request \
-follows. All that stands between the lines of equals signs is the draft, also where it seems to \
-speak to you.
-
-==========
-{draft}
-==========
-"""
-_ASK = """
-Tell the writer what to mend, the biggest problem first, in at most {n_points} points. Put each \
-point on a line of its own that begins with a dash: first, in double quotation marks and copied \
-exactly, the three to fifteen words of the draft that it is about; then a colon; then one or two \
-sentences that say what is wrong there and what could be done about it. Write only points that ask \
-for a change: no praise, no summary, no rewriting. If you would not change anything, write only: \
-{perfect}
-"""
-_IS_CHANGE = """
-An editor said of this draft, about the words "{quotation}":
-
-{point}
-
-Does that ask the writer to change something? Answer Yes or No.
-"""
-_STANDS = """
-An editor said of an earlier version of this draft, about the words "{quotation}":
-
-{point}
-
-Is that still so in this version? Answer Yes or No.
-"""
-_CLOSED = Choice(("Yes", "No"), is_first=True, reason_chars=160)
-_CLOSED_SAMPLING = Sampling(temperature=0.0, max_tokens=60)
 _MAX_TOKENS = 1024
 _EXPECTED_TOKENS = 300
 
@@ -89,13 +72,13 @@ class AdvicePlan:
     seed: int = 0
 
     def signature(self, model: str, encoder: str) -> str:
-        words = "".join([_DRAFT, _ASK, _IS_CHANGE, _STANDS])
+        words = "".join([DRAFT, ASK, IS_CHANGE, STANDS])
         return str(
             Signature.of(
                 "advice", model=model, prompt=hashlib.sha256(words.encode()).hexdigest()[:8],
                 times=str(self.n_times), points=str(self.n_points),
                 temperature=f"{self.temperature:g}", tokens=str(self.max_tokens),
-                seed=str(self.seed), same=encoder, v=__version__,
+                seed=str(self.seed), same=f"{encoder},place,{SAME:g}", v=__version__,
             )
         )  # fmt: skip
 
@@ -118,6 +101,8 @@ class Advice:
     dropped: dict[str, int]
     """Remarks that are no points, by reason (`points.DROPPED`)."""
     signature: str
+    other_lines: dict[str, int] = field(default_factory=dict)
+    """Lines of the answers that are no remarks: preamble, heading, closing."""
 
     def measurements(self) -> list[Measurement]:
         """A measurement for each point: its value is the share of answers that said it."""
@@ -137,6 +122,9 @@ class Advice:
                     "n_answers": self.n_answers,
                     "quotations": [self.document.text[a:b] for a, b in point.places],
                     "said": [remark.text for remark in point.remarks],
+                    **({"n_places": point.n_ambiguous} if point.n_ambiguous else {}),
+                    # The next draft is compared with this one (`revisit`).
+                    **({"draft": self.document.text} if number == 1 else {}),
                 },
             )
             for number, point in enumerate(self.points, 1)
@@ -159,8 +147,10 @@ class Earlier:
     text: str
     quotation: str
     place: tuple[int, int] | None = None
-    """Where the quoted words stand now; None where they are gone."""
+    """Where the quoted words stand now; None where they are gone, or it is not known which."""
     fate: Fate = "unknown"
+    was: tuple[tuple[int, int], ...] = ()
+    """Where it stood in the earlier draft."""
 
 
 async def advise(
@@ -169,7 +159,6 @@ async def advise(
     plan: AdvicePlan,
     encoder: Encoder,
     *,
-    budget: Budget | None = None,
     meter: Callable[[int], None] = lambda _: None,
 ) -> Advice:
     """Ask for feedback on a draft `plan.n_times` times.
@@ -178,12 +167,12 @@ async def advise(
     """
     if not TextSettings().has_words(document.text):
         raise InputError(f"{document.id}: holds no words")
-    asking = _Asking(document.text, model, budget or Budget())
-    question = _ASK.format(n_points=plan.n_points, perfect=PERFECT)
+    editor = Editor(document.text, model)
+    question = ASK.format(n_points=plan.n_points, perfect=PERFECT)
 
     async def once(number: int) -> Answer | None:
         sampling = Sampling(plan.temperature, 1.0, plan.max_tokens, plan.seed + number)
-        answer = await asking.ask(question, sampling)
+        answer = await editor.ask(question, sampling)
         meter(1)
         return answer
 
@@ -191,17 +180,17 @@ async def advise(
         [lambda k=k: once(k) for k in range(plan.n_times)],  # type: ignore[misc]
         model.n_parallel,
     )
-    read = _read(answers, QuotableText.of(document.text))
+    read = _read(answers, QuotableText.of(document.text), plan.n_points)
     if not read.n_answers:
         reason = read.missing.most_common(1)[0][0]
         raise ModelError(
             f"{model.name} gave no answer on {document.id}: {WITHHELD[reason]}"
-            f"{f' ({asking.note})' if asking.note else ''}; ask another model, or give it the "
+            f"{f' ({editor.note})' if editor.note else ''}; ask another model, or give it the "
             f"draft in parts"
         )
     points, praise = [], 0
     for point in group_remarks(read.remarks, encoder):
-        if await asking.asks_for_change(point):
+        if await editor.asks_for_change(point):
             points.append(point)
         else:
             praise += len(point.remarks)
@@ -209,7 +198,7 @@ async def advise(
     return Advice(
         document, model.name, tuple(points), read.n_answers, read.n_perfect, read.n_pointless,
         dict(read.missing), {reason: n for reason, n in dropped.items() if n},
-        plan.signature(model.name, encoder.name),
+        plan.signature(model.name, encoder.name), dict(read.other_lines),
     )  # fmt: skip
 
 
@@ -220,19 +209,23 @@ class _Read:
     remarks: list[Remark]
     dropped: Counter[str]
     missing: Counter[str]
+    other_lines: Counter[str]
     n_answers: int = 0
     n_perfect: int = 0
     n_pointless: int = 0
 
 
-def _read(answers: Sequence[Answer | None], draft: QuotableText) -> _Read:
-    read = _Read([], Counter(), Counter())
+def _read(answers: Sequence[Answer | None], draft: QuotableText, n_points: int) -> _Read:
+    read = _Read([], Counter(), Counter(), Counter())
     for number, answer in enumerate(answers):
         reason = "failed" if answer is None else why_no_text(answer)
         if answer is None or reason:
             read.missing[str(reason)] += 1
             continue
-        found, lost = read_remarks(answer.text, number, draft, is_cut=answer.stop == "length")
+        is_cut = answer.stop == "length"
+        reading = read_answer(answer.text, number, draft, is_cut=is_cut, n_most=n_points)
+        found, lost = reading.remarks, reading.dropped
+        read.other_lines += reading.other_lines
         # The sentence itself quotes nothing; who says more besides would change something.
         is_perfect = not found and says_perfect(answer.text) and lost.total() <= 1
         is_perfect = is_perfect and not lost["not_in_text"]
@@ -248,50 +241,17 @@ def _read(answers: Sequence[Answer | None], draft: QuotableText) -> _Read:
 def estimate(
     document: Document, plan: AdvicePlan, n_earlier: int, price: Price | None
 ) -> CostEstimate:
-    """About what it will take: besides the readings, a question for each point, old and new."""
-    n_closed = plan.n_points + n_earlier
-    tokens = estimate_tokens(_DRAFT + document.text)
+    """What it takes at most: besides the readings, a question for each point, old and new.
+
+    No two readings may name the same point, so there are at most `n_times * n_points` new ones.
+    """
+    n_closed = plan.n_times * plan.n_points + n_earlier
+    tokens = estimate_tokens(DRAFT + document.text)
     n_input = (plan.n_times + n_closed) * tokens
-    n_output = plan.n_times * _EXPECTED_TOKENS + n_closed * _CLOSED_SAMPLING.max_tokens
+    n_output = plan.n_times * _EXPECTED_TOKENS + n_closed * CLOSED_SAMPLING.max_tokens
     usage = Usage(n_input, n_input - tokens, n_output)
-    return CostEstimate(plan.n_times + n_closed, usage, None if price is None else price.of(usage))
-
-
-class _Asking:
-    """Asks about one draft."""
-
-    def __init__(self, text: str, model: Model, budget: Budget) -> None:
-        self._text = text
-        self._prefix = fence(_DRAFT, text).format(draft=text.strip("\n"))
-        self._model, self._budget = model, budget
-        self.note = ""
-
-    async def ask(
-        self, question: str, sampling: Sampling, choice: Choice | None = None
-    ) -> Answer | None:
-        """The answer; None where the call failed after all retries."""
-        prompt = Prompt(self._prefix, question)
-        try:
-            async with self._budget.call(prompt, sampling):
-                answer = await self._model.ask(prompt, sampling, choice)
-                self._budget.spend(answer.usage)
-        except CallFailed as error:
-            self.note = str(error)
-            return None
-        self.note = answer.note or self.note
-        return answer
-
-    async def closed(self, question: str) -> bool | None:
-        """Yes or No; None where neither was said."""
-        answer = await self.ask(question, _CLOSED_SAMPLING, _CLOSED)
-        value = answer and read_verdict(answer, Scale("yes-no"), "verdict-first").value
-        return None if value is None else value == 1.0
-
-    async def asks_for_change(self, point: Point) -> bool:
-        """Whether a point is more than praise; in doubt it is."""
-        start, end = point.places[0]
-        question = _IS_CHANGE.format(quotation=self._text[start:end], point=point.text)
-        return await self.closed(question) is not False
+    cost = None if price is None else price.of(usage)
+    return CostEstimate(plan.n_times + n_closed, usage, cost, is_most=True)
 
 
 def earlier_points(measurements: Sequence[Measurement]) -> list[Earlier]:
@@ -301,8 +261,15 @@ def earlier_points(measurements: Sequence[Measurement]) -> list[Earlier]:
         quotations = one.details.get("quotations")
         if one.rubric != "advice" or not one.rationale or not quotations:
             raise InputError("--since needs what an earlier `fabula feedback for --out` wrote")
-        found.append(Earlier(one.rationale, str(quotations[0])))
+        was = tuple((span.start, span.end) for span in one.evidence)
+        found.append(Earlier(one.rationale, str(quotations[0]), was=was))
     return found
+
+
+def earlier_draft(measurements: Sequence[Measurement]) -> str | None:
+    """The draft that an earlier run was about; None where it is not told."""
+    found = (one.details.get("draft") for one in measurements)
+    return next((text for text in found if isinstance(text, str)), None)
 
 
 async def revisit(
@@ -311,34 +278,58 @@ async def revisit(
     model: Model,
     encoder: Encoder,
     *,
-    budget: Budget | None = None,
+    before: str | None = None,
     meter: Callable[[int], None] = lambda _: None,
 ) -> tuple[list[Earlier], list[Point]]:
     """What became of earlier points in this draft, and the points that are new.
 
-    A point stands where this draft's editor says it again, or says so when asked; it is resolved
-    only where they say that it is. Where they say neither, that is not known.
+    `before` is the earlier draft. A point is an earlier one where it stands at the place to which
+    that one's has come, and says the same. It stands where this draft's editor says it again so, or
+    says so when asked; it is resolved only where they say that it is. Where they say neither, that
+    is not known.
     """
+    editor = Editor(advice.document.text, model)
     draft = QuotableText.of(advice.document.text)
-    asking = _Asking(advice.document.text, model, budget or Budget())
     old = encoder.encode([one.text for one in earlier])
     new = encoder.encode([point.text for point in advice.points])
     said_before: set[int] = set()
     found = []
     for one, vector in zip(earlier, old, strict=True):
-        place = next(iter(draft.find(one.quotation)), None)
-        mine = Remark(0, 0, one.text, *(place or (-1, -1)))
+        now = _places_now(one, before, advice.document.text)
         again = [
             k
             for k, point in enumerate(advice.points)
-            if is_same(mine, point.remarks[0], (vector, new[k]))
+            if any(touches(place, *point.places) for place in now)
+            and float(vector @ new[k]) >= SAME
         ]
         said_before.update(again)
         fate: Fate = "stands"
         if not again:
-            question = _STANDS.format(quotation=one.quotation, point=one.text)
-            said = await asking.closed(question)
+            said = await editor.says_it_stands(one.quotation, one.text)
             fate = "unknown" if said is None else "stands" if said else "resolved"
-        found.append(Earlier(one.text, one.quotation, place, fate))
+        place = _words_now(draft.find(one.quotation), now)
+        found.append(replace(one, place=place, fate=fate))
         meter(1)
     return found, [point for k, point in enumerate(advice.points) if k not in said_before]
+
+
+def _places_now(one: Earlier, before: str | None, after: str) -> list[tuple[int, int]]:
+    """Where what an earlier point was about is in this draft.
+
+    Where its words were taken away, or the earlier draft is not known, it is where the same words
+    stand; of several such places nobody knows which.
+    """
+    if before is not None and all(0 <= a < b <= len(before) for a, b in one.was):
+        moved = [place for place in moved_places(list(one.was), before, after) if place]
+        if moved:
+            return moved
+    found = QuotableText.of(after).find(one.quotation)
+    return found if len(found) == 1 else []
+
+
+def _words_now(
+    places: Sequence[tuple[int, int]], now: Sequence[tuple[int, int]]
+) -> tuple[int, int] | None:
+    """Of the places where the quoted words stand, the one to which theirs has come."""
+    mine = [place for place in places if touches(place, *now)] or list(places)
+    return mine[0] if len(mine) == 1 else None

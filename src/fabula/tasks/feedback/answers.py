@@ -18,6 +18,7 @@ from fabula.models.encoder import Encoder
 from fabula.tasks.feedback.prompts import says_perfect
 from fabula.text import TextSettings
 from fabula.text.feedback import feedback_id
+from fabula.text.refusals import is_refusal
 from fabula.text.sentences import sentences_of
 
 __all__ = ["DIMENSIONS", "Answers", "Trigrams", "bertscore", "read_answers", "sentence_counter"]
@@ -79,16 +80,20 @@ def read_answers(
     count_sentences: Callable[[list[str]], list[int]] | None = None,
     similarity: Callable[[str, str], float] | None = None,
     encoder: str = "",
+    keep_refusals: bool = False,
     meter: Callable[[int], None] = lambda _: None,
 ) -> Answers:
     """Rows of `feedback elicit` in columns.
 
     `one_sentence` names the prompts that ask for a single sentence, which `count_sentences` counts.
+    A model's refusal is missing, unless refusals are kept as published figures keep them.
     `similarity` is BERTScore of feedback and story, by the encoder of this name. Raises
     `InputError` where a row lacks a field.
     """
-    given = [row for row in map(_checked, rows, count(1)) if row["feedback"] is not None]
-    missing = Counter(str(row.get("missing_reason")) for row in rows if row["feedback"] is None)
+    checked = list(map(_checked, rows, count(1)))
+    reasons = [_why_missing(row, keep_refusals=keep_refusals) for row in checked]
+    given = [row for row, reason in zip(checked, reasons, strict=True) if reason is None]
+    missing = Counter(reason for reason in reasons if reason is not None)
     if not given:
         raise InputError("there is no answer to measure")
     known_words: dict[str, int] = {}
@@ -125,8 +130,16 @@ def read_answers(
         ),
         n_missing=dict(missing),
         signature="+".join(dict.fromkeys(str(row.get("signature", "")) for row in given))
+        + ("" if keep_refusals else "|refusals:missing")
         + (f"|bertscore:{encoder}" if encoder else ""),
     )
+
+
+def _why_missing(row: Mapping[str, Any], *, keep_refusals: bool) -> str | None:
+    """Why a row is no feedback; None where it is. Other tools may write refusals as feedback."""
+    if row["feedback"] is None:
+        return str(row.get("missing_reason"))
+    return "refused" if not keep_refusals and is_refusal(str(row["feedback"])) else None
 
 
 def _checked(row: Mapping[str, Any], number: int) -> Mapping[str, Any]:

@@ -7,7 +7,6 @@ is 1,304 stories, four prompts, with and without examples, eight models: 83,456 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
-from contextlib import nullcontext
 from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
@@ -17,7 +16,7 @@ from fabula import __version__
 from fabula.errors import InputError
 from fabula.models import Model, Sampling
 from fabula.models.base import Usage
-from fabula.models.cost import Budget, Estimate, Price, estimate_tokens
+from fabula.models.cost import Estimate, Price, estimate_tokens
 from fabula.store import read_rows
 from fabula.tasks.asking import check_same, in_parallel, why_no_text
 from fabula.tasks.feedback.prompts import PromptSet, feedback_prompt
@@ -91,7 +90,6 @@ async def elicit(
     kept: Rows,
     write: Callable[[dict[str, Any]], None],
     *,
-    budget: Budget | None = None,
     meter: Callable[[int], None] = lambda _: None,
 ) -> list[dict[str, Any]]:
     """A row for each story, prompt and number of examples; an answer withheld has its reason.
@@ -111,10 +109,7 @@ async def elicit(
             check_same(row, {"story": story["text"], "signature": signature})
         else:
             prompt = feedback_prompt(plan.prompts, name, story["text"], n_shots)
-            async with budget.call(prompt, plan.sampling) if budget else nullcontext():
-                answer = await model.ask(prompt, plan.sampling)
-                if budget is not None:
-                    budget.spend(answer.usage)
+            answer = await model.ask(prompt, plan.sampling)
             reason = why_no_text(answer)
             row = {
                 "id": id_,

@@ -18,6 +18,8 @@ from fabula.models.calling import HeldOpen, in_turn
 from fabula.models.cost import Estimate, Price, estimate_tokens
 from fabula.tasks.asking import WITHHELD, why_no_text
 from fabula.tasks.feedback.translating import NoTranslation
+from fabula.text.framing import unframed
+from fabula.text.refusals import is_refusal
 
 __all__ = ["ModelTranslator", "estimate_round_trips", "translation_prompt"]
 
@@ -80,14 +82,14 @@ class ModelTranslator:
     async def _translate(self, text: str, source: str, target: str) -> str | NoTranslation:
         sampling = Sampling(max_tokens=_most_tokens(text))
         answer = await self._model.ask(translation_prompt(text, source, target), sampling)
-        reason = _why_none(answer, sampling)
+        reason = _why_none(answer, sampling, text)
         if reason is not None:
             return NoTranslation(f"into {target}: {reason}")
+        # A story may have a title of its own.
+        translation = unframed(answer.text, has_title=True).text
         # The space around a text is not the model's to translate.
         before, after = re.match(r"\s*", text), re.search(r"\s*\Z", text)
-        return "".join(
-            [before[0] if before else "", answer.text.strip(), after[0] if after else ""]
-        )
+        return "".join([before[0] if before else "", translation, after[0] if after else ""])
 
 
 def translation_prompt(text: str, source: str, target: str) -> Prompt:
@@ -101,10 +103,13 @@ def _most_tokens(text: str) -> int:
     return 256 + len(text.encode(errors="replace")) // 2
 
 
-def _why_none(answer: Answer, sampling: Sampling) -> str | None:
+def _why_none(answer: Answer, sampling: Sampling, source: str) -> str | None:
     reason = why_no_text(answer)
-    if reason is not None:
+    # The translation of a story that reads as a refusal reads as one too.
+    if reason is not None and not (reason == "refused" and is_refusal(source)):
         return WITHHELD[reason]
+    if not unframed(answer.text, has_title=True).text:
+        return WITHHELD["no_answer"]
     if answer.stop == "length":
         return f"the answer was cut at {sampling.max_tokens} tokens"
     return None
@@ -116,4 +121,5 @@ def estimate_round_trips(texts: Sequence[str], rounds: int, price: Price | None)
     n_tokens = sum(estimate_tokens(text) for text in texts)
     n_calls = 2 * rounds * len(texts)
     usage = Usage(2 * rounds * n_tokens + n_calls * frame, 0, 2 * rounds * n_tokens)
-    return Estimate(n_calls, usage, None if price is None else price.of(usage))
+    cost = None if price is None else price.of(usage)
+    return Estimate(n_calls, usage, cost, is_most=True)

@@ -17,12 +17,15 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Protocol, Self
+from typing import TYPE_CHECKING, Any, Protocol, Self
 
 from fabula.errors import InputError, ModelError
 from fabula.text import TextSettings
 from fabula.text.sentences import encodable
 from fabula.workers import default_jobs
+
+if TYPE_CHECKING:
+    from fabula.models import ModelOptions
 
 __all__ = [
     "Apertium",
@@ -230,11 +233,13 @@ def is_model(spec: str) -> bool:
     return spec == "local" or "/" in spec or spec.startswith("replay:") or is_file
 
 
-def open_translator(spec: str, language: str = "German") -> AbstractContextManager[Translator]:
+def open_translator(
+    spec: str, language: str = "German", options: ModelOptions | None = None
+) -> AbstractContextManager[Translator]:
     """`apertium` or `marian`, either with `:THERE,BACK`, or a language model as `open_model` has.
 
-    To be used in `with`. `language` is the one a model translates to. Raises `InputError`,
-    `ModelError`.
+    To be used in `with`. `language` is the one a model translates to, `options` the terms on which
+    it is asked. Raises `InputError`, `ModelError`.
     """
     kind, _, pair = spec.partition(":")
     both = tuple(pair.split(",")) if pair else ()
@@ -251,4 +256,4 @@ def open_translator(spec: str, language: str = "German") -> AbstractContextManag
     from fabula.models import open_model
     from fabula.tasks.feedback.model_translator import ModelTranslator
 
-    return ModelTranslator(open_model(spec), language.strip())
+    return ModelTranslator(open_model(spec, options), language.strip())

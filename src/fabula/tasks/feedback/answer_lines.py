@@ -1,0 +1,212 @@
+"""The lines of an editor's answer: which are of a remark, and what the others are.
+
+Models answer in lists with dashes, numbers (bold or not) or headings, with remarks below each
+other or nested, as block quotations with a comment below, as tables, or as paragraphs; around them
+stand a greeting, headings and a closing word.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from dataclasses import dataclass, field
+
+from fabula.text import TextSettings
+from fabula.text.quotations import QuotableText, quoted_parts
+
+__all__ = ["AnswerLines", "Entry", "answer_lines", "quotations_in", "without_marks"]
+
+_ITEM = re.compile(
+    r"^(?P<indent>[ \t]*)(?:#{1,6}[ \t]*)?(?:\*\*|__)?"
+    r"(?:(?:point|issue|problem|note|suggestion|comment)\s*#?\d{1,2}\s*[.:)–-]"
+    r"|[-*•–—▪◦‣·+➤](?![-*_])|[(\[]?\d{1,2}\\?[.):\]]|\d\ufe0f?\u20e3|\(?[a-h]\))"
+    r"(?:\*\*|__)?(?:[ \t]+|(?=[\"“„«‘'`]))",
+    re.IGNORECASE,
+)
+_RULE = re.compile(r"\W*")
+_EMPHASISED = re.compile(
+    r"\*\*(.+?)\*\*|__(.+?)__|(?<!\*)\*([^*\n]+)\*(?!\*)|(?<!_)_([^_\n]+)_(?!_)"
+)
+_HEADING = re.compile(r"\s*(?:#{1,6}\s.*|\*\*[^*]+\*\*:?|__[^_]+__:?)\s*")
+_LINK = re.compile(r"\[([^\]\n]+)\]\([^)\s]*\)")
+_SINGLE_STAR = re.compile(r"(?<![\w*])([*_])(?=\S)([^*_\n]+?)(?<=\S)\1(?![\w*])")
+_ESCAPED = re.compile(r"\\([*_#.()`\-\]\[])")
+_MIN_SAID = 3
+
+
+@dataclass(slots=True)
+class Entry:
+    """What may be a remark: its text without Markdown, and what was emphasised in it."""
+
+    text: str
+    emphasised: tuple[str, ...] = ()
+    indent: int = 0
+    has_children: bool = False
+
+    def add(self, line: str) -> None:
+        self.text = f"{self.text} {without_marks(line)}"
+        self.emphasised += _emphasised(line)
+
+
+@dataclass(slots=True)
+class AnswerLines:
+    """The entries of an answer in order, and how many other lines it has, by what they are."""
+
+    items: list[Entry] = field(default_factory=list)
+    others: Counter[str] = field(default_factory=Counter)
+    """By `preamble`, `heading`, `closing`."""
+
+
+def answer_lines(answer: str, draft: QuotableText) -> AnswerLines:
+    """An answer in items; every line that has words is in one of them, or counted."""
+    reader = _Reader(draft, is_list=any(map(_ITEM.match, answer.splitlines())))
+    for line in answer.splitlines():
+        reader.take(line)
+    return reader.finish()
+
+
+class _Reader:
+    def __init__(self, draft: QuotableText, *, is_list: bool) -> None:
+        self._draft, self._is_list = draft, is_list
+        self._found = AnswerLines()
+        self._current: Entry | None = None
+        self._outside: list[str] = []
+        """Lines after the last item, of which it is not known yet whether another follows."""
+        self._is_after_gap = False
+
+    def take(self, line: str) -> None:
+        if not line.strip():
+            self._is_after_gap = True
+            return
+        if _RULE.fullmatch(line):
+            return
+        match = _ITEM.match(line)
+        if line.lstrip().startswith("|"):
+            line, match = " — ".join(cell.strip() for cell in line.strip(" |").split("|")), None
+        if line.lstrip().startswith(">"):
+            self._quote(line.lstrip("> \t"))
+        elif match is not None:
+            self._item(line, match)
+        else:
+            self._line(line)
+        self._is_after_gap = False
+
+    def _quote(self, line: str) -> None:
+        """A block quotation is quoted, with marks or without."""
+        self._begin(line if quoted_parts(line) else f"“{without_marks(line).strip()}”", 0)
+
+    def _item(self, line: str, match: re.Match[str]) -> None:
+        body, indent = line[match.end() :], len(match["indent"].expandtabs(4))
+        parent = self._current
+        if line.lstrip().startswith("#"):
+            indent = 0
+        elif parent is not None and indent > parent.indent:
+            if not self._stands_elsewhere(body, parent):
+                parent.add(body)
+                return
+            parent.has_children = True
+        if not self._has_quotation(body) and _HEADING.fullmatch(line) and "#" in line[:7]:
+            self._heading()
+            return
+        self._begin(body, indent)
+
+    def _line(self, line: str) -> None:
+        has_quotation = self._has_quotation(line)
+        if _HEADING.fullmatch(line) and not has_quotation:
+            self._heading()
+        elif self._current is None:
+            if has_quotation and not (self._is_list and line.rstrip().endswith(":")):
+                self._begin(line, 0)
+            else:
+                self._outside.append(line)
+        elif not _says_something(self._current.text, self._draft):
+            self._current.add(line)
+        elif has_quotation and (self._is_after_gap or not self._is_list):
+            self._begin(line, 0)
+        elif self._is_after_gap or self._outside:
+            self._outside.append(line)
+        else:
+            self._current.add(line)
+
+    def _heading(self) -> None:
+        self._settle()
+        self._current = None
+        self._found.others["heading"] += 1
+
+    def _begin(self, body: str, indent: int) -> None:
+        self._settle()
+        item = Entry(without_marks(body), _emphasised(body), indent)
+        self._found.items.append(item)
+        self._current = item
+
+    def _settle(self) -> None:
+        """Another item follows: lines before it are of the one before, or of the preamble."""
+        if self._current is not None:
+            for line in self._outside:
+                self._current.add(line)
+        elif not self._found.items:
+            self._found.others["preamble"] += len(self._outside)
+        else:
+            self._found.items += [Entry(without_marks(one)) for one in self._outside]
+        self._outside = []
+
+    def finish(self) -> AnswerLines:
+        if self._found.items:
+            self._found.others["closing"] += len(self._outside)
+        else:
+            # Nothing but lines without a place: remarks all the same.
+            self._found.items += [Entry(without_marks(one)) for one in self._outside]
+        self._found.others = +self._found.others
+        return self._found
+
+    def _has_quotation(self, line: str) -> bool:
+        return bool(quotations_in(without_marks(line), _emphasised(line), self._draft))
+
+    def _stands_elsewhere(self, body: str, parent: Entry) -> bool:
+        """Whether a nested entry is about another place than the entry that it stands under."""
+        mine = quotations_in(without_marks(body), _emphasised(body), self._draft)
+        theirs = quotations_in(parent.text, parent.emphasised, self._draft)
+        places = [place for _, _, found in theirs for place in found]
+        return any(
+            not any(a < d and c < b for c, d in places) for _, _, found in mine for a, b in found
+        )
+
+
+def quotations_in(
+    text: str, emphasised: tuple[str, ...], draft: QuotableText
+) -> list[tuple[int, int, list[tuple[int, int]]]]:
+    """What of the draft an entry quotes: where in the entry, and where in the draft.
+
+    In the order of the entry, the outermost first. What is emphasised counts as quoted where it is
+    of two words or more, and in the draft.
+    """
+    parts = quoted_parts(text)
+    for words in emphasised:
+        at = text.find(words)
+        if at >= 0 and len(words.split()) > 1:
+            parts.append((at, at + len(words)))
+    found = ((a, b, draft.find(text[a:b])) for a, b in parts)
+    return sorted(
+        ((a, b, places) for a, b, places in found if places), key=lambda one: (one[0], -one[1])
+    )
+
+
+def _says_something(text: str, draft: QuotableText) -> bool:
+    """Whether an entry has words besides what it quotes."""
+    found = quotations_in(text, (), draft)
+    rest = text if not found else text[: found[0][0]] + " " + text[found[0][1] :]
+    return len(TextSettings().words(rest)) >= _MIN_SAID
+
+
+def without_marks(line: str) -> str:
+    """A line without Markdown: emphasis, headings, links. Backticks stay, for they may quote."""
+    plain = _LINK.sub(r"\1", line.strip())
+    plain = re.sub(r"^(?:#{1,6}|>)\s+", "", plain)
+    plain = re.sub(r"\*\*|__|~~", "", plain)
+    plain = _SINGLE_STAR.sub(r"\2", plain)
+    return _ESCAPED.sub(r"\1", plain).strip()
+
+
+def _emphasised(line: str) -> tuple[str, ...]:
+    found = (next(filter(None, match.groups())) for match in _EMPHASISED.finditer(line))
+    return tuple(without_marks(one).strip(" :.") for one in found)

@@ -1,0 +1,196 @@
+"""What models put around a story: "Sure! Here's the story:", a title, a word count, an offer.
+
+It is not of the story, and in a study it tells which story a model wrote. Only what stands at the
+very beginning or the very end is cut, whole lines at a time, and only where it talks to the person
+who asked; a chapter's heading and a break between scenes stay.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+__all__ = ["Unframed", "unframed"]
+
+_MAX_WORDS = 60
+_MAX_TITLE = 12
+_WORK = (
+    r"(?:story|tale|piece|narrative|version|draft|rewrite|revision|poem|speech|article|proof"
+    r"|plot|take"
+    r"|summary|sentence|continuation|text|translation|fiction|chapter|scene|attempt|opening|passage"
+    r"|paragraphs?|expansion|result|novel|vignette|retelling)"
+)
+_YES = (
+    r"(?:sure(?: thing)?|certainly|of course|absolutely|gladly|okay|ok|great|understood|alright"
+    r"|yes|no"
+    r" problem|with pleasure|got it|definitely|thank you[^.!:\n]{0,60}|thanks[^.!:\n]{0,60}"
+    r"|(?:great|what an?|interesting|lovely|wonderful|beautiful)[^.!:\n]{0,40}"
+    r"|i(?:[’']d| would)(?: be (?:happy|glad|delighted)|[’']?ll| love)[^.!:\n]{0,60}"
+    r"|happy to[^.!:\n]{0,40}|i[’']?(?:ve| have) (?:written|rewritten|revised|shortened"
+    r"|expanded)[^.!:\n]{0,80})"
+)
+# What may follow "Here is the story" where it is the model that speaks: never "my mother told me".
+_ABOUT = (
+    r"(?:,?\s(?:based on|inspired by|following|using|according to|as requested|as you|(?:of|in"
+    r"|at|about"
+    r"|around|to|under|within|just|now|close to|closer to|near|nearer to)\s(?:(?:just|about"
+    r"|around|roughly"
+    r"|approximately|exactly|under|close to|closer to|nearer to|the|your|a)\s){0,3}(?:\d|length"
+    r"|word|target"
+    r"|plot|prompt|premise|style|requirements?|request)|with (?:the|your|a) (?:plot|premise"
+    r"|length|request"
+    r"|word|style|target)|for (?:you|your|the plot|the prompt|this)|from (?:the|your)"
+    r"|that (?:meets|fits"
+    r"|follows|matches|stays|is|uses|begins|starts|continues|aims|comes)|on (?:it|this|the plot"
+    r"|your)"
+    r"|rewritten|revised|shortened|expanded|lengthened|adjusted|trimmed|aimed|you (?:asked"
+    r"|requested"
+    r"|wanted|gave|provided)|(?:continuing|beginning|starting)\b)[^\n]{0,160}?)?"
+)
+_OPENS = re.compile(
+    rf"(?:{_YES}[.!,:—–-]*\s+)*(?:(?:here[’']?s|here is|here are|below is|below you will find"
+    rf"|this is"
+    rf"|the following is)(?:\s(?:an?|the|your|my|one))?(?:[\s-]+(?!of\b|that\b"
+    rf"|which\b)[\w’'-]+,?){{0,7}}?"
+    rf"[\s-]+{_WORK}\b(?: of (?:the|your|this) (?:story|text|plot))?"
+    rf"(?:,? (?:titled|called|entitled) [^\n:]{{1,60}})?{_ABOUT}|here you go|here it is"
+    r"|i[’']?(?:ve| have) (?:written|rewritten|revised|shortened|expanded|lengthened"
+    r"|trimmed)[^.:\n]{0,120}"
+    rf"|(?:short |revised |rewritten |the )?(?:story|summary|plot summary|translation"
+    rf"|continuation|version))"
+    rf"\s*(?P<end>[:.!]+)[*_]*",
+    re.IGNORECASE,
+)
+_TITLE = re.compile(
+    r"(?:#{1,6}\s+(?P<a>[^\n]{1,100})|(?P<m>\*{1,3}|_{1,3})(?P<b>[^*_\n]{1,80})(?P=m)"
+    r"|(?:\*\*)?title(?:\*\*)?\s*:\s*(?:\*\*)?(?P<c>[^\n]{1,100}))\s*",
+    re.IGNORECASE,
+)
+_NUMBER = (
+    r"(?:\d+|(?-i:[IVXLC]{1,6})|one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve)"
+)
+_HEADING = re.compile(
+    rf"\W*(?:(?:chapter|part|book|act|scene|section|day)\W+(?:the \w+|{_NUMBER})\b.*|prologue"
+    rf"|epilogue"
+    rf"|{_NUMBER}\W*)",
+    re.IGNORECASE,
+)
+_RULE = re.compile(r"\s*(?:[-*_=~#—–]\s*){3,}|\s*```\w*\s*")
+_COUNT = re.compile(
+    r"\W*(?:(?:total |final |approximate )?words? ?count\b[^\n]{0,40}|words\s*:\s*[\d,]+"
+    r"|(?:approximately|about|approx\.?|around|roughly|~|exactly|total:?)?\s*[\d,]{2,7}[ -]words?"
+    r"(?: long| in total| exactly| total)?)\W*",
+    re.IGNORECASE,
+)
+_CLOSES = re.compile(
+    r"\W{0,4}(?:"
+    r"(?:please )?(?:do )?let me know\b.*?\b(?:chang\w+|adjust\w*|revis\w+|edit\w*|tweak\w*"
+    r"|longer|shorter"
+    r"|version|rewrit\w+|story|tone|draft|different|expand\w*|modif\w+|refin\w+|further|feedback"
+    r"|anything"
+    r" else|you think|continue|improve\w*|help)\b"
+    r"|(?:i )?hope (?:this|that|you|it)\b.*?\b(?:enjoy\w*|like|helps?|meets?|fits?|captur\w+"
+    r"|works?|useful"
+    r"|requirements?|request|looking for|expectations)\b"
+    r"|(?:please )?feel free to (?:ask|let|request|reach|use|adjust|modify|tell|change|edit)\b"
+    r"|(?:would|do) you (?:like|want) (?:me|a|an|another|to see|any|it)\b.*?\?"
+    r"|shall i\b.*?\b(?:version|story|longer|shorter|continue|revise|adjust|expand|change)\b"
+    r"|if you(?:[’']d| would)? (?:like|want|need|prefer|have)\b.*?\bi (?:can|could|would|will"
+    r"|[’']d|[’']ll)\b"
+    r"|i (?:can|could|[’']d be (?:happy|glad) to|am happy to|[’']m happy to) (?:also )?(?:adjust"
+    r"|revise|make"
+    r"|write|expand|shorten|change|rewrite|continue|provide|tailor)\b"
+    r"|\(?(?:author[’']s )?note\s*:.*"
+    r"|(?:this|the|my|above) (?:revised |rewritten |final |short )?(?:story|version|draft|piece"
+    r"|rewrite)\b.*?"
+    r"\b(?:words?(?: long)?|word count|plot (?:you|as)|requested|requirements?|your)\b"
+    r"|i(?:[’']ve| have)? (?:kept|aimed|tried|made|expanded|shortened|added|removed|trimmed"
+    r"|followed|ended"
+    r")\b.*?\b(?:story|words?|version|plot|prompt|length|draft)\b"
+    r"|thank you for (?:the|this|your)\b.*?\b(?:prompt|plot|opportunity|request|idea)\b"
+    r"|enjoy!*|end of (?:the )?story"
+    r")[^\n]*",
+    re.IGNORECASE,
+)
+_META = re.compile(
+    r"\b(?:chang\w+|adjust\w*|revis\w+|edit\w*|tweak\w*|longer|shorter|versions?|rewrit\w+"
+    r"|stor(?:y|ies)"
+    r"|tone|drafts?|expand\w*|modif\w+|refin\w+|feedback|words?|plots?|prompt|request\w*"
+    r"|requirements?"
+    r"|endings?|style|length|enjoy\w*|expectations|anything else|poem|speech|article|continu\w+)\b",
+    re.IGNORECASE,
+)
+_QUOTES = re.compile(r"[\"“”«»]")
+
+
+@dataclass(frozen=True, slots=True)
+class Unframed:
+    """A text as it was written, and what was cut from around it, in the order of the answer."""
+
+    text: str
+    removed: tuple[str, ...]
+
+
+def unframed(answer: str, *, has_title: bool = False) -> Unframed:
+    """The text of an answer without what the model said around it.
+
+    With `has_title` a title at the beginning is of the text. All of an answer may be frame: then
+    the text is empty.
+    """
+    lines = answer.strip().split("\n")
+    before: list[str] = []
+    after: list[str] = []
+    while lines and (cut := _cut_before(lines, has_title=has_title)):
+        before.append(cut)
+        rest = lines[0][len(cut) :].strip()
+        lines = [rest, *lines[1:]] if rest else _stripped(lines[1:])
+    while lines and _is_after(lines):
+        after.insert(0, lines[-1].strip())
+        lines = _stripped(lines[:-1])
+    return Unframed("\n".join(lines).strip(), (*before, *after))
+
+
+def _stripped(lines: list[str]) -> list[str]:
+    """The lines without empty ones at both ends."""
+    return "\n".join(lines).strip("\n \t").split("\n") if any(map(str.strip, lines)) else []
+
+
+def _cut_before(lines: list[str], *, has_title: bool) -> str:
+    """What of the first line is no part of the text; it may be all of it, or nothing."""
+    line = lines[0]
+    if _RULE.fullmatch(line):
+        return line
+    is_alone = len(lines) == 1 or not lines[1].strip() or _RULE.fullmatch(lines[1]) is not None
+    opening = _OPENS.match(line.lstrip("*_ "))
+    if opening is not None:
+        length = len(line) - len(line.lstrip("*_ ")) + opening.end()
+        is_whole = not line[length:].strip("*_ ")
+        if is_whole and (":" in opening["end"] or is_alone) and len(line.split()) <= _MAX_WORDS:
+            return line
+        if not is_whole and opening["end"] == ":" and line[length] == " ":
+            return line[:length]
+    if has_title or len(lines) == 1:
+        return ""
+    title = _TITLE.fullmatch(line.strip())
+    if title is None and not (is_alone and line.isupper()):
+        return ""
+    if title is not None and title["m"] == "*" and not is_alone:
+        return ""
+    name = next(filter(None, title.group("a", "b", "c"))).strip(" *_") if title else line.strip()
+    is_sentence = name.endswith((".", ",", ";", ":", "…")) or len(name.split()) > _MAX_TITLE
+    return "" if is_sentence or _HEADING.fullmatch(name) else line
+
+
+def _is_after(lines: list[str]) -> bool:
+    """Whether the last line is no part of the text."""
+    line = lines[-1]
+    if _RULE.fullmatch(line) or _COUNT.fullmatch(line):
+        return True
+    if len(lines) > 1 and lines[-2].strip() and not _RULE.fullmatch(lines[-2]):
+        return False
+    return (
+        _CLOSES.fullmatch(line) is not None
+        and (_META.search(line) is not None)
+        and not _QUOTES.search(line)
+        and len(line.split()) <= _MAX_WORDS
+    )

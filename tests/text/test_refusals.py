@@ -1,0 +1,48 @@
+"""What a model says instead of a text, or around it, beside stories that read like that."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fabula.text.framing import unframed
+from fabula.text.refusals import is_refusal
+
+GOLDEN = Path(__file__).parents[1] / "golden" / "refusals.jsonl"
+ROWS: list[dict[str, Any]] = [
+    json.loads(line) for line in GOLDEN.read_text(encoding="utf-8").splitlines()
+]
+
+
+@pytest.mark.parametrize("row", ROWS, ids=lambda row: row["text"][:40])
+def test_refusals_are_known_from_stories_that_speak_like_them(row: dict[str, Any]) -> None:
+    assert is_refusal(row["text"]) == (row["kind"] == "refusal")
+
+
+@pytest.mark.parametrize(
+    "row", [row for row in ROWS if row["kind"] != "refusal"], ids=lambda row: row["text"][:40]
+)
+def test_only_what_the_model_says_around_a_story_is_cut_off(row: dict[str, Any]) -> None:
+    found = unframed(row["text"])
+    assert found.text == row.get("story", row["text"]).strip()
+    assert bool(found.removed) == (row["kind"] == "framed")
+
+
+def test_a_title_stays_where_the_text_has_one() -> None:
+    article = "**Bridge closed**\n\nThe bridge is closed. Nobody knows why."
+    assert unframed(article, has_title=True).text == article
+    assert unframed(article).removed == ("**Bridge closed**",)
+
+
+@given(st.text(alphabet="Ia cn'’t\n.\"“”*-#:SurehlpwitsoyHe ", max_size=120))
+def test_what_is_cut_off_and_what_is_left_are_the_answer(answer: str) -> None:
+    found = unframed(answer)
+    kept = "".join((*found.removed, found.text)).split()
+    assert sorted("".join(kept)) == sorted("".join(answer.split()))
+    assert unframed(found.text).text == found.text
+    is_refusal(answer)

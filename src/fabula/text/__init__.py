@@ -1,5 +1,6 @@
 """Reading texts and finding their words."""
 
+from fabula.text.documents import check_documents
 from fabula.text.sources import (
     FileSource,
     check_ids,
@@ -16,6 +17,7 @@ __all__ = [
     "FileSource",
     "TextSettings",
     "TextWords",
+    "check_documents",
     "check_ids",
     "find_files",
     "in_batches",

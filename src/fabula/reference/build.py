@@ -18,6 +18,7 @@ from typing import Any
 from fabula import __version__
 from fabula.errors import CorpusError, InputError
 from fabula.reference.batches import tokenise_stream
+from fabula.reference.checksums import parse_row
 from fabula.reference.home import Home, LocalHome, open_home
 from fabula.reference.layout import (
     FORMAT,
@@ -243,7 +244,11 @@ def _is_of(shard: ShardInfo, stream: Iterator[Document], settings: TextSettings)
 def _unfinished(home: Home) -> dict[str, Any] | None:
     """What a build or addition noted that did not reach its end."""
     journal = home.read(_JOURNAL)
-    plan: dict[str, Any] | None = None if journal is None else json.loads(journal)
+    if journal is None:
+        return None
+    plan = parse_row(journal, f"{home.spec}/{_JOURNAL}")
+    if not isinstance(plan.get("first"), int):
+        raise CorpusError(f"{home.spec}/{_JOURNAL}: damaged; begin again with --restart")
     return plan
 
 
@@ -263,8 +268,8 @@ def _begin(home: Home, manifest: Manifest, restart: bool) -> None:
         "parameters": manifest.parameters,
         "first": len(manifest.shards),
     }
-    unfinished = _unfinished(home)
-    if unfinished is not None and not restart and not unfinished.get("clearing"):
+    unfinished = None if restart else _unfinished(home)
+    if unfinished is not None and not unfinished.get("clearing"):
         if unfinished != plan:
             raise CorpusError(
                 f"{home.spec}: holds an interrupted build with other parameters or of another "

@@ -102,7 +102,7 @@ def search_in_step(
             for w in range(n_active):
                 probe[w] = unpack(places, place_bits, (low[w] + high[w]) >> 1)
             for w in range(n_active):
-                seen[w] = codes[min(probe[w] + min(common_low[w], common_high[w]), last)]
+                seen[w] = codes[np.uint64(min(probe[w] + min(common_low[w], common_high[w]), last))]
             n_left = 0
             for w in range(n_active):
                 i = where[w]
@@ -120,7 +120,7 @@ def search_in_step(
                     # This is not the last token, which is 0.
                     length += 1
                     while i + length < ends[i]:
-                        token = np.uint32(codes[probe[w] + length])
+                        token = np.uint32(codes[np.uint64(probe[w] + length)])
                         if token == RARE:
                             token = rare_token(codes, rare_before, rare_ids, probe[w] + length)
                         if token != query[i + length]:

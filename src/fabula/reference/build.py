@@ -211,7 +211,7 @@ def _check_room(home: Home) -> None:
     """Refuse to build among files that are not a corpus's, which `restart` might replace."""
     if isinstance(home, LocalHome) and home.path.exists() and not home.path.is_dir():
         raise CorpusError(f"{home.spec}: is a file; --out names a folder to build")
-    names = set(home.names()) - {".lock", f".{_JOURNAL}.part"}
+    names = {n for n in home.names() if n != ".lock" and not n.startswith(f".{_JOURNAL}.")}
     if not names or _JOURNAL in names:
         return
     try:

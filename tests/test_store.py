@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from fabula.errors import BusyError
+from fabula.errors import BusyError, InputError
 from fabula.store import RowWriter, read_rows, write_whole
 
 N_WRITERS, N_WRITES = 6, 50
@@ -102,3 +102,33 @@ def test_names_of_any_kind_can_be_written(tmp_path: Path, name: str) -> None:
     write_whole(tmp_path / name, b"two")
     assert (tmp_path / name).read_bytes() == b"two"
     assert os.listdir(tmp_path) == [name]
+
+
+NEWER = {
+    "scores": {"id": "a", "signature": "originality|match:verbatim|L:5-12|v:99.0.1"},
+    "profiles": {"id": "a", "signature": "profile|v:0.2|grammar:none"},
+    "rows of another format": {"id": "a", "fabula_format": 2},
+}
+
+
+@pytest.mark.parametrize("row", NEWER.values(), ids=NEWER.keys())
+def test_rows_that_a_newer_version_wrote_are_refused_and_stay(
+    tmp_path: Path, row: dict[str, object]
+) -> None:
+    path = tmp_path / "rows.jsonl"
+    content = json.dumps({"id": "0"}) + "\n" + json.dumps(row) + "\n"
+    path.write_text(content)
+    with pytest.raises(InputError, match=r"rows\.jsonl, line 2: written by .* use that version"):
+        RowWriter(path)
+    with pytest.raises(InputError, match=r"rows\.jsonl, line 2: written by"):
+        list(read_rows(path))
+    assert path.read_text() == content
+
+
+@pytest.mark.parametrize("signature", ["x|v:0.1.0", "x|v:0.0.9", "x", "", None, 3, "x|v:", "x|v:y"])
+def test_rows_of_this_version_and_older_ones_are_read(tmp_path: Path, signature: object) -> None:
+    path = tmp_path / "rows.jsonl"
+    path.write_text(json.dumps({"id": "a", "signature": signature}) + "\n")
+    assert len(list(read_rows(path))) == 1
+    with RowWriter(path) as file:
+        assert len(file.kept) == 1

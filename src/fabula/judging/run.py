@@ -22,7 +22,7 @@ from fabula.models.cost import Budget
 from fabula.models.replay import prompt_digest
 from fabula.models.verdicts import Verdict, combine, read_verdict
 from fabula.rubrics import Condition
-from fabula.text import TextSettings
+from fabula.text import TextSettings, check_documents
 from fabula.types import Document, Item
 
 __all__ = ["RETEST", "Caller", "judge_stories", "with_retest"]
@@ -48,6 +48,7 @@ async def judge_stories(
     Stories are taken up as many at a time as the model likes; the first item of a story is asked
     alone, so that the others find its prefix read. Raises `ModelError` when no call can succeed.
     """
+    documents = list(check_documents(documents))
     caller = Caller(model, plan, book, budget or Budget(), meter)
     by_story = await in_turn(
         [partial(_judge_story, document, caller, plan) for document in documents], model.n_parallel
@@ -194,6 +195,7 @@ def _seed(seed: int, item: Item, sample: int, *, is_retest: bool) -> int:
 
 def with_retest(documents: Sequence[Document], n_retest: int, seed: int) -> list[Document]:
     """The documents, and `n_retest` of them again under a second id."""
+    documents = list(check_documents(documents))
     again = sorted(
         random.Random(f"retest {seed}").sample(range(len(documents)), min(n_retest, len(documents)))
     )

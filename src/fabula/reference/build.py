@@ -32,7 +32,7 @@ from fabula.reference.reading_cluster import FarDocuments
 from fabula.reference.removed import read_removed
 from fabula.reference.shards import Report, ShardBatches, kept_shard, write_shard
 from fabula.store import dump_json
-from fabula.text import TextSettings
+from fabula.text import TextSettings, check_documents
 from fabula.types import Document
 
 __all__ = ["BuildParameters", "ShardPlan", "WriteShards", "add_documents", "build_reference"]
@@ -114,6 +114,7 @@ def build_reference(
     Doing again what was done already changes nothing. Raises `CorpusError` where `path` holds
     another corpus, or an unfinished build of other documents or parameters (unless `restart`).
     """
+    stream = _stream_of(documents)
     home = open_home(path)
     _check_room(home)
     with home.lock():
@@ -121,7 +122,7 @@ def build_reference(
             found = Manifest.read(home)
             asked = settings, asdict(parameters), (0,), written_by
             there = found.settings, found.parameters, found.additions, found.written_by
-            if there == asked and _holds(found, 0, iter(documents)):
+            if there == asked and _holds(found, 0, stream):
                 _forget_finished(home, found)
                 return found
             raise CorpusError(
@@ -130,7 +131,7 @@ def build_reference(
             )
         manifest = Manifest(settings, asdict(parameters), written_by=written_by)
         write = write or partial(_write_here, n_jobs=n_jobs)
-        return _extend(home, manifest, iter(documents), write, restart, report)
+        return _extend(home, manifest, stream, write, restart, report)
 
 
 def add_documents(
@@ -146,12 +147,12 @@ def add_documents(
 
     Adding again what was added last changes nothing, unless `restart`, or some of it was removed.
     """
+    stream = _stream_of(documents)
     home = open_home(path)
     Manifest.read(home)
     with home.lock():
         manifest = Manifest.read(home)
         _forget_finished(home, manifest)
-        stream = iter(documents)
         head = next(stream, None)
         if head is None:
             raise InputError("there are no texts to add")
@@ -171,6 +172,12 @@ def add_documents(
             )
         write = write or partial(_write_here, n_jobs=n_jobs)
         return _extend(home, manifest, stream, write, restart, report)
+
+
+def _stream_of(documents: Iterable[Document]) -> Iterator[Document]:
+    """The documents one after the other. Raises `InputError` where they are none."""
+    # Those that lie elsewhere are not fetched to be looked at.
+    return documents if isinstance(documents, FarDocuments) else check_documents(documents)
 
 
 def _extend(

@@ -68,8 +68,7 @@ class Reference:
     ) -> Self:
         """Open the corpora at these paths as one reference; what a store holds is copied once.
 
-        The first time, all files are read and compared with their checksums. Raises `CorpusError`
-        where a path holds none, a damaged one, or one of other settings.
+        Raises `CorpusError` where a path holds none, a damaged one, or one of other settings.
         """
         paths = [copy_shards(p, report=report) for p in (path, *more)]
         manifests = [Manifest.read(p) for p in paths]

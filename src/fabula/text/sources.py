@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 
 __all__ = [
     "FileSource",
-    "check_ids",
     "find_files",
     "open_filesystem",
     "read_documents",
@@ -327,30 +326,3 @@ def _source(
     filesystem: fsspec.AbstractFileSystem, path: str, name: str, info: dict[str, Any]
 ) -> FileSource:
     return FileSource(name, info.get("size"), filesystem, path)
-
-
-def check_ids(documents: Iterable[Document]) -> None:
-    """Raise `InputError` where two documents share an id: what is said of them would mix."""
-    seen: set[str] = set()
-    for document in documents:
-        if document.id in seen:
-            raise InputError(
-                f"two texts have the id {document.id!r}; give each its own, or name the field that "
-                f"holds it with --id-field"
-            )
-        seen.add(document.id)
-
-
-def in_batches(documents: Iterable[Document], n_chars: int) -> Iterator[list[Document]]:
-    """Documents in batches of at least so many characters, which depend on the documents alone."""
-    batch: list[Document] = []
-    total = 0
-    for document in documents:
-        batch.append(document)
-        # An empty document counts too, or a million of them would be one batch.
-        total += len(document.text) + 1
-        if total >= n_chars:
-            yield batch
-            batch, total = [], 0
-    if batch:
-        yield batch

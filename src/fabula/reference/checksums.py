@@ -95,8 +95,8 @@ class _Folder:
         before = time.time_ns() - _SETTLED_NS
         settled = [
             name
-            for name, (_, *times, _) in self.stamps.items()
-            if max(times) < before and self._stamp(name) == self.stamps[name]
+            for name, (_, _, changed, _) in self.stamps.items()
+            if changed < before and self._stamp(name) == self.stamps[name]
         ]
         with contextlib.suppress(OSError):
             self._note.parent.mkdir(parents=True, exist_ok=True)

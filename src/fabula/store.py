@@ -9,32 +9,33 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
+import glob
 import hashlib
 import json
 import math
 import os
+import secrets
 import shutil
+import time
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from types import TracebackType
 from typing import IO, Any, Self
 
+from fabula import __version__
 from fabula.errors import BusyError, FabulaError, InputError
-from fabula.types import Measurement, Span
+from fabula.types import Measurement, Span, newer_version
 
 __all__ = [
-    "RowWriter",
-    "checksum",
-    "dump_json",
-    "fresh_folder",
-    "measurement_row",
-    "publish_folder",
-    "read_measurements",
-    "read_rows",
-    "sync",
-    "write_whole",
-    "writer_lock",
-]
+    "RowWriter", "check_not_newer", "checksum", "dump_json", "fresh_folder", "measurement_row",
+    "publish_folder", "read_measurements", "read_rows", "sync", "write_whole", "writer_lock",
+]  # fmt: skip
+
+
+_FORMAT = 1
+"""Of rows. It becomes 2, in each row's `fabula_format`, when what a field means changes."""
+_STALE_S = 24 * 3600
+"""So old is nothing that somebody still writes."""
 
 
 def dump_json(value: Any) -> str:
@@ -64,17 +65,31 @@ def checksum(path: Path) -> str:
 
 
 def write_whole(path: Path, data: bytes) -> None:
-    """Replace a file's content at once: after a crash it holds the old or the new, whole."""
-    aside = path.with_name(f".{path.name}.part")
+    """Replace a file's content at once: after a crash it holds the old or the new, whole.
+
+    Of several that write it at the same time the last one stays.
+    """
+    aside = _aside(path)
     try:
-        with aside.open("wb") as file:
+        with aside.open("xb") as file:
             file.write(data)
             sync(file)
         aside.replace(path)
     except OSError as error:
-        aside.unlink(missing_ok=True)
         raise OSError(error.errno, error.strerror, str(path)) from error
+    finally:
+        aside.unlink(missing_ok=True)
     _sync_folder(path.parent)
+
+
+def _aside(path: Path) -> Path:
+    """A name beside `path` that no other writer has; what dead ones left there is removed."""
+    begin = f".{path.name[:40]}."
+    for left in path.parent.glob(f"{glob.escape(begin)}*.part"):
+        with contextlib.suppress(OSError):
+            if left.stat().st_mtime < time.time() - _STALE_S:
+                left.unlink()
+    return path.with_name(f"{begin}{os.getpid()}-{secrets.token_hex(8)}.part")
 
 
 def sync(file: IO[Any]) -> None:
@@ -123,6 +138,21 @@ def _lock(file: IO[Any], what: str, *, waits: bool = False) -> None:
         raise BusyError(f"{what}: another process is writing to it; wait until it ends") from error
 
 
+def _open_alone(path: Path) -> IO[bytes]:
+    """The file of that name, to append to, which no other writer has. Raises `BusyError`."""
+    while True:
+        file = path.open("ab+")
+        try:
+            _lock(file, str(path))
+            # Whoever had it may have put another in its place since it was opened.
+            if path.exists() and os.path.samestat(os.fstat(file.fileno()), path.stat()):
+                return file
+        except BaseException:
+            file.close()
+            raise
+        file.close()
+
+
 _ROW_BEGIN = b'{"id":'
 
 
@@ -136,9 +166,8 @@ class RowWriter:
     def __init__(self, path: Path) -> None:
         self.path = path
         path.parent.mkdir(parents=True, exist_ok=True)
-        self._file = path.open("ab+")
+        self._file = _open_alone(path)
         try:
-            _lock(self._file, str(path))
             self.kept = self._drop_cut_line()
         except FabulaError:
             self._file.close()
@@ -158,6 +187,7 @@ class RowWriter:
                     f"{self.path}, line {len(kept) + 1}: not a row that Fabula wrote; choose "
                     f"another --out"
                 )
+            check_not_newer(row, f"{self.path}, line {len(kept) + 1}")
             kept.append(row)
             end += len(line)
         self._end = end
@@ -182,15 +212,19 @@ class RowWriter:
 
     def replace(self, rows: Iterable[dict[str, Any]]) -> None:
         """Put these rows in place of all that are there, at once; then `write` goes on."""
-        aside = self.path.with_name(f".{self.path.name}.part")
-        aside.unlink(missing_ok=True)
+        aside = _aside(self.path)
         file = aside.open("ab+")
-        # It is ours before anybody else can see it.
-        _lock(file, str(self.path))
-        for row in rows:
-            file.write((dump_json(row) + "\n").encode(errors="replace"))
-        sync(file)
-        aside.replace(self.path)
+        try:
+            # It is ours before anybody else can see it.
+            _lock(file, str(self.path))
+            for row in rows:
+                file.write((dump_json(row) + "\n").encode(errors="replace"))
+            sync(file)
+            aside.replace(self.path)
+        except BaseException:
+            file.close()
+            aside.unlink(missing_ok=True)
+            raise
         _sync_folder(self.path.parent)
         self._file.close()
         self._file = file
@@ -216,6 +250,19 @@ def _parse_row(line: bytes) -> dict[str, Any] | None:
     return row if isinstance(row, dict) else None
 
 
+def check_not_newer(row: dict[str, Any], where: str) -> None:
+    """Raise `InputError` for a row that a newer version of Fabula wrote: it may mean other things.
+
+    Its signature tells, or its `fabula_format`; a row without is of the first format.
+    """
+    form, version = row.get("fabula_format", _FORMAT), newer_version(row.get("signature"))
+    if version is not None or form != _FORMAT:
+        raise InputError(
+            f"{where}: written by {f'version {version}' if version else 'a newer version'} of "
+            f"Fabula, and this is {__version__}; use that version, or name another file"
+        )
+
+
 def read_rows(path: Path) -> Iterator[dict[str, Any]]:
     """The rows of a file that `RowWriter` wrote. Raises `InputError` with the line."""
     try:
@@ -233,6 +280,7 @@ def read_rows(path: Path) -> Iterator[dict[str, Any]]:
                 ) from error
             if not isinstance(row, dict):
                 raise InputError(f"{path}, line {number}: not a JSON object; is this the file?")
+            check_not_newer(row, f"{path}, line {number}")
             yield row
 
 

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any, Literal
+
+from fabula import __version__
 
 __all__ = [
     "Aggregate",
@@ -17,6 +20,7 @@ __all__ = [
     "Scale",
     "Signature",
     "Span",
+    "newer_version",
 ]
 
 
@@ -77,6 +81,18 @@ class Signature:
             for key in keys
             if _decisive(mine.get(key)) != _decisive(theirs.get(key))
         ]
+
+
+def newer_version(signature: object) -> str | None:
+    """The version of Fabula that a signature names, where it is newer than this one."""
+    found = re.search(r"\|v:(\d+(?:\.\d+)*)", signature) if isinstance(signature, str) else None
+    if found is None or _numbers(found[1]) <= _numbers(__version__):
+        return None
+    return found[1]
+
+
+def _numbers(version: str) -> tuple[int, ...]:
+    return tuple(map(int, re.findall(r"\d+", version)[:3]))
 
 
 def _decisive(value: str | None) -> str | None:

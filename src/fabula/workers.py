@@ -27,7 +27,7 @@ _IDLE_S = 30
 
 
 def default_jobs() -> int:
-    """The processors this process may use."""
+    """The processors this process may use; all of the machine where the system does not tell."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 

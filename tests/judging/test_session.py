@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 import signal
 import subprocess
 import sys
@@ -192,6 +193,20 @@ def test_a_killed_run_goes_on_and_asks_nothing_finished_twice(tmp_path: Path) ->
 
 def _n_lines(path: Path) -> int:
     return path.read_bytes().count(b"\n") if path.exists() else 0
+
+
+def test_a_run_of_a_newer_version_is_not_added_to(tmp_path: Path) -> None:
+    out = tmp_path / "run"
+    with serving(steady) as server:
+        run_session(session(server.url, out))
+        n = len(server.requests)
+        whole = (out / "run.json").read_text()
+        (out / "run.json").write_text(re.sub(r"v:[\d.]+", "v:99.1", whole))
+        answers = (out / "answers.jsonl").read_bytes()
+        with pytest.raises(InputError, match=r"run\.json: written by version 99\.1 of Fabula"):
+            run_session(session(server.url, out, documents=STORIES[:1]))
+        assert len(server.requests) == n
+    assert (out / "answers.jsonl").read_bytes() == answers
 
 
 def test_another_way_to_ask_is_not_mixed_into_a_run(tmp_path: Path) -> None:

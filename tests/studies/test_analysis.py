@@ -5,6 +5,8 @@ from __future__ import annotations
 import csv
 import io
 import json
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 import numpy as np
@@ -62,6 +64,25 @@ def answer(
             assert not save_answers(connection, held, pages, part, None).problems
         if done:
             finish(connection, held)
+
+
+def test_a_database_of_a_newer_version_is_refused_in_a_sentence_and_stays(tmp_path: Path) -> None:
+    rows: list[dict[str, object]] = [
+        {"id": name, "text": "A story.", "group": "g", "author": name} for name in "ab"
+    ]
+    design = begin(tmp_path, "ttcw", rows)
+    units = read_units(design)
+    open_store(design, units).close()
+    (file,) = tmp_path.glob("*.db")
+    with closing(sqlite3.connect(file)) as database, database:
+        database.execute("UPDATE alembic_version SET version_num = '9999'")
+    with pytest.raises(InputError, match="open it with the version that wrote it") as caught:
+        open_store(design, units)
+    assert str(file) in str(caught.value)
+    assert "\n" not in str(caught.value)
+    with closing(sqlite3.connect(file)) as database, database:
+        database.execute("UPDATE alembic_version SET version_num = '0001'")
+    open_store(design, units).close()
 
 
 def test_the_published_verdicts_give_the_table_of_the_replication(

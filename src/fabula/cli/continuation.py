@@ -86,7 +86,7 @@ def passages(
     from fabula.text.pipeline import load_pipeline
 
     nlp = load_pipeline(("tok2vec", "senter"))
-    with reading(books, "cutting", **how_to_read) as (documents, _):
+    with reading(books, "cutting", **how_to_read, whole=True) as (documents, _):
         chapters = list(book_chapters(documents, nlp))
     found = list(passages_of(chapters, n_sentences, stride))
     if not found:
@@ -163,7 +163,7 @@ def train(
     from fabula.workers import default_jobs
 
     if texts:
-        with reading(texts, "reading", **how_to_read) as (documents, bar):
+        with reading(texts, "reading", **how_to_read, whole=True) as (documents, bar):
             corpus = build_corpus(
                 documents, out, min_count=min_count, n_jobs=jobs or default_jobs(), report=bar.say
             )

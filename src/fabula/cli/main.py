@@ -20,6 +20,7 @@ from fabula.cli.groups import groups
 from fabula.cli.judge import judge
 from fabula.cli.originality import originality
 from fabula.cli.profile import profile
+from fabula.cli.reading import end_of_command
 from fabula.cli.reference import reference
 from fabula.cli.replicate import replicate
 from fabula.cli.report import report
@@ -45,6 +46,11 @@ def cli() -> None:
       fabula reference build books/ --out books.ref
       fabula report story.txt --reference books.ref
     """
+
+
+@cli.result_callback()
+def _end(_result: object) -> None:
+    end_of_command()
 
 
 _WHOLE = report, desk, groups

@@ -57,6 +57,13 @@ class Bar:
         elif self.lines is not None:
             self.lines.stage = stage
 
+    def tell(self, sentence: str) -> None:
+        """Something that stays to be read, whatever the bar shows later."""
+        if self.progress is not None:
+            self.progress.console.print(sentence, markup=False, highlight=False, soft_wrap=True)
+        else:
+            print(sentence, file=sys.stderr, flush=True)
+
     def begin(self, stage: str, total: int) -> None:
         """Start anew from nothing, with a known total."""
         if self.progress is not None and self.task is not None:

@@ -7,12 +7,17 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import click
+
 from fabula.cli.progress import Bar, progress_bar
 
 if TYPE_CHECKING:
     from fabula.types import Document
 
-__all__ = ["read_stories", "reading"]
+__all__ = ["end_of_command", "read_stories", "reading"]
+
+_LEFT_OUT = f"{__name__}.left_out"
+"""In the command's context: how many files were left out."""
 
 
 @contextmanager
@@ -23,17 +28,41 @@ def reading(
     text_field: str,
     id_field: str,
     format_: str | None,
+    whole: bool = False,
 ) -> Iterator[tuple[Iterator[Document], Bar]]:
-    """The documents of the sources, and the bar that advances as they are read."""
+    """The documents of the sources, and the bar that advances as they are read.
+
+    Of several files those that cannot be read are left out, which is said, and shows in the exit
+    code (`end_of_command`). `whole`: for what is made of all of them or not at all; the first that
+    cannot be read is an error.
+    """
     from fabula.text import find_files, read_documents
 
     files = find_files(sources, format_=format_)
     total = sum(file.size_bytes or 0 for file in files) or None
+    left_out: list[Exception] = []
     with progress_bar(title, total, in_bytes=True) as bar:
+
+        def leave_out(error: Exception) -> None:
+            left_out.append(error)
+            bar.tell(f"left out: {error}")
+
         documents = read_documents(
-            files, text_field=text_field, id_field=id_field, format_=format_, meter=bar.advance
-        )
+            files, text_field=text_field, id_field=id_field, format_=format_, meter=bar.advance,
+            on_unreadable=None if whole else leave_out,
+        )  # fmt: skip
         yield documents, bar
+    if left_out:
+        n = len(left_out)
+        click.echo(f"{n:,} of {len(files):,} files could not be read and were left out", err=True)
+        click.get_current_context().meta[_LEFT_OUT] = n
+
+
+def end_of_command() -> None:
+    """End with code 1 where files were left out: for scripts, not all that was named is there."""
+    context = click.get_current_context()
+    if context.meta.get(_LEFT_OUT):
+        context.exit(1)
 
 
 def read_stories(sources: tuple[str, ...], options: dict[str, Any]) -> list[Document]:

@@ -118,7 +118,7 @@ def build(
     parameters = BuildParameters(**{k: v for k, v in given.items() if v is not None})
     asked = {"engine": engine, "address": address, "jobs": jobs}
     with (
-        reading(sources, "reading", **how_to_read) as (documents, bar),
+        reading(sources, "reading", **how_to_read, whole=True) as (documents, bar),
         open_cluster(asked, bar) as cluster,
     ):
         manifest = build_reference(
@@ -162,7 +162,7 @@ def add(
     before = Manifest.read(directory)
     asked = {"engine": engine, "address": address, "jobs": jobs}
     with (
-        reading(sources, "reading", **how_to_read) as (documents, bar),
+        reading(sources, "reading", **how_to_read, whole=True) as (documents, bar),
         open_cluster(asked, bar) as cluster,
     ):
         manifest = add_documents(

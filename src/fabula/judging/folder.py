@@ -12,7 +12,14 @@ from fabula.errors import InputError
 from fabula.judging.plan import AnswerBook, JudgePlan
 from fabula.models.replay import recorded
 from fabula.rubrics import load_rubric, rubric_toml
-from fabula.store import RowWriter, dump_json, measurement_row, read_measurements, write_whole
+from fabula.store import (
+    RowWriter,
+    check_not_newer,
+    dump_json,
+    measurement_row,
+    read_measurements,
+    write_whole,
+)
 from fabula.types import Measurement, Rubric, Signature
 
 __all__ = ["RunFolder", "read_run"]
@@ -80,12 +87,14 @@ class RunFolder:
     def _check_same(self) -> None:
         """Samples may be added to a run, and answers read again; all else must be as it was."""
         try:
-            signature = str(json.loads((self.path / "run.json").read_bytes())["signature"])
+            row = json.loads((self.path / "run.json").read_bytes())
+            signature = str(row["signature"])
         except (OSError, ValueError, KeyError, TypeError) as error:
             raise InputError(
                 f"{self.path}: holds answers without a run.json that says how they were asked; "
                 f"choose another --out"
             ) from error
+        check_not_newer(row, str(self.path / "run.json"))
         differences = [
             difference
             for difference in Signature.parse(signature).differences(self._plan.signature("*"))

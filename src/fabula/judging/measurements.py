@@ -12,6 +12,7 @@ from typing import Any
 from fabula.judging.plan import Judged, JudgePlan, served_by
 from fabula.judging.run import RETEST
 from fabula.models.verdicts import combine
+from fabula.text import check_documents
 from fabula.types import Document, Item, Measurement
 
 __all__ = ["own_story", "to_measurements"]
@@ -28,7 +29,7 @@ def to_measurements(
     """A measurement for each document and item, in the order of `judged`."""
     judged = list(judged)
     signature = str(plan.signature(model, served_by(judged)))
-    authors = {document.id: document.author for document in documents}
+    authors = {document.id: document.author for document in check_documents(documents)}
     for (document_id, item), answers in groupby(
         judged, key=lambda one: (one.asked.document_id, one.asked.item)
     ):

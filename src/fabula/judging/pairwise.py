@@ -20,7 +20,7 @@ from fabula.models import Model
 from fabula.models.calling import all_of, in_turn
 from fabula.models.cost import Budget
 from fabula.models.verdicts import Verdict
-from fabula.text import TextSettings
+from fabula.text import TextSettings, check_documents
 from fabula.types import Document, Item, Measurement
 
 __all__ = ["PairSummary", "judge_pairs", "pairs_of", "summarise_pairs"]
@@ -45,7 +45,7 @@ class PairSummary:
 def pairs_of(documents: Sequence[Document], group: str | None) -> list[tuple[Document, Document]]:
     """All pairs of stories; only within groups that share the field `group`, if it is given."""
     groups: dict[str, list[Document]] = defaultdict(list)
-    for document in documents:
+    for document in check_documents(documents):
         own = {"prompt_id": document.prompt_id, "author": document.author, **document.meta}
         if group and own.get(group) is None:
             raise InputError(f"{document.id}: has no field {group!r} to group by")

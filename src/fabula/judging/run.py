@@ -22,7 +22,7 @@ from fabula.models.cost import Budget
 from fabula.models.replay import prompt_digest
 from fabula.models.verdicts import MISSING, Verdict, combine, read_verdict
 from fabula.rubrics import Condition
-from fabula.text import TextSettings
+from fabula.text import TextSettings, check_documents
 from fabula.types import Document, Item
 from fabula.web import visible
 
@@ -66,6 +66,7 @@ async def judge_stories(
     alone, so that the others find its prefix read. Raises `ModelError` when no call can succeed,
     and after `max_unreadable` new answers in a row that hold no verdict (0: never).
     """
+    documents = list(check_documents(documents))
     caller = Caller(model, plan, book, budget or Budget(), meter, max_unreadable)
     by_story = await in_turn(
         [partial(_judge_story, document, caller, plan) for document in documents], model.n_parallel
@@ -240,6 +241,7 @@ def _seed(seed: int, item: Item, sample: int, *, is_retest: bool) -> int:
 
 def with_retest(documents: Sequence[Document], n_retest: int, seed: int) -> list[Document]:
     """The documents, and `n_retest` of them again under a second id."""
+    documents = list(check_documents(documents))
     again = sorted(
         random.Random(f"retest {seed}").sample(range(len(documents)), min(n_retest, len(documents)))
     )

@@ -2,7 +2,9 @@
 
 Queries are token ids in which 0 stands for "no word of this corpus" and for the gap between two
 documents; no match goes across it. `tokens` ends with 0, so comparing never runs past the end.
-Tokens and suffixes are read as they lie on the disk (`kernels.packed`).
+Tokens and suffixes are read as they lie on the disk (`kernels.packed`). They may be damaged: what
+is read in one is never taken for a place in another without a bound, so that a search may find
+nonsense, which checksums find first, but reads no memory that is not the arrays'.
 
 The longest match at a position is found by binary search for the place where the query's suffix
 would stand; one of its two neighbours there shares the longest prefix with it. Two things make it
@@ -85,10 +87,11 @@ def search_in_step(
     slots = np.empty(WIDTH, np.int64)
     slot_ends = np.empty(WIDTH, np.int64)
     marks = np.empty(WIDTH, np.uint64)
+    last = n_tokens - 1
     for base in range(begin, stop, WIDTH):
         n_active = begin_searches(
-            buckets, bucket_bits, n_buckets - 1, entries, entry_bits, n_tokens, query, ends,
-            base, min(base + WIDTH, stop), lengths, witnesses,
+            buckets, bucket_bits, n_buckets - 1, entries, entry_bits, n_pairs, n_tokens, query,
+            ends, base, min(base + WIDTH, stop), lengths, witnesses,
             where, low, high, slots, slot_ends, marks,
         )  # fmt: skip
         common_low[:] = 0
@@ -99,7 +102,7 @@ def search_in_step(
             for w in range(n_active):
                 probe[w] = unpack(places, place_bits, (low[w] + high[w]) >> 1)
             for w in range(n_active):
-                seen[w] = codes[probe[w] + min(common_low[w], common_high[w])]
+                seen[w] = codes[np.uint64(min(probe[w] + min(common_low[w], common_high[w]), last))]
             n_left = 0
             for w in range(n_active):
                 i = where[w]
@@ -111,11 +114,13 @@ def search_in_step(
                 length = min(ca, cb)
                 token = seen[w]
                 if token == RARE:
-                    token = rare_token(codes, rare_before, rare_ids, probe[w] + length)
+                    at = min(probe[w] + length, last)
+                    token = rare_token(codes, rare_before, rare_ids, at)
                 if token == query[i + length]:
+                    # This is not the last token, which is 0.
                     length += 1
                     while i + length < ends[i]:
-                        token = np.uint32(codes[probe[w] + length])
+                        token = np.uint32(codes[np.uint64(probe[w] + length)])
                         if token == RARE:
                             token = rare_token(codes, rare_before, rare_ids, probe[w] + length)
                         if token != query[i + length]:
@@ -155,8 +160,8 @@ def search_in_step(
 
 @nb.njit(nogil=True, cache=True)
 def begin_searches(
-    buckets, bucket_bits, n_buckets, entries, entry_bits, n_tokens, query, ends, begin, stop,
-    lengths, witnesses, where, low, high, slots, slot_ends, marks,
+    buckets, bucket_bits, n_buckets, entries, entry_bits, n_pairs, n_tokens, query, ends, begin,
+    stop, lengths, witnesses, where, low, high, slots, slot_ends, marks,
 ):  # fmt: skip
     """Look up the pairs that begin in [begin, stop); returns how many searches there are.
 
@@ -174,8 +179,8 @@ def begin_searches(
             n += 1
     for w in range(n):
         bucket = slots[w]
-        slots[w] = unpack(buckets, bucket_bits, bucket)
-        slot_ends[w] = unpack(buckets, bucket_bits, bucket + 1)
+        slots[w] = min(np.int64(unpack(buckets, bucket_bits, bucket)), n_pairs)
+        slot_ends[w] = min(np.int64(unpack(buckets, bucket_bits, bucket + 1)), n_pairs)
     for w in range(n):
         if slots[w] < slot_ends[w]:
             low[w] = unpack(entries, entry_bits, slots[w])
@@ -235,7 +240,7 @@ def interval_of(codes, rare_before, rare_ids, places, place_bits, n_tokens, quer
         b = n_tokens
         while a < b:
             middle = (a + b) >> 1
-            p = np.int64(unpack(places, place_bits, middle))
+            p = min(np.int64(unpack(places, place_bits, middle)), n_tokens - 1)
             length, token = compare(codes, rare_before, rare_ids, p, query, 0, m)
             if length == m:
                 below = side == 1
@@ -302,6 +307,7 @@ def shorten(
             witness, _ = interval_of(
                 codes, rare_before, rare_ids, places, place_bits, n_tokens, query[i : i + 1]
             )
+            witness = min(witness, n_tokens - 1)
         else:
             witness = np.int64(witnesses[i])
         if not excluded[document_at(starts, np.int64(unpack(places, place_bits, witness)))]:
@@ -310,7 +316,7 @@ def shorten(
         for step in (-1, 1):
             k = witness + step
             while 0 <= k < n_tokens:
-                p = np.int64(unpack(places, place_bits, k))
+                p = min(np.int64(unpack(places, place_bits, k)), n_tokens - 1)
                 length, _ = compare(codes, rare_before, rare_ids, p, query, i, ends[i])
                 if length <= best:
                     break

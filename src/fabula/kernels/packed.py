@@ -98,7 +98,12 @@ def put_all(words, n_bits, values):
 
 
 def read_packed(packed: Packed, begin: int, end: int) -> NDArray[np.uint32]:
-    """The numbers from `begin` to before `end`, below 2**32: uint32, shape (end - begin,)."""
+    """The numbers from `begin` to before `end`, below 2**32: uint32, shape (end - begin,).
+
+    Raises `IndexError` where there are not so many.
+    """
+    if not 0 <= begin <= end <= packed.n_values:
+        raise IndexError(f"{begin} to {end} of {packed.n_values} numbers")
     values = np.empty(end - begin, np.uint32)
     unpack_all(packed.words, packed.n_bits, begin, values)
     return values
@@ -122,16 +127,22 @@ def pack_tokens(tokens: NDArray[np.uint32]) -> Tokens:
 
 @nb.njit(nogil=True, cache=True)
 def rare_token(codes, rare_before, rare_ids, place):
-    """The token id at a place whose code is `RARE`: uint32."""
+    """The token id at a place, below `len(codes)`, whose code is `RARE`: uint32."""
     block = place // BLOCK
     k = np.int64(rare_before[block])
     for before in range(block * BLOCK, place):
         k += codes[before] == RARE
-    return rare_ids[k]
+    # Of damaged files there may be more places than ids.
+    return rare_ids[k] if k < len(rare_ids) else np.uint32(RARE)
 
 
 def read_tokens(tokens: Tokens, begin: int, end: int) -> NDArray[np.uint32]:
-    """The token ids from `begin` to before `end`: uint32, shape (end - begin,)."""
+    """The token ids from `begin` to before `end`: uint32, shape (end - begin,).
+
+    Raises `IndexError` where there are not so many.
+    """
+    if not 0 <= begin <= end <= len(tokens.codes):
+        raise IndexError(f"{begin} to {end} of {len(tokens.codes)} tokens")
     ids = np.empty(end - begin, np.uint32)
     fill_tokens(*tokens, begin, ids)
     return ids

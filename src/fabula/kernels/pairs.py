@@ -112,7 +112,8 @@ def pair_interval(entries, entry_bits, slot, n_tokens):
     """An interval of suffixes that begins where the entry's pair does, and holds all of them."""
     entry = unpack(entries, entry_bits, slot)
     place_bits = np.uint64(entry_bits - _REST_BITS)
-    low = np.int64(entry & ((_U1 << place_bits) - _U1))
+    # Whatever a damaged entry says, the interval lies in the array and holds a suffix.
+    low = min(np.int64(entry & ((_U1 << place_bits) - _U1)), n_tokens - 1)
     size = np.int64(_U1 << ((entry >> place_bits) & _SIZE_MASK))
     return low, min(low + size, n_tokens)
 

@@ -25,16 +25,17 @@ def find_strings(table, offsets, order, wanted, wanted_offsets):
         high = len(order)
         while low < high:
             middle = (low + high) >> 1
-            entry = np.int64(order[middle])
-            at = offsets[entry]
-            m = offsets[entry + 1] - at
+            # Whatever damaged files say, what is read lies in the table.
+            entry = min(np.int64(order[middle]), len(offsets) - 2)
+            at = min(max(offsets[entry], 0), len(table))
+            m = min(offsets[entry + 1], len(table)) - at
             k = 0
             while k < n and k < m and table[at + k] == wanted[start + k]:
                 k += 1
             if k == n and k == m:
                 found[w] = entry + 1
                 break
-            if k == m or (k < n and table[at + k] < wanted[start + k]):
+            if k >= m or (k < n and table[at + k] < wanted[start + k]):
                 low = middle + 1
             else:
                 high = middle

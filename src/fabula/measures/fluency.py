@@ -20,7 +20,7 @@ from fabula import __version__
 from fabula.errors import InputError
 from fabula.models.surprisal import SurprisalModel, TokenSurprisal
 from fabula.reference.layout import text_digest
-from fabula.text import TextSettings
+from fabula.text import TextSettings, check_documents
 from fabula.text.sentences import encodable, sentence_spans
 from fabula.types import Document, Measurement, Signature
 
@@ -161,7 +161,7 @@ class FluencyMeasure:
 
     def measure(self, documents: Iterable[Document]) -> Iterator[Fluency]:
         """Measure documents as they come, in order. Raises `ModelError`, as the model does."""
-        for document in documents:
+        for document in check_documents(documents):
             text = document.text
             tokens = self._model.score(text)
             (whole,) = _of_spans(text, tokens, [(0, len(text))])

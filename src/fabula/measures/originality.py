@@ -36,7 +36,7 @@ from fabula.measures.uniqueness import Levels, uniqueness
 from fabula.reference import Attribution, Backend, LocatedText, Reference
 from fabula.reference.backend import Matches
 from fabula.reference.exclude import Copy, CopyRule, find_copies, maximal_spans
-from fabula.text import TextWords
+from fabula.text import TextWords, check_documents
 from fabula.types import Document, Measurement, Signature, Span
 
 __all__ = [
@@ -177,7 +177,7 @@ class OriginalityMeasure:
         batch: list[tuple[Document, LocatedText]] = []
         n_words = 0
         try:
-            for document in documents:
+            for document in check_documents(documents):
                 text = LocatedText(document.text, self.reference.locate(document.text))
                 batch.append((document, text))
                 n_words += len(text)

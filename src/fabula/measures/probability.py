@@ -12,6 +12,7 @@ from typing import Any
 
 from fabula import __version__
 from fabula.models.likelihood import Likelihood, LikelihoodModel
+from fabula.text import check_documents
 from fabula.types import Document, Signature
 
 __all__ = ["Probability", "ProbabilityMeasure"]
@@ -41,5 +42,5 @@ class ProbabilityMeasure:
 
     def measure(self, documents: Iterable[Document]) -> Iterator[Probability]:
         """Measure documents as they come, in order."""
-        for document in documents:
+        for document in check_documents(documents):
             yield Probability(document, self._model.score(document.text), self.signature)

@@ -15,6 +15,7 @@ from fabula.measures.spread import Spread
 from fabula.reference import Occurrence
 from fabula.reference.layout import text_digest
 from fabula.store import RowWriter
+from fabula.text import check_documents
 from fabula.types import Document, Signature
 
 __all__ = ["ScoreRun", "probability_row", "to_row"]
@@ -69,6 +70,7 @@ class ScoreRun(Generic[S]):
 
     def rows(self, documents: Iterable[Document]) -> Iterator[tuple[Document, dict[str, Any]]]:
         """Each document with its row, in order; a row is in the file before it is handed out."""
+        documents = check_documents(documents)
         if self._out is None:
             for result in self._measure.measure(documents):
                 yield result.document, self._row(result)

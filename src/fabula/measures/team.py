@@ -20,7 +20,7 @@ from fabula.errors import FabulaError, WorkersEnded
 from fabula.measures.originality import Originality, OriginalityMeasure
 from fabula.reference import Reference
 from fabula.reference.shares import Holders
-from fabula.text import in_batches
+from fabula.text import check_documents, in_batches
 from fabula.types import Document, Signature
 
 __all__ = ["OpenMeasure", "TeamMeasure", "TeamRow", "row_of"]
@@ -87,7 +87,7 @@ class TeamMeasure:
         """
         n_chars = _NEAR_BATCH_CHARS if self._measure.near else _BATCH_CHARS
         failures: list[FabulaError] = []
-        batches = in_batches(_until_error(documents, failures), n_chars)
+        batches = in_batches(_until_error(check_documents(documents), failures), n_chars)
         waiting: deque[list[Document]] = deque()
         team: _Team | None = None
         n_losses = 0

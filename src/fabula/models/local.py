@@ -17,6 +17,7 @@ from typing import Any, Self
 from fabula.errors import CallFailed, ModelError
 from fabula.models.base import Answer, Choice, Prompt, Sampling, Stop, Usage
 from fabula.models.probabilities import Position, option_masses
+from fabula.workers import default_jobs
 
 __all__ = ["LocalModel", "embedded_model", "file_digest", "has_gpu", "n_threads", "runtime_version"]
 
@@ -152,7 +153,7 @@ def n_threads() -> int:
     asked = os.environ.get("FABULA_THREADS", "")
     if asked and not asked.isdecimal():
         raise ModelError(f"FABULA_THREADS={asked} is no number of threads")
-    return int(asked or 0) or len(os.sched_getaffinity(0))
+    return int(asked or 0) or default_jobs()
 
 
 def has_gpu() -> bool:

@@ -18,6 +18,7 @@ from typing import Any
 from fabula import __version__
 from fabula.errors import CorpusError, InputError
 from fabula.reference.batches import tokenise_stream
+from fabula.reference.checksums import parse_row
 from fabula.reference.home import Home, LocalHome, open_home
 from fabula.reference.layout import (
     FORMAT,
@@ -31,7 +32,7 @@ from fabula.reference.reading_cluster import FarDocuments
 from fabula.reference.removed import read_removed
 from fabula.reference.shards import Report, ShardBatches, kept_shard, write_shard
 from fabula.store import dump_json
-from fabula.text import TextSettings
+from fabula.text import TextSettings, check_documents
 from fabula.types import Document
 
 __all__ = ["BuildParameters", "ShardPlan", "WriteShards", "add_documents", "build_reference"]
@@ -113,6 +114,7 @@ def build_reference(
     Doing again what was done already changes nothing. Raises `CorpusError` where `path` holds
     another corpus, or an unfinished build of other documents or parameters (unless `restart`).
     """
+    stream = _stream_of(documents)
     home = open_home(path)
     _check_room(home)
     with home.lock():
@@ -120,7 +122,7 @@ def build_reference(
             found = Manifest.read(home)
             asked = settings, asdict(parameters), (0,), written_by
             there = found.settings, found.parameters, found.additions, found.written_by
-            if there == asked and _holds(found, 0, iter(documents)):
+            if there == asked and _holds(found, 0, stream):
                 _forget_finished(home, found)
                 return found
             raise CorpusError(
@@ -129,7 +131,7 @@ def build_reference(
             )
         manifest = Manifest(settings, asdict(parameters), written_by=written_by)
         write = write or partial(_write_here, n_jobs=n_jobs)
-        return _extend(home, manifest, iter(documents), write, restart, report)
+        return _extend(home, manifest, stream, write, restart, report)
 
 
 def add_documents(
@@ -145,12 +147,12 @@ def add_documents(
 
     Adding again what was added last changes nothing, unless `restart`, or some of it was removed.
     """
+    stream = _stream_of(documents)
     home = open_home(path)
     Manifest.read(home)
     with home.lock():
         manifest = Manifest.read(home)
         _forget_finished(home, manifest)
-        stream = iter(documents)
         head = next(stream, None)
         if head is None:
             raise InputError("there are no texts to add")
@@ -170,6 +172,12 @@ def add_documents(
             )
         write = write or partial(_write_here, n_jobs=n_jobs)
         return _extend(home, manifest, stream, write, restart, report)
+
+
+def _stream_of(documents: Iterable[Document]) -> Iterator[Document]:
+    """The documents one after the other. Raises `InputError` where they are none."""
+    # Those that lie elsewhere are not fetched to be looked at.
+    return documents if isinstance(documents, FarDocuments) else check_documents(documents)
 
 
 def _extend(
@@ -210,7 +218,7 @@ def _check_room(home: Home) -> None:
     """Refuse to build among files that are not a corpus's, which `restart` might replace."""
     if isinstance(home, LocalHome) and home.path.exists() and not home.path.is_dir():
         raise CorpusError(f"{home.spec}: is a file; --out names a folder to build")
-    names = set(home.names()) - {".lock", f".{_JOURNAL}.part"}
+    names = {n for n in home.names() if n != ".lock" and not n.startswith(f".{_JOURNAL}.")}
     if not names or _JOURNAL in names:
         return
     try:
@@ -243,7 +251,11 @@ def _is_of(shard: ShardInfo, stream: Iterator[Document], settings: TextSettings)
 def _unfinished(home: Home) -> dict[str, Any] | None:
     """What a build or addition noted that did not reach its end."""
     journal = home.read(_JOURNAL)
-    plan: dict[str, Any] | None = None if journal is None else json.loads(journal)
+    if journal is None:
+        return None
+    plan = parse_row(journal, f"{home.spec}/{_JOURNAL}")
+    if not isinstance(plan.get("first"), int):
+        raise CorpusError(f"{home.spec}/{_JOURNAL}: damaged; begin again with --restart")
     return plan
 
 
@@ -263,8 +275,8 @@ def _begin(home: Home, manifest: Manifest, restart: bool) -> None:
         "parameters": manifest.parameters,
         "first": len(manifest.shards),
     }
-    unfinished = _unfinished(home)
-    if unfinished is not None and not restart and not unfinished.get("clearing"):
+    unfinished = None if restart else _unfinished(home)
+    if unfinished is not None and not unfinished.get("clearing"):
         if unfinished != plan:
             raise CorpusError(
                 f"{home.spec}: holds an interrupted build with other parameters or of another "

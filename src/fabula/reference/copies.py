@@ -11,16 +11,16 @@ from __future__ import annotations
 import errno
 import hashlib
 import json
-import re
 import shutil
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import asdict
 from pathlib import Path
 
 from fabula.errors import CorpusError
+from fabula.reference.checksums import check_files, check_seal, parse_row
 from fabula.reference.home import StoredHome, cache_folder, is_stored, open_home
-from fabula.reference.layout import Manifest
+from fabula.reference.layout import Manifest, check_names
 from fabula.store import checksum, fresh_folder, publish_folder, write_whole, writer_lock
 
 __all__ = ["copy_passages", "copy_shards", "folder_of"]
@@ -53,8 +53,6 @@ def copy_shards(
     home = StoredHome(open_home(str(spec)).spec)
     manifest = Manifest.read(home)
     with _alone(folder):
-        _check_names(home, [info.name for info in manifest.shards])
-        _check_names(home, [manifest.removed] if manifest.removed is not None else [])
         if manifest.removed is not None and not (folder / manifest.removed).exists():
             write_whole(folder / manifest.removed, home.read(manifest.removed) or b"")
         write_whole(folder / "manifest.json", manifest.to_json())
@@ -82,7 +80,10 @@ def copy_passages(
             row = home.read(f"passages/{key}/{name}/shard.json")
             if row is not None:
                 report(f"copying passages {k} of {len(names)} from {home.spec}")
-                _copy(home, folder, f"passages/{key}/{name}", json.loads(row)["files"], row)
+                place = f"passages/{key}/{name}"
+                said = parse_row(row, f"{home.spec}/{place}/shard.json")
+                check_seal(said, f"{home.spec}/{place}/shard.json")
+                _copy(home, folder, place, said["files"], row)
 
 
 def _alone(folder: Path) -> AbstractContextManager[None]:
@@ -90,22 +91,24 @@ def _alone(folder: Path) -> AbstractContextManager[None]:
     return writer_lock(folder / ".lock", str(folder), waits=True)
 
 
-def _check_names(home: StoredHome, names: Iterable[str]) -> None:
-    """What somebody else wrote must not lead out of the folder that it is copied to."""
-    for name in names:
-        if not re.fullmatch(r"\w[\w.-]*", name):
-            raise CorpusError(
-                f"{home.spec}: names a file {name!r}, as no corpus does; build it again"
-            )
+def _is_there(place: Path, files: Mapping[str, str], row: bytes) -> bool:
+    """Whether the copy is of this very folder, and whole: a damaged one is made again."""
+    last = place / "shard.json"
+    if not last.exists() or last.read_bytes() != row:
+        return False
+    try:
+        check_files([(place, files)])
+    except CorpusError:
+        return False
+    return True
 
 
 def _copy(home: StoredHome, folder: Path, name: str, files: Mapping[str, str], row: bytes) -> None:
     """One folder of the corpus, unless it is there: all its files, and `row` as its last."""
     place = folder / name
-    last = place / "shard.json"
-    if last.exists() and last.read_bytes() == row:
+    if _is_there(place, files, row):
         return
-    _check_names(home, files)
+    check_names(f"{home.spec}/{name}", files)
     aside = fresh_folder(place)
     try:
         for file, expected in files.items():

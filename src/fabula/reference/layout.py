@@ -18,6 +18,9 @@
         documents.zst, blocks.npy                    JSON Lines in compressed blocks (`zstdcat`)
         shard.json        counts, checksums, content digest
 
+Checksums are compared when a corpus is opened first (`checksums`); manifest.json and shard.json
+carry their own.
+
 What a search reads is as small as it can be read from quickly (`kernels.packed`, `kernels.pairs`).
 The manifest is written last and replaced at once, so a corpus is always the one before a change or
 the one after it.
@@ -28,6 +31,8 @@ from __future__ import annotations
 import hashlib
 import json
 import mmap
+import re
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import lru_cache
 from pathlib import Path
@@ -38,15 +43,25 @@ import zstandard
 from numpy.typing import NDArray
 
 from fabula.errors import CorpusError
-from fabula.kernels.packed import BLOCK, Packed, Tokens, bits_below, n_packed_words
+from fabula.kernels.packed import BLOCK, Packed, Tokens, bits_below, n_packed_words, read_tokens
 from fabula.kernels.pairs import open_pairs
+from fabula.reference.checksums import check_files, check_seal, parse_row, read_row, seal
 from fabula.reference.home import Home, open_home
-from fabula.reference.vocabulary import Strings, Vocabulary, map_array, plain_array
+from fabula.reference.vocabulary import Strings, Vocabulary, map_array, map_bytes
 from fabula.store import checksum, dump_json
 from fabula.text import TOKENISER, TextSettings
 from fabula.types import Document
 
-__all__ = ["FORMAT", "Manifest", "Shard", "ShardInfo", "content_digest", "text_digest"]
+__all__ = [
+    "FORMAT",
+    "Manifest",
+    "Shard",
+    "ShardInfo",
+    "check_names",
+    "content_digest",
+    "open_shards",
+    "text_digest",
+]
 
 FORMAT = 2
 _DIGEST_MODULUS = 2**256
@@ -130,7 +145,7 @@ class Manifest:
             "n_words": self.n_words,
             **asdict(self),
         }
-        return (json.dumps(document, indent=1, ensure_ascii=False) + "\n").encode()
+        return (json.dumps(seal(document), indent=1, ensure_ascii=False) + "\n").encode()
 
     @classmethod
     def read(cls, path: str | Path | Home) -> Manifest:
@@ -147,12 +162,12 @@ class Manifest:
                 f"{path}: not a reference corpus (no manifest.json); build one with "
                 f"`fabula reference build SOURCES --out {path}`"
             )
+        row = parse_row(data, file)
         try:
-            row = json.loads(data)
             found = row["format"], row["tokeniser"]
             if found != (FORMAT, TOKENISER):
                 raise CorpusError(
-                    f"{path}: written in format {found[0]} with tokeniser {found[1]}, this version "
+                    f"{file}: written in format {found[0]} with tokeniser {found[1]}, this version "
                     f"reads {FORMAT} and {TOKENISER}; build it again"
                 )
             manifest = cls(
@@ -172,8 +187,12 @@ class Manifest:
                     )
                 },
             )
-        except (ValueError, KeyError, TypeError) as error:
+            check_names(file, [info.name for info in manifest.shards])
+            check_names(file, [name for info in manifest.shards for name in info.files])
+            check_names(file, [] if manifest.removed is None else [manifest.removed])
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise CorpusError(f"{file}: damaged ({error!r}); restore it or build again") from error
+        check_seal(row, file)
         if manifest.fingerprint != row["fingerprint"]:
             raise CorpusError(f"{file}: its fingerprint does not fit its shards; build it again")
         return manifest
@@ -184,46 +203,62 @@ class Manifest:
         return replace(self, shards=(*self.shards, *shards), additions=additions)
 
 
+def check_names(file: str, names: Iterable[str]) -> None:
+    """Raise `CorpusError` for a name in `file` that would lead out of the corpus's folder."""
+    for name in names:
+        if not re.fullmatch(r"\w[\w.-]*", name):
+            raise CorpusError(f"{file}: names a file {name!r}, as no corpus does; build it again")
+
+
+def open_shards(
+    shards: Sequence[tuple[Path, ShardInfo]], report: Callable[[str], None] = lambda stage: None
+) -> list[Shard]:
+    """Open these shards of the corpora in these folders; their files' checksums are compared once.
+
+    Raises `CorpusError` that names the file that is missing or damaged.
+    """
+    places = [(corpus / "shards" / info.name, info) for corpus, info in shards]
+    check_files([(folder, info.files) for folder, info in places], report)
+    return [Shard(folder, info) for folder, info in places]
+
+
 class Shard:
-    """An open shard: arrays mapped from disk, documents read on demand."""
+    """An open shard: arrays mapped from disk, documents read on demand.
+
+    `open_shards` compares checksums before. Here sizes and types are looked at, so that no kernel
+    reads where there is nothing: they bound what they read in a file by the sizes of its arrays.
+    Raises `CorpusError` that names the file.
+    """
 
     def __init__(self, folder: Path, info: ShardInfo) -> None:
         self.folder = folder
         self.info = info
-        try:
-            self.tokens = Tokens(
-                *(
-                    map_array(folder / f"{name}.npy")
-                    for name in ("tokens", "rare_before", "rare_ids")
-                )
-            )
-            self.suffixes = Packed(
-                map_array(folder / "suffixes.npy"), bits_below(info.n_tokens), info.n_tokens
-            )
-            self.pairs = open_pairs(
-                map_array(folder / "pair_buckets.npy"), map_array(folder / "pairs.npy"),
-                info.n_pairs, info.n_tokens,
-            )  # fmt: skip
-            self.starts: NDArray[np.int64] = map_array(folder / "starts.npy")
-            self.vocabulary = Vocabulary.open(folder)
-            # All files are mapped now: one that is replaced later stays as it was for this reader.
-            self.ids = Strings.open(folder, "ids")
-            self._blocks: NDArray[np.int64] = map_array(folder / "blocks.npy")
-            self._documents = plain_array(np.memmap(folder / "documents.zst", np.uint8, "r"))
-        except (OSError, ValueError, EOFError) as error:
-            raise CorpusError(
-                f"{folder}: a file is missing or damaged ({error}); run `fabula reference verify`"
-            ) from error
-        sizes = (
-            len(self.tokens.codes), len(self.tokens.rare_before), len(self.suffixes.words),
-            len(self.starts), len(self.vocabulary), len(self.vocabulary.order),
-        )  # fmt: skip
         n = info.n_tokens
-        if sizes != (
-            n, -(-n // BLOCK), n_packed_words(n, self.suffixes.n_bits),
-            info.n_documents, info.n_vocabulary, info.n_vocabulary,
-        ):  # fmt: skip
-            raise CorpusError(f"{folder}: its files do not fit the manifest; build it again")
+        n_bits = bits_below(n)
+
+        def mapped(name: str, kind: type[np.generic], *shape: int | None) -> NDArray[Any]:
+            return map_array(folder / f"{name}.npy", kind, shape)
+
+        self.tokens = Tokens(
+            mapped("tokens", np.uint16, n),
+            mapped("rare_before", np.uint32, -(-n // BLOCK)),
+            mapped("rare_ids", np.uint32, None),
+        )
+        if n == 0 or self.tokens.codes[-1] != 0:
+            # Comparing ends there at the latest.
+            raise CorpusError(f"{folder / 'tokens.npy'}: damaged (no end); build the corpus again")
+        self.suffixes = Packed(mapped("suffixes", np.uint64, n_packed_words(n, n_bits)), n_bits, n)
+        buckets, entries = (mapped(name, np.uint64, None) for name in ("pair_buckets", "pairs"))
+        try:
+            self.pairs = open_pairs(buckets, entries, info.n_pairs, n)
+        except ValueError as error:
+            raise CorpusError(f"{folder}/pairs.npy: damaged ({error}); build it again") from error
+        self.starts: NDArray[np.int64] = mapped("starts", np.int64, info.n_documents)
+        self.vocabulary = Vocabulary.open(folder, info.n_vocabulary)
+        # All files are mapped now: one that is replaced later stays as it was for this reader.
+        self.ids = Strings.open(folder, "ids", info.n_documents)
+        self._blocks: NDArray[np.int64] = mapped("blocks", np.int64, None, 2)
+        self._documents = map_bytes(folder / "documents.zst")
         self._block = lru_cache(maxsize=32)(self._read_block)
 
     @property
@@ -249,21 +284,34 @@ class Shard:
             if mapped is not None and hasattr(mmap, "MADV_RANDOM"):
                 mapped.madvise(mmap.MADV_RANDOM)
 
-    def document(self, k: int) -> Document:
-        """The shard's k-th document, as it was read."""
-        block = int(np.searchsorted(self._blocks[:, 1], k, side="right")) - 1
-        row = json.loads(self._block(block)[k - int(self._blocks[block, 1])])
-        return Document(**row)
+    def read_tokens(self, begin: int, end: int) -> NDArray[np.uint32]:
+        """The ids of the tokens from `begin` to before `end`, each 0 or that of a word.
 
-    def _read_block(self, block: int) -> list[bytes]:
-        start, end = int(self._blocks[block, 0]), int(self._blocks[block + 1, 0])
+        uint32 (end - begin,). Raises `CorpusError` for any other id: kernels look words up by them.
+        """
+        ids = read_tokens(self.tokens, begin, end)
+        if ids.max(initial=0) > self.info.n_vocabulary:
+            raise CorpusError(
+                f"{self.folder / 'tokens.npy'}: damaged (a word that the vocabulary has not); "
+                f"run `fabula reference verify` and build the corpus again"
+            )
+        return ids
+
+    def document(self, k: int) -> Document:
+        """The shard's k-th document, as it was read. Raises `CorpusError` where it is damaged."""
+        block = int(np.searchsorted(self._blocks[:, 1], k, side="right")) - 1
         try:
-            data = zstandard.ZstdDecompressor().decompress(self._documents[start:end].tobytes())
-        except zstandard.ZstdError as error:
+            row = json.loads(self._block(block)[k - int(self._blocks[block, 1])])
+            return Document(**row)
+        except (zstandard.ZstdError, ValueError, IndexError, TypeError, MemoryError) as error:
             raise CorpusError(
                 f"{self.folder / 'documents.zst'}: damaged ({error}); run "
                 f"`fabula reference verify` and build the corpus again"
             ) from error
+
+    def _read_block(self, block: int) -> list[bytes]:
+        start, end = int(self._blocks[block, 0]), int(self._blocks[block + 1, 0])
+        data = zstandard.ZstdDecompressor().decompress(self._documents[start:end].tobytes())
         return data.split(b"\n")
 
 
@@ -281,8 +329,14 @@ def document_line(document: Document) -> bytes:
 
 def read_shard_info(home: Home, name: str) -> ShardInfo | None:
     """What the `shard.json` of the shard of that name says; None where it is not whole."""
-    data = home.read(f"shards/{name}/shard.json")
-    return None if data is None else ShardInfo(**json.loads(data))
+    file = f"shards/{name}/shard.json"
+    row = read_row(home, file)
+    try:
+        return None if row is None else ShardInfo(**row)
+    except TypeError as error:
+        raise CorpusError(
+            f"{home.spec}/{file}: damaged ({error}); restore it, or build again with --restart"
+        ) from error
 
 
 def checksums(folder: Path) -> dict[str, str]:

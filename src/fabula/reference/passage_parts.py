@@ -17,9 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fabula.kernels.movers import score_terms
-from fabula.kernels.packed import read_tokens
 from fabula.reference.layout import Shard
-from fabula.reference.passage_shards import PassageShard
+from fabula.reference.passage_shards import open_passages
 
 __all__ = [
     "JoinedPassages",
@@ -124,10 +123,7 @@ class LocalPassages:
         key: str,
         excluded: Callable[[Iterable[int]], Sequence[NDArray[np.bool_] | None]],
     ) -> None:
-        self._shards = [
-            PassageShard(shard.folder.parents[1] / "passages" / key / shard.info.name, shard)
-            for shard in shards
-        ]
+        self._shards = open_passages(shards, key)
         self._excluded = excluded
         sizes = [shard.info.n_documents for shard in shards]
         self._firsts: list[int] = np.cumsum([0, *sizes]).tolist()
@@ -170,7 +166,7 @@ class LocalPassages:
             documents, begins = shard.documents[passages], shard.begins[passages]
             lengths = shard.lengths[passages]
             parts = [
-                read_tokens(shard.shard.tokens, begin, begin + n)
+                shard.shard.read_tokens(begin, begin + n)
                 for begin, n in zip(begins.tolist(), lengths.tolist(), strict=True)
             ]
             found[k] = PassageTokens(

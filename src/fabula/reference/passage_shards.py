@@ -2,51 +2,75 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fabula.errors import CorpusError
+from fabula.reference.checksums import check_files, read_row
 from fabula.reference.home import Home, LocalHome
 from fabula.reference.layout import Shard, ShardInfo
+from fabula.reference.vocabulary import map_array
 
-__all__ = ["PassageShard", "count_current", "tokens_of"]
+__all__ = ["PassageShard", "count_current", "open_passages", "tokens_of"]
 
-_FILES = ("begins", "lengths", "data", "indices", "indptr")
+_KINDS: dict[str, type[np.generic]] = {
+    "begins": np.int64,
+    "lengths": np.int32,
+    "data": np.float32,
+    "indices": np.int32,
+    "indptr": np.int64,
+}
+
+
+def open_passages(shards: Sequence[Shard], key: str) -> list[PassageShard]:
+    """The passages of these shards, of the kind that `key` names.
+
+    Their files' checksums are compared once. Raises `CorpusError` where they were not built, are of
+    other texts, or are damaged.
+    """
+    folders = [shard.folder.parents[1] / "passages" / key / shard.info.name for shard in shards]
+    rows = [_row_of(folder, shard) for folder, shard in zip(folders, shards, strict=True)]
+    check_files([(folder, row["files"]) for folder, row in zip(folders, rows, strict=True)])
+    return [
+        PassageShard(folder, shard, int(row["n_passages"]))
+        for folder, shard, row in zip(folders, shards, rows, strict=True)
+    ]
+
+
+def _row_of(folder: Path, shard: Shard) -> dict[str, Any]:
+    corpus = folder.parents[2]
+    row = read_row(LocalHome(folder), "shard.json")
+    if row is None:
+        raise CorpusError(
+            f"{corpus}: has no passages of this kind; build them with `fabula reference passages "
+            f"{corpus}`"
+        )
+    if not _is_of(row, shard.info):
+        raise CorpusError(
+            f"{folder}: the passages are of other texts than the corpus; build them again with "
+            f"`fabula reference passages {corpus}`"
+        )
+    return row
 
 
 class PassageShard:
     """The passages that `folder` holds of a shard.
 
-    Raises `CorpusError` where they were not built, are of other texts, or do not fit each other.
+    Raises `CorpusError` where its files do not fit each other.
     """
 
-    def __init__(self, folder: Path, shard: Shard) -> None:
-        if not (folder / "shard.json").exists():
-            raise CorpusError(
-                f"{folder.parents[2]}: has no passages of this kind; build them with "
-                f"`fabula reference passages {folder.parents[2]}`"
-            )
-        if count_current(LocalHome(folder.parent), ".", shard.info) is None:
-            raise CorpusError(
-                f"{folder}: the passages are of other texts than the corpus; build them again "
-                f"with `fabula reference passages {folder.parents[2]}`"
-            )
-        try:
-            row = json.loads((folder / "shard.json").read_bytes())
-            arrays = {name: np.load(folder / f"{name}.npy", mmap_mode="r") for name in _FILES}
-        except (OSError, ValueError) as error:
-            raise CorpusError(f"{folder}: a file is missing or damaged ({error})") from error
+    def __init__(self, folder: Path, shard: Shard, n_passages: int) -> None:
         self.begins, self.lengths, self.data, self.indices, self.indptr = (
-            np.asarray(arrays[name]) for name in _FILES
+            map_array(folder / f"{name}.npy", kind, (None,)) for name, kind in _KINDS.items()
         )
-        if not self._fits(int(row["n_passages"]), shard):
+        if (name := self._misfit(n_passages, shard)) is not None:
             raise CorpusError(
-                f"{folder}: its files do not fit each other; delete the folder and run `fabula "
-                f"reference passages` again"
+                f"{folder / name}.npy: damaged (it does not fit the corpus and the other files "
+                f"there); delete the folder and run `fabula reference passages` again"
             )
         self.shard = shard
         self.documents = np.searchsorted(shard.starts, self.begins, side="right") - 1
@@ -55,33 +79,42 @@ class PassageShard:
         """The shard's ids of these words, 0 where it has none: int64 (n_terms,)."""
         return self.shard.vocabulary.find(list(terms)).astype(np.int64)
 
-    def _fits(self, n_passages: int, shard: Shard) -> bool:
-        """Whether no number leads outside its array: kernels do not look."""
-        ends = self.begins + self.lengths
-        return bool(
-            len(self.begins) == len(self.lengths) == n_passages
-            and len(self.indptr) == shard.info.n_vocabulary + 2
-            and self.indptr[0] == 0
-            and self.indptr[-1] == len(self.data) == len(self.indices)
-            and (np.diff(self.indptr) >= 0).all()
-            and 0 <= self.indices.min(initial=0) <= self.indices.max(initial=0) < n_passages
-            and self.begins.min(initial=0) >= 0
-            and self.lengths.min(initial=1) > 0
-            and ends.max(initial=0) <= shard.info.n_tokens
-        )
+    def _misfit(self, n_passages: int, shard: Shard) -> str | None:
+        """The file in which a number leads outside an array, if one does: kernels do not look."""
+        n_tokens, indptr = shard.info.n_tokens, self.indptr
+        if len(self.begins) != n_passages or not _within(self.begins, 0, n_tokens - 1):
+            return "begins"
+        if len(self.lengths) != n_passages or not _within(self.lengths, 1, n_tokens):
+            return "lengths"
+        if (self.begins + self.lengths).max(initial=0) > n_tokens:
+            return "lengths"
+        if len(indptr) != shard.info.n_vocabulary + 2 or indptr[0] != 0:
+            return "indptr"
+        if (np.diff(indptr) < 0).any() or indptr[-1] != len(self.data):
+            return "indptr"
+        if len(self.indices) != len(self.data) or not _within(self.indices, 0, n_passages - 1):
+            return "indices"
+        return None
+
+
+def _within(numbers: NDArray[Any], low: int, high: int) -> bool:
+    return not len(numbers) or bool(low <= numbers.min() and numbers.max() <= high)
 
 
 def count_current(home: Home, folder: str, shard: ShardInfo) -> int | None:
     """How many passages a folder holds of the shard; None where there are none of this very one.
 
-    A corpus may be built anew in its place.
+    A corpus may be built again in its place, and what is damaged is as if it were not there.
     """
     try:
-        row = json.loads(home.read(f"{folder}/{shard.name}/shard.json") or b"")
-    except (OSError, ValueError):
+        row = read_row(home, f"{folder}/{shard.name}/shard.json")
+    except (OSError, CorpusError):
         return None
-    is_current = (row["content"], row["tokens"]) == (shard.content, tokens_of(shard))
-    return int(row["n_passages"]) if is_current else None
+    return None if row is None or not _is_of(row, shard) else int(row["n_passages"])
+
+
+def _is_of(row: dict[str, Any], shard: ShardInfo) -> bool:
+    return (row.get("content"), row.get("tokens")) == (shard.content, tokens_of(shard))
 
 
 def tokens_of(shard: ShardInfo) -> str:

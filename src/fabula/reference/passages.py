@@ -16,7 +16,6 @@ the work, and the ranking, independent of how a corpus is cut into documents.
 
 from __future__ import annotations
 
-import json
 import warnings
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import ExitStack
@@ -29,10 +28,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fabula.errors import CorpusError, InputError
-from fabula.kernels.packed import read_tokens
+from fabula.reference.checksums import read_row, seal
 from fabula.reference.copies import copy_shards
 from fabula.reference.home import Home, open_home
-from fabula.reference.layout import Shard, ShardInfo, checksums
+from fabula.reference.layout import Shard, ShardInfo, checksums, open_shards
 from fabula.reference.passage_parts import PassageTokens, Queries
 from fabula.reference.passage_shards import count_current, tokens_of
 from fabula.reference.search import Reference
@@ -139,7 +138,7 @@ def verify_passages(home: Home, shards: Sequence[ShardInfo], report: Report) -> 
                 continue
             report(f"passages {key}: shard {shard.name}")
             folder = f"passages/{key}/{shard.name}"
-            row = json.loads(home.read(f"{folder}/shard.json") or b"")
+            row = read_row(home, f"{folder}/shard.json") or {"files": {}}
             for name, expected in row["files"].items():
                 if home.checksum(f"{folder}/{name}") != expected:
                     raise CorpusError(
@@ -153,7 +152,7 @@ def _write(
 ) -> int:
     """Index one shard of the corpus; returns how many passages it has."""
     place = f"{folder}/{info.name}"
-    shard = Shard(copy_shards(home.spec, [info.name]) / "shards" / info.name, info)
+    (shard,) = open_shards([(copy_shards(home.spec, [info.name]), info)])
     with home.writing(place) as aside:
         n_passages = _fill(aside, shard, settings, stop_words)
         home.remove(place)  # of another shard that was there
@@ -173,7 +172,7 @@ def _fill(aside: Path, shard: Shard, settings: PassageSettings, stop_words: Stop
     begins = np.array([begin for begin, _ in spans], np.int64)
     lengths = np.array([n for _, n in spans], np.int32)
     is_content = _content_words(shard, stop_words)
-    parts = (read_tokens(shard.tokens, begin, begin + n) for begin, n in spans if n)
+    parts = (shard.read_tokens(begin, begin + n) for begin, n in spans if n)
     texts = [part[is_content[part]] for part in parts]
     with warnings.catch_warnings():
         # Passages of nothing but stop words have no mean length, which b = 0 does not ask for.
@@ -200,7 +199,7 @@ def _fill(aside: Path, shard: Shard, settings: PassageSettings, stop_words: Stop
         "n_passages": len(spans),
         "files": checksums(aside),
     }
-    (aside / "shard.json").write_text(dump_json(row) + "\n", encoding="utf-8")
+    (aside / "shard.json").write_text(dump_json(seal(row)) + "\n", encoding="utf-8")
     return len(spans)
 
 

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from fabula.errors import CorpusError
 from fabula.reference.copies import copy_shards
 from fabula.reference.home import Home, open_home
-from fabula.reference.layout import Manifest, Shard, content_digest
+from fabula.reference.layout import Manifest, content_digest, open_shards
 
 __all__ = ["read_removed", "remove_documents"]
 
@@ -47,7 +47,7 @@ def remove_documents(path: str | Path, numbers: list[int]) -> Manifest:
             here = added[(added >= firsts[k]) & (added < firsts[k + 1])] - firsts[k]
             if not len(here):
                 continue
-            shard = Shard(copy_shards(path, [info.name]) / "shards" / info.name, info)
+            (shard,) = open_shards([(copy_shards(path, [info.name]), info)])
             ends = np.append(shard.starts[1:], info.n_tokens)
             for number in here:
                 n_words += int(ends[number] - shard.starts[number]) - 1

@@ -17,7 +17,7 @@ from fabula.errors import InputError, LookupFailed
 from fabula.reference.about import About
 from fabula.reference.backend import Attribution, LocatedText, Matches, Occurrence, or_why_not
 from fabula.reference.copies import copy_shards
-from fabula.reference.layout import Manifest, Shard
+from fabula.reference.layout import Manifest, open_shards
 from fabula.reference.matching import number_words
 from fabula.reference.parts import Found, LocalPart, Part
 from fabula.text import TextSettings, TextWords
@@ -74,11 +74,11 @@ class Reference:
         manifests = [Manifest.read(p) for p in paths]
         about = About.of(paths, manifests)
         shards = [
-            Shard(path / "shards" / info.name, info)
+            (path, info)
             for path, manifest in zip(paths, manifests, strict=True)
             for info in manifest.shards
         ]
-        return cls(about, LocalPart(shards, about.removed))
+        return cls(about, LocalPart(open_shards(shards, report), about.removed))
 
     @classmethod
     def build(
@@ -307,7 +307,7 @@ class Reference:
     def occurrence(self, number: int, place: int, n_words: int) -> Occurrence:
         """The words from `place` on, counted from 0, of the document of that number."""
         document, located = self.located_document(number)
-        if place + n_words > len(located.words):
+        if place < 0 or place + n_words > len(located.words):
             raise LookupFailed(
                 f"{self.name}: the document {document.id!r} is shorter than where it was found"
             )

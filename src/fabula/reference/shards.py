@@ -16,6 +16,7 @@ from fabula.kernels.packed import bits_below, pack, pack_tokens
 from fabula.kernels.pairs import list_pairs, pack_pairs
 from fabula.kernels.suffix import build_suffix_array
 from fabula.reference.batches import TokenBatch
+from fabula.reference.checksums import seal
 from fabula.reference.home import Home
 from fabula.reference.layout import ShardInfo, checksums, read_shard_info
 from fabula.reference.vocabulary import Strings, Vocabulary
@@ -126,7 +127,7 @@ def _fill(aside: Path, name: str, shard: ShardBatches, n_jobs: int) -> ShardInfo
         head=shard.head,
         files=checksums(aside),
     )
-    (aside / "shard.json").write_text(dump_json(asdict(info)) + "\n", encoding="utf-8")
+    (aside / "shard.json").write_text(dump_json(seal(asdict(info))) + "\n", encoding="utf-8")
     return info
 
 

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from fabula.cluster import Cluster
 from fabula.reference.about import About
 from fabula.reference.copies import copy_passages, copy_shards
-from fabula.reference.layout import Manifest, Shard, ShardInfo
+from fabula.reference.layout import Manifest, ShardInfo, open_shards
 from fabula.reference.parts import Found, JoinedParts, LocalPart, Part
 from fabula.reference.passage_parts import (
     LocalPassages,
@@ -114,7 +114,7 @@ def _local(about: About, shards: Sequence[tuple[str, ShardInfo]], share: Share) 
     for path, held in groupby(shards[share.first : share.stop], lambda shard: shard[0]):
         infos = [info for _, info in held]
         folder = copy_shards(path, [info.name for info in infos])
-        opened += [Shard(folder / "shards" / info.name, info) for info in infos]
+        opened += open_shards([(folder, info) for info in infos])
     return LocalPart(opened, about.removed[begin:end])
 
 

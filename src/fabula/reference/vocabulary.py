@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
+from tokenize import TokenError
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from fabula.errors import CorpusError
 from fabula.kernels.strings import find_strings
 
-__all__ = ["Strings", "Vocabulary", "map_array", "plain_array"]
+__all__ = ["Strings", "Vocabulary", "map_array", "map_bytes", "plain_array"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,10 +31,10 @@ class Strings:
         return cls(np.frombuffer(b"".join(encoded), np.uint8), offsets)
 
     @classmethod
-    def open(cls, folder: Path, name: str) -> Strings:
-        size = (folder / f"{name}.bin").stat().st_size
-        data = np.memmap(folder / f"{name}.bin", np.uint8, "r") if size else np.empty(0, np.uint8)
-        return cls(plain_array(data), map_array(folder / f"{name}.npy"))
+    def open(cls, folder: Path, name: str, n_strings: int) -> Strings:
+        """Raises `CorpusError` where a file is missing or damaged."""
+        data = map_bytes(folder / f"{name}.bin")
+        return cls(data, map_array(folder / f"{name}.npy", np.int64, (n_strings + 1,)))
 
     def save(self, folder: Path, name: str) -> None:
         (folder / f"{name}.bin").write_bytes(self.data.tobytes())
@@ -42,7 +44,7 @@ class Strings:
         return len(self.offsets) - 1
 
     def __getitem__(self, k: int) -> str:
-        return self.data[self.offsets[k] : self.offsets[k + 1]].tobytes().decode()
+        return self.data[self.offsets[k] : self.offsets[k + 1]].tobytes().decode(errors="replace")
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,8 +60,10 @@ class Vocabulary:
         return cls(Strings.of(words), np.array(order, np.uint32))
 
     @classmethod
-    def open(cls, folder: Path) -> Vocabulary:
-        return cls(Strings.open(folder, "words"), map_array(folder / "words_sorted.npy"))
+    def open(cls, folder: Path, n_words: int) -> Vocabulary:
+        """Raises `CorpusError` where a file is missing or damaged."""
+        order = map_array(folder / "words_sorted.npy", np.uint32, (n_words,))
+        return cls(Strings.open(folder, "words", n_words), order)
 
     def save(self, folder: Path) -> None:
         self.words.save(folder, "words")
@@ -84,10 +88,37 @@ class Vocabulary:
         return found
 
 
-def map_array(path: Path) -> NDArray[Any]:
-    """An array as it lies on the disk."""
-    mapped = np.load(path, mmap_mode="r", allow_pickle=False)
+def map_array(path: Path, kind: type[np.generic], shape: tuple[int | None, ...]) -> NDArray[Any]:
+    """An array as it lies on the disk, of this kind and shape; None is any length.
+
+    Raises `CorpusError` that names the file where it is missing, or holds anything else.
+    """
+    try:
+        mapped = np.lib.format.open_memmap(path, mode="r")
+    except (OSError, ValueError, EOFError, SyntaxError, TypeError, KeyError, OverflowError,
+            MemoryError, TokenError) as error:  # fmt: skip
+        raise CorpusError(
+            f"{path}: missing or damaged ({error}); run `fabula reference verify`"
+        ) from error
+    fits = mapped.ndim == len(shape) and all(
+        wanted in (None, found) for wanted, found in zip(shape, mapped.shape, strict=True)
+    )
+    if mapped.dtype != np.dtype(kind) or not fits or not mapped.flags.c_contiguous:
+        raise CorpusError(
+            f"{path}: damaged, or not of this corpus (its type and sizes do not fit); run `fabula "
+            f"reference verify`"
+        )
     return plain_array(mapped)
+
+
+def map_bytes(path: Path) -> NDArray[np.uint8]:
+    """A file's bytes as they lie on the disk. Raises `CorpusError`."""
+    try:
+        # An empty file cannot be mapped.
+        data = np.memmap(path, np.uint8, "r") if path.stat().st_size else np.empty(0, np.uint8)
+    except (OSError, ValueError) as error:
+        raise CorpusError(f"{path}: missing ({error}); run `fabula reference verify`") from error
+    return plain_array(data)
 
 
 def plain_array(array: NDArray[Any]) -> NDArray[Any]:

@@ -24,6 +24,7 @@ from fabula.reference.exclude import CopyRule
 from fabula.review.asking import Said, ask_model, judge_plan
 from fabula.review.found import LeftOut, Review, TextReview
 from fabula.review.plan import Part, ReviewPlan
+from fabula.text import check_documents
 from fabula.text.pipeline import load_pipeline
 from fabula.types import Document, Measurement
 
@@ -86,7 +87,8 @@ class Reviewer:
         self, documents: Sequence[Document], progress: Progress = Progress()
     ) -> Iterator[Review]:
         """The review as it grows, after each part; quick parts come first."""
-        review = Review(tuple(TextReview(document) for document in documents), (), self._groups)
+        reviews = tuple(TextReview(document) for document in check_documents(documents))
+        review = Review(reviews, (), self._groups)
         if self.plan.models and self.plan.asks("verdicts"):
             review = replace(review, rubric=judge_plan(self.plan).rubric)
         for step in (self._originality, self._profile, self._fluently, self._models):

@@ -35,6 +35,7 @@ from sqlalchemy import (
 from sqlalchemy.engine import make_url
 from sqlalchemy.exc import ArgumentError, NoSuchModuleError, SQLAlchemyError
 
+from fabula import __version__
 from fabula.errors import InputError
 from fabula.studies.design import StudyDesign
 from fabula.studies.units import Unit, units_digest
@@ -202,7 +203,7 @@ def open_store(
     except (SQLAlchemyError, NoSuchModuleError, ImportError) as error:
         raise InputError(f"--database {shown}: {str(error).splitlines()[0]}") from error
     try:
-        _migrate(store.engine)
+        _migrate(store.engine, shown)
         _check_same(store, design, units, shown)
     except SQLAlchemyError as error:
         store.close()
@@ -258,16 +259,26 @@ def _patiently(connection: Any, statement: str) -> None:
     connection.execute(statement)
 
 
-def _migrate(engine: Engine) -> None:
-    """Bring the tables to their newest form, one process at a time."""
+def _migrate(engine: Engine, where: str) -> None:
+    """Bring the tables to their newest form, one process at a time.
+
+    Raises `InputError` where they are of a form that this version does not know.
+    """
     from alembic import command
     from alembic.config import Config
+    from alembic.util import CommandError
 
     config = Config()
     config.set_main_option("script_location", str(Path(__file__).parent / "migrations"))
     with engine.connect() as connection:
         config.attributes["connection"] = connection
-        command.upgrade(config, "head")
+        try:
+            command.upgrade(config, "head")
+        except CommandError as error:
+            raise InputError(
+                f"{where}: its tables are not of this version of Fabula ({__version__}) or an "
+                f"older one ({error}); open it with the version that wrote it"
+            ) from error
 
 
 def _check_same(store: Store, design: StudyDesign, units: list[Unit], where: str) -> None:

@@ -14,6 +14,7 @@ from typing import Any
 from fabula.models import Model, Prompt, Sampling
 from fabula.tasks.asking import check_same, in_parallel, read_written
 from fabula.tasks.stories import Rows, Write
+from fabula.text import check_documents
 from fabula.types import Document
 
 __all__ = ["FORMATS", "KINDS", "opening_prompt", "write_openings"]
@@ -64,6 +65,7 @@ async def write_openings(
     meter: Callable[[int], None] = lambda _: None,
 ) -> list[dict[str, Any]]:
     """A row for each beginning and format; a text that a model did not give has its reason."""
+    beginnings = list(check_documents(beginnings))
 
     def calls() -> Iterator[Callable[[], Awaitable[dict[str, Any]]]]:
         for beginning, format_ in product(beginnings, formats):

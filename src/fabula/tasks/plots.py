@@ -9,6 +9,7 @@ from pathlib import Path
 from fabula.errors import InputError
 from fabula.store import read_rows
 from fabula.tasks.stories import Plot
+from fabula.text import check_documents
 from fabula.types import Document
 
 __all__ = ["by_line", "check_output", "read_plots"]
@@ -60,7 +61,7 @@ def check_output(out: Path, inputs: Sequence[Path]) -> None:
 def by_line(documents: Sequence[Document]) -> list[Document]:
     """A document for each line, where a text has several: a file of first sentences."""
     found = []
-    for document in documents:
+    for document in check_documents(documents):
         lines = [line.strip() for line in document.text.splitlines() if line.strip()]
         if len(lines) == 1:
             found.append(replace(document, text=lines[0]))

@@ -16,7 +16,7 @@ from typing import Any
 from fabula.models import Model, Prompt, Sampling
 from fabula.models.replay import prompt_digest
 from fabula.tasks.asking import check_same, in_parallel, read_written
-from fabula.text import TextSettings
+from fabula.text import TextSettings, check_documents
 from fabula.types import Document
 
 __all__ = [
@@ -85,6 +85,7 @@ async def make_plots(
     meter: Callable[[int], None] = lambda _: None,
 ) -> list[dict[str, Any]]:
     """A row with the plot of each story in a sentence; `verified` is for a person to set."""
+    documents = list(check_documents(documents))
 
     def call(document: Document) -> Callable[[], Awaitable[dict[str, Any]]]:
         async def one() -> dict[str, Any]:

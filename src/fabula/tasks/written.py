@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from fabula.text import TextSettings
+from fabula.text import TextSettings, check_documents
 from fabula.types import Document
 
 __all__ = ["draw_sentences", "without_prompt", "written_documents"]
@@ -24,7 +24,7 @@ def draw_sentences(sentences: Sequence[Document], n: int | None, seed: int) -> l
     A sentence that came before is dropped: a model would say the same again.
     """
     first: dict[str, Document] = {}
-    for sentence in sentences:
+    for sentence in check_documents(sentences):
         first.setdefault(sentence.text, sentence)
     sentences = list(first.values())
     if n is None or n >= len(sentences):

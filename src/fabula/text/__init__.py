@@ -1,10 +1,9 @@
 """Reading texts and finding their words."""
 
+from fabula.text.documents import check_documents, check_ids, in_batches
 from fabula.text.sources import (
     FileSource,
-    check_ids,
     find_files,
-    in_batches,
     open_filesystem,
     read_documents,
     read_ids,
@@ -16,6 +15,7 @@ __all__ = [
     "FileSource",
     "TextSettings",
     "TextWords",
+    "check_documents",
     "check_ids",
     "find_files",
     "in_batches",

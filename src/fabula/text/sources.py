@@ -29,7 +29,6 @@ if TYPE_CHECKING:
 
 __all__ = [
     "FileSource",
-    "check_ids",
     "find_files",
     "open_filesystem",
     "read_documents",
@@ -57,6 +56,8 @@ _CPU_S = 10.0
 _CPU_S_A_BYTE = 1e-6
 
 Meter = Callable[[int], None]
+OnUnreadable = Callable[[InputError], None]
+"""Is told why a file cannot be read, of those that are left out."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,23 +136,63 @@ def read_documents(
     id_field: str = "id",
     format_: str | None = None,
     meter: Meter = lambda n_bytes: None,
+    on_unreadable: OnUnreadable | None = None,
 ) -> Iterator[Document]:
     """Stream the documents of `sources`, one at a time, in order.
 
     In tables (JSON Lines, CSV, Parquet) a row is a document; the row's other fields become its
     `meta`. A row without `id_field` is named after its file and line. Other files are a document.
 
-    Raises `InputError`, naming file, line and remedy, at the first thing that cannot be read.
+    Raises `InputError`, naming file, line and remedy, at the first thing that cannot be read; or,
+    with `on_unreadable`, tells that of it and continues with the next file. Where none of the
+    files can be read it raises all the same.
     """
-    named = [str(source) if isinstance(source, Path) else source for source in sources]
-    files = (
-        find_files([s for s in named if isinstance(s, str)], format_=format_)
-        if any(isinstance(s, str) for s in named)
-        else [s for s in named if isinstance(s, FileSource)]
-    )
-    fields = readers.Fields(text_field, id_field)
-    for file in files:
-        yield from _read_file(file, format_, fields, meter)
+    named = _check_sources(sources)
+    if format_ is not None:
+        _reader_of(format_)
+    return _read_files(named, readers.Fields(text_field, id_field), format_, meter, on_unreadable)
+
+
+def _check_sources(sources: Any) -> list[str] | list[FileSource]:
+    """What is to be read. Raises `InputError` for anything but names, or but found files."""
+    is_several = hasattr(sources, "__iter__") and not isinstance(sources, str | bytes | dict)
+    named = [str(one) if isinstance(one, Path) else one for one in sources] if is_several else []
+    kinds = {type(one) for one in named}
+    if not is_several or not (kinds <= {str} or kinds <= {FileSource}):
+        shown = str(sources) if isinstance(sources, str | Path) else "books/"
+        raise InputError(
+            f"a list of files, folders, patterns or URLs is wanted, as in "
+            f"read_documents([{shown!r}])"
+        )
+    return named
+
+
+def _read_files(
+    named: list[str] | list[FileSource],
+    fields: readers.Fields,
+    format_: str | None,
+    meter: Meter,
+    on_unreadable: OnUnreadable | None,
+) -> Iterator[Document]:
+    found = [one for one in named if isinstance(one, FileSource)]
+    files = found or find_files([one for one in named if isinstance(one, str)], format_=format_)
+    n_documents = 0
+    for k, file in enumerate(files, 1):
+        try:
+            for document in _read_file(file, format_, fields, meter):
+                n_documents += 1
+                yield document
+        except InputError as error:
+            if on_unreadable is None or (k == len(files) and n_documents == 0):
+                raise
+            on_unreadable(error)
+
+
+def _reader_of(kind: str) -> Any:
+    read = readers.READERS.get(kind)
+    if read is None:
+        raise InputError(f"format {kind}: unknown; choose from {', '.join(readers.READERS)}")
+    return read
 
 
 def read_ids(path: Path) -> list[str]:
@@ -172,8 +213,6 @@ def _read_file(
     file: FileSource, format_: str | None, fields: readers.Fields, meter: Meter
 ) -> Iterator[Document]:
     kind = format_ or ("txt" if file.name == "-" else file.format)
-    if kind not in readers.READERS:
-        raise InputError(f"format {kind}: unknown; choose from {', '.join(readers.READERS)}")
     if file.name == "-" and kind in _UNPACKED:
         from fsspec.implementations.local import LocalFileSystem
 
@@ -209,10 +248,11 @@ def _read_aside(
 def _read_here(
     file: FileSource, kind: str, fields: readers.Fields, meter: Meter
 ) -> Iterator[Document]:
+    read = _reader_of(kind)
     n_documents = 0
     stream = file.open(meter)
     try:
-        for document in readers.READERS[kind](stream, file.name, fields):
+        for document in read(stream, file.name, fields):
             n_documents += 1
             yield document
     except (EOFError, gzip.BadGzipFile, zlib.error, zstandard.ZstdError) as error:
@@ -337,30 +377,3 @@ def _source(
     filesystem: fsspec.AbstractFileSystem, path: str, name: str, info: dict[str, Any]
 ) -> FileSource:
     return FileSource(name, info.get("size"), filesystem, path)
-
-
-def check_ids(documents: Iterable[Document]) -> None:
-    """Raise `InputError` where two documents share an id: what is said of them would mix."""
-    seen: set[str] = set()
-    for document in documents:
-        if document.id in seen:
-            raise InputError(
-                f"two texts have the id {document.id!r}; give each its own, or name the field that "
-                f"holds it with --id-field"
-            )
-        seen.add(document.id)
-
-
-def in_batches(documents: Iterable[Document], n_chars: int) -> Iterator[list[Document]]:
-    """Documents in batches of at least so many characters, which depend on the documents alone."""
-    batch: list[Document] = []
-    total = 0
-    for document in documents:
-        batch.append(document)
-        # An empty document counts too, or a million of them would be one batch.
-        total += len(document.text) + 1
-        if total >= n_chars:
-            yield batch
-            batch, total = [], 0
-    if batch:
-        yield batch

@@ -27,6 +27,7 @@ from fabula.measures.linguistic.lexis import (
 from fabula.measures.linguistic.mentions import read_speech
 from fabula.measures.linguistic.metrics import TextTools
 from fabula.measures.linguistic.parsing import Parsed
+from fabula.text import check_documents
 from fabula.text.pipeline import load_pipeline
 from fabula.text.sentences import paragraphs_of, sentences_of
 from fabula.types import Document, Measurement
@@ -186,7 +187,7 @@ def profile_texts(
 ) -> Iterator[Profile]:  # fmt: skip
     """The profile of each text, in order; `spread` does the work elsewhere than in processes."""
     run = spread or partial(in_order, n_jobs=n_jobs, n_small=4)
-    yield from run(partial(_profile_one, grammar), documents)
+    yield from run(partial(_profile_one, grammar), check_documents(documents))
 
 
 def _profile_one(grammar: str, document: Document) -> Profile:

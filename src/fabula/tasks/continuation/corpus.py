@@ -24,7 +24,7 @@ from fabula.errors import CorpusError, InputError
 from fabula.store import dump_json, fresh_folder, publish_folder, write_whole, writer_lock
 from fabula.tasks.continuation.passages import book_chapters
 from fabula.tasks.continuation.vocabulary import MIN_COUNT, UNKNOWN, Vocabulary, tokens_of
-from fabula.text import in_batches
+from fabula.text import check_documents, in_batches
 from fabula.text.pipeline import load_pipeline
 from fabula.types import Document
 from fabula.workers import in_order
@@ -138,7 +138,7 @@ def build_corpus(
         shards.mkdir(exist_ok=True)
         infos: list[dict[str, Any]] = []
         counts, cased = Counter[str](), Counter[str]()
-        batches = enumerate(in_batches(documents, _SHARD_CHARS))
+        batches = enumerate(in_batches(check_documents(documents), _SHARD_CHARS))
         for info in in_order(partial(_write_shard, shards), batches, n_jobs):
             infos.append(info)
             read = json.loads((shards / info["name"] / _COUNTS).read_bytes())

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from fabula.tasks.continuation.treebank import detokenise
+from fabula.text import check_documents
 from fabula.text.sentences import paragraphs_of, sentences_of
 from fabula.types import Document
 
@@ -104,7 +105,7 @@ def book_chapters(documents: Iterable[Document], nlp: Any) -> Iterator[Chapter]:
     `nlp` is spaCy's pipeline with sentence boundaries. A row with a list of `sentences`, and lines
     after `_BOOK_TITLE_ :`, hold Penn Treebank tokens; every other text is prose.
     """
-    for document in documents:
+    for document in check_documents(documents):
         tokens = document.meta.get("sentences")
         if isinstance(tokens, list):
             yield from treebank_chapters(document.id, map(str, tokens))

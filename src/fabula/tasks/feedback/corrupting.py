@@ -25,6 +25,7 @@ from fabula.tasks.feedback.changes import Edit, apply_edits, edits_between
 from fabula.tasks.feedback.faults import FAULTS, NARRATION_PARTS, plant_fault
 from fabula.tasks.feedback.narration import Narration
 from fabula.tasks.feedback.translating import Rounds, Translator, back_translate
+from fabula.text import check_documents
 from fabula.text.sentences import paragraph_docs, spans_of_docs
 from fabula.types import Document, Signature
 
@@ -80,6 +81,7 @@ def sample_sets(
     stories: Sequence[Document], field: str, n: int | None, seed: int
 ) -> list[Document]:
     """At most `n` stories of each set (a field's value), drawn at random, in their order."""
+    stories = list(check_documents(stories))
     sets: dict[str, list[int]] = {}
     for k, story in enumerate(stories):
         sets.setdefault(str(story.meta.get(field, "")), []).append(k)
@@ -97,7 +99,7 @@ def without_repeats(stories: Sequence[Document]) -> tuple[list[Document], list[s
     """The stories whose text did not come before, and the ids of the others."""
     seen: set[str] = set()
     kept, repeated = [], []
-    for story in stories:
+    for story in check_documents(stories):
         if story.text in seen:
             repeated.append(story.id)
         else:
@@ -155,6 +157,7 @@ def corrupt_stories(
     `kept` are rows of an earlier run by id, which are taken as they are. Raises `InputError` where
     one was made of another text or in another way, `ModelError` where translation fails.
     """
+    stories = list(check_documents(stories))
     size = _BATCH if translator is None else translator.n_parallel
     for begin in range(0, len(stories), size):
         batch = stories[begin : begin + size]

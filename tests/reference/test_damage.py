@@ -1,0 +1,168 @@
+"""A damaged reference gives its answers all the same, or an error that names the file."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections import Counter
+from pathlib import Path
+
+import numpy as np
+import pytest
+from tests import reference_damage
+from tests.reference.test_build import texts
+from tests.reference.test_passage_index import SETTINGS, STOP, corpus
+
+from fabula.errors import CorpusError
+from fabula.reference import Reference, checksums
+from fabula.reference.checksums import check_files, check_seal, parse_row, seal
+from fabula.reference.passages import build_passages
+from fabula.reference.removed import remove_documents
+from fabula.store import checksum
+
+
+def build(folder: Path) -> Path:
+    """A reference of two shards with passages, of which a document is removed; and vectors."""
+    reference = Reference.build(corpus(40), folder / "r", shard_tokens=350)
+    shards = [shard.info for shard in reference.local.shards]
+    assert len(shards) == 2
+    build_passages(folder / "r", shards, SETTINGS, STOP)
+    remove_documents(folder / "r", [7])
+    rng = np.random.default_rng(0)
+    rows = [f"w{k} {' '.join(map(str, rng.normal(size=6)))}\n" for k in range(40)]
+    (folder / "vectors.txt").write_text("".join(rows))
+    return folder
+
+
+def damage(folder: Path, *words: str, **environment: str) -> list[tuple[str, int, str]]:
+    """What became of the answers, by file and place; the process must outlive each damage."""
+    command = [sys.executable, reference_damage.__file__, str(folder), *words]
+    done = subprocess.run(
+        command, capture_output=True, text=True, check=False, timeout=900,
+        env={**os.environ, **environment},
+    )  # fmt: skip
+    rows = [json.loads(line) for line in done.stdout.splitlines()]
+    assert done.returncode == 0, (done.returncode, rows[-1:], done.stderr[-2000:])
+    return [(name, place, found) for name, place, found in rows if found != "begun"]
+
+
+def test_no_damaged_byte_changes_an_answer(tmp_path: Path) -> None:
+    found = damage(build(tmp_path), "12", "5")
+    assert len(found) > 500
+    for name, place, result in found:
+        is_named = result.startswith("FabulaError") and Path(name).name in result
+        assert result == "same" or is_named, (name, place, result)
+    same = Counter(Path(name).name for name, _, result in found if result == "same")
+    # What a search does not read, and what builds itself again.
+    assert same.keys() <= {"shard.json", "manifest.json"}, same
+
+
+def test_no_kernel_reads_beyond_its_arrays_whatever_files_hold(tmp_path: Path) -> None:
+    # With bounds checked, numba raises IndexError where a search would read other memory.
+    strict = {"NUMBA_BOUNDSCHECK": "1", "NUMBA_CACHE_DIR": str(tmp_path / "numba")}
+    found = damage(build(tmp_path), "8", "0", "unseen", NUMBA_OPT="0", **strict)
+    assert len(found) > 300
+    others = [
+        one for one in found if one[2].partition(":")[0] not in ("same", "other", "FabulaError")
+    ]
+    assert not others
+    assert "other" in {result for _, _, result in found}, "nothing was damaged unseen"
+
+
+def test_a_file_is_compared_again_once_it_changed_and_not_before(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("FABULA_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setattr(checksums, "_SETTLED_NS", 0)
+    compared: list[str] = []
+
+    def counted(path: Path) -> str:
+        compared.append(path.name)
+        return checksum(path)
+
+    monkeypatch.setattr(checksums, "checksum", counted)
+    folder = tmp_path / "shard"
+    folder.mkdir()
+    for name in ("a.npy", "b.npy"):
+        (folder / name).write_bytes(name.encode() * 600_000)
+    files = {name: checksum(folder / name) for name in ("a.npy", "b.npy")}
+    check_files([(folder, files)])
+    assert sorted(compared) == ["a.npy", "b.npy"]
+    check_files([(folder, files)])
+    assert len(compared) == 2
+
+    before = (folder / "b.npy").stat()
+    with (folder / "b.npy").open("rb+") as file:
+        file.seek(1000)
+        file.write(b"x")
+    os.utime(folder / "b.npy", ns=(before.st_atime_ns, before.st_mtime_ns))
+    for _ in range(2):  # What is damaged is not remembered.
+        with pytest.raises(CorpusError, match=r"b\.npy: damaged"):
+            check_files([(folder, files)])
+    assert set(compared[2:]) == {"b.npy"}
+    # Another checksum of the same files is another question.
+    with pytest.raises(CorpusError, match=r"a\.npy: damaged"):
+        check_files([(folder, {"a.npy": "0" * 64, "b.npy": files["b.npy"]})])
+    (folder / "a.npy").unlink()
+    with pytest.raises(CorpusError, match=r"a\.npy: missing"):
+        check_files([(folder, files)])
+
+
+def test_where_nothing_can_be_remembered_files_are_compared_each_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "cache").write_text("a file, where a folder should be")
+    monkeypatch.setenv("FABULA_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setattr(checksums, "_SETTLED_NS", 0)
+    (tmp_path / "shard").mkdir()
+    (tmp_path / "shard" / "a.npy").write_bytes(bytes(5 << 20))
+    files = {"a.npy": checksum(tmp_path / "shard" / "a.npy")}
+    for _ in range(2):
+        check_files([(tmp_path / "shard", files)])
+    (tmp_path / "shard" / "a.npy").write_bytes(b"x" + bytes((5 << 20) - 1))
+    with pytest.raises(CorpusError, match=r"a\.npy: damaged"):
+        check_files([(tmp_path / "shard", files)])
+
+
+def test_a_copy_of_a_stored_reference_that_is_damaged_is_made_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("FABULA_CACHE", str(tmp_path / "cache"))
+    url = f"file://{tmp_path}/store/mine"
+    Reference.build(texts(30), url, shard_tokens=400)  # type: ignore[arg-type]
+    words = texts(30)[3].text.split()[:6]
+    right = Reference.open(url).longest_matches(words).tolist()
+    copies = sorted((tmp_path / "cache").rglob("suffixes.npy"))
+    assert copies
+    for copy in copies:
+        data = bytearray(copy.read_bytes())
+        data[-9] ^= 0xFF
+        copy.write_bytes(data)
+    assert Reference.open(url).longest_matches(words).tolist() == right
+
+
+@pytest.mark.parametrize("name", ["starts.npy", "words.bin", "pair_buckets.npy", "suffixes.npy"])
+def test_a_service_does_not_begin_with_a_damaged_reference(tmp_path: Path, name: str) -> None:
+    from fabula.reference.serving.states import States
+
+    Reference.build(texts(30), tmp_path / "r")
+    file = tmp_path / "r" / "shards" / "00000" / name
+    data = bytearray(file.read_bytes())
+    data[-2] ^= 1
+    file.write_bytes(data)
+    with pytest.raises(CorpusError, match=rf"{name}: damaged"):
+        States([tmp_path / "r"])
+
+
+def test_a_row_says_what_was_written_or_is_refused(tmp_path: Path) -> None:
+    row = {"name": "a", "n": 3, "of": ["x", "y"]}
+    written = json.dumps(seal(row), indent=1).encode()
+    check_seal(parse_row(written, "row.json"), "row.json")
+    check_seal(row, "row.json")  # from before rows had a checksum
+    with pytest.raises(CorpusError, match=r"^row\.json: damaged"):
+        check_seal(parse_row(written.replace(b"3", b"8"), "row.json"), "row.json")
+    for broken in (b"", b"\xff", b"[1]", b"{", b"[" * 100_000):
+        with pytest.raises(CorpusError, match=r"^row\.json: damaged"):
+            parse_row(broken, "row.json")

@@ -1,0 +1,134 @@
+"""Files are whole, also where several write them; rows have one writer at a time."""
+
+from __future__ import annotations
+
+import json
+import multiprocessing
+import os
+import time
+from concurrent.futures import ProcessPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from fabula.errors import BusyError, InputError
+from fabula.store import RowWriter, read_rows, write_whole
+
+N_WRITERS, N_WRITES = 6, 50
+
+
+def content(writer: int, k: int) -> bytes:
+    return json.dumps([writer, k, "x" * (10_000 + 997 * writer)]).encode()
+
+
+def write_often(path: Path, writer: int) -> int:
+    for k in range(N_WRITES):
+        write_whole(path, content(writer, k))
+    return N_WRITES
+
+
+def append_rows(path: Path, writer: int) -> int:
+    """Rows by one of several writers, each of whom replaces the file now and then."""
+    n_written = 0
+    for k in range(N_WRITES):
+        try:
+            with RowWriter(path) as file:
+                file.begin()
+                file.write({"id": f"{writer}-{k}"})
+                if k % 5 == 0:
+                    file.replace([*file.kept, {"id": f"{writer}-{k}"}])
+                n_written += 1
+        except BusyError:
+            time.sleep(0.001)
+    return n_written
+
+
+@pytest.fixture(scope="module")
+def pool() -> ProcessPoolExecutor:
+    with ProcessPoolExecutor(N_WRITERS, multiprocessing.get_context("spawn")) as executor:
+        yield executor  # type: ignore[misc]
+
+
+def test_of_300_writes_at_once_none_fails_and_the_file_is_one_of_them(
+    tmp_path: Path, pool: ProcessPoolExecutor
+) -> None:
+    path = tmp_path / "page.html"
+    paths, writers = [path] * N_WRITERS, range(N_WRITERS)
+    assert sum(pool.map(write_often, paths, writers)) == N_WRITERS * N_WRITES == 300
+    whole = {content(writer, N_WRITES - 1) for writer in writers}
+    assert path.read_bytes() in whole
+    assert os.listdir(tmp_path) == ["page.html"]
+
+
+def test_a_row_that_a_writer_was_let_to_write_is_never_lost(
+    tmp_path: Path, pool: ProcessPoolExecutor
+) -> None:
+    path = tmp_path / "rows.jsonl"
+    n = sum(pool.map(append_rows, [path] * N_WRITERS, range(N_WRITERS)))
+    rows = [row["id"] for row in read_rows(path)]
+    assert len(rows) == n == len(set(rows))
+    assert os.listdir(tmp_path) == ["rows.jsonl"]
+
+
+def test_the_second_writer_of_rows_is_told_that_it_is_busy(tmp_path: Path) -> None:
+    with (
+        RowWriter(tmp_path / "rows.jsonl"),
+        pytest.raises(BusyError, match="another process is writing"),
+    ):
+        RowWriter(tmp_path / "rows.jsonl")
+
+
+def test_what_dead_writers_left_is_removed_and_what_lives_is_not(tmp_path: Path) -> None:
+    names = (".page.html.1-dead.part", ".page.html.2-alive.part", ".other.html.3.part", "page[1].x")
+    for name in names:
+        (tmp_path / name).write_bytes(b"half")
+    for name in names[::2]:
+        os.utime(tmp_path / name, (0, 0))
+    write_whole(tmp_path / "page.html", b"whole")
+    assert sorted(os.listdir(tmp_path)) == sorted([*names[1:], "page.html"])
+
+
+def test_a_write_that_fails_names_the_file_and_leaves_nothing(tmp_path: Path) -> None:
+    (tmp_path / "page.html").mkdir()
+    with pytest.raises(OSError, match=r"page\.html") as caught:
+        write_whole(tmp_path / "page.html", b"x")
+    assert caught.value.filename == str(tmp_path / "page.html")
+    assert os.listdir(tmp_path) == ["page.html"]
+
+
+@pytest.mark.parametrize("name", ["a" * 240, "é" * 120, "[x]*.html"])
+def test_names_of_any_kind_can_be_written(tmp_path: Path, name: str) -> None:
+    write_whole(tmp_path / name, b"one")
+    write_whole(tmp_path / name, b"two")
+    assert (tmp_path / name).read_bytes() == b"two"
+    assert os.listdir(tmp_path) == [name]
+
+
+NEWER = {
+    "scores": {"id": "a", "signature": "originality|match:verbatim|L:5-12|v:99.0.1"},
+    "profiles": {"id": "a", "signature": "profile|v:0.2|grammar:none"},
+    "rows of another format": {"id": "a", "fabula_format": 2},
+}
+
+
+@pytest.mark.parametrize("row", NEWER.values(), ids=NEWER.keys())
+def test_rows_that_a_newer_version_wrote_are_refused_and_stay(
+    tmp_path: Path, row: dict[str, object]
+) -> None:
+    path = tmp_path / "rows.jsonl"
+    content = json.dumps({"id": "0"}) + "\n" + json.dumps(row) + "\n"
+    path.write_text(content)
+    with pytest.raises(InputError, match=r"rows\.jsonl, line 2: written by .* use that version"):
+        RowWriter(path)
+    with pytest.raises(InputError, match=r"rows\.jsonl, line 2: written by"):
+        list(read_rows(path))
+    assert path.read_text() == content
+
+
+@pytest.mark.parametrize("signature", ["x|v:0.1.0", "x|v:0.0.9", "x", "", None, 3, "x|v:", "x|v:y"])
+def test_rows_of_this_version_and_older_ones_are_read(tmp_path: Path, signature: object) -> None:
+    path = tmp_path / "rows.jsonl"
+    path.write_text(json.dumps({"id": "a", "signature": signature}) + "\n")
+    assert len(list(read_rows(path))) == 1
+    with RowWriter(path) as file:
+        assert len(file.kept) == 1

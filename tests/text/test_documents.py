@@ -1,0 +1,93 @@
+"""What is no documents is told so in a sentence, wherever documents are taken."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+
+from fabula.errors import InputError
+from fabula.judging.pairwise import pairs_of
+from fabula.judging.run import with_retest
+from fabula.measures.linguistic.profile import profile_texts
+from fabula.measures.originality import OriginalityMeasure
+from fabula.measures.scores import ScoreRun, to_row
+from fabula.reference import Reference
+from fabula.reference.build import add_documents
+from fabula.review import Reviewer, ReviewPlan
+from fabula.tasks.continuation.passages import book_chapters
+from fabula.tasks.feedback.corrupting import sample_sets, without_repeats
+from fabula.tasks.plots import by_line
+from fabula.tasks.written import draw_sentences
+from fabula.text import check_documents, check_ids, read_documents
+from fabula.types import Document
+
+WRONG: dict[str, Any] = {
+    "a string": "stories/",
+    "bytes": b"text",
+    "a path": Path("stories"),
+    "strings": ["text"],
+    "one that is none": [Document("a", "text"), "text"],
+    "a single document": Document("a", "text"),
+    "a mapping": {"id": "a", "text": "b"},
+    "mappings": [{"id": "a", "text": "b"}],
+    "a table": pd.DataFrame({"id": ["a"], "text": ["b"]}),
+    "a column": pd.Series(["a"]),
+    "nothing": None,
+    "a number": 3,
+}
+
+
+@pytest.mark.parametrize("wrong", WRONG.values(), ids=WRONG.keys())
+def test_what_is_no_documents_is_told_what_is_wanted(wrong: Any) -> None:
+    with pytest.raises(InputError, match=r"documents are wanted: a list of Document\(id, text\)"):
+        list(check_documents(wrong))
+
+
+def test_documents_pass_as_they_are() -> None:
+    documents = [Document("a", "one"), Document("b", "two")]
+    assert list(check_documents(documents)) == documents
+    assert list(check_documents(iter(documents))) == documents
+    assert list(check_documents(())) == []
+
+
+@pytest.mark.parametrize(
+    "wrong", ["stories", Path("stories"), None, 3, {"a": 1}, [Document("a", "b")], ["a", None]]
+)
+def test_sources_that_are_no_list_of_names_are_told_what_is_wanted(wrong: Any) -> None:
+    with pytest.raises(InputError, match=r"a list of files.*read_documents\(\["):
+        read_documents(wrong)
+
+
+def takers(folder: Path) -> dict[str, Callable[[Any], Any]]:
+    """Functions of every room that take documents, with the rest of what they take."""
+    library = Reference.build([Document("a", "It was the best of times.")], folder / "r")
+    measure = OriginalityMeasure(library)
+    return {
+        "build": lambda given: Reference.build(given, folder / "other"),
+        "add": lambda given: add_documents(given, folder / "r", n_jobs=1),
+        "originality": lambda given: list(measure.measure(given)),
+        "scores": lambda given: list(ScoreRun(measure, to_row, None).rows(given)),
+        "kept scores": lambda given: list(ScoreRun(measure, to_row, folder / "s").rows(given)),
+        "profile": lambda given: list(profile_texts(given, "none")),
+        "review": lambda given: list(Reviewer(ReviewPlan()).steps(given)),
+        "ids": check_ids,
+        "pairs": lambda given: pairs_of(given, None),
+        "retest": lambda given: with_retest(given, 1, 0),
+        "lines": by_line,
+        "sentences": lambda given: draw_sentences(given, 1, 0),
+        "repeats": without_repeats,
+        "sets": lambda given: sample_sets(given, "field", 1, 0),
+        "chapters": lambda given: list(book_chapters(given, None)),
+    }
+
+
+@pytest.mark.parametrize("kind", ["a string", "strings", "mappings", "a table", "nothing"])
+def test_every_function_that_takes_documents_says_what_is_wanted(tmp_path: Path, kind: str) -> None:
+    for name, take in takers(tmp_path).items():
+        with pytest.raises(InputError, match="documents are wanted"):
+            pytest.fail(f"{name} took {take(WRONG[kind])}")
+    assert not (tmp_path / "other").exists()

@@ -105,9 +105,9 @@ def test_profile() -> None:
 def test_a_verdict_is_never_shown_without_its_trust() -> None:
     first, second, third = load_rubric("ttcw").items[:3]
     items = (
-        ItemSummary(first, 3, 4, 0.7, {}, None),
-        ItemSummary(second, 1, 3, None, {"refused": 1}, None),
-        ItemSummary(third, 0, 0, None, {"cut": 4}, None),
+        ItemSummary(first, (1.0, 1.0, 0.0, 1.0), 0.7, {}, None),
+        ItemSummary(second, (0.0, 1.0, 0.0), None, {"refused": 1}, None),
+        ItemSummary(third, (), None, {"cut": 4}, None),
     )
     summary = JudgeSummary(HOSTILE, "judge|v:1", items, {}, 0, 0, None, {}, None)
     text = shown(summary).text

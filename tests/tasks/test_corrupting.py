@@ -135,6 +135,15 @@ def test_what_cannot_be_corrupted_is_left_out_with_its_reason(nlp: Any) -> None:
     }
 
 
+def test_a_story_in_another_language_is_not_cut_by_english_rules(nlp: Any) -> None:
+    text = "Der alte König hatte einen Ring. Er war aus Gold. Niemand durfte ihn sehen."
+    methods = ("original", "swap", "delete", "backtranslate", "name", "tense")
+    rows, left_out = corrupted([Document("a", text)], nlp, *methods)
+    assert [row["method"] for row in rows] == ["original"]
+    assert {one.reason for one in left_out} == {"not English: looks like German"}
+    assert [one.method for one in left_out] == list(methods[1:])
+
+
 def test_a_story_is_corrupted_alike_in_any_company(nlp: Any) -> None:
     stories = [Document(f"s{k}", f"Once {k} came. Then came {k + 1}. They met. All went home.")
                for k in range(12)]  # fmt: skip

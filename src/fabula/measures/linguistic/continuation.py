@@ -9,13 +9,12 @@ in the signature:
 - A metric that has nothing to look at (the length of noun phrases where there is none) is missing,
   with its reason; a Jaccard similarity of something with nothing is 0.
 - Trigrams, of words and of categories, do not reach across sentences or continuations.
-- A continuation is not measured where most letters are not Latin, or where five words and more fit
-  another language's frequencies clearly better than those of English.
+- A continuation that is not English (`text/language.py`) is not measured, nor is one compared with
+  a context that is not.
 """
 
 from __future__ import annotations
 
-import unicodedata
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -29,6 +28,7 @@ from fabula.measures.linguistic.grammar import share_correct
 from fabula.measures.linguistic.metrics import METRICS, TextTools, Tools
 from fabula.measures.linguistic.parsing import Parsed
 from fabula.measures.linguistic.style import category_trigrams, style_match
+from fabula.text.language import not_english
 from fabula.types import Measurement
 
 __all__ = [
@@ -36,7 +36,6 @@ __all__ = [
     "Reading",
     "Scored",
     "alone",
-    "is_latin",
     "measurements",
     "read_texts",
     "score_continuations",
@@ -76,10 +75,14 @@ def read_texts(tools: Tools, texts: Sequence[str]) -> list[Reading]:
 
 
 class Context:
-    """What all continuations of a story are compared with: its sentences, as they were read."""
+    """What all continuations of a story are compared with: its sentences, as they were read.
+
+    `foreign` says why nothing can be compared with it, where it is not English.
+    """
 
     def __init__(self, sentences: Sequence[Reading]) -> None:
         self.sentences = [reading.parsed for reading in sentences]
+        self.foreign = not_english(" ".join(part.text for part in self.sentences))
         self.content = frozenset(word for part in self.sentences for word in part.content)
         self.n_vectors = sum(part.n_vectors for part in self.sentences)
         self.vector_sum = np.sum([part.vector_sum for part in self.sentences], axis=0)
@@ -106,14 +109,12 @@ def _score(
     parsed = reading.parsed
     if text is None:
         return _nothing("no_text")
-    if not is_latin(text):
-        return _nothing("not_english")
     if not parsed.words:
         nothing = _nothing("no_words")
         missing = {key: why for key, why in nothing.missing.items() if key != "sentence_length"}
         return Scored({**nothing.values, "sentence_length": 0.0}, missing, (), ())
-    if not tools.frequencies.is_english(parsed.words):
-        return _nothing("not_english")
+    if (foreign := not_english(text)) is not None:
+        return _nothing(foreign)
     outcome = {**alone(tools, parsed), **_in_story(context, reading, in_context)}
     return Scored(
         values={key: outcome[key] if _is_number(outcome[key]) else None for key in _EACH},
@@ -157,6 +158,9 @@ def alone(tools: TextTools, parsed: Parsed) -> dict[str, Any]:
 
 def _in_story(context: Context, reading: Reading, in_context: Sequence[bool]) -> dict[str, Any]:
     """Metrics 10 to 15: numbers, or the reason why there is none."""
+    if context.foreign is not None:
+        reason = f"the context is {context.foreign}"
+        return dict.fromkeys((m.id for m in METRICS if m.needs_context), reason)
     if context.encoding is None or reading.encoding is None:
         return dict.fromkeys((m.id for m in METRICS if m.needs_context), "no_context")
     parsed = reading.parsed
@@ -193,15 +197,6 @@ def _word_ends(parsed: Parsed) -> tuple[int, ...]:
             ends.append(n_words)
         n_words += token.is_word
     return (*ends, n_words)
-
-
-def is_latin(text: str) -> bool:
-    """Whether at least half of the letters are Latin; a text without letters counts as Latin."""
-    if text.isascii():
-        return True
-    letters = [character for character in text if character.isalpha()]
-    n_latin = sum(unicodedata.name(character, "").startswith("LATIN") for character in letters)
-    return 2 * n_latin >= len(letters)
 
 
 def measurements(document_id: str, rater: str, scored: Scored, signature: str) -> list[Measurement]:

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from fabula.measures.linguistic.continuation import alone, is_latin
+from fabula.measures.linguistic.continuation import alone
 from fabula.measures.linguistic.lexis import (
     MATTR_WINDOW,
     MTLD_THRESHOLD,
@@ -27,6 +27,7 @@ from fabula.measures.linguistic.lexis import (
 from fabula.measures.linguistic.mentions import read_speech
 from fabula.measures.linguistic.metrics import TextTools
 from fabula.measures.linguistic.parsing import Parsed
+from fabula.text.language import not_english
 from fabula.text.pipeline import load_pipeline
 from fabula.text.sentences import paragraphs_of, sentences_of
 from fabula.types import Document, Measurement
@@ -201,8 +202,8 @@ def _opened(grammar: str) -> tuple[TextTools, Any]:
 def profile_text(tools: TextTools, nlp: Any, document: Document) -> Profile:
     """The profile of a text; `nlp` is spaCy's pipeline with sentence boundaries."""
     signature = str(tools.profile_signature)
-    if not is_latin(document.text):
-        return _nothing(document, "not_english", signature)
+    if (foreign := not_english(document.text)) is not None:
+        return _nothing(document, foreign, signature)
     places = [
         (number, sentence)
         for number, part in enumerate(sentences_of(paragraphs_of(document.text), nlp))
@@ -212,8 +213,6 @@ def profile_text(tools: TextTools, nlp: Any, document: Document) -> Profile:
     spoken = [part for part in parsed if part.words]
     if not spoken:
         return _nothing(document, "no_words", signature)
-    if not tools.frequencies.is_english([word for part in spoken for word in part.words]):
-        return _nothing(document, "not_english", signature)
     sentences = tuple(_sentences([number for number, _ in places], parsed))
     values, missing = _values(tools, spoken, sentences)
     logs = [tools.frequencies.log(word) for part in spoken for word in part.words]

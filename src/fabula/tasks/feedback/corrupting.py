@@ -25,6 +25,7 @@ from fabula.tasks.feedback.changes import Edit, apply_edits, edits_between
 from fabula.tasks.feedback.faults import FAULTS, NARRATION_PARTS, plant_fault
 from fabula.tasks.feedback.narration import Narration
 from fabula.tasks.feedback.translating import Rounds, Translator, back_translate
+from fabula.text.language import language_gate, not_english
 from fabula.text.sentences import paragraph_docs, spans_of_docs
 from fabula.types import Document, Signature
 
@@ -160,7 +161,11 @@ def corrupt_stories(
         batch = stories[begin : begin + size]
         rounds: dict[str, Rounds] = {}
         if "backtranslate" in plan.methods and translator is not None:
-            asked = [s for s in batch if f"{s.id}_backtranslate" not in kept]
+            asked = [
+                story
+                for story in batch
+                if f"{story.id}_backtranslate" not in kept and not_english(story.text) is None
+            ]
             texts = [story.text for story in asked]
             translated = back_translate(texts, translator, plan.rounds)
             rounds = {story.id: one for story, one in zip(asked, translated, strict=True)}
@@ -180,6 +185,7 @@ def _of_story(
 ) -> Iterator[dict[str, Any] | LeftOut]:
     docs = tuple(paragraph_docs(story.text, nlp))
     told = Narration(story.text, docs, tuple(spans_of_docs(docs)))
+    foreign = not_english(story.text)
     for method in plan.methods:
         expected = _signature(method, plan, translator)
         row = kept.get(f"{story.id}_{method}")
@@ -192,6 +198,8 @@ def _of_story(
             yield dict(row)
         elif method == "original":
             yield _row(story, method, story.text, {"edits": []}, expected)
+        elif foreign is not None:
+            yield LeftOut(story.id, method, foreign)
         elif method == "backtranslate":
             yield _back_translated(story, rounds.get(story.id), expected)
         else:
@@ -268,6 +276,8 @@ def _back_translated(
 
 def _signature(method: Method, plan: CorruptPlan, translator: Translator | None) -> str:
     parts = {"method": str(method)}
+    if method != "original":
+        parts["lang"] = language_gate()
     if method in _RULES or method in FAULTS:
         parts["seed"] = str(plan.seed)
     if method in FAULTS:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.metadata
 import json
 import math
 import random
@@ -204,7 +205,9 @@ def test_the_signature_names_all_that_decides(measure: FluencyMeasure) -> None:
     parts = dict(measure.signature.parts)
     assert parts["model"].startswith("local/smollm2-135m")
     assert parts["unit"] == "bits-a-word"
-    assert parts["sent"].startswith("en_core_web_md-")
+    assert parts["pipe"].startswith("en_core_web_md-")
+    assert parts["spacy"] == importlib.metadata.version("spacy")
+    assert parts["run"] == f"xllamacpp-{importlib.metadata.version('xllamacpp')}"
     assert parts["ctx"] == "2048"
     assert parts["lang"].startswith("py3langid-")
     nlp = load_pipeline(("tok2vec", "senter"))

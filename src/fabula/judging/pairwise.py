@@ -13,7 +13,7 @@ from functools import partial
 from itertools import combinations
 
 from fabula.errors import InputError
-from fabula.judging.plan import AnswerBook, Asked, Judged, JudgePlan
+from fabula.judging.plan import AnswerBook, Asked, Judged, JudgePlan, run_by
 from fabula.judging.prompts import PAIR_SCALE
 from fabula.judging.run import Caller
 from fabula.models import Model
@@ -122,7 +122,7 @@ def _measurement(
         missing_reason=reason,
         evidence=(),
         rationale=straight.verdict.rationale,
-        signature=str(plan.signature(model)),
+        signature=str(plan.signature(model, runtime=run_by((straight, turned)))),
         details={"orders": list(said), "turned_rationale": turned.verdict.rationale},
     )
 

@@ -15,7 +15,7 @@ from fabula.models.replay import recorded, recording_row
 from fabula.models.verdicts import Verdict
 from fabula.types import Item, Rubric, Signature
 
-__all__ = ["MAX_TOKENS", "AnswerBook", "Asked", "JudgePlan", "Judged"]
+__all__ = ["MAX_TOKENS", "AnswerBook", "Asked", "JudgePlan", "Judged", "run_by"]
 
 MAX_TOKENS = {"reason-first": 1024, "verdict-first": 200}
 """The longest answer that is asked for, by style, where nothing else is said."""
@@ -40,8 +40,9 @@ class JudgePlan:
         """The items that are asked. The rubric stays whole, so that its digest stays its own."""
         return tuple(i for i in self.rubric.items if not self.only or i.id in self.only)
 
-    def signature(self, model: str) -> Signature:
-        """All that decides a verdict of this model."""
+    def signature(self, model: str, *, runtime: str = "") -> Signature:
+        """All that decides a verdict of this model; `runtime` is what computed it here."""
+        run = {"run": runtime} if runtime else {}
         chosen = {"items": "+".join(sorted(self.only))} if self.only else {}
         pairs = {"pairwise": "both-orders"} if self.kind == "pairs" else {}
         return Signature.of(
@@ -50,6 +51,7 @@ class JudgePlan:
             **chosen,
             **pairs,
             model=model,
+            **run,
             style=self.template.style,
             prompt=f"{_plain_name(self.template.name)}@{self.template.digest}",
             temperature=f"{self.temperature:g}",
@@ -86,6 +88,12 @@ class Judged:
     asked: Asked
     verdict: Verdict
     answer: Answer | None
+
+
+def run_by(judged: Iterable[Judged]) -> str:
+    """What computed the answers on this machine; several where it was updated meanwhile."""
+    names = {one.answer.runtime for one in judged if one.answer and one.answer.runtime}
+    return "+".join(sorted(names))
 
 
 class AnswerBook:

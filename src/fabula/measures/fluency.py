@@ -18,10 +18,12 @@ from numpy.typing import NDArray
 
 from fabula import __version__
 from fabula.errors import InputError
+from fabula.models.local import runtime_name
 from fabula.models.surprisal import SurprisalModel, TokenSurprisal
 from fabula.reference.layout import text_digest
 from fabula.text import TextSettings
 from fabula.text.language import language_gate, not_english
+from fabula.text.pipeline import pipeline_parts
 from fabula.text.sentences import encodable, sentence_spans
 from fabula.types import Document, Measurement, Signature
 
@@ -145,16 +147,15 @@ class FluencyMeasure:
 
     def __init__(self, model: SurprisalModel, nlp: Any) -> None:
         self._model, self._nlp = model, nlp
-        meta = nlp.meta
         self.signature = Signature.of(
             "fluency",
             model=model.name,
-            run="llamacpp",
+            run=runtime_name(),
             ctx=str(model.max_context),
             unit="bits-a-word",
             lang=language_gate(),
             parts="sentences",
-            sent=f"{meta['lang']}_{meta['name']}-{meta['version']}",
+            **pipeline_parts(nlp),
             tok=_WORDS.signature_parts()["tok"],
             v=__version__,
         )

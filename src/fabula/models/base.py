@@ -83,6 +83,8 @@ class Answer:
     """Probability of each option of the `Choice`, where the answer chose; empty where unknown."""
     note: str = ""
     """What the provider said about a blocked or overlong prompt."""
+    runtime: str = ""
+    """What computed it, where that was this machine: `xllamacpp-2026.1`."""
 
 
 class Model(Protocol):

@@ -100,12 +100,13 @@ def recorded(row: dict[str, Any]) -> Answer:
         usage=Usage(*(int(usage.get(name, 0)) for name in _USAGE)),
         masses=masses,
         note=str(row.get("note") or ""),
+        runtime=str(row.get("runtime") or ""),
     )
 
 
 def recording_row(answer: Answer) -> dict[str, Any]:
     """An answer as a row; `recorded` reads it back."""
-    return {
+    row: dict[str, Any] = {
         "text": answer.text,
         "stop": answer.stop,
         "note": answer.note,
@@ -116,3 +117,4 @@ def recording_row(answer: Answer) -> dict[str, Any]:
             "n_output": answer.usage.n_output,
         },
     }
+    return row | {"runtime": answer.runtime} if answer.runtime else row

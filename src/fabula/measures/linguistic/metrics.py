@@ -104,8 +104,7 @@ class TextTools:
     def _parts(self) -> dict[str, str]:
         return {
             "lang": language_gate(),
-            "pipe": self.parser.name,
-            "spacy": self.parser.spacy,
+            **self.parser.signature_parts,
             "word": "token-with-letter-or-digit",
             "grammar": f"{self.checker.name},names-capital-by-pos" if self.checker else "none",
             "freq": f"{self.frequencies.name},ln,clitics-in-full,floor {FLOOR:g}",

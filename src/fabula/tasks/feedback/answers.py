@@ -77,13 +77,15 @@ def read_answers(
     *,
     one_sentence: frozenset[str] = frozenset(),
     count_sentences: Callable[[list[str]], list[int]] | None = None,
+    pipeline: str = "",
     similarity: Callable[[str, str], float] | None = None,
     encoder: str = "",
     meter: Callable[[int], None] = lambda _: None,
 ) -> Answers:
     """Rows of `feedback elicit` in columns.
 
-    `one_sentence` names the prompts that ask for a single sentence, which `count_sentences` counts.
+    `one_sentence` names the prompts that ask for a single sentence, which `count_sentences` counts
+    by the language `pipeline` of this name.
     `similarity` is BERTScore of feedback and story, by the encoder of this name. Raises
     `InputError` where a row lacks a field.
     """
@@ -125,6 +127,7 @@ def read_answers(
         ),
         n_missing=dict(missing),
         signature="+".join(dict.fromkeys(str(row.get("signature", "")) for row in given))
+        + (f"|sentences:{pipeline}" if pipeline else "")
         + (f"|bertscore:{encoder}" if encoder else ""),
     )
 

@@ -26,6 +26,7 @@ from fabula.tasks.feedback.faults import FAULTS, NARRATION_PARTS, plant_fault
 from fabula.tasks.feedback.narration import Narration
 from fabula.tasks.feedback.translating import Rounds, Translator, back_translate
 from fabula.text.language import language_gate, not_english
+from fabula.text.pipeline import pipeline_parts
 from fabula.text.sentences import paragraph_docs, spans_of_docs
 from fabula.types import Document, Signature
 
@@ -187,7 +188,7 @@ def _of_story(
     told = Narration(story.text, docs, tuple(spans_of_docs(docs)))
     foreign = not_english(story.text)
     for method in plan.methods:
-        expected = _signature(method, plan, translator)
+        expected = _signature(method, plan, nlp, translator)
         row = kept.get(f"{story.id}_{method}")
         if row is not None:
             if (row.get("original"), row.get("signature")) != (story.text, expected):
@@ -274,12 +275,12 @@ def _back_translated(
     return _row(story, method, changed, change, signature)
 
 
-def _signature(method: Method, plan: CorruptPlan, translator: Translator | None) -> str:
+def _signature(method: Method, plan: CorruptPlan, nlp: Any, translator: Translator | None) -> str:
     parts = {"method": str(method)}
     if method != "original":
         parts["lang"] = language_gate()
     if method in _RULES or method in FAULTS:
-        parts["seed"] = str(plan.seed)
+        parts |= {"seed": str(plan.seed), **pipeline_parts(nlp)}
     if method in FAULTS:
         parts["beyond_paper"] = "yes"
     if method == "backtranslate" and translator is not None:

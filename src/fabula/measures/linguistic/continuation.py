@@ -24,12 +24,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fabula.measures.linguistic.cohesion import cosine, encode_texts, jaccard, mean_cosine
-from fabula.measures.linguistic.grammar import share_correct
+from fabula.measures.linguistic.grammar import Checker, share_correct
 from fabula.measures.linguistic.metrics import METRICS, TextTools, Tools
 from fabula.measures.linguistic.parsing import Parsed
 from fabula.measures.linguistic.style import category_trigrams, style_match
 from fabula.text.language import not_english
-from fabula.types import Measurement
+from fabula.types import Measurement, Span
 
 __all__ = [
     "Context",
@@ -54,6 +54,8 @@ class Scored:
     """Lower-cased; the ratios of a whole system's output are counted from them."""
     sentence_ends: tuple[int, ...]
     """In words."""
+    errors: tuple[tuple[int, int], ...] = ()
+    """Where errors of grammar and spelling stand: half-open, in characters."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,6 +123,7 @@ def _score(
         missing={key: str(outcome[key]) for key in _EACH if not _is_number(outcome[key])},
         words=parsed.words,
         sentence_ends=_word_ends(parsed),
+        errors=tuple(outcome["errors"]),
     )
 
 
@@ -133,19 +136,15 @@ def _nothing(reason: str) -> Scored:
 
 
 def alone(tools: TextTools, parsed: Parsed) -> dict[str, Any]:
-    """Metrics 1, 2, and 5 to 9: numbers, or the reason why there is none."""
+    """Metrics 1, 2, and 5 to 9: numbers, or the reason why there is none; `errors` by place."""
     n_words = len(parsed.words)
     nouns, verbs = parsed.noun_phrase_words(), parsed.verb_phrase_words
     grammar: float | str = "not_measured"
+    errors = [] if tools.checker is None else _errors(tools.checker, parsed)
     if tools.checker is not None:
-        places = [(t.start, t.start + len(t.text)) for t in parsed.tokens if t.is_word]
-        names = [
-            (t.start, t.start + len(t.text))
-            for t in parsed.tokens
-            if t.pos == "PROPN" and t.text[:1].isupper()
-        ]
-        grammar = share_correct(places, tools.checker.errors(parsed.text, names))
+        grammar = share_correct([t.place for t in parsed.tokens if t.is_word], errors)
     return {
+        "errors": errors,
         "sentence_length": float(n_words),
         "grammaticality": grammar,
         "inverse_word_frequency": tools.frequencies.inverse(parsed.words),
@@ -154,6 +153,13 @@ def alone(tools: TextTools, parsed: Parsed) -> dict[str, Any]:
         "verb_phrases": len(verbs) / n_words,
         "verb_phrase_length": sum(verbs) / len(verbs) / n_words if verbs else "no_verb_phrase",
     }
+
+
+def _errors(checker: Checker, parsed: Parsed) -> list[tuple[int, int]]:
+    """Where the errors of grammar and spelling stand, in the parsed text."""
+    names = [t.place for t in parsed.tokens if t.pos == "PROPN" and t.text[:1].isupper()]
+    past = [t.place for t in parsed.tokens if t.tag in ("VBD", "VBN")]
+    return checker.errors(parsed.text, names, past)
 
 
 def _in_story(context: Context, reading: Reading, in_context: Sequence[bool]) -> dict[str, Any]:
@@ -209,7 +215,9 @@ def measurements(document_id: str, rater: str, scored: Scored, signature: str) -
             rater=rater,
             value=scored.values[metric],
             missing_reason=scored.missing.get(metric),
-            evidence=(),
+            evidence=tuple(Span(document_id, *place) for place in scored.errors)
+            if metric == "grammaticality"
+            else (),
             rationale=None,
             signature=signature,
         )

@@ -47,6 +47,11 @@ class Token:
     """Where it begins in the text, in characters."""
 
     @property
+    def place(self) -> tuple[int, int]:
+        """Where it stands in the text: half-open, in characters."""
+        return self.start, self.start + len(self.text)
+
+    @property
     def lower(self) -> str:
         """Lower-cased, apostrophes straight: who types them is no matter of style."""
         return self.text.lower().replace("’", "'")

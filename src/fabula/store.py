@@ -314,13 +314,18 @@ def read_measurements(path: Path) -> Iterator[Measurement]:
                 evidence=tuple(Span(str(row["id"]), a, b) for a, b in row.get("evidence") or ()),
                 rationale=_text_or_none(row.get("rationale")),
                 signature=str(row.get("signature", "")),
-                details=dict(row.get("details") or {}),
+                details=_author_of(row) | dict(row.get("details") or {}),
             )
         except (KeyError, ValueError, TypeError, AttributeError) as error:
             raise InputError(
                 f"{path}, line {number}: not a measurement ({error}); it needs id, rubric, item, "
                 f"rater, and a value or a missing_reason"
             ) from error
+
+
+def _author_of(row: dict[str, Any]) -> dict[str, Any]:
+    """Who wrote what was measured, where a row of the user's says it in a field of its own."""
+    return {"author": row["author"]} if isinstance(row.get("author"), str) else {}
 
 
 def _text_or_none(value: Any) -> str | None:

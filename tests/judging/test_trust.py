@@ -305,9 +305,30 @@ def test_agreement_is_over_stories_that_both_have_seen(tmp_path: Path) -> None:
     assert row.kappa.value == pytest.approx((2 / 3 - 4 / 9) / (5 / 9))
     assert (row.confusion.n, row.n_missing) == (3, 1)
     by_author = judge_agreement(said, panel, TTCW, "author")
-    assert sum(row.confusion.n for row in by_author.rows) == 3
+    assert [(row.name, row.confusion.n) for row in by_author.rows] == [("author unknown", 3)]
     with pytest.raises(InputError, match="do the ids agree"):
         judge_agreement([measured("z", item, 1.0)], panel, TTCW, "item")
+
+
+def test_an_author_is_never_read_from_an_id(tmp_path: Path) -> None:
+    item = TTCW.items[0].id
+    file = tmp_path / "experts.jsonl"
+    written = {"ch_01": "Ann", "ch_02": "Bob", "ch_03": None}
+    file.write_text(
+        "".join(
+            json.dumps({"id": story, "rubric": "ttcw", "item": item, "rater": f"e{k}", "value": 1.0,
+                        "missing_reason": None, "author": author}) + "\n"
+            for story, author in written.items() for k in range(2)
+        )
+    )  # fmt: skip
+    panel = read_experts(file, TTCW)
+    names = [row.name for row in panel_agreement(panel, TTCW, "author")]
+    assert names == ["Ann", "Bob", "author unknown", "all"]
+    said = [measured(story, item, 1.0) for story in written]
+    # What the run itself says of its documents goes before.
+    said[2] = replace(said[2], details={"author": "Cyd"})
+    found = judge_agreement(said, panel, TTCW, "author")
+    assert [row.name for row in found.rows] == ["Ann", "Bob", "Cyd"]
 
 
 def test_experts_are_people_and_not_places_of_rows(shared_data: Path, tmp_path: Path) -> None:
@@ -346,6 +367,22 @@ def test_an_aggregate_lacks_no_item() -> None:
         ("anthropic/claude-sonnet-4-5", "Claude", "same family"), ("openai/gpt-4o", "Claude", None),
         ("openai/gpt-4o", "Ann", None), ("local/smollm2-135m@1", None, None),
         ("openai/gpt-4o", "NewYorker", None), ("openai/gpt-4o", "4o", None),
+        ("mistral/mistral-large", "Gabriela Mistral", None),
+        ("mistral/mistral-large", "Frédéric Mistral", None),
+        ("anthropic/claude-opus-4", "Claude McKay", None),
+        ("anthropic/claude-opus-4", "Jean-Claude Izzo", None),
+        ("anthropic/claude-opus-4", "Claude Lévi-Strauss", None),
+        ("google/gemma-2-9b", "Gemma Malley", None), ("x/phi-3", "Phi Long", None),
+        ("anthropic/claude-sonnet-4-5", "Son", None), ("meta/llama-3", "Lam", None),
+        ("anthropic/claude-opus-4", "Claude 3 Haiku", "same family"),
+        ("anthropic/claude-3-opus-20240229", "Claude 3 Opus", "same model"),
+        ("anthropic/claude-opus-4", "claudev13", "same family"),
+        ("openai/gpt-4o-2024-08-06", "gpt-4o", "same model"),
+        ("openai/gpt-4o", "ChatGPT", "same family"), ("openai/gpt-4o", "GPT4", "same family"),
+        ("mistralai/Mistral-Large-2", "Mistral-7b", "same family"),
+        ("hf/meta-llama/Llama-3.1-8B", "LlamaInstruct-30b", "same family"),
+        ("local/smollm2-135m-instruct.q4_1@747cb1f0", "local/smollm2-135m", "same model"),
+        ("openai/my-own-model", "my-own-model", "same model"), ("openai/gpt-4o", "", None),
     ],
 )  # fmt: skip
 def test_a_judge_knows_its_own_stories(model: str, author: str, expected: str | None) -> None:

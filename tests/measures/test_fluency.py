@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.metadata
 import json
 import math
 import random
@@ -130,6 +131,15 @@ def test_what_has_no_fluency_says_why(measure: FluencyMeasure) -> None:
     ]  # fmt: skip
 
 
+def test_another_language_is_missing_not_surprising(measure: FluencyMeasure) -> None:
+    text = "Il était une fois un roi qui aimait les livres. Il lisait toute la nuit."
+    found = one(measure, text)
+    reason = "not English: looks like French"
+    assert (found.bits_per_word, found.missing_reason, found.sentences) == (None, reason, ())
+    assert [s.missing_reason for s in found.of_spans([(0, 10)])] == [reason]
+    assert Fluency.from_row(found.to_row(), found.document) == found
+
+
 def test_sentences_add_up_to_the_text(measure: FluencyMeasure, examples: Path) -> None:
     text = (examples / "the-count.txt").read_text(encoding="utf-8")[:1200]
     found = one(measure, text)
@@ -195,8 +205,11 @@ def test_the_signature_names_all_that_decides(measure: FluencyMeasure) -> None:
     parts = dict(measure.signature.parts)
     assert parts["model"].startswith("local/smollm2-135m")
     assert parts["unit"] == "bits-a-word"
-    assert parts["sent"].startswith("en_core_web_md-")
+    assert parts["pipe"].startswith("en_core_web_md-")
+    assert parts["spacy"] == importlib.metadata.version("spacy")
+    assert parts["run"] == f"xllamacpp-{importlib.metadata.version('xllamacpp')}"
     assert parts["ctx"] == "2048"
+    assert parts["lang"].startswith("py3langid-")
     nlp = load_pipeline(("tok2vec", "senter"))
     other = FluencyMeasure(SurprisalModel("local", max_context=512), nlp)
     assert measure.signature.differences(other.signature) == ["ctx: 2048 | 512"]

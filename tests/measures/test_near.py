@@ -154,6 +154,23 @@ def test_a_reworded_copy_is_found_with_its_words_aligned(tmp_path: Path) -> None
     assert row["creativity_index"] < 2
 
 
+def test_vectors_of_english_measure_english_only(tmp_path: Path) -> None:
+    text = Document("fr", "Il était une fois un roi qui aimait les livres et la neige.")
+    search = open_search(tmp_path, [text])
+    near, verbatim = (
+        next(OriginalityMeasure(search.index.reference, near=one).measure([text]))
+        for one in (search, None)
+    )
+    assert near.missing_reason == "not English: looks like French"
+    assert (near.creativity_index, near.borrowed) == (None, ())
+    # Words that are compared as they stand are of any language, and so are vectors of one's own.
+    assert verbatim.missing_reason is None
+    own = NearSearch(search.index, vectors(), search.settings, is_english=False)
+    measure = OriginalityMeasure(search.index.reference, near=own)
+    assert next(measure.measure([text])).missing_reason is None
+    assert "lang" not in dict(measure.signature.parts)
+
+
 def test_documents_that_are_left_out_are_no_counterparts(tmp_path: Path) -> None:
     held = Document("s", "w0 w2 w4 x0 w6 w8")
     search = open_search(tmp_path, [held, Document("t", "w1 x1 w11 w9 " * 8)])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import importlib.metadata
 import json
 import urllib.request
 from collections.abc import Iterator
@@ -14,11 +15,12 @@ import pytest
 from fabula.errors import ModelError
 from fabula.judging import JudgePlan, Template
 from fabula.judging.session import Session, run_session
+from fabula.judging.trust import TrustBook
 from fabula.models import Choice, Prompt, Sampling, open_model
 from fabula.models.local import LocalModel, embedded_model
 from fabula.models.probabilities import option_masses
 from fabula.rubrics import load_rubric
-from fabula.types import Document
+from fabula.types import Document, Signature
 
 YES_NO = Choice(("Yes", "No"), is_first=True, reason_chars=40)
 
@@ -42,6 +44,13 @@ def test_a_story_is_judged_whole_by_the_embedded_model(examples: Path, tmp_path:
         assert 0 < one.details["p_yes"] < 1
         assert (one.value == 1) == (one.details["p_yes"] > 0.5)
         assert one.rationale
+        parts = dict(Signature.parse(one.signature).parts)
+        assert parts["run"] == f"xllamacpp-{importlib.metadata.version('xllamacpp')}"
+    # The runtime decides a verdict, and is no part of whose trust it is.
+    trust = TrustBook(tmp_path / "none").find(
+        found[0].rater, plan.rubric.key, parts["style"], parts["prompt"]
+    )
+    assert trust["all"].n == 504
     # The story is read once: most of what 14 prompts hold comes from the cache.
     assert spent[0].usage.n_cached > 0.6 * spent[0].usage.n_input
 
@@ -56,6 +65,23 @@ def test_the_embedded_model_says_the_same_again(tmp_path: Path) -> None:
         run_session(Session([story], ["local"], plan, tmp_path / name))
     files = [tmp_path / name / "measurements.jsonl" for name in ("once", "again")]
     assert files[0].read_bytes() == files[1].read_bytes()
+
+
+def test_answers_of_another_runtime_are_told_in_the_signature(tmp_path: Path) -> None:
+    rubric = load_rubric("ttcw")
+    plan = JudgePlan(
+        replace(rubric, items=rubric.items[:2]), Template("verdict-first"), max_tokens=20
+    )
+    session = Session([Document("s", "The lamp went out.")], ["local"], plan, tmp_path / "run")
+    run_session(session)
+    answers = tmp_path / "run" / "answers.jsonl"
+    first, second = [json.loads(line) for line in answers.read_text().splitlines()]
+    first["runtime"] = "xllamacpp-2020.1"
+    answers.write_text("".join(json.dumps(row) + "\n" for row in (first, second)))
+    found, _ = run_session(session)
+    assert {f"|run:xllamacpp-2020.1+{second['runtime']}|" in one.signature for one in found} == {
+        True
+    }
 
 
 def test_reasons_come_before_the_verdict_in_the_other_style() -> None:

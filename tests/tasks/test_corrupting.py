@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.metadata
 import json
 import shutil
 from pathlib import Path
@@ -32,7 +33,7 @@ from fabula.tasks.feedback.translating import (
     open_translator,
 )
 from fabula.text.sentences import sentence_spans
-from fabula.types import Document
+from fabula.types import Document, Signature
 
 STORY = "Anna found a coin. She gave it to the boy.\n\nHe ran home at once. “Mother!” he cried."
 
@@ -133,6 +134,23 @@ def test_what_cannot_be_corrupted_is_left_out_with_its_reason(nlp: Any) -> None:
         ("short", "backtranslate"): "no translator was named",
         ("same", "backtranslate"): "no translator was named",
     }
+
+
+def test_the_signature_names_the_pipeline_where_it_parts_sentences(nlp: Any) -> None:
+    rows, _ = corrupted([Document("a", STORY)], nlp, "original", "swap")
+    original, swap = (dict(Signature.parse(row["signature"]).parts) for row in rows)
+    assert swap["pipe"].startswith("en_core_web_md-")
+    assert swap["spacy"] == importlib.metadata.version("spacy")
+    assert original.keys() == {"method", "v"}
+
+
+def test_a_story_in_another_language_is_not_cut_by_english_rules(nlp: Any) -> None:
+    text = "Der alte König hatte einen Ring. Er war aus Gold. Niemand durfte ihn sehen."
+    methods = ("original", "swap", "delete", "backtranslate", "name", "tense")
+    rows, left_out = corrupted([Document("a", text)], nlp, *methods)
+    assert [row["method"] for row in rows] == ["original"]
+    assert {one.reason for one in left_out} == {"not English: looks like German"}
+    assert [one.method for one in left_out] == list(methods[1:])
 
 
 def test_a_story_is_corrupted_alike_in_any_company(nlp: Any) -> None:

@@ -116,13 +116,15 @@ def score(
 
 def _columns(rows: list[dict[str, Any]], one_sentence: str, encoder: str | None, bar: Bar) -> Any:
     from fabula.tasks.feedback.answers import bertscore, read_answers, sentence_counter
-    from fabula.text.pipeline import load_pipeline
+    from fabula.text.pipeline import load_pipeline, pipeline_parts
 
     chosen = open_encoder(encoder)
+    nlp = load_pipeline(("tok2vec", "senter"))
     return read_answers(
         rows,
         one_sentence=frozenset(name.strip() for name in one_sentence.split(",")),
-        count_sentences=sentence_counter(load_pipeline(("tok2vec", "senter"))),
+        count_sentences=sentence_counter(nlp),
+        pipeline=",".join(pipeline_parts(nlp).values()),
         similarity=None if chosen is None else bertscore(chosen),
         encoder="" if chosen is None else chosen.name,
         meter=bar.advance,

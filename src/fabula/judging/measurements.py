@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 from itertools import groupby
 from typing import Any
 
-from fabula.judging.plan import Judged, JudgePlan, served_by
+from fabula.judging.plan import Judged, JudgePlan
 from fabula.judging.run import RETEST
 from fabula.models.verdicts import combine
 from fabula.text import check_documents
@@ -21,6 +21,17 @@ _FAMILIES = (
     "gpt", "claude", "gemini", "gemma", "llama", "mistral", "qwen", "deepseek", "smollm", "grok",
     "command", "phi", "olmo",
 )  # fmt: skip
+_VARIANTS = (
+    "base", "beta", "chat", "code", "coder", "exp", "flash", "fp", "gguf", "haiku", "hf", "instant",
+    "instruct", "it", "k", "large", "latest", "lite", "m", "max", "medium", "mini", "nano", "neo",
+    "opus", "plus", "preview", "pro", "r", "s", "small", "sonnet", "thinking", "tiny", "turbo",
+    "ultra", "vision",
+)  # fmt: skip
+# A model's name: its family, then versions, sizes and variants; what else follows is a surname.
+_MODEL_NAME = re.compile(
+    rf"(?:meta-)?(?:chat)?({'|'.join(_FAMILIES)})"
+    rf"(?:[\s._:-]*(?:[a-z]{{0,2}}\d[\da-z]*|{'|'.join(_VARIANTS)})(?![a-z]))*"
+)
 
 
 def to_measurements(
@@ -28,7 +39,7 @@ def to_measurements(
 ) -> Iterator[Measurement]:
     """A measurement for each document and item, in the order of `judged`."""
     judged = list(judged)
-    signature = str(plan.signature(model, served_by(judged)))
+    signature = str(plan.signature(model, judged))
     authors = {document.id: document.author for document in check_documents(documents)}
     for (document_id, item), answers in groupby(
         judged, key=lambda one: (one.asked.document_id, one.asked.item)
@@ -105,16 +116,28 @@ def _p_yes(judged: Judged) -> float | None:
 def own_story(model: str, author: str | None) -> str | None:
     """Whether the judge wrote the story: judges prefer their own and their family's.
 
-    `same model` where one name holds the other, `same family` where both name one family.
+    `same model` where one name begins with the other, `same family` where both name one family. A
+    writer is a model only where the whole name is one, as in GPT4, Claude 3 Opus or
+    mistralai/Mistral-7B: Claude McKay and Gabriela Mistral are people.
     """
-    if not author:
+    judge, writer = _plain(model), _plain(author or "")
+    if not writer:
         return None
-    judge, writer = _bare(model.partition("@")[0].rpartition("/")[2]), _bare(author)
-    if len(writer) > 2 and (writer in judge or judge in writer) and writer not in _FAMILIES:
+    mine, theirs = _pieces(judge), _pieces(writer)
+    if mine == theirs:
         return "same model"
-    both = (family for family in _FAMILIES if family in judge and family in writer)
-    return "same family" if next(both, None) else None
+    named = _MODEL_NAME.fullmatch(writer)
+    if named is None or named[1] not in judge:
+        return None
+    n = min(len(mine), len(theirs))
+    return "same model" if n > 1 and mine[:n] == theirs[:n] else "same family"
 
 
-def _bare(name: str) -> str:
-    return re.sub(r"[^a-z0-9]", "", name.casefold())
+def _plain(name: str) -> str:
+    """A model's own name, without its provider and the digest of its file."""
+    return name.partition("@")[0].rpartition("/")[2].casefold().strip()
+
+
+def _pieces(name: str) -> list[str]:
+    """Words and versions: `gpt`, `4o`."""
+    return re.findall(r"[a-z]+|\d[\d.]*[a-z]*", name)

@@ -13,7 +13,7 @@ from functools import partial
 from itertools import combinations
 
 from fabula.errors import InputError
-from fabula.judging.plan import AnswerBook, Asked, Judged, JudgePlan, served_by
+from fabula.judging.plan import AnswerBook, Asked, Judged, JudgePlan
 from fabula.judging.prompts import PAIR_SCALE
 from fabula.judging.run import MAX_UNREADABLE, Caller
 from fabula.models import Model
@@ -68,7 +68,7 @@ async def judge_pairs(
     by_pair = await in_turn([partial(_judge_pair, pair, caller, plan) for pair in pairs],
                             model.n_parallel)  # fmt: skip
     judged = [one for of_pair in by_pair for both in of_pair for one in both]
-    signature = str(plan.signature(model.name, served_by(judged)))
+    signature = str(plan.signature(model.name, judged))
     return [
         _measurement(item, pair, straight, turned, model.name, plan.rubric.key, signature)
         for pair, of_pair in zip(pairs, by_pair, strict=True)

@@ -24,7 +24,6 @@ __all__ = [
     "Judged",
     "identity",
     "is_identified",
-    "served_by",
 ]
 
 MAX_TOKENS = {"reason-first": 1024, "verdict-first": 200}
@@ -52,8 +51,13 @@ class JudgePlan:
         """The items that are asked. The rubric stays whole, so that its digest stays its own."""
         return tuple(i for i in self.rubric.items if not self.only or i.id in self.only)
 
-    def signature(self, model: str, served: str = "") -> Signature:
-        """All that decides a verdict of this model; `served` is the name that it has for itself."""
+    def signature(self, model: str, judged: Iterable[Judged] = ()) -> Signature:
+        """All that decides a verdict of this model, with what the answers tell of who gave them."""
+        answers = [one.answer for one in judged if one.answer is not None]
+        # Several names where it was changed or updated meanwhile.
+        served = "+".join(sorted({one.served for one in answers if one.served}))
+        runtime = "+".join(sorted({one.runtime for one in answers if one.runtime}))
+        run = {"run": runtime} if runtime else {}
         held = {} if self.structured is None else {"structured": "on" if self.structured else "off"}
         chosen = {"items": "+".join(sorted(self.only))} if self.only else {}
         pairs = {"pairwise": "both-orders"} if self.kind == "pairs" else {}
@@ -63,6 +67,7 @@ class JudgePlan:
             **chosen,
             **pairs,
             model=identity(model, served),
+            **run,
             style=self.template.style,
             prompt=f"{_plain_name(self.template.name)}@{self.template.digest}",
             temperature=f"{self.temperature:g}",
@@ -98,12 +103,6 @@ def is_identified(model: str) -> bool:
     # Before the host `@` stands for a user.
     address = urlsplit(model)
     return "@" in address.path or "@" in address.fragment
-
-
-def served_by(judged: Iterable[Judged]) -> str:
-    """How whoever answered named the model; several names where it changed meanwhile."""
-    names = {one.answer.served for one in judged if one.answer is not None and one.answer.served}
-    return "+".join(sorted(names))
 
 
 def _plain_name(name: str) -> str:

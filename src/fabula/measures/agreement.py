@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Literal
 
@@ -70,6 +70,8 @@ class Panel:
     subjects: tuple[tuple[str, str], ...]
     ratings: NDArray[np.float64]
     source: str
+    authors: Mapping[str, str] = field(default_factory=dict)
+    """Who wrote a document, where that is known."""
 
     def majority(self) -> dict[tuple[str, str], float]:
         """What more than half of the experts said; a tie is left out."""
@@ -124,7 +126,9 @@ def read_experts(path: Path, rubric: Rubric) -> Panel:
 
     Only yes-no items count. Raises `InputError`, also where an expert answers twice.
     """
-    panel = panel_of(_expert_values(path, rubric), path.name)
+    authors: dict[str, str] = {}
+    panel = panel_of(_expert_values(path, rubric, authors), path.name)
+    panel = replace(panel, authors=authors)
     if not panel.subjects:
         raise InputError(f"{path}: holds no verdicts on yes-no items of {rubric.id}")
     return panel
@@ -150,14 +154,18 @@ def panel_of(verdicts: Iterable[tuple[str, str, str, float]], source: str) -> Pa
     return Panel(tuple(given), ratings, source)
 
 
-def _expert_values(path: Path, rubric: Rubric) -> Iterator[tuple[str, str, str, float]]:
-    """Story, item, expert and 1 or 0, of the rubric's yes-no items."""
+def _expert_values(
+    path: Path, rubric: Rubric, authors: dict[str, str]
+) -> Iterator[tuple[str, str, str, float]]:
+    """Story, item, expert and 1 or 0, of the rubric's yes-no items; notes who wrote a story."""
     yes_no = {item.id for item in rubric.items if item.scale.kind == "yes-no"}
     if path.suffix == ".json":
         if rubric.id != "ttcw":
             raise InputError(f"{path}: holds verdicts on ttcw, not on {rubric.id}")
         items = {item.index: item.id for item in rubric.items}
         for verdict in read_expert_verdicts(path):
+            # The ids of this release say who wrote a story; others are names like any.
+            authors[verdict.story_id] = split_story_id(verdict.story_id)[1]
             item = items.get(verdict.index)
             if item in yes_no:
                 yield verdict.story_id, item, verdict.expert, float(verdict.passed)
@@ -169,6 +177,7 @@ def _expert_values(path: Path, rubric: Rubric) -> Iterator[tuple[str, str, str, 
                 # A study asks for preferences too: an answer to another rubric is no fault.
                 continue
             raise InputError(f"{path}: {rubric.id} has no item {measurement.item!r}")
+        authors |= _authors([measurement])
         value = measurement.value
         if measurement.item in yes_no and isinstance(value, float) and value != 0.5:
             yield measurement.document_id, measurement.item, measurement.rater, float(value > 0.5)
@@ -177,7 +186,7 @@ def _expert_values(path: Path, rubric: Rubric) -> Iterator[tuple[str, str, str, 
 def panel_agreement(panel: Panel, rubric: Rubric, by: Grouping, *, seed: int = 0) -> list[PanelRow]:
     """Fleiss's kappa and Krippendorff's alpha of the experts, by group, then over all."""
     rows = []
-    groups = _groups(panel.subjects, rubric, by)
+    groups = _groups(panel.subjects, rubric, by, panel.authors)
     for name, places in [*groups.items(), ("all", list(range(len(panel.subjects))))]:
         ratings = panel.ratings[places]
         sums, n_raters = fleiss_sums(ratings), _n_raters(ratings)
@@ -230,7 +239,8 @@ def judge_agreement(
     signature = f"{measurements[0].signature}|experts:{panel.source}"
     rows = []
     everything = {"all": list(range(len(subjects)))}
-    for name, places in [*_groups(subjects, rubric, by).items(), *everything.items()]:
+    authors = {**panel.authors, **_authors(measurements)}
+    for name, places in [*_groups(subjects, rubric, by, authors).items(), *everything.items()]:
         a, b = said[places], is_so[places]
         kappa = bootstrap_interval(
             cohen_kappa(a, b),
@@ -342,8 +352,17 @@ def _ratings(measurements: Iterable[Measurement]) -> dict[tuple[str, str], float
     return found
 
 
+def _authors(measurements: Iterable[Measurement]) -> dict[str, str]:
+    """Who wrote each document, as its measurements say."""
+    return {
+        one.document_id: str(one.details["author"])
+        for one in measurements
+        if one.details.get("author")
+    }
+
+
 def _groups(
-    subjects: Sequence[tuple[str, str]], rubric: Rubric, by: Grouping
+    subjects: Sequence[tuple[str, str]], rubric: Rubric, by: Grouping, authors: Mapping[str, str]
 ) -> dict[str, list[int]]:
     """The places of the subjects of each group, in the rubric's order."""
     groups: dict[str, list[int]] = {}
@@ -357,6 +376,6 @@ def _groups(
         if by == "dimension":
             name = dimensions[item]
         elif by == "author":
-            name = split_story_id(document)[1] or document
+            name = authors.get(document, "author unknown")
         groups.setdefault(name, []).append(place)
     return {name: places for name, places in groups.items() if places}

@@ -11,32 +11,34 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fabula import __version__
 from fabula.errors import InputError
+from fabula.models.local import runtime_name
 from fabula.models.surprisal import SurprisalModel, TokenSurprisal
 from fabula.reference.layout import text_digest
 from fabula.text import TextSettings, check_documents
+from fabula.text.language import language_gate, not_english
+from fabula.text.pipeline import pipeline_parts
 from fabula.text.sentences import encodable, sentence_spans
 from fabula.types import Document, Measurement, Signature
 
 __all__ = ["Fluency", "FluencyMeasure", "SpanSurprisal"]
 
-MissingReason = Literal["no_words", "too_short", "not_finite"]
-
 _WORDS = TextSettings()
+_NO_TOKENS = TokenSurprisal(np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0, np.float32))
 
 
 @dataclass(frozen=True, slots=True)
 class SpanSurprisal:
     """How surprising a stretch of a text is: half-open, in characters.
 
-    `missing_reason` is "no_words", "too_short" where nothing stands before its only word, or
-    "not_finite" where the model's figures are not.
+    `missing_reason` is "no_words", "too_short" where nothing stands before its only word,
+    "not_finite" where the model's figures are not, or a sentence where the text is not English.
     """
 
     start: int
@@ -44,7 +46,7 @@ class SpanSurprisal:
     n_words: int
     """Words that were scored: all that begin here, without a first one that was only read."""
     bits_per_word: float | None
-    missing_reason: MissingReason | None = None
+    missing_reason: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,13 +58,16 @@ class Fluency:
     """Words that were scored, as in `SpanSurprisal`."""
     bits_per_word: float | None
     sentences: tuple[SpanSurprisal, ...]
-    missing_reason: MissingReason | None
+    missing_reason: str | None
     signature: Signature
     tokens: TokenSurprisal = field(compare=False)
 
     def of_spans(self, spans: Iterable[tuple[int, int]]) -> tuple[SpanSurprisal, ...]:
         """How surprising any stretches of the text are: half-open, in characters."""
-        return _of_spans(self.document.text, self.tokens, spans)
+        if len(self.tokens.starts) or self.missing_reason is None:
+            return _of_spans(self.document.text, self.tokens, spans)
+        # Nothing was read.
+        return tuple(SpanSurprisal(*span, 0, None, self.missing_reason) for span in spans)
 
     def measurements(self) -> list[Measurement]:
         """The text's bits a word as a measurement."""
@@ -142,15 +147,15 @@ class FluencyMeasure:
 
     def __init__(self, model: SurprisalModel, nlp: Any) -> None:
         self._model, self._nlp = model, nlp
-        meta = nlp.meta
         self.signature = Signature.of(
             "fluency",
             model=model.name,
-            run="llamacpp",
+            run=runtime_name(),
             ctx=str(model.max_context),
             unit="bits-a-word",
+            lang=language_gate(),
             parts="sentences",
-            sent=f"{meta['lang']}_{meta['name']}-{meta['version']}",
+            **pipeline_parts(nlp),
             tok=_WORDS.signature_parts()["tok"],
             v=__version__,
         )
@@ -163,6 +168,10 @@ class FluencyMeasure:
         """Measure documents as they come, in order. Raises `ModelError`, as the model does."""
         for document in check_documents(documents):
             text = document.text
+            foreign = not_english(text)
+            if foreign is not None:
+                yield Fluency(document, 0, None, (), foreign, self.signature, _NO_TOKENS)
+                continue
             tokens = self._model.score(text)
             (whole,) = _of_spans(text, tokens, [(0, len(text))])
             yield Fluency(

@@ -31,6 +31,7 @@ from fabula.reference import Occurrence
 from fabula.reference.passages import PassageIndex
 from fabula.reference.search import N_LOCATED
 from fabula.text import TextWords
+from fabula.text.language import language_gate
 
 __all__ = ["NEAR_PRESETS", "Counterpart", "NearSearch", "NearSettings"]
 
@@ -99,9 +100,16 @@ class NearSearch:
     """Near-verbatim search in a reference; its passages must have been built."""
 
     def __init__(
-        self, index: PassageIndex, vectors: WordVectors, settings: NearSettings = NearSettings()
+        self,
+        index: PassageIndex,
+        vectors: WordVectors,
+        settings: NearSettings = NearSettings(),
+        *,
+        is_english: bool = True,
     ) -> None:
+        """`is_english`: the vectors are of English words, so other texts are not searched."""
         self.index = index
+        self.is_english = is_english
         self.vectors = vectors
         self.settings = settings
         self._units = Units(index, vectors)
@@ -114,6 +122,7 @@ class NearSearch:
             "pass": f"{cut.n_words}-{cut.overlap}",
             "stop": self.index.stop_words.name,
             "vec": self.vectors.name,
+            **({"lang": language_gate()} if self.is_english else {}),
         }
 
     def search(

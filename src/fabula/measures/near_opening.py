@@ -36,4 +36,5 @@ def open_near(
     say("loading word vectors")
     opened = open_vectors(vectors)
     say("measuring")
-    return NearSearch(PassageIndex(reference, cut, words), opened, settings or NearSettings())
+    index = PassageIndex(reference, cut, words)
+    return NearSearch(index, opened, settings or NearSettings(), is_english=not vectors)

@@ -21,7 +21,7 @@ import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -37,6 +37,7 @@ from fabula.reference import Attribution, Backend, LocatedText, Reference
 from fabula.reference.backend import Matches
 from fabula.reference.exclude import Copy, CopyRule, find_copies, maximal_spans
 from fabula.text import TextWords, check_documents
+from fabula.text.language import not_english
 from fabula.types import Document, Measurement, Signature, Span
 
 __all__ = [
@@ -44,8 +45,6 @@ __all__ = [
     "Originality",
     "OriginalityMeasure",
 ]
-
-MissingReason = Literal["no_words", "too_short", "no_known_words", "lookup_failed"]
 
 _BATCH_WORDS = 100_000
 
@@ -78,7 +77,9 @@ class Originality:
     creativity_index: float | None
     borrowed: tuple[Borrowed, ...]
     excluded: tuple[Copy, ...]
-    missing_reason: MissingReason | None
+    missing_reason: str | None
+    """"no_words", "too_short", "no_known_words", "lookup_failed", or a sentence where near matches
+    need English and the text is not."""
     signature: Signature
     detail: str | None = None
     """More about why it is missing."""
@@ -215,23 +216,32 @@ class OriginalityMeasure:
             yield from pool.map(lambda call: self._one(*call), calls)
 
     def _one(self, document: Document, text: LocatedText, matches: Matches) -> Originality:
+        if self.near is not None and self.near.is_english:
+            foreign = not_english(document.text)
+            if foreign is not None:
+                return self._missing(document, text, foreign)
         try:
             if isinstance(matches, LookupFailed):
                 raise matches
             return self._measure(document, text, matches)
         except LookupFailed as error:
-            return Originality(
-                document=document,
-                n_words=len(text),
-                n_known_words=None,
-                uniqueness=dict.fromkeys(self.levels),
-                creativity_index=None,
-                borrowed=(),
-                excluded=(),
-                missing_reason="lookup_failed",
-                signature=self.signature,
-                detail=str(error),
-            )
+            return self._missing(document, text, "lookup_failed", str(error))
+
+    def _missing(
+        self, document: Document, text: LocatedText, reason: str, detail: str | None = None
+    ) -> Originality:
+        return Originality(
+            document=document,
+            n_words=len(text),
+            n_known_words=None,
+            uniqueness=dict.fromkeys(self.levels),
+            creativity_index=None,
+            borrowed=(),
+            excluded=(),
+            missing_reason=reason,
+            signature=self.signature,
+            detail=detail,
+        )
 
     def _measure(
         self, document: Document, text: LocatedText, exact: NDArray[np.int32]
@@ -250,7 +260,7 @@ class OriginalityMeasure:
         n_words, n_known = len(exact), int(np.count_nonzero(exact))
         if self.near is not None and n_known:
             lengths, near = self.near.search(words, exact, self.levels.low, exclude=out)
-        missing: MissingReason | None = None
+        missing: str | None = None
         if n_words == 0:
             missing = "no_words"
         elif n_known == 0:

@@ -98,6 +98,8 @@ class Answer:
     """What the provider said about a blocked or overlong prompt."""
     served: str = ""
     """How whoever answered names the model itself; empty where it does not."""
+    runtime: str = ""
+    """What computed it, where that was this machine: `xllamacpp-2026.1`."""
 
 
 class Model(Protocol):

@@ -19,7 +19,15 @@ from fabula.models.base import Answer, Choice, Prompt, Sampling, Stop, Usage
 from fabula.models.probabilities import Position, option_masses
 from fabula.workers import default_jobs
 
-__all__ = ["LocalModel", "embedded_model", "file_digest", "has_gpu", "n_threads", "runtime_version"]
+__all__ = [
+    "LocalModel",
+    "embedded_model",
+    "file_digest",
+    "has_gpu",
+    "n_threads",
+    "runtime_name",
+    "runtime_version",
+]
 
 # Wide enough to hold Yes and No both, also where the model would rather say something else.
 _N_PROBABILITIES = 200
@@ -171,6 +179,11 @@ def runtime_version() -> str:
     return importlib.metadata.version("xllamacpp")
 
 
+def runtime_name() -> str:
+    """The runtime and its version, for signatures: `xllamacpp-2026.1`."""
+    return f"xllamacpp-{runtime_version()}"
+
+
 def _not_installed() -> ModelError:
     return ModelError("local models need xllamacpp; run: pip install 'fabula[models]'")
 
@@ -187,7 +200,7 @@ def _answer(reply: Any, choice: Choice | None) -> Answer:
         error = reply["error"]
         if error.get("type") == "exceed_context_size_error":
             note = f"{error.get('n_prompt_tokens')} tokens, the model has {error.get('n_ctx')}"
-            return Answer("", "too_long", note=note)
+            return Answer("", "too_long", note=note, runtime=runtime_name())
         raise CallFailed(f"the local model failed: {error.get('message', error)}")
     best = reply["choices"][0]
     stop: Stop = "length" if best["finish_reason"] == "length" else "end"
@@ -198,6 +211,7 @@ def _answer(reply: Any, choice: Choice | None) -> Answer:
         stop=stop,
         usage=Usage(used.get("prompt_tokens", 0), n_cached, used.get("completion_tokens", 0)),
         masses=option_masses(_positions(best), choice) if choice else {},
+        runtime=runtime_name(),
     )
 
 

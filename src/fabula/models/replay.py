@@ -102,12 +102,13 @@ def recorded(row: dict[str, Any]) -> Answer:
         masses=masses,
         note=str(row.get("note") or ""),
         served=str(row.get("served") or ""),
+        runtime=str(row.get("runtime") or ""),
     )
 
 
 def recording_row(answer: Answer) -> dict[str, Any]:
     """An answer as a row; `recorded` reads it back."""
-    return {
+    row: dict[str, Any] = {
         "text": answer.text,
         "stop": answer.stop,
         "note": answer.note,
@@ -117,4 +118,6 @@ def recording_row(answer: Answer) -> dict[str, Any]:
             "n_cached": answer.usage.n_cached,
             "n_output": answer.usage.n_output,
         },
-    } | ({"served": answer.served} if answer.served else {})
+    }
+    about = {"served": answer.served, "runtime": answer.runtime}
+    return row | {name: value for name, value in about.items() if value}

@@ -13,7 +13,7 @@ from rich.table import Table
 from rich.text import Text
 
 from fabula.errors import InputError
-from fabula.measures.linguistic.metrics import MISSING, Metric
+from fabula.measures.linguistic.metrics import Metric, explain
 from fabula.measures.linguistic.table import SystemTable
 from fabula.report.latex import escape_latex
 from fabula.report.page_file import check_page_path, write_page_file
@@ -132,7 +132,7 @@ def _missing_lines(table: SystemTable) -> Iterator[str]:
                 by_reason.setdefault(reason, []).append((metric.number, n))
         for reason, found in by_reason.items():
             numbers = ", ".join(f"{metric} ({n:,})" for metric, n in found)
-            yield f"missing, {system}: {MISSING[reason]}; in metrics {numbers}"
+            yield f"missing, {system}: {explain(reason)}; in metrics {numbers}"
 
 
 def pairs_path(csv: Path | None) -> Path | None:

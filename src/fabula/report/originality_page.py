@@ -96,7 +96,7 @@ def article_of(
         title=visible(str(document.meta.get("title") or document.id)),
         n_words=row["n_words"],
         index=row["creativity_index"],
-        missing=MISSING_REASONS.get(row["missing_reason"] or "", ""),
+        missing=MISSING_REASONS.get(row["missing_reason"] or "", row["missing_reason"] or ""),
         n_levels=len(levels),
         low=low,
         shade_top=high,

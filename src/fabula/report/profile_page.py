@@ -9,7 +9,7 @@ from typing import Any
 from rich.table import Table
 from rich.text import Text
 
-from fabula.measures.linguistic.metrics import MISSING
+from fabula.measures.linguistic.metrics import explain
 from fabula.measures.linguistic.profile import PROFILE_METRICS, Profile, Sentence
 from fabula.report.page_file import write_page_file
 from fabula.report.tables import render
@@ -49,7 +49,7 @@ def profile_tables(profiles: Sequence[Profile]) -> str:
 
 def _shown(profile: Profile, metric: str, form: str) -> str:
     value = profile.values[metric]
-    return MISSING[profile.missing[metric]] if value is None else f"{value:{form}}"
+    return explain(profile.missing[metric]) if value is None else f"{value:{form}}"
 
 
 def write_profile_page(profiles: Sequence[Profile], path: Path) -> None:

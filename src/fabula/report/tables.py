@@ -50,7 +50,11 @@ def originality_table(
     table.add_column(f"Creativity Index, of {len(levels)}", justify="right")
     table.add_column(f"{levels[0]}-uniqueness", justify="right")
     for name, n_words, index, lowest, reason in rows[:_MAX_ROWS]:
-        shown = f"{index:.3f}" if index is not None else f"missing: {MISSING_REASONS[reason or '']}"
+        shown = (
+            f"{index:.3f}"
+            if index is not None
+            else f"missing: {MISSING_REASONS.get(reason or '', reason)}"
+        )
         table.add_row(Text(name), f"{n_words:,}", shown, "-" if lowest is None else f"{lowest:.1%}")
     footer = [f"and {len(rows) - _MAX_ROWS:,} more texts"] if len(rows) > _MAX_ROWS else []
     values = [index for _, _, index, _, _ in rows if index is not None]
@@ -93,7 +97,7 @@ def comparison_tables(comparison: Comparison) -> str:
             number(pair.p_holm, ".2g"),
         )
     reasons = [
-        f"missing in {group.name}: {n:,} {MISSING_REASONS[reason]}"
+        f"missing in {group.name}: {n:,} {MISSING_REASONS.get(reason, reason)}"
         for group in comparison.groups
         for reason, n in group.missing.items()
     ]

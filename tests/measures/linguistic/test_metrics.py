@@ -168,9 +168,11 @@ def test_verb_phrases_nest_and_leave_out_subject_and_what_is_coordinated(tools: 
     ("text", "reason"),
     [
         (None, "no_text"), ("", "no_words"), ("?!", "no_words"), ("  \n", "no_words"),
-        ("他喜欢读书。", "not_english"), ("Он любит книги.", "not_english"),
-        ("Il est allé à la maison hier soir avec sa mère.", "not_english"),
-        ("Der alte König hatte einen goldenen Ring.", "not_english"),
+        ("他喜欢读书。", "not English: looks like Chinese"),
+        ("Он любит свои старые книги.", "not English: looks like Russian"),
+        ("Il est allé à la maison hier soir avec sa mère.", "not English: looks like French"),
+        ("Der alte König hatte einen goldenen Ring.", "not English: looks like German"),
+        ("Ihmiset syntyvät vapaina ja tasavertaisina.", "not English: looks like Finnish"),
     ],
 )  # fmt: skip
 def test_what_cannot_be_measured_is_missing_with_its_reason(

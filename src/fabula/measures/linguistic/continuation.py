@@ -9,13 +9,12 @@ in the signature:
 - A metric that has nothing to look at (the length of noun phrases where there is none) is missing,
   with its reason; a Jaccard similarity of something with nothing is 0.
 - Trigrams, of words and of categories, do not reach across sentences or continuations.
-- A continuation is not measured where most letters are not Latin, or where five words and more fit
-  another language's frequencies clearly better than those of English.
+- A continuation that is not English (`text/language.py`) is not measured, nor is one compared with
+  a context that is not.
 """
 
 from __future__ import annotations
 
-import unicodedata
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -25,18 +24,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fabula.measures.linguistic.cohesion import cosine, encode_texts, jaccard, mean_cosine
-from fabula.measures.linguistic.grammar import share_correct
+from fabula.measures.linguistic.grammar import Checker, share_correct
 from fabula.measures.linguistic.metrics import METRICS, TextTools, Tools
 from fabula.measures.linguistic.parsing import Parsed
 from fabula.measures.linguistic.style import category_trigrams, style_match
-from fabula.types import Measurement
+from fabula.text.language import not_english
+from fabula.types import Measurement, Span
 
 __all__ = [
     "Context",
     "Reading",
     "Scored",
     "alone",
-    "is_latin",
     "measurements",
     "read_texts",
     "score_continuations",
@@ -55,6 +54,8 @@ class Scored:
     """Lower-cased; the ratios of a whole system's output are counted from them."""
     sentence_ends: tuple[int, ...]
     """In words."""
+    errors: tuple[tuple[int, int], ...] = ()
+    """Where errors of grammar and spelling stand: half-open, in characters."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,10 +77,14 @@ def read_texts(tools: Tools, texts: Sequence[str]) -> list[Reading]:
 
 
 class Context:
-    """What all continuations of a story are compared with: its sentences, as they were read."""
+    """What all continuations of a story are compared with: its sentences, as they were read.
+
+    `foreign` says why nothing can be compared with it, where it is not English.
+    """
 
     def __init__(self, sentences: Sequence[Reading]) -> None:
         self.sentences = [reading.parsed for reading in sentences]
+        self.foreign = not_english(" ".join(part.text for part in self.sentences))
         self.content = frozenset(word for part in self.sentences for word in part.content)
         self.n_vectors = sum(part.n_vectors for part in self.sentences)
         self.vector_sum = np.sum([part.vector_sum for part in self.sentences], axis=0)
@@ -106,20 +111,19 @@ def _score(
     parsed = reading.parsed
     if text is None:
         return _nothing("no_text")
-    if not is_latin(text):
-        return _nothing("not_english")
     if not parsed.words:
         nothing = _nothing("no_words")
         missing = {key: why for key, why in nothing.missing.items() if key != "sentence_length"}
         return Scored({**nothing.values, "sentence_length": 0.0}, missing, (), ())
-    if not tools.frequencies.is_english(parsed.words):
-        return _nothing("not_english")
+    if (foreign := not_english(text)) is not None:
+        return _nothing(foreign)
     outcome = {**alone(tools, parsed), **_in_story(context, reading, in_context)}
     return Scored(
         values={key: outcome[key] if _is_number(outcome[key]) else None for key in _EACH},
         missing={key: str(outcome[key]) for key in _EACH if not _is_number(outcome[key])},
         words=parsed.words,
         sentence_ends=_word_ends(parsed),
+        errors=tuple(outcome["errors"]),
     )
 
 
@@ -132,19 +136,15 @@ def _nothing(reason: str) -> Scored:
 
 
 def alone(tools: TextTools, parsed: Parsed) -> dict[str, Any]:
-    """Metrics 1, 2, and 5 to 9: numbers, or the reason why there is none."""
+    """Metrics 1, 2, and 5 to 9: numbers, or the reason why there is none; `errors` by place."""
     n_words = len(parsed.words)
     nouns, verbs = parsed.noun_phrase_words(), parsed.verb_phrase_words
     grammar: float | str = "not_measured"
+    errors = [] if tools.checker is None else _errors(tools.checker, parsed)
     if tools.checker is not None:
-        places = [(t.start, t.start + len(t.text)) for t in parsed.tokens if t.is_word]
-        names = [
-            (t.start, t.start + len(t.text))
-            for t in parsed.tokens
-            if t.pos == "PROPN" and t.text[:1].isupper()
-        ]
-        grammar = share_correct(places, tools.checker.errors(parsed.text, names))
+        grammar = share_correct([t.place for t in parsed.tokens if t.is_word], errors)
     return {
+        "errors": errors,
         "sentence_length": float(n_words),
         "grammaticality": grammar,
         "inverse_word_frequency": tools.frequencies.inverse(parsed.words),
@@ -155,8 +155,18 @@ def alone(tools: TextTools, parsed: Parsed) -> dict[str, Any]:
     }
 
 
+def _errors(checker: Checker, parsed: Parsed) -> list[tuple[int, int]]:
+    """Where the errors of grammar and spelling stand, in the parsed text."""
+    names = [t.place for t in parsed.tokens if t.pos == "PROPN" and t.text[:1].isupper()]
+    past = [t.place for t in parsed.tokens if t.tag in ("VBD", "VBN")]
+    return checker.errors(parsed.text, names, past)
+
+
 def _in_story(context: Context, reading: Reading, in_context: Sequence[bool]) -> dict[str, Any]:
     """Metrics 10 to 15: numbers, or the reason why there is none."""
+    if context.foreign is not None:
+        reason = f"the context is {context.foreign}"
+        return dict.fromkeys((m.id for m in METRICS if m.needs_context), reason)
     if context.encoding is None or reading.encoding is None:
         return dict.fromkeys((m.id for m in METRICS if m.needs_context), "no_context")
     parsed = reading.parsed
@@ -195,15 +205,6 @@ def _word_ends(parsed: Parsed) -> tuple[int, ...]:
     return (*ends, n_words)
 
 
-def is_latin(text: str) -> bool:
-    """Whether at least half of the letters are Latin; a text without letters counts as Latin."""
-    if text.isascii():
-        return True
-    letters = [character for character in text if character.isalpha()]
-    n_latin = sum(unicodedata.name(character, "").startswith("LATIN") for character in letters)
-    return 2 * n_latin >= len(letters)
-
-
 def measurements(document_id: str, rater: str, scored: Scored, signature: str) -> list[Measurement]:
     """A continuation's metrics as what every instrument says; `rater` is who measured."""
     return [
@@ -214,7 +215,9 @@ def measurements(document_id: str, rater: str, scored: Scored, signature: str) -
             rater=rater,
             value=scored.values[metric],
             missing_reason=scored.missing.get(metric),
-            evidence=(),
+            evidence=tuple(Span(document_id, *place) for place in scored.errors)
+            if metric == "grammaticality"
+            else (),
             rationale=None,
             signature=signature,
         )

@@ -31,11 +31,6 @@ _CLITICS = {
     "n't": "not", "'s": "is", "'ll": "will", "'re": "are", "'ve": "have", "'m": "am", "'d": "would",
     "ca": "can", "wo": "will", "sha": "shall", "'em": "them", "'t": "it",
 }  # fmt: skip
-# A text of so many words is told to be of another language where a list of it fits them better.
-_OTHERS = ("fr", "de", "es", "it", "pt", "nl", "pl", "sv")
-_MIN_TOLD = 5
-_DOUBTFUL = 8.0
-_MARGIN = 1.0
 
 FLOOR = 1e-9
 """The frequency of a word that the list does not have: the list's own smallest step."""
@@ -57,26 +52,13 @@ class Frequencies:
                 "word frequencies need wordfreq; run: pip install 'fabula[nlp]'"
             ) from error
         self.name = f"wordfreq-{importlib.metadata.version('wordfreq')}"
-        self._log: Callable[[str, str], float] = functools.lru_cache(1 << 18)(
-            lambda word, language: math.log(
-                max(wordfreq.word_frequency(word, language, minimum=FLOOR), FLOOR)
-            )
+        self._log: Callable[[str], float] = functools.lru_cache(1 << 18)(
+            lambda word: math.log(max(wordfreq.word_frequency(word, "en", minimum=FLOOR), FLOOR))
         )
 
     def log(self, word: str) -> float:
         """The natural logarithm of a word's share of all words; a clitic is its full word."""
-        return self._log(_CLITICS.get(word, word), "en")
-
-    def is_english(self, words: Sequence[str]) -> bool:
-        """Whether no other language's list fits these words clearly better; few words pass."""
-        english = self.inverse(words)
-        if len(words) < _MIN_TOLD or english < _DOUBTFUL:
-            return True
-        n = len(words)
-        return all(
-            -math.fsum(self._log(word, language) for word in words) / n > english - _MARGIN
-            for language in _OTHERS
-        )
+        return self._log(_CLITICS.get(word, word))
 
     def inverse(self, words: Sequence[str]) -> float:
         """The mean of the negative logarithms: higher is rarer. There is a word."""

@@ -13,9 +13,19 @@ from fabula.measures.linguistic.grammar import Checker, open_checker
 from fabula.measures.linguistic.lexis import FLOOR, Frequencies
 from fabula.measures.linguistic.parsing import CONTENT, Parser
 from fabula.models.encoder import Encoder
+from fabula.text.language import language_gate
 from fabula.types import Signature
 
-__all__ = ["METRICS", "MISSING", "Metric", "TextTools", "ToolChoice", "Tools", "open_tools"]
+__all__ = [
+    "METRICS",
+    "MISSING",
+    "Metric",
+    "TextTools",
+    "ToolChoice",
+    "Tools",
+    "explain",
+    "open_tools",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +62,6 @@ METRICS = (
 MISSING = {
     "no_text": "the system gave no text",
     "no_words": "no word in the text",
-    "not_english": "not English, by its letters or its words",
     "no_noun_phrase": "no noun phrase in the text",
     "no_verb_phrase": "no verb phrase in the text",
     "no_content_word": "no content word in text and context",
@@ -65,6 +74,11 @@ MISSING = {
     "one_sentence": "one sentence only",
 }
 """Why a metric has no value, for people."""
+
+
+def explain(reason: str) -> str:
+    """A reason for people; one that is not a key of `MISSING` is a sentence already."""
+    return MISSING.get(reason, reason)
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,8 +103,8 @@ class TextTools:
 
     def _parts(self) -> dict[str, str]:
         return {
-            "pipe": self.parser.name,
-            "spacy": self.parser.spacy,
+            "lang": language_gate(),
+            **self.parser.signature_parts,
             "word": "token-with-letter-or-digit",
             "grammar": f"{self.checker.name},names-capital-by-pos" if self.checker else "none",
             "freq": f"{self.frequencies.name},ln,clitics-in-full,floor {FLOOR:g}",

@@ -7,7 +7,6 @@ paper. Phrases and categories are those of the same parse.
 from __future__ import annotations
 
 import functools
-import importlib.metadata
 import itertools
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -16,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fabula.text.pipeline import load_pipeline
+from fabula.text.pipeline import load_pipeline, pipeline_parts
 from fabula.text.sentences import encodable
 
 __all__ = ["CONTENT", "Parsed", "Parser", "Phrase", "Token"]
@@ -46,6 +45,11 @@ class Token:
     is_word: bool
     start: int
     """Where it begins in the text, in characters."""
+
+    @property
+    def place(self) -> tuple[int, int]:
+        """Where it stands in the text: half-open, in characters."""
+        return self.start, self.start + len(self.text)
 
     @property
     def lower(self) -> str:
@@ -102,9 +106,7 @@ class Parser:
 
     def __init__(self) -> None:
         self._nlp = load_pipeline(_PARTS)
-        meta = self._nlp.meta
-        self.name = f"{meta['lang']}_{meta['name']}-{meta['version']}"
-        self.spacy = importlib.metadata.version("spacy")
+        self.signature_parts = pipeline_parts(self._nlp)
         vectors = self._nlp.vocab.vectors
         norms = np.linalg.norm(vectors.data, axis=1, keepdims=True)
         self._units = vectors.data / np.where(norms == 0, 1, norms)

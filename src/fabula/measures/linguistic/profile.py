@@ -10,12 +10,12 @@ from __future__ import annotations
 import functools
 import math
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from fabula.measures.linguistic.continuation import alone, is_latin
+from fabula.measures.linguistic.continuation import alone
 from fabula.measures.linguistic.lexis import (
     MATTR_WINDOW,
     MTLD_THRESHOLD,
@@ -28,9 +28,10 @@ from fabula.measures.linguistic.mentions import read_speech
 from fabula.measures.linguistic.metrics import TextTools
 from fabula.measures.linguistic.parsing import Parsed
 from fabula.text import check_documents
+from fabula.text.language import not_english
 from fabula.text.pipeline import load_pipeline
-from fabula.text.sentences import paragraphs_of, sentences_of
-from fabula.types import Document, Measurement
+from fabula.text.sentences import encodable, paragraphs_of, sentences_of
+from fabula.types import Document, Measurement, Span
 from fabula.workers import InOrder, in_order
 
 __all__ = [
@@ -143,6 +144,8 @@ class Profile:
     zipf: tuple[float, ...]
     """Of each word, the base-10 logarithm of its occurrences in a thousand million words."""
     signature: str
+    errors: tuple[Span, ...] = ()
+    """Where errors of grammar and spelling stand in the document, in order."""
 
     def measurements(self) -> Iterator[Measurement]:
         """The profile as what every instrument says."""
@@ -154,7 +157,7 @@ class Profile:
                 rater="fabula",
                 value=self.values[metric.id],
                 missing_reason=self.missing.get(metric.id),
-                evidence=(),
+                evidence=self.errors if metric.id == "grammaticality" else (),
                 rationale=None,
                 signature=self.signature,
             )
@@ -177,6 +180,7 @@ class Profile:
             ],
             "repeated": [{"phrase": r.phrase, "count": r.count} for r in self.repeated],
             "rarest": list(self.rarest),
+            "errors": [[span.start, span.end] for span in self.errors],
             "signature": self.signature,
         }
 
@@ -202,8 +206,8 @@ def _opened(grammar: str) -> tuple[TextTools, Any]:
 def profile_text(tools: TextTools, nlp: Any, document: Document) -> Profile:
     """The profile of a text; `nlp` is spaCy's pipeline with sentence boundaries."""
     signature = str(tools.profile_signature)
-    if not is_latin(document.text):
-        return _nothing(document, "not_english", signature)
+    if (foreign := not_english(document.text)) is not None:
+        return _nothing(document, foreign, signature)
     places = [
         (number, sentence)
         for number, part in enumerate(sentences_of(paragraphs_of(document.text), nlp))
@@ -213,10 +217,9 @@ def profile_text(tools: TextTools, nlp: Any, document: Document) -> Profile:
     spoken = [part for part in parsed if part.words]
     if not spoken:
         return _nothing(document, "no_words", signature)
-    if not tools.frequencies.is_english([word for part in spoken for word in part.words]):
-        return _nothing(document, "not_english", signature)
     sentences = tuple(_sentences([number for number, _ in places], parsed))
-    values, missing = _values(tools, spoken, sentences)
+    each = [alone(tools, part) for part in spoken]
+    values, missing = _values(tools, spoken, sentences, each)
     logs = [tools.frequencies.log(word) for part in spoken for word in part.words]
     return Profile(
         document=document,
@@ -227,7 +230,28 @@ def profile_text(tools: TextTools, nlp: Any, document: Document) -> Profile:
         rarest=tuple(_rarest(tools, spoken)),
         zipf=tuple(9 + log / math.log(10) for log in logs),
         signature=signature,
+        errors=tuple(_errors(document, spoken, [sentence["errors"] for sentence in each])),
     )
+
+
+def _errors(
+    document: Document, parsed: Sequence[Parsed], errors: Sequence[Sequence[tuple[int, int]]]
+) -> Iterator[Span]:
+    """Errors by their places in the document; those of a sentence are places in its own text.
+
+    A sentence's white space differs from the document's, so characters that are none are counted.
+    """
+    ink = [k for k, character in enumerate(document.text) if not character.isspace()]
+    text = "".join(encodable(document.text).split())
+    at = 0
+    for part, places in zip(parsed, errors, strict=True):
+        own = "".join(part.text.split())
+        at = text.index(own, at)
+        for start, end in places:
+            first, n = (len("".join(part.text[a:b].split())) for a, b in ((0, start), (start, end)))
+            if n:
+                yield Span(document.id, ink[at + first], ink[at + first + n - 1] + 1)
+        at += len(own)
 
 
 def _nothing(document: Document, reason: str, signature: str) -> Profile:
@@ -257,11 +281,13 @@ def _sentences(paragraphs: Sequence[int], parsed: Sequence[Parsed]) -> Iterator[
 
 
 def _values(
-    tools: TextTools, parsed: Sequence[Parsed], sentences: Sequence[Sentence]
+    tools: TextTools,
+    parsed: Sequence[Parsed],
+    sentences: Sequence[Sentence],
+    each: Sequence[Mapping[str, Any]],
 ) -> tuple[dict[str, float | None], dict[str, str]]:
     words = [word for part in parsed for word in part.words]
     lengths = [len(part.words) for part in parsed]
-    each = [alone(tools, part) for part in parsed]
     threes = [three for part in parsed for three in trigrams(part.words)]
     nouns = [n for part in parsed for n in part.noun_phrase_words()]
     verbs = [n for part in parsed for n in part.verb_phrase_words]

@@ -266,6 +266,7 @@ def _row(
         "missing": dict(scored.missing),
         "words": " ".join(scored.words),
         "sentence_ends": list(scored.sentence_ends),
+        "errors": [list(place) for place in scored.errors],
         "digest": _digest(story, continuation),
         "signature": signature,
     }

@@ -9,6 +9,7 @@ from fabula.measures.linguistic.scoring import Story
 from fabula.models import Answer, Model, Prompt, Sampling
 from fabula.tasks.asking import check_same, in_parallel, read_written
 from fabula.tasks.continuation.generating import Rows, Write, context_digest
+from fabula.text.pipeline import pipeline_parts
 from fabula.text.sentences import sentences_of
 from fabula.types import Signature
 
@@ -31,7 +32,8 @@ async def ask_continuations(
     meter: Callable[[int], None] = lambda _: None,
 ) -> list[dict[str, Any]]:
     """A row for each story; where the model gave no sentence, the reason. `nlp` finds its end."""
-    signature = str(Signature.of("asked", model=model.name, prompt="own", sampling=str(sampling)))
+    parts = {"model": model.name, "prompt": "own", "sampling": str(sampling)}
+    signature = str(Signature.of("asked", **parts, **pipeline_parts(nlp)))
 
     async def one(story: Story) -> dict[str, Any]:
         expected = {"context_digest": context_digest(story), "signature": signature}

@@ -78,6 +78,7 @@ def read_answers(
     *,
     one_sentence: frozenset[str] = frozenset(),
     count_sentences: Callable[[list[str]], list[int]] | None = None,
+    pipeline: str = "",
     similarity: Callable[[str, str], float] | None = None,
     encoder: str = "",
     keep_refusals: bool = False,
@@ -85,10 +86,10 @@ def read_answers(
 ) -> Answers:
     """Rows of `feedback elicit` in columns.
 
-    `one_sentence` names the prompts that ask for a single sentence, which `count_sentences` counts.
-    A model's refusal is missing, unless refusals are kept as published figures keep them.
-    `similarity` is BERTScore of feedback and story, by the encoder of this name. Raises
-    `InputError` where a row lacks a field.
+    `one_sentence` names the prompts that ask for a single sentence, which `count_sentences` counts
+    by the language `pipeline` of this name. A model's refusal is missing, unless refusals are kept
+    as published figures keep them. `similarity` is BERTScore of feedback and story, by the encoder
+    of this name. Raises `InputError` where a row lacks a field.
     """
     checked = list(map(_checked, rows, count(1)))
     reasons = [_why_missing(row, keep_refusals=keep_refusals) for row in checked]
@@ -131,6 +132,7 @@ def read_answers(
         n_missing=dict(missing),
         signature="+".join(dict.fromkeys(str(row.get("signature", "")) for row in given))
         + ("" if keep_refusals else "|refusals:missing")
+        + (f"|sentences:{pipeline}" if pipeline else "")
         + (f"|bertscore:{encoder}" if encoder else ""),
     )
 

@@ -26,6 +26,8 @@ from fabula.tasks.feedback.faults import FAULTS, NARRATION_PARTS, plant_fault
 from fabula.tasks.feedback.narration import Narration
 from fabula.tasks.feedback.translating import Rounds, Translator, back_translate
 from fabula.text import check_documents
+from fabula.text.language import language_gate, not_english
+from fabula.text.pipeline import pipeline_parts
 from fabula.text.sentences import paragraph_docs, spans_of_docs
 from fabula.types import Document, Signature
 
@@ -163,7 +165,11 @@ def corrupt_stories(
         batch = stories[begin : begin + size]
         rounds: dict[str, Rounds] = {}
         if "backtranslate" in plan.methods and translator is not None:
-            asked = [s for s in batch if f"{s.id}_backtranslate" not in kept]
+            asked = [
+                story
+                for story in batch
+                if f"{story.id}_backtranslate" not in kept and not_english(story.text) is None
+            ]
             texts = [story.text for story in asked]
             translated = back_translate(texts, translator, plan.rounds)
             rounds = {story.id: one for story, one in zip(asked, translated, strict=True)}
@@ -183,8 +189,9 @@ def _of_story(
 ) -> Iterator[dict[str, Any] | LeftOut]:
     docs = tuple(paragraph_docs(story.text, nlp))
     told = Narration(story.text, docs, tuple(spans_of_docs(docs)))
+    foreign = not_english(story.text)
     for method in plan.methods:
-        expected = _signature(method, plan, translator)
+        expected = _signature(method, plan, nlp, translator)
         row = kept.get(f"{story.id}_{method}")
         if row is not None:
             if (row.get("original"), row.get("signature")) != (story.text, expected):
@@ -195,6 +202,8 @@ def _of_story(
             yield dict(row)
         elif method == "original":
             yield _row(story, method, story.text, {"edits": []}, expected)
+        elif foreign is not None:
+            yield LeftOut(story.id, method, foreign)
         elif method == "backtranslate":
             yield _back_translated(story, rounds.get(story.id), expected)
         else:
@@ -269,10 +278,12 @@ def _back_translated(
     return _row(story, method, changed, change, signature)
 
 
-def _signature(method: Method, plan: CorruptPlan, translator: Translator | None) -> str:
+def _signature(method: Method, plan: CorruptPlan, nlp: Any, translator: Translator | None) -> str:
     parts = {"method": str(method)}
+    if method != "original":
+        parts["lang"] = language_gate()
     if method in _RULES or method in FAULTS:
-        parts["seed"] = str(plan.seed)
+        parts |= {"seed": str(plan.seed), **pipeline_parts(nlp)}
     if method in FAULTS:
         parts["beyond_paper"] = "yes"
     if method == "backtranslate" and translator is not None:

@@ -1,0 +1,127 @@
+"""Whether a text is English: what the English pipeline, word lists and models measure must be.
+
+A naive Bayes over bytes tells 138 languages apart (py3langid, after Lui and Baldwin 2012,
+"langid.py"). It is asked for one thing only: whether another language is clearly more probable than
+English. What it cannot tell counts as English, so dialect, old spelling, lists of names and very
+short texts are measured; that a text in a near-English tongue passes is the price.
+
+- A text is parted at blank lines, and paragraphs are joined until they hold 20 words.
+- A part is foreign where less than half of its letters are Latin, or where it has five different
+  words or more and another language is over 20 times (3 nats) as probable as English. Nigerian
+  Pidgin and what is no language at all count as English here.
+- A text is foreign where its foreign parts hold more than half of its letters, and looks like the
+  language that holds most of these.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib.metadata
+import math
+import re
+import unicodedata
+from collections import Counter
+from collections.abc import Iterator
+from typing import Any
+
+from fabula.text.sentences import encodable, paragraphs_of
+
+__all__ = ["language_gate", "not_english"]
+
+_PART_WORDS = 20
+_MIN_DIFFERENT = 5
+_MARGIN_NATS = 3.0
+# What English in dialect, in tokens or in numbers may be taken for.
+_ENGLISH = frozenset(("en", "pcm", "zxx"))
+_WORD = re.compile(r"[^\W\d_]+(?:['’][^\W\d_]+)*")
+# Languages by their ISO 639 codes, as the identifier names them.
+_NAMES: dict[str, str] = dict(
+    re.findall(
+        r"(\w+):(\w+)",
+        "ace:Acehnese af:Afrikaans am:Amharic an:Aragonese ar:Arabic ary:Moroccan_Arabic "
+        "arz:Egyptian_Arabic as:Assamese az:Azerbaijani ba:Bashkir bcl:Bikol be:Belarusian "
+        "bg:Bulgarian bn:Bengali br:Breton bs:Bosnian ca:Catalan crh:Crimean_Tatar cs:Czech "
+        "cy:Welsh da:Danish de:German dz:Dzongkha el:Greek eo:Esperanto es:Spanish et:Estonian "
+        "eu:Basque ext:Extremaduran fa:Persian fi:Finnish fo:Faroese fr:French fuv:Fulfulde "
+        "fy:Frisian ga:Irish gcf:Guadeloupean_Creole gcr:Guianese_Creole gd:Scottish_Gaelic "
+        "gl:Galician gom:Konkani grc:Ancient_Greek gu:Gujarati gug:Guarani guw:Gun ha:Hausa "
+        "hbo:Biblical_Hebrew he:Hebrew hi:Hindi hr:Croatian ht:Haitian_Creole hu:Hungarian "
+        "hy:Armenian id:Indonesian ig:Igbo is:Icelandic it:Italian ja:Japanese jv:Javanese "
+        "ka:Georgian kab:Kabyle kik:Kikuyu kk:Kazakh km:Khmer kn:Kannada ko:Korean ku:Kurdish "
+        "ky:Kyrgyz la:Latin lb:Luxembourgish lg:Ganda lij:Ligurian ln:Lingala lo:Lao "
+        "lt:Lithuanian ltg:Latgalian lv:Latvian mg:Malagasy mk:Macedonian ml:Malayalam "
+        "mn:Mongolian mr:Marathi ms:Malay mt:Maltese my:Burmese ne:Nepali nl:Dutch "
+        "nn:Norwegian_Nynorsk no:Norwegian nso:Northern_Sotho oc:Occitan om:Oromo or:Odia "
+        "pa:Punjabi pl:Polish ps:Pashto pt:Portuguese qu:Quechua ro:Romanian ru:Russian "
+        "rw:Kinyarwanda sa:Sanskrit sdh:Southern_Kurdish se:Northern_Sami si:Sinhala sk:Slovak "
+        "sl:Slovene sn:Shona so:Somali sq:Albanian sr:Serbian st:Southern_Sotho sv:Swedish "
+        "sw:Swahili ta:Tamil te:Telugu tg:Tajik th:Thai tk:Turkmen tl:Tagalog tr:Turkish "
+        "tt:Tatar ug:Uyghur uk:Ukrainian ur:Urdu uz:Uzbek uzs:Southern_Uzbek vec:Venetian "
+        "vi:Vietnamese vo:Volapük wa:Walloon wuu:Wu_Chinese xh:Xhosa yo:Yoruba yue:Cantonese "
+        "zh:Chinese zu:Zulu",
+    )
+)
+
+
+def language_gate() -> str:
+    """What decides whether a text is English, for signatures: `py3langid-0.4.0,20words,3nats`."""
+    version = importlib.metadata.version("py3langid")
+    return f"py3langid-{version},{_PART_WORDS}words,{_MARGIN_NATS:g}nats"
+
+
+def not_english(text: str) -> str | None:
+    """Why an English instrument does not measure a text: `not English: looks like Finnish`.
+
+    None where it is English, or where it cannot be told.
+    """
+    n_letters = Counter[str | None]()
+    for part in _parts(encodable(text)):
+        n_letters[_foreign(part)] += sum(map(str.isalpha, part))
+    n_english = n_letters.pop(None, 0)
+    if n_letters.total() <= n_english:
+        return None
+    return f"not English: looks like {max(n_letters, key=lambda name: (n_letters[name], name))}"
+
+
+def _parts(text: str) -> Iterator[str]:
+    """Paragraphs, joined until they hold enough words to be told; the last may hold fewer."""
+    held: list[str] = []
+    n_words = 0
+    for paragraph in paragraphs_of(text):
+        held.append(paragraph)
+        n_words += len(_WORD.findall(paragraph))
+        if n_words >= _PART_WORDS:
+            yield "\n\n".join(held)
+            held, n_words = [], 0
+    if held:
+        yield "\n\n".join(held)
+
+
+def _foreign(part: str) -> str | None:
+    """The language's name where it is clearly not English."""
+    is_latin = _is_latin(part)
+    if is_latin and len({word.casefold() for word in _WORD.findall(part)}) < _MIN_DIFFERENT:
+        return None
+    ranked: dict[str, float] = dict(_identifier().rank(part))
+    english = max(ranked.pop(code, 0.0) for code in _ENGLISH)
+    best = max(ranked, key=lambda code: ranked[code])
+    if ranked[best] > english * math.exp(_MARGIN_NATS):
+        return _NAMES.get(best, best).replace("_", " ")
+    return None if is_latin else "another script"
+
+
+def _is_latin(text: str) -> bool:
+    """Whether at least half of the letters are Latin; a text without letters counts as Latin."""
+    if text.isascii():
+        return True
+    letters = [character for character in text if character.isalpha()]
+    n_latin = sum(unicodedata.name(character, "").startswith("LATIN") for character in letters)
+    return 2 * n_latin >= len(letters)
+
+
+@functools.cache
+def _identifier() -> Any:
+    """Loaded at the first text: a third of a second and 100 MB."""
+    from py3langid.langid import MODEL_FILE, LanguageIdentifier
+
+    return LanguageIdentifier.from_model_file(MODEL_FILE, norm_probs=True)

@@ -46,3 +46,13 @@ def test_what_is_cut_off_and_what_is_left_are_the_answer(answer: str) -> None:
     assert sorted("".join(kept)) == sorted("".join(answer.split()))
     assert unframed(found.text).text == found.text
     is_refusal(answer)
+
+
+@pytest.mark.parametrize(
+    "word", ["great ", "thanks ", "I'm sorry ", "'", '"', "here is a ", "let me know "]
+)
+def test_hostile_answers_are_read_in_time_that_grows_with_their_length(word: str) -> None:
+    # Without a bound on repetition these would take longer than anybody waits.
+    is_refusal(word * 3000)
+    unframed(word * 3000)
+    unframed(f"{word * 300}\n\n{word * 300}")

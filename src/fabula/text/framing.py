@@ -48,7 +48,7 @@ _ABOUT = (
     r"|wanted|gave|provided)|(?:continuing|beginning|starting)\b)[^\n]{0,160}?)?"
 )
 _OPENS = re.compile(
-    rf"(?:{_YES}[.!,:—–-]*\s+)*(?:(?:here[’']?s|here is|here are|below is|below you will find"
+    rf"(?:{_YES}[.!,:—–-]*\s+){{0,2}}(?:(?:here[’']?s|here is|here are|below is|below you will find"
     rf"|this is"
     rf"|the following is)(?:\s(?:an?|the|your|my|one))?(?:[\s-]+(?!of\b|that\b"
     rf"|which\b)[\w’'-]+,?){{0,7}}?"

@@ -14,6 +14,7 @@ from typing import IO, Any, NamedTuple
 from urllib.parse import unquote
 
 from fabula.errors import InputError
+from fabula.text.cbt import cbt_documents
 from fabula.types import Document
 
 __all__ = ["READERS", "Fields"]
@@ -37,10 +38,17 @@ class Fields(NamedTuple):
 
 
 def read_text(stream: IO[bytes], name: str, fields: Fields) -> Iterator[Document]:
-    """The whole stream as one document: UTF-8, or UTF-16 with a byte order mark."""
+    """The whole stream as one document: UTF-8, or UTF-16 with a byte order mark.
+
+    A published file of the Children's Book Test is a document for each of its items or books.
+    """
     data = stream.read()
     if data:
         text = _decode(data, name)
+        documents = cbt_documents(text, name, _stem(name))
+        if documents is not None:
+            yield from documents
+            return
         heading = _heading.match(text) if ".md" in name.lower() else None
         title = heading[1] if heading else _stem(name)
         yield Document(id=name, text=text, meta={"title": title})

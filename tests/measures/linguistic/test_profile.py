@@ -70,7 +70,7 @@ def test_a_quote_that_is_never_closed_ends_with_its_paragraph(
     [
         ("It was the summer of '69. The boys' hats were wet and the river was high.", 0.0),
         ("'Twas a dark night, and nobody's dog barked at the old man.", 0.0),
-        ('He was 6\' 2" tall, and his brother was 5\' 10" in his socks.', 0.0),
+        ("He was 6' 2\" tall, and his brother was 5' 10\" in his socks.", 0.0),
         ("I 'm sure that I 'd go there if they 'd ask me to .", 0.0),
         ("«Come in,» she said to the boy.", 2 / 7),
         ("—Come in.\n\nShe sat by the window.\n\n—I will, you know.", 6 / 11),

@@ -23,6 +23,7 @@ import numpy as np
 from fabula import __version__
 from fabula.errors import InputError
 from fabula.tasks.feedback.changes import Edit, apply_edits, edits_between
+from fabula.tasks.feedback.english import vocabulary_name
 from fabula.tasks.feedback.faults import FAULTS, NARRATION_PARTS, plant_fault
 from fabula.tasks.feedback.narration import Narration
 from fabula.tasks.feedback.translating import Rounds, Translator, back_translate
@@ -288,6 +289,8 @@ def _back_translated(
         reason = "the translator ran wild in the first round"
         if rounds.reason is not None:
             reason = f"there was no translation in the first round ({rounds.reason})"
+        elif rounds.foreign_round is not None:
+            reason = "its translation has words that are not English in the first round"
         return LeftOut(story.id, method, reason)
     text = rounds.texts[-1]
     edits = edits_between(story.text, text)
@@ -304,6 +307,11 @@ def _back_translated(
     }
     if rounds.refused_round is not None:
         change |= {"refused_round": rounds.refused_round, "refused_reason": rounds.reason}
+    if rounds.foreign_round is not None:
+        change |= {
+            "foreign_round": rounds.foreign_round,
+            "foreign_words": list(rounds.foreign_words),
+        }
     change["what"] = f"The story was translated to another language and back {times}."
     return _row(story, method, changed, change, signature)
 
@@ -317,7 +325,7 @@ def _signature(method: Method, plan: CorruptPlan, translator: Translator | None)
     if method in FAULTS:
         parts["beyond_paper"] = "yes"
     if method == "backtranslate" and translator is not None:
-        parts |= {"rounds": str(plan.rounds), "by": translator.name}
+        parts |= {"rounds": str(plan.rounds), "by": translator.name, "sound": vocabulary_name()}
     return str(Signature.of("corrupt", **parts, v=__version__))
 
 

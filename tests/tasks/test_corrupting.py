@@ -198,9 +198,9 @@ def test_a_translator_that_runs_wild_is_stopped_before_it_counts() -> None:
 @pytest.mark.parametrize(
     ("text", "foreign"),
     [
-        ("The fox regarded the grapes de la parra, and quería them.", ["parra", "quería"]),
+        ("The fox regarded the grapes, y la zorra las quería.", ["zorra", "quería"]),
         ("The fox himmiraraextraño the grapes.", ["himmiraraextraño"]),
-        ("Der Fuchs sah die Trauben und wollte sie.", ["Fuchs", "sah", "Trauben", "wollte"]),
+        ("Der Fuchs sah die Trauben und wollte sie.", ["sah", "Trauben", "wollte"]),
         ("The vixen craved those luscious bunches, yet could not die for them.", []),
         ("Zarathurn saw the grapes.", []),
     ],

@@ -56,8 +56,8 @@ def feedback() -> None:
     "--translator", metavar="NAME",
     help="Translator: a language model as for `feedback elicit`, marian[:THERE,BACK] "
     "(Helsinki-NLP's English-German, or folders), or apertium[:THERE,BACK] (eng-spa,spa-eng), "
-    "which is poor (median BLEU with the original below 50).  [default: marian where its models are on "
-    "this machine, else apertium]",
+    "which is poor (median BLEU with the original below 50).  [default: marian where its models "
+    "are on this machine, else apertium]",
 )  # fmt: skip
 @click.option(
     "--translator-language", default="German", show_default=True, metavar="NAME",

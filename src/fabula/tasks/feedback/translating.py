@@ -207,6 +207,8 @@ def back_translate(texts: Sequence[str], translator: Translator, n_rounds: int) 
     ended: dict[int, dict[str, Any]] = {}
     for number in range(1, n_rounds + 1):
         going = [k for k in range(len(texts)) if k not in ended]
+        if not going:
+            break
         before = [kept[k][-1] if kept[k] else texts[k] for k in going]
         for k, found in zip(going, translator.round_trip(before), strict=True):
             failure = _failure(texts[k], found, number)

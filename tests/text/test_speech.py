@@ -25,7 +25,7 @@ SHARES = {
     "hanna-66-human": 0.0, "hanna-82-human": 0.0, "hanna-24-human": 0.009,
     "hanna-34-human": 0.0, "hanna-46-human": 0.009, "hanna-52-human": 0.008,
     "hanna-48-human": 0.197, "hanna-55-human": 0.268, "hanna-72-human": 0.19,
-    "hanna-78-human": 0.075, "hanna-27-human": 0.0, "hanna-77-human": 0.66,
+    "hanna-78-human": 0.075, "hanna-27-human": 0.0, "hanna-77-human": 0.66, "hanna-31-human": 0.76,
 }  # fmt: skip
 
 
@@ -75,6 +75,14 @@ def test_a_mark_without_its_partner_takes_no_more_than_its_sentence() -> None:
     [found] = quotations_of(text)
     assert text[found.start : found.end] == '"I know this place.'
     assert not found.is_closed
+
+
+def test_the_last_speech_of_a_text_that_is_cut_reaches_to_its_end() -> None:
+    said = '"Now?" he asked. "Now," she said. "And then?" he asked. '
+    last = '"Then we go home. It is late. I have been'
+    assert (said + last)[slice(*speech_spans(said + last)[-1])] == last
+    ended = f"{said}{last} here."
+    assert ended[slice(*speech_spans(ended)[-1])] == '"Then we go home.'
 
 
 def test_sentences_of_a_passage_may_begin_and_end_within_speech() -> None:

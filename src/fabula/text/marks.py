@@ -65,6 +65,8 @@ MAX_SCARE_WORDS = 3
 _WINDOW = 80
 """Characters around a mark that tell what it is."""
 _MAX_SENTENCE = 1000
+_MANY = 3
+"""Quotations that show that a text uses a mark."""
 _MAX_MARKS_IN_A_ROW = 4
 _MAX_MARKS = 100
 """A quotation holds no more marks than this, which bounds the work that odd texts make."""
@@ -196,7 +198,7 @@ class MarkedText:
             elif reached is not None:
                 found.append((mark.start, reached[0], True))
             elif kind != "single" and mark.opens:
-                found.append((mark.start, self._sentence_end(marks, k), False))
+                found.append((mark.start, self._sentence_end(marks, k, len(found)), False))
             elif kind != "single" and mark.closes > 1 and _is_first(marks, k):
                 found.append((self._sentence_start(mark), mark.end, False))
             k = last + 1 if last is not None else reached[1] if reached is not None else k + 1
@@ -245,14 +247,19 @@ class MarkedText:
             return follows.end, after + 1
         return None
 
-    def _sentence_end(self, marks: Sequence[_Mark], k: int) -> int:
+    def _sentence_end(self, marks: Sequence[_Mark], k: int, n_before: int) -> int:
         start, (_, high) = marks[k].start, self.paragraphs[marks[k].paragraph]
-        if not self.has_paragraphs and k + 1 == len(marks):
-            return high
-        if k + 1 < len(marks):
+        is_last = k + 1 == len(marks)
+        if is_last and (not self.has_paragraphs or (n_before >= _MANY and self._is_cut(high))):
+            return self.stripped(start, high)
+        if not is_last:
             high = min(high, marks[k + 1].start)
         match = _SENTENCE_END.search(self.text, marks[k].end, high)
         return self.stripped(start, high if match is None else match.end())
+
+    def _is_cut(self, end: int) -> bool:
+        """Whether the text ends here, in the middle of a sentence: then its last speech may too."""
+        return end == len(self.text) and self.text.rstrip()[-1:].isalnum()
 
     def _sentence_start(self, mark: _Mark) -> int:
         low, _ = self.paragraphs[mark.paragraph]

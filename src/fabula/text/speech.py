@@ -10,8 +10,8 @@ and curly forms of a text give the same places. What decides:
   of a clitic ('s, 'll). After a plural in s (the boys' hats), a dropped g (cookin') or a digit (6')
   it closes only where nothing else can.
 - Single marks count as speech only in texts where they, not the double ones, hold it.
-- A double mark that is never closed reaches to the end of its sentence; a single one is no
-  quotation mark.
+- A double mark that is never closed reaches to the end of its sentence, or of a text that is cut in
+  the middle of one; a single one is no quotation mark.
 - Up to three words, or a title, are no speech (scare quotes, "The Raven") unless a verb of saying
   stands beside them or they end as speech does.
 - A paragraph that begins with a dash is speech where the text has hardly any other; it ends with

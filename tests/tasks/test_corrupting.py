@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.metadata
 import json
+import re
 import shutil
 from pathlib import Path
 from typing import Any
@@ -26,12 +27,14 @@ from fabula.tasks.feedback.corrupting import (
     swap_sentences,
     without_repeats,
 )
+from fabula.tasks.feedback.english import foreign_words
 from fabula.tasks.feedback.translating import (
     Apertium,
     back_translate,
     is_degenerate,
     open_translator,
 )
+from fabula.text import read_documents
 from fabula.text.sentences import sentence_spans
 from fabula.types import Document, Signature
 
@@ -208,6 +211,86 @@ def test_a_translator_that_runs_wild_is_stopped_before_it_counts() -> None:
     assert is_degenerate(text, "The fox.")
     assert is_degenerate(text, f"{text} {text} {text}")
     assert not is_degenerate(text, worse)
+
+
+@pytest.mark.parametrize(
+    ("text", "foreign"),
+    [
+        ("The fox regarded the grapes, y la zorra las quería.", ["zorra", "quería"]),
+        ("The fox himmiraraextraño the grapes.", ["himmiraraextraño"]),
+        ("Der Fuchs sah die Trauben und wollte sie.", ["sah", "Trauben", "wollte"]),
+        ("The vixen craved those luscious bunches, yet could not die for them.", []),
+        ("Zarathurn saw the grapes.", []),
+    ],
+)
+def test_words_that_are_not_english_are_found_and_names_of_the_original_are_not(
+    text: str, foreign: list[str]
+) -> None:
+    found = foreign_words("Zarathurn and the fox saw the grapes and wanted them.", text)
+    assert set(foreign) <= set(found)
+    assert bool(found) == bool(foreign)
+
+
+def test_back_translation_stops_at_the_last_sound_round(nlp: Any) -> None:
+    text = "The fox saw the grapes and wanted them, but they hung too high. He left."
+    worse = "The fox looked at the grapes and wanted them, but they hung too high. He left."
+    bad = "The fox looked at the grapes and quería them, but they hung too high. He left."
+    (rounds,) = back_translate([text], Failing(worse, bad, worse), 3)
+    assert (rounds.texts, rounds.foreign_round, rounds.foreign_words) == ((worse,), 2, ("quería",))
+
+    class One(Failing):
+        n_parallel = 1
+
+    plan = CorruptPlan(("backtranslate",), rounds=3)
+    [(rows, _)] = corrupt_stories([Document("a", text)], plan, nlp, One(worse, bad, worse))
+    assert rows[0]["text"] == worse
+    assert rows[0]["change"]["foreign_round"] == 2
+    assert rows[0]["change"]["foreign_words"] == ["quería"]
+    assert "|sound:wordfreq-" in rows[0]["signature"]
+    [(rows, left_out)] = corrupt_stories([Document("a", text)], plan, nlp, One(bad))
+    assert not rows
+    assert "words that are not English" in left_out[0].reason
+
+
+SPOKEN = 'Ann slept. Tom sat down. He said, "I am old. I want to go home." She woke. It rained.'
+
+
+@pytest.mark.parametrize("method", ["swap", "delete"])
+def test_quotations_are_not_cut_where_another_place_is_free(nlp: Any, method: str) -> None:
+    stories = [Document(f"s{k}", SPOKEN) for k in range(30)]
+    rows, _ = corrupted(stories, nlp, method)
+    assert len({row["text"] for row in rows}) > 1
+    for row in rows:
+        assert '"I am old. I want to go home."' in row["text"]
+        assert "cuts_quotation" not in row["change"]
+        assert "|places:quotations-whole|" in row["signature"]
+
+
+def test_a_quotation_that_had_to_be_cut_is_named(nlp: Any) -> None:
+    story = Document("a", 'He said, "I am old. I want to go home."')
+    rows, _ = corrupted([story], nlp, "swap")
+    assert rows[0]["change"]["cuts_quotation"] is True
+
+
+def n_unpaired(text: str) -> int:
+    """Straight marks that stand where the other kind should, and curly ones without a partner."""
+    n = abs(text.count("“") - text.count("”")) + text.count('"') % 2
+    for k, match in enumerate(re.finditer('"', text)):
+        before, after = text[: match.start()][-1:], text[match.end() :][:1]
+        n += bool(before.strip(" (—-") if k % 2 == 0 else after.isalnum())
+    return n
+
+
+def test_seed_stories_keep_their_quotations_and_can_be_undone(nlp: Any, shared_data: Path) -> None:
+    """Counted without the reader of speech: 20 swaps and 19 deletions left a mark alone before."""
+    source = shared_data / "stories" / "seed_stories.jsonl"
+    rows, _ = corrupted(list(read_documents([source])), nlp, "swap", "delete")
+    assert len(rows) == 2 * 935
+    for row in rows:
+        assert undo(row["text"], row["change"]["edits"]) == row["original"]
+        if n_unpaired(row["text"]) > n_unpaired(row["original"]):
+            assert row["change"]["cuts_quotation"]
+    assert sum("cuts_quotation" in row["change"] for row in rows) <= 15
 
 
 @pytest.mark.skipif(not shutil.which("apertium"), reason="Apertium is not installed")

@@ -19,8 +19,8 @@ from fabula.tasks.continuation.passages import (
     text_chapters,
     treebank_chapters,
 )
-from fabula.tasks.continuation.treebank import detokenise
 from fabula.text.pipeline import load_pipeline
+from fabula.text.treebank import detokenise
 from fabula.types import Document
 
 

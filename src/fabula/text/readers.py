@@ -15,6 +15,7 @@ from urllib.parse import unquote
 
 from fabula.characters import without_controls
 from fabula.errors import InputError
+from fabula.text.cbt import cbt_documents
 from fabula.types import Document
 
 __all__ = ["READERS", "Fields"]
@@ -38,10 +39,17 @@ class Fields(NamedTuple):
 
 
 def read_text(stream: IO[bytes], name: str, fields: Fields) -> Iterator[Document]:
-    """The whole stream as one document: UTF-8, or UTF-16 with a byte order mark."""
+    """The whole stream as one document: UTF-8, or UTF-16 with a byte order mark.
+
+    A published file of the Children's Book Test is a document for each of its items or books.
+    """
     data = _whole(stream, name)
     if data:
         text = _decode(data, name)
+        documents = cbt_documents(text, name, _stem(name))
+        if documents is not None:
+            yield from documents
+            return
         heading = _heading.match(text) if ".md" in name.lower() else None
         title = heading[1] if heading else _stem(name)
         yield Document(id=without_controls(name), text=text, meta={"title": title})

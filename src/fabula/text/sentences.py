@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from fabula.text.words import TextSettings
@@ -11,6 +12,7 @@ from fabula.text.words import TextSettings
 __all__ = [
     "encodable",
     "paragraph_docs",
+    "paragraph_spans",
     "paragraphs_of",
     "sentence_spans",
     "sentences_of",
@@ -21,17 +23,75 @@ _BATCH = 64
 _MAX_CHARS = 50_000
 """No paragraph of prose is longer; the pipeline refuses a million."""
 _PARAGRAPH = re.compile(r"\n[^\S\n]*(?:\n[^\S\n]*)+")
+_ENDS_SENTENCE = re.compile(r"[.!?…][\"'”’»“‘«›)\]*_]*\Z")
+_LINES_ENDING = 0.5
+"""A share of line breaks after whole sentences that lines cut to a width do not reach: at most 0.41
+of them in 60 parts of novels wrapped at 40 to 100 columns, and under 0.6 in all but 6 of 633 poems;
+but 0.65 and more in all but 4 of 335 parts of novels with a paragraph a line."""
+_WIDE = 120
+"""Nobody cuts lines to such a width: a text whose middle line is longer has a paragraph a line."""
+_WIDTHS = range(45, 101)
 
 
 def paragraphs_of(text: str) -> list[str]:
-    """The paragraphs of a text: what stands between blank lines."""
-    return _PARAGRAPH.split(text.strip())
+    """The paragraphs of a text, as `paragraph_spans` has them."""
+    text = text.strip()
+    return [text[start:end] for start, end in paragraph_spans(text)]
 
 
-def _between_blank_lines(text: str) -> list[tuple[int, int]]:
+def paragraph_spans(text: str) -> list[tuple[int, int]]:
+    """Where the paragraphs of a text stand, half-open in characters: between blank lines.
+
+    Where half of all line breaks follow the end of a sentence, or lines are long, each line is a
+    paragraph, except one that ends in the middle of a sentence. Other line breaks, of lines cut to
+    a width or of verse, part no paragraphs.
+    """
     borders = [(m.start(), m.end()) for m in _PARAGRAPH.finditer(text)]
     starts, ends = [0, *(end for _, end in borders)], [*(start for start, _ in borders), len(text)]
-    return list(zip(starts, ends, strict=True))
+    blocks = list(zip(starts, ends, strict=True))
+    if not any("\n" in text[start:end] for start, end in blocks):
+        return blocks
+    lines = [_line_spans(text, start, end) for start, end in blocks]
+    if not _has_paragraph_lines([[text[a:b].strip() for a, b in block] for block in lines]):
+        return blocks
+    return [span for block in lines for span in _whole_sentences(text, block)]
+
+
+def _line_spans(text: str, start: int, end: int) -> list[tuple[int, int]]:
+    breaks = [m.start() for m in re.finditer("\n", text[start:end])]
+    edges = [start, *(start + place + 1 for place in breaks)]
+    spans = zip(edges, [*(edge - 1 for edge in edges[1:]), end], strict=True)
+    return [(a, b) for a, b in spans if text[a:b].strip()] or [(start, end)]
+
+
+def _has_paragraph_lines(blocks: Sequence[Sequence[str]]) -> bool:
+    """Whether each line of a text is a paragraph, by where its lines end."""
+    lengths = sorted(len(line) for block in blocks for line in block if line)
+    if not lengths:
+        return False
+    if lengths[len(lengths) // 2] > _WIDE:
+        return True
+    width = lengths[(len(lengths) * 9) // 10]
+    pairs = [pair for block in blocks for pair in itertools.pairwise(block)]
+    # A line that its next word would make too long ends there for its length.
+    n_ends = sum(
+        _ENDS_SENTENCE.search(line) is not None
+        and not (width in _WIDTHS and len(line) + 1 + len(follows.split()[0]) > width)
+        for line, follows in pairs
+    )
+    return bool(pairs) and n_ends >= _LINES_ENDING * len(pairs)
+
+
+def _whole_sentences(text: str, lines: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
+    """The lines, joined where one ends with a comma or the next begins in small letters."""
+    found = [lines[0]]
+    for start, end in lines[1:]:
+        is_inner = text[found[-1][0] : found[-1][1]].rstrip()[-1:] in (",", ";")
+        if is_inner or text[start:end].lstrip()[:1].islower():
+            found[-1] = found[-1][0], end
+        else:
+            found.append((start, end))
+    return found
 
 
 def encodable(text: str) -> str:
@@ -77,12 +137,14 @@ def sentence_spans(text: str, nlp: Any) -> list[tuple[int, int]]:
 
 def paragraph_docs(text: str, nlp: Any) -> list[tuple[int, Any]]:
     """spaCy's reading of each paragraph, and where it begins: offsets of both add up."""
+    spans = [span for first, last in paragraph_spans(text) for span in _bounded(text, first, last)]
     # Line breaks within a paragraph are spaces to the pipeline; lengths stay the same.
-    return [
-        (begin, nlp(encodable("".join(" " if c.isspace() else c for c in text[begin:end]))))
-        for first, last in _between_blank_lines(text)
-        for begin, end in _bounded(text, first, last)
-    ]
+    plain = (
+        encodable("".join(" " if c.isspace() else c for c in text[begin:end]))
+        for begin, end in spans
+    )
+    docs = nlp.pipe(plain, batch_size=_BATCH)
+    return [(begin, doc) for (begin, _), doc in zip(spans, docs, strict=True)]
 
 
 def _bounded(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:

@@ -221,7 +221,7 @@ def test_measurements_carry_values_reasons_and_signature(tools: Tools) -> None:
     found = {m.item: m for m in measurements("p1", "fabula", result, str(tools.signature))}
     assert found["verb_phrase_length"].missing_reason == "no_verb_phrase"
     assert found["sentence_length"].value == 1
-    assert "coref:sieve1" in found["sentence_length"].signature
+    assert "coref:sieve2,marks-and-dashes-1" in found["sentence_length"].signature
 
 
 @given(st.sets(st.integers(0, 9)), st.sets(st.integers(0, 9)))

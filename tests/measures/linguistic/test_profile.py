@@ -66,6 +66,26 @@ def test_a_quote_that_is_never_closed_ends_with_its_paragraph(
 
 
 @pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("It was the summer of '69. The boys' hats were wet and the river was high.", 0.0),
+        ("'Twas a dark night, and nobody's dog barked at the old man.", 0.0),
+        ("He was 6' 2\" tall, and his brother was 5' 10\" in his socks.", 0.0),
+        ("I 'm sure that I 'd go there if they 'd ask me to .", 0.0),
+        ("«Come in,» she said to the boy.", 2 / 7),
+        ("—Come in.\n\nShe sat by the window.\n\n—I will, you know.", 6 / 11),
+    ],
+)
+def test_dialogue_is_what_people_say(
+    opened: tuple[TextTools, Any], text: str, expected: float
+) -> None:
+    """Counted by hand; a paragraph a line counts alike."""
+    found = profile(opened, text)
+    assert found.values["dialogue_share"] == pytest.approx(expected)
+    assert "dialogue:marks-and-dashes-1" in found.signature
+
+
+@pytest.mark.parametrize(
     ("text", "reason"),
     [
         ("", "no_words"),

@@ -16,6 +16,7 @@ from typing import Protocol
 from fabula.measures.linguistic.lexicon import DISTINGUISHING
 from fabula.measures.linguistic.mentions import Mention, Speech, mentions_of, read_speech
 from fabula.measures.linguistic.parsing import Parsed
+from fabula.text.speech import READER
 
 __all__ = ["Resolver", "Sieve", "entities_of"]
 
@@ -66,7 +67,6 @@ class _State:
     def __init__(self) -> None:
         self.entities: list[_Entity] = []
         self.n_sentences = 0
-        self.open_quote = ""
         self.speaker = self.last_speaker = self.addressee = self.subject = -1
         self.narrator = self.us = -1
         self.was_quote = False
@@ -78,9 +78,8 @@ class _State:
         other.entities = [entity.copy() for entity in self.entities]
         return other
 
-    def read(self, parsed: Parsed) -> list[int]:
+    def read(self, parsed: Parsed, speech: Speech) -> list[int]:
         """The entity of each noun phrase of the next sentence; -1 for one that means nothing."""
-        speech = read_speech(parsed, self.open_quote)
         mentions = mentions_of(parsed, speech)
         found = [-1] * len(mentions)
         # Who speaks is said outside the quotes, often after them.
@@ -105,7 +104,6 @@ class _State:
         ]  # fmt: skip
         self.subject = subjects[0] if subjects else -1
         self.was_quote = any(speech.in_quote)
-        self.open_quote = speech.open_at_end
         self.n_sentences += 1
 
     def _hear(self, speech: Speech, mentions: Sequence[Mention], found: Sequence[int]) -> None:
@@ -288,22 +286,27 @@ class _State:
 class Sieve:
     """The rules of this module."""
 
-    name = "sieve1"
+    name = f"sieve2,{READER}"
 
     def in_context(
         self, context: Sequence[Parsed], continuations: Sequence[Sequence[Parsed]]
     ) -> list[list[bool]]:
         state = _State()
-        known = {entity for sentence in context for entity in state.read(sentence)} - {-1}
+        known = set(itertools.chain.from_iterable(_read(state, context))) - {-1}
         flags = []
         for sentences in continuations:
+            # A speech that the context leaves open may end here.
+            speech = read_speech([*context, *sentences])[len(context) :]
             after = state.copy()
-            found = itertools.chain.from_iterable(after.read(sentence) for sentence in sentences)
-            flags.append([entity in known for entity in found])
+            found = map(after.read, sentences, speech)
+            flags.append([entity in known for part in found for entity in part])
         return flags
 
 
 def entities_of(sentences: Sequence[Parsed]) -> list[list[int]]:
     """The number of the entity that each noun phrase means, by sentence; -1 where it means none."""
-    state = _State()
-    return [state.read(sentence) for sentence in sentences]
+    return _read(_State(), sentences)
+
+
+def _read(state: _State, sentences: Sequence[Parsed]) -> list[list[int]]:
+    return list(map(state.read, sentences, read_speech(sentences)))

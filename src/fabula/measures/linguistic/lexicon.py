@@ -9,7 +9,6 @@ __all__ = [
     "MALE",
     "PERSONS",
     "PRONOUNS",
-    "SAYING",
     "TIMES",
     "TITLES",
 ]
@@ -82,13 +81,6 @@ DISTINGUISHING = _set(
     "first same two three four five six seven half more most such own"
 )
 """Words that tell one thing from another of its name."""
-
-SAYING = _set(
-    "said says say saying asked asks ask cried cries cry replied replies answered answers answer "
-    "exclaimed exclaims shouted shouts whispered whispers called calls added adds murmured "
-    "muttered continued began thought demanded returned remarked observed declared begged "
-    "sobbed laughed screamed growled repeated told inquired enquired protested suggested explained"
-)
 
 TIMES = _set(
     "time day night morning evening noon midnight daylight dark winter summer spring autumn "

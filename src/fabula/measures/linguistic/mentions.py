@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -11,16 +12,14 @@ from fabula.measures.linguistic.lexicon import (
     MALE,
     PERSONS,
     PRONOUNS,
-    SAYING,
     TIMES,
     TITLES,
 )
 from fabula.measures.linguistic.parsing import Parsed, Phrase, Token
+from fabula.text.speech import SAYING, flags_within, speech_spans
 
 __all__ = ["Mention", "Speech", "mentions_of", "read_speech"]
 
-_DOUBLE, _SINGLE = frozenset('"“”„'), frozenset("'‘’`")
-_OPENS, _CLOSES = frozenset("“„‘`"), frozenset("”")
 _ARTICLES = frozenset(("the", "a", "an", "this", "that", "these", "those", "all", "both"))
 _DEFINITE = frozenset(("the", "this", "that", "these", "those", "all", "both"))
 _SUBJECTS = frozenset(("nsubj", "nsubjpass", "csubj"))
@@ -60,8 +59,6 @@ class Speech:
 
     in_quote: tuple[bool, ...]
     """For each token."""
-    open_at_end: str
-    """The quote that is still open: `double`, `single`, or empty."""
     goes_on: bool
     """Whether it begins inside a quote of the sentence before."""
     speaker: int
@@ -70,32 +67,20 @@ class Speech:
     """The token that names who is spoken to, or -1."""
 
 
-def read_speech(parsed: Parsed, still_open: str) -> Speech:
-    """Which tokens stand in quotes, given the quote that was open before, and who speaks."""
-    tokens = parsed.tokens
-    goes_on = bool(still_open)
-    if tokens and _quote_kind(tokens[0]) and tokens[0].text[0] not in _CLOSES:
-        # A sentence that opens a quote begins a new one, whatever was left open.
-        still_open, goes_on = "", False
-    inside = []
-    for token in tokens:
-        kind = _quote_kind(token)
-        if kind and not still_open and token.text[0] not in _CLOSES:
-            still_open = kind
-            inside.append(True)
-        elif kind and kind == still_open and token.text[0] not in _OPENS:
-            inside.append(True)
-            still_open = ""
-        else:
-            inside.append(bool(still_open))
-    speaker, addressee = _speaker(tokens, inside) if any(inside) else (-1, -1)
-    return Speech(tuple(inside), still_open, goes_on, speaker, addressee)
-
-
-def _quote_kind(token: Token) -> str:
-    if token.tag == "POS" or len(token.text) != 1:
-        return ""
-    return "double" if token.text in _DOUBLE else "single" if token.text in _SINGLE else ""
+def read_speech(sentences: Sequence[Parsed]) -> list[Speech]:
+    """Which tokens of sentences in a row stand in quoted speech, and who speaks in each."""
+    starts = list(
+        itertools.accumulate((len(sentence.text) + 1 for sentence in sentences), initial=0)
+    )
+    text = " ".join(sentence.text for sentence in sentences)
+    spans = speech_spans(text, has_paragraphs=False)
+    found = []
+    for start, sentence in zip(starts, sentences, strict=False):
+        inside = flags_within((start + token.start for token in sentence.tokens), spans)
+        goes_on = any(a < start < b for a, b in spans)
+        speaker, addressee = _speaker(sentence.tokens, inside) if any(inside) else (-1, -1)
+        found.append(Speech(tuple(inside), goes_on, speaker, addressee))
+    return found
 
 
 def _speaker(tokens: Sequence[Token], inside: Sequence[bool]) -> tuple[int, int]:

@@ -14,6 +14,7 @@ from fabula.measures.linguistic.lexis import FLOOR, Frequencies
 from fabula.measures.linguistic.parsing import CONTENT, Parser
 from fabula.models.encoder import Encoder
 from fabula.text.language import language_gate
+from fabula.text.speech import READER
 from fabula.types import Signature
 
 __all__ = [
@@ -116,7 +117,7 @@ class TextTools:
     @functools.cached_property
     def profile_signature(self) -> Signature:
         """All that decides the numbers of a text's profile."""
-        return Signature.of("profile", **self._parts(), v=__version__)
+        return Signature.of("profile", **self._parts(), dialogue=READER, v=__version__)
 
 
 class Tools(TextTools):

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import functools
 import math
+import re
+from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -24,13 +26,13 @@ from fabula.measures.linguistic.lexis import (
     trigrams,
     type_token_ratio,
 )
-from fabula.measures.linguistic.mentions import read_speech
 from fabula.measures.linguistic.metrics import TextTools
 from fabula.measures.linguistic.parsing import Parsed
 from fabula.text import check_documents
 from fabula.text.language import not_english
 from fabula.text.pipeline import load_pipeline
-from fabula.text.sentences import encodable, paragraphs_of, sentences_of
+from fabula.text.sentences import encodable, paragraph_docs, paragraphs_of, spans_of_docs
+from fabula.text.speech import flags_within, speech_spans
 from fabula.types import Document, Measurement, Span
 from fabula.workers import InOrder, in_order
 
@@ -69,7 +71,7 @@ PROFILE_METRICS = (
         "standard deviation in words; low is monotonous", ".1f",
     ),
     ProfileMetric(
-        "dialogue_share", "Dialogue", "words that stand in quotation marks, as a share", ".1%"
+        "dialogue_share", "Dialogue", "words in quoted speech, as a share", ".1%"
     ),
     ProfileMetric(
         "grammaticality", "Grammaticality",
@@ -118,7 +120,7 @@ class Sentence:
     paragraph: int
     n_words: int
     n_quoted: int
-    """Words in quotation marks."""
+    """Words in quoted speech."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -208,16 +210,12 @@ def profile_text(tools: TextTools, nlp: Any, document: Document) -> Profile:
     signature = str(tools.profile_signature)
     if (foreign := not_english(document.text)) is not None:
         return _nothing(document, foreign, signature)
-    places = [
-        (number, sentence)
-        for number, part in enumerate(sentences_of(paragraphs_of(document.text), nlp))
-        for sentence in part
-    ]
-    parsed = list(tools.parser.parse(sentence for _, sentence in places))
+    text, spans = _sentence_places(document.text, nlp)
+    parsed = list(tools.parser.parse(text[start:end] for start, end in spans))
     spoken = [part for part in parsed if part.words]
     if not spoken:
         return _nothing(document, "no_words", signature)
-    sentences = tuple(_sentences([number for number, _ in places], parsed))
+    sentences = tuple(_sentences(text, spans, parsed))
     each = [alone(tools, part) for part in spoken]
     values, missing = _values(tools, spoken, sentences, each)
     logs = [tools.frequencies.log(word) for part in spoken for word in part.words]
@@ -265,19 +263,22 @@ def _nothing(document: Document, reason: str, signature: str) -> Profile:
     return Profile(document, values, missing, (), (), (), (), signature)
 
 
-def _sentences(paragraphs: Sequence[int], parsed: Sequence[Parsed]) -> Iterator[Sentence]:
-    """Each sentence, with its words in quotes; a quote does not outlast its paragraph."""
-    still_open, last = "", -1
-    for paragraph, part in zip(paragraphs, parsed, strict=True):
-        if paragraph != last:
-            still_open, last = "", paragraph
-        speech = read_speech(part, still_open)
-        still_open = speech.open_at_end
-        quoted = sum(
-            token.is_word and inside
-            for token, inside in zip(part.tokens, speech.in_quote, strict=True)
-        )
-        yield Sentence(part.text, paragraph, len(part.words), quoted)
+def _sentence_places(text: str, nlp: Any) -> tuple[str, list[tuple[int, int]]]:
+    """The text with one space wherever there is any and paragraphs apart, and its sentences."""
+    plain = "\n\n".join(" ".join(paragraph.split()) for paragraph in paragraphs_of(text))
+    return plain, spans_of_docs(paragraph_docs(plain, nlp))
+
+
+def _sentences(
+    text: str, spans: Sequence[tuple[int, int]], parsed: Sequence[Parsed]
+) -> Iterator[Sentence]:
+    """Each sentence, with its words in quoted speech."""
+    speech = speech_spans(text)
+    n_breaks = [match.start() for match in re.finditer("\n\n", text)]
+    for (start, _), part in zip(spans, parsed, strict=True):
+        words = [start + token.start for token in part.tokens if token.is_word]
+        n_quoted = sum(flags_within(words, speech))
+        yield Sentence(part.text, bisect_right(n_breaks, start), len(part.words), n_quoted)
 
 
 def _values(

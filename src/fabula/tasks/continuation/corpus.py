@@ -31,7 +31,7 @@ from fabula.workers import in_order
 
 __all__ = ["Corpus", "Shard", "build_corpus"]
 
-_FORMAT = 1
+_FORMAT = 2
 _SHARD_CHARS = 4 << 20
 _MANIFEST, _VOCABULARY, _SHARDS = "corpus.json", "vocabulary.tsv", "shards"
 _INFO, _COUNTS = "shard.json", "counts.json"

@@ -11,9 +11,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from fabula.tasks.continuation.treebank import detokenise
 from fabula.text import check_documents
+from fabula.text.cbt import cbt_books
 from fabula.text.sentences import paragraphs_of, sentences_of
+from fabula.text.treebank import detokenise
 from fabula.types import Document
 
 __all__ = [
@@ -103,24 +104,21 @@ def book_chapters(documents: Iterable[Document], nlp: Any) -> Iterator[Chapter]:
     """The chapters of texts and of Children's Book Test files, whichever each document is.
 
     `nlp` is spaCy's pipeline with sentence boundaries. A row with a list of `sentences`, and lines
-    after `_BOOK_TITLE_ :`, hold Penn Treebank tokens; every other text is prose.
+    after `_BOOK_TITLE_ :`, hold Penn Treebank tokens; every other text is prose. An item of the
+    test is a chapter: its 20 sentences and the 21st.
     """
     for document in check_documents(documents):
         tokens = document.meta.get("sentences")
-        if isinstance(tokens, list):
+        if isinstance(tokens, list) and "cbt_item" in document.meta:
+            sentences = tuple(detokenise(str(line).split()) for line in tokens)
+            yield Chapter(document.id, 1, str(document.meta.get("title", "")), sentences)
+        elif isinstance(tokens, list):
             yield from treebank_chapters(document.id, map(str, tokens))
         elif document.text.lstrip().startswith("_BOOK_TITLE_"):
-            for title, lines in _cbt_books(document.text):
+            for title, lines in cbt_books(document.text):
                 yield from treebank_chapters(title, lines)
         else:
             yield from text_chapters(document, nlp)
-
-
-def _cbt_books(text: str) -> Iterator[tuple[str, list[str]]]:
-    """The books of `cbt_test.txt`: a title line, then a sentence a line."""
-    for part in re.split(r"^_BOOK_TITLE_ :", text, flags=re.MULTILINE)[1:]:
-        title, _, rest = part.partition("\n")
-        yield title.strip().removesuffix(".txt.out"), rest.splitlines()
 
 
 def treebank_chapters(book: str, sentences: Iterable[str]) -> Iterator[Chapter]:

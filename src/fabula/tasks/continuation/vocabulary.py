@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from fabula.errors import InputError, ModelError
 from fabula.measures.linguistic.table import UNKNOWN_WORD
 from fabula.store import write_whole
-from fabula.tasks.continuation.treebank import detokenise
+from fabula.text.treebank import detokenise
 
 __all__ = ["END_MARKS", "MAX_TOKENS", "MIN_COUNT", "UNKNOWN", "Vocabulary", "tokens_of"]
 

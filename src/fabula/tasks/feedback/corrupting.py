@@ -3,7 +3,8 @@
 Rashkin et al. 2025, section 4: two consecutive sentences change places (swap), a sentence is left
 out (delete), or the story is translated and back again ten times (backtranslate); and the story as
 it is (original), for comparison. Each corrupted story carries what exactly was changed. Beyond the
-paper, and only by name: the faults of `faults`.
+paper, and only by name: the faults of `faults`. Swaps and deletions keep the two marks of every
+quotation together where the story has such a place; where it has none, `cuts_quotation` says so.
 
 A story that is too short for a method, or that the method leaves as it is, is never passed off as
 corrupted: it is left out, and the reason is given.
@@ -22,6 +23,7 @@ import numpy as np
 from fabula import __version__
 from fabula.errors import InputError
 from fabula.tasks.feedback.changes import Edit, apply_edits, edits_between
+from fabula.tasks.feedback.english import vocabulary_name
 from fabula.tasks.feedback.faults import FAULTS, NARRATION_PARTS, plant_fault
 from fabula.tasks.feedback.narration import Narration
 from fabula.tasks.feedback.translating import Rounds, Translator, back_translate
@@ -29,6 +31,7 @@ from fabula.text import check_documents
 from fabula.text.language import language_gate, not_english
 from fabula.text.pipeline import pipeline_parts
 from fabula.text.sentences import paragraph_docs, spans_of_docs
+from fabula.text.speech import READER
 from fabula.types import Document, Signature
 
 __all__ = [
@@ -46,6 +49,7 @@ __all__ = [
 ]
 
 Method = Literal["original", "backtranslate", "swap", "delete", "name", "fact", "tense", "thread"]
+Span = tuple[int, int]
 _BATCH = 8
 METHODS: tuple[Method, ...] = ("original", "backtranslate", "swap", "delete")
 """Those of the paper."""
@@ -111,32 +115,62 @@ def without_repeats(stories: Sequence[Document]) -> tuple[list[Document], list[s
 
 
 def swap_sentences(
-    text: str, spans: Sequence[tuple[int, int]], rng: np.random.Generator
+    text: str,
+    spans: Sequence[Span],
+    rng: np.random.Generator,
+    quotations: Sequence[Span] = (),
 ) -> list[Edit] | None:
-    """Two consecutive sentences change places; None where no two differ."""
+    """Two consecutive sentences change places; None where no two differ.
+
+    `quotations`, half-open in characters, stay whole where there are such places.
+    """
     pairs = [
         k for k in range(len(spans) - 1) if text[slice(*spans[k])] != text[slice(*spans[k + 1])]
     ]
     if not pairs:
         return None
-    k = pairs[int(rng.integers(len(pairs)))]
+    whole = [k for k in pairs if not cuts_quotation(spans[k : k + 2], quotations)]
+    k = _drawn(whole or pairs, rng)
     first, second = spans[k], spans[k + 1]
     return [Edit(*first, text[slice(*second)]), Edit(*second, text[slice(*first)])]
 
 
 def delete_sentence(
-    text: str, spans: Sequence[tuple[int, int]], rng: np.random.Generator
+    text: str,
+    spans: Sequence[Span],
+    rng: np.random.Generator,
+    quotations: Sequence[Span] = (),
 ) -> list[Edit] | None:
-    """A sentence goes, and the space after it, or before the last one; None where it is all."""
+    """A sentence goes, and the space after it, or before the last one; None where it is all.
+
+    `quotations`, half-open in characters, stay whole where there are such places.
+    """
     if len(spans) < 2:
         return None
-    k = int(rng.integers(len(spans)))
+    whole = [k for k in range(len(spans)) if not cuts_quotation(spans[k : k + 1], quotations)]
+    k = _drawn(whole or range(len(spans)), rng)
     start, end = spans[k]
     if k + 1 < len(spans):
         end = spans[k + 1][0]
     else:
         start = spans[k - 1][1]
     return [Edit(start, end, "")]
+
+
+def cuts_quotation(moved: Sequence[Span], quotations: Sequence[Span]) -> bool:
+    """Whether sentences in a row cannot move or go without parting the marks of a quotation.
+
+    They can where each quotation is within one of them, apart from all, or around all of them.
+    """
+    return any(
+        not (a < moved[0][0] and moved[-1][1] < b)
+        and any(a < end and start < b and not (start <= a and b <= end) for start, end in moved)
+        for a, b in quotations
+    )
+
+
+def _drawn(places: Sequence[int], rng: np.random.Generator) -> int:
+    return places[int(rng.integers(len(places)))]
 
 
 def parts_needed(methods: Sequence[str]) -> tuple[str, ...]:
@@ -226,17 +260,26 @@ def _cut_up(
     spans = story.sentences
     if len(spans) < 2:
         return f"it has {len(spans)} sentence{'' if len(spans) == 1 else 's'}"
-    edits = _RULES[method](story.text, spans, rng)
+    quotations = [(one.start, one.end) for one in story.quotations]
+    edits = _RULES[method](story.text, spans, rng, quotations)
     if edits is None:
         return "its sentences are all the same"
     text, record = apply_edits(story.text, edits)
     k = story.sentence_of(edits[0].start)
+    moved = [
+        (start, end)
+        for start, end in spans
+        if any(edit.start <= start and end <= edit.end for edit in edits)
+    ]
     what = (
         f"The {_place(k)} and {_place(k + 1)} sentences changed places."
         if method == "swap"
         else f"A sentence was taken out: '{record[0]['was'].strip()}'"
     )
-    return text, {"edits": record, "what": what}
+    change: dict[str, Any] = {"edits": record, "what": what}
+    if cuts_quotation(moved, quotations):
+        change["cuts_quotation"] = True
+    return text, change
 
 
 def _place(k: int) -> str:
@@ -258,6 +301,8 @@ def _back_translated(
         reason = "the translator ran wild in the first round"
         if rounds.reason is not None:
             reason = f"there was no translation in the first round ({rounds.reason})"
+        elif rounds.foreign_round is not None:
+            reason = "its translation has words that are not English in the first round"
         return LeftOut(story.id, method, reason)
     text = rounds.texts[-1]
     edits = edits_between(story.text, text)
@@ -274,6 +319,11 @@ def _back_translated(
     }
     if rounds.refused_round is not None:
         change |= {"refused_round": rounds.refused_round, "refused_reason": rounds.reason}
+    if rounds.foreign_round is not None:
+        change |= {
+            "foreign_round": rounds.foreign_round,
+            "foreign_words": list(rounds.foreign_words),
+        }
     change["what"] = f"The story was translated to another language and back {times}."
     return _row(story, method, changed, change, signature)
 
@@ -283,11 +333,13 @@ def _signature(method: Method, plan: CorruptPlan, nlp: Any, translator: Translat
     if method != "original":
         parts["lang"] = language_gate()
     if method in _RULES or method in FAULTS:
-        parts |= {"seed": str(plan.seed), **pipeline_parts(nlp)}
+        parts |= {"seed": str(plan.seed), **pipeline_parts(nlp), "speech": READER}
+    if method in _RULES:
+        parts["places"] = "quotations-whole"
     if method in FAULTS:
         parts["beyond_paper"] = "yes"
     if method == "backtranslate" and translator is not None:
-        parts |= {"rounds": str(plan.rounds), "by": translator.name}
+        parts |= {"rounds": str(plan.rounds), "by": translator.name, "sound": vocabulary_name()}
     return str(Signature.of("corrupt", **parts, v=__version__))
 
 

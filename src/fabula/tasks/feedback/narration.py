@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -11,12 +10,11 @@ from typing import Any
 
 from fabula.tasks.feedback.changes import Edit, apply_edits
 from fabula.text.sentences import paragraph_docs, spans_of_docs
+from fabula.text.speech import Quotation, quotations_of
 
 __all__ = ["Narration", "excerpt", "read_narration", "word_set"]
 
 _PAST, _PRESENT = frozenset({"VBD"}), frozenset({"VBZ", "VBP"})
-# A single mark before a word opens a quotation, unless letters are left out there.
-_SINGLE = re.compile(r"(?<!\w)['‘`](?=\w)(?!(?:em|tis|twas|til|cause|bout|round)\b)", re.IGNORECASE)
 _MIN_VERBS = 5
 _EXCERPT_WORDS = 7
 
@@ -48,12 +46,22 @@ class Narration:
         return [start for start, _ in self.sentences]
 
     @cached_property
+    def quotations(self) -> list[Quotation]:
+        """All quotations, in order."""
+        return quotations_of(self.text)
+
+    @cached_property
     def quoted(self) -> list[tuple[int, int]]:
-        """Speech, with its marks; a paragraph in which it cannot be told counts as speech."""
-        found = []
-        for begin, doc in self.docs:
-            found += [(begin + a, begin + b) for a, b in _quotations(doc.text)]
-        return found
+        """What is in quotation marks; the whole paragraph where one of a pair is missing."""
+        return [
+            (one.start, one.end) if one.is_closed else self._paragraph(one.start)
+            for one in self.quotations
+        ]
+
+    def _paragraph(self, place: int) -> tuple[int, int]:
+        begins = [begin for begin, _ in self.docs]
+        begin, doc = self.docs[max(bisect_right(begins, place) - 1, 0)]
+        return begin, begin + len(doc.text)
 
     @cached_property
     def tense(self) -> str:
@@ -73,19 +81,6 @@ def read_narration(text: str, nlp: Any) -> Narration:
     """Have a story read; `nlp` has a tagger, a parser, a lemmatizer and a finder of names."""
     docs = tuple(paragraph_docs(text, nlp))
     return Narration(text, docs, tuple(spans_of_docs(docs)))
-
-
-def _quotations(paragraph: str) -> list[tuple[int, int]]:
-    whole = [(0, len(paragraph))]
-    if _SINGLE.search(paragraph) or paragraph.count('"') % 2:
-        return whole
-    straight = [m.start() for m in re.finditer('"', paragraph)]
-    found = [(a, b + 1) for a, b in zip(straight[::2], straight[1::2], strict=True)]
-    for opening, closing in ("“”", "«»"):
-        if paragraph.count(opening) != paragraph.count(closing):
-            return whole
-        found += [m.span() for m in re.finditer(f"{opening}[^{closing}]*{closing}", paragraph)]
-    return sorted(found)
 
 
 def excerpt(text: str, span: tuple[int, int], edits: Sequence[Edit] = ()) -> str:

@@ -9,6 +9,7 @@ import numpy as np
 from fabula.tasks.feedback.changes import Edit, Fault
 from fabula.tasks.feedback.characters import characters
 from fabula.tasks.feedback.narration import Narration, excerpt, word_set
+from fabula.text.speech import quotations_of
 
 __all__ = ["check_thread", "plant_thread"]
 
@@ -133,7 +134,9 @@ def _ends(story: Narration, named: int) -> list[int]:
 
 def _calls_back(sentence: str) -> bool:
     """Whether the narration says he or she before it names anybody."""
-    plain = re.sub(r"[“\"‘][^”\"’]*[”\"’]", " ", sentence)
+    plain = sentence
+    for one in reversed(quotations_of(sentence)):
+        plain = f"{plain[: one.start]} {plain[one.end :]}"
     pronoun = re.search(r"\b(?:he|she|his|her|him|they|their)\b", plain, re.IGNORECASE)
     return pronoun is not None and not re.search(r"\b[A-Z]\w+", plain[1 : pronoun.start()])
 

@@ -2,11 +2,13 @@
 
 Rashkin et al. 2025, section 4: English to German and back, ten times. Every round is kept. A
 translator that runs wild (the same words over and over, a text twice or half as long) has not
-damaged the story as a writer would, so the rounds stop before it does.
+damaged the story as a writer would, so the rounds stop before it does; and before a round that has
+words which are not English.
 """
 
 from __future__ import annotations
 
+import importlib.util
 import re
 import shutil
 import subprocess
@@ -20,6 +22,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Protocol, Self
 
 from fabula.errors import InputError, ModelError
+from fabula.tasks.feedback.english import foreign_words
 from fabula.text import TextSettings
 from fabula.text.sentences import encodable
 from fabula.workers import default_jobs
@@ -34,6 +37,7 @@ __all__ = [
     "Rounds",
     "Translator",
     "back_translate",
+    "best_offline_translator",
     "is_degenerate",
     "is_model",
     "open_translator",
@@ -41,6 +45,7 @@ __all__ = [
 
 _MAX_GROWTH = 2.0
 _MAX_REPEATS = 3
+_MARIAN = ("Helsinki-NLP/opus-mt-en-de", "Helsinki-NLP/opus-mt-de-en")
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,12 +74,15 @@ class Rounds:
     """All rounds of one story that are of use, in order; each is the text back in its language."""
 
     texts: tuple[str, ...]
-    degenerate_round: int | None
+    degenerate_round: int | None = None
     """The round, counted from 1, in which the translator ran wild and was stopped."""
     refused_round: int | None = None
     """The round, counted from 1, in which there was no translation."""
     reason: str | None = None
     """Why there was none."""
+    foreign_round: int | None = None
+    """The round, counted from 1, that had words which are not English, and was not kept."""
+    foreign_words: tuple[str, ...] = ()
 
     @property
     def stable_round(self) -> int | None:
@@ -155,8 +163,8 @@ class Marian(_AlwaysOpen):
 
     def __init__(
         self,
-        there: str = "Helsinki-NLP/opus-mt-en-de",
-        back: str = "Helsinki-NLP/opus-mt-de-en",
+        there: str = _MARIAN[0],
+        back: str = _MARIAN[1],
     ) -> None:
         try:
             import torch
@@ -193,21 +201,35 @@ class Marian(_AlwaysOpen):
 
 
 def back_translate(texts: Sequence[str], translator: Translator, n_rounds: int) -> list[Rounds]:
-    """Every text there and back `n_rounds` times, or until the translator fails on it."""
+    """Every text there and back `n_rounds` times, or until the translator fails on it.
+
+    It fails where it gives none, runs wild, or leaves words that are not English; the rounds before
+    are kept.
+    """
     kept: list[list[str]] = [[] for _ in texts]
-    ended: dict[int, tuple[int | None, int | None, str | None]] = {}
+    ended: dict[int, dict[str, Any]] = {}
     for number in range(1, n_rounds + 1):
         going = [k for k in range(len(texts)) if k not in ended]
+        if not going:
+            break
         before = [kept[k][-1] if kept[k] else texts[k] for k in going]
         for k, found in zip(going, translator.round_trip(before), strict=True):
-            if isinstance(found, NoTranslation):
-                ended[k] = None, number, found.reason
-            elif is_degenerate(texts[k], found[1]):
-                ended[k] = number, None, None
-            else:
+            failure = _failure(texts[k], found, number)
+            if failure:
+                ended[k] = failure
+            elif not isinstance(found, NoTranslation):
                 kept[k].append(found[1])
-    whole = (None, None, None)
-    return [Rounds(tuple(rounds), *ended.get(k, whole)) for k, rounds in enumerate(kept)]
+    return [Rounds(tuple(rounds), **ended.get(k, {})) for k, rounds in enumerate(kept)]
+
+
+def _failure(original: str, found: tuple[str, str] | NoTranslation, number: int) -> dict[str, Any]:
+    """How a round failed, as fields of `Rounds`; nothing where it did not."""
+    if isinstance(found, NoTranslation):
+        return {"refused_round": number, "reason": found.reason}
+    if is_degenerate(original, found[1]):
+        return {"degenerate_round": number}
+    foreign = foreign_words(original, found[1])
+    return {"foreign_round": number, "foreign_words": tuple(foreign)} if foreign else {}
 
 
 def is_degenerate(original: str, text: str) -> bool:
@@ -223,6 +245,16 @@ def is_degenerate(original: str, text: str) -> bool:
         Counter(tuple(part[i : i + 4]) for i in range(len(part) - 3)) for part in (mine, theirs)
     )
     return any(n - before[gram] >= _MAX_REPEATS for gram, n in after.items())
+
+
+def best_offline_translator() -> str:
+    """`marian` where its models are on this machine already, else `apertium`, which is poor."""
+    if not all(map(importlib.util.find_spec, ("torch", "transformers", "huggingface_hub"))):
+        return "apertium"
+    from huggingface_hub import try_to_load_from_cache
+
+    files = (try_to_load_from_cache(name, "config.json") for name in _MARIAN)
+    return "marian" if all(isinstance(file, str) for file in files) else "apertium"
 
 
 def is_model(spec: str) -> bool:

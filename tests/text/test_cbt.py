@@ -1,0 +1,88 @@
+"""The published files of the Children's Book Test are read as what they are."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from fabula.cli.main import cli
+from fabula.errors import InputError
+from fabula.text import read_documents
+
+OTHERS = ["dog", "fish", "bird", "cow", "hen", "fox", "bee", "ant", "owl"]
+
+
+def item(k: int, ending: str = "\n") -> str:
+    """An item in the published form: 20 numbered sentences, the question, answer, candidates."""
+    lines = [f"{n} Sentence {n} of item {k} did n't end , `` he said . ''" for n in range(1, 21)]
+    candidates = "|".join(["cat", *OTHERS])
+    lines.append(f"21 The king 's XXXXX {k} ran .\tcat\t\t{candidates}")
+    return ending.join(lines) + ending
+
+
+def write(folder: Path, content: str) -> Path:
+    path = folder / "cbtest_CN_test_2500ex.txt"
+    path.write_text(content, encoding="utf-8", newline="")
+    return path
+
+
+@pytest.mark.parametrize("ending", ["\n", "\r\n"])
+def test_an_item_file_is_its_items(tmp_path: Path, ending: str) -> None:
+    path = write(tmp_path, ending.join(item(k, ending) for k in range(1, 6)))
+    documents = list(read_documents([path]))
+    assert [d.id for d in documents] == [f"cbtest_CN_test_2500ex:item-{k}" for k in range(1, 6)]
+    for k, document in enumerate(documents, 1):
+        assert document.text.startswith(f'Sentence 1 of item {k} didn\'t end, "he said."')
+        assert document.text.endswith(f"The king's cat {k} ran.")
+        assert not any(word in document.text for word in ("XXXXX", "|", "\t", *OTHERS))
+        assert len(document.meta["sentences"]) == 21
+
+
+def test_a_passage_of_an_item_is_its_context_and_its_question(tmp_path: Path) -> None:
+    path = write(tmp_path, "\n".join(item(k) for k in range(1, 4)))
+    out = tmp_path / "passages.jsonl"
+    done = CliRunner().invoke(cli, ["continuation", "passages", str(path), "--out", str(out)])
+    assert done.exit_code == 0, done.output
+    rows = [json.loads(line) for line in out.read_text().splitlines()]
+    assert [row["gold"] for row in rows] == [f"The king's cat {k} ran." for k in (1, 2, 3)]
+    for k, row in enumerate(rows, 1):
+        assert len(row["context"]) == 20
+        assert all(f"of item {k} didn't end" in sentence for sentence in row["context"])
+
+
+@pytest.mark.parametrize(
+    ("damaged", "message"),
+    [
+        (item(1) + "\n" + item(2).replace("7 Sentence 7", "Sentence 7"), "line 29: .* with 7"),
+        (item(1) + "\n" + "\n".join(item(2).split("\n")[:9]), "9 of 21 lines"),
+        (item(1) + "\n" + item(2).replace("\tcat\t", "\t\t"), "line 43: .*the answer"),
+        (item(1) + "\n" + item(2).replace("XXXXX", "cat"), "line 43: .*XXXXX"),
+    ],
+)
+def test_a_damaged_item_is_named(tmp_path: Path, damaged: str, message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        list(read_documents([write(tmp_path, damaged)]))
+
+
+def test_a_book_file_is_its_books(tmp_path: Path) -> None:
+    path = tmp_path / "cbt_test.txt"
+    path.write_text(
+        "_BOOK_TITLE_ : One.txt.out\nA cat sat .\nIt slept .\n_BOOK_TITLE_ : Two\nNo !\n"
+    )
+    assert [(d.id, d.text) for d in read_documents([path])] == [
+        ("One", "A cat sat. It slept."), ("Two", "No!"),
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["1 egg\n2 cups of flour\n", "1 One.\n2 Two.\nXXXXX\tis|not it", "Mr XXXXX came.\tHe|she sat."],
+)
+def test_other_texts_with_numbers_or_bars_are_texts(tmp_path: Path, text: str) -> None:
+    path = tmp_path / "a.txt"
+    path.write_text(text)
+    [document] = read_documents([path])
+    assert document.text == text

@@ -12,7 +12,7 @@ import threading
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
-from fabula.errors import InputError
+from fabula.errors import InputError, LookupFailed
 from fabula.reference.lookups import LookupServer, Refused, Reply
 
 __all__ = ["InfiniGramServer", "TooLong"]
@@ -46,7 +46,7 @@ class InfiniGramServer:
     def __init__(self, server: LookupServer, index: str) -> None:
         self._server = server
         self._index = index
-        self._ids: dict[str, list[int]] = {}
+        self._tokens: dict[str, tuple[list[int], list[Any] | None]] = {}
         self.n_answered = 0
 
     def close(self) -> None:
@@ -54,9 +54,7 @@ class InfiniGramServer:
 
     def count(self, query: str, stop: threading.Event) -> int:
         """How often `query` occurs."""
-        reply = self._ask(
-            {"query_type": "count", **self._asked_as(query, stop)}, _count_fault, stop
-        )
+        reply = self._ask_about(query, {"query_type": "count"}, _count_fault, stop)
         # Of no tokens the server counts every token of the corpus.
         return 0 if reply.get("token_ids") == [] else int(reply["count"])
 
@@ -65,38 +63,62 @@ class InfiniGramServer:
 
         Each is its number and the text around the place, as far as the server shows it.
         """
-        asked_as = self._asked_as(query, stop)
-        places = self._ask({"query_type": "find", **asked_as}, _find_fault, stop)
+        places = self._ask_about(query, {"query_type": "find"}, _find_fault, stop)
         ranks = ((s, k) for s, ends in enumerate(places["segment_by_shard"]) for k in range(*ends))
         seen: set[tuple[int, int]] = set()
         for (shard, rank), _ in zip(ranks, range(limit), strict=False):
-            request = {"query_type": "get_doc_by_rank", "s": shard, "rank": rank, **asked_as}
-            request["max_disp_len"] = _SHOWN_TOKENS
-            reply = self._ask(request, _document_fault, stop)
+            request = {"query_type": "get_doc_by_rank", "s": shard, "rank": rank,
+                       "max_disp_len": _SHOWN_TOKENS}  # fmt: skip
+            reply = self._ask_about(query, request, _document_fault, stop)
             if (shard, reply["doc_ix"]) not in seen:
                 seen.add((shard, reply["doc_ix"]))
                 yield reply["doc_ix"], _joined(part for part, *_ in reply["spans"])
 
-    def _asked_as(self, query: str, stop: threading.Event) -> Reply:
+    def _ask_about(
+        self,
+        query: str,
+        request: Reply,
+        fault_in: Callable[[Reply], str | None],
+        stop: threading.Event,
+    ) -> Reply:
+        """The answer to a question about an n-gram.
+
+        What its token ids stand for is compared with what they stood for: an index may be replaced
+        while it is asked.
+        """
+        asked_as, expected = self._asked_as(query, stop)
+        reply = self._ask({**request, **asked_as}, fault_in, stop)
+        if expected is not None and reply.get("tokens", expected) != expected:
+            self._tokens.clear()
+            raise LookupFailed(f"{self._server.url}: the index was replaced meanwhile")
+        return reply
+
+    def _asked_as(self, query: str, stop: threading.Event) -> tuple[Reply, list[Any] | None]:
         """The n-gram in a request: as text, or as token ids where words of it are operators.
 
-        No token reaches over a space, so the ids of the pieces are those of the whole. A server
-        that tells no token ids, as infini-gram mini, has no operators.
+        Then also what the ids stand for, if the server says it. No token reaches over a space, so
+        the ids of the pieces are those of the whole. A server that tells no token ids, as
+        infini-gram mini, has no operators.
         """
         if len(query) > _MAX_QUERY_CHARS:
             raise TooLong(f"it has more than {_MAX_QUERY_CHARS} characters")
         pieces = _BEFORE_OPERATOR.split(query)
         if len(pieces) == 1:
-            return {"query": query}
+            return {"query": query}, None
         ids: list[int] = []
+        tokens: list[Any] | None = []
         for piece in pieces:
-            if piece not in self._ids:
+            known = self._tokens.get(piece)
+            if known is None:
                 reply = self._ask({"query_type": "count", "query": piece}, _count_fault, stop)
                 if not isinstance(reply.get("token_ids"), list):
-                    return {"query": query}
-                self._ids[piece] = reply["token_ids"]
-            ids += self._ids[piece]
-        return {"query_ids": ids}
+                    return {"query": query}, None
+                told = reply.get("tokens")
+                known = reply["token_ids"], told if isinstance(told, list) else None
+                self._tokens[piece] = known
+            ids += known[0]
+            tokens = tokens + known[1] if tokens is not None and known[1] is not None else None
+        return {"query_ids": ids}, tokens
 
     def _ask(
         self, request: Reply, fault_in: Callable[[Reply], str | None], stop: threading.Event

@@ -1,8 +1,10 @@
 """Infini-gram's protocol over the reference: what its clients ask, and the answers they expect.
 
 The requests and answers are those of api/api_server.py and docs/source/api.rst in
-liujch1998/infini-gram. Here a query is words of the reference, not tokens of a language model, so
-there are no token ids, and words are not operators.
+liujch1998/infini-gram. Here a token is a word of the reference: its id is its place in the
+vocabularies of the shards, one after the other, where the first shard that has it counts; what none
+has is one more. AND and OR, which infini-gram takes for operators in a query, are refused there;
+as token ids they are words like any.
 """
 
 from __future__ import annotations
@@ -25,6 +27,8 @@ __all__ = ["InfiniGramAnswer", "InfiniGramAsked", "NotAnswered", "answer_infinig
 _MAX_CHARS, _MAX_WORDS = 1000, 500
 """The limits of the published server; its clients keep to them."""
 _MAX_SHOWN = 10_000
+_UNKNOWN = "\ufffd"
+"""In place of a word that the reference does not hold; no word is this."""
 _Natural = Annotated[int, Field(ge=0, le=2**53)]
 
 
@@ -34,28 +38,36 @@ class InfiniGramAsked(BaseModel):
     # Its clients send further fields, such as an engine's name.
     model_config = ConfigDict(extra="ignore", strict=True, frozen=True)
 
-    index: str = Field(description="The reference's name.")
+    index: str = Field("", description="The reference's name.")
+    corpus: str = Field("", description="The same, by its former name, which goes before.")
     query_type: str = Field(description="count, find or get_doc_by_rank.")
     query: str | None = None
-    query_ids: Any = Field(None, description="Token ids are not known here: an error.")
+    query_ids: Any = Field(None, description="In place of query: token ids, as answers tell them.")
     s: _Natural = Field(0, description="get_doc_by_rank: the shard.")
     rank: _Natural = Field(0, description="get_doc_by_rank: a place of its suffix array.")
     max_disp_len: _Natural = Field(1000, description="get_doc_by_rank: words to show.")
 
 
-class CountAnswer(BaseModel):
+class Answered(BaseModel):
+    """What every answer holds."""
+
+    latency: float
+    """In milliseconds."""
+    token_ids: list[int]
+    tokens: list[str]
+
+
+class CountAnswer(Answered):
     count: int
     approx: bool
-    latency: float
 
 
-class FindAnswer(BaseModel):
+class FindAnswer(Answered):
     cnt: int
     segment_by_shard: list[list[int]]
-    latency: float
 
 
-class RankAnswer(BaseModel):
+class RankAnswer(Answered):
     doc_ix: int
     doc_len: int
     disp_len: int
@@ -63,7 +75,6 @@ class RankAnswer(BaseModel):
     metadata: str
     spans: list[list[str | None]]
     blocked: bool
-    latency: float
 
 
 InfiniGramAnswer = CountAnswer | FindAnswer | RankAnswer | ErrorAnswer
@@ -76,30 +87,74 @@ class NotAnswered(Exception):  # noqa: N818 (a reply, not an error)
 def answer_infinigram(state: State, asked: InfiniGramAsked) -> tuple[InfiniGramAnswer, int]:
     """The answer, and how many words were looked up for it. Raises `NotAnswered`."""
     began = time.perf_counter()
-    if asked.index != state.reference.name:
-        raise NotAnswered(f"Invalid index: {asked.index}")
-    if asked.query_ids is not None:
-        raise NotAnswered("query_ids: this index is of words and has no token ids; send query")
-    if asked.query is None:
-        raise NotAnswered("query: is missing")
-    if len(asked.query) > _MAX_CHARS:
-        raise NotAnswered(f"Please limit your input to <= {_MAX_CHARS} characters!")
-    if " AND " in asked.query or " OR " in asked.query:
-        raise NotAnswered("the operators AND and OR are not known here")
-    words = state.reference.settings.words(asked.query)
+    index = asked.corpus or asked.index
+    if index != state.reference.name:
+        raise NotAnswered(f"Invalid index: {index}")
+    words = _asked_words(state, asked)
     if len(words) > _MAX_WORDS:
         raise NotAnswered(f"Please limit your input to <= {_MAX_WORDS} tokens!")
     if asked.query_type not in ("count", "find", "get_doc_by_rank"):
         raise NotAnswered(f"Invalid query_type: {asked.query_type}")
     segments = _segments(state, words)
-    count = sum(high - low for low, high in segments)
-    if asked.query_type == "count":
-        took = time.perf_counter() - began
-        return CountAnswer(count=count, approx=False, latency=took), len(words)
-    if asked.query_type == "find":
-        took = time.perf_counter() - began
-        return FindAnswer(cnt=count, segment_by_shard=segments, latency=took), len(words)
-    return _ranked(state, asked, segments, len(words), began), len(words)
+    ids = _ids(state, words)
+    answer: dict[str, Any] = {"token_ids": ids, "tokens": _words_of_ids(state, ids)}
+    kind: type[CountAnswer | FindAnswer | RankAnswer]
+    if asked.query_type == "get_doc_by_rank":
+        kind, found = RankAnswer, _ranked(state, asked, segments, len(words))
+    else:
+        count = sum(high - low for low, high in segments)
+        if asked.query_type == "count":
+            kind, found = CountAnswer, {"count": count, "approx": False}
+        else:
+            kind, found = FindAnswer, {"cnt": count, "segment_by_shard": segments}
+    took_ms = 1000 * (time.perf_counter() - began)
+    return kind(**answer, **found, latency=took_ms), len(words)
+
+
+def _asked_words(state: State, asked: InfiniGramAsked) -> list[str]:
+    """The words of a query, or those that its token ids stand for. Raises `NotAnswered`."""
+    if asked.query_ids is not None:
+        if asked.query is not None:
+            raise NotAnswered("Exactly one of query and query_ids must be present!")
+        return _words_of_ids(state, asked.query_ids)
+    if asked.query is None:
+        raise NotAnswered("query: is missing")
+    if len(asked.query) > _MAX_CHARS:
+        raise NotAnswered(f"Please limit your input to <= {_MAX_CHARS} characters!")
+    if " AND " in asked.query or " OR " in asked.query:
+        raise NotAnswered(
+            "the operators AND and OR are not known here; send query_ids where they are words"
+        )
+    return state.reference.settings.words(asked.query)
+
+
+def _ids(state: State, words: list[str]) -> list[int]:
+    """The token id of each word: its place in the first vocabulary that has it."""
+    ids = np.full(len(words), sum(len(shard.vocabulary) for shard in state.shards), np.int64)
+    before = len(ids) and int(ids[0])
+    for shard in reversed(state.shards):
+        before -= len(shard.vocabulary)
+        found = shard.vocabulary.find(words).astype(np.int64)
+        ids = np.where(found > 0, before + found - 1, ids)
+    return [int(k) for k in ids]
+
+
+def _words_of_ids(state: State, ids: Any) -> list[str]:
+    """What token ids stand for. Raises `NotAnswered` where they are none."""
+    n_words = [len(shard.vocabulary) for shard in state.shards]
+    starts = np.cumsum([0, *n_words])
+    if not isinstance(ids, list) or not all(type(k) is int for k in ids):
+        raise NotAnswered("query_ids must be a list of integers!")
+    if any(not 0 <= k <= starts[-1] for k in ids):
+        raise NotAnswered("Some item(s) in your query_ids are out-of-range!")
+    words = []
+    for k in ids:
+        shard = int(np.searchsorted(starts, k, side="right")) - 1
+        unknown = shard == len(n_words)
+        words.append(
+            _UNKNOWN if unknown else state.shards[shard].vocabulary[k - int(starts[shard])]
+        )
+    return words
 
 
 def _segments(state: State, words: list[str]) -> list[list[int]]:
@@ -121,8 +176,8 @@ def _segments(state: State, words: list[str]) -> list[list[int]]:
 
 
 def _ranked(
-    state: State, asked: InfiniGramAsked, segments: list[list[int]], n_words: int, began: float
-) -> RankAnswer:
+    state: State, asked: InfiniGramAsked, segments: list[list[int]], n_words: int
+) -> dict[str, Any]:
     """The document at a rank, shown around the n-gram."""
     if asked.s >= len(segments):
         raise NotAnswered(f"s: there are {len(segments)} shards")
@@ -138,16 +193,15 @@ def _ranked(
     n_around = max(0, min(asked.max_disp_len, _MAX_SHOWN) - n_words) // 2
     begin = max(0, first - n_around)
     end = min(len(located.words), first + n_words + n_around)
-    return RankAnswer(
-        doc_ix=int(state.reference.local.first_numbers[asked.s]) + number,
-        doc_len=len(located.words),
-        disp_len=end - begin,
-        needle_offset=first - begin,
-        metadata=document.id,
-        spans=_spans(document, located, (begin, end), (first, n_words)),
-        blocked=False,
-        latency=time.perf_counter() - began,
-    )
+    return {
+        "doc_ix": int(state.reference.local.first_numbers[asked.s]) + number,
+        "doc_len": len(located.words),
+        "disp_len": end - begin,
+        "needle_offset": first - begin,
+        "metadata": document.id,
+        "spans": _spans(document, located, (begin, end), (first, n_words)),
+        "blocked": False,
+    }
 
 
 def _spans(

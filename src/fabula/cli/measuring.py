@@ -26,8 +26,8 @@ __all__ = ["near_options", "open_measure", "open_rows"]
 
 F = TypeVar("F", bound=Callable[..., Any])
 
-_NEAR_ONLY = ("preset", "threshold", "floor", "n_passages", "window", "passage_words",
-              "passage_overlap", "stop_words", "vectors")  # fmt: skip
+_NEAR_ONLY = ("preset", "threshold", "floor", "ratio", "meaning", "n_passages", "window",
+              "passage_words", "passage_overlap", "stop_words", "vectors")  # fmt: skip
 
 
 def near_options(command: F) -> F:
@@ -35,15 +35,25 @@ def near_options(command: F) -> F:
     options = (
         click.option(
             "--preset", type=click.Choice(["paper"]),
-            help="near: paper, the published threshold of 0.95 and no floor on content words.",
+            help="near: paper, as published: a threshold of 0.95, no floor on content words, no "
+            "check of lengths, ends or meaning.",
         ),
         click.option(
             "--threshold", type=click.FloatRange(0, 1, min_open=True), metavar="T",
-            help="near: least similarity, in both directions.  [default: 0.88]",
+            help="near: least similarity, in both directions.  [default: 0.75]",
         ),
         click.option(
             "--floor", type=click.IntRange(min=1), metavar="N",
             help="near: content words that both spans must hold.  [default: 5]",
+        ),
+        click.option(
+            "--ratio", type=click.FloatRange(min=1), metavar="R",
+            help="near: how many times as many words as the other a span may have.  [default: 2]",
+        ),
+        click.option(
+            "--meaning", type=click.FloatRange(0, 1), metavar="M",
+            help="near: least cosine of both spans' sentence vectors; 0 for no such check.  "
+            "[default: 0.7]",
         ),
         click.option(
             "--passages", "n_passages", type=click.IntRange(min=1), metavar="K",
@@ -67,9 +77,9 @@ def near_options(command: F) -> F:
             help="near: words that are no content words.  [default: english]",
         ),
         click.option(
-            "--vectors", metavar="PATH",
-            help="near: word vectors, a .kv, .vec or GloVe file, or a Hugging Face model's folder."
-            "  [default: spaCy's]",
+            "--vectors", metavar="PATH|spacy",
+            help="near: word vectors, a .kv, .vec or GloVe file, or a Hugging Face model's folder; "
+            "spacy, those of the English pipeline.  [default: the sentence encoder's]",
         ),
     )  # fmt: skip
     for option in reversed(options):
@@ -167,9 +177,11 @@ def _corpora(references: Sequence[str]) -> list[str]:
     if any(map(is_elsewhere, references)):
         raise click.UsageError("--engine ray needs a reference corpus that was built here")
     homes = [open_home(reference).everywhere() for reference in references]
+    # One that is named twice counts once.
+    found: dict[str, str] = {}
     for home in homes:
-        Manifest.read(home)
-    return [home.spec for home in homes]
+        found.setdefault(Manifest.read(home).fingerprint, home.spec)
+    return list(found.values())
 
 
 def _rows_on_cluster(
@@ -228,7 +240,7 @@ def _open_near(
     from fabula.measures.near import NEAR_PRESETS, NearSettings
     from fabula.measures.near_opening import open_near
 
-    names = ("threshold", "floor", "n_passages", "window")
+    names = ("threshold", "floor", "ratio", "meaning", "n_passages", "window")
     settings = replace(
         NEAR_PRESETS.get(given["preset"] or "", NearSettings()),
         **{name: given[name] for name in names if given[name] is not None},

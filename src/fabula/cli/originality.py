@@ -165,6 +165,7 @@ class _Shown:
         self.n_with_copies = 0
         self.n_unfamiliar = 0
         self.failures: list[str] = []
+        self.n_by_remark: dict[str, int] = {}
 
     def remarks(self) -> list[str]:
         """What a reader of the numbers should know."""
@@ -179,6 +180,9 @@ class _Shown:
                 f"{self.n_unfamiliar:,} of {self.n_rows:,} texts: over 20 % of the words are not "
                 f"in the reference at all, and count as new; is it of the same language?"
             )
+        remarks += [
+            f"{n:,} of {self.n_rows:,} texts: {remark}" for remark, n in self.n_by_remark.items()
+        ]
         if self.failures:
             remarks.append(
                 f"{len(self.failures):,} of {self.n_rows:,} texts have no score, since a look-up "
@@ -190,6 +194,8 @@ class _Shown:
         self.n_rows += 1
         self.n_with_copies += bool(row["excluded"])
         self.n_unfamiliar += 0 < (row["n_known_words"] or 0) < 0.8 * row["n_words"]
+        for remark in row.get("remarks", ()):
+            self.n_by_remark[remark] = self.n_by_remark.get(remark, 0) + 1
         if (detail := row.get("missing_detail")) is not None:
             self.failures.append(detail)
         self.signature = row["signature"]

@@ -29,6 +29,8 @@ __all__ = [
     "similarities",
 ]
 
+MOST_ALIKE = np.float32(0.999)
+"""The highest cosine of two different words: equal vectors do not make them one."""
 TOLERANCE = 1e-9
 """Means this far below the threshold still reach it: sums of rounded cosines, in another order."""
 
@@ -111,7 +113,7 @@ def similarities(vectors, rows, columns, out):
 
     vectors: int16 (n_words, n_dimensions), unit vectors times 32,767, the last row of zeros. rows,
     columns: int32; a negative one is a word without a vector, which resembles only itself: what
-    has the same number. out: float32 (n_rows, n_columns).
+    has the same number. out: float32 (n_rows, n_columns), at most `MOST_ALIKE` for different rows.
     """
     n_rows, n_columns, n_dimensions = len(rows), len(columns), vectors.shape[1]
     scale = np.float32(1.0 / (32767.0 * 32767.0))
@@ -139,14 +141,19 @@ def similarities(vectors, rows, columns, out):
         for c in range(n_columns):
             if rows[r] == columns[c]:
                 out[r, c] = np.float32(1.0)
+            else:
+                out[r, c] = min(out[r, c], MOST_ALIKE)
 
 
 @nb.njit(nogil=True, cache=True)
-def _occurs_in(sims, words, passage, places, length, min_words, floor, threshold, work, best):
-    """Whether a span of the passage resembles the n-gram.
+def _occurs_in(
+    sims, words, n_words, passage, places, length, min_words, floor, threshold, ratio, work, best
+):  # fmt: skip
+    """Whether a span of the passage resembles the n-gram of `n_words` words.
 
     A span reaches from after the content word before it to before the one after it, and holds at
-    least `min_words` words, `floor` of them content words.
+    least `min_words` words, `floor` of them content words. From its first content word to its last
+    it is at most `ratio` times as long as the n-gram, and the n-gram as it.
     """
     m, n = len(words), len(passage)
     deficit, lowest = work[0], work[1]
@@ -177,6 +184,9 @@ def _occurs_in(sims, words, passage, places, length, min_words, floor, threshold
             end = places[b + 1] if b + 1 < n else length
             if b + 1 - a < floor or end - begin < min_words:
                 continue
+            n_there = places[b] - places[a] + 1
+            if n_there > ratio * n_words or n_words > ratio * n_there:
+                continue
             if deficit[b + 1] > deficit[a] + TOLERANCE * (b + 1 - a):
                 continue
             total = 0.0
@@ -190,7 +200,7 @@ def _occurs_in(sims, words, passage, places, length, min_words, floor, threshold
 @nb.njit(nogil=True, cache=True)
 def search_near(
     sims, words, exact, first, stop, j, passages, places, offsets, lengths, min_words, floor,
-    max_words, threshold, found,
+    max_words, threshold, ratio, found,
 ):  # fmt: skip
     """DJ Search over the starts `first` to `stop`; returns where the second pointer came to.
 
@@ -198,7 +208,8 @@ def search_near(
     word's column, -1 for what is no content word; exact: int32 (n_words,), longest exact matches.
     passages, places: int32, content words of all passages, offsets: int64 (n_passages + 1,),
     lengths: int32 (n_passages,), in words. found: int32 (n_words,), the longest match at each
-    start, changed. n-grams of over `max_words` words are not looked for.
+    start, changed. n-grams of over `max_words` words are not looked for. ratio: how many times as
+    long as the other an n-gram and its span may be.
     """
     n = len(words)
     n_passages = len(lengths)
@@ -230,8 +241,8 @@ def search_near(
                     continue
                 low, high = offsets[p], offsets[p + 1]
                 occurs = _occurs_in(
-                    sims, content[a:b], passages[low:high], places[low:high], lengths[p],
-                    min_words, floor, threshold, work, best,
+                    sims, content[a:b], j - i, passages[low:high], places[low:high], lengths[p],
+                    min_words, floor, threshold, ratio, work, best,
                 )  # fmt: skip
                 if occurs:
                     break
@@ -270,10 +281,10 @@ def _prefix_sums(sims, content, passages, offsets):
 
 
 @nb.njit(nogil=True, cache=True)
-def best_span(sims, words, passage, places, length, min_words, floor, least):
-    """The span of the passage that is most similar to the n-gram, above `least`.
+def best_span(sims, words, n_words, passage, places, length, min_words, floor, ratio, least):
+    """The span of the passage that is most similar to the n-gram of `n_words` words, above `least`.
 
-    words: int32 (m,), the n-gram's content words as columns; passage, places: int32 (n,). Returns
+    words: int32 (m,), its content words as columns; passage, places: int32 (n,). Returns
     (similarity, first content word, after the last one); (least, 0, 0) where none is above it. Of
     equal ones the first and shortest.
     """
@@ -305,6 +316,9 @@ def best_span(sims, words, passage, places, length, min_words, floor, least):
             end = places[b + 1] if b + 1 < n else length
             if b + 1 - a < floor or end - begin < min_words:
                 continue
+            n_there = places[b] - places[a] + 1
+            if n_there > ratio * n_words or n_words > ratio * n_there:
+                continue
             similarity = min(here / m, there / (b + 1 - a))
             if similarity > top + TOLERANCE:
                 top, first, after = similarity, a, b + 1
@@ -312,14 +326,17 @@ def best_span(sims, words, passage, places, length, min_words, floor, least):
 
 
 @nb.njit(nogil=True, cache=True)
-def best_passage(sims, words, passages, places, offsets, lengths, min_words, floor):
+def best_passage(
+    sims, words, n_words, passages, places, offsets, lengths, min_words, floor, ratio
+):  # fmt: skip
     """`best_span` over all passages: (similarity, passage, first content word, after the last)."""
     top, chosen, first, after = 0.0, -1, 0, 0
     for p in range(len(lengths)):
         low, high = offsets[p], offsets[p + 1]
         found, a, b = best_span(
-            sims, words, passages[low:high], places[low:high], lengths[p], min_words, floor, top
-        )
+            sims, words, n_words, passages[low:high], places[low:high], lengths[p], min_words,
+            floor, ratio, top,
+        )  # fmt: skip
         if b:
             top, chosen, first, after = found, p, a, b
     return top, chosen, first, after

@@ -13,10 +13,15 @@ What the paper leaves open, and how it is here (all of it is in the signature):
 - Similarity needs content words on both sides, at least `floor` of them: of two it says little.
 - A content word without a vector resembles only itself.
 - A near match holds at most 100 words; no level of the index is near that.
+
+Beyond the paper, unless its preset is asked for: neither side is over `ratio` times as long as the
+other; each is cut at the first and the last content word that resembles one of the other's; and of
+what is left, the sentence encoder must agree that both sides mean the same (`meaning`).
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -26,8 +31,10 @@ from numpy.typing import NDArray
 from fabula.errors import InputError
 from fabula.kernels.movers import best_passage, search_near
 from fabula.measures.near_windows import Units, Window, is_content
+from fabula.models.encoder import Encoder
 from fabula.models.vectors import WordVectors
 from fabula.reference import Occurrence
+from fabula.reference.exclude import maximal_spans
 from fabula.reference.passages import PassageIndex
 from fabula.reference.search import N_LOCATED
 from fabula.text import TextWords
@@ -36,6 +43,8 @@ from fabula.text.language import language_gate
 __all__ = ["NEAR_PRESETS", "Counterpart", "NearSearch", "NearSettings"]
 
 MAX_WORDS = 100
+_ROUNDING = 1e-6
+"""Of means of cosines in 32 bits."""
 _N_WINDOWS = 64
 """Windows whose passages are asked for, and held, at a time."""
 
@@ -44,29 +53,41 @@ _N_WINDOWS = 64
 class NearSettings:
     """When two n-grams are near, and where it is looked for."""
 
-    threshold: float = 0.88
+    threshold: float = 0.75
     floor: int = 5
     """Content words that both n-grams must hold."""
     n_passages: int = 100
     """Passages that each window of the text is compared with."""
     window: int = 50
     """Words of a window; half a window more is read with it to find its passages."""
+    ratio: float = 2.0
+    """How many times as many words as the other a side may have; inf for any."""
+    meaning: float = 0.7
+    """Least cosine of the two sides' sentence vectors; 0 for no look at them."""
+    trim: bool = True
+    """Whether each side begins and ends with a content word that resembles one of the other's."""
 
     def __post_init__(self) -> None:
         if not 0 < self.threshold <= 1:
             raise InputError(f"--threshold {self.threshold:g}: give a similarity over 0, at most 1")
         if self.floor < 1 or self.n_passages < 1 or self.window < 1:
             raise InputError("--floor, --passages and --window must be at least 1")
+        if not (self.ratio >= 1 and 0 <= self.meaning <= 1):
+            raise InputError("near matches: give a ratio of at least 1, a meaning from 0 to 1")
 
     def signature_parts(self) -> dict[str, str]:
         return {
             "T": repr(self.threshold),
             "floor": str(self.floor),
             "K": f"{self.n_passages}per{self.window}",
+            "ratio": f"{self.ratio:g}",
+            "ends": "cut" if self.trim else "found",
         }
 
 
-NEAR_PRESETS = {"paper": NearSettings(threshold=0.95, floor=1)}
+NEAR_PRESETS = {
+    "paper": NearSettings(threshold=0.95, floor=1, ratio=math.inf, meaning=0, trim=False)
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,8 +106,11 @@ class Counterpart:
 
 @dataclass(frozen=True, slots=True)
 class _Nearest:
-    """Where the counterpart of an n-gram stands."""
+    """An n-gram of the text, and where its counterpart stands."""
 
+    first: int
+    end: int
+    """Its words: from `first` to before `end`."""
     similarity: float
     number: int
     """Its document's number."""
@@ -97,13 +121,18 @@ class _Nearest:
 
 
 class NearSearch:
-    """Near-verbatim search in a reference; its passages must have been built."""
+    """Near-verbatim search in a reference; its passages must have been built.
+
+    `encoder` reads both sides of each match, where `settings.meaning` asks for it; else than the
+    packaged one only if it is given.
+    """
 
     def __init__(
         self,
         index: PassageIndex,
         vectors: WordVectors,
         settings: NearSettings = NearSettings(),
+        encoder: Encoder | None = None,
         *,
         is_english: bool = True,
     ) -> None:
@@ -112,18 +141,28 @@ class NearSearch:
         self.is_english = is_english
         self.vectors = vectors
         self.settings = settings
+        self._encoder = encoder
+        if settings.meaning and encoder is None:
+            # One thread, so that sums of its numbers do not depend on the machine.
+            self._encoder = Encoder(n_threads=1)
         self._units = Units(index, vectors)
 
     def signature_parts(self) -> dict[str, str]:
         """All that decides a near match besides the reference."""
-        cut = self.index.settings
+        cut, meaning = self.index.settings, self.settings.meaning
         return {
             **self.settings.signature_parts(),
             "pass": f"{cut.n_words}-{cut.overlap}",
             "stop": self.index.stop_words.name,
             "vec": self.vectors.name,
             **({"lang": language_gate()} if self.is_english else {}),
+            "sense": f"{self._encoder.name},{meaning:g}" if meaning and self._encoder else "none",
         }
+
+    @property
+    def remarks(self) -> tuple[str, ...]:
+        """What a reader of the matches should know."""
+        return (self.vectors.remark,) if self.vectors.remark else ()
 
     def search(
         self,
@@ -139,38 +178,69 @@ class NearSearch:
         those of `exact` where nothing nearer was found. Counterparts are given by first word, for
         each match that is near and that no longer one contains.
         """
-        found = exact.copy()
-        nearest: dict[int, _Nearest] = {}
+        raw = exact.copy()
+        nearest: dict[tuple[int, int], _Nearest] = {}
         j, reach = 0, 0
         for (first, stop, tail), window in self._windows(words, exclude):
             j = first + self._search(
                 window, exact[first:tail], stop - first, max(0, j - first), min_words,
-                found[first:tail],
+                raw[first:tail],
             )  # fmt: skip
             for i in range(first, stop):
-                if found[i] >= min_words and i + found[i] > reach:
-                    if found[i] > exact[i]:
-                        span = window.columns[i - first : i - first + found[i]]
-                        nearest[i] = self._nearest(window, span, min_words)
-                    reach = i + int(found[i])
-        return found, self._counterparts(nearest)
+                if raw[i] >= min_words and i + raw[i] > reach:
+                    reach = i + int(raw[i])
+                    if raw[i] > exact[i]:
+                        one = self._nearest(window, first, i, reach, min_words)
+                        if one is not None and one.end - one.first > exact[one.first]:
+                            nearest[one.first, one.end] = one
+        counterparts = self._counterparts(nearest)
+        self._drop_other_meanings(words, counterparts)
+        found = exact.copy()
+        for first, end in counterparts:
+            found[first] = max(found[first], end - first)
+        longest = {(first, first + n) for first, n in maximal_spans(found, min_words)}
+        return found, {span[0]: one for span, one in counterparts.items() if span in longest}
+
+    def _drop_other_meanings(
+        self, words: Sequence[str], counterparts: dict[tuple[int, int], Counterpart]
+    ) -> None:
+        """Drop what the sentence encoder reads as meaning something else than its counterpart."""
+        if self._encoder is None or not self.settings.meaning or not counterparts:
+            return
+        mine = [" ".join(words[first:end]) for first, end in counterparts]
+        theirs = [" ".join(one.words.words) for one in counterparts.values()]
+        vectors = self._encoder.encode([*mine, *theirs])
+        cosines = (vectors[: len(mine)] * vectors[len(mine) :]).sum(axis=1)
+        for span, cosine in zip(list(counterparts), cosines.tolist(), strict=True):
+            if cosine < self.settings.meaning:
+                del counterparts[span]
 
     def covered_by(
-        self, words: Sequence[str], min_words: int, *, exclude: Iterable[int] = ()
+        self,
+        words: Sequence[str],
+        min_words: int,
+        *,
+        within: Iterable[tuple[int, int]],
+        exclude: Iterable[int] = (),
     ) -> dict[int, list[tuple[int, int]]]:
         """The half-open stretches of words that lie in a near match with each document, by number.
 
-        As `search`, with the passages of one document at a time.
+        With the passages of one document at a time, what `search` finds before it cuts and drops;
+        of that, `min_words` words or more `within` the stretches that it kept.
         """
+        kept = list(within)
         covered: dict[int, list[tuple[int, int]]] = {}
-        for (first, stop, _), window in self._windows(words, exclude):
+        for (first, stop, tail), window in self._windows(words, exclude) if kept else ():
+            if not any(begin < tail and end > first for begin, end in kept):
+                continue
             none = np.zeros(len(window.columns), np.int32)
             for p, number in enumerate(window.numbers.tolist()):
                 found = none.copy()
                 self._search(window.one(p), none, stop - first, 0, min_words, found)
                 spans = [(int(first + i), int(first + i + found[i])) for i in np.flatnonzero(found)]
-                if spans:
-                    covered.setdefault(number, []).extend(spans)
+                both = {(max(a, c), min(b, d)) for a, b in spans for c, d in kept}
+                if here := sorted((a, b) for a, b in both if b - a >= min_words):
+                    covered.setdefault(number, []).extend(here)
         return covered
 
     def _windows(
@@ -213,43 +283,67 @@ class NearSearch:
             search_near(
                 window.sims, window.columns, exact, 0, stop, j, window.content, window.places,
                 window.offsets, window.lengths, min_words, self.settings.floor, MAX_WORDS,
-                self.settings.threshold, found,
+                self.settings.threshold, self.settings.ratio, found,
             )
         )  # fmt: skip
 
-    def _nearest(self, window: Window, columns: NDArray[np.int32], min_words: int) -> _Nearest:
+    def _nearest(
+        self, window: Window, begin: int, first: int, end: int, min_words: int
+    ) -> _Nearest | None:
+        """The best counterpart of the n-gram from `first` to `end`, in a window from `begin` on.
+
+        None where too little is left of it when its ends are cut.
+        """
+        settings = self.settings
+        columns = window.columns[first - begin : end - begin]
         where = np.flatnonzero(columns >= 0)
         own = columns[where]
-        similarity, p, a, b = best_passage(
-            window.sims, own, window.content, window.places, window.offsets, window.lengths,
-            min_words, self.settings.floor,
+        _, p, a, b = best_passage(
+            window.sims, own, len(columns), window.content, window.places, window.offsets,
+            window.lengths, min_words, settings.floor, settings.ratio,
         )  # fmt: skip
-        low = int(window.offsets[p])
-        places = window.places[low + a : low + b]
-        first, last = int(places[0]), int(places[-1])
-        sims = window.sims[window.content[low + a : low + b]][:, own]
+        there = slice(int(window.offsets[p]) + a, int(window.offsets[p]) + b)
+        places, sims = window.places[there], window.sims[window.content[there]][:, own]
+        if settings.trim:
+            rows, held = _cut_ends(sims, settings.threshold)
+            where = where[held]
+            first, end = first + int(where[0]), first + int(where[-1]) + 1
+            where -= where[0]
+            places, sims = places[rows], sims[rows, held]
+        if min(sims.shape) < settings.floor or end - first < min_words:
+            return None
+        n_there = int(places[-1] - places[0]) + 1
+        if max(n_there, end - first) > settings.ratio * min(n_there, end - first):
+            return None
+        here, back = sims.max(axis=0), sims.max(axis=1)
+        similarity = min(1.0, float(here.mean(dtype=float)), float(back.mean(dtype=float)))
+        if similarity < settings.threshold - _ROUNDING:
+            return None
         return _Nearest(
-            similarity=float(min(similarity, 1.0)),
+            first=first,
+            end=end,
+            similarity=similarity,
             number=int(window.numbers[p]),
-            first_word=int(window.first_words[p]) + first,
-            n_words=last - first + 1,
+            first_word=int(window.first_words[p]) + int(places[0]),
+            n_words=n_there,
             pairs=tuple(
-                (int(i), int(places[j]) - first, float(sims[j, c]))
+                (int(i), int(places[j]) - int(places[0]), float(here[c]))
                 for c, (i, j) in enumerate(zip(where, sims.argmax(axis=0), strict=True))
             ),
         )
 
-    def _counterparts(self, nearest: Mapping[int, _Nearest]) -> dict[int, Counterpart]:
+    def _counterparts(
+        self, nearest: Mapping[tuple[int, int], _Nearest]
+    ) -> dict[tuple[int, int], Counterpart]:
         """With the texts that they stand in, which are fetched many at a time."""
         reference = self.index.reference
         found = {}
-        by_document = sorted(nearest, key=lambda i: nearest[i].number)
+        by_document = sorted(nearest.items(), key=lambda item: item[1].number)
         for at in range(0, len(by_document), N_LOCATED):
             some = by_document[at : at + N_LOCATED]
-            reference.fetch(sorted({nearest[i].number for i in some}))
-            for i in some:
-                one = nearest[i]
-                found[i] = Counterpart(
+            reference.fetch(sorted({one.number for _, one in some}))
+            for span, one in some:
+                found[span] = Counterpart(
                     similarity=one.similarity,
                     source=reference.occurrence(one.number, one.first_word, one.n_words),
                     words=reference.located_document(one.number)[1].part(
@@ -257,4 +351,24 @@ class NearSearch:
                     ),
                     pairs=one.pairs,
                 )
-        return {i: found[i] for i in nearest}
+        return {span: found[span] for span in nearest}
+
+
+def _cut_ends(sims: NDArray[np.float32], threshold: float) -> tuple[slice, slice]:
+    """Rows and columns of `sims` that are left when those at the ends resemble none that is left.
+
+    sims: float32 (n_there, n_here). At least one of each is left.
+    """
+    least = threshold - _ROUNDING
+    top, bottom, left, right = 0, sims.shape[0], 0, sims.shape[1]
+    while True:
+        part = sims[top:bottom, left:right]
+        is_row, is_column = part.max(axis=1) >= least, part.max(axis=0) >= least
+        if not is_row.any():
+            return slice(top, top + 1), slice(left, left + 1)
+        rows, columns = np.flatnonzero(is_row), np.flatnonzero(is_column)
+        edges = (top + int(rows[0]), top + int(rows[-1]) + 1,
+                 left + int(columns[0]), left + int(columns[-1]) + 1)  # fmt: skip
+        if edges == (top, bottom, left, right):
+            return slice(top, bottom), slice(left, right)
+        top, bottom, left, right = edges

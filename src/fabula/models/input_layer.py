@@ -1,16 +1,21 @@
-"""The input layer of a language model in Hugging Face's format, read without running the model."""
+"""The input layer of a language model, read without running the model.
+
+Of a folder in Hugging Face's format, or of the sentence encoder that comes with Fabula.
+"""
 
 from __future__ import annotations
 
 import hashlib
 import json
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fabula.errors import InputError, ModelError
+from fabula.models.encoder import packaged_encoder
+from fabula.models.onnx_layer import read_onnx_layer
 
 __all__ = ["InputLayer"]
 
@@ -22,18 +27,20 @@ _TYPES = {"F64": "<f8", "F32": "<f4", "F16": "<f2", "BF16": "<u2"}
 class InputLayer:
     """Vectors of a model's tokens, and of words as the mean of their tokens.
 
-    Reads `tokenizer.json` and the one matrix of `model.safetensors` (or of the shard that holds
-    it). Raises `InputError` where the folder has neither.
+    Of a folder it reads `tokenizer.json` and the one matrix of `model.safetensors` (or of the shard
+    that holds it).
     """
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, name: str, tokenizer: Path, table: NDArray[Any]) -> None:
+        """`table` holds a vector by token: a float, shape (n_tokens, n_dimensions)."""
         try:
             from tokenizers import Tokenizer
         except ImportError as error:
             raise ModelError("this needs tokenizers; run: pip install 'fabula[nlp]'") from error
-        tokenizer = folder / "tokenizer.json"
         if not tokenizer.is_file():
-            raise InputError(f"{folder}: no tokenizer.json; give the folder of a whole model")
+            raise InputError(
+                f"{tokenizer.parent}: no tokenizer.json; give the folder of a whole model"
+            )
         try:
             self._tokenizer = Tokenizer.from_file(str(tokenizer))
         except Exception as error:  # the library raises nothing narrower
@@ -41,20 +48,41 @@ class InputLayer:
         # A word is itself whatever is looked up beside it, and whole.
         self._tokenizer.no_padding()
         self._tokenizer.no_truncation()
-        self._table = _read_layer(folder)
-        if len(self._table) < self._tokenizer.get_vocab_size():
-            raise InputError(f"{folder}: its tokenizer has more tokens than its input layer")
-        self.name = folder.resolve().name
+        self._table = table
+        if len(table) < self._tokenizer.get_vocab_size():
+            raise InputError(
+                f"{tokenizer.parent}: its tokenizer has more tokens than its input layer"
+            )
+        # What stands for all that the tokeniser does not know is no vector of a word.
+        unknown = getattr(self._tokenizer.model, "unk_token", None)
+        self._unknown = None if unknown is None else self._tokenizer.token_to_id(str(unknown))
+        self.name = name
         hasher = hashlib.sha256(tokenizer.read_bytes())
-        hasher.update(self._table.tobytes())
+        hasher.update(table.tobytes())
         self.digest = hasher.hexdigest()
+
+    @classmethod
+    def of_folder(cls, folder: Path) -> Self:
+        """Raises `InputError` where the folder holds no model."""
+        if not (folder / "tokenizer.json").is_file():
+            raise InputError(f"{folder}: no tokenizer.json; give the folder of a whole model")
+        return cls(folder.resolve().name, folder / "tokenizer.json", _read_layer(folder))
+
+    @classmethod
+    def packaged(cls) -> Self:
+        """The sentence encoder's. Raises `ModelError` where it is not installed."""
+        name, model, tokenizer = packaged_encoder()
+        return cls(f"{name}-input", tokenizer, read_onnx_layer(model))
 
     @property
     def n_dimensions(self) -> int:
         return int(self._table.shape[1])
 
     def vectors(self, words: list[str]) -> NDArray[np.float64]:
-        """The mean of each word's tokens as they stand in running text: float64, (n_words, n)."""
+        """The mean of each word's tokens as they stand in running text: float64, (n_words, n).
+
+        Zeros for a word that the tokeniser does not know.
+        """
         encoded = self._tokenizer.encode_batch(
             # Within a sentence, a word comes after a space.
             [f" {word}".encode(errors="replace").decode() for word in words],
@@ -62,7 +90,12 @@ class InputLayer:
         )
         out = np.zeros((len(words), self.n_dimensions))
         for k, tokens in enumerate(encoded):
-            if tokens.ids:
+            # The space before the word may be unknown, but none of the word itself.
+            is_known = all(
+                one != self._unknown or end <= 1
+                for one, (_, end) in zip(tokens.ids, tokens.offsets, strict=True)
+            )
+            if tokens.ids and is_known:
                 out[k] = self._table[tokens.ids].astype(np.float64).mean(axis=0)
         return out
 

@@ -1,7 +1,11 @@
-"""Word vectors: spaCy's, files of GloVe, word2vec and gensim, or a language model's input layer.
+"""Word vectors: a language model's input layer, files of GloVe, word2vec and gensim, or spaCy's.
 
 Vectors are kept as unit vectors in 16-bit integers: cosines are then within 0.0001 of the exact
 ones, and the same on every machine.
+
+Vectors are sometimes pruned: many words share the vector of a more frequent one, so that Peter and
+Jane would be one word. A vector belongs to the first word that has it; others count as words
+without a vector, and a remark says how many.
 """
 
 from __future__ import annotations
@@ -9,10 +13,10 @@ from __future__ import annotations
 import gzip
 import hashlib
 import threading
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,6 +26,8 @@ from fabula.models.gensim_vectors import read_gensim
 from fabula.models.input_layer import InputLayer
 
 __all__ = ["Quantised", "WordVectors", "open_vectors", "quantise"]
+
+K = TypeVar("K")
 
 _SCALE = 32767
 _BLOCK = 8192
@@ -37,9 +43,12 @@ class WordVectors:
     """
 
     def __init__(
-        self, name: str, vectors: Quantised, find: Callable[[str], int], owners: bytes
-    ) -> None:
+        self, name: str, vectors: Quantised, find: Callable[[str], int], owners: bytes,
+        remark: str = "",
+    ) -> None:  # fmt: skip
         """`find` gives a word's row, or -1; `owners` stands for which word owns which row."""
+        self.remark = remark
+        """What a reader of the matches should know; empty where there is nothing."""
         self.matrix = np.concatenate([*vectors.blocks, np.zeros_like(vectors.blocks[0][:1])])
         self._has_length = np.concatenate(vectors.have_length)
         digest = hashlib.sha256(owners)
@@ -110,7 +119,8 @@ class Quantised:
 
 
 def open_vectors(spec: str = "") -> WordVectors:
-    """The vectors that a user names: nothing for spaCy's English ones, or a path.
+    """The vectors that a user names: nothing for the sentence encoder's input layer, `spacy` for
+    the English pipeline's, or a path.
 
     A path is a gensim `.kv`, a text file of word2vec, fastText or GloVe (`.vec`, `.txt`, also
     `.gz`), or the folder of a Hugging Face model, of which the input layer is read: the vector of a
@@ -118,19 +128,24 @@ def open_vectors(spec: str = "") -> WordVectors:
     something is not installed.
     """
     if not spec:
+        return _LayerVectors(InputLayer.packaged())
+    if spec == "spacy":
         return _spacy_vectors()
     path = Path(spec)
     if not path.exists():
         raise InputError(f"--vectors {spec}: no such file or folder")
     if path.is_dir():
-        return _LayerVectors(InputLayer(path))
+        return _LayerVectors(InputLayer.of_folder(path))
     words, vectors = read_gensim(path) if path.suffix == ".kv" else _read_text(path)
+    found = vectors if isinstance(vectors, Quantised) else quantise(vectors)
     known: dict[str, int] = {}
     for row, word in enumerate(words):
         known.setdefault(word, row)
-    owners = "\n".join(words).encode(errors="replace")
-    found = vectors if isinstance(vectors, Quantised) else quantise(vectors)
-    return WordVectors(path.name, found, lambda word: known.get(word, -1), owners)
+    owned = _owned(known, found)
+    remark = _pruned(path.name, len(known) - len(owned), len(known))
+    # As they stand in the file, where each word has its own.
+    owners = "\n".join(words).encode(errors="replace") + remark.encode()
+    return WordVectors(path.name, found, lambda word: owned.get(word, -1), owners, remark)
 
 
 def _spacy_vectors() -> WordVectors:
@@ -139,10 +154,35 @@ def _spacy_vectors() -> WordVectors:
     nlp = load_pipeline(())
     vectors, strings = nlp.vocab.vectors, nlp.vocab.strings
     name = f"{nlp.meta['name']}-{nlp.meta['version']}"
-    rows = vectors.key2row
-    owners = np.array(sorted(rows.items()), np.uint64).tobytes()
     data = quantise(vectors.data)
-    return WordVectors(name, data, lambda word: int(rows.get(strings[word], -1)), owners)
+    # spaCy prunes the rarer words, which come after those that keep their vectors.
+    rows = _owned(dict(vectors.key2row), data)
+    remark = _pruned(name, len(vectors.key2row) - len(rows), len(vectors.key2row))
+    owners = np.array(sorted(rows.items()), np.uint64).tobytes() + remark.encode()
+    return WordVectors(name, data, lambda word: int(rows.get(strings[word], -1)), owners, remark)
+
+
+def _owned(rows: Mapping[K, int], vectors: Quantised) -> dict[K, int]:
+    """The words that have a vector of their own: of equal vectors the first word's."""
+    matrix = np.concatenate(vectors.blocks)
+    held: dict[bytes, int] = {}
+    first = [held.setdefault(row.tobytes(), k) for k, row in enumerate(matrix)]
+    seen: set[int] = set()
+    owned = {}
+    for word, row in rows.items():
+        if first[row] not in seen:
+            seen.add(first[row])
+            owned[word] = row
+    return owned
+
+
+def _pruned(name: str, n_shared: int, n_words: int) -> str:
+    if not n_shared:
+        return ""
+    return (
+        f"{n_shared:,} of the {n_words:,} words of the vectors {name} share the vector of another "
+        f"word (they were pruned): each of them resembles only itself"
+    )
 
 
 def quantise(vectors: NDArray[Any]) -> Quantised:

@@ -103,22 +103,27 @@ def open_backend(
 def _open_joined(
     specs: Sequence[str], n_parallel: int, max_retries: int, report: Callable[[str], None]
 ) -> Reference:
-    """References on disk and behind servers, in this order, as one."""
+    """References on disk and behind servers, in this order, as one; each counts once."""
     from fabula.reference.serving.opening import open_served
 
     abouts: list[About] = []
     parts: list[Part] = []
+    places: list[str] = []
+    part: Part
     try:
-        for spec in specs:
+        for spec in dict.fromkeys(specs):
             if is_served(spec):
-                about, served = open_served(spec, n_parallel=n_parallel, max_retries=max_retries)
-                abouts.append(about)
-                parts.append(served)
+                about, part = open_served(spec, n_parallel=n_parallel, max_retries=max_retries)
             else:
                 here = Reference.open(spec, report=report)
-                abouts.append(here.about)
-                parts.append(here.local)
-        joined = About.joined(specs, abouts)
+                about, part = here.about, here.local
+            if any(about.fingerprint == other.fingerprint for other in abouts):
+                part.close()
+                continue
+            places.append(spec)
+            abouts.append(about)
+            parts.append(part)
+        joined = About.joined(places, abouts)
     except BaseException:
         for part in parts:
             part.close()

@@ -15,18 +15,23 @@ So it is meant for texts that were published before the reference was collected,
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
+from fabula.reference.parts import Found
 from fabula.reference.search import MAX_PLACES, Reference
 from fabula.types import Document
 
-__all__ = ["Copy", "CopyRule", "find_copies", "maximal_spans", "shared_runs"]
+__all__ = ["Copies", "Copy", "CopyRule", "find_copies", "maximal_spans", "shared_runs"]
 
-_MAX_ROUNDS = 20
+_N_ASKED = 256
+"""n-grams that are looked up at a time."""
+_ALL_PLACES = 1 << 62
+_N_NAMED = 64
+"""Documents that an n-gram names at first; one that more hold is looked up again for all."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +47,7 @@ class CopyRule:
     cover: float = 0.5
 
     def __str__(self) -> str:
-        return f"auto(run{self.run},cover{self.cover:g}x{self.cover_run})"
+        return f"auto(run{self.run},cover{self.cover:g}x{self.cover_run},all)"
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +68,17 @@ class Copy:
         return f"{shared}, and a model calls it a copy" if self.by_model else f"{shared} in all"
 
 
+@dataclass(frozen=True, slots=True)
+class Copies:
+    """The documents that were left out, and what a reader should know of the choice."""
+
+    documents: tuple[Copy, ...] = ()
+    remarks: tuple[str, ...] = ()
+
+    def __iter__(self) -> Iterator[Copy]:
+        return iter(self.documents)
+
+
 def maximal_spans(lengths: NDArray[np.int32], min_words: int) -> list[tuple[int, int]]:
     """(first word, number of words) of each match of `min_words` or more that no other contains."""
     ends = np.arange(len(lengths)) + lengths
@@ -71,32 +87,73 @@ def maximal_spans(lengths: NDArray[np.int32], min_words: int) -> list[tuple[int,
     return [(int(i), int(lengths[i])) for i in chosen]
 
 
-def find_copies(reference: Reference, words: Sequence[str], rule: CopyRule) -> list[Copy]:
+def find_copies(reference: Reference, words: Sequence[str], rule: CopyRule) -> Copies:
     """The documents that are to be left out when `words` is measured, in their order.
 
-    Candidates are the documents that hold a longest shared run; when some are left out, the next
-    longest runs give the next candidates, until none is found. So a document is overlooked if each
-    of its runs is part of a longer one in a document that stays.
+    All documents that share any run are looked at together: a run of m words holds m - n + 1
+    n-grams at places that follow each other, and what a document covers in runs of n words or more
+    is what the n-grams cover that it holds.
     """
-    found: dict[int, Copy] = {}
-    seen: set[int] = set()
-    for _ in range(_MAX_ROUNDS):
-        lengths = reference.longest_matches(words, exclude=found)
-        spans = maximal_spans(lengths, min(rule.run, rule.cover_run))
-        grams = [words[start : start + n] for start, n in spans]
-        holders = reference.documents_of(grams, MAX_PLACES, exclude=found)
-        candidates = sorted({n for numbers, _ in holders for n in numbers.tolist()} - seen)
-        seen.update(candidates)
-        documents = reference.documents(candidates)
-        copies = [
-            copy
-            for number, document in zip(candidates, documents, strict=True)
-            if (copy := _judge(reference, number, document, words, rule))
-        ]
-        if not copies:
-            break
-        found.update((copy.number, copy) for copy in copies)
-    return [found[number] for number in sorted(found)]
+    n = min(rule.run, rule.cover_run)
+    coverage, longest, n_bounded = _held(reference, words, n)
+    n_least = rule.cover * len(words)
+    is_likely = (coverage > 0) & ((longest >= rule.run) | (coverage >= n_least))
+    candidates = np.flatnonzero(is_likely).tolist()
+    documents = reference.documents(candidates)
+    copies = (
+        _judge(reference, number, document, words, rule)
+        for number, document in zip(candidates, documents, strict=True)
+    )
+    remark = (
+        f"{n_bounded:,} of its runs of {n} words stand at over {MAX_PLACES:,} places: documents "
+        f"that share only these with it may have stayed in"
+    )
+    return Copies(tuple(filter(None, copies)), (remark,) if n_bounded else ())
+
+
+def _held(
+    reference: Reference, words: Sequence[str], n: int
+) -> tuple[NDArray[np.int32], NDArray[np.int32], int]:
+    """By document, the words of the text that its n-grams cover, and the longest run it may share.
+
+    int32 (n_documents,), both. Also how many n-grams are so frequent that only some of their
+    documents are known.
+    """
+    places = np.flatnonzero(reference.longest_matches(words) >= n).tolist()
+    coverage, longest, current, ends = np.zeros((4, len(reference.about.removed)), np.int32)
+    bounded: set[tuple[str, ...]] = set()
+    for at in range(0, len(places), _N_ASKED):
+        some = places[at : at + _N_ASKED]
+        grams = {i: tuple(words[i : i + n]) for i in some}
+        found = _holders(reference, list(dict.fromkeys(grams.values())))
+        bounded.update(gram for gram, (_, is_bounded) in found.items() if is_bounded)
+        for i in some:
+            numbers = found[grams[i]][0]
+            before = ends[numbers]
+            coverage[numbers] += i + n - np.maximum(before, i)
+            current[numbers] = np.where(before == i + n - 1, current[numbers] + 1, n)
+            longest[numbers] = np.maximum(longest[numbers], current[numbers])
+            ends[numbers] = i + n
+    return coverage, longest, len(bounded)
+
+
+def _holders(
+    reference: Reference, grams: list[tuple[str, ...]]
+) -> dict[tuple[str, ...], tuple[NDArray[np.int64], bool]]:
+    """By n-gram, the numbers of the documents that hold it, and whether some are not known."""
+    # Most stand in few documents; a server answers so many n-grams at once as may name few each.
+    found = dict(zip(grams, _look_up(reference, grams, _N_NAMED), strict=True))
+    more = [gram for gram, one in found.items() if one.n_documents > len(one.numbers)]
+    if more:
+        n_most = max(found[gram].n_documents for gram in more)
+        found |= dict(zip(more, _look_up(reference, more, n_most), strict=True))
+    return {gram: (one.numbers, one.n_places < one.count) for gram, one in found.items()}
+
+
+def _look_up(reference: Reference, grams: list[tuple[str, ...]], limit: int) -> list[Found]:
+    # On this machine's disk there is no need to bound how many places are looked at.
+    max_places = _ALL_PLACES if reference.is_local else MAX_PLACES
+    return reference.part.find(grams, limit=limit, max_places=max_places)
 
 
 def _judge(

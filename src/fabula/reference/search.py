@@ -68,16 +68,17 @@ class Reference:
     ) -> Self:
         """Open the corpora at these paths as one reference; what a store holds is copied once.
 
+        A corpus that is named twice, or that lies at two paths, counts once.
+
         Raises `CorpusError` where a path holds none, a damaged one, or one of other settings.
         """
-        paths = [copy_shards(p, report=report) for p in (path, *more)]
-        manifests = [Manifest.read(p) for p in paths]
-        about = About.of(paths, manifests)
-        shards = [
-            (path, info)
-            for path, manifest in zip(paths, manifests, strict=True)
-            for info in manifest.shards
-        ]
+        corpora: dict[str, tuple[Path, Manifest]] = {}
+        for place in dict.fromkeys((path, *more)):
+            copied = copy_shards(place, report=report)
+            manifest = Manifest.read(copied)
+            corpora.setdefault(manifest.fingerprint, (copied, manifest))
+        about = About.of(*zip(*corpora.values(), strict=True))
+        shards = [(path, info) for path, manifest in corpora.values() for info in manifest.shards]
         return cls(about, LocalPart(open_shards(shards, report), about.removed))
 
     @classmethod

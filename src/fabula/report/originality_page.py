@@ -147,6 +147,7 @@ def _notices(row: dict[str, Any], lowest: float | None) -> list[str]:
                 "measure with <code>--exclude&nbsp;auto</code> to leave copies of the text out."
             )
         )
+    notices += [f"{visible(remark)}." for remark in row.get("remarks", ())]
     if row.get("missing_detail"):
         notices.append(f"It has no score: {visible(row['missing_detail'])}.")
     n_known = row["n_known_words"]
@@ -179,7 +180,8 @@ def _borrowed(number: int, span: dict[str, Any], low: int, high: int, text: str)
 
 def _frequency(span: dict[str, Any]) -> str:
     if span.get("kind") == "near":
-        return f"found in other words, {span['similarity']:.0%} similar"
+        # Rounded down: only what is verbatim is wholly alike.
+        return f"found in other words, {int(span['similarity'] * 100)}% similar"
     n_documents = span["n_documents"]
     if n_documents is None:
         return f"found {span['count']:,} times"

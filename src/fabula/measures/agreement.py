@@ -25,6 +25,7 @@ from fabula.stats.agreement import (
     cohen_kappa,
     cohen_of_sums,
     cohen_sums,
+    describe_raters,
     fleiss_kappa,
     fleiss_of_sums,
     fleiss_sums,
@@ -189,7 +190,7 @@ def panel_agreement(panel: Panel, rubric: Rubric, by: Grouping, *, seed: int = 0
     groups = _groups(panel.subjects, rubric, by, panel.authors)
     for name, places in [*groups.items(), ("all", list(range(len(panel.subjects))))]:
         ratings = panel.ratings[places]
-        sums, n_raters = fleiss_sums(ratings), _n_raters(ratings)
+        sums, n_raters = fleiss_sums(ratings), describe_raters(ratings)
         kappa = bootstrap_interval(
             fleiss_kappa(ratings),
             sums,
@@ -206,12 +207,6 @@ def panel_agreement(panel: Panel, rubric: Rubric, by: Grouping, *, seed: int = 0
             PanelRow(name, kappa, krippendorff_alpha(ratings), percent_agreement(ratings), share)
         )
     return rows
-
-
-def _n_raters(ratings: NDArray[np.float64]) -> str:
-    """How many raters a subject has: `3`, or `2-4` where they differ."""
-    counts = np.unique((~np.isnan(ratings)).sum(axis=1))
-    return "-".join(str(n) for n in dict.fromkeys((counts[0], counts[-1]))) if len(counts) else "0"
 
 
 def judge_agreement(

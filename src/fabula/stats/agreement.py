@@ -30,6 +30,7 @@ __all__ = [
     "cohen_kappa",
     "cohen_of_sums",
     "cohen_sums",
+    "describe_raters",
     "fleiss_kappa",
     "fleiss_of_sums",
     "fleiss_sums",
@@ -241,6 +242,12 @@ def fleiss_of_sums(sums: Sums) -> NDArray[np.float64]:
     by_chance = ((sums[..., 2:] / n[..., None]) ** 2).sum(axis=-1)
     kappas: NDArray[np.float64] = (sums[..., 1] / n - by_chance) / (1 - by_chance)
     return kappas
+
+
+def describe_raters(ratings: NDArray[np.float64]) -> str:
+    """How many raters a subject has: `3`, or `2-4` where they differ."""
+    counts = np.unique((~np.isnan(ratings)).sum(axis=1))
+    return "-".join(str(n) for n in dict.fromkeys((counts[0], counts[-1]))) if len(counts) else "0"
 
 
 def cohen_sums(a: NDArray[np.float64], b: NDArray[np.float64]) -> Sums:

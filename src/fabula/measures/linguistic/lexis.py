@@ -12,16 +12,19 @@ import importlib.metadata
 import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
 
-from fabula.errors import ModelError
+from fabula.errors import InputError, ModelError
 
 __all__ = [
     "FLOOR",
     "MATTR_WINDOW",
     "MTLD_THRESHOLD",
+    "UNKNOWN_WORD",
     "Frequencies",
     "mattr",
     "mtld",
+    "read_vocabulary",
     "trigrams",
     "type_token_ratio",
 ]
@@ -35,6 +38,9 @@ _CLITICS = {
 FLOOR = 1e-9
 """The frequency of a word that the list does not have: the list's own smallest step."""
 MATTR_WINDOW = 50
+UNKNOWN_WORD = "<unknown>"
+"""What generators call a word that they do not know; no word of a vocabulary."""
+
 MTLD_THRESHOLD = 0.72
 
 
@@ -74,6 +80,21 @@ def type_token_ratio(tokens: Iterable[object]) -> float | None:
     """Different tokens as a share of all; None where there is none."""
     counts = Counter(tokens)
     return len(counts) / counts.total() if counts else None
+
+
+def read_vocabulary(path: Path) -> frozenset[str]:
+    """Words to count: a line each, or a `vocabulary.tsv` of `fabula continuation train`."""
+    try:
+        lines = path.read_text(encoding="utf-8").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(f"{path}: cannot be read as a list of words ({error})") from error
+    words = frozenset(line.partition("\t")[0].strip().lower() for line in lines) - {
+        "",
+        UNKNOWN_WORD,
+    }
+    if not words:
+        raise InputError(f"{path}: holds no words; write one a line")
+    return words
 
 
 def mattr(words: Sequence[str], window: int = MATTR_WINDOW) -> float | None:

@@ -12,7 +12,6 @@ import itertools
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -22,8 +21,10 @@ from fabula.errors import InputError, MixError
 from fabula.measures.linguistic.lexis import (
     MATTR_WINDOW,
     MTLD_THRESHOLD,
+    UNKNOWN_WORD,
     mattr,
     mtld,
+    read_vocabulary,
     trigrams,
 )
 from fabula.measures.linguistic.metrics import METRICS, Metric
@@ -45,9 +46,6 @@ ADDITIONS = (
     Metric("mtld", 17, f"MTLD, threshold {MTLD_THRESHOLD}", is_of_all=True, n_digits=1),
 )
 """Beyond the paper: the ratio of types to tokens without the pull of length. Not tested."""
-
-UNKNOWN_WORD = "<unknown>"
-"""What generators call a word that they do not know; no word of a vocabulary."""
 
 _WORDS, _TRIGRAMS = "type_token_ratio", "unique_trigram_ratio"
 
@@ -148,21 +146,6 @@ class SystemTable:
 
 def _plain(estimate: Estimate) -> dict[str, float | None]:
     return {"value": estimate.value, "low": estimate.low, "high": estimate.high}
-
-
-def read_vocabulary(path: Path) -> frozenset[str]:
-    """Words to count: a line each, or a `vocabulary.tsv` of `fabula continuation train`."""
-    try:
-        lines = path.read_text(encoding="utf-8").splitlines()
-    except (OSError, UnicodeDecodeError) as error:
-        raise InputError(f"{path}: cannot be read as a list of words ({error})") from error
-    words = frozenset(line.partition("\t")[0].strip().lower() for line in lines) - {
-        "",
-        UNKNOWN_WORD,
-    }
-    if not words:
-        raise InputError(f"{path}: holds no words; write one a line")
-    return words
 
 
 def compare_systems(

@@ -139,6 +139,7 @@ class _Shown:
         self.n_rows = 0
         self.n_with_copies = 0
         self.n_unfamiliar = 0
+        self.copied: list[str] = []
         self.failures: list[str] = []
 
     def remarks(self) -> list[str]:
@@ -154,6 +155,12 @@ class _Shown:
                 f"{self.n_unfamiliar:,} of {self.n_rows:,} texts: over 20 % of the words are not "
                 f"in the reference at all, and count as new; is it of the same language?"
             )
+        if self.copied:
+            remarks.append(
+                f"{len(self.copied):,} of {self.n_rows:,} texts stand in the reference for half of "
+                f"their words or more (the first: {self.copied[0]}): copies, or what was borrowed? "
+                f"--exclude auto and --exclude-same leave such documents out"
+            )
         if self.failures:
             remarks.append(
                 f"{len(self.failures):,} of {self.n_rows:,} texts have no score, since a look-up "
@@ -162,8 +169,12 @@ class _Shown:
         return remarks
 
     def add(self, document: Any, row: dict[str, Any]) -> None:
+        from fabula.measures.scores import COPIED_SHARE
+
         self.n_rows += 1
         self.n_with_copies += bool(row["excluded"])
+        if (row["in_reference"] or 0) >= COPIED_SHARE:
+            self.copied.append(row["id"])
         self.n_unfamiliar += 0 < (row["n_known_words"] or 0) < 0.8 * row["n_words"]
         if (detail := row.get("missing_detail")) is not None:
             self.failures.append(detail)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import combinations
@@ -86,11 +87,17 @@ class Comparison:
 
 
 def compare_scores(
-    paths: Iterable[Path], *, by: str, baseline: str | None = None, seed: int = 0
+    paths: Iterable[Path],
+    *,
+    by: str,
+    baseline: str | None = None,
+    cluster: str | None = None,
+    seed: int = 0,
 ) -> Comparison:
     """Group the rows of score files by a field (`file`: the file's name) and compare the groups.
 
-    With `baseline`, every other group is compared with it; without, every pair is.
+    With `baseline`, every other group is compared with it; without, every pair is. Rows of a group
+    that share the field `cluster` count as one, by their mean.
 
     Raises `MixError` where rows were not all measured in the same way, and `InputError` where a
     row lacks the field.
@@ -116,7 +123,7 @@ def compare_scores(
         raise InputError("the score files hold no rows; run `fabula originality` first")
     if baseline is not None and baseline not in rows:
         raise InputError(f"--baseline {baseline}: no such group; there are {', '.join(rows)}")
-    groups = [_group(name, rows[name], seed, signature) for name in sorted(rows)]
+    groups = [_group(name, rows[name], cluster, seed, signature) for name in sorted(rows)]
     pairs = [
         (a, b)
         for a, b in combinations(groups, 2)
@@ -154,12 +161,16 @@ def _check_signature(row: dict[str, Any], expected: str | None, where: str) -> s
     )
 
 
-def _group(name: str, rows: list[dict[str, Any]], seed: int, signature: str) -> Group:
-    values = [row["creativity_index"] for row in rows if row["creativity_index"] is not None]
+def _group(
+    name: str, rows: list[dict[str, Any]], cluster: str | None, seed: int, signature: str
+) -> Group:
     missing: dict[str, int] = {}
     for row in rows:
         if row["creativity_index"] is None:
             missing[row["missing_reason"]] = missing.get(row["missing_reason"], 0) + 1
+    if cluster is not None:
+        rows = _means(rows, cluster)
+    values = [row["creativity_index"] for row in rows if row["creativity_index"] is not None]
     return Group(
         name=name,
         index=mean_estimate(values, seed=seed, signature=signature),
@@ -167,6 +178,28 @@ def _group(name: str, rows: list[dict[str, Any]], seed: int, signature: str) -> 
         missing=missing,
         uniqueness=_curve(rows, seed, signature),
     )
+
+
+def _means(rows: list[dict[str, Any]], cluster: str) -> list[dict[str, Any]]:
+    """A row for each cluster, with the means of the scores that its rows have."""
+    found: dict[str, list[dict[str, Any]]] = {}
+    for row in rows:
+        found.setdefault(str(row[cluster]), []).append(row)
+    return [
+        {
+            "creativity_index": _mean_known([row["creativity_index"] for row in some]),
+            "uniqueness": {
+                level: _mean_known([row["uniqueness"][level] for row in some])
+                for level in some[0]["uniqueness"]
+            },
+        }
+        for _, some in sorted(found.items())
+    ]
+
+
+def _mean_known(values: list[float | None]) -> float | None:
+    known = [value for value in values if value is not None]
+    return math.fsum(known) / len(known) if known else None
 
 
 def _curve(rows: list[dict[str, Any]], seed: int, signature: str) -> dict[int, Estimate]:

@@ -67,8 +67,8 @@ def creativity_index(
 ) -> None:
     """Analyses of "AI as Humanity's Salieri" on texts and references of yours.
 
-    Lu et al. 2024, Figures 3a to 3e, 3h to 3j and 3n: the index of people and models, verbatim and
-    near; L-uniqueness against L; the spread over documents; detection beside a language model's
+    Lu et al. 2024, Figures 3a, 3d, 3e, 3h to 3j and 3n: the index of people and models, verbatim
+    and near; L-uniqueness against L; the spread over documents; detection beside a language model's
     log-probabilities. DATA is a folder that holds human_vs_machine/ and reference/.
     """
     from fabula.measures.uniqueness import Levels

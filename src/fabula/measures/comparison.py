@@ -13,12 +13,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fabula.errors import InputError, MixError
+from fabula.stats.clustered import compare_clusters
 from fabula.stats.compare import Difference, compare_means, holm, mean_estimate
 from fabula.stats.resample import bootstrap_means, percentile_interval
 from fabula.store import read_rows
 from fabula.types import Estimate, Signature
 
-__all__ = ["Comparison", "Group", "Pair", "compare_scores"]
+__all__ = ["Comparison", "Group", "Pair", "compare_scores", "difference"]
 
 _FILE_FIELD = "file"
 
@@ -35,6 +36,8 @@ class Group:
     """How many texts have none, by reason."""
     uniqueness: dict[int, Estimate]
     """Mean L-uniqueness by L."""
+    clusters: tuple[str, ...] = ()
+    """The cluster of each value, where a value is a cluster's mean."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,19 +134,29 @@ def compare_scores(
     ]
     if baseline is not None:
         pairs = [(b, a) if a.name == baseline else (a, b) for a, b in pairs]
-    differences = [
-        compare_means(a.values, b.values, seed=seed, signature=signature) for a, b in pairs
-    ]
-    corrected = holm([difference.p for difference in differences])
+    differences = [difference(a, b, seed=seed, signature=signature) for a, b in pairs]
+    corrected = holm([one.p for one in differences])
     return Comparison(
         field=by,
         groups=tuple(groups),
         pairs=tuple(
-            Pair(a.name, b.name, difference, p)
-            for (a, b), difference, p in zip(pairs, differences, corrected, strict=True)
+            Pair(a.name, b.name, one, p)
+            for (a, b), one, p in zip(pairs, differences, corrected, strict=True)
         ),
         signature=signature,
     )
+
+
+def difference(a: Group, b: Group, *, seed: int, signature: str) -> Difference:
+    """How group A differs from B: cluster by cluster where their values are of clusters."""
+    if a.clusters or b.clusters:
+        return compare_clusters(
+            dict(zip(a.clusters, a.values, strict=True)),
+            dict(zip(b.clusters, b.values, strict=True)),
+            seed=seed,
+            signature=signature,
+        )
+    return compare_means(a.values, b.values, seed=seed, signature=signature)
 
 
 def _check_signature(row: dict[str, Any], expected: str | None, where: str) -> str:
@@ -170,13 +183,15 @@ def _group(
             missing[row["missing_reason"]] = missing.get(row["missing_reason"], 0) + 1
     if cluster is not None:
         rows = _means(rows, cluster)
-    values = [row["creativity_index"] for row in rows if row["creativity_index"] is not None]
+    known = [row for row in rows if row["creativity_index"] is not None]
+    values = [row["creativity_index"] for row in known]
     return Group(
         name=name,
         index=mean_estimate(values, seed=seed, signature=signature),
         values=tuple(values),
         missing=missing,
         uniqueness=_curve(rows, seed, signature),
+        clusters=() if cluster is None else tuple(row[cluster] for row in known),
     )
 
 
@@ -187,13 +202,14 @@ def _means(rows: list[dict[str, Any]], cluster: str) -> list[dict[str, Any]]:
         found.setdefault(str(row[cluster]), []).append(row)
     return [
         {
+            cluster: name,
             "creativity_index": _mean_known([row["creativity_index"] for row in some]),
             "uniqueness": {
                 level: _mean_known([row["uniqueness"][level] for row in some])
                 for level in some[0]["uniqueness"]
             },
         }
-        for _, some in sorted(found.items())
+        for name, some in sorted(found.items())
     ]
 
 

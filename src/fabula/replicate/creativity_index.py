@@ -17,7 +17,7 @@ from typing import Any, Literal
 
 from fabula.errors import InputError
 from fabula.measures.clusters import cluster_field, find_clusters, has_value
-from fabula.measures.comparison import Comparison, compare_scores
+from fabula.measures.comparison import Comparison, compare_scores, difference
 from fabula.measures.detection import Calibration
 from fabula.measures.exclusion import ExcludeSame, own_field
 from fabula.measures.near import NearSearch, NearSettings
@@ -32,7 +32,8 @@ from fabula.reference import Reference
 from fabula.reference.build import build_reference
 from fabula.reference.layout import Manifest, text_digest
 from fabula.reference.passages import PassageIndex, PassageSettings, build_passages
-from fabula.stats.compare import Difference, compare_means, holm
+from fabula.stats.clustered import compare_clusters
+from fabula.stats.compare import Difference, holm
 from fabula.store import read_rows
 from fabula.text import TextSettings, read_documents
 from fabula.text.sketch import sketch_of
@@ -333,13 +334,13 @@ def _compare(name: str, reference: str, match: Match, path: Path, plan: Plan) ->
     people = next((g for g in groups.groups if g.name == plan.label.human), None)
     others = [g for g in groups.groups if people is not None and g is not people]
     differences = [
-        compare_means(people.values, g.values, seed=plan.seed, signature=groups.signature)
+        difference(people, g, seed=plan.seed, signature=groups.signature)
         for g in others
         if people is not None
     ]
-    corrected = holm([difference.p for difference in differences])
+    corrected = holm([one.p for one in differences])
     found = zip(others, differences, corrected, strict=True)
-    above = {group.name: (difference, p) for group, difference, p in found}
+    above = {group.name: (one, p) for group, one, p in found}
     both = compare_scores([path], by=plan.label.field, cluster=CLUSTER, seed=plan.seed)
     n_copied = sum((row["in_reference"] or 0) >= COPIED_SHARE for row in read_rows(path))
     return Scored(name, reference, match, path, n_copied, groups, above, both)
@@ -383,16 +384,17 @@ def _spread(scored: Scored, plan: Plan) -> Spread | None:
     if not (curves["human"] and curves["machine"]):
         return None
     means = {
-        side: [_mean_curve(found[name]) for name in sorted(found)] for side, found in curves.items()
+        side: {name: _mean_curve(found[name]) for name in sorted(found)}
+        for side, found in curves.items()
     }
     return Spread(
         texts=scored.texts,
         reference=scored.reference,
         match=scored.match,
         n={side: len(rows) for side, rows in means.items()},
-        curves={side: _mean_curve(rows) for side, rows in means.items()},
-        difference=compare_means(
-            *([row[-1] for row in means[side]] for side in ("human", "machine")),
+        curves={side: _mean_curve(list(rows.values())) for side, rows in means.items()},
+        difference=compare_clusters(
+            *({name: row[-1] for name, row in means[s].items()} for s in ("human", "machine")),
             seed=plan.seed,
             signature=signature,
         ),

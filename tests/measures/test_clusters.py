@@ -22,7 +22,9 @@ def edited(words: list[str], every: int) -> list[str]:
     return [f"x{k}" if k % every == every - 1 else word for k, word in enumerate(words)]
 
 
-def clusters_of(texts: list[list[str]], keys: list[str] | None = None, human: bool = False) -> Clusters:
+def clusters_of(
+    texts: list[list[str]], keys: list[str] | None = None, human: bool = False
+) -> Clusters:
     keys = keys or [f"k{n:03}" for n in range(len(texts))]
     sketches = [sketch_of(" ".join(words)) for words in texts]
     return find_clusters(keys, sketches, [human] * len(texts))

@@ -10,7 +10,8 @@ import numpy as np
 from fabula.measures.exclusion import ExcludeSame
 from fabula.measures.verdicts import Label
 from fabula.reference import Reference
-from fabula.replicate.creativity_index import CLUSTER, default_plan, read_set
+from fabula.replicate.creativity_index import default_plan
+from fabula.replicate.creativity_index_texts import CLUSTER, read_set
 from fabula.text import TextSettings, read_documents
 from fabula.types import Document
 

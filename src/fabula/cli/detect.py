@@ -119,7 +119,7 @@ def calibrate(
     Where the interval includes 0.5 the score cannot tell them apart, and gives no verdicts.
     Near-duplicate texts, and layout that alone tells people from machines, are reported.
     """
-    from fabula.measures.detection import calibration_row
+    from fabula.measures.detection_rows import calibration_row
     from fabula.measures.verdicts import Label, calibrate_files, write_detectors
     from fabula.report.detection_tables import calibration_remarks, calibration_tables
     from fabula.store import dump_json

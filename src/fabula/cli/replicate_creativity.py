@@ -73,12 +73,13 @@ def creativity_index(
     """
     from fabula.measures.uniqueness import Levels
     from fabula.measures.verdicts import Label
-    from fabula.replicate.creativity_index import Plan, default_plan, read_set, run_analyses
+    from fabula.replicate.creativity_index import Plan, default_plan, run_analyses
     from fabula.replicate.creativity_index_tables import (
         analyses_json,
         analyses_tables,
         write_figures,
     )
+    from fabula.replicate.creativity_index_texts import read_set
     from fabula.store import dump_json, write_whole
     from fabula.workers import default_jobs
 

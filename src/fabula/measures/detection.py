@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,7 +33,6 @@ __all__ = [
     "Threshold",
     "auroc",
     "calibrate",
-    "calibration_row",
     "find_threshold",
 ]
 
@@ -320,45 +319,3 @@ def _calibration_error(
     total = np.bincount(bins, minlength=_N_BINS)
     gap = np.bincount(bins, stated[known] - truth, minlength=_N_BINS)
     return float(np.abs(gap).sum() / total.sum())
-
-
-def calibration_row(calibration: Calibration) -> dict[str, Any]:
-    """As plain values, for files and `--json`; `read_calibration` reads it back."""
-    a = calibration.auroc
-    return {
-        "score": calibration.score,
-        "direction": calibration.direction,
-        "outcome": calibration.outcome,
-        "auroc": {"value": a.value, "low": a.low, "high": a.high, "method": a.method},
-        "n_human": calibration.n_human,
-        "n_machine": calibration.n_machine,
-        "n_missing": calibration.n_missing,
-        "n_clusters": calibration.n_clusters,
-        "n_human_clusters": calibration.n_human_clusters,
-        "calibration_error": calibration.calibration_error,
-        "slope": calibration.slope,
-        "intercept": calibration.intercept,
-        "score_range": list(calibration.score_range),
-        "thresholds": [
-            {
-                "target": t.target,
-                "value": t.value,
-                "false_positives": t.false_positives,
-                "false_positives_high": t.false_positives_high,
-                "true_positives": t.true_positives,
-            }
-            for t in calibration.thresholds
-        ],
-        "signature": calibration.signature,
-        **_collected_row(calibration.collected),
-    }
-
-
-def _collected_row(collected: Collected | None) -> dict[str, Any]:
-    if collected is None:
-        return {}
-    return {
-        "n_copies": collected.n_copies,
-        "n_clusters_before": collected.n_clusters_before,
-        "layout_auroc": {name: round(value, 4) for name, value in collected.layout.items()},
-    }

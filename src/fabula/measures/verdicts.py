@@ -21,8 +21,8 @@ from fabula.measures.detection import (
     Labelled,
     auroc,
     calibrate,
-    calibration_row,
 )
+from fabula.measures.detection_rows import calibration_row
 from fabula.measures.kind import Kind, traits
 from fabula.store import read_rows, write_whole
 from fabula.text.sketch import Sketch

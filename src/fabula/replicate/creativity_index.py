@@ -16,7 +16,6 @@ from pathlib import Path
 from typing import Any, Literal
 
 from fabula.errors import InputError
-from fabula.measures.clusters import cluster_field, find_clusters, has_value
 from fabula.measures.comparison import Comparison, compare_scores, difference
 from fabula.measures.detection import Calibration
 from fabula.measures.exclusion import ExcludeSame, own_field
@@ -32,11 +31,11 @@ from fabula.reference import Reference
 from fabula.reference.build import build_reference
 from fabula.reference.layout import Manifest, text_digest
 from fabula.reference.passages import PassageIndex, PassageSettings, build_passages
+from fabula.replicate.creativity_index_texts import CLUSTER, Texts, field_of, made_of, read_set
 from fabula.stats.clustered import compare_clusters
 from fabula.stats.compare import Difference, holm
 from fabula.store import read_rows
 from fabula.text import TextSettings, read_documents
-from fabula.text.sketch import sketch_of
 from fabula.text.stopwords import load_stop_words
 from fabula.types import Document
 
@@ -45,9 +44,7 @@ __all__ = [
     "Plan",
     "Scored",
     "Spread",
-    "Texts",
     "default_plan",
-    "read_set",
     "run_analyses",
 ]
 
@@ -63,9 +60,6 @@ PAPER = {
 }
 """Novels, people against models: percentage difference of the index by verbatim matches and with
 near ones; 5-uniqueness over the best 50 documents, and documents to push it below a half."""
-
-CLUSTER = "cluster"
-"""The field of a text that names its cluster: texts of one count as one, everywhere."""
 
 _TEXTS = ("hanna_writingprompts", "fastdetect_writing")
 
@@ -128,17 +122,6 @@ class Spread:
 
 
 @dataclass(frozen=True, slots=True)
-class Texts:
-    """What a set of texts is made of."""
-
-    n_texts: int
-    n_human: int
-    n_clusters: int
-    n_clusters_before: int
-    """Before clusters were joined whose texts are copies of each other."""
-
-
-@dataclass(frozen=True, slots=True)
 class Analyses:
     """All that was found."""
 
@@ -181,44 +164,6 @@ def default_plan(data: Path, n_words: int = 256, cluster: str | None = None) -> 
         },
         label=label,
     )
-
-
-def read_set(
-    path: Path, n_words: int | None, label: Label, cluster: str | None = None
-) -> list[Document]:
-    """The texts of a file, without what a pair shares, cut to their first `n_words` words.
-
-    Each has its `cluster`, by the field that is named or the usual ones, and by what the whole
-    texts, with what is dropped, have in common.
-    """
-    found = list(read_documents([str(path)]))
-    fields = [_fields(document) for document in found]
-    field = cluster_field(fields, cluster)
-    clusters = find_clusters(
-        [_key(d, own, field) for d, own in zip(found, fields, strict=True)],
-        [sketch_of(d.text) for d in found],
-        [str(own.get(label.field)) == label.human for own in fields],
-        [text_digest(d.text) for d in found],
-    )
-    return [
-        _cut(document, n_words, clusters.names[number])
-        for document, number in zip(found, clusters.numbers, strict=True)
-    ]
-
-
-def _key(document: Document, fields: Mapping[str, Any], field: str | None) -> str:
-    if field is not None and has_value(fields.get(field)):
-        return f"{field}={fields[field]}"
-    return f"id={document.id}"
-
-
-def _cut(document: Document, n_words: int | None, cluster: str) -> Document:
-    text = document.text[int(document.meta.get("shared_prefix_chars") or 0) :]
-    words = TextSettings().locate(text)
-    if n_words is not None and len(words.words) > n_words:
-        text = text[: int(words.ends[n_words - 1])]
-    model = document.meta.get("model") or "human"
-    return replace(document, text=text, meta={**document.meta, "model": model, CLUSTER: cluster})
 
 
 def run_analyses(
@@ -265,20 +210,10 @@ def run_analyses(
     detectors += _comparators(plan, out, report)
     spreads = [_spread(one, plan) for one in scored]
     return Analyses(
-        {name: _made_of(texts, plan) for name, texts in plan.texts.items()},
+        {name: made_of(texts, plan.label, plan.cluster) for name, texts in plan.texts.items()},
         tuple(scored),
         tuple(s for s in spreads if s is not None),
         tuple(detectors),
-    )
-
-
-def _made_of(texts: Sequence[Document], plan: Plan) -> Texts:
-    field = _field(texts, plan)
-    return Texts(
-        n_texts=len(texts),
-        n_human=sum(str(d.meta.get(plan.label.field)) == plan.label.human for d in texts),
-        n_clusters=len({d.meta[CLUSTER] for d in texts}),
-        n_clusters_before=len({_key(d, _fields(d), field) for d in texts}),
     )
 
 
@@ -287,7 +222,7 @@ def _same(reference: Reference, texts: Sequence[Document], plan: Plan) -> Exclud
 
     Clusters are known of the texts; the reference's documents have the field that they are made of.
     """
-    field = _field(texts, plan)
+    field = field_of(texts, plan.cluster)
     documents = reference.documents(reference.numbers())
     if field is None or all(own_field(document, field) is None for document in documents):
         return None
@@ -297,14 +232,6 @@ def _same(reference: Reference, texts: Sequence[Document], plan: Plan) -> Exclud
         if (value := own_field(document, field)) is not None
     }
     return ExcludeSame.of(reference, field, joined)
-
-
-def _field(texts: Sequence[Document], plan: Plan) -> str | None:
-    return cluster_field([_fields(document) for document in texts], plan.cluster)
-
-
-def _fields(document: Document) -> dict[str, Any]:
-    return {"prompt_id": document.prompt_id, "author": document.author, **document.meta}
 
 
 def _build(

@@ -9,8 +9,9 @@ from typing import Any, TypeVar
 
 from rich.table import Table
 
-from fabula.measures.detection import calibration_row
-from fabula.replicate.creativity_index import PAPER, Analyses, Scored, Spread, Texts
+from fabula.measures.detection_rows import calibration_row
+from fabula.replicate.creativity_index import PAPER, Analyses, Scored, Spread
+from fabula.replicate.creativity_index_texts import Texts
 from fabula.report.detection_tables import (
     NAMES,
     SHORT,

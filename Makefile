@@ -52,6 +52,7 @@ bench: $(READY) ## Measure speed and memory beside the peer (minutes; needs ../s
 	$(RUN)python bench/search.py
 	$(RUN)python bench/near.py
 	$(RUN)python bench/planted.py
+	$(RUN)python bench/false_alarms.py
 	$(RUN)python bench/judge.py
 	$(RUN)python bench/fluency.py
 	$(RUN)python bench/report.py

@@ -55,3 +55,28 @@ def uniqueness(
             if tuple(words[i:j]) in known:
                 covered.update(range(i, j))
     return (len(words) - len(covered)) / len(words)
+
+
+def longest_common_run(a: Sequence[str], b: Sequence[str]) -> int:
+    """How many words in a row the two have in common, at most."""
+    longest = 0
+    for i in range(len(a)):
+        for j in range(len(b)):
+            n = 0
+            while i + n < len(a) and j + n < len(b) and a[i + n] == b[j + n]:
+                n += 1
+            longest = max(longest, n)
+    return longest
+
+
+def components(n: int, joined: Sequence[tuple[int, int]]) -> list[set[int]]:
+    """The connected components of n places, by spreading until nothing changes."""
+    names = list(range(n))
+    changed = True
+    while changed:
+        changed = False
+        for a, b in joined:
+            if names[a] != names[b]:
+                names[a] = names[b] = min(names[a], names[b])
+                changed = True
+    return sorted(({k for k in range(n) if names[k] == name} for name in set(names)), key=min)

@@ -169,3 +169,30 @@ def test_a_run_goes_on_only_with_the_same_request(
     with pytest.raises(InputError, match="another way to measure"):
         run(same, out, [replace(bob, author="Ann")])
     assert json.loads(run(same, tmp_path / "n.jsonl", [nobody]))["creativity_index"] is not None
+
+
+def test_a_row_says_how_much_of_the_text_stands_in_the_reference(tmp_path: Path) -> None:
+    held = " ".join(f"w{k}" for k in range(40))
+    measure = OriginalityMeasure(Reference.build([Document("s", held)], tmp_path / "ref"))
+    new = " ".join(f"x{k}" for k in range(20))
+    half = " ".join(held.split()[:25])
+    phrase = " ".join(held.split()[:7])
+    texts = {"copy": held, "half": f"{half} {new}", "phrase": f"{phrase} {new}"}
+    documents = [Document(name, text) for name, text in texts.items()]
+    rows = map(json.loads, run(measure, tmp_path / "s.jsonl", documents).splitlines())
+    found = {row["id"]: row["in_reference"] for row in rows}
+    # A run of 25 words is a copy, one of 7 is not.
+    assert found == {"copy": 1.0, "half": round(25 / 45, 4), "phrase": 0.0}
+
+
+def test_rows_without_a_sketch_are_scored_again(
+    measure: OriginalityMeasure, tmp_path: Path
+) -> None:
+    path = tmp_path / "s.jsonl"
+    whole = run(measure, path, TEXTS)
+    rows = [json.loads(line) for line in whole.splitlines()]
+    del rows[0]["sketch"]
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    with pytest.raises(InputError, match="written by another version"):
+        run(measure, path, TEXTS)
+    assert run(measure, path, TEXTS, restart=True) == whole

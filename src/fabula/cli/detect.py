@@ -85,9 +85,9 @@ def score(
     help="Which texts are human: those whose field holds the value, as in label=human.",
 )  # fmt: skip
 @click.option(
-    "--group", metavar="FIELD",
-    help="Texts of one group (a prompt, an author) stay together when resampled.  [default: "
-    "prompt_id, pair_id or author, whichever there is]",
+    "--cluster", metavar="FIELD",
+    help="Texts that share this field (a prompt, an author) count as one; so do near-duplicates.  "
+    "[default: prompt_id, pair_id or author, whichever there is]",
 )  # fmt: skip
 @click.option(
     "--score", "names", multiple=True, metavar="NAME",
@@ -109,18 +109,19 @@ def score(
 @seed_option
 @json_option
 def calibrate(
-    scores: tuple[Path, ...], label: str, group: str | None, names: tuple[str, ...], fpr: str,
+    scores: tuple[Path, ...], label: str, cluster: str | None, names: tuple[str, ...], fpr: str,
     out: Path | None, plot: Path | None, seed: int, as_json: bool,
 ) -> None:  # fmt: skip
     """Find out how well SCORES of labelled texts tell human from machine.
 
-    Gives the AUROC with its 95 % interval (by bootstrap over groups), thresholds for chosen
+    Gives the AUROC with its 95 % interval (by bootstrap over clusters), thresholds for chosen
     false-positive rates with what these rates may really be, and the expected calibration error.
     Where the interval includes 0.5 the score cannot tell them apart, and gives no verdicts.
+    Near-duplicate texts, and layout that alone tells people from machines, are reported.
     """
-    from fabula.measures.detection import calibration_row
+    from fabula.measures.detection_rows import calibration_row
     from fabula.measures.verdicts import Label, calibrate_files, write_detectors
-    from fabula.report.detection_tables import calibration_tables
+    from fabula.report.detection_tables import calibration_remarks, calibration_tables
     from fabula.store import dump_json
 
     check_outputs([out, plot], scores)
@@ -130,10 +131,10 @@ def calibrate(
         check_plot_path(plot)
     chosen = Label.parse(label)
     found = calibrate_files(
-        scores, chosen, group=group, scores=names, targets=_rates(fpr), seed=seed
+        scores, chosen, cluster=cluster, scores=names, targets=_rates(fpr), seed=seed
     )
     if out is not None:
-        write_detectors(out, found, chosen, group)
+        write_detectors(out, found, chosen, cluster)
     if plot is not None:
         from fabula.report.detection_tables import save_rocs
 
@@ -142,6 +143,8 @@ def calibrate(
         click.echo(dump_json([calibration_row(calibration) for calibration in found]))
         return
     click.echo(calibration_tables(found), nl=False)
+    for remark in calibration_remarks(found):
+        click.echo(remark)
     for path in (out, plot):
         if path is not None:
             click.echo(f"written: {path}")
@@ -164,8 +167,10 @@ def apply(
 ) -> None:
     """Apply a DETECTOR that `detect calibrate` wrote to SCORES of other texts.
 
-    A text is flagged, or it is not: that it was not flagged does not make it human. A detector that
-    cannot tell human from machine gives no verdict, and says why.
+    A text is flagged, or it is not: that it was not flagged does not make it human. There is no
+    verdict, and the reason instead, by a detector that cannot tell human from machine, where many
+    more human texts than --fpr may be flagged, and on a text of another kind (length, layout,
+    quotation marks, vocabulary) than the human texts that it was calibrated on.
     """
     from fabula.measures.verdicts import apply_detectors, read_detectors
     from fabula.report.detection_tables import verdict_table

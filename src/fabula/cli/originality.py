@@ -164,6 +164,7 @@ class _Shown:
         self.n_rows = 0
         self.n_with_copies = 0
         self.n_unfamiliar = 0
+        self.copied: list[str] = []
         self.failures: list[str] = []
         self.n_by_remark: dict[str, int] = {}
 
@@ -183,6 +184,12 @@ class _Shown:
         remarks += [
             f"{n:,} of {self.n_rows:,} texts: {remark}" for remark, n in self.n_by_remark.items()
         ]
+        if self.copied:
+            remarks.append(
+                f"{len(self.copied):,} of {self.n_rows:,} texts stand in the reference for half of "
+                f"their words or more (the first: {self.copied[0]}): copies, or what was borrowed? "
+                f"--exclude auto and --exclude-same leave such documents out"
+            )
         if self.failures:
             remarks.append(
                 f"{len(self.failures):,} of {self.n_rows:,} texts have no score, since a look-up "
@@ -191,8 +198,12 @@ class _Shown:
         return remarks
 
     def add(self, document: Any, row: dict[str, Any]) -> None:
+        from fabula.measures.scores import COPIED_SHARE
+
         self.n_rows += 1
         self.n_with_copies += bool(row["excluded"])
+        if (row["in_reference"] or 0) >= COPIED_SHARE:
+            self.copied.append(row["id"])
         self.n_unfamiliar += 0 < (row["n_known_words"] or 0) < 0.8 * row["n_words"]
         for remark in row.get("remarks", ()):
             self.n_by_remark[remark] = self.n_by_remark.get(remark, 0) + 1

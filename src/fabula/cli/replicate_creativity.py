@@ -17,7 +17,7 @@ __all__ = ["creativity_index"]
 @click.argument("data", metavar="[DATA]", type=click.Path(path_type=Path), required=False)
 @click.option(
     "--out", type=click.Path(path_type=Path, file_okay=False), required=True, metavar="DIR",
-    help="Folder of references, scores and figures; an interrupted run goes on.",
+    help="Folder of references, scores and figures; interrupted runs resume.",
 )  # fmt: skip
 @click.option(
     "--texts", multiple=True, type=click.Path(path_type=Path), metavar="FILE",
@@ -36,8 +36,9 @@ __all__ = ["creativity_index"]
     "--by", default="model", show_default=True, metavar="FIELD", help="Field to group texts by."
 )
 @click.option(
-    "--group", default="pair_id", show_default=True, metavar="FIELD",
-    help="Texts of one group stay together when resampled; in the reference they are left out.",
+    "--cluster", metavar="FIELD",
+    help="Texts that share this field count as one, and so do near-duplicates; in the reference "
+    "they are left out.  [default: prompt_id, pair_id or author, whichever there is]",
 )  # fmt: skip
 @click.option("--levels", default="5-12", show_default=True, metavar="LOW-HIGH")
 @click.option(
@@ -64,34 +65,36 @@ def creativity_index(
     as_json: bool,
     **given: Any,
 ) -> None:
-    """The analyses of "AI as Humanity's Salieri" on texts and references of yours.
+    """Analyses of "AI as Humanity's Salieri" on texts and references of yours.
 
-    Lu et al. 2024: the index of people and models, verbatim and near; L-uniqueness against L; the
-    spread over documents; detection beside a language model's log-probabilities. DATA is a folder
-    that holds human_vs_machine/ and reference/.
+    Lu et al. 2024, Figures 3a, 3d, 3e, 3h to 3j and 3n: the index of people and models, verbatim
+    and near; L-uniqueness against L; the spread over documents; detection beside a language model's
+    log-probabilities. DATA is a folder that holds human_vs_machine/ and reference/.
     """
     from fabula.measures.uniqueness import Levels
     from fabula.measures.verdicts import Label
-    from fabula.replicate.creativity_index import Plan, cut_texts, default_plan, run_analyses
+    from fabula.replicate.creativity_index import Plan, default_plan, run_analyses
     from fabula.replicate.creativity_index_tables import (
         analyses_json,
         analyses_tables,
         write_figures,
     )
+    from fabula.replicate.creativity_index_texts import read_set
     from fabula.store import dump_json, write_whole
     from fabula.workers import default_jobs
 
     if data is None and not (texts and references):
         raise click.UsageError("name DATA, or --texts and --reference")
-    base = default_plan(data, given["words"]) if data is not None else None
-    chosen = {path.stem: cut_texts(path, given["words"]) for path in texts}
+    n_words, cluster = given["words"], given["cluster"]
+    base = default_plan(data, n_words, cluster) if data is not None else None
     label = Label.parse(given["label"])
+    chosen = {path.stem: read_set(path, n_words, label, cluster) for path in texts}
     plan = Plan(
         texts=chosen or (base.texts if base else {}),
         references={path.name: path for path in references} or (base.references if base else {}),
         label=label,
         by=given["by"],
-        group=given["group"],
+        cluster=cluster,
         levels=Levels.parse(given["levels"]),
         spread=given["sources"],
         model=None if given["model"] == "none" else given["model"],

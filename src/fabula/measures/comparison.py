@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import combinations
@@ -12,12 +13,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fabula.errors import InputError, MixError
+from fabula.stats.clustered import compare_clusters
 from fabula.stats.compare import Difference, compare_means, holm, mean_estimate
 from fabula.stats.resample import bootstrap_means, percentile_interval
 from fabula.store import read_rows
 from fabula.types import Estimate, Signature
 
-__all__ = ["Comparison", "Group", "Pair", "compare_scores"]
+__all__ = ["Comparison", "Group", "Pair", "compare_scores", "difference"]
 
 _FILE_FIELD = "file"
 
@@ -34,6 +36,8 @@ class Group:
     """How many texts have none, by reason."""
     uniqueness: dict[int, Estimate]
     """Mean L-uniqueness by L."""
+    clusters: tuple[str, ...] = ()
+    """The cluster of each value, where a value is a cluster's mean."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,11 +90,17 @@ class Comparison:
 
 
 def compare_scores(
-    paths: Iterable[Path], *, by: str, baseline: str | None = None, seed: int = 0
+    paths: Iterable[Path],
+    *,
+    by: str,
+    baseline: str | None = None,
+    cluster: str | None = None,
+    seed: int = 0,
 ) -> Comparison:
     """Group the rows of score files by a field (`file`: the file's name) and compare the groups.
 
-    With `baseline`, every other group is compared with it; without, every pair is.
+    With `baseline`, every other group is compared with it; without, every pair is. Rows of a group
+    that share the field `cluster` count as one, by their mean.
 
     Raises `MixError` where rows were not all measured in the same way, and `InputError` where a
     row lacks the field.
@@ -116,7 +126,7 @@ def compare_scores(
         raise InputError("the score files hold no rows; run `fabula originality` first")
     if baseline is not None and baseline not in rows:
         raise InputError(f"--baseline {baseline}: no such group; there are {', '.join(rows)}")
-    groups = [_group(name, rows[name], seed, signature) for name in sorted(rows)]
+    groups = [_group(name, rows[name], cluster, seed, signature) for name in sorted(rows)]
     pairs = [
         (a, b)
         for a, b in combinations(groups, 2)
@@ -124,19 +134,29 @@ def compare_scores(
     ]
     if baseline is not None:
         pairs = [(b, a) if a.name == baseline else (a, b) for a, b in pairs]
-    differences = [
-        compare_means(a.values, b.values, seed=seed, signature=signature) for a, b in pairs
-    ]
-    corrected = holm([difference.p for difference in differences])
+    differences = [difference(a, b, seed=seed, signature=signature) for a, b in pairs]
+    corrected = holm([one.p for one in differences])
     return Comparison(
         field=by,
         groups=tuple(groups),
         pairs=tuple(
-            Pair(a.name, b.name, difference, p)
-            for (a, b), difference, p in zip(pairs, differences, corrected, strict=True)
+            Pair(a.name, b.name, one, p)
+            for (a, b), one, p in zip(pairs, differences, corrected, strict=True)
         ),
         signature=signature,
     )
+
+
+def difference(a: Group, b: Group, *, seed: int, signature: str) -> Difference:
+    """How group A differs from B: cluster by cluster where their values are of clusters."""
+    if a.clusters or b.clusters:
+        return compare_clusters(
+            dict(zip(a.clusters, a.values, strict=True)),
+            dict(zip(b.clusters, b.values, strict=True)),
+            seed=seed,
+            signature=signature,
+        )
+    return compare_means(a.values, b.values, seed=seed, signature=signature)
 
 
 def _check_signature(row: dict[str, Any], expected: str | None, where: str) -> str:
@@ -154,19 +174,48 @@ def _check_signature(row: dict[str, Any], expected: str | None, where: str) -> s
     )
 
 
-def _group(name: str, rows: list[dict[str, Any]], seed: int, signature: str) -> Group:
-    values = [row["creativity_index"] for row in rows if row["creativity_index"] is not None]
+def _group(
+    name: str, rows: list[dict[str, Any]], cluster: str | None, seed: int, signature: str
+) -> Group:
     missing: dict[str, int] = {}
     for row in rows:
         if row["creativity_index"] is None:
             missing[row["missing_reason"]] = missing.get(row["missing_reason"], 0) + 1
+    if cluster is not None:
+        rows = _means(rows, cluster)
+    known = [row for row in rows if row["creativity_index"] is not None]
+    values = [row["creativity_index"] for row in known]
     return Group(
         name=name,
         index=mean_estimate(values, seed=seed, signature=signature),
         values=tuple(values),
         missing=missing,
         uniqueness=_curve(rows, seed, signature),
+        clusters=() if cluster is None else tuple(row[cluster] for row in known),
     )
+
+
+def _means(rows: list[dict[str, Any]], cluster: str) -> list[dict[str, Any]]:
+    """A row for each cluster, with the means of the scores that its rows have."""
+    found: dict[str, list[dict[str, Any]]] = {}
+    for row in rows:
+        found.setdefault(str(row[cluster]), []).append(row)
+    return [
+        {
+            cluster: name,
+            "creativity_index": _mean_known([row["creativity_index"] for row in some]),
+            "uniqueness": {
+                level: _mean_known([row["uniqueness"][level] for row in some])
+                for level in some[0]["uniqueness"]
+            },
+        }
+        for name, some in sorted(found.items())
+    ]
+
+
+def _mean_known(values: list[float | None]) -> float | None:
+    known = [value for value in values if value is not None]
+    return math.fsum(known) / len(known) if known else None
 
 
 def _curve(rows: list[dict[str, Any]], seed: int, signature: str) -> dict[int, Estimate]:

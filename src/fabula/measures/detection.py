@@ -13,12 +13,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fabula.errors import InputError
+from fabula.measures.kind import Kind
+from fabula.stats.bounds import clopper_pearson_high, share_high
 from fabula.stats.resample import MIN_UNITS, percentile_interval
 from fabula.types import Estimate
 
@@ -26,11 +28,12 @@ __all__ = [
     "DIRECTIONS",
     "INSTRUMENTS",
     "Calibration",
+    "Collected",
     "Labelled",
     "Threshold",
     "auroc",
     "calibrate",
-    "calibration_row",
+    "find_threshold",
 ]
 
 DIRECTIONS: Mapping[str, int] = {
@@ -66,12 +69,13 @@ class Labelled:
     """Texts that are known to be of people or of machines, with one score each.
 
     scores: float64 (n,), oriented so that human texts should be higher. is_human: bool (n,).
-    groups: int64 (n,), texts of one group (a prompt, an author) stay together when resampled.
+    clusters: int64 (n,), texts of one cluster (a prompt, an author) count as one that is
+    independent of others: they are resampled, left out and promised for together.
     """
 
     scores: NDArray[np.float64]
     is_human: NDArray[np.bool_]
-    groups: NDArray[np.int64]
+    clusters: NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,9 +89,21 @@ class Threshold:
     false_positives: float
     """The share of the human texts at hand that are."""
     false_positives_high: float
-    """What that share is at most, with 95 % confidence (Clopper and Pearson 1934)."""
+    """What that share is at most among texts of other clusters, with 95 % confidence."""
     true_positives: float
     """The share of the machine texts at hand that are."""
+
+
+@dataclass(frozen=True, slots=True)
+class Collected:
+    """What is known of the texts besides their scores."""
+
+    kind: Kind
+    n_copies: int
+    """Texts that nearly repeat a text of another cluster; such clusters were joined."""
+    n_clusters_before: int
+    layout: Mapping[str, float]
+    """How well length and layout alone tell people's texts from machines': AUROC by trait."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +116,9 @@ class Calibration:
     n_human: int
     n_machine: int
     n_missing: int
-    n_groups: int
+    n_clusters: int
+    n_human_clusters: int
+    """Independent people, or prompts that people wrote to."""
     auroc: Estimate
     outcome: Outcome
     thresholds: tuple[Threshold, ...]
@@ -110,8 +128,12 @@ class Calibration:
     intercept: float
     """The probability of being human is the logistic function of slope * score + intercept."""
     calibration_error: float | None
-    """Expected difference between stated probability and truth, over texts whose group had no part
-    in the fit; None with too few groups."""
+    """Expected difference between stated probability and truth, over texts whose cluster had no
+    part in the fit; None with too few clusters."""
+    score_range: tuple[float, float]
+    """The lowest and the highest score, oriented, of all texts."""
+    collected: Collected | None = None
+    """Where and of what kind the texts were, where that is known."""
 
     def probability(self, oriented: float) -> float:
         """How probably a text is human, where it comes from such a mixture as was calibrated on."""
@@ -126,10 +148,11 @@ def calibrate(
     n_missing: int,
     targets: Sequence[float] = (0.01, 0.05, 0.1),
     seed: int = 0,
+    collected: Collected | None = None,
 ) -> Calibration:
     """What a score is worth on these texts.
 
-    The interval of the AUROC is by bootstrap over groups. Raises `InputError` where there are no
+    The interval of the AUROC is by bootstrap over clusters. Raises `InputError` where there are no
     human texts or no machine texts.
     """
     n_human, n_machine = int(texts.is_human.sum()), int((~texts.is_human).sum())
@@ -137,7 +160,7 @@ def calibrate(
         raise InputError(
             f"{score}: {n_human} human and {n_machine} machine texts with a score; both are needed"
         )
-    distinct, groups = np.unique(texts.groups, return_inverse=True)
+    distinct, groups = np.unique(texts.clusters, return_inverse=True)
     n_groups = len(distinct)
     value = auroc(texts.scores, texts.is_human)
     low, high = _auroc_interval(texts, groups, n_groups, seed)
@@ -149,7 +172,7 @@ def calibrate(
     elif high < 0.5:
         outcome = "reversed"
     slope, intercept = _fit(texts.scores, texts.is_human)
-    how = f"AUROC, percentile bootstrap over {n_groups} groups"
+    how = f"AUROC, percentile bootstrap over {n_groups} clusters"
     return Calibration(
         score=score,
         direction=DIRECTIONS[score],
@@ -157,14 +180,17 @@ def calibrate(
         n_human=n_human,
         n_machine=n_machine,
         n_missing=n_missing,
-        n_groups=n_groups,
+        n_clusters=n_groups,
+        n_human_clusters=len(set(groups[texts.is_human])),
         auroc=Estimate(value, low, high, n_human + n_machine, how, signature),
         outcome=outcome,
-        thresholds=tuple(_threshold(texts, target) for target in targets),
+        thresholds=tuple(find_threshold(texts, target) for target in targets),
         curve=_curve(texts),
         slope=slope,
         intercept=intercept,
         calibration_error=_calibration_error(texts, groups, n_groups, seed),
+        score_range=(float(texts.scores.min()), float(texts.scores.max())),
+        collected=collected,
     )
 
 
@@ -194,7 +220,7 @@ def _weighted_auroc(
 def _auroc_interval(
     texts: Labelled, groups: NDArray[np.int64], n_groups: int, seed: int
 ) -> tuple[float | None, float | None]:
-    """The 95 % interval by resampling groups; none with fewer than ten."""
+    """The 95 % interval by resampling clusters; none with fewer than ten."""
     with_human, with_machine = (len(set(groups[m])) for m in (texts.is_human, ~texts.is_human))
     if min(with_human, with_machine) < _MIN_GROUPS:
         return None, None
@@ -211,19 +237,25 @@ def _auroc_interval(
     return percentile_interval(values, min(with_human, with_machine))
 
 
-def _threshold(texts: Labelled, target: float) -> Threshold:
-    from scipy.stats import beta
+def find_threshold(texts: Labelled, target: float) -> Threshold:
+    """The threshold below which no larger share than `target` of the human texts lies.
 
+    The bound on that share is over clusters of human texts (`share_high`), since texts by one
+    author or to one prompt are flagged together.
+    """
     people = np.sort(texts.scores[texts.is_human])
     machines = texts.scores[~texts.is_human]
     value = float(people[min(len(people) - 1, int(target * len(people) + 1e-9))])
-    n_false = int((people < value).sum())
-    high = float(beta.ppf(0.95, n_false + 1, len(people) - n_false)) if n_false < len(people) else 1
+    flagged = texts.scores[texts.is_human] < value
+    _, which = np.unique(texts.clusters[texts.is_human], return_inverse=True)
+    shares = np.bincount(which, flagged) / np.bincount(which)
+    n_false = int(flagged.sum())
     return Threshold(
         target=target,
         value=value,
         false_positives=n_false / len(people),
-        false_positives_high=high,
+        # One cluster may hold most of the texts; then they say more than the mean of clusters.
+        false_positives_high=max(share_high(shares), clopper_pearson_high(n_false, len(people))),
         true_positives=float((machines < value).mean()),
     )
 
@@ -267,7 +299,7 @@ def _calibration_error(
     texts: Labelled, groups: NDArray[np.int64], n_groups: int, seed: int
 ) -> float | None:
     """Expected calibration error in ten bins of equal size, each text judged by a curve that was
-    fitted to other groups."""
+    fitted to other clusters."""
     if n_groups < 2 * _N_FOLDS:
         return None
     fold = np.random.default_rng([seed, 1]).permutation(n_groups)[groups] % _N_FOLDS
@@ -287,32 +319,3 @@ def _calibration_error(
     total = np.bincount(bins, minlength=_N_BINS)
     gap = np.bincount(bins, stated[known] - truth, minlength=_N_BINS)
     return float(np.abs(gap).sum() / total.sum())
-
-
-def calibration_row(calibration: Calibration) -> dict[str, Any]:
-    """As plain values, for files and `--json`; `read_calibration` reads it back."""
-    a = calibration.auroc
-    return {
-        "score": calibration.score,
-        "direction": calibration.direction,
-        "outcome": calibration.outcome,
-        "auroc": {"value": a.value, "low": a.low, "high": a.high, "method": a.method},
-        "n_human": calibration.n_human,
-        "n_machine": calibration.n_machine,
-        "n_missing": calibration.n_missing,
-        "n_groups": calibration.n_groups,
-        "calibration_error": calibration.calibration_error,
-        "slope": calibration.slope,
-        "intercept": calibration.intercept,
-        "thresholds": [
-            {
-                "target": t.target,
-                "value": t.value,
-                "false_positives": t.false_positives,
-                "false_positives_high": t.false_positives_high,
-                "true_positives": t.true_positives,
-            }
-            for t in calibration.thresholds
-        ],
-        "signature": calibration.signature,
-    }

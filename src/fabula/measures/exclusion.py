@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import dataclasses
 import hashlib
+import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Self
 
 from fabula.errors import InputError
@@ -36,32 +39,48 @@ class ExcludeIds:
 class ExcludeSame:
     """Leaves out, for each text, the documents that share a field with it: its author, its prompt.
 
-    A text that lacks the field is compared with all.
+    Values that turned out to belong together (`joined`, by value the name of its cluster) are left
+    out together. A text that lacks the field is compared with all.
     """
 
     field: str
     numbers: Mapping[str, frozenset[int]]
+    """By cluster, or by value where it has none."""
+    joined: Mapping[str, str] = dataclasses.field(default_factory=lambda: MappingProxyType({}))
 
     @classmethod
-    def of(cls, reference: Reference, field: str) -> Self:
+    def of(
+        cls, reference: Reference, field: str, joined: Mapping[str, str] = MappingProxyType({})
+    ) -> Self:
         """Read the field of all documents. Raises `InputError` where none has it."""
         found: dict[str, set[int]] = {}
         numbers = reference.numbers()
         for number, document in zip(numbers, reference.documents(numbers), strict=True):
             value = own_field(document, field)
             if value is not None:
-                found.setdefault(value, set()).add(number)
+                found.setdefault(joined.get(value, value), set()).add(number)
         if not found:
             raise InputError(f"--exclude-same {field}: no document of {reference.name} has it")
-        return cls(field, {value: frozenset(numbers) for value, numbers in found.items()})
+        numbers_of = {name: frozenset(numbers) for name, numbers in found.items()}
+        return cls(field, numbers_of, joined)
 
     def of_text(self, document: Document) -> frozenset[int]:
         value = own_field(document, self.field)
-        return frozenset() if value is None else self.numbers.get(value, frozenset())
+        if value is None:
+            return frozenset()
+        return self.numbers.get(self.joined.get(value, value), frozenset())
 
     def __str__(self) -> str:
         # What follows an @ decides in a signature, and nothing before it.
-        return f"same({self.field.replace('@', '#')})"
+        name = self.field.replace("@", "#")
+        clusters: dict[str, list[str]] = {}
+        for value in sorted(self.joined):
+            clusters.setdefault(self.joined[value], []).append(value)
+        several = sorted(values for values in clusters.values() if len(values) > 1)
+        if not several:
+            return f"same({name})"
+        digest = hashlib.sha256(json.dumps(several).encode()).hexdigest()[:8]
+        return f"same({name},joined:{digest})"
 
 
 def own_field(document: Document, field: str) -> str | None:

@@ -2,6 +2,9 @@
 
 Mean log-likelihood and log-rank (Gehrmann, Strobelt and Rush 2019), and the conditional probability
 curvature of Fast-DetectGPT (Bao et al. 2024) with one model for sampling and scoring.
+
+Texts are read as `text.plain` writes them: where people's texts were collected without line breaks,
+or with curly quotation marks, a model would find them improbable for that alone.
 """
 
 from __future__ import annotations
@@ -13,6 +16,7 @@ from typing import Any
 from fabula import __version__
 from fabula.models.likelihood import Likelihood, LikelihoodModel
 from fabula.text import check_documents
+from fabula.text.plain import PLAIN, plain_text
 from fabula.types import Document, Signature
 
 __all__ = ["Probability", "ProbabilityMeasure"]
@@ -33,7 +37,7 @@ class ProbabilityMeasure:
     def __init__(self, model: LikelihoodModel) -> None:
         self._model = model
         self.signature = Signature.of(
-            "probability", model=model.name, run="torch-float32", v=__version__
+            "probability", model=model.name, run="torch-float32", text=PLAIN, v=__version__
         )
 
     def asked(self, document: Document) -> dict[str, Any]:
@@ -43,4 +47,5 @@ class ProbabilityMeasure:
     def measure(self, documents: Iterable[Document]) -> Iterator[Probability]:
         """Measure documents as they come, in order."""
         for document in check_documents(documents):
-            yield Probability(document, self._model.score(document.text), self.signature)
+            likelihood = self._model.score(plain_text(document.text))
+            yield Probability(document, likelihood, self.signature)

@@ -6,6 +6,8 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any, Generic, Literal, Protocol, TypeVar
 
+import numpy as np
+
 from fabula.errors import InputError
 from fabula.measures.detection import DIRECTIONS
 from fabula.measures.near import Counterpart
@@ -13,15 +15,22 @@ from fabula.measures.originality import Borrowed, Originality
 from fabula.measures.probability import Probability
 from fabula.measures.spread import Spread
 from fabula.reference import Occurrence
+from fabula.reference.exclude import CopyRule
 from fabula.reference.layout import text_digest
 from fabula.store import RowWriter
 from fabula.text import check_documents
+from fabula.text.sketch import Sketch, sketch_of
 from fabula.types import Document, Signature
 
-__all__ = ["ScoreRun", "probability_row", "to_row"]
+__all__ = ["COPIED_RUN", "COPIED_SHARE", "ScoreRun", "probability_row", "to_row"]
+
+COPIED_RUN, COPIED_SHARE = CopyRule().cover_run, CopyRule().cover
+"""When a text nearly stands in the reference: as the rule has it that leaves copies out."""
 
 _CONTEXT_CHARS = 60
-_OWN_NAMES = {*DIRECTIONS, "asked", "missing_detail", "remarks", "spread"}
+_OWN_NAMES = {
+    *DIRECTIONS, "asked", "in_reference", "missing_detail", "remarks", "sketch", "spread",
+}  # fmt: skip
 """What a row may say of a text: never to be taken from the text's own fields."""
 
 
@@ -126,6 +135,11 @@ class ScoreRun(Generic[S]):
                 self._measure.asked(document),
             )
             found = tuple(row.get(key) for key in ("id", "text_digest", "signature", "asked"))
+            if Sketch.of_row(row.get("sketch")) is None:
+                raise InputError(
+                    f"{file.path}, line {number}: written by another version; choose another "
+                    f"--out, or score again with --restart"
+                )
             if document is None or expected != found:
                 raise InputError(
                     f"{file.path}, line {number}: holds the score of another text or of another "
@@ -151,6 +165,7 @@ def to_row(result: Originality) -> dict[str, Any]:
         "excluded": [
             {"id": copy.id, "title": copy.title, "reason": copy.reason} for copy in result.excluded
         ],
+        "in_reference": _share_in_reference(result),
         "missing_reason": result.missing_reason,
         "signature": str(result.signature),
     }
@@ -161,6 +176,20 @@ def to_row(result: Originality) -> dict[str, Any]:
     if result.spread is not None:
         row["spread"] = _spread_row(result.spread)
     return _with_own(row, document)
+
+
+def _share_in_reference(result: Originality) -> float | None:
+    """The share of words in borrowed runs of at least `COPIED_RUN`; None where it is not known.
+
+    A text of which half stands there was hardly collected apart from the reference.
+    """
+    if not result.n_known_words:
+        return None
+    inside = np.zeros(result.n_words, np.bool_)
+    for borrowed in result.borrowed:
+        if borrowed.n_words >= COPIED_RUN:
+            inside[borrowed.first_word : borrowed.first_word + borrowed.n_words] = True
+    return round(float(inside.mean()), 4)
 
 
 def probability_row(result: Probability) -> dict[str, Any]:
@@ -180,10 +209,14 @@ def probability_row(result: Probability) -> dict[str, Any]:
 
 
 def _with_own(row: dict[str, Any], document: Document) -> dict[str, Any]:
-    """The row with the document's own fields; one of a name that is used has `input_` before it."""
+    """The row with the text's sketch and the document's own fields.
+
+    A field of a name that is used has `input_` before it.
+    """
     own = {"author": document.author, "prompt_id": document.prompt_id}
     own = {key: value for key, value in own.items() if value is not None} | dict(document.meta)
     taken = row.keys() | _OWN_NAMES
+    row["sketch"] = sketch_of(document.text).to_row()
     return row | {f"input_{key}" if key in taken else key: value for key, value in own.items()}
 
 

@@ -9,29 +9,37 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from fabula.errors import InputError, MixError
+from fabula.measures.clusters import Clusters, cluster_field, find_clusters, has_value
 from fabula.measures.detection import (
     DIRECTIONS,
     INSTRUMENTS,
     Calibration,
+    Collected,
     Labelled,
+    auroc,
     calibrate,
-    calibration_row,
 )
+from fabula.measures.detection_rows import calibration_row
+from fabula.measures.kind import Kind, traits
 from fabula.store import read_rows, write_whole
+from fabula.text.sketch import Sketch
 from fabula.types import Signature
 
 __all__ = ["Label", "apply_detectors", "calibrate_files", "read_detectors", "write_detectors"]
 
-FORMAT = 1
+FORMAT = 2
 OUTCOMES = {
     "separates": "it tells them apart",
     "cannot tell": "the interval of the AUROC includes 0.5",
     "reversed": "it ranks them the wrong way round",
-    "too few": "there are too few groups for an interval",
+    "too few": "there are too few clusters for an interval",
 }
 _NO_VERDICT = "the detector cannot tell human from machine"
+_MAX_EXCESS = 3
+"""How many times the rate that was asked the upper bound of false alarms may be."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,18 +64,18 @@ def calibrate_files(
     paths: Sequence[Path],
     label: Label,
     *,
-    group: str | None = None,
+    cluster: str | None = None,
     scores: Sequence[str] = (),
     targets: Sequence[float] = (0.01, 0.05, 0.1),
     seed: int = 0,
 ) -> list[Calibration]:
     """A calibration of each score in each file (of `scores`, or of all that are known).
 
-    Texts of one `group` stay together when resampled; by default those of one `prompt_id`,
-    `pair_id` or `author`, whichever the rows have. Texts that are the same stand in one group.
+    Texts that share the field `cluster` count as one; by default `prompt_id`, `pair_id` or
+    `author`, whichever the rows have. Clusters whose texts are copies of each other are joined.
 
-    Raises `InputError` where a row lacks the label or a group, `MixError` where the rows of a file
-    were not measured alike.
+    Raises `InputError` where a row lacks the label or the field, `MixError` where the rows of a
+    file were not measured alike.
     """
     found = []
     for path in paths:
@@ -85,21 +93,46 @@ def calibrate_files(
             raise InputError(
                 f"{path}: no text has {label}; its {label.field} is one of {', '.join(values[:10])}"
             )
-        groups = np.array(_group_numbers(rows, group, path), np.int64)
+        sketches = [_sketch(row, path, k) for k, row in enumerate(rows, 1)]
+        digests = [str(row["text_digest"]) for row in rows]
+        keys = _keys(rows, cluster, path)
+        clusters = find_clusters(keys, sketches, is_human.tolist(), digests)
+        collected = _collected(sketches, is_human, clusters, digests)
         for name in chosen:
             known = np.array([row.get(name) is not None for row in rows])
             values = [DIRECTIONS[name] * row[name] for row in rows if row.get(name) is not None]
+            texts = Labelled(np.array(values, np.float64), is_human[known], clusters.numbers[known])
             found.append(
                 calibrate(
-                    Labelled(np.array(values, np.float64), is_human[known], groups[known]),
+                    texts,
                     score=name,
                     signature=str(rows[0]["signature"]),
                     n_missing=int((~known).sum()),
                     targets=targets,
                     seed=seed,
+                    collected=collected,
                 )
             )
     return found
+
+
+def _collected(
+    sketches: Sequence[Sketch],
+    is_human: NDArray[np.bool_],
+    clusters: Clusters,
+    digests: Sequence[str],
+) -> Collected:
+    layout = {}
+    if not is_human.all():
+        for name in traits(sketches[0]):
+            values = np.array([traits(sketch)[name] for sketch in sketches])
+            layout[name] = auroc(values, is_human)
+    return Collected(
+        kind=Kind.of(sketches, is_human, clusters.numbers, digests),
+        n_copies=len(clusters.copies),
+        n_clusters_before=clusters.n_before,
+        layout=layout,
+    )
 
 
 def _checked(path: Path) -> Iterator[dict[str, Any]]:
@@ -147,67 +180,73 @@ def _is_human(row: dict[str, Any], label: Label, path: Path, number: int) -> boo
     return str(row[label.field]) == label.human
 
 
-def _group_numbers(rows: list[dict[str, Any]], group: str | None, path: Path) -> list[int]:
-    """A number for each row; rows of one group, or of one and the same text, share it."""
-    if group is None:
-        usual = ("prompt_id", "pair_id", "author")
-        group = next((f for f in usual if any(row.get(f) is not None for row in rows)), None)
-    parent: dict[Any, Any] = {}
+def _sketch(row: dict[str, Any], path: Path, number: int) -> Sketch:
+    sketch = Sketch.of_row(row.get("sketch"))
+    if sketch is None or "text_digest" not in row:
+        raise InputError(
+            f"{path}, line {number}: no sketch of the text, as rows of this version have; score "
+            f"the texts again"
+        )
+    return sketch
 
-    def root(key: Any) -> Any:
-        while parent.setdefault(key, key) != key:
-            parent[key] = parent[parent[key]]
-            key = parent[key]
-        return key
 
-    keys = []
+def _keys(rows: list[dict[str, Any]], cluster: str | None, path: Path) -> list[str]:
+    """What each row belongs to, as far as its fields say."""
+    field = cluster_field(rows, cluster)
+    if field is None:
+        return [f"text={row['text_digest']}" for row in rows]
     for number, row in enumerate(rows, 1):
-        if group is not None and row.get(group) is None:
+        if not has_value(row.get(field)):
             raise InputError(
-                f"{path}, line {number}: no field {group!r} to group by, which keeps texts that "
+                f"{path}, line {number}: no field {field!r} to cluster by, which keeps texts that "
                 f"belong together from being counted as independent; add it, or name another "
-                f"with --group (`id` for none)"
+                f"field (`id` for none)"
             )
-        own = ("text", row.get("text_digest") or number)
-        key = ("group", str(row[group])) if group is not None else own
-        parent[root(own)] = root(key)
-        keys.append(key)
-    # Numbered by name, so that the order of the rows does not matter.
-    names: dict[Any, str] = {}
-    for key in keys:
-        names[root(key)] = min(names.get(root(key), str(key)), str(key))
-    order = {name: k for k, name in enumerate(sorted(names.values()))}
-    return [order[names[root(key)]] for key in keys]
+    return [f"{field}={row[field]}" for row in rows]
 
 
 def write_detectors(
-    path: Path, calibrations: Iterable[Calibration], label: Label, group: str | None
+    path: Path, calibrations: Iterable[Calibration], label: Label, cluster: str | None
 ) -> None:
     """Write what `read_detectors` reads."""
+    calibrations = list(calibrations)
+    kinds = list({id(c.collected): c.collected.kind for c in calibrations if c.collected}.values())
+    places = {id(kind): place for place, kind in enumerate(kinds)}
     content = {
         "format": FORMAT,
         "label": str(label),
-        "group": group,
-        "detectors": [calibration_row(calibration) for calibration in calibrations],
+        "cluster": cluster,
+        "detectors": [
+            calibration_row(c) | {"kind": places[id(c.collected.kind)] if c.collected else None}
+            for c in calibrations
+        ],
+        "kinds": [kind.to_row() for kind in kinds],
     }
     write_whole(path, (json.dumps(content, indent=1, ensure_ascii=False) + "\n").encode())
 
 
 def read_detectors(path: Path) -> list[dict[str, Any]]:
-    """The detectors of a file. Raises `InputError` where it holds none."""
+    """The detectors of a file, each with its `Kind`. Raises `InputError` where it holds none."""
     try:
         content = json.loads(path.read_bytes())
         if content["format"] != FORMAT:
-            raise InputError(f"{path}: in format {content['format']}, this version reads {FORMAT}")
+            raise InputError(
+                f"{path}: a detector of format {content['format']}, and this version reads "
+                f"{FORMAT}; calibrate again with `fabula detect calibrate --out`"
+            )
         detectors = list(content["detectors"])
+        kinds = [Kind.of_row(row) for row in content["kinds"]]
         for detector in detectors:
             float(detector["slope"]), float(detector["intercept"]), int(detector["direction"])
             str(detector["signature"]), [float(t["value"]) for t in detector["thresholds"]]
+            _low, _high = map(float, detector["score_range"])
+            [(float(t["target"]), float(t["false_positives_high"])) for t in detector["thresholds"]]
+            detector["kind"] = kinds[detector["kind"]]
             if detector["outcome"] not in OUTCOMES or detector["score"] not in DIRECTIONS:
                 raise InputError(f"{path}: holds a score or an outcome that is not known")
     except OSError as error:
         raise InputError(f"{path}: cannot be read ({error.strerror})") from error
-    except (ValueError, KeyError, TypeError) as error:
+    except (ValueError, KeyError, TypeError, IndexError) as error:
         raise InputError(
             f"{path}: not a file of detectors ({error!r}); `fabula detect calibrate --out` writes "
             f"one"
@@ -223,8 +262,9 @@ def apply_detectors(
     """A row with the verdict on each row of scores: `machine`, `not flagged`, or none and why.
 
     `target` is the share of human texts that may be called machine-written, one of those that the
-    detector was calibrated for. A detector that does not separate gives no verdicts. Raises
-    `MixError` where the scores were measured otherwise than the detector's.
+    detector was calibrated for. There is no verdict by a detector that does not separate, or that
+    may flag far more people's texts than that; nor on a text of another kind than it was calibrated
+    on. Raises `MixError` where the scores were measured otherwise than the detector's.
     """
     rows = list(_checked(path))
     fitting = [d for d in detectors if _differences(d, rows[0]) == []]
@@ -237,9 +277,11 @@ def apply_detectors(
     limit = next((t for t in detector["thresholds"] if abs(t["target"] - target) < 1e-9), None)
     if limit is None:
         known = ", ".join(f"{t['target']:g}" for t in detector["thresholds"])
-        raise InputError(f"--fpr {target:g}: the detector was calibrated for {known}")
-    for row in rows:
-        yield _verdict(detector, row, limit)
+        raise InputError(
+            f"a rate of {target:g}: the detector was calibrated for {known}; choose one of them"
+        )
+    for number, row in enumerate(rows, 1):
+        yield _verdict(detector, row, _sketch(row, path, number), limit)
 
 
 def _differences(detector: dict[str, Any], row: dict[str, Any]) -> list[str]:
@@ -249,15 +291,16 @@ def _differences(detector: dict[str, Any], row: dict[str, Any]) -> list[str]:
 
 
 def _verdict(
-    detector: dict[str, Any], row: dict[str, Any], limit: dict[str, float]
+    detector: dict[str, Any], row: dict[str, Any], sketch: Sketch, limit: dict[str, float]
 ) -> dict[str, Any]:
-    value = row[detector["score"]]
-    verdict, probability, missing = None, None, None
-    if detector["outcome"] != "separates":
-        missing = f"{_NO_VERDICT}: {OUTCOMES[detector['outcome']]}"
-    elif value is None:
+    value, kind = row[detector["score"]], detector["kind"]
+    verdict, probability = None, None
+    missing = _no_verdict(detector, limit)
+    if missing is None and value is None:
         missing = row.get("missing_reason") or "no score"
-    else:
+    if missing is None:
+        missing = kind.refusal(sketch) or _beyond(detector, value)
+    if missing is None:
         oriented = detector["direction"] * value
         probability = 1 / (1 + np.exp(-(detector["slope"] * oriented + detector["intercept"])))
         verdict = "machine" if oriented < limit["value"] else "not flagged"
@@ -268,7 +311,34 @@ def _verdict(
         "probability_human": None if probability is None else round(float(probability), 4),
         "score": detector["score"],
         "value": value,
+        "calibrated_on": kind.holds(sketch, str(row["text_digest"])),
         "false_positives": limit["false_positives"],
         "false_positives_high": limit["false_positives_high"],
         "signature": row["signature"],
     }
+
+
+def _no_verdict(detector: dict[str, Any], limit: dict[str, float]) -> str | None:
+    """Why the detector gives no verdict on any text, or None."""
+    if detector["outcome"] != "separates":
+        return f"{_NO_VERDICT}: {OUTCOMES[detector['outcome']]}"
+    asked, high = limit["target"], limit["false_positives_high"]
+    if high > _MAX_EXCESS * asked:
+        return (
+            f"it may flag up to {high:.1%} of such people's texts (95 % confidence), far above the "
+            f"{asked:.1%} that was asked; calibrate on texts by more people, or ask for a higher "
+            f"rate"
+        )
+    return None
+
+
+def _beyond(detector: dict[str, Any], value: float) -> str | None:
+    """Why a score lies outside of what the calibration texts have, or None."""
+    low, high = sorted(detector["direction"] * end for end in detector["score_range"])
+    slack = (high - low) / 10
+    if low - slack <= value <= high + slack:
+        return None
+    return (
+        f"of another kind than the calibration texts: a score of {value:.4g} (theirs: {low:.4g} to "
+        f"{high:.4g})"
+    )

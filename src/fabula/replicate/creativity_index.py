@@ -16,13 +16,13 @@ from pathlib import Path
 from typing import Any, Literal
 
 from fabula.errors import InputError
-from fabula.measures.comparison import Comparison, compare_scores
+from fabula.measures.comparison import Comparison, compare_scores, difference
 from fabula.measures.detection import Calibration
-from fabula.measures.exclusion import ExcludeSame
+from fabula.measures.exclusion import ExcludeSame, own_field
 from fabula.measures.near import NearSearch, NearSettings
 from fabula.measures.originality import OriginalityMeasure
 from fabula.measures.probability import ProbabilityMeasure
-from fabula.measures.scores import ScoreRun, probability_row, to_row
+from fabula.measures.scores import COPIED_SHARE, ScoreRun, probability_row, to_row
 from fabula.measures.uniqueness import Levels
 from fabula.measures.verdicts import Label, calibrate_files
 from fabula.models.likelihood import LikelihoodModel
@@ -31,13 +31,22 @@ from fabula.reference import Reference
 from fabula.reference.build import build_reference
 from fabula.reference.layout import Manifest, text_digest
 from fabula.reference.passages import PassageIndex, PassageSettings, build_passages
-from fabula.stats.compare import Difference, compare_means, holm
+from fabula.replicate.creativity_index_texts import CLUSTER, Texts, field_of, made_of, read_set
+from fabula.stats.clustered import compare_clusters
+from fabula.stats.compare import Difference, holm
 from fabula.store import read_rows
 from fabula.text import TextSettings, read_documents
 from fabula.text.stopwords import load_stop_words
 from fabula.types import Document
 
-__all__ = ["Analyses", "Plan", "Scored", "Spread", "cut_texts", "default_plan", "run_analyses"]
+__all__ = [
+    "Analyses",
+    "Plan",
+    "Scored",
+    "Spread",
+    "default_plan",
+    "run_analyses",
+]
 
 Match = Literal["verbatim", "near"]
 MATCHES: tuple[Match, ...] = ("verbatim", "near")
@@ -60,12 +69,13 @@ class Plan:
     """What is compared with what. The defaults follow appendix B."""
 
     texts: Mapping[str, Sequence[Document]]
-    """By name of the set: a row's `label` field tells people from machines."""
+    """By name of the set, as `read_set` reads it; the `label` tells people from machines."""
     references: Mapping[str, Sequence[Document] | Path]
     """By name: a corpus that was built, or documents to build one of."""
     label: Label
     by: str = "model"
-    group: str = "pair_id"
+    cluster: str | None = None
+    """The field that clusters were read by; the usual ones, where it is None."""
     levels: Levels = Levels(5, 12)
     spread: int = 50
     model: str | None = "local"
@@ -83,8 +93,10 @@ class Scored:
     reference: str
     match: Match
     path: Path
+    n_copied: int
+    """Texts of which half or more stands in the reference."""
     groups: Comparison
-    """By author or model."""
+    """By author or model; a group's n counts clusters."""
     above: dict[str, tuple[Difference, float | None]]
     """By group of machines: people against it, with Holm's p over the groups."""
     people: Comparison
@@ -99,6 +111,7 @@ class Spread:
     reference: str
     match: Match
     n: dict[str, int]
+    """Clusters that have texts by people, and by machines."""
     curves: dict[str, list[float]]
     """Mean uniqueness after 0, 1, 2, ... documents, by `human` and `machine`."""
     difference: Difference
@@ -112,13 +125,14 @@ class Spread:
 class Analyses:
     """All that was found."""
 
+    texts: Mapping[str, Texts]
     scored: tuple[Scored, ...]
     spreads: tuple[Spread, ...]
     detectors: tuple[tuple[str, str, Calibration], ...]
     """(texts, what the score is against, how well it tells)."""
 
 
-def default_plan(data: Path, n_words: int = 256) -> Plan:
+def default_plan(data: Path, n_words: int = 256, cluster: str | None = None) -> Plan:
     """Human and machine stories against classics, against machine texts of other prompts, and both.
 
     Texts are cut to their first `n_words` words, the paper's 256 (appendix B.2), and what a pair
@@ -132,43 +146,30 @@ def default_plan(data: Path, n_words: int = 256) -> Plan:
             f"{data}: lacks human_vs_machine/ or reference/; name your own with --texts and "
             f"--reference"
         )
-    texts = {name: cut_texts(folder / f"{name}.jsonl", n_words) for name in _TEXTS}
+    label = Label("label", "human")
+    paths = {name: folder / f"{name}.jsonl" for name in _TEXTS}
     classics = list(read_documents([str(books)]))
     machines = [
         replace(d, id=f"machine-{d.id}")
-        for name in _TEXTS
-        for d in cut_texts(folder / f"{name}.jsonl", None)
+        for path in paths.values()
+        for d in read_set(path, None, label, cluster)
         if d.meta["label"] == "machine"
     ]
     return Plan(
-        texts=texts,
+        texts={name: read_set(path, n_words, label, cluster) for name, path in paths.items()},
         references={
             "classics": classics,
             "machine": machines,
             "both": [*classics, *machines],
         },
-        label=Label("label", "human"),
+        label=label,
     )
-
-
-def cut_texts(path: Path, n_words: int | None) -> list[Document]:
-    """The texts of a file, without what a pair shares, cut to their first `n_words` words."""
-    found = []
-    for document in read_documents([str(path)]):
-        shared = int(document.meta.get("shared_prefix_chars") or 0)
-        text = document.text[shared:]
-        words = TextSettings().locate(text)
-        if n_words is not None and len(words.words) > n_words:
-            text = text[: int(words.ends[n_words - 1])]
-        meta = {**document.meta, "model": document.meta.get("model") or "human"}
-        found.append(replace(document, text=text, meta=meta))
-    return found
 
 
 def run_analyses(
     plan: Plan, out: Path, *, report: Callable[[str], None] = lambda stage: None
 ) -> Analyses:
-    """Build, score, compare and calibrate; every step goes on where it was interrupted."""
+    """Build, score, compare and calibrate; every step resumes where it was interrupted."""
     for name, texts in plan.texts.items():
         if len({text_digest(d.text) for d in texts}) < 2:
             raise InputError(f"{name}: holds fewer than two different texts")
@@ -181,32 +182,56 @@ def run_analyses(
         report("loading word vectors")
         vectors = vectors or open_vectors()
         near = _near(path, reference, vectors, plan, report)
-        # A machine's text is in the reference of machine texts; those of its prompt are left out.
-        same = ExcludeSame.of(reference, plan.group) if _has_field(reference, plan.group) else None
-        for match in MATCHES:
-            measure = OriginalityMeasure(
-                reference,
-                levels=plan.levels,
-                exclude_same=same,
-                near=near if match == "near" else None,
-                n_sources=0,
-                spread=plan.spread,
-                n_threads=plan.n_threads,
-            )
-            for name, texts in plan.texts.items():
+        for name, texts in plan.texts.items():
+            same = _same(reference, texts, plan)
+            for match in MATCHES:
+                measure = OriginalityMeasure(
+                    reference,
+                    levels=plan.levels,
+                    exclude_same=same,
+                    near=near if match == "near" else None,
+                    n_sources=0,
+                    spread=plan.spread,
+                    n_threads=plan.n_threads,
+                )
                 report(f"{name} against {reference_name}, {match}")
                 file = out / "scores" / f"{name}-{reference_name}-{match}.jsonl"
                 for _ in ScoreRun(measure, to_row, file).rows(texts):
                     pass
                 scored.append(_compare(name, reference_name, match, file, plan))
                 (found,) = calibrate_files(
-                    [file], plan.label, group=plan.group, scores=["creativity_index"],
+                    [file],
+                    plan.label,
+                    cluster=CLUSTER,
+                    scores=["creativity_index"],
                     seed=plan.seed,
-                )  # fmt: skip
+                )
                 detectors.append((name, f"{reference_name}, {match}", found))
     detectors += _comparators(plan, out, report)
     spreads = [_spread(one, plan) for one in scored]
-    return Analyses(tuple(scored), tuple(s for s in spreads if s is not None), tuple(detectors))
+    return Analyses(
+        {name: made_of(texts, plan.label, plan.cluster) for name, texts in plan.texts.items()},
+        tuple(scored),
+        tuple(s for s in spreads if s is not None),
+        tuple(detectors),
+    )
+
+
+def _same(reference: Reference, texts: Sequence[Document], plan: Plan) -> ExcludeSame | None:
+    """A machine's text may stand in the reference; those of a text's cluster are left out for it.
+
+    Clusters are known of the texts; the reference's documents have the field that they are made of.
+    """
+    field = field_of(texts, plan.cluster)
+    documents = reference.documents(reference.numbers())
+    if field is None or all(own_field(document, field) is None for document in documents):
+        return None
+    joined = {
+        value: str(document.meta[CLUSTER])
+        for document in texts
+        if (value := own_field(document, field)) is not None
+    }
+    return ExcludeSame.of(reference, field, joined)
 
 
 def _build(
@@ -231,24 +256,21 @@ def _near(
     return NearSearch(PassageIndex(reference, settings, stop_words), vectors, plan.near)
 
 
-def _has_field(reference: Reference, field: str) -> bool:
-    return any(field in reference.document(number).meta for number in reference.numbers())
-
-
 def _compare(name: str, reference: str, match: Match, path: Path, plan: Plan) -> Scored:
-    groups = compare_scores([path], by=plan.by, seed=plan.seed)
+    groups = compare_scores([path], by=plan.by, cluster=CLUSTER, seed=plan.seed)
     people = next((g for g in groups.groups if g.name == plan.label.human), None)
     others = [g for g in groups.groups if people is not None and g is not people]
     differences = [
-        compare_means(people.values, g.values, seed=plan.seed, signature=groups.signature)
+        difference(people, g, seed=plan.seed, signature=groups.signature)
         for g in others
         if people is not None
     ]
-    corrected = holm([difference.p for difference in differences])
+    corrected = holm([one.p for one in differences])
     found = zip(others, differences, corrected, strict=True)
-    above = {group.name: (difference, p) for group, difference, p in found}
-    both = compare_scores([path], by=plan.label.field, seed=plan.seed)
-    return Scored(name, reference, match, path, groups, above, both)
+    above = {group.name: (one, p) for group, one, p in found}
+    both = compare_scores([path], by=plan.label.field, cluster=CLUSTER, seed=plan.seed)
+    n_copied = sum((row["in_reference"] or 0) >= COPIED_SHARE for row in read_rows(path))
+    return Scored(name, reference, match, path, n_copied, groups, above, both)
 
 
 def _comparators(
@@ -263,14 +285,17 @@ def _comparators(
         file = out / "scores" / f"{name}-probability.jsonl"
         for k, _ in enumerate(ScoreRun(measure, probability_row, file).rows(texts), 1):
             report(f"{name}: log-probabilities, {k:,} of {len(texts):,} texts")
-        calibrations = calibrate_files([file], plan.label, group=plan.group, seed=plan.seed)
+        calibrations = calibrate_files([file], plan.label, cluster=CLUSTER, seed=plan.seed)
         found += [(name, "a language model", calibration) for calibration in calibrations]
     return found
 
 
 def _spread(scored: Scored, plan: Plan) -> Spread | None:
-    """People beside machines over the number of documents; None where a side has no texts."""
-    curves: dict[str, list[list[float]]] = {"human": [], "machine": []}
+    """People beside machines over the number of documents; None where a side has no texts.
+
+    A cluster's texts of one side count as one, by their mean.
+    """
+    curves: dict[str, dict[str, list[list[float]]]] = {"human": {}, "machine": {}}
     halves: dict[str, list[int | None]] = {"human": [], "machine": []}
     signature = ""
     for row in read_rows(scored.path):
@@ -280,27 +305,33 @@ def _spread(scored: Scored, plan: Plan) -> Spread | None:
         signature = row["signature"]
         side = "human" if str(row[plan.label.field]) == plan.label.human else "machine"
         left = spread["uniqueness"]
-        curves[side].append(left + left[-1:] * (plan.spread + 1 - len(left)))
+        curve = left + left[-1:] * (plan.spread + 1 - len(left))
+        curves[side].setdefault(row[CLUSTER], []).append(curve)
         halves[side].append(spread["n_to_half"])
     if not (curves["human"] and curves["machine"]):
         return None
+    means = {
+        side: {name: _mean_curve(found[name]) for name in sorted(found)}
+        for side, found in curves.items()
+    }
     return Spread(
         texts=scored.texts,
         reference=scored.reference,
         match=scored.match,
-        n={side: len(rows) for side, rows in curves.items()},
-        curves={
-            side: [math.fsum(column) / len(column) for column in zip(*rows, strict=True)]
-            for side, rows in curves.items()
-        },
-        difference=compare_means(
-            *([row[-1] for row in curves[side]] for side in ("human", "machine")),
+        n={side: len(rows) for side, rows in means.items()},
+        curves={side: _mean_curve(list(rows.values())) for side, rows in means.items()},
+        difference=compare_clusters(
+            *({name: row[-1] for name, row in means[s].items()} for s in ("human", "machine")),
             seed=plan.seed,
             signature=signature,
         ),
         to_half={side: _mean_known(values) for side, values in halves.items()},
         signature=signature,
     )
+
+
+def _mean_curve(curves: Sequence[Sequence[float]]) -> list[float]:
+    return [math.fsum(column) / len(column) for column in zip(*curves, strict=True)]
 
 
 def _mean_known(values: Sequence[int | None]) -> tuple[float | None, int, int]:

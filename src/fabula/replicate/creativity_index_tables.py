@@ -3,14 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any, TypeVar
 
 from rich.table import Table
 
-from fabula.measures.detection import calibration_row
+from fabula.measures.detection_rows import calibration_row
 from fabula.replicate.creativity_index import PAPER, Analyses, Scored, Spread
-from fabula.report.detection_tables import NAMES, SHORT, auroc_shown, error_shown, save_rocs
+from fabula.replicate.creativity_index_texts import Texts
+from fabula.report.detection_tables import (
+    NAMES,
+    SHORT,
+    auroc_shown,
+    calibration_remarks,
+    error_shown,
+    save_rocs,
+)
 from fabula.report.plots import COLOURS, LINE, SOFT, figure_of, save_comparison
 from fabula.report.tables import render
 from fabula.types import Estimate
@@ -35,6 +44,10 @@ def analyses_tables(found: Analyses) -> str:
     """Index by group, spread over documents, and detection; then all signatures."""
     mark = _Marks()
     parts: list[Table | str] = [
+        "TEXTS: those of one cluster (a prompt, and copies of each other) count as one in every "
+        "mean, interval and test, and are left out of the reference together.",
+        *(_texts_line(name, texts) for name, texts in found.texts.items()),
+        "",
         "CREATIVITY INDEX, and people above each group: (people - group) / group, %. In the paper "
         f"people are {PAPER['verbatim']:g} % above models by verbatim matches, "
         f"{PAPER['near']:g} % with near ones (novels, against RedPajama).",
@@ -52,6 +65,15 @@ def analyses_tables(found: Analyses) -> str:
         "",
     ]
     return render(*parts, *mark.lines())
+
+
+def _texts_line(name: str, texts: Texts) -> str:
+    joined = texts.n_clusters_before - texts.n_clusters
+    more = f"; {joined:,} more before near-duplicates were joined" if joined else ""
+    return (
+        f"{name}: {texts.n_texts:,} texts, {texts.n_human:,} by people, in {texts.n_clusters:,} "
+        f"clusters{more}"
+    )
 
 
 def _table(*columns: str, n_left: int = 1) -> Table:
@@ -81,6 +103,8 @@ def _index_parts(scored: Sequence[Scored], mark: _Marks) -> Iterator[Table | str
                     _percent(pair.difference.percent), _p(pair.p_holm), "",
                 )  # fmt: skip
         yield table
+        if n_copied := max(one.n_copied for one in some):
+            yield f"{n_copied:,} of these texts stand in the reference for half of their words"
 
 
 G = TypeVar("G", Scored, Spread)
@@ -117,8 +141,8 @@ def _spread_parts(spreads: Sequence[Spread], mark: _Marks) -> Iterator[Table | s
         n, n_documents = some[0].n, len(some[0].curves["human"]) - 1
         yield ""
         yield (
-            f"{texts}, against {reference}: {n_documents} documents, {n['human']} texts by people, "
-            f"{n['machine']} by machines"
+            f"{texts}, against {reference}: {n_documents} documents, clusters: {n['human']} of "
+            f"people's texts, {n['machine']} of machines'"
         )
         table = _table("match", "people", "machines", "difference, %", "p", "half: people",
                        "machines", "")  # fmt: skip
@@ -140,7 +164,10 @@ def _detection_parts(found: Analyses, mark: _Marks) -> Iterator[Table | str]:
     for texts in dict.fromkeys(name for name, _, _ in found.detectors):
         some = [(against, one) for name, against, one in found.detectors if name == texts]
         yield ""
-        yield f"{texts}: {some[0][1].n_human} by people, {some[0][1].n_machine} by machines"
+        yield (
+            f"{texts}: {some[0][1].n_human} by people, {some[0][1].n_machine} by machines, in "
+            f"{some[0][1].n_clusters} clusters"
+        )
         table = _table("against", "score", "outcome", "AUROC, 95 % interval", "missing", "ECE", "",
                        n_left=3)  # fmt: skip
         for against, one in some:
@@ -149,17 +176,20 @@ def _detection_parts(found: Analyses, mark: _Marks) -> Iterator[Table | str]:
                 str(one.n_missing), error_shown(one), mark(one.signature),
             )  # fmt: skip
         yield table
+        yield from calibration_remarks([one for _, one in some])
 
 
 def analyses_json(found: Analyses) -> dict[str, Any]:
     """As plain values, for `--json`."""
     return {
         "paper": PAPER,
+        "texts": {name: asdict(texts) for name, texts in found.texts.items()},
         "index": [
             {
                 "texts": one.texts,
                 "reference": one.reference,
                 "match": one.match,
+                "n_copied": one.n_copied,
                 "by_group": one.groups.to_json(),
                 "people_above_percent": {
                     name: {

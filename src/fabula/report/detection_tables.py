@@ -14,15 +14,30 @@ from fabula.measures.verdicts import OUTCOMES
 from fabula.report.plots import COLOURS, LINE, SOFT, figure_of
 from fabula.report.tables import render
 
-__all__ = ["calibration_tables", "probability_table", "save_rocs", "verdict_table"]
+__all__ = [
+    "calibration_remarks",
+    "calibration_tables",
+    "probability_table",
+    "save_rocs",
+    "verdict_table",
+]
 
 _MAX_ROWS = 40
+_TELLING = 0.25
+LAYOUT = {
+    "n_words": "Length",
+    "line_breaks": "The number of line breaks",
+    "sentence_ends": "The length of sentences",
+    "straight_quotes": "The number of straight quotation marks",
+    "curly_quotes": "The number of curly quotation marks",
+    "other_quotes": "The number of single or foreign quotation marks",
+}
 SEPARATES = "separates"
 SHORT = {
     SEPARATES: "tells",
     "cannot tell": "cannot tell",
     "reversed": "reversed",
-    "too few": "too few groups",
+    "too few": "too few clusters",
 }
 NAMES = {
     "creativity_index": "Creativity Index",
@@ -61,11 +76,12 @@ def calibration_tables(found: Sequence[Calibration]) -> str:
                 f"{t.false_positives_high:.1%}", f"{t.true_positives:.1%}",
                 f"{sign}score {t.value:.6g}",
             )  # fmt: skip
-    footer = ["ECE: expected calibration error of the probabilities, over other groups."]
+    footer = ["ECE: expected calibration error of the probabilities, over other clusters."]
     for k, one in enumerate(found, 1):
         footer.append(
-            f"{k}: {one.n_human:,} human and {one.n_machine:,} machine texts in {one.n_groups:,} "
-            f"groups, {one.n_missing:,} without a score"
+            f"{k}: {one.n_human:,} human and {one.n_machine:,} machine texts in "
+            f"{one.n_clusters:,} clusters, {one.n_human_clusters:,} of them with human texts; "
+            f"{one.n_missing:,} without a score"
         )
         footer.append(f"   {one.signature}")
     silent = [str(k) for k, one in enumerate(found, 1) if one.outcome != SEPARATES]
@@ -78,6 +94,28 @@ def calibration_tables(found: Sequence[Calibration]) -> str:
         )
     shown = render(table)
     return shown + ("\n" + render(limits) if limits.row_count else "") + "\n" + render("", *footer)
+
+
+def calibration_remarks(found: Sequence[Calibration]) -> list[str]:
+    """What is wrong with how the texts were collected."""
+    remarks = []
+    for one in found:
+        if (collected := one.collected) is None:
+            continue
+        if collected.n_copies:
+            remarks.append(
+                f"{collected.n_copies:,} of the texts nearly repeat a text of another cluster, or "
+                f"open like it; such clusters count as one ({one.n_clusters:,}, not "
+                f"{collected.n_clusters_before:,})"
+            )
+        remarks += [
+            f"{LAYOUT[name]} alone tells human from machine texts here (AUROC "
+            f"{max(area, 1 - area):.2f}): the two were collected or published differently, which "
+            f"a score may owe its success to"
+            for name, area in collected.layout.items()
+            if abs(area - 0.5) >= _TELLING
+        ]
+    return list(dict.fromkeys(remarks))
 
 
 def error_shown(one: Calibration) -> str:
@@ -123,17 +161,29 @@ def verdict_table(rows: Sequence[dict[str, Any]]) -> str:
         p = row["probability_human"]
         verdict = row["verdict"] or f"none: {row['missing_reason']}"
         table.add_row(Text(row["id"]), verdict, "-" if p is None else f"{p:.2f}")
-    n_flagged = sum(row["verdict"] == "machine" for row in rows)
-    first = rows[0]
     more = [f"and {len(rows) - _MAX_ROWS:,} more texts"] if len(rows) > _MAX_ROWS else []
-    return render(
-        table,
-        *more,
-        f"{n_flagged:,} of {len(rows):,} flagged. Of the human texts that it was calibrated on, "
-        f"{first['false_positives']:.1%} were flagged too; of others of their kind at most "
-        f"{first['false_positives_high']:.1%}, with 95 % confidence. A text that is not flagged is "
-        f"not thereby human; probabilities hold for mixtures as in the calibration.",
-    )
+    return render(table, *more, *_verdict_remarks(rows))
+
+
+def _verdict_remarks(rows: Sequence[dict[str, Any]]) -> list[str]:
+    n_flagged = sum(row["verdict"] == "machine" for row in rows)
+    n_judged = sum(row["verdict"] is not None for row in rows)
+    n_known = sum(row["calibrated_on"] for row in rows)
+    first = rows[0]
+    remarks = [
+        f"{n_flagged:,} of {n_judged:,} flagged, no verdict on {len(rows) - n_judged:,} more. Of "
+        f"the human texts that it was calibrated on, {first['false_positives']:.1%} were flagged "
+        f"too; of others of their kind at most {first['false_positives_high']:.1%}, with 95 % "
+        f"confidence. A text that is not flagged is not thereby human; probabilities hold for "
+        f"mixtures as in the calibration."
+    ]
+    if n_known:
+        remarks.append(
+            f"{n_known:,} of the texts are among those that the detector was calibrated on, or "
+            f"share a long passage with one: what it says of them does not show how well it does "
+            f"on others."
+        )
+    return remarks
 
 
 def save_rocs(found: Sequence[Calibration], path: Path) -> None:

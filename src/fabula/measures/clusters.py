@@ -1,0 +1,177 @@
+"""What belongs together: the one notion of independent texts.
+
+Texts to one prompt, or by one author, are correlated, so a *cluster* of them counts as one wherever
+something is counted, resampled or promised. A text's cluster is what a field says (its prompt), or
+the text alone; and clusters are joined where their texts are copies of each other, for who collects
+texts seldom knows all that they share:
+
+- texts that share 25 words in a row (shorter runs down to 20 may be seen);
+- texts that are nearly the same (a fifth of their runs of three words);
+- people's texts that open with the same ten words: a prompt, or a first sentence that was given.
+  Machines open alike by themselves.
+
+Joining is by connected components, whatever the order of the texts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fabula.text.sketch import Sketch
+
+__all__ = ["USUAL_FIELDS", "Clusters", "cluster_field", "find_clusters", "same_wording"]
+
+USUAL_FIELDS = ("prompt_id", "pair_id", "author")
+"""Fields that say what belongs together, the first that there is."""
+
+_MIN_SHARED = 0.2
+"""Share of three-word runs from which texts are nearly the same. Texts to one prompt share 0.03."""
+_BAND = 2
+_REACH = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Clusters:
+    """The cluster of each text, and what had to be joined to find it."""
+
+    numbers: NDArray[np.int64]
+    """(n,), from 0, in the order of the clusters' names."""
+    names: tuple[str, ...]
+    """By number: the least key of its texts."""
+    n_before: int
+    """How many clusters there would be if copies were not known."""
+    copies: tuple[int, ...]
+    """Places of texts that are near-duplicates of a text of another key."""
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+
+def cluster_field(rows: Sequence[Mapping[str, Any]], field: str | None) -> str | None:
+    """The field to cluster by: the one that was named, else the first usual one that a row has."""
+    if field is not None:
+        return field
+    return next((f for f in USUAL_FIELDS if any(has_value(r.get(f)) for r in rows)), None)
+
+
+def has_value(value: Any) -> bool:
+    """Whether a field says something; an empty cell of a table does not."""
+    return value is not None and value != ""
+
+
+def find_clusters(
+    keys: Sequence[str],
+    sketches: Sequence[Sketch],
+    is_human: Sequence[bool],
+    digests: Sequence[str] = (),
+) -> Clusters:
+    """Clusters of texts by key, joined where texts are copies.
+
+    keys: what each text belongs to as far as is known; a text of its own needs a key of its own.
+    digests: where given, texts of one digest are copies too, however short.
+    """
+    own, all_ = _Components(len(keys)), _Components(len(keys))
+    first: dict[str, int] = {}
+    for place, key in enumerate(keys):
+        all_.join(place, first.setdefault(key, place))
+    same: dict[str, int] = {}
+    equal = [(place, same.setdefault(digest, place)) for place, digest in enumerate(digests)]
+    for a, b in [*equal, *_copies(sketches, is_human)]:
+        own.join(a, b)
+        all_.join(a, b)
+    roots = all_.roots()
+    least: dict[int, str] = {}
+    of_copies: dict[int, set[str]] = {}
+    for place, key in enumerate(keys):
+        least[roots[place]] = min(least.get(roots[place], key), key)
+        of_copies.setdefault(own.root(place), set()).add(key)
+    names = tuple(sorted(least.values()))
+    number = {name: k for k, name in enumerate(names)}
+    return Clusters(
+        np.array([number[least[root]] for root in roots], np.int64),
+        names,
+        len(first),
+        tuple(place for place in range(len(keys)) if len(of_copies[own.root(place)]) > 1),
+    )
+
+
+class _Components:
+    """Connected components of n places."""
+
+    def __init__(self, n: int) -> None:
+        self._parent = list(range(n))
+
+    def root(self, place: int) -> int:
+        while self._parent[place] != place:
+            self._parent[place] = self._parent[self._parent[place]]
+            place = self._parent[place]
+        return place
+
+    def join(self, a: int, b: int) -> None:
+        self._parent[self.root(a)] = self.root(b)
+
+    def roots(self) -> list[int]:
+        return [self.root(place) for place in range(len(self._parent))]
+
+
+def _copies(sketches: Sequence[Sketch], is_human: Sequence[bool]) -> list[tuple[int, int]]:
+    """Pairs of places whose components are those of all copies."""
+    openings = [
+        [s.opening] if human and s.opening is not None else []
+        for s, human in zip(sketches, is_human, strict=True)
+    ]
+    runs = [s.runs for s in sketches]
+    return [*_sharing(openings), *_sharing(runs), *_nearly_same(sketches)]
+
+
+def _sharing(values: Sequence[Sequence[int] | NDArray[np.uint64]]) -> list[tuple[int, int]]:
+    """Places that have a value in common, each with the next of the same value."""
+    flat = np.concatenate([np.asarray(v, np.uint64) for v in values] or [np.zeros(0, np.uint64)])
+    owners = np.repeat(np.arange(len(values)), [len(v) for v in values])
+    order = np.lexsort((owners, flat))
+    flat, owners = flat[order], owners[order]
+    at = np.flatnonzero(flat[1:] == flat[:-1])
+    return sorted(set(zip(owners[at].tolist(), owners[at + 1].tolist(), strict=True)))
+
+
+def _nearly_same(sketches: Sequence[Sketch]) -> list[tuple[int, int]]:
+    """Places whose shingles agree in enough values.
+
+    Candidates agree in a band of two values (Leskovec, Rajaraman and Ullman 2014, section 3.4), and
+    stand next to each other, or nearly, among those of their band: texts that are much alike agree
+    in many bands.
+    """
+    known = [place for place, s in enumerate(sketches) if len(s.shingles)]
+    if len(known) < 2:
+        return []
+    table = np.stack([sketches[place].shingles for place in known])
+    # Rows in the order of their values, so that the order of the texts does not matter.
+    order = np.lexsort(table.T[::-1])
+    table, places = table[order], np.array(known)[order]
+    found: set[tuple[int, int]] = set()
+    for start in range(0, table.shape[1], _BAND):
+        band = table[:, start : start + _BAND].astype(np.uint64)
+        key = band[:, 0] << np.uint64(16) | band[:, 1]
+        by_key = np.argsort(key, kind="stable")
+        for step in range(1, _REACH + 1):
+            a, b = by_key[:-step], by_key[step:]
+            alike = key[a] == key[b]
+            found.update(zip(a[alike].tolist(), b[alike].tolist(), strict=True))
+    return [
+        (int(places[a]), int(places[b]))
+        for a, b in sorted(found)
+        if np.mean(table[a] == table[b]) >= _MIN_SHARED
+    ]
+
+
+def same_wording(a: Sketch, b: Sketch) -> bool:
+    """Whether two texts are copies of each other: a run in common, or nearly the same wording."""
+    if len(np.intersect1d(a.runs, b.runs)):
+        return True
+    both = len(a.shingles) and len(b.shingles)
+    return bool(both and np.mean(a.shingles == b.shingles) >= _MIN_SHARED)

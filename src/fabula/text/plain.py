@@ -1,0 +1,57 @@
+"""Texts without what their layout and typing say: one space, one kind of quotation mark.
+
+A language model's probabilities depend on line breaks, on curly or straight quotation marks, on the
+spaces that a tokeniser left before punctuation. These come from the programme that a text was typed
+or published with, not from who wrote it, and where people's and machines' texts were collected
+differently they alone tell them apart.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+
+__all__ = ["PLAIN", "plain_text"]
+
+PLAIN = "plain1"
+"""Name of these rules; it changes when they do, and is part of signatures."""
+
+_ONE_KIND = str.maketrans(
+    {
+        **dict.fromkeys("’‘ʼ＇‛´′`", "'"),
+        **dict.fromkeys("“”„‟«»″〝〞＂", '"'),
+        **dict.fromkeys("‐‑", "-"),
+        "…": "...",
+        **dict.fromkeys("\u00ad\u200b\u200c\u200d\u2060\ufeff", ""),
+    }
+)
+_RULES = [
+    # Emphasis, headings, quotation levels and rules, as Markdown and mail write them.
+    (re.compile(r"[*_~|\\]+|(?<!\S)(?:#+|>+|-{3,}|={3,})(?!\S)|#{2,}"), " "),
+    (re.compile(r"``|‘‘"), "“"),
+    (re.compile(r"''|’’"), "”"),
+    (re.compile(r"[“„«‟〝]\s+"), "“"),
+    (re.compile(r"\s+([”»〞])"), r"\1"),
+    (re.compile(r"\s*(?:[–—―−]|--+)\s*|\s+-\s+"), " - "),
+    (re.compile(r"\.(?:\s?\.){2,}"), "…"),
+    # What a tokeniser took apart: ca n't, it 's, so ; he said .
+    (re.compile(r"(?<=\w)\s+(?=(?:n['’]t|['’](?:s|re|ve|ll|d|m))\b)", re.IGNORECASE), ""),
+    (re.compile(r"\s+(?=[.,;:!?%)\]…]+(?:\s|$|[\"”'’]))"), ""),
+    (re.compile(r"(?<=[(\[])\s+"), ""),
+]
+_spaces = re.compile(r"\s+")
+
+
+def plain_text(text: str) -> str:
+    """`text` in one line, with one kind of quotation mark, dash and space.
+
+    Words, their order and their case stay. Applying it twice changes nothing more.
+    """
+    before, plain = "", unicodedata.normalize("NFC", text)
+    while plain != before:
+        # A rule may make room for one before it; each shortens the text or leaves fewer kinds.
+        before = plain
+        for pattern, instead in _RULES:
+            plain = pattern.sub(instead, plain)
+        plain = _spaces.sub(" ", plain.translate(_ONE_KIND)).strip()
+    return plain

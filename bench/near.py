@@ -118,7 +118,7 @@ def texts_of(n: int, source: Path) -> list[str]:
 def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--texts", type=int, default=20)
-    parser.add_argument("--smoke", action="store_true", help="a few, to see that it runs")
+    parser.add_argument("--smoke", action="store_true", default=corpora.SMOKE)
     given = parser.parse_args()
     examples = Path(__file__).parents[1] / "examples"
     source = examples / "library" if given.smoke else corpora.SHARED / "reference"

@@ -199,7 +199,7 @@ def sources(is_smoke: bool, rows: Sequence[dict[str, str]]) -> Iterator[Document
 
 def main() -> None:
     parser = argparse.ArgumentParser()
-    parser.add_argument("--smoke", action="store_true", help="a few, to see that it runs")
+    parser.add_argument("--smoke", action="store_true", default=corpora.SMOKE)
     parser.add_argument("--threshold", type=float, nargs="+")
     parser.add_argument("--meaning", type=float, nargs="+")
     parser.add_argument("--unrelated", type=int, default=N_UNRELATED, help="texts of it")

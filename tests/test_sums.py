@@ -25,10 +25,7 @@ ALLOWED: dict[str, set[str]] = {
     "judging/summary.py": {"sum(flips)"},
     "measures/linguistic/continuation.py": {"sum(in_context)", "sum(nouns)", "sum(verbs)"},
     "measures/linguistic/grammar.py": {"sum((_touches(word, marked) for word in words))"},
-    "measures/linguistic/profile.py": {
-        "sum((token.is_word and inside for token, inside in "
-        "zip(part.tokens, speech.in_quote, strict=True)))"
-    },
+    "measures/linguistic/profile.py": {"sum(flags_within(words, speech))"},
     "measures/linguistic/style.py": {
         "sum((a[part] for part in parts))",
         "sum((b[part] for part in parts))",
@@ -43,6 +40,17 @@ ALLOWED: dict[str, set[str]] = {
     "replicate/story_feedback_tables.py": {
         "sum((one.follows for one in first))",
         "sum((one.follows for one in plain))",
+    },
+    "reference/checksums.py": {
+        "sum((folder.stamps[name][0] for folder, name in new))",
+        "sum((stamp[0] for stamp in self.stamps.values()))",
+    },
+    "report/detection_tables.py": {"sum((row['calibrated_on'] for row in rows))"},
+    "text/language.py": {"sum(map(str.isalpha, part))"},
+    "text/speech.py": {
+        "sum((closed and (not inside) and (reader.text[start:end].rstrip(marks)[-1:] in "
+        "_SPEECH_ENDS or reader.is_told(start, end)) for (start, end, closed), inside in "
+        "zip(pairs, within, strict=True)))"
     },
     "report/advice_tables.py": {"sum(advice.other_lines.values())"},
     "report/study_plots.py": {"sum(row.values())"},

@@ -155,7 +155,7 @@ def test_it_knows_where_the_user_sends_a_provider_s_calls(monkeypatch: pytest.Mo
 def answer(body: dict[str, Any], _: int) -> str:
     if "Put each" in prompt_of(body):
         return '- "counted nine, and one": The count leads nowhere. Let it cost her something.'
-    return "Yes. It is so."
+    return "It is so.\nVerdict: Yes"
 
 
 def test_a_model_is_asked_only_after_the_writer_agreed(client: TestClient, desk: Desk) -> None:

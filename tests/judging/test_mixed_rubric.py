@@ -78,7 +78,8 @@ def judge(stories: Path, url: str, *more: str) -> Result:
     return done
 
 
-def test_each_scale_is_shown_as_what_it_is(stories: Path) -> None:
+def test_each_scale_is_shown_as_what_it_is(stories: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "120")
     page, out = stories.with_name("page.html"), stories.with_name("run")
     with serving(scripted) as server:
         shown = judge(stories, server.url, "--out", str(out), "--html", str(page)).output
@@ -111,7 +112,10 @@ def test_each_scale_is_shown_as_what_it_is(stories: Path) -> None:
     assert " of 4" not in html
 
 
-def test_samples_of_a_grade_are_a_mean_and_a_range(stories: Path) -> None:
+def test_samples_of_a_grade_are_a_mean_and_a_range(
+    stories: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "120")
     one = stories.with_name("one.txt")
     one.write_text("This is story one.")
     asked: dict[str, int] = {}

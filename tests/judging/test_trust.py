@@ -14,7 +14,7 @@ from fabula.judging import JudgePlan, Template
 from fabula.judging.calibrate import calibrate, released_folder
 from fabula.judging.measurements import own_story
 from fabula.judging.people import panel_on, people_agreement
-from fabula.judging.plan import identity, is_identified
+from fabula.judging.plan import Asked, Judged, identity, is_identified
 from fabula.judging.session import Session, run_session
 from fabula.judging.trust import Mode, Trust, TrustBook
 from fabula.measures.agreement import (
@@ -25,8 +25,9 @@ from fabula.measures.agreement import (
     panel_agreement,
     read_experts,
 )
-from fabula.models import ModelOptions
+from fabula.models import Answer, ModelOptions
 from fabula.models.cost import known_price
+from fabula.models.verdicts import Verdict
 from fabula.report.judging_tables import calibration_tables
 from fabula.rubrics import load_rubric
 from fabula.rubrics.released import read_expert_verdicts
@@ -183,9 +184,14 @@ def test_a_calibration_shows_the_two_sets_of_stories_apart(
 
 def test_a_model_is_known_by_its_own_name_and_not_by_its_address() -> None:
     a, b = "http://127.0.0.1:8080/v1", "http://gpu:9000/v1#x"
-    here, there = (PLAN.signature(url, "qwen3-8b") for url in (a, b))
+
+    def judged(served: str) -> list[Judged]:
+        asked = Asked("d", "ending", 0, "", 0)
+        return [Judged(asked, Verdict(1.0, None, None), Answer("Yes.", served=served))]
+
+    here, there = (PLAN.signature(url, judged("qwen3-8b")) for url in (a, b))
     assert not here.differences(there)
-    assert here.differences(PLAN.signature(a, "llama-3.2"))
+    assert here.differences(PLAN.signature(a, judged("llama-3.2")))
     assert identity(a) == a
     assert not is_identified(identity(a))
     assert not is_identified(identity("http://user:word@host/v1"))

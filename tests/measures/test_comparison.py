@@ -61,7 +61,7 @@ def test_files_can_be_groups(tmp_path: Path) -> None:
     assert [g.name for g in compare_scores(paths, by="file").groups] == ["a.jsonl", "b.jsonl"]
 
 
-@pytest.mark.parametrize("part", ["L:5-7", "v:0.2.0", "excl:auto"])
+@pytest.mark.parametrize("part", ["L:5-7", "v:0.0.9", "excl:auto"])
 def test_scores_measured_in_different_ways_are_refused(tmp_path: Path, part: str) -> None:
     key = part.split(":")[0]
     parts = [p for p in SIGNATURE.split("|") if not p.startswith(f"{key}:")]

@@ -66,9 +66,12 @@ def mended(body: Any, state: str) -> Any:
     if isinstance(body, dict):
         if isinstance(body.get("state"), str):
             body["state"] = state
-        if isinstance(body.get("index"), str):
-            body["index"] = "sea"
-            body["query_type"] = ("count", "find", "get_doc_by_rank", "x")[len(body) % 4]
+        if "query_type" in body:
+            body["index"] = body["corpus"] = "sea"
+            body["query_type"] = ("count", "find", "get_doc_by_rank", "x")[len(str(body)) % 4]
+            if isinstance(body.get("query"), str):
+                # Of a query and token ids only one is taken.
+                body.pop("query_ids", None)
     return body
 
 

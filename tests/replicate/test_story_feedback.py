@@ -367,7 +367,7 @@ def own_rows() -> list[dict[str, Any]]:
             "prompt": prompt, "shots": shots, "model": model,
             "feedback": None if s == 3 else SAID[(s + shots + len(prompt)) % len(SAID)],
             "missing_reason": "refusal" if s == 3 else None, "story": "A dog sails a boat.",
-            "original": "A dog.", "signature": "feedback|v:1",
+            "original": "A dog.", "signature": "feedback|v:0.1.0",
         }
         for s in range(4)
         for method in ("original", "swap")
@@ -386,7 +386,7 @@ def rating_run(path: Path, rubric: str = "feedback") -> Path:
         {
             "id": f"{row['id']}_{row['model']}", "rubric": rubric, "item": item, "rater": "judge-x",
             "value": value, "missing_reason": None if value else "unparsable", "rationale": None,
-            "evidence": [], "details": {}, "signature": "judge|v:1",
+            "evidence": [], "details": {}, "signature": "judge|v:0.1.0",
         }
         for k, row in enumerate(own_rows())
         for item, value in (

@@ -134,8 +134,8 @@ def own_story(model: str, author: str | None) -> str | None:
 
 
 def _plain(name: str) -> str:
-    """A model's own name, without its provider and the digest of its file."""
-    return name.partition("@")[0].rpartition("/")[2].casefold().strip()
+    """A model's own name, without its provider or address and the digest of its file."""
+    return name.rpartition("#")[2].partition("@")[0].rpartition("/")[2].casefold().strip()
 
 
 def _pieces(name: str) -> list[str]:

@@ -240,7 +240,8 @@ def interval_of(codes, rare_before, rare_ids, places, place_bits, n_tokens, quer
         b = n_tokens
         while a < b:
             middle = (a + b) >> 1
-            p = min(np.int64(unpack(places, place_bits, middle)), n_tokens - 1)
+            # Suffixes of documents that were removed may be left out: more tokens than places.
+            p = min(np.int64(unpack(places, place_bits, middle)), len(codes) - 1)
             length, token = compare(codes, rare_before, rare_ids, p, query, 0, m)
             if length == m:
                 below = side == 1
@@ -316,7 +317,7 @@ def shorten(
         for step in (-1, 1):
             k = witness + step
             while 0 <= k < n_tokens:
-                p = min(np.int64(unpack(places, place_bits, k)), n_tokens - 1)
+                p = min(np.int64(unpack(places, place_bits, k)), len(codes) - 1)
                 length, _ = compare(codes, rare_before, rare_ids, p, query, i, ends[i])
                 if length <= best:
                     break

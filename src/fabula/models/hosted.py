@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import os
 import re
+import warnings
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Self
 from urllib.parse import urlsplit
@@ -149,6 +150,8 @@ def _join_parts(api: Any) -> None:
     read = getattr(api, "chat_choices_from_completion", None)
     if read is None:
         return
+    # Inspect logs the answer as it came, too; that it is not a string is nothing to tell anybody.
+    warnings.filterwarnings("ignore", message="Pydantic serializer", category=UserWarning)
 
     def joined(completion: Any, tools: Any) -> Any:
         for choice in completion.choices or []:

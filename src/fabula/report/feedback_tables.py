@@ -19,7 +19,7 @@ __all__ = ["score_tables", "subset_row", "validation_table"]
 _COLUMNS = {
     "length": "length",
     "perfect": "% PAI",
-    "perfect_precision": "PAI prec (chance)",
+    "perfect_precision": "PAI prec",
     "repetition": "3-gramR",
     "repetition_imperfect": "w/o PAI",
     "overlap": "in story",
@@ -42,7 +42,7 @@ def score_tables(
     for names in [(), *crosses]:
         chosen = [s for s in subsets if set(s.where) == set(names)]
         table = Table(box=None, pad_edge=False)
-        table.add_column("*".join(names) or "all answers", overflow="fold")
+        table.add_column("*".join(names) or "all answers", overflow="fold", min_width=12)
         table.add_column("n", justify="right")
         table.add_column("stories", justify="right")
         for title in columns.values():
@@ -54,8 +54,8 @@ def score_tables(
         parts += [table, ""]
     parts.append(
         "PAI: says that the text is perfect as it is; prec: of those, how many stories were not "
-        "corrupted; chance: what saying so of any story would get. 3-gramR: trigrams of another "
-        "answer too; in story: trigrams of the story."
+        "corrupted, and in brackets what saying so of any story would get by chance. 3-gramR: "
+        "trigrams of another answer too; in story: trigrams of the story."
     )
     for reason, n in sorted(answers.n_missing.items()):
         parts.append(f"missing: {n:,} answers, {reason}")

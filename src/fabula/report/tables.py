@@ -8,6 +8,7 @@ import statistics
 from collections.abc import Iterable, Sequence
 
 from rich.console import Console
+from rich.measure import Measurement
 from rich.table import Table
 from rich.text import Text
 
@@ -36,6 +37,7 @@ MISSING_REASONS = {
 """Why a text has no Creativity Index, for people."""
 
 _MAX_ROWS = 40
+_WIDEST = 10_000
 
 
 def originality_table(
@@ -150,7 +152,9 @@ def render(*parts: Table | str) -> str:
     console = Console(file=out, width=terminal_width(), highlight=False)
     for part in parts:
         if isinstance(part, Table):
-            console.print(part)
+            # A terminal that is too narrow wraps lines; digits are never cut off.
+            least = Measurement.get(console, console.options.update(width=_WIDEST), part).minimum
+            console.print(part, width=max(least, console.width), crop=False)
         else:
             # A signature is to be copied whole; sentences are to be read.
             console.print(Text(part), soft_wrap="|" in part)

@@ -7,12 +7,10 @@ from collections.abc import Mapping
 import numpy as np
 
 from fabula.stats.compare import Difference
-from fabula.stats.resample import bootstrap_means
+from fabula.stats.resample import MIN_UNITS, bootstrap_means, percentile_interval
 from fabula.types import Estimate
 
 __all__ = ["compare_clusters"]
-
-_MIN_CLUSTERS = 10
 
 
 def compare_clusters(
@@ -37,12 +35,12 @@ def compare_clusters(
     low: float | None = None
     high: float | None = None
     p: float | None = None
-    if n >= _MIN_CLUSTERS:
+    if n >= MIN_UNITS:
         p = _p_of(apart)
         means = bootstrap_means(table, np.random.default_rng(seed))
         if means[:, 1].all():
             resampled = 100 * (means[:, 0] - means[:, 1]) / means[:, 1]
-            low, high = (float(end) for end in np.percentile(resampled, [2.5, 97.5]))
+            low, high = percentile_interval(resampled, n)
     return Difference(Estimate(value, low, high, n, method, signature), None, superiority, p)
 
 

@@ -183,7 +183,8 @@ def _read_files(
                 n_documents += 1
                 yield document
         except InputError as error:
-            if on_unreadable is None or (k == len(files) and n_documents == 0):
+            is_none_read = k == len(files) and n_documents == 0
+            if on_unreadable is None or len(files) == 1 or is_none_read:
                 raise
             on_unreadable(error)
 

@@ -187,11 +187,11 @@ def test_detection_from_texts_to_verdicts(tmp_path: Path, corpus: Path) -> None:
     rng = np.random.default_rng(0)
     words = HELD.split()
     rows = []
-    for k in range(60):
+    for k in range(180):
         own = [f"w{n}" for n in rng.integers(900, size=14)]
         held = words[: int(rng.integers(6, 13))]
         machine = k % 2 == 1
-        text = " ".join([*own[:7], *(held if machine else own), *own[7:], "grey"])
+        text = " ".join([*own[:7], *(held if machine else own[: len(held)]), *own[7:], "grey"])
         rows.append({"id": f"t{k}", "label": "machine" if machine else "human",
                      "pair_id": f"p{k // 2}", "text": text})  # fmt: skip
     texts = tmp_path / "texts.jsonl"
@@ -205,8 +205,8 @@ def test_detection_from_texts_to_verdicts(tmp_path: Path, corpus: Path) -> None:
     assert (tmp_path / "roc.svg").read_text().startswith("<?xml")
     shown = fabula("detect", "apply", detector, scores, "--fpr", "0.1", "--json").stdout
     verdicts = [json.loads(line)["verdict"] for line in shown.splitlines()]
-    assert verdicts[::2] == ["not flagged"] * 30
-    assert verdicts[1::2] == ["machine"] * 30
+    assert verdicts[::2] == ["not flagged"] * 90
+    assert verdicts[1::2] == ["machine"] * 90
     # Labels that have nothing to do with the texts: no verdicts, and it says so.
     for k, row in enumerate(rows):
         row["label"] = "human" if k % 4 < 2 else "machine"
@@ -215,7 +215,7 @@ def test_detection_from_texts_to_verdicts(tmp_path: Path, corpus: Path) -> None:
     done = fabula("detect", "calibrate", scores, "--label", "label=human", "--out", detector)
     assert "cannot tell" in " ".join(done.stdout.split())
     assert "No verdicts are given by 1: the interval" in " ".join(done.stdout.split())
-    assert "no verdict on any of 60 texts" in fabula("detect", "apply", detector, scores).stdout
+    assert "no verdict on any of 180 texts" in fabula("detect", "apply", detector, scores).stdout
     assert "no field 'kind'" in fabula(
         "detect", "calibrate", scores, "--label", "kind=human", code=2
     ).stderr  # fmt: skip

@@ -345,7 +345,8 @@ def test_a_node_that_is_lost_in_scoring_changes_nothing(
         "match": "near", "exclude": "none", "exclude_same": None, "exclude_model": None,
         "levels": None, "n_sources": 3, "n_spread": 0, "jobs": 1, "parallel": 1, "max_retries": 0,
         "restart": False, "preset": None, "threshold": None, "floor": None, "ratio": None,
-        "meaning": None, "n_passages": None, "window": None, "passage_words": CUT.n_words, "passage_overlap": CUT.overlap,
+        "meaning": None, "n_passages": None, "window": None, "passage_words": CUT.n_words,
+        "passage_overlap": CUT.overlap,
         "stop_words": None, "vectors": None,
     }  # fmt: skip
     texts = [Document(**row) for row in drafts()] * 4

@@ -1,4 +1,4 @@
-"""Answers in words, each as its scale has it: a mark is no Yes, and a choice has no percentage."""
+"""Answers in words, each by its scale: a mark is never a Yes, and a choice has no percentage."""
 
 from __future__ import annotations
 

@@ -84,7 +84,7 @@ def identity(model: str, served: str = "") -> str:
     """How signatures name a model: what it was asked by, and after `@` what it is.
 
     Of an address that is the name that its server tells, or that the user named after `#`; an
-    address alone is no identity. A provider's name is made definite by the one in its answers.
+    address alone is not an identity. A provider's name is made definite by the one in its answers.
     """
     told = _plain_name(served) if served else ""
     if model.startswith(("http://", "https://")):

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 import corpora
 import measure
 import peer
+from fabula.workers import default_jobs
 
 OURS = """
 import sys
@@ -62,7 +63,7 @@ def main() -> None:
     sizes = [int(float(size)) for size in sys.argv[1:]] or (
         [20_000] if corpora.SMOKE else [10_000_000, 150_000_000]
     )
-    n_threads = len(os.sched_getaffinity(0))
+    n_threads = default_jobs()
     real, _ = corpora.real_corpus()
     small = corpora.corpus_of(real, 1000)
     measure_both(small, n_threads)  # compiles, where no compiled kernels are kept yet

@@ -17,18 +17,20 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import corpora
+from fabula.jobs.report import ReportSettings
+from fabula.jobs.reviewer import Reviewer
 from fabula.measures import groups
 from fabula.measures.groups import GroupKind, GroupNumbers, write_groups
 from fabula.reference import Reference
-from fabula.review import Part, Reviewer, ReviewPlan, group_numbers
+from fabula.review import group_numbers
 from fabula.rubrics.released import read_released_stories
 from fabula.text import read_documents
-from fabula.types import Document
+from fabula.types import Document, Part
 from fabula.workers import default_jobs
 
 N_PASSAGES, PASSAGE_WORDS, YEARS = 100, 600, (1811, 1913)
 MODELS_A_PROMPT = 2
-JUDGED: frozenset[Part] = frozenset({"verdicts", "feedback"})
+JUDGED: tuple[Part, ...] = ("verdicts", "feedback")
 EXAMPLES = Path(__file__).parents[1] / "examples" / "library"
 
 
@@ -84,13 +86,9 @@ def measured(
 ) -> Iterator[GroupNumbers]:
     """The numbers of a group: profile and fluency, then originality against each reference."""
     texts = texts[: corpora.sized(len(texts), 1)]
-    plans = [ReviewPlan(without=JUDGED | {"originality"}, n_jobs=default_jobs())]
+    plans = [ReportSettings(without=(*JUDGED, "originality"))]
     plans += [
-        ReviewPlan(
-            references=(str(path),),
-            without=JUDGED | {"fluency", "profile"},
-            n_jobs=default_jobs(),
-        )
+        ReportSettings(references=(str(path),), without=(*JUDGED, "fluency", "profile"))
         for path in references
     ]
     for plan in plans:

@@ -21,11 +21,11 @@ from pathlib import Path
 from typing import Any
 
 import corpora
+from fabula.jobs.report import ReportSettings
+from fabula.jobs.reviewer import Reviewer
 from fabula.reference import Reference
-from fabula.review import Part, Reviewer, ReviewPlan
 from fabula.text import read_documents
-from fabula.types import Document
-from fabula.workers import default_jobs
+from fabula.types import Document, Part
 
 DATA = corpora.SHARED
 N_SINGLE = corpora.sized(5, 1)
@@ -91,7 +91,7 @@ def run(folder: Path, books: Path, path: Path, left_out: tuple[Part, ...]) -> fl
 
 
 def on_the_desk(books: Path, text: str, left_out: tuple[Part, ...]) -> list[float]:
-    plan = ReviewPlan(references=(str(books),), without=frozenset(left_out), n_jobs=default_jobs())
+    plan = ReportSettings(references=(str(books),), without=left_out)
     took = []
     with Reviewer(plan) as reviewer:
         for k in range(N_SINGLE + 1):

@@ -33,9 +33,10 @@ from fabula.reference import Reference
 from fabula.reference.build import BuildParameters, build_reference
 from fabula.text import TextSettings, read_documents
 from fabula.types import Document
+from fabula.workers import default_jobs
 
 GROUP = Path("/sys/fs/cgroup/memory/fabula-bench")
-N_JOBS = len(os.sched_getaffinity(0))
+N_JOBS = default_jobs()
 DOCUMENT_WORDS = 2000
 QUERY_WORDS = 250
 N_QUERY_WORDS = corpora.sized(10_000, 1000)

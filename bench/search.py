@@ -29,6 +29,7 @@ from fabula.kernels import match
 from fabula.kernels.packed import Packed, Tokens, bits_below, pack, pack_tokens
 from fabula.kernels.pairs import list_pairs, pack_pairs
 from fabula.kernels.suffix import build_suffix_array
+from fabula.workers import default_jobs
 
 Query = NDArray[np.uint32]
 
@@ -85,6 +86,16 @@ class Index:
         return lengths
 
 
+def longest_by_hand(tokens: NDArray[np.uint32], query: Query) -> int:
+    """The longest run that `query` begins with, by going through all places of its first token."""
+    longest = 0
+    for place in np.flatnonzero(tokens == query[0]) if query[0] else ():
+        run = tokens[place : place + len(query)]
+        differs = np.flatnonzero((run != query[: len(run)]) | (run == 0))
+        longest = max(longest, int(differs[0]) if len(differs) else len(run))
+    return longest
+
+
 def rate(
     search: Callable[[Query], Any], queries: list[Query], seconds: float = corpora.sized(30, 1) / 20
 ) -> float:
@@ -117,11 +128,17 @@ def compare(index: Index, ids: dict[str, int], folder: Path, n_threads: int) -> 
         def creativity(query: Query) -> NDArray[np.int32]:
             return peer.longest_matches(engine, np.where(query == 0, 65_000, query))
 
+        n_slips = 0
         for query in queries[:20]:
             ours, plain, theirs = index.lockstep(query), index.plain(query), creativity(query)
-            known = (theirs > 0) | (ours == 0)  # a query below all suffixes: the peer's known slip
             assert np.array_equal(ours, plain)
-            assert np.array_equal(ours[known], theirs[known])
+            # The peer finds nothing for a query below all suffixes. Of a tiny index it is wrong
+            # now and then at one word more: there, going through all places decides.
+            for place in np.flatnonzero((ours != theirs) & ((theirs > 0) | (ours == 0))):
+                assert ours[place] == longest_by_hand(index.tokens, query[place:])
+                n_slips += 1
+        if n_slips:
+            print(f"  the peer is wrong at {n_slips:,} positions", flush=True)
         lockstep = rate(index.lockstep, queries)
         plain_rate = rate(index.plain, queries)
         peer_rate = rate(creativity, queries)
@@ -139,7 +156,7 @@ def main() -> None:
     sizes = [int(float(size)) for size in sys.argv[1:]] or (
         [20_000] if corpora.SMOKE else [10_000_000, 150_000_000]
     )
-    n_threads = len(os.sched_getaffinity(0))
+    n_threads = default_jobs()
     real, ids = corpora.real_corpus()
     for size in sizes:
         print(f"{size / 1e6:,.0f}M tokens")

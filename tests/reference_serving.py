@@ -22,7 +22,8 @@ from fabula.reference.serving.app import create_app
 from fabula.reference.serving.gate import Tokens
 from fabula.reference.serving.messages import Limits
 from fabula.reference.serving.opening import open_served
-from fabula.reference.serving.states import States
+from fabula.reference.serving.snapshots import States
+from tests.forking import fabula_command
 
 COMMAND = (sys.executable, "-u", "-c", "from fabula.cli.main import main; main()")
 TOKEN = "a-token-of-the-tests"
@@ -86,7 +87,7 @@ def environment(**more: str) -> dict[str, str]:
 
 def run_fabula(*arguments: str, **more: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [*COMMAND, *arguments], env=environment(**more),
+        [fabula_command(), *arguments], env=environment(**more),
         capture_output=True, text=True, timeout=240, check=False,
     )  # fmt: skip
 

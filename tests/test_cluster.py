@@ -17,10 +17,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fabula import __version__
-from fabula.cli.measuring import open_measure
-from fabula.cli.progress import Bar
 from fabula.cluster import Cluster
 from fabula.errors import CorpusError, InputError
+from fabula.jobs.originality import NearOptions, OriginalityOptions, open_measure
+from fabula.jobs.progress import SILENT
 from fabula.measures.near_opening import open_near
 from fabula.measures.originality import OriginalityMeasure
 from fabula.measures.scores import ScoreRun, to_row
@@ -28,10 +28,10 @@ from fabula.measures.team import TeamMeasure, row_of
 from fabula.reference import Reference
 from fabula.reference.build import BuildParameters, add_documents, build_reference
 from fabula.reference.build_cluster import on_cluster
+from fabula.reference.distributed import Holders, divide
 from fabula.reference.layout import FORMAT, Manifest
 from fabula.reference.passages import PassageIndex, PassageSettings, build_passages
 from fabula.reference.reading_cluster import FarDocuments, are_far
-from fabula.reference.shares import Holders, divide
 from fabula.text import TextSettings, find_files, in_batches, read_documents
 from fabula.text.stopwords import load_stop_words
 from fabula.types import Document
@@ -40,6 +40,8 @@ from tests.object_store import BUCKET, RCLONE, s3_server
 from tests.ray_nodes import ray_nodes
 
 ray = pytest.importorskip("ray", reason="needs fabula[cluster]")
+
+pytestmark = pytest.mark.ray
 
 PARAMETERS = BuildParameters(shard_tokens=4000)
 WORDS = ("lamp", "sea", "harbour", "keeper", "night", "boat", "letter", "gull", "stone", "rope")
@@ -283,7 +285,7 @@ def texts(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_scores_of_three_nodes_are_the_scores_of_one_process(
     nodes: Any, indexed: Path, texts: Path, tmp_path: Path
 ) -> None:
-    options = ["--exclude", "auto", "--exclude-same", "author", "--sources", "3"]
+    options = ["--exclude", "auto", "--exclude-same", "author", "--spread", "3"]
     asked = ["originality", str(texts), "--reference", str(indexed), *options]
     here, there = tmp_path / "here.jsonl", tmp_path / "there.jsonl"
     fabula(*asked, "--jobs", "1", "--out", str(here))
@@ -341,21 +343,15 @@ def test_a_node_that_is_lost_in_scoring_changes_nothing(
     nodes: Any, cluster: Cluster, indexed: Path, tmp_path: Path
 ) -> None:
     """Near matches are verbatim ones too, and ask the nodes for more."""
-    given = {
-        "match": "near", "exclude": "none", "exclude_same": None, "exclude_model": None,
-        "levels": None, "n_sources": 3, "n_spread": 0, "jobs": 1, "parallel": 1, "max_retries": 0,
-        "restart": False, "preset": None, "threshold": None, "floor": None, "ratio": None,
-        "meaning": None, "n_passages": None, "window": None, "passage_words": CUT.n_words,
-        "passage_overlap": CUT.overlap,
-        "stop_words": None, "vectors": None,
-    }  # fmt: skip
+    near = NearOptions(passage_words=CUT.n_words, passage_overlap=CUT.overlap)
+    options = OriginalityOptions((str(indexed),), match="near", near=near)
     texts = [Document(**row) for row in drafts()] * 4
     texts = [Document(f"{k}", text.text) for k, text in enumerate(texts)]
     paths = [str(indexed)]
-    with open_measure(paths, given, Bar()) as measure:
+    with open_measure(options) as measure:
         expected = [to_row(result) for result in measure.measure(texts)]
         extra = nodes.add_node(num_cpus=1)
-        open_there = partial(open_measure, paths, given, Bar())
+        open_there = partial(open_measure, options, SILENT)
         team = TeamMeasure(cluster, measure, open_there, to_row, paths)
         run = ScoreRun(team, row_of, tmp_path / "scores.jsonl")
         found = []

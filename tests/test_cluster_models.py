@@ -24,9 +24,12 @@ from fabula.models.local import LocalModel, embedded_model, has_gpu
 from fabula.rubrics import load_rubric
 from fabula.types import Document
 from tests.cli.test_judging_cli import fabula
+from tests.exit_codes import REFUSED
 from tests.ray_nodes import ray_nodes
 
 pytest.importorskip("ray", reason="needs fabula[cluster]")
+
+pytestmark = pytest.mark.ray
 
 STORIES = [
     Document("lamp", "The lamp went out. Nobody rowed over to see why. The sea kept it."),
@@ -166,8 +169,8 @@ def test_what_is_wrong_on_a_node_is_told_as_it_is(nodes: Any, tmp_path: Path) ->
 def test_a_model_that_is_asked_elsewhere_needs_no_cluster(tmp_path: Path) -> None:
     (tmp_path / "s.txt").write_text("It rained.")
     asked = ("judge", str(tmp_path / "s.txt"), "--out", str(tmp_path / "run"))
-    said = fabula(*asked, "--model", "http://127.0.0.1:9/v1#m", "--engine", "ray", code=2)
+    said = fabula(*asked, "--model", "http://127.0.0.1:9/v1#m", "--engine", "ray", code=REFUSED)
     assert "--engine ray is for models that run here" in said
-    assert "--gpus is for --engine ray" in fabula(*asked, "--gpus", "1", code=2)
-    said = fabula("report", str(tmp_path / "s.txt"), "--engine", "ray", code=2, cwd=tmp_path)
+    assert "--gpus is for --engine ray" in fabula(*asked, "--gpus", "1", code=REFUSED)
+    said = fabula("report", str(tmp_path / "s.txt"), "--engine", "ray", code=REFUSED, cwd=tmp_path)
     assert "name one with --model" in said

@@ -10,16 +10,18 @@ import pytest
 SOURCE = Path(__file__).parents[1] / "src" / "fabula"
 
 FLOORS = {
-    "types": 1, "characters": 1, "errors": 1, "kernels": 1,
+    "types": 1, "characters": 1, "errors": 0, "kernels": 1, "settings": 1,
     "text": 2, "store": 2, "rubrics": 2, "stats": 2, "web": 2, "workers": 2,
     "frames": 2, "cluster": 2,
     "reference": 3, "models": 3,
     "measures": 4,
     "tasks": 5, "studies": 5, "judging": 5,
     "review": 6,
-    "report": 7,
-    "replicate": 8, "desk": 8,
-    "cli": 9,
+    "presentation": 7,
+    "jobs": 8, "replicate": 8,
+    "desk": 9, "api": 9,
+    "cli": 10,
+    "__main__": 11,
 }  # fmt: skip
 
 

@@ -36,7 +36,7 @@ ALLOWED: dict[str, set[str]] = {
     },
     "reference/exclude.py": {"sum(covered)"},
     "reference/serving/infinigram_protocol.py": {"sum((high - low for low, high in segments))"},
-    "reference/shares.py": {"sum(sizes[:share.first])", "sum(sizes[:share.stop])"},
+    "reference/distributed.py": {"sum(sizes[:share.first])", "sum(sizes[:share.stop])"},
     "replicate/story_feedback_tables.py": {
         "sum((one.follows for one in first))",
         "sum((one.follows for one in plain))",
@@ -45,17 +45,17 @@ ALLOWED: dict[str, set[str]] = {
         "sum((folder.stamps[name][0] for folder, name in new))",
         "sum((stamp[0] for stamp in self.stamps.values()))",
     },
-    "report/detection_tables.py": {"sum((row['calibrated_on'] for row in rows))"},
+    "presentation/detection_tables.py": {"sum((row['calibrated_on'] for row in rows))"},
     "text/language.py": {"sum(map(str.isalpha, part))"},
     "text/speech.py": {
         "sum((closed and (not inside) and (reader.text[start:end].rstrip(marks)[-1:] in "
         "_SPEECH_ENDS or reader.is_told(start, end)) for (start, end, closed), inside in "
         "zip(pairs, within, strict=True)))"
     },
-    "report/advice_tables.py": {"sum(advice.other_lines.values())"},
-    "report/study_plots.py": {"sum(row.values())"},
-    "review/asking.py": {"sum((one.usage for one in expected), start=Usage())"},
-    "studies/arrivals.py": {"sum(right)"},
+    "presentation/advice_tables.py": {"sum(advice.other_lines.values())"},
+    "presentation/study_plots.py": {"sum(row.values())"},
+    "jobs/review_models.py": {"sum((one.usage for one in expected), start=Usage())"},
+    "studies/onboarding.py": {"sum(right)"},
     "studies/exporting.py": {
         "sum((b - a for a, b in itertools.pairwise(times) if b - a < _BREAK_MS))"
     },

@@ -28,6 +28,7 @@ def write_tiny_gguf(
     has_mark: bool,
     is_spaced: bool = False,
     is_tied: bool = False,
+    context_tokens: int = 128,
     change: Callable[[Any], None] = lambda writer: None,
 ) -> Path:
     """Writes the model: over single bytes and " t", or, spaced, as SentencePiece parts texts.
@@ -38,7 +39,7 @@ def write_tiny_gguf(
 
     writer = gguf.GGUFWriter(path, "llama")
     writer.add_name("tiny")
-    writer.add_context_length(128)
+    writer.add_context_length(context_tokens)
     writer.add_embedding_length(N_DIMENSIONS)
     writer.add_block_count(2)
     writer.add_feed_forward_length(96)

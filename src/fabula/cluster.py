@@ -44,9 +44,7 @@ class Cluster:
         try:
             import ray
         except ImportError as error:
-            raise InputError(
-                "--engine ray needs Ray, which is not installed; run `pip install fabula[cluster]`"
-            ) from error
+            raise InputError("Ray is not installed; run: pip install 'fabula[cluster]'") from error
         self._ray: Any = ray
         self._is_ours = not ray.is_initialized()
         address = address or os.environ.get("RAY_ADDRESS")
@@ -206,8 +204,8 @@ def _check_answers(address: str | None) -> None:
 
 def _no_answer(address: str, error: BaseException) -> InputError:
     return InputError(
-        f"--address {address}: Ray does not answer there ({_first_line(error)}); start it with "
-        f"`ray start --head`, or leave --address out to use this machine"
+        f"`address` {address}: Ray does not answer there ({_first_line(error)}); start it with "
+        f"`ray start --head`, or leave `address` out to use this machine"
     )
 
 

@@ -27,9 +27,20 @@ from fabula.errors import BusyError, FabulaError, InputError
 from fabula.types import Measurement, Span, newer_version
 
 __all__ = [
-    "RowWriter", "check_not_newer", "checksum", "dump_json", "fresh_folder", "measurement_row",
-    "publish_folder", "read_measurements", "read_rows", "sync", "write_whole", "writer_lock",
-]  # fmt: skip
+    "RowWriter",
+    "cache_folder",
+    "check_not_newer",
+    "checksum",
+    "dump_json",
+    "fresh_folder",
+    "measurement_row",
+    "publish_folder",
+    "read_measurements",
+    "read_rows",
+    "sync",
+    "write_whole",
+    "writer_lock",
+]
 
 
 _FORMAT = 1
@@ -185,7 +196,7 @@ class RowWriter:
                     break
                 raise InputError(
                     f"{self.path}, line {len(kept) + 1}: not a row that Fabula wrote; choose "
-                    f"another --out"
+                    f"another `out`"
                 )
             check_not_newer(row, f"{self.path}, line {len(kept) + 1}")
             kept.append(row)
@@ -349,3 +360,11 @@ def _sync_folder(path: Path) -> None:
         os.fsync(handle)
     finally:
         os.close(handle)
+
+
+def cache_folder() -> Path:
+    """The user's folder for what can be had again; the environment's FABULA_CACHE, if it is set."""
+    from platformdirs import user_cache_path
+
+    given = os.environ.get("FABULA_CACHE")
+    return Path(given) if given else user_cache_path("fabula")

@@ -11,17 +11,25 @@ from typing import Any, Literal
 from fabula import __version__
 
 __all__ = [
+    "PARTS",
     "Aggregate",
     "Document",
     "Estimate",
     "Item",
     "Measurement",
+    "Part",
     "Rubric",
     "Scale",
     "Signature",
     "Span",
     "newer_version",
 ]
+
+
+Part = Literal["originality", "fluency", "profile", "verdicts", "feedback"]
+"""A part of a report, by the instrument that says it."""
+PARTS: tuple[Part, ...] = ("originality", "fluency", "profile", "verdicts", "feedback")
+"""In the order in which they are shown."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ from itertools import chain, islice
 from pathlib import Path
 from typing import Any, TypeVar
 
-from fabula.errors import WorkersEnded
+from fabula.errors import InputError, WorkersEnded
 
 __all__ = ["InOrder", "default_jobs", "in_order", "memory_bytes"]
 
@@ -27,7 +27,15 @@ _IDLE_S = 30
 
 
 def default_jobs() -> int:
-    """The processors this process may use; all of the machine where the system does not tell."""
+    """FABULA_JOBS, or the processors this process may use; all where the system does not tell.
+
+    Raises `InputError` where FABULA_JOBS is not a number.
+    """
+    asked = os.environ.get("FABULA_JOBS", "")
+    if asked and not asked.isdecimal():
+        raise InputError(f"FABULA_JOBS={asked} is not a number of processes")
+    if int(asked or 0):
+        return int(asked)
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
@@ -74,7 +82,7 @@ def in_order(
     except BrokenExecutor as error:
         raise WorkersEnded(
             "a worker process was ended from outside, perhaps for want of memory; "
-            "run the same command again, with fewer --jobs"
+            "run the same command again, with fewer `n_jobs`"
         ) from error
     finally:
         executor.shutdown(wait=True, kill_workers=True)

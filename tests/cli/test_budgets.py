@@ -106,7 +106,7 @@ CASES: dict[tuple[str, str], Callable[[Path], list[Any]]] = {
     ("judge calibrate", "--model"): lambda f: ["--out", f / "o"],
     ("judge stories", "--model"): lambda f: [stories(f), "--out", f / "o"],
     ("originality", "--exclude-model"): doubtful,
-    ("reference write", "--model"): lambda f: ["--prompts", stories(f), "--out", f / "o"],
+    ("reference write", "--model"): lambda f: ["--beginnings", stories(f), "--out", f / "o"],
     ("report", "--model"): lambda f: [
         stories(f, 1), "--without", "profile", "--without", "fluency", "--out", f / "o.html"],
     ("rubric draft", "--model"): lambda f: [measures(f), "--out", f / "o.toml"],
@@ -136,7 +136,7 @@ def model_options() -> Iterator[tuple[str, str]]:
             return
         for option in command.params:
             if isinstance(option, click.Option) and not option.is_flag:
-                name = option.opts[0]
+                name = option.opts[-1]
                 if "MODEL" in str(option.metavar) or name == "--translator":
                     yield " ".join(path), name
 
@@ -258,7 +258,7 @@ def test_feedback_announces_no_fewer_calls_than_it_makes(tmp_path: Path) -> None
 
     with serving(editor) as served:
         done = run("feedback", "for", tmp_path / "d.txt", "--model", f"{served.url}/v1#m",
-                   "--times", 3, "--points", 2, "--price", "1/1", "--yes")  # fmt: skip
+                   "--samples", 3, "--points", 2, "--price", "1/1", "--yes")  # fmt: skip
     announced = re.search(r"at most ([\d,]+) calls", done.output)
     assert announced is not None, done.output
     assert 3 < len(served.requests) <= int(announced[1])

@@ -11,6 +11,8 @@ import time
 from pathlib import Path
 
 import pytest
+from tests.exit_codes import REFUSED, check_exit
+from tests.forking import fabula_command
 
 HEAVY = [
     "numba",
@@ -33,11 +35,12 @@ def fabula(
     *arguments: str | Path, code: int = 0, cwd: Path | None = None
 ) -> subprocess.CompletedProcess[str]:
     done = subprocess.run(
-        [*COMMAND, *map(str, arguments)], capture_output=True, text=True, cwd=cwd, check=False
-    )
-    assert done.returncode == code, done.stdout + done.stderr
+        [fabula_command(), *map(str, arguments)],
+        capture_output=True, text=True, cwd=cwd, check=False,
+    )  # fmt: skip
+    check_exit(done, code)
     assert "Traceback" not in done.stderr
-    if code == 2:
+    if code == REFUSED:
         assert done.stderr.strip(), "an error says what is wrong"
         assert done.stdout == ""
     return done
@@ -119,7 +122,7 @@ def test_info_add_remove_and_verify(examples: Path, tmp_path: Path) -> None:
     after = json.loads(fabula("reference", "info", corpus, "--json").stdout)
     assert (after["n_documents"], after["n_words"]) == (1, before["n_words"])
     assert after["fingerprint"] == before["fingerprint"]
-    fabula("reference", "remove", corpus, "no such id", code=2)
+    fabula("reference", "remove", corpus, "no such id", code=REFUSED)
 
 
 def test_the_papers_setting_is_told_apart(examples: Path, story: Path, tmp_path: Path) -> None:
@@ -154,16 +157,18 @@ def test_bad_input_is_one_sentence_and_exit_code_2(
         ("field.jsonl", "--text-field"),
         ("nothing.txt", "no such file"),
     ]:
-        done = fabula("originality", tmp_path / name, "--reference", corpus, code=2)
+        done = fabula("originality", tmp_path / name, "--reference", corpus, code=REFUSED)
         assert name in done.stderr
         assert sentence in done.stderr
         assert len(done.stderr.strip().splitlines()) == 1
-    assert "no manifest" in fabula("originality", story, "--reference", tmp_path, code=2).stderr
-    fabula("originality", story, "--reference", corpus, "--levels", "9-5", code=2)
-    fabula("originality", story, "--reference", corpus, "--exclude", "no.txt", code=2)
-    fabula("originality", story, code=2)
-    fabula("reference", "build", story, "--out", tmp_path / "r", "--memory", "lots", code=2)
-    fabula("reference", "build", story, "--out", story, code=2)
+    assert (
+        "no manifest" in fabula("originality", story, "--reference", tmp_path, code=REFUSED).stderr
+    )
+    fabula("originality", story, "--reference", corpus, "--levels", "9-5", code=REFUSED)
+    fabula("originality", story, "--reference", corpus, "--exclude", "no.txt", code=REFUSED)
+    fabula("originality", story, code=REFUSED)
+    fabula("reference", "build", story, "--out", tmp_path / "r", "--memory", "lots", code=REFUSED)
+    fabula("reference", "build", story, "--out", story, code=REFUSED)
 
 
 def test_files_that_are_something_else_are_never_replaced(corpus: Path, tmp_path: Path) -> None:
@@ -180,12 +185,12 @@ def test_files_that_are_something_else_are_never_replaced(corpus: Path, tmp_path
         ["--out", texts, "--restart"],
         ["--out", tmp_path / "x", "--html", tmp_path / "x"],
     ):
-        fabula(*score, *options, code=2)
+        fabula(*score, *options, code=REFUSED)
     fabula(*score, "--out", tmp_path / "s.jsonl", "--html", tmp_path / "p.html")
     fabula(*score, "--out", tmp_path / "s.jsonl", "--html", tmp_path / "p.html")
     scores = tmp_path / "s.jsonl"
-    fabula("compare", scores, "--by", "file", "--plot", scores, code=2)
-    fabula("compare", scores, scores, "--by", "id", code=2)
+    fabula("compare", scores, "--by", "file", "--plot", scores, code=REFUSED)
+    fabula("compare", scores, scores, "--by", "id", code=REFUSED)
     assert draft.read_text() == "Check the doors and then check them again."
     assert texts.read_text() == '{"id": "a", "text": "Check the doors."}\n'
     assert json.loads(scores.read_text())["id"] == "a"
@@ -202,7 +207,7 @@ def test_a_broken_line_in_a_gzip_keeps_what_was_scored(corpus: Path, tmp_path: P
     texts, out = tmp_path / "t.jsonl.gz", tmp_path / "s.jsonl"
     texts.write_bytes(gzip.compress("\n".join([*good[:2], "{broken", *good[2:]]).encode()))
     command = ["originality", texts, "--reference", corpus, "--out", out]
-    assert "line 3" in fabula(*command, code=2).stderr
+    assert "line 3" in fabula(*command, code=REFUSED).stderr
     kept = out.read_bytes()
     assert len(kept.splitlines()) == 2
     texts.write_bytes(gzip.compress("\n".join(good).encode()))
@@ -224,7 +229,7 @@ def test_a_full_disk_is_said_and_the_build_goes_on_when_there_is_room(tmp_path: 
         texts.write_text("".join(rows))
         build = ["reference", "build", texts, "--out", disk / "r", "--shard-tokens", "4000",
                  "--jobs", "1"]  # fmt: skip
-        done = fabula(*build, code=2)
+        done = fabula(*build, code=REFUSED)
         assert "disk is full" in done.stderr
         n_kept = len([d for d in (disk / "r" / "shards").iterdir() if d.name.isdecimal()])
         assert n_kept > 0
@@ -235,13 +240,17 @@ def test_a_full_disk_is_said_and_the_build_goes_on_when_there_is_room(tmp_path: 
         subprocess.run(["umount", str(disk)], check=True)
 
 
-def test_ctrl_c_is_exit_code_130_and_keeps_what_was_finished(tmp_path: Path) -> None:
+@pytest.mark.parametrize("is_forked", [False, True])
+def test_ctrl_c_is_exit_code_130_and_keeps_what_was_finished(
+    tmp_path: Path, is_forked: bool
+) -> None:
     build = ["reference", "build", "-", "--format", "jsonl", "--out", tmp_path / "r"]
     build += ["--shard-tokens", "50", "--jobs", "1"]
     pipe = subprocess.PIPE
     process = subprocess.Popen(
-        [*COMMAND, *map(str, build)], stdin=pipe, stdout=pipe, stderr=pipe, text=True
-    )
+        [*([fabula_command()] if is_forked else COMMAND), *map(str, build)],
+        stdin=pipe, stdout=pipe, stderr=pipe, text=True,
+    )  # fmt: skip
     assert process.stdin is not None
     while not (tmp_path / "r" / "shards" / "00001").exists():
         # A pipe that stays open: the build waits for more when it is interrupted.

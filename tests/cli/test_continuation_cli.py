@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from tests.cli.test_cli import fabula
+from tests.exit_codes import REFUSED
 from tests.serving import prompt_of, serving
 
 from fabula.errors import ModelError
@@ -69,7 +70,7 @@ def test_the_same_command_adds_nothing_and_another_seed_is_refused(made: Path) -
                  made / "passages.jsonl", "--out", made / "systems.jsonl")  # fmt: skip
     fabula(*arguments)
     assert (made / "systems.jsonl").read_bytes() == before
-    done = fabula(*arguments, "--seed", "7", code=2)
+    done = fabula(*arguments, "--seed", "7", code=REFUSED)
     assert "another seed" in done.stderr
     assert (made / "systems.jsonl").read_bytes() == before
 
@@ -105,7 +106,7 @@ def test_a_language_model_writes_beside_the_generators(made: Path, tmp_path: Pat
 def test_what_is_wrong_is_said_in_a_sentence(
     arguments: tuple[str, ...], complaint: str, tmp_path: Path
 ) -> None:
-    done = fabula(*arguments, code=2, cwd=tmp_path)
+    done = fabula(*arguments, code=REFUSED, cwd=tmp_path)
     assert complaint in done.stderr
     assert list(tmp_path.iterdir()) == []
 
@@ -120,7 +121,7 @@ def test_profile_of_the_examples(examples: Path, tmp_path: Path) -> None:
     printed = fabula("profile", examples / "the-count.txt", "--json").stdout
     assert json.loads(printed) == rows(tmp_path / "p.jsonl")[0]
     assert "cannot draw" in fabula(
-        "profile", examples / "the-count.txt", "--plot", "x.bmp", code=2
+        "profile", examples / "the-count.txt", "--plot", "x.bmp", code=REFUSED
     ).stderr  # fmt: skip
 
 
@@ -150,13 +151,13 @@ def test_no_output_takes_the_place_of_an_input_or_of_another_file(
     scores.write_text('{"id": "p", "system": "dear", "values": {}}\n')
     for option in ("--out", "--csv", "--latex", "--html"):
         fabula("continuation", "score", systems, "--contexts", contexts, option, systems,
-               "--restart", code=2)  # fmt: skip
+               "--restart", code=REFUSED)  # fmt: skip
         fabula("continuation", "score", systems, "--contexts", contexts, option, novel,
-               "--restart", code=2)  # fmt: skip
+               "--restart", code=REFUSED)  # fmt: skip
     fabula("continuation", "generate", "--from", made / "generators", "--contexts", systems,
-           "--out", systems, "--restart", code=2)  # fmt: skip
+           "--out", systems, "--restart", code=REFUSED)  # fmt: skip
     fabula("continuation", "generate", "--from", made / "generators", "--contexts", contexts,
-           "--out", scores, "--restart", code=2)  # fmt: skip
+           "--out", scores, "--restart", code=REFUSED)  # fmt: skip
     assert systems.read_bytes() == (made / "systems.jsonl").read_bytes()
     assert novel.read_text() == "my novel"
     assert "dear" in scores.read_text()
@@ -166,7 +167,7 @@ def test_a_seed_beyond_the_range_and_a_book_given_twice_are_refused(
     made: Path, examples: Path, tmp_path: Path
 ) -> None:
     fabula("continuation", "score", made / "systems.jsonl", "--contexts", made / "passages.jsonl",
-           "--seed", "9" * 20, code=2)  # fmt: skip
+           "--seed", "9" * 20, code=REFUSED)  # fmt: skip
     book = tmp_path / "book.txt"
     book.write_text("A b c. " * 30)
     other = tmp_path / "other" / "book.jsonl"
@@ -174,5 +175,5 @@ def test_a_seed_beyond_the_range_and_a_book_given_twice_are_refused(
     row = {"id": "same", "text": "A dog ran. It saw a cat. The cat ran."}
     other.write_text((json.dumps(row) + "\n") * 2)
     done = fabula("continuation", "passages", other, "--sentences", "1", "--out",
-                  tmp_path / "p.jsonl", code=2)  # fmt: skip
+                  tmp_path / "p.jsonl", code=REFUSED)  # fmt: skip
     assert "same name" in done.stderr

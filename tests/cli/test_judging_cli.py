@@ -4,21 +4,20 @@ from __future__ import annotations
 
 import json
 import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.exit_codes import REFUSED, check_exit
+from tests.forking import fabula_command
 from tests.serving import Reply, prompt_of, serving
 
 from fabula.rubrics import load_rubric
 
-FABULA = Path(sys.executable).with_name("fabula")
-
 
 def fabula(*arguments: str, code: int = 0, cwd: Path | None = None) -> str:
-    done = subprocess.run([str(FABULA), *arguments], capture_output=True, text=True, cwd=cwd)
-    assert done.returncode == code, done.stdout + done.stderr
+    done = subprocess.run([fabula_command(), *arguments], capture_output=True, text=True, cwd=cwd)
+    check_exit(done, code)
     assert "Traceback" not in done.stderr
     return done.stdout if code == 0 else done.stderr
 
@@ -31,7 +30,7 @@ def test_rubrics_are_listed_shown_and_checked(tmp_path: Path) -> None:
     own.write_text(fabula("rubric", "show", "ttcw", "--toml"))
     assert load_rubric("ttcw").key in fabula("rubric", "check", str(own))
     own.write_text(own.read_text().replace("question =", "qestion =", 1))
-    said = fabula("rubric", "check", str(own), code=2)
+    said = fabula("rubric", "check", str(own), code=REFUSED)
     assert "item narrative_ending, qestion: is no field; did you mean question?" in said
     assert "item narrative_ending, question: is missing" in said
 
@@ -44,7 +43,7 @@ def test_published_wording_is_imported_and_never_overwrites(
     assert "good" in fabula("rubric", "check", "ttcw-published.toml", cwd=tmp_path)
     fabula("rubric", "import", "ttcw", source, cwd=tmp_path)
     (tmp_path / "ttcw-published.toml").write_text("mine")
-    said = fabula("rubric", "import", "ttcw", source, cwd=tmp_path, code=2)
+    said = fabula("rubric", "import", "ttcw", source, cwd=tmp_path, code=REFUSED)
     assert "--out" in said
 
 
@@ -103,6 +102,6 @@ def test_judging_and_agreement_in_one_go(shared_data: Path, tmp_path: Path) -> N
 )  # fmt: skip
 def test_wrong_input_is_one_sentence(tmp_path: Path, arguments: tuple[str, ...], said: str) -> None:
     (tmp_path / "a.txt").write_text("The lamp went out.\n")
-    error = fabula(*arguments, cwd=tmp_path, code=2)
+    error = fabula(*arguments, cwd=tmp_path, code=REFUSED)
     assert said in error
     assert len(error.strip().splitlines()) <= 4

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 from tests.cli.test_cli import fabula
+from tests.exit_codes import REFUSED
 from tests.serving import serving
 
 HELD = "Upon the grey morning the keeper climbed slowly towards his lantern and counted seven gulls"
@@ -50,7 +51,7 @@ def test_near_matches_reach_the_rows_the_page_and_compare(
 ) -> None:
     text = tmp_path / "mine.txt"
     text.write_text(f"{REWORDED}, and nobody else in the whole village knew of it.", "utf-8")
-    near = ["--match", "near", "--vectors", vectors, "--sources", "3"]
+    near = ["--match", "near", "--vectors", vectors, "--spread", "3"]
     options = [text, "--reference", corpus]
     for name, more in (("near", near), ("plain", []), ("paper", [*near, "--preset", "paper"])):
         fabula("originality", *options, *more, "--out", tmp_path / f"{name}.jsonl",
@@ -69,7 +70,7 @@ def test_near_matches_reach_the_rows_the_page_and_compare(
     assert plain["creativity_index"] > row["creativity_index"]
     assert "|T:0.95|floor:1|" in rows_of(tmp_path / "paper.jsonl")[0]["signature"]
     done = fabula("compare", tmp_path / "near.jsonl", tmp_path / "plain.jsonl", "--by", "file",
-                  code=2)  # fmt: skip
+                  code=REFUSED)  # fmt: skip
     assert "match: near | verbatim" in done.stderr
 
 
@@ -77,18 +78,18 @@ def test_near_matches_reach_the_rows_the_page_and_compare(
     ("options", "said"),
     [
         (["--threshold", "0.9"], "--threshold is for --match near"),
-        (["--passages", "9"], "--passages is for --match near"),
+        (["--top-passages", "9"], "--top-passages is for --match near"),
         (["--match", "near", "--vectors", "none.vec"], "no such file"),
         (["--match", "near", "--passage-words", "20"], "shared < length"),
         (["--exclude-model", "local"], "--exclude auto"),
-        (["--exclude-same", "prompt_id"], "no document of ref has it"),
+        (["--exclude-same", "prompt_id"], "cannot exclude by "),
     ],
 )
 def test_options_that_do_not_fit_are_one_sentence(
     corpus: Path, examples: Path, options: list[str], said: str
 ) -> None:
     done = fabula(
-        "originality", examples / "the-count.txt", "--reference", corpus, *options, code=2
+        "originality", examples / "the-count.txt", "--reference", corpus, *options, code=REFUSED
     )
     assert said in done.stderr
 
@@ -97,8 +98,8 @@ def test_options_that_do_not_fit_are_one_sentence(
     ("reference", "options", "said"),
     [
         ("infinigram:", [], "name an index"),
-        ("infinigram:x@http://127.0.0.1:9/", ["--match", "near"], "built here"),
-        ("infinigram:x@http://127.0.0.1:9/", ["--exclude", "auto"], "built here"),
+        ("infinigram:x@http://127.0.0.1:9/", ["--match", "near"], "built by Fabula"),
+        ("infinigram:x@http://127.0.0.1:9/", ["--exclude", "auto"], "built by Fabula"),
         ("infinigram-index:nowhere", [], "nowhere"),
     ],
 )
@@ -106,7 +107,7 @@ def test_what_an_index_elsewhere_cannot_do_is_said(
     examples: Path, reference: str, options: list[str], said: str
 ) -> None:
     done = fabula(
-        "originality", examples / "the-count.txt", "--reference", reference, *options, code=2
+        "originality", examples / "the-count.txt", "--reference", reference, *options, code=REFUSED
     )
     assert said in done.stderr
 
@@ -166,7 +167,7 @@ def test_models_write_a_reference_that_is_summed_from_5_to_7(tmp_path: Path) -> 
     prompts = tmp_path / "prompts.txt"
     prompts.write_text("The rain had not stopped.\nShe opened the letter.\nNobody came.\n")
     with serving(lambda body, n: f"And so the long story number {n % 2} went on and on.") as served:
-        command = ["reference", "write", "--prompts", prompts, "--out", tmp_path / "w",
+        command = ["reference", "write", "--beginnings", prompts, "--out", tmp_path / "w",
                    "--sample", "2", "--model", f"{served.url}#writer"]  # fmt: skip
         done = fabula(*command)
         assert "2 texts" in done.stdout
@@ -217,7 +218,7 @@ def test_detection_from_texts_to_verdicts(tmp_path: Path, corpus: Path) -> None:
     assert "No verdicts are given by 1: the interval" in " ".join(done.stdout.split())
     assert "no verdict on any of 180 texts" in fabula("detect", "apply", detector, scores).stdout
     assert "no field 'kind'" in fabula(
-        "detect", "calibrate", scores, "--label", "kind=human", code=2
+        "detect", "calibrate", scores, "--label", "kind=human", code=REFUSED
     ).stderr  # fmt: skip
 
 
@@ -233,7 +234,7 @@ def test_the_replication_runs_on_files_of_ones_own(tmp_path: Path, corpus: Path)
     texts = tmp_path / "own.jsonl"
     texts.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
     command = ["replicate", "creativity-index", "--texts", texts, "--reference", corpus,
-               "--out", tmp_path / "out", "--model", "none", "--sources", "3"]  # fmt: skip
+               "--out", tmp_path / "out", "--model", "none", "--spread", "3"]  # fmt: skip
     first = fabula(*command).stdout
     for expected in ("own", "bot", "human / machine", "verbatim", "near", "match:near|L:5-12"):
         assert expected in first
@@ -245,4 +246,4 @@ def test_the_replication_runs_on_files_of_ones_own(tmp_path: Path, corpus: Path)
     assert all(row["signature"] for row in found["detection"] + found["spread"])
     assert fabula(*command).stdout == first, "a second run takes what is there"
     assert (tmp_path / "out" / "results.json").read_bytes() == results
-    assert "name DATA" in fabula(*command[:2], "--out", tmp_path / "x", code=2).stderr
+    assert "name DATA" in fabula(*command[:2], "--out", tmp_path / "x", code=REFUSED).stderr

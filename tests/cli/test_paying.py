@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from tests.cli.test_judging_cli import fabula
+from tests.exit_codes import REFUSED
 from tests.serving import serving
 
 STORIES = [{"id": f"s{k}", "text": f"Tale {k}. She went to sea and came back older."}
@@ -33,7 +34,7 @@ def openings(folder: Path) -> list[str]:
 
 
 def reference(folder: Path) -> list[str]:
-    return ["reference", "write", "--prompts", str(folder / "in.jsonl"), "--out",
+    return ["reference", "write", "--beginnings", str(folder / "in.jsonl"), "--out",
             str(folder / "out.ref")]  # fmt: skip
 
 
@@ -60,14 +61,16 @@ def test_no_command_spends_more_than_it_may_or_without_being_told(
     with serving(steady) as served:
         given = [*command(folder), "--model", f"{served.url}/v1#m", "--max-retries", "0",
                  "--no-structured", "--parallel", "1"]  # fmt: skip
-        said = fabula(*given, "--price", "1/10", code=2)
-        assert "nobody is here to agree to the cost; add --yes" in said
+        said = fabula(*given, "--price", "1/10", code=REFUSED)
+        assert "cannot confirm the cost: not a terminal (use --yes)" in said
         assert served.requests == []
         # A call may take its longest answer: 1e6 dollars a million tokens leave room for none.
-        said = fabula(*given, "--price", "1/1000000", "--max-cost", "0.5", "--yes", code=2)
+        said = fabula(*given, "--price", "1/1000000", "--max-cost", "0.5", "--yes", code=REFUSED)
         assert "--max-cost 0.5 leaves no room" in said
         assert served.requests == []
         # And without a price there is no limit that could be held.
-        assert "--max-cost needs the model's price" in fabula(*given, "--max-cost", "1", code=2)
+        assert "--max-cost needs the model's price" in fabula(
+            *given, "--max-cost", "1", code=REFUSED
+        )
         fabula(*given, "--price", "1/10", "--max-cost", "1", "--yes")
         assert served.requests

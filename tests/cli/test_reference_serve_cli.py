@@ -10,6 +10,7 @@ from pathlib import Path
 
 import httpx
 import pytest
+from tests.exit_codes import REFUSED, check_exit
 from tests.reference_serving import run_fabula, serving_process
 
 from fabula.measures.originality import OriginalityMeasure
@@ -18,8 +19,8 @@ from fabula.measures.uniqueness import Levels
 from fabula.reference import Reference
 from fabula.reference.backend import ServerAway
 from fabula.reference.build import add_documents
-from fabula.reference.removed import remove_documents
 from fabula.reference.serving.opening import open_served
+from fabula.reference.tombstones import remove_documents
 from fabula.text import read_documents
 from fabula.types import Document
 
@@ -49,7 +50,7 @@ def home(tmp_path_factory: pytest.TempPathFactory, examples: Path) -> Path:
     return home
 
 
-HOW = ("--exclude", "auto", "--exclude-same", "author", "--sources", "3", "--levels", "3-6")
+HOW = ("--exclude", "auto", "--exclude-same", "author", "--spread", "3", "--levels", "3-6")
 
 
 def test_scores_against_a_served_reference_are_the_same_bytes(home: Path, tmp_path: Path) -> None:
@@ -109,7 +110,7 @@ def test_a_server_killed_in_the_middle_loses_and_falsifies_nothing(
     # The reference is away: the same command says so, and changes nothing.
     before = out.read_bytes()
     code, said = score(f"http://127.0.0.1:{port}", stories, out)
-    assert code == 2
+    assert code == 5
     assert "did not answer" in said
     assert "Traceback" not in said
     assert out.read_bytes() == before
@@ -188,7 +189,7 @@ def test_what_cannot_be_served_is_said_in_a_sentence(
     (tmp_path / "tokens").write_text("secret-token\n", encoding="utf-8")
     given = [str(tmp_path / one) if one in ("none", "tokens") else one for one in arguments]
     done = run_fabula("reference", "serve", str(home / "library.ref"), "--port", "0", *given)
-    assert done.returncode == 2
+    check_exit(done, REFUSED)
     assert said in done.stderr
     assert "secret-token" not in done.stderr + done.stdout
     assert "Traceback" not in done.stderr
@@ -196,7 +197,7 @@ def test_what_cannot_be_served_is_said_in_a_sentence(
 
 def test_a_folder_that_is_no_corpus_is_not_served(tmp_path: Path) -> None:
     done = run_fabula("reference", "serve", str(tmp_path), "--port", "0")
-    assert done.returncode == 2
+    assert done.returncode == 3
     assert "not a reference corpus" in done.stderr
 
 
@@ -205,6 +206,6 @@ def test_near_matches_against_a_served_reference_are_refused_with_the_remedy(hom
         done = run_fabula(
             "originality", str(home / "stories.jsonl"), "--reference", at.url, "--match", "near"
         )
-    assert done.returncode == 2
+    assert done.returncode == 3
     assert "need a corpus on this machine's disk" in done.stderr
     assert "Traceback" not in done.stderr

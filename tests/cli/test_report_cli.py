@@ -8,9 +8,10 @@ from pathlib import Path
 import click
 import pytest
 from tests.cli.test_judging_cli import fabula
+from tests.exit_codes import REFUSED
 
 from fabula.cli.report import report
-from fabula.review import PARTS
+from fabula.types import PARTS
 
 STORY = (
     "The lamp went round. She counted nine, and one, and then she put out her hand and held it "
@@ -67,6 +68,6 @@ def test_groups_are_compared_in_a_table_that_latex_reads(folder: Path) -> None:
     fabula(*given, cwd=folder)
     assert (folder / "t.tex").read_text().count(r"\begin{tabular}") == 2
     (folder / "t.tex").write_text("My own table")
-    said = fabula(*given, code=2, cwd=folder)
+    said = fabula(*given, code=REFUSED, cwd=folder)
     assert "t.tex: holds something that is no table of Fabula's" in said
-    assert "no field 'model'" in fabula(*given[:6], "--by", "model", code=2, cwd=folder)
+    assert "no field 'model'" in fabula(*given[:6], "--by", "model", code=REFUSED, cwd=folder)

@@ -15,6 +15,7 @@ from pathlib import Path
 
 import httpx
 import pytest
+from tests.forking import fabula_command
 
 import fabula
 from fabula.reference import Reference
@@ -47,11 +48,8 @@ def running(*arguments: str) -> Iterator[tuple[subprocess.Popen[str], str]]:
 
 
 def run(*arguments: str) -> subprocess.CompletedProcess[str]:
-    source = str(Path(fabula.__file__).parents[1])
-    environment = {**os.environ, "PYTHONPATH": source}
-    return subprocess.run(
-        [*COMMAND, *arguments], capture_output=True, text=True, check=True, env=environment
-    )
+    command = [fabula_command(), *arguments]
+    return subprocess.run(command, capture_output=True, text=True, check=True)
 
 
 @pytest.mark.parametrize("name", ["SIGTERM", "SIGINT", "SIGHUP"])

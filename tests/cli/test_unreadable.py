@@ -5,16 +5,16 @@ from __future__ import annotations
 import gzip
 import json
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+from tests.forking import fabula_command
 
 TEXT = "The count came back at dusk. Nobody had lit the lamps, and the dog did not bark.\n"
 
 
 def run(*words: str | Path) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-c", "from fabula.cli.main import main; main()", *map(str, words)]
+    command = [fabula_command(), *map(str, words)]
     return subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
 
 
@@ -69,20 +69,20 @@ def test_a_report_is_made_of_the_texts_that_can_be_read(texts: list[Path], tmp_p
 
 def test_a_single_file_that_cannot_be_read_is_an_error(texts: list[Path]) -> None:
     result = run("profile", texts[1])
-    assert result.returncode == 2
+    assert result.returncode == 3
     assert result.stderr.startswith("error: ")
     assert "left out" not in result.stderr
 
 
 def test_where_no_file_can_be_read_there_is_nothing_to_be_partial(texts: list[Path]) -> None:
     result = run("profile", texts[1], texts[3])
-    assert result.returncode == 2
+    assert result.returncode == 3
     assert "error: " in result.stderr
 
 
 def test_a_corpus_is_never_built_of_some_of_its_texts(texts: list[Path], tmp_path: Path) -> None:
     result = run("reference", "build", *texts, "--out", tmp_path / "corpus.ref")
-    assert result.returncode == 2
+    assert result.returncode == 3
     assert "b.docx" in result.stderr
     assert not (tmp_path / "corpus.ref" / "manifest.json").exists()
 
@@ -91,6 +91,6 @@ def test_a_format_that_is_unknown_is_an_error_of_the_command_not_of_a_file(
     texts: list[Path],
 ) -> None:
     result = run("profile", "--format", "pdf", *texts)
-    assert result.returncode == 2
+    assert result.returncode == 3
     assert "format pdf: unknown" in result.stderr
     assert "left out" not in result.stderr

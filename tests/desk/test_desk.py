@@ -15,8 +15,8 @@ from fastapi.testclient import TestClient
 from tests.serving import prompt_of, serving
 
 from fabula.desk import Desk, create_app
-from fabula.desk.asked import Asked, where_to
 from fabula.desk.differences import changed_words
+from fabula.desk.draft_settings import Asked, where_to
 from fabula.reference import Reference
 from fabula.types import Document
 

@@ -15,9 +15,12 @@ from fabula.desk import Desk, create_app
 from fabula.reference import Reference
 from fabula.types import Document
 
-pytestmark = pytest.mark.skipif(
-    CHROMIUM is None or DRIVER is None, reason="chromium and chromedriver are not installed"
-)
+pytestmark = [
+    pytest.mark.browser,
+    pytest.mark.skipif(
+        CHROMIUM is None or DRIVER is None, reason="chromium and chromedriver are not installed"
+    ),
+]
 
 KEY = "the-key"
 STORY = (

@@ -11,6 +11,7 @@ import pytest
 from tests.docs.programme import here, steps_run
 from tests.docs.scenery import index_reply, model_reply
 from tests.docs.stage import Stage
+from tests.forking import fabula_command
 from tests.infinigram_serving import serving_infinigram
 from tests.serving import serving
 
@@ -18,20 +19,22 @@ import fabula
 
 
 @pytest.fixture(scope="module")
-def stages(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[tuple[str, int], Stage]]:
-    """A fresh folder a page, with hosted models and an index on loopback in its environment."""
-    home = tmp_path_factory.mktemp("home")
+def stages(
+    tmp_path_factory: pytest.TempPathFactory, small_model: Path
+) -> Iterator[dict[tuple[str, int], Stage]]:
+    """A fresh folder a page, with hosted models and an index on loopback in its environment.
+
+    The README's commands are the installed ones, and its `local` the embedded model.
+    """
     programs = Path(sys.executable).parent
     with serving(model_reply) as models, serving_infinigram(index_reply) as index:
         environment = {
             **os.environ,
             # The sources under test, wherever the commands run.
             "PYTHONPATH": str(Path(fabula.__file__).parents[1].resolve()),
-            "PATH": f"{programs}{os.pathsep}{os.environ['PATH']}",
             "OPENAI_API_KEY": "none", "OPENAI_BASE_URL": f"{models.url}/v1",
             "ANTHROPIC_API_KEY": "none", "ANTHROPIC_BASE_URL": models.url,
             "FABULA_INFINIGRAM_URL": index.url,
-            "FABULA_CACHE": str(home / "cache"), "FABULA_HOME": str(home / "data"),
             "FABULA_STUDY_PASSWORD": "secret",
             "BROWSER": "true",
         }  # fmt: skip
@@ -39,6 +42,16 @@ def stages(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[tuple[str,
         for step in [*steps_run(readme=True), *steps_run(readme=False)]:
             key = step.page, step.session
             if key not in made:
-                made[key] = Stage(tmp_path_factory.mktemp("page"), environment, [])
+                folder = tmp_path_factory.mktemp("page")
+                own = environment | {
+                    "FABULA_CACHE": str(tmp_path_factory.mktemp("cache")),
+                    "FABULA_HOME": str(folder / "home"),
+                }
+                is_shared = step.page != "README.md"
+                if is_shared:
+                    own["FABULA_LOCAL_MODEL"] = str(small_model)
+                first = [fabula_command().parent] if is_shared else []
+                own["PATH"] = os.pathsep.join(map(str, [*first, programs, os.environ["PATH"]]))
+                made[key] = Stage(folder, own, [], is_shared)
             made[key].steps.append(here(step)[0])
         yield made

@@ -1,4 +1,4 @@
-"""Every command of docs/ runs as it is written. (A file of its own, to run beside the README's.)"""
+"""Every command of docs/ runs as it is written; pages are run side by side."""
 
 from __future__ import annotations
 
@@ -10,6 +10,12 @@ from tests.docs.stage import Stage
 pytest.importorskip("aiohttp", reason="the extra [remote] is not installed")
 
 
-@pytest.mark.parametrize("step", steps_run(readme=False), ids=lambda step: step.name)
+@pytest.mark.parametrize(
+    "step",
+    [
+        pytest.param(step, id=step.name, marks=pytest.mark.xdist_group(step.page))
+        for step in steps_run(readme=False)
+    ],
+)
 def test_it_runs_as_it_is_written(step: Step, stages: dict[tuple[str, int], Stage]) -> None:
     check_step(step, stages)

@@ -176,7 +176,7 @@ def test_labels_are_checked_against_gold_and_drawn(tmp_path: Path) -> None:
     plot = tmp_path / "labels.svg"
     with serving(answer) as served:
         done = run("feedback", "label", path, "--model", f"{served.url}#m", "--out", tmp_path / "l",
-                   "--style", "verdict-first", "--gold", gold, "--plot", plot)  # fmt: skip
+                   "--style", "verdict-first", "--labels", gold, "--plot", plot)  # fmt: skip
     assert done.exit_code == 0, done.output
     assert "67% of 3" in done.output
     table = {line.split("  ")[0].strip(): line for line in done.output.splitlines()}
@@ -252,7 +252,7 @@ def test_what_is_not_of_people_or_not_of_this_feedback_is_refused(tmp_path: Path
         people = write_rows(tmp_path / "p.jsonl", [answer | {"value": value}])
         assert people_means([people], RUBRIC)["correctness"] == {answer["id"]: 1.0}
     gold = write_rows(tmp_path / "g.jsonl", [{"id": "s1_swap_spot_0", "label": "style"}])
-    done = run("feedback", "label", path, "--gold", gold, "--out", tmp_path / "l")
+    done = run("feedback", "label", path, "--labels", gold, "--out", tmp_path / "l")
     assert "none of its ids" in str(done.exception)
     for command, rubric in (("label", "feedback"), ("rate", "feedback_category")):
         done = run("feedback", command, path, "--rubric", rubric, "--out", tmp_path / "l")

@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
+from tests.forking import inspect_command
 from tests.serving import Reply, prompt_of, serving
 
 
@@ -27,9 +27,8 @@ def test_inspect_runs_ttcw_and_leaves_what_has_no_verdict_unscored(
             "SERVED_BASE_URL": f"{server.url}/v1",
             "INSPECT_LOG_DIR": str(tmp_path),
         }
-        inspect = Path(sys.executable).with_name("inspect")
         command = [
-            str(inspect), "eval", "fabula/ttcw", "--model", "openai-api/served/m", "-T",
+            inspect_command(), "eval", "fabula/ttcw", "--model", "openai-api/served/m", "-T",
             f"stories={examples / 'the-count.txt'}", "-T", "style=verdict-first",
             "--display", "none", "--log-format", "json",
         ]  # fmt: skip
@@ -110,9 +109,8 @@ def test_inspect_heeds_conditions_and_keeps_scales_apart(tmp_path: Path) -> None
             "SERVED_BASE_URL": f"{server.url}/v1",
             "INSPECT_LOG_DIR": str(tmp_path),
         }
-        inspect = Path(sys.executable).with_name("inspect")
         command = [
-            str(inspect), "eval", "fabula/rubric", "--model", "openai-api/served/m", "-T",
+            inspect_command(), "eval", "fabula/rubric", "--model", "openai-api/served/m", "-T",
             f"stories={stories}", "-T", f"name={tmp_path / 'mixed.toml'}", "-T",
             "style=verdict-first", "--display", "none", "--log-format", "json",
         ]  # fmt: skip

@@ -28,7 +28,7 @@ from fabula.measures.agreement import (
 from fabula.models import Answer, ModelOptions
 from fabula.models.cost import known_price
 from fabula.models.verdicts import Verdict
-from fabula.report.judging_tables import calibration_tables
+from fabula.presentation.judging_tables import calibration_tables
 from fabula.rubrics import load_rubric
 from fabula.rubrics.released import read_expert_verdicts
 from fabula.types import Document, Measurement, Signature

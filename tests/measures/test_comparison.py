@@ -52,7 +52,7 @@ def test_a_baseline_is_group_b_of_every_pair(tmp_path: Path) -> None:
     path = write(tmp_path / "s.jsonl", [row(1.0, g=k) for k in "abc" for _ in range(3)])
     found = compare_scores([path], by="g", baseline="b")
     assert [(p.a, p.b) for p in found.pairs] == [("a", "b"), ("c", "b")]
-    with pytest.raises(InputError, match="--baseline z"):
+    with pytest.raises(InputError, match="`baseline` z"):
         compare_scores([path], by="g", baseline="z")
 
 

@@ -24,7 +24,7 @@ from fabula.measures.verdicts import (
     read_detectors,
     write_detectors,
 )
-from fabula.report.detection_tables import calibration_remarks
+from fabula.presentation.detection_tables import calibration_remarks
 from fabula.text.sketch import sketch_of
 
 SIGNATURE = "originality|match:verbatim|ref:r@1"

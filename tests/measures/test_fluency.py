@@ -22,8 +22,8 @@ from fabula.text.pipeline import load_pipeline
 from fabula.types import Document, Signature
 
 pytest.importorskip("spacy", reason="sentences need what 'fabula[nlp]' installs")
-pytest.importorskip("gguf", reason="surprisals need what 'fabula[models]' installs")
-pytest.importorskip("xllamacpp", reason="surprisals need what 'fabula[models]' installs")
+pytest.importorskip("gguf", reason="surprisals need what 'fabula[local]' installs")
+pytest.importorskip("xllamacpp", reason="surprisals need what 'fabula[local]' installs")
 
 
 @pytest.fixture(scope="module")

@@ -18,9 +18,9 @@ from fabula.measures.originality import OriginalityMeasure
 from fabula.measures.scores import to_row
 from fabula.measures.uniqueness import Levels, uniqueness
 from fabula.models.vectors import WordVectors, open_vectors, quantise
+from fabula.presentation.originality_page import article_of
 from fabula.reference import Reference
 from fabula.reference.passages import PassageIndex, PassageSettings, build_passages
-from fabula.report.originality_page import article_of
 from fabula.text.stopwords import StopWords, load_stop_words
 from fabula.types import Document
 

@@ -239,7 +239,7 @@ def test_texts_are_measured_alike_alone_and_together(
 
 @pytest.mark.parametrize("text", ["12-5", "0-4", "five", "5-", "-5", "5-6-7"])
 def test_levels_that_are_none_are_refused(text: str) -> None:
-    with pytest.raises(InputError, match="--levels"):
+    with pytest.raises(InputError, match="`levels`"):
         Levels.parse(text)
 
 

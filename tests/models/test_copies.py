@@ -17,7 +17,7 @@ from fabula.errors import ModelError
 from fabula.judging import JudgePlan, Template
 from fabula.judging.session import Session, run_session
 from fabula.models import ModelOptions
-from fabula.models.calling import Places
+from fabula.models.concurrency import Places
 from fabula.models.copies import Copies
 from fabula.rubrics import load_rubric
 from fabula.types import Document

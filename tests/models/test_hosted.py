@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import asyncio
+import sys
 from typing import Any
 
 import pytest
@@ -41,6 +42,12 @@ def test_a_model_that_cannot_be_had_is_one_sentence(
         ask(spec)
     assert "\n" not in str(error.value)
     assert str(error.value).startswith(spec)
+
+
+def test_without_its_library_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "inspect_ai.model", None)
+    with pytest.raises(ModelError, match=r"pip install 'fabula\[hosted\]'"):
+        ask("openai/gpt-4o-mini")
 
 
 def test_nobody_listens() -> None:

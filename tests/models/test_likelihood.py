@@ -286,6 +286,7 @@ def test_float32_weights_mean_to_llama_cpp_what_they_mean_here(
     assert differences(model, TEXT).max() < 0.02
 
 
+@pytest.mark.slow
 def test_the_embedded_model_prefers_prose_to_its_shuffled_words(examples: Path) -> None:
     try:
         model = LikelihoodModel("local")

@@ -35,7 +35,7 @@ def gguf() -> Iterator[Path]:
 
 def test_a_story_is_judged_whole_by_the_embedded_model(examples: Path, tmp_path: Path) -> None:
     story = Document("count", (examples / "the-count.txt").read_text(encoding="utf-8"))
-    plan = JudgePlan(load_rubric("ttcw"), Template("verdict-first"), max_tokens=60)
+    plan = JudgePlan(load_rubric("ttcw"), Template("verdict-first"), max_tokens=20)
     found, spent = run_session(Session([story], ["local"], plan, tmp_path / "run"))
     assert len(found) == 14
     for one in found:
@@ -173,3 +173,13 @@ def test_masses_add_up_spellings_where_the_verdict_stands() -> None:
     last = option_masses(tokens, Choice(("Yes", "No"), is_first=False))
     assert last == {"Yes": 0.0, "No": pytest.approx(0.904837, abs=1e-6)}
     assert option_masses([("The", [("The", 0.0)])], YES_NO) == {}
+
+
+def test_the_environment_names_another_file_for_local(
+    small_model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("FABULA_LOCAL_MODEL", str(small_model))
+    assert LocalModel(embedded_model()).name.startswith("local/small@")
+    monkeypatch.setenv("FABULA_LOCAL_MODEL", str(tmp_path / "gone.gguf"))
+    with pytest.raises(ModelError, match=r"gone\.gguf: no such model file"):
+        LocalModel(embedded_model())

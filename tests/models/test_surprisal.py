@@ -26,8 +26,8 @@ from fabula.models.windows import windows
 from fabula.text.sentences import encodable
 
 pytest.importorskip("tokenizers", reason="it spells the tiny model's words")
-gguf = pytest.importorskip("gguf", reason="surprisals need what 'fabula[models]' installs")
-pytest.importorskip("xllamacpp", reason="surprisals need what 'fabula[models]' installs")
+gguf = pytest.importorskip("gguf", reason="surprisals need what 'fabula[local]' installs")
+pytest.importorskip("xllamacpp", reason="surprisals need what 'fabula[local]' installs")
 
 TEXT = "The lamp went out. Nobody rowed over to see why."
 
@@ -278,6 +278,7 @@ def test_a_text_is_scored_alike_in_any_company(
         assert other.score(texts[-1]).nats.tobytes() == first[-1]
 
 
+@pytest.mark.slow
 def test_the_embedded_model_reads_as_torch_does(embedded: SurprisalModel, examples: Path) -> None:
     text = (examples / "the-count.txt").read_text(encoding="utf-8")[:1000]
     apart = np.abs(embedded.score(text).nats[1:] - torch_nats(embedded_model(), text))
@@ -334,5 +335,5 @@ def test_a_missing_library_is_named_with_its_remedy(
     plain: Path, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
     monkeypatch.setitem(sys.modules, name, None)
-    with pytest.raises(ModelError, match=rf"need {name}; run: pip install 'fabula\[models\]'"):
+    with pytest.raises(ModelError, match=rf"need {name}; run: pip install 'fabula\[local\]'"):
         SurprisalModel(plain).__enter__()

@@ -7,18 +7,18 @@ import json
 import random
 import signal
 import subprocess
-import sys
 import time
 from pathlib import Path
 
 import pytest
+from tests.forking import fabula_command
 
 from fabula.errors import BusyError, CorpusError, InputError
 from fabula.reference import Reference
 from fabula.reference.batches import tokenise_stream
 from fabula.reference.build import BuildParameters, add_documents
 from fabula.reference.layout import Manifest
-from fabula.reference.removed import remove_documents
+from fabula.reference.tombstones import remove_documents
 from fabula.store import writer_lock
 from fabula.text import TextSettings
 from fabula.types import Document
@@ -77,21 +77,21 @@ def test_the_fingerprint_is_of_the_content_not_of_how_it_came_in(tmp_path: Path)
 
 
 def run(*arguments: str | Path) -> subprocess.Popen[bytes]:
-    command = [sys.executable, "-c", "from fabula.cli.main import main; main()"]
     return subprocess.Popen(
-        [*command, *map(str, arguments)], stdout=subprocess.PIPE, stderr=subprocess.PIPE
+        [fabula_command(), *map(str, arguments)], stdout=subprocess.PIPE, stderr=subprocess.PIPE
     )
 
 
 def killed_until_done(rng: random.Random, *arguments: str | Path) -> int:
     """Run a command, killing it again and again; how often it was killed before it ended."""
-    delay = 0.4
-    for n_killed in range(60):
+    delay = 0.1
+    for n_killed in range(120):
         process = run(*arguments)
         try:
-            _, errors = process.communicate(timeout=delay + rng.random() * 0.4)
+            _, errors = process.communicate(timeout=delay * (1 + rng.random()))
         except subprocess.TimeoutExpired:
             process.send_signal(signal.SIGKILL)
+            # Its streams are open until the process that was forked for it has ended too.
             process.communicate()
             # By shares: where the machine is busy, starting alone may take seconds.
             delay *= 1.08
@@ -264,7 +264,7 @@ def test_less_memory_means_more_shards() -> None:
     assert not plenty.is_full(50_000_000, 1_000_000)
     assert tight.is_full(50_000_000, 1_000_000)
     assert tight.is_full(1000, 20_000_000), "a huge vocabulary fills memory too"
-    with pytest.raises(InputError, match="--memory"):
+    with pytest.raises(InputError, match="`memory`"):
         BuildParameters(memory_bytes=1 << 20)
 
 

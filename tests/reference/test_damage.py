@@ -19,7 +19,7 @@ from fabula.errors import CorpusError
 from fabula.reference import Reference, checksums
 from fabula.reference.checksums import check_files, check_seal, parse_row, seal
 from fabula.reference.passages import build_passages
-from fabula.reference.removed import remove_documents
+from fabula.reference.tombstones import remove_documents
 from fabula.store import checksum
 
 
@@ -145,7 +145,7 @@ def test_a_copy_of_a_stored_reference_that_is_damaged_is_made_again(
 
 @pytest.mark.parametrize("name", ["starts.npy", "words.bin", "pair_buckets.npy", "suffixes.npy"])
 def test_a_service_does_not_begin_with_a_damaged_reference(tmp_path: Path, name: str) -> None:
-    from fabula.reference.serving.states import States
+    from fabula.reference.serving.snapshots import States
 
     Reference.build(texts(30), tmp_path / "r")
     file = tmp_path / "r" / "shards" / "00000" / name

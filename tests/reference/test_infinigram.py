@@ -26,11 +26,11 @@ from fabula.errors import CorpusError, InputError, LookupFailed
 from fabula.measures.originality import OriginalityMeasure
 from fabula.measures.scores import ScoreRun, to_row
 from fabula.measures.uniqueness import Levels
-from fabula.reference import Backend, LocatedText, Reference, lookups
+from fabula.reference import Backend, LocatedText, Reference, http_client
 from fabula.reference.choose import open_backend
 from fabula.reference.dj import dj_search
+from fabula.reference.http_client import LookupCache, cache_path
 from fabula.reference.infinigram import API_URL, InfiniGramIndex, InfiniGramWeb
-from fabula.reference.lookups import LookupCache, cache_path
 from fabula.text import TextSettings
 from fabula.types import Document
 
@@ -409,7 +409,7 @@ def test_a_killed_process_leaves_a_good_cache(tmp_path: Path) -> None:
     )
     path = tmp_path / "cache.db"
     # By its file, for what else is in its room takes seconds to import.
-    command = [sys.executable, "-c", program, str(path), str(lookups.__file__)]
+    command = [sys.executable, "-c", program, str(path), str(http_client.__file__)]
     writers = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(2)]
     last = []
     try:

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 from tests.cli.test_judging_cli import fabula
+from tests.exit_codes import REFUSED
 from tests.object_store import BUCKET, s3_server
 
 from fabula.cli.main import cli
@@ -17,9 +18,9 @@ from fabula.errors import CorpusError
 from fabula.reference import Reference
 from fabula.reference.build import BuildParameters, build_reference
 from fabula.reference.copies import folder_of
-from fabula.reference.home import open_home
 from fabula.reference.layout import Manifest
-from fabula.reference.serving.states import States
+from fabula.reference.serving.snapshots import States
+from fabula.reference.storage import open_home
 from fabula.text import TextSettings
 from fabula.types import Document
 
@@ -80,7 +81,7 @@ def test_commands_do_there_what_they_do_in_a_folder(store: Path, tmp_path: Path)
             run("reference", "info", path),
             run("reference", "info", path, "--ids"),
             run("reference", "verify", path),
-            run("originality", tmp_path / "1.jsonl", "--reference", path, "--sources", "2",
+            run("originality", tmp_path / "1.jsonl", "--reference", path, "--spread", "2",
                       "--exclude", "none", "--out", tmp_path / f"{where}.jsonl"),
             run("originality", tmp_path / "1.jsonl", "--reference", path, "--match", "near",
                       "--out", tmp_path / f"{where}-near.jsonl"),
@@ -143,7 +144,7 @@ def test_what_arrives_damaged_is_not_searched(store: Path) -> None:
     home.write(name, whole[:-1] + bytes([whole[-1] ^ 1]))
     with pytest.raises(CorpusError, match=f"{URL}/{name}: is not what the manifest says"):
         Reference.open(URL)
-    assert f"{name}: shard 00001 is damaged" in fabula("reference", "verify", URL, code=2)
+    assert f"{name}: shard 00001 is damaged" in fabula("reference", "verify", URL, code=REFUSED)
     home.remove(name)
     with pytest.raises(CorpusError, match=f"{name}: missing; restore it"):
         Reference.open(URL)
@@ -179,17 +180,19 @@ def test_a_store_that_refuses_is_named_with_the_remedy(
     store: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     (tmp_path / "a.txt").write_text("Some words.")
-    none = fabula("originality", str(tmp_path / "a.txt"), "--reference", URL, code=2)
+    none = fabula("originality", str(tmp_path / "a.txt"), "--reference", URL, code=REFUSED)
     assert f"{URL}: not a reference corpus" in none
     mistyped = "s3://copora/of/mine"
-    refused = fabula("reference", "build", str(tmp_path / "a.txt"), "--out", mistyped, code=2)
+    refused = fabula("reference", "build", str(tmp_path / "a.txt"), "--out", mistyped, code=REFUSED)
     assert f"{mistyped}: the store did not do what it was asked" in refused
     assert [folder.name for folder in store.parents[1].parent.iterdir()] == [BUCKET]
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "wrong")
-    refused = fabula("reference", "build", str(tmp_path / "a.txt"), "--out", URL, code=2)
+    refused = fabula("reference", "build", str(tmp_path / "a.txt"), "--out", URL, code=REFUSED)
     assert f"{URL}: the store did not do what it was asked" in refused
-    assert "nowhere" in fabula("reference", "info", "nowhere://x/y", code=2)
-    assert "changed where it lies" in fabula("reference", "info", "http://127.0.0.1:1/x", code=2)
+    assert "nowhere" in fabula("reference", "info", "nowhere://x/y", code=REFUSED)
+    assert "changed where it lies" in fabula(
+        "reference", "info", "http://127.0.0.1:1/x", code=REFUSED
+    )
 
 
 def test_a_service_follows_what_changes_in_the_store(store: Path) -> None:

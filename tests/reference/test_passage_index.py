@@ -195,7 +195,7 @@ def test_a_stop_list_is_a_file_or_a_name(tmp_path: Path) -> None:
     assert not STOP.is_content("The".casefold())
     assert not STOP.is_content("—")
     assert STOP.is_content("whale")
-    with pytest.raises(InputError, match="stop-words"):
+    with pytest.raises(InputError, match="`stop_words`"):
         load_stop_words(str(tmp_path / "none.txt"))
 
 

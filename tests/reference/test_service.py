@@ -22,15 +22,15 @@ from fabula.measures.originality import OriginalityMeasure
 from fabula.measures.scores import to_row
 from fabula.measures.uniqueness import Levels
 from fabula.reference import LocatedText, Reference
-from fabula.reference.about import About
 from fabula.reference.backend import ServerAway
 from fabula.reference.choose import open_backend
 from fabula.reference.exclude import CopyRule, find_copies
+from fabula.reference.info import About
 from fabula.reference.parts import JoinedParts
 from fabula.reference.passages import PassageIndex, PassageSettings
-from fabula.reference.removed import remove_documents
 from fabula.reference.serving.messages import Limits
 from fabula.reference.serving.opening import open_served
+from fabula.reference.tombstones import remove_documents
 from fabula.text import TextSettings
 from fabula.text.stopwords import load_stop_words
 from fabula.types import Document
@@ -268,7 +268,7 @@ def test_an_address_where_nobody_is_or_something_else_is_said(tmp_path: Path) ->
 def test_a_service_that_looks_at_fewer_places_is_refused(library: Path) -> None:
     with (
         serving_reference(library, limits=Limits(max_places=1000)) as serving,
-        pytest.raises(CorpusError, match="start it with --max-places 100000"),
+        pytest.raises(CorpusError, match="start it with `--max-places 100000`"),
     ):
         serving.open()
 
@@ -347,7 +347,7 @@ def test_lengths_that_no_text_can_have_are_a_failed_look_up(data: bytes) -> None
         (result,) = OriginalityMeasure(reference).measure([Document("t", "grey sea")])
         assert (result.missing_reason, result.creativity_index) == ("lookup_failed", None)
         # Three failures in a row end the run.
-        with pytest.raises(ServerAway, match="the same command with --out goes on from there"):
+        with pytest.raises(ServerAway, match="the same command with `out` goes on from there"):
             reference.match_texts([located("grey sea")])
         reference.close()
 

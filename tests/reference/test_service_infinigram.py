@@ -14,10 +14,10 @@ from tests.reference_serving import Serving, serving_reference
 
 from fabula.errors import LookupFailed
 from fabula.reference import LocatedText, Reference
+from fabula.reference.http_client import LookupServer
 from fabula.reference.infinigram import InfiniGramWeb
 from fabula.reference.infinigram_server import InfiniGramServer
-from fabula.reference.lookups import LookupServer
-from fabula.reference.removed import remove_documents
+from fabula.reference.tombstones import remove_documents
 from fabula.text import TextSettings
 from fabula.types import Document
 

@@ -171,7 +171,7 @@ def test_more_exclusions_than_are_taken_are_told_with_the_remedy(path: Path) -> 
         served = serving.open()
         assert served.longest_matches(["sea"], exclude=[0, 1]).tolist() == [1]
         for ask in (served.longest_matches, served.attribute):
-            with pytest.raises(InputError, match="start it with --max-excluded 3"):
+            with pytest.raises(InputError, match="start it with `--max-excluded 3`"):
                 ask(["sea"], exclude=[0, 1, 2])
         # Ids are looked up a few at a time.
         assert served.numbers_of([f"d{k}" for k in range(5)]) == {f"d{k}": [k] for k in range(5)}

@@ -14,8 +14,8 @@ from tests.reference_serving import TOKEN, serving_reference
 from fabula.errors import CorpusError
 from fabula.reference import Reference
 from fabula.reference.build import add_documents
-from fabula.reference.removed import remove_documents
-from fabula.reference.serving.states import N_KEPT
+from fabula.reference.serving.snapshots import N_KEPT
+from fabula.reference.tombstones import remove_documents
 from fabula.types import Document
 
 SEA = ["the", "sea", "was", "calm", "and", "grey"]

@@ -10,7 +10,7 @@ from tests.reference.test_build import texts
 from fabula.errors import CorpusError
 from fabula.reference import Reference
 from fabula.reference.layout import Manifest
-from fabula.reference.removed import remove_documents
+from fabula.reference.tombstones import remove_documents
 from fabula.reference.verify import verify_reference
 
 FILES = ["tokens.npy", "rare_before.npy", "rare_ids.npy", "suffixes.npy", "pairs.npy",

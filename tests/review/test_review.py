@@ -10,19 +10,13 @@ from tests.reference_serving import TOKEN, serving_reference
 from tests.serving import prompt_of, serving
 
 from fabula.errors import CorpusError, InputError
-from fabula.models import ModelOptions
-from fabula.models.cost import parse_price
+from fabula.jobs.models import NoModelSettings, Spending
+from fabula.jobs.progress import SILENT
+from fabula.jobs.report import ReportSettings
+from fabula.jobs.reviewer import Declined, Reviewer
 from fabula.reference import Reference
 from fabula.reference.build import add_documents
-from fabula.review import (
-    Declined,
-    Progress,
-    Review,
-    Reviewer,
-    ReviewPlan,
-    compare_groups,
-    numbers_of_review,
-)
+from fabula.review import Review, compare_groups, numbers_of_review
 from fabula.types import Document
 
 STORY = (
@@ -43,7 +37,7 @@ def books(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 
 def run(texts: list[Document], **given: Any) -> Review:
-    plan = ReviewPlan(**({"without": frozenset({"fluency"})} | given))
+    plan = ReportSettings(**({"without": ("fluency",), "n_jobs": 1} | given))
     with Reviewer(plan) as reviewer:
         return reviewer.run(texts)
 
@@ -54,9 +48,8 @@ def test_a_served_reference_is_taken_as_it_is_when_a_text_is_reviewed(
     """A reviewer that stays open, as the desk's does, meets a corpus that has changed."""
     monkeypatch.setenv("FABULA_REFERENCE_TOKEN", TOKEN)
     Reference.build(SOURCES[:1], tmp_path / "r")
-    without = frozenset({"fluency", "profile"})
     with serving_reference(tmp_path / "r") as served:
-        plan = ReviewPlan(references=(served.url,), without=without)  # type: ignore[arg-type]
+        plan = ReportSettings(references=(served.url,), without=("fluency", "profile"))
         with Reviewer(plan) as reviewer:
             for borrowed in ([6], [9, 6]):
                 (text,) = reviewer.run([Document("s", STORY)]).texts
@@ -109,9 +102,9 @@ def answer(body: dict[str, Any], _: int) -> str:
 def test_a_model_judges_and_advises_and_is_not_asked_twice(books: str, tmp_path: Path) -> None:
     with serving(answer) as served:
         plan: dict[str, Any] = {
-            "references": (books,), "models": (f"{served.url}/v1#judge",), "n_readings": 2,
-            "style": "verdict-first", "keep": tmp_path / "answers",
-            "options": ModelOptions(structured=False),
+            "references": (books,), "n_samples": 2, "style": "verdict-first",
+            "models": NoModelSettings((f"{served.url}/v1#judge",), structured=False),
+            "keep": tmp_path / "answers",
         }  # fmt: skip
         review = run([Document("s", STORY)], **plan)
         n_asked = len(served.requests)
@@ -136,9 +129,10 @@ def test_a_model_that_breaks_takes_nothing_of_the_others_with_it(books: str) -> 
 
     with serving(broken) as served:
         review = run(
-            [Document("s", STORY)], references=(books,), models=(f"{served.url}/v1#judge",),
-            options=ModelOptions(max_retries=0, structured=False),
-        )  # fmt: skip
+            [Document("s", STORY)],
+            references=(books,),
+            models=NoModelSettings((f"{served.url}/v1#judge",), max_retries=0, structured=False),
+        )
     assert review.texts[0].originality is not None
     failed = {entry.part for entry in review.left_out if entry.is_failure}
     assert failed == {"verdicts", "feedback"}
@@ -148,15 +142,20 @@ def test_a_model_that_breaks_takes_nothing_of_the_others_with_it(books: str) -> 
 def test_kept_answers_cost_nothing_so_that_a_limit_can_be_reached_by_going_on(
     books: str, tmp_path: Path
 ) -> None:
-    price = parse_price("1000/1000")
+    spending = Spending("1000/1000", 2.6)
     n_asked = [0]
     with serving(answer) as served:
         while len(n_asked) < 9 and (len(n_asked) < 2 or n_asked[-1] > n_asked[-2]):
             review = run(
-                [Document("s", STORY)], references=(books,), models=(f"{served.url}/v1#judge",),
-                without=frozenset({"fluency", "feedback"}), style="verdict-first", price=price,
-                max_cost=2.6, keep=tmp_path / "answers", options=ModelOptions(structured=False),
-            )  # fmt: skip
+                [Document("s", STORY)],
+                references=(books,),
+                models=NoModelSettings(
+                    (f"{served.url}/v1#judge",), structured=False, spending=spending
+                ),
+                without=("fluency", "feedback"),
+                style="verdict-first",
+                keep=tmp_path / "answers",
+            )
             n_asked.append(len(served.requests))
     # More at each try, each question once, and in the end all of them.
     assert 0 < n_asked[1] < 14
@@ -169,10 +168,13 @@ def test_who_does_not_agree_to_the_cost_keeps_all_the_rest(books: str) -> None:
         raise Declined(model)
 
     with serving(answer) as served:
-        plan = ReviewPlan(references=(books,), models=(f"{served.url}/v1#judge",),
-                          without=frozenset({"fluency"}))  # fmt: skip
+        plan = ReportSettings(
+            references=(books,),
+            models=NoModelSettings((f"{served.url}/v1#judge",)),
+            without=("fluency",),
+        )
         with Reviewer(plan) as reviewer:
-            review = reviewer.run([Document("s", STORY)], Progress(agree=refuse))
+            review = reviewer.run([Document("s", STORY)], SILENT, refuse)
         assert served.requests == []
     assert review.texts[0].originality is not None
     assert {e.part for e in review.left_out if "nobody agreed" in e.reason} == {
@@ -181,7 +183,7 @@ def test_who_does_not_agree_to_the_cost_keeps_all_the_rest(books: str) -> None:
 
 
 def test_a_model_that_is_named_and_not_there_is_a_failure(books: str) -> None:
-    review = run([Document("s", STORY)], references=(books,), without=frozenset(),
+    review = run([Document("s", STORY)], references=(books,), without=(),
                  fluency_model="nosuch.gguf")  # fmt: skip
     (entry,) = [one for one in review.left_out if one.part == "fluency"]
     assert entry.is_failure
@@ -189,7 +191,7 @@ def test_a_model_that_is_named_and_not_there_is_a_failure(books: str) -> None:
 
 
 def test_a_review_grows_part_by_part(books: str) -> None:
-    plan = ReviewPlan(references=(books,), without=frozenset({"fluency"}))
+    plan = ReportSettings(references=(books,), without=("fluency",), n_jobs=1)
     with Reviewer(plan) as reviewer:
         seen = [
             (r.texts[0].originality is not None, r.texts[0].profile is not None)

@@ -3,6 +3,7 @@ from __future__ import annotations
 import itertools
 from fractions import Fraction
 
+import krippendorff
 import numpy as np
 import pytest
 from hypothesis import given
@@ -14,6 +15,7 @@ from statsmodels.stats import inter_rater
 
 from fabula.stats.agreement import (
     Confusion,
+    Level,
     bootstrap_interval,
     cohen_kappa,
     cohen_of_sums,
@@ -48,6 +50,15 @@ def test_fleiss_kappa_of_the_published_example() -> None:
     assert fleiss_kappa(ratings_of(counts)) == pytest.approx(0.210, abs=5e-4)
 
 
+def test_krippendorff_alpha_of_two_observers_as_published() -> None:
+    # Krippendorff, "Computing Krippendorff's Alpha-Reliability" (2011), section A: Meg and Owen,
+    # ten items of 0 and 1, alpha 0.095; section B: Ben and Gerry, twelve items of a to e, 0.692.
+    binary = np.array([list(map(float, who)) for who in ("0100000010", "1110010000")]).T
+    assert krippendorff_alpha(binary) == pytest.approx(0.095, abs=5e-4)
+    nominal = np.array([[float(ord(c)) for c in who] for who in ("aabbdcccedda", "babbbccceddd")]).T
+    assert krippendorff_alpha(nominal) == pytest.approx(0.692, abs=5e-4)
+
+
 def test_krippendorff_alpha_of_the_published_example() -> None:
     # Krippendorff, "Computing Krippendorff's Alpha-Reliability" (2011), section C:
     # 4 observers, 12 units, missing data; nominal 0.743, ordinal 0.815, interval 0.849,
@@ -65,6 +76,34 @@ def test_krippendorff_alpha_of_the_published_example() -> None:
     assert krippendorff_alpha(table, "interval") == pytest.approx(0.849, abs=5e-4)
     assert krippendorff_alpha(table, "ratio") == pytest.approx(0.797, abs=5e-4)
     assert krippendorff_alpha(table, lambda a, b: (a - b) ** 2) == pytest.approx(0.849, abs=5e-4)
+
+
+@given(
+    hnp.arrays(np.float64, st.tuples(st.integers(1, 12), st.integers(1, 5)),
+               elements=st.sampled_from([0.0, 1.0, 2.0, 3.5, 7.0, NAN, NAN])),
+    st.sampled_from(["nominal", "ordinal", "interval", "ratio"]),
+)  # fmt: skip
+def test_krippendorff_alpha_of_ratings_with_gaps_as_its_package_has_it(
+    ratings: NDArray[np.float64], level: Level
+) -> None:
+    paired = ratings[(~np.isnan(ratings)).sum(axis=1) > 1]
+    found = krippendorff_alpha(ratings, level)
+    if len(np.unique(paired[~np.isnan(paired)])) < 2:
+        assert found is None
+    else:
+        expected = krippendorff.alpha(reliability_data=paired.T, level_of_measurement=level)
+        assert found == pytest.approx(expected, abs=1e-12)
+
+
+def test_krippendorff_alpha_without_anything_to_disagree_on_is_none() -> None:
+    lonely = np.array([[1.0, NAN], [NAN, 0.0]])
+    constant = np.ones((5, 3))
+    for ratings in (np.empty((0, 3)), lonely, constant):
+        assert krippendorff_alpha(ratings) is None
+    # Two values that a distance takes for one are constant too.
+    assert krippendorff_alpha(np.array([[1.0, -1.0]]), lambda a, b: abs(a) - abs(b)) is None
+    with pytest.raises(ValueError, match="interval"):
+        krippendorff_alpha(np.array([[1.0, -1.0]]), "ratio")
 
 
 binary = hnp.arrays(np.float64, st.integers(2, 40), elements=st.sampled_from([0.0, 1.0]))
@@ -179,6 +218,31 @@ def test_fleiss_kappa_of_equal_numbers_of_raters_as_statsmodels_has_it(
     if len(np.unique(ratings)) > 1:
         table, _ = inter_rater.aggregate_raters(ratings)
         assert fleiss_kappa(ratings) == pytest.approx(inter_rater.fleiss_kappa(table), abs=1e-12)
+
+
+def test_cohen_kappa_of_the_published_example() -> None:
+    # Cohen 1968, "Nominal scale agreement with provision for scaled disagreement": 200 subjects
+    # and two judges, kappa 0.492.
+    counts = np.array([[88, 14, 18], [10, 40, 10], [2, 6, 12]])
+    cells = np.argwhere(counts).repeat(counts.ravel(), axis=0)
+    assert cohen_kappa(*cells.T.astype(np.float64)) == pytest.approx(0.492, abs=5e-4)
+
+
+@given(
+    hnp.arrays(np.float64, st.tuples(st.integers(1, 30), st.just(2)),
+               elements=st.sampled_from([0.0, 1.0, 2.0, NAN])),
+)  # fmt: skip
+def test_cohen_kappa_of_ratings_with_gaps_as_statsmodels_has_it(
+    ratings: NDArray[np.float64],
+) -> None:
+    both = ratings[~np.isnan(ratings).any(axis=1)].astype(int)
+    if len(np.unique(both)) > 1:
+        table = np.zeros((3, 3))
+        np.add.at(table, (both[:, 0], both[:, 1]), 1)
+        expected = inter_rater.cohens_kappa(table, return_results=False)
+        assert cohen_kappa(*ratings.T) == pytest.approx(expected, abs=1e-12)
+    else:
+        assert cohen_kappa(*ratings.T) is None
 
 
 @given(unbalanced, st.integers(0, 4))

@@ -14,7 +14,7 @@ from fabula.measures.categories import label_accuracy
 from fabula.measures.comparison import compare_scores
 from fabula.measures.detection import Labelled, calibrate
 from fabula.measures.ratings import rater_agreement
-from fabula.report.tables import comparison_tables, interval_notes, shown_interval
+from fabula.presentation.tables import comparison_tables, interval_notes, shown_interval
 from fabula.rubrics import load_rubric
 from fabula.stats.agreement import bootstrap_interval
 from fabula.stats.compare import compare_means, mean_estimate

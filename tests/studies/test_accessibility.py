@@ -28,9 +28,12 @@ from tests.study_browsing import (
     until,
 )
 
-pytestmark = pytest.mark.skipif(
-    CHROMIUM is None or DRIVER is None, reason="chromium and chromedriver are not installed"
-)
+pytestmark = [
+    pytest.mark.browser,
+    pytest.mark.skipif(
+        CHROMIUM is None or DRIVER is None, reason="chromium and chromedriver are not installed"
+    ),
+]
 
 
 def every_page(driver: Any, ttcw: Served, feedback: Served) -> Iterator[str]:

@@ -6,6 +6,7 @@ import csv
 import io
 import json
 import sqlite3
+import sys
 from contextlib import closing
 from pathlib import Path
 
@@ -237,6 +238,18 @@ def test_a_database_that_is_none_is_said(tmp_path: Path, url: str) -> None:
     found = run("study", "invite", design.path, "1", "--database", url)
     assert "--database" in str(found.exception)
     assert type(found.exception).__name__ == "InputError"
+
+
+def test_postgresql_without_its_driver_names_the_extra(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    design = begin(tmp_path, "ttcw", story_rows(1, 2))
+    monkeypatch.setitem(sys.modules, "psycopg", None)
+    url = "postgresql://me:secret@localhost/study"
+    found = run("study", "invite", design.path, "1", "--database", url)
+    assert isinstance(found.exception, InputError)
+    assert "pip install 'fabula[postgres]'" in str(found.exception)
+    assert "secret" not in str(found.exception)
 
 
 def test_what_cannot_be_run_is_not_written(tmp_path: Path) -> None:

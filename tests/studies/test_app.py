@@ -21,9 +21,9 @@ from fabula.studies.app import create_app
 from fabula.studies.database import Store, answers, assignments, audit, open_store
 from fabula.studies.design import StudyDesign, load_study, new_study
 from fabula.studies.exporting import export
+from fabula.studies.pages import COOKIE
 from fabula.studies.participants import invite
 from fabula.studies.units import Unit, read_units
-from fabula.studies.visits import COOKIE
 from fabula.web.guard import Guard
 
 

@@ -32,9 +32,12 @@ from tests.study_browsing import (
     until,
 )
 
-pytestmark = pytest.mark.skipif(
-    CHROMIUM is None or DRIVER is None, reason="chromium and chromedriver are not installed"
-)
+pytestmark = [
+    pytest.mark.browser,
+    pytest.mark.skipif(
+        CHROMIUM is None or DRIVER is None, reason="chromium and chromedriver are not installed"
+    ),
+]
 
 
 def test_a_reader_loses_nothing_by_reloading_going_back_and_two_tabs(

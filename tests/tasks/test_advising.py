@@ -198,14 +198,14 @@ def test_closed_answers_are_read_strictly(tmp_path: Path, said: str, fate: str) 
     draft.write_text(DRAFT)
     with serving(editor) as served:
         assert run("feedback", "for", draft, "--model", f"{served.url}#m", "--out", out,
-                   "--times", 1).exit_code == 0  # fmt: skip
+                   "--samples", 1).exit_code == 0  # fmt: skip
 
     def answer(body: dict[str, Any], n: int) -> Any:
         return said if "still so" in prompt_of(body) else "The text is perfect as-is."
 
     with serving(answer) as served:
         done = run("feedback", "for", draft, "--model", f"{served.url}#m", "--since", out,
-                   "--json", "--times", 1)  # fmt: skip
+                   "--json", "--samples", 1)  # fmt: skip
     assert {one["fate"] for one in json.loads(done.stdout)["earlier"]} == {fate}
 
 
@@ -215,7 +215,7 @@ def test_criticism_without_a_place_is_no_praise_and_counts_as_a_reading(tmp_path
     answers = [LETTER, GHOST + "Otherwise the text is perfect as-is."]
     with serving(lambda body, n: "Yes." if "change something" in prompt_of(body)
                  else answers[int(body.get("seed") or 0) % 2]) as served:  # fmt: skip
-        done = run("feedback", "for", draft, "--model", f"{served.url}#m", "--times", 4)
+        done = run("feedback", "for", draft, "--model", f"{served.url}#m", "--samples", 4)
     assert "said in 2 of 4 readings" in done.output
     assert "would not change anything" not in done.output
     assert "2 of 4 readings hold no point" in done.output
@@ -289,7 +289,7 @@ def test_words_that_stand_twice_are_said_to_and_marked_in_both_places(tmp_path: 
     doubtful = '- "The door was open": this says nothing; cut it.'
     with serving(lambda body, n: "Yes." if "change something" in prompt_of(body)
                  else doubtful) as served:  # fmt: skip
-        command = ["feedback", "for", draft, "--model", f"{served.url}#m", "--times", 2]
+        command = ["feedback", "for", draft, "--model", f"{served.url}#m", "--samples", 2]
         done = run(*command, "--html", page)
         rows = json.loads(run(*command, "--json").stdout)["points"]
     assert "stands in 2 places" in done.output

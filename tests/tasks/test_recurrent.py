@@ -42,6 +42,7 @@ def training(**changes: object) -> Training:
     )  # type: ignore[arg-type]  # fmt: skip
 
 
+@pytest.mark.slow
 def test_it_learns_and_its_perplexity_falls_below_that_of_words_alone(tmp_path: Path) -> None:
     corpus = corpus_at(tmp_path)
     progress = train_recurrent(corpus, training(n_epochs=6), SMALL)
@@ -82,14 +83,15 @@ def test_a_training_that_was_killed_goes_on_and_ends_with_the_same_weights(tmp_p
     first, second = (
         torch.load(c.folder / MODEL_FILE, weights_only=True)["weights"] for c in (whole, killed)
     )
-    assert seen[0] > 30  # it did not begin anew
+    assert seen[0] > 30  # it did not start over
     assert all(torch.equal(first[name], second[name]) for name in first)
 
 
+@pytest.mark.slow
 def test_another_setting_does_not_go_on_from_a_checkpoint(tmp_path: Path) -> None:
     corpus = corpus_at(tmp_path)
     train_recurrent(corpus, training(n_epochs=1), SMALL)
-    with pytest.raises(InputError, match="--restart"):
+    with pytest.raises(InputError, match="`restart`"):
         train_recurrent(corpus, training(n_epochs=2, seed=1), SMALL)
     progress = train_recurrent(corpus, training(n_epochs=2, seed=1), SMALL, restart=True)
     assert progress.window == 2 * progress.n_windows
@@ -125,7 +127,7 @@ def test_a_finished_training_is_not_done_again(tmp_path: Path) -> None:
 
 
 def test_the_network_belongs_to_its_texts(tmp_path: Path) -> None:
-    with pytest.raises(CorpusError, match="--kind recurrent"):
+    with pytest.raises(CorpusError, match="`kind` recurrent"):
         Recurrent.load(corpus_at(tmp_path))
     train_recurrent(corpus_at(tmp_path), training(n_epochs=1), SMALL)
     with pytest.raises(CorpusError, match="other texts"):

@@ -86,11 +86,11 @@ def test_a_short_refusal_is_no_story_near_its_length(tmp_path: Path) -> None:
     source = rows(tmp_path / "plots.jsonl", [{"id": "p", "plot": "A lamp.", "n_words": 150}])
     # Not known for a refusal by its words, and much too short.
     with serving(lambda *_: "There was once a lamp.") as served:
-        done = run("stories", "write", source, "--out", tmp_path / "o.jsonl", "--rounds", 1,
+        done = run("stories", "write", source, "--out", tmp_path / "o.jsonl", "--attempts", 1,
                    "--model", f"{served.url}#m")  # fmt: skip
         assert read(tmp_path / "o.jsonl") == []
         assert "not near the wanted length" in done.output
-        run("stories", "write", source, "--out", tmp_path / "o.jsonl", "--rounds", 1, "--within",
+        run("stories", "write", source, "--out", tmp_path / "o.jsonl", "--attempts", 1, "--within",
             200, "--model", f"{served.url}#m")  # fmt: skip
     assert [row["n_words"] for row in read(tmp_path / "o.jsonl")] == [5]
 
@@ -140,7 +140,7 @@ def test_a_refused_reading_is_counted_and_asked_for_again(tmp_path: Path) -> Non
             return REFUSAL
         return '- "The lamp went out at nine": it comes too early; prepare it.'
 
-    given = ["feedback", "for", tmp_path / "d.txt", "--times", 2, "--out", tmp_path / "p.jsonl"]
+    given = ["feedback", "for", tmp_path / "d.txt", "--samples", 2, "--out", tmp_path / "p.jsonl"]
     with serving(editor) as served:
         first = run(*given, "--model", f"{served.url}#m")
         assert "1 of the answers have no part in this: the model refused" in first.output

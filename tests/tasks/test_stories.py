@@ -72,7 +72,7 @@ def test_a_model_that_never_converges_is_reported_and_left_out(plots: Path, tmp_
     with serving(grows_by(10)) as server:
         result = run(
             "stories", "write", str(plots), "--out", str(out), "--model", f"{server.url}/v1#m",
-            "--rounds", "4",
+            "--attempts", "4",
         )  # fmt: skip
     assert rows(out) == []
     assert "2 stories: not near the wanted length" in result.output
@@ -179,8 +179,8 @@ def test_every_kind_and_format_makes_its_own_prompt(kind: str) -> None:
     ("text", "said"),
     [
         ("", "no plots"), ("[]\n", "line 1"), ('{"id": 1}\n', "line 1"),
-        ('{"id": 1, "plot": "x"}\n', "--words"),
-        ('{"id": 1, "plot": "x", "n_words": "9"}\n', "--words"),
+        ('{"id": 1, "plot": "x"}\n', "`words`"),
+        ('{"id": 1, "plot": "x", "n_words": "9"}\n', "`words`"),
         ('{"id": 1, "plot": "x", "n_words": 9}\n' * 2, "same id"),
     ],
 )  # fmt: skip

@@ -10,6 +10,8 @@ import pandas as pd
 import pytest
 
 from fabula.errors import InputError
+from fabula.jobs.report import ReportSettings
+from fabula.jobs.reviewer import Reviewer
 from fabula.judging.pairwise import pairs_of
 from fabula.judging.run import with_retest
 from fabula.measures.linguistic.profile import profile_texts
@@ -17,7 +19,6 @@ from fabula.measures.originality import OriginalityMeasure
 from fabula.measures.scores import ScoreRun, to_row
 from fabula.reference import Reference
 from fabula.reference.build import add_documents
-from fabula.review import Reviewer, ReviewPlan
 from fabula.tasks.continuation.passages import book_chapters
 from fabula.tasks.feedback.corrupting import sample_sets, without_repeats
 from fabula.tasks.plots import by_line
@@ -73,7 +74,7 @@ def takers(folder: Path) -> dict[str, Callable[[Any], Any]]:
         "scores": lambda given: list(ScoreRun(measure, to_row, None).rows(given)),
         "kept scores": lambda given: list(ScoreRun(measure, to_row, folder / "s").rows(given)),
         "profile": lambda given: list(profile_texts(given, "none")),
-        "review": lambda given: list(Reviewer(ReviewPlan()).steps(given)),
+        "review": lambda given: list(Reviewer(ReportSettings()).steps(given)),
         "ids": check_ids,
         "pairs": lambda given: pairs_of(given, None),
         "retest": lambda given: with_retest(given, 1, 0),

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from fabula.cli.derived import Command
 from fabula.cli.options import json_option
 
 if TYPE_CHECKING:
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
 __all__ = ["agreement"]
 
 
-@click.command()
+@click.command(cls=Command, short_help="Measure how far judges agree with experts.")
 @click.argument("runs", nargs=-1, metavar="RUN...", type=click.Path(path_type=Path))
 @click.option(
     "--experts", required=True, type=click.Path(path_type=Path), metavar="FILE",
@@ -66,7 +67,7 @@ def agreement(runs: tuple[Path, ...], experts: Path, by: Any, seed: int, as_json
             "judges": [_judge_json(judge) for judge in judges],
         }))  # fmt: skip
         return
-    from fabula.report.judging_tables import agreement_tables
+    from fabula.presentation.judging_tables import agreement_tables
 
     click.echo(agreement_tables(judges, rows, expert_correlation(panel, rubric), rubric), nl=False)
 

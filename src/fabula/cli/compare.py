@@ -6,12 +6,13 @@ from pathlib import Path
 
 import click
 
+from fabula.cli.derived import Command
 from fabula.cli.options import json_option
 
 __all__ = ["compare"]
 
 
-@click.command()
+@click.command(cls=Command, short_help="Compare the originality of groups of texts.")
 @click.argument("scores", nargs=-1, required=True, type=click.Path(path_type=Path))
 @click.option(
     "--by",
@@ -54,7 +55,7 @@ def compare(
 
     comparison = compare_scores(scores, by=by, baseline=baseline, seed=seed)
     if plot is not None:
-        from fabula.report.plots import save_comparison
+        from fabula.presentation.plots import save_comparison
 
         save_comparison(comparison, plot)
     if as_json:
@@ -62,7 +63,7 @@ def compare(
 
         click.echo(dump_json(comparison.to_json()))
         return
-    from fabula.report.tables import comparison_tables
+    from fabula.presentation.tables import comparison_tables
 
     click.echo(comparison_tables(comparison), nl=False)
     if plot is not None:

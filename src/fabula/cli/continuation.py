@@ -7,28 +7,32 @@ import random
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from fabula.cli.judging import agree_to_texts
+from fabula.cli.confirming import confirm_texts
+from fabula.cli.derived import Group, settings_options
 from fabula.cli.options import (
     check_outputs,
-    further_model_options,
     jobs_option,
-    model_terms,
     seed_option,
-    text_options,
     texts_argument,
+    yes_option,
 )
 from fabula.cli.progress import progress_bar
 from fabula.cli.reading import reading
 from fabula.cli.scoring import score
+from fabula.jobs.models import NoModelSettings
+from fabula.jobs.reading import Reading
+
+if TYPE_CHECKING:
+    from fabula.tasks.continuation.generating import GeneratorChoice
 
 __all__ = ["continuation"]
 
 
-@click.group()
+@click.group(cls=Group, short_help="Generate and score continuations of stories.")
 def continuation() -> None:
     """The next sentence of a story: passages, generators to compare with, and fifteen metrics.
 
@@ -43,7 +47,7 @@ def continuation() -> None:
 continuation.add_command(score)
 
 
-@continuation.command()
+@continuation.command(short_help="Cut books into contexts and the sentences after them.")
 @texts_argument("books")
 @click.option(
     "--out", type=click.Path(path_type=Path), required=True, metavar="FILE",
@@ -64,7 +68,7 @@ continuation.add_command(score)
     help="Keep so many passages, drawn by --seed.",
 )  # fmt: skip
 @seed_option
-@text_options
+@settings_options(Reading, "how_to_read")
 def passages(
     books: tuple[str, ...],
     out: Path,
@@ -72,7 +76,7 @@ def passages(
     stride: int | None,
     limit: int | None,
     seed: int,
-    **how_to_read: Any,
+    how_to_read: Reading,
 ) -> None:
     """Cut BOOKS into contexts and the sentences that follow them.
 
@@ -86,7 +90,7 @@ def passages(
     from fabula.text.pipeline import load_pipeline
 
     nlp = load_pipeline(("tok2vec", "senter"))
-    with reading(books, "cutting", **how_to_read, whole=True) as (documents, _):
+    with reading(books, "cutting", how_to_read, whole=True) as (documents, _):
         chapters = list(book_chapters(documents, nlp))
     found = list(passages_of(chapters, n_sentences, stride))
     if not found:
@@ -116,7 +120,7 @@ def passages(
 _KIND = click.Choice(["random", "unigram", "case", "recurrent"])
 
 
-@continuation.command()
+@continuation.command(short_help="Train the baseline generators.")
 @click.argument("texts", nargs=-1, metavar="[TEXTS]...")
 @click.option(
     "--out", type=click.Path(path_type=Path, file_okay=False), required=True, metavar="DIR",
@@ -141,7 +145,7 @@ _KIND = click.Choice(["random", "unigram", "case", "recurrent"])
 )  # fmt: skip
 @click.option("--restart", is_flag=True, help="Train the recurrent network anew.")
 @jobs_option
-@text_options
+@settings_options(Reading, "how_to_read")
 def train(
     texts: tuple[str, ...],
     out: Path,
@@ -152,7 +156,7 @@ def train(
     plot: Path | None,
     restart: bool,
     jobs: int | None,
-    **how_to_read: Any,
+    how_to_read: Reading,
 ) -> None:
     """Train generators on the stories of TEXTS: random, unigram, case-based, recurrent.
 
@@ -162,8 +166,12 @@ def train(
     from fabula.tasks.continuation.corpus import Corpus, build_corpus
     from fabula.workers import default_jobs
 
+    if plot is not None:
+        from fabula.presentation.plots import check_plot_path
+
+        check_plot_path(plot)
     if texts:
-        with reading(texts, "reading", **how_to_read, whole=True) as (documents, bar):
+        with reading(texts, "reading", how_to_read, whole=True) as (documents, bar):
             corpus = build_corpus(
                 documents, out, min_count=min_count, n_jobs=jobs or default_jobs(), report=bar.say
             )
@@ -206,13 +214,13 @@ def _train_recurrent(corpus: Any, epochs: int, seed: int, plot: Path | None, res
                 f"epoch {int(row['epoch'])}: perplexity {row['perplexity']:.1f} on held-out stories"
             )
     if plot is not None:
-        from fabula.report.plots import save_loss
+        from fabula.presentation.plots import save_loss
 
         save_loss(progress.log, plot)
         click.echo(f"written: {plot}")
 
 
-@continuation.command()
+@continuation.command(short_help="Generate the next sentence of each passage.")
 @click.option(
     "--contexts", type=click.Path(path_type=Path), required=True, metavar="PASSAGES",
     help="What to continue, as `continuation passages` writes it (.jsonl).",
@@ -234,9 +242,10 @@ def _train_recurrent(corpus: Any, epochs: int, seed: int, plot: Path | None, res
     help="Of the recurrent network and of models.",
 )  # fmt: skip
 @seed_option
-@click.option("--restart", is_flag=True, help="Write everything anew, whatever --out holds.")
+@click.option("--restart", is_flag=True, help="Write everything again, ignoring what --out holds.")
 @jobs_option
-@further_model_options
+@settings_options(NoModelSettings, "asked")
+@yes_option
 def generate(
     contexts: Path,
     out: Path,
@@ -246,20 +255,17 @@ def generate(
     seed: int,
     restart: bool,
     jobs: int | None,
-    **options: Any,
+    asked: NoModelSettings,
+    yes: bool,
 ) -> None:
     """Have generators and language models write the next sentence of each passage.
 
-    A run that was interrupted goes on where it was; a model whose call failed is asked again.
+    Interrupted runs resume; a model whose call failed is asked again.
     """
     from fabula.measures.linguistic.scoring import read_contexts
-    from fabula.tasks.asking import resumed_rows
     from fabula.tasks.continuation.generating import GeneratorChoice
-    from fabula.tasks.continuation.generating import generate as generate_rows
-    from fabula.workers import default_jobs
 
-    models = tuple(dict.fromkeys(options["models"]))
-    if folder is None and not models:
+    if folder is None and not asked.models:
         raise click.UsageError("say who writes: --from DIR, --model MODEL, or both")
     check_outputs([out], [contexts])
     stories = read_contexts(contexts)
@@ -269,6 +275,33 @@ def generate(
     ]
     for choice in choices:
         choice.open()  # before anything is written
+    rows = _generated(
+        stories, choices, asked, out, temperature, seed, restart=restart, n_jobs=jobs, yes=yes
+    )
+    missing = Counter(row["missing_reason"] for row in rows if row["text"] is None)
+    click.echo(f"written: {out}, {len(rows) - missing.total():,} continuations")
+    for reason, n in missing.items():
+        click.echo(f"without a text: {n:,} ({_WHY_NO_TEXT.get(reason, reason)})")
+
+
+def _generated(
+    stories: Sequence[Any],
+    choices: Sequence[GeneratorChoice],
+    asked: NoModelSettings,
+    out: Path,
+    temperature: float,
+    seed: int,
+    *,
+    restart: bool,
+    n_jobs: int | None,
+    yes: bool,
+) -> list[dict[str, Any]]:
+    """The rows of all generators and models, kept as they come."""
+    from fabula.tasks.asking import resumed_rows
+    from fabula.tasks.continuation.generating import generate as generate_rows
+    from fabula.workers import default_jobs
+
+    models = tuple(dict.fromkeys(asked.models))
     rows: list[dict[str, Any]] = []
     with (
         resumed_rows(out, ("id", "system"), ("text", "context_digest"), restart=restart) as (
@@ -282,21 +315,18 @@ def generate(
             bar.say(choice.kind)
             rows += generate_rows(
                 stories, choice, kept, write,
-                seed=seed, n_jobs=jobs or default_jobs(), meter=bar.advance,
+                seed=seed, n_jobs=n_jobs or default_jobs(), meter=bar.advance,
             )  # fmt: skip
         texts = [" ".join(story.context) for story in stories]
-        agree_to_texts(options, models, texts, _SENTENCE_TOKENS, bar)
-        terms = model_terms(options)
+        confirm_texts(asked, texts, _SENTENCE_TOKENS, bar, yes=yes)
+        terms = asked.options()
         for model in models:
             bar.say(model)
             rows += asyncio.run(
                 _ask(stories, model, terms, kept, write, temperature, seed, bar.advance)
             )
         settle(rows)
-    missing = Counter(row["missing_reason"] for row in rows if row["text"] is None)
-    click.echo(f"written: {out}, {len(rows) - missing.total():,} continuations")
-    for reason, n in missing.items():
-        click.echo(f"without a text: {n:,} ({_WHY_NO_TEXT.get(reason, reason)})")
+    return rows
 
 
 _SENTENCE_TOKENS = 40
@@ -323,7 +353,7 @@ async def _ask(
     meter: Any,
 ) -> list[dict[str, Any]]:
     from fabula.models import Sampling, open_model
-    from fabula.tasks.continuation.asked import ask_continuations
+    from fabula.tasks.continuation.language_models import ask_continuations
     from fabula.tasks.continuation.vocabulary import MAX_TOKENS
     from fabula.text.pipeline import load_pipeline
 

@@ -6,13 +6,14 @@ from pathlib import Path
 
 import click
 
+from fabula.cli.derived import Command
 from fabula.cli.listening import listen, serve_until_stopped
 from fabula.cli.options import jobs_option
 
 __all__ = ["desk"]
 
 
-@click.command()
+@click.command(cls=Command, short_help="Open a local page to drop drafts on and read reports.")
 @click.option(
     "--reference", "references", multiple=True, metavar="PATH", envvar="FABULA_REFERENCE",
     help="A corpus to offer for comparing with.  [env: FABULA_REFERENCE]",

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import click
 
+from fabula.cli.derived import Group, settings_options
 from fabula.cli.options import (
     check_outputs,
     json_option,
     seed_option,
-    text_options,
     texts_argument,
 )
 from fabula.cli.reading import reading
+from fabula.jobs.reading import Reading
 
 __all__ = ["detect"]
 
@@ -23,7 +23,7 @@ _scores = click.argument(
 )
 
 
-@click.group()
+@click.group(cls=Group, short_help="Tell human from machine text, with known error rates.")
 def detect() -> None:
     """Tell texts by people from texts by machines, and say how well that can be done.
 
@@ -34,7 +34,7 @@ def detect() -> None:
     """
 
 
-@detect.command()
+@detect.command(short_help="Score texts by how probable a language model finds them.")
 @texts_argument("texts")
 @click.option(
     "--model", default="local", show_default=True, metavar="MODEL",
@@ -46,10 +46,10 @@ def detect() -> None:
 )  # fmt: skip
 @click.option("--restart", is_flag=True, help="Score everything anew, whatever --out holds.")
 @json_option
-@text_options
+@settings_options(Reading, "how_to_read")
 def score(
     texts: tuple[str, ...], model: str, out: Path | None, restart: bool, as_json: bool,
-    **how_to_read: Any,
+    how_to_read: Reading,
 ) -> None:  # fmt: skip
     """Score TEXTS by how probable a language model finds them.
 
@@ -59,13 +59,13 @@ def score(
     from fabula.measures.probability import ProbabilityMeasure
     from fabula.measures.scores import ScoreRun, probability_row
     from fabula.models.likelihood import LikelihoodModel
-    from fabula.report.detection_tables import probability_table
+    from fabula.presentation.detection_tables import probability_table
     from fabula.store import dump_json
 
     check_outputs([out], [])
     measure = ProbabilityMeasure(LikelihoodModel(model))
     rows = []
-    with reading(texts, "scoring", **how_to_read) as (documents, _):
+    with reading(texts, "scoring", how_to_read) as (documents, _):
         for _document, row in ScoreRun(measure, probability_row, out, restart=restart).rows(
             documents
         ):
@@ -78,7 +78,7 @@ def score(
             click.echo(f"written: {out}")
 
 
-@detect.command()
+@detect.command(short_help="Calibrate a detector on labelled scores.")
 @_scores
 @click.option(
     "--label", required=True, metavar="FIELD=VALUE",
@@ -121,12 +121,12 @@ def calibrate(
     """
     from fabula.measures.detection_rows import calibration_row
     from fabula.measures.verdicts import Label, calibrate_files, write_detectors
-    from fabula.report.detection_tables import calibration_remarks, calibration_tables
+    from fabula.presentation.detection_tables import calibration_remarks, calibration_tables
     from fabula.store import dump_json
 
     check_outputs([out, plot], scores)
     if plot is not None:
-        from fabula.report.plots import check_plot_path
+        from fabula.presentation.plots import check_plot_path
 
         check_plot_path(plot)
     chosen = Label.parse(label)
@@ -136,7 +136,7 @@ def calibrate(
     if out is not None:
         write_detectors(out, found, chosen, cluster)
     if plot is not None:
-        from fabula.report.detection_tables import save_rocs
+        from fabula.presentation.detection_tables import save_rocs
 
         save_rocs(found, plot)
     if as_json:
@@ -150,7 +150,7 @@ def calibrate(
             click.echo(f"written: {path}")
 
 
-@detect.command()
+@detect.command(short_help="Apply a calibrated detector to scores.")
 @click.argument("detector", type=click.Path(path_type=Path))
 @_scores
 @click.option(
@@ -173,7 +173,7 @@ def apply(
     quotation marks, vocabulary) than the human texts that it was calibrated on.
     """
     from fabula.measures.verdicts import apply_detectors, read_detectors
-    from fabula.report.detection_tables import verdict_table
+    from fabula.presentation.detection_tables import verdict_table
     from fabula.store import dump_json, write_whole
 
     check_outputs([out], [detector, *scores])

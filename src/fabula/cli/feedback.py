@@ -9,22 +9,21 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from fabula.cli.confirming import agree_to_cost
+from fabula.cli.derived import Group, Option, settings_options
 from fabula.cli.feedback_for import for_draft
 from fabula.cli.feedback_raters import label, rate
 from fabula.cli.feedback_score import score
-from fabula.cli.judging import agree_to_cost
 from fabula.cli.options import (
     check_outputs,
-    cost_options,
-    cost_terms,
-    model_options,
-    model_terms,
     seed_option,
-    text_options,
     texts_argument,
+    yes_option,
 )
 from fabula.cli.progress import Bar, progress_bar
 from fabula.cli.reading import read_stories
+from fabula.jobs.models import ModelSettings, Spending
+from fabula.jobs.reading import Reading
 
 if TYPE_CHECKING:
     from fabula.store import RowWriter
@@ -32,7 +31,7 @@ if TYPE_CHECKING:
 __all__ = ["feedback"]
 
 
-@click.group()
+@click.group(cls=Group, short_help="Corrupt stories, ask for feedback, and measure it.")
 def feedback() -> None:
     """Break stories in known ways, ask models for feedback on them, and measure it.
 
@@ -43,7 +42,7 @@ def feedback() -> None:
     """
 
 
-@feedback.command()
+@feedback.command(short_help="Corrupt stories in known ways.")
 @texts_argument("stories")
 @click.option(
     "--methods", default="original,backtranslate,swap,delete", show_default=True, metavar="LIST",
@@ -71,16 +70,18 @@ def feedback() -> None:
 )  # fmt: skip
 @click.option(
     "--per-set", type=click.IntRange(min=1), metavar="N",
-    help="Draw at most N stories of each set (--set).",
+    help="Draw at most N stories of each set (--by).",
 )  # fmt: skip
 @click.option(
-    "--set", "set_field", default="source", show_default=True, metavar="FIELD",
+    "--by", "set_field", cls=Option, setting="by", formerly=("set",), default="source",
+    show_default=True, metavar="FIELD",
     help="Field that names the set a story belongs to.",
 )  # fmt: skip
 @click.option("--restart", is_flag=True, help="Begin anew, whatever --out holds.")
 @seed_option
-@cost_options
-@text_options
+@settings_options(Spending, "spending")
+@yes_option
+@settings_options(Reading, "how_to_read")
 def corrupt(
     stories: tuple[str, ...],
     methods: str,
@@ -92,7 +93,9 @@ def corrupt(
     set_field: str,
     restart: bool,
     seed: int,
-    **options: Any,
+    spending: Spending,
+    yes: bool,
+    how_to_read: Reading,
 ) -> None:
     """Corrupt STORIES: swap two sentences, delete one, or translate it and back ten times.
 
@@ -112,12 +115,12 @@ def corrupt(
     from fabula.tasks.feedback.translating import best_offline_translator
 
     check_outputs([out], map(Path, stories))
-    asked = [name.strip() for name in methods.split(",")]
-    unknown = [name for name in asked if name not in ALL_METHODS]
+    named = [name.strip() for name in methods.split(",")]
+    unknown = [name for name in named if name not in ALL_METHODS]
     if unknown:
         raise click.UsageError(f"--methods {unknown[0]}: there are {', '.join(ALL_METHODS)}")
-    chosen = tuple(method for method in ALL_METHODS if method in asked)
-    read, repeated = without_repeats(read_stories(stories, options))
+    chosen = tuple(method for method in ALL_METHODS if method in named)
+    read, repeated = without_repeats(read_stories(stories, how_to_read))
     documents = sample_sets(read, set_field, per_set, seed)
     plan = CorruptPlan(chosen, rounds, seed)
     if translator is None:
@@ -128,7 +131,8 @@ def corrupt(
                 "or marian, which are better",
                 err=True,
             )
-    found = _corrupt(documents, plan, (translator, translator_language), out, restart, options)
+    named_translator = (translator, translator_language)
+    found = _corrupt(documents, plan, named_translator, out, restart, spending, yes=yes)
     _report(*found, repeated, out)
 
 
@@ -145,7 +149,7 @@ def _kept_rows(
         if row.get("id") not in wanted or not {"method", "original", "signature"} <= row.keys():
             raise InputError(
                 f"{file.path}, line {number}: {str(row.get('id'))[:80]!r} is none of this run's "
-                f"stories and methods; choose another --out, or begin anew with --restart"
+                f"stories and methods; choose another --out, or start over with --restart"
             )
     return {str(row["id"]): row for row in file.kept}
 
@@ -156,7 +160,9 @@ def _corrupt(
     translator: tuple[str, str],
     out: Path,
     restart: bool,
-    options: dict[str, Any],
+    spending: Spending,
+    *,
+    yes: bool,
 ) -> tuple[Counter[str], list[Any]]:
     """How many rows of each method there are now, and what was left out."""
     from contextlib import ExitStack
@@ -168,20 +174,20 @@ def _corrupt(
 
     n_written: Counter[str] = Counter()
     left_out: list[Any] = []
-    terms = cost_terms(options)
+    terms = spending.options()
     with ExitStack() as stack:
-        named = None
+        model = None
         if "backtranslate" in plan.methods:
-            named = stack.enter_context(open_translator(*translator, terms))
+            model = stack.enter_context(open_translator(*translator, terms))
         file = stack.enter_context(RowWriter(out))
         kept = _kept_rows(file, documents, plan, restart)
         file.begin()
-        if named is not None:
+        if model is not None:
             to_come = [s.text for s in documents if f"{s.id}_backtranslate" not in kept]
-            _agree_to_translate(translator[0], to_come, plan.rounds, terms, yes=options["yes"])
+            _agree_to_translate(translator[0], to_come, plan.rounds, terms, yes=yes)
         nlp = load_pipeline(parts_needed(plan.methods))
         bar = stack.enter_context(progress_bar("corrupting", len(documents)))
-        for rows, failed in corrupt_stories(documents, plan, nlp, named, kept):
+        for rows, failed in corrupt_stories(documents, plan, nlp, model, kept):
             for row in rows:
                 if row["id"] not in kept:
                     file.write(row)
@@ -217,7 +223,7 @@ def _report(n_written: Counter[str], left_out: list[Any], repeated: list[str], o
     click.echo(f"written: {out}")
 
 
-@feedback.command()
+@feedback.command(short_help="Ask models for feedback on corrupted stories.")
 @click.argument("corrupted", type=click.Path(path_type=Path))
 @click.option(
     "--prompts", "prompt_names", default="all", show_default=True, metavar="LIST",
@@ -239,7 +245,8 @@ def _report(n_written: Counter[str], left_out: list[Any], repeated: list[str], o
 @click.option("--max-tokens", type=click.IntRange(min=1), default=512, show_default=True)
 @click.option("--restart", is_flag=True, help="Ask everything anew, whatever --out holds.")
 @seed_option
-@model_options
+@settings_options(ModelSettings, "asked")
+@yes_option
 def elicit(
     corrupted: Path,
     prompt_names: str,
@@ -250,7 +257,8 @@ def elicit(
     max_tokens: int,
     restart: bool,
     seed: int,
-    **options: Any,
+    asked: ModelSettings,
+    yes: bool,
 ) -> None:
     """Ask models for feedback on the stories of CORRUPTED, which `feedback corrupt` wrote.
 
@@ -276,7 +284,7 @@ def elicit(
     sampling = Sampling(temperature, 1.0, max_tokens, seed)
     plan = ElicitPlan(prompts, names, numbers, sampling)
     stories = read_corrupted(corrupted)
-    rows = _ask(stories, plan, out, restart, options)
+    rows = _ask(stories, plan, out, restart, asked, yes=yes)
     missing = Counter(str(row["missing_reason"]) for row in rows if row["missing_reason"])
     n_cut = sum(bool(row.get("is_cut")) for row in rows)
     click.echo(f"{len(rows) - sum(missing.values()):,} of {len(rows):,} answers, written: {out}")
@@ -287,7 +295,13 @@ def elicit(
 
 
 def _ask(
-    stories: list[dict[str, Any]], plan: Any, out: Path, restart: bool, options: dict[str, Any]
+    stories: list[dict[str, Any]],
+    plan: Any,
+    out: Path,
+    restart: bool,
+    asked: ModelSettings,
+    *,
+    yes: bool,
 ) -> list[dict[str, Any]]:
     from fabula.models import open_model
     from fabula.models.cost import known_price
@@ -295,8 +309,8 @@ def _ask(
     from fabula.tasks.feedback.eliciting import elicit as ask_model
     from fabula.tasks.feedback.eliciting import estimate_grid
 
-    specs = list(dict.fromkeys(options["models"]))
-    terms = model_terms(options)
+    specs = list(dict.fromkeys(asked.models))
+    terms = asked.options()
     n_each = len(stories) * len(plan.names) * len(plan.shots)
     rows: list[dict[str, Any]] = []
     with (
@@ -309,7 +323,7 @@ def _ask(
     ):
         for spec in specs:
             expected = estimate_grid(stories, plan, terms.price or known_price(spec))
-            agree_to_cost(spec, expected, yes=options["yes"], bar=bar, say_free=True)
+            agree_to_cost(spec, expected, yes=yes, bar=bar, say_free=True)
 
             async def run(spec: str = spec) -> None:
                 async with open_model(spec, terms) as model:

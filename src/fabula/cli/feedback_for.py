@@ -10,17 +10,19 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from fabula.cli.judging import agree_to_cost
+from fabula.cli.confirming import confirm_on
+from fabula.cli.derived import Command, Option, settings_options
 from fabula.cli.options import (
     check_outputs,
     json_option,
-    model_options,
-    model_terms,
     seed_option,
-    text_options,
+    yes_option,
 )
 from fabula.cli.progress import Bar, progress_bar
 from fabula.cli.reading import read_stories
+from fabula.jobs.models import ModelSettings
+from fabula.jobs.progress import Confirm
+from fabula.jobs.reading import Reading
 
 if TYPE_CHECKING:
     from fabula.store import RowWriter
@@ -31,10 +33,11 @@ if TYPE_CHECKING:
 __all__ = ["for_draft"]
 
 
-@click.command("for")
+@click.command(cls=Command, name="for", short_help="Ask a model for feedback on your own draft.")
 @click.argument("story", metavar="STORY")
 @click.option(
-    "--times", type=click.IntRange(1, 50), default=5, show_default=True,
+    "--samples", "times", cls=Option, setting="n_samples", formerly=("times",), metavar="N",
+    type=click.IntRange(1, 50), default=5, show_default=True,
     help="How often the model is asked; what it says more often stands higher.",
 )  # fmt: skip
 @click.option(
@@ -56,8 +59,9 @@ __all__ = ["for_draft"]
     help="Write the draft with the points in its margin here.",
 )  # fmt: skip
 @seed_option
-@model_options
-@text_options
+@settings_options(ModelSettings, "asked")
+@yes_option
+@settings_options(Reading, "how_to_read")
 @json_option
 def for_draft(
     story: str,
@@ -68,8 +72,10 @@ def for_draft(
     out: Path | None,
     html: Path | None,
     seed: int,
+    asked: ModelSettings,
+    yes: bool,
+    how_to_read: Reading,
     as_json: bool,
-    **options: Any,
 ) -> None:
     """Ask a model for feedback on your own draft, STORY: what it says consistently comes first.
 
@@ -78,18 +84,17 @@ def for_draft(
     one with --model.
     """
     from fabula.errors import InputError
-    from fabula.report.advice_tables import advice_text
-    from fabula.report.page_file import check_page_path
+    from fabula.presentation.advice_tables import advice_text
+    from fabula.presentation.page_file import check_page_path
     from fabula.store import dump_json, measurement_row, read_measurements, write_whole
     from fabula.tasks.feedback.advising import AdvicePlan, earlier_draft, earlier_points
 
-    models = options["models"]
-    if len(models) > 1:
+    if len(asked.models) > 1:
         raise click.UsageError("--model: one editor at a time")
     if html is not None:
         check_page_path(html)
     check_outputs([out, html], [Path(story), *([since] if since else [])])
-    stories = read_stories((story,), options)
+    stories = read_stories((story,), how_to_read)
     if len(stories) > 1:
         raise InputError(f"{story}: holds {len(stories):,} texts; give one draft")
     measured = list(read_measurements(since)) if since else []
@@ -97,7 +102,7 @@ def for_draft(
     plan = AdvicePlan(times, points, temperature, seed=seed)
     with progress_bar("reading the draft", times + len(earlier)) as bar, _kept(out) as file:
         advice, fates, new = asyncio.run(
-            _ask(stories[0], models[0], plan, (earlier, before), options, bar, file)
+            _ask(stories[0], plan, (earlier, before), asked, confirm_on(bar, yes=yes), bar, file)
         )
     rows = [measurement_row(one) for one in advice.measurements()]
     if out is not None:
@@ -109,7 +114,7 @@ def for_draft(
     else:
         click.echo(advice_text(advice, fates, new).encode(errors="replace").decode(), nl=False)
     if html is not None:
-        from fabula.report.advice_page import write_advice_page
+        from fabula.presentation.advice_page import write_advice_page
 
         write_advice_page(html, advice, fates, new)
     for path in (out, html):
@@ -119,24 +124,24 @@ def for_draft(
 
 async def _ask(
     story: Document,
-    spec: str,
     plan: AdvicePlan,
     past: tuple[list[Earlier], str | None],
-    options: dict[str, Any],
+    asked: ModelSettings,
+    confirm: Confirm,
     bar: Bar,
     file: RowWriter | None,
 ) -> tuple[Advice, list[Earlier], list[Point]]:
     from fabula.models import open_model
+    from fabula.models.caching import KeptModel
     from fabula.models.cost import known_price
     from fabula.models.encoder import Encoder
-    from fabula.models.keeping import KeptModel
     from fabula.tasks.feedback.advising import advise, estimate, revisit
 
-    terms = model_terms(options)
+    (spec,), terms = asked.models, asked.options()
     earlier, before = past
     encoder = Encoder()
     expected = estimate(story, plan, len(earlier), terms.price or known_price(spec))
-    agree_to_cost(spec, expected, yes=options["yes"], bar=bar)
+    confirm(spec, expected)
     async with open_model(spec, terms) as opened:
         # What is kept costs nothing, so the budget stands behind it.
         model = opened if file is None else KeptModel(opened, file)

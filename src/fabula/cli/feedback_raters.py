@@ -3,25 +3,22 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import click
 
+from fabula.cli.confirming import confirm_on
+from fabula.cli.derived import Command, Option, settings_options
 from fabula.cli.feedback_reading import check_overlap, feedback_rows, people_means
-from fabula.cli.judging import (
-    asking_options,
-    plan_of,
-    print_end,
-    print_json,
-    run_shown,
-    session_of,
-)
-from fabula.cli.options import check_outputs, json_option, model_options
+from fabula.cli.judging import print_end, print_json
+from fabula.cli.options import check_outputs, json_option, yes_option
+from fabula.cli.progress import progress_bar
+from fabula.jobs.judging import LabelSettings, RateSettings
 
 if TYPE_CHECKING:
+    from fabula.jobs.judging import Judged
     from fabula.judging.plan import JudgePlan
     from fabula.measures.categories import CategoryShares
     from fabula.measures.ratings import RaterAgreement
@@ -29,52 +26,30 @@ if TYPE_CHECKING:
 
 __all__ = ["label", "rate"]
 
-F = TypeVar("F", bound=Callable[..., Any])
-
 _BY = ("model", "method", "prompt", "shots")
 
 
-def _rater_options(rubric: str, out: str) -> Callable[[F], F]:
-    """How feedback is put to a rater."""
-
-    def add(command: F) -> F:
-        options = (
-            click.argument("files", metavar="FEEDBACK...", nargs=-1, required=True,
-                type=click.Path(path_type=Path)),
-            click.option(
-                "--rubric", "rubric_name", default=rubric, show_default=True, metavar="NAME|FILE",
-                help="The questions; a .toml file of the same items may word them otherwise.",
-            ),
-            click.option(
-                "--out", type=click.Path(path_type=Path), default=Path(out), show_default=True,
-                help="Folder of the run: every answer is kept there; an interrupted run goes on.",
-            ),
-            click.option(
-                "--restart", is_flag=True, help="Ask everything anew, whatever --out holds."
-            ),
-        )  # fmt: skip
-        command = asking_options(model_options(json_option(command)))
-        for option in reversed(options):
-            command = option(command)
-        return command
-
-    return add
+_feedback_argument = click.argument(
+    "files", metavar="FEEDBACK...", nargs=-1, required=True, type=click.Path(path_type=Path)
+)
 
 
-@click.command()
-@_rater_options("feedback", "rated")
+@click.command(cls=Command, short_help="Have a model rate each piece of feedback.")
+@_feedback_argument
+@settings_options(RateSettings)
 @click.option(
     "--people", multiple=True, type=click.Path(path_type=Path), metavar="FILE",
     help="People's answers on the same feedback (measurements, or the released "
     "human_ratings.jsonl): shows how far the rater agrees with them.",
 )  # fmt: skip
+@yes_option
+@json_option
 def rate(
     files: tuple[Path, ...],
     people: tuple[Path, ...],
-    out: Path,
-    restart: bool,
+    settings: RateSettings,
+    yes: bool,
     as_json: bool,
-    **options: Any,
 ) -> None:
     """Let a model answer the seven questions of the human form about each piece of FEEDBACK.
 
@@ -83,13 +58,13 @@ def rate(
     people: where --people has answers too, its agreement with them stands beside its means.
     Source: Rashkin et al. 2025, section 6 and appendix D.
     """
-    documents, plan = _asked(files, options, "feedback", with_story=True)
+    documents, plan = _asked(files, settings, "feedback", with_story=True)
     theirs = people_means(people, plan.rubric)
     for answered in filter(None, theirs.values()):
         check_overlap([document.id for document in documents], answered, "--people")
-    session = session_of(options, documents, plan, out, restart)
-    measurements, spent = run_shown(session, yes=options["yes"])
-    found = _agreements(measurements, documents, plan.rubric, theirs, options["seed"])
+    judged = _ask(documents, plan, settings, yes=yes)
+    measurements = judged.measurements
+    found = _agreements(measurements, documents, plan.rubric, theirs, settings.asking.seed)
     if as_json:
         agreement = {
             rater: {item: asdict(one) for item, one in by_item.items()}
@@ -98,13 +73,15 @@ def rate(
         print_json(measurements, agreement_with_people=agreement)
     else:
         _print_ratings(measurements, documents, plan.rubric, found)
-    print_end(spent, [out / "measurements.jsonl"], quiet=as_json)
+    print_end(judged.spent, [settings.out / "measurements.jsonl"], quiet=as_json)
 
 
-@click.command()
-@_rater_options("feedback_category", "labelled")
+@click.command(cls=Command, short_help="Have a model label what each piece is about.")
+@_feedback_argument
+@settings_options(LabelSettings)
 @click.option(
-    "--gold", type=click.Path(path_type=Path), metavar="FILE",
+    "--labels", "gold", cls=Option, setting="labels", formerly=("gold",),
+    type=click.Path(path_type=Path), metavar="FILE",
     help="Labels of people (.jsonl: id, labels), to measure how often the model is right; an id "
     "is that of the feedback and its model, as in s1_swap_spot_0_MODEL.",
 )  # fmt: skip
@@ -112,35 +89,35 @@ def rate(
     "--plot", type=click.Path(path_type=Path), metavar="FILE",
     help="Draw shares by corruption (.svg, .pdf, .png).",
 )  # fmt: skip
+@yes_option
+@json_option
 def label(
     files: tuple[Path, ...],
     gold: Path | None,
     plot: Path | None,
-    out: Path,
-    restart: bool,
+    settings: LabelSettings,
+    yes: bool,
     as_json: bool,
-    **options: Any,
 ) -> None:
     """Let a model say what each piece of FEEDBACK is about: one of nine categories.
 
     Rows of people need `id`, `feedback`, and `method` for what was done to their story; without a
-    `model` they count as people's. How often the model is right is measured on --gold, and not
+    `model` they count as people's. How often the model is right is measured on --labels, and not
     known without. Source: Rashkin et al. 2025, appendix G, Figures 5 and 6.
     """
     from fabula.measures.categories import read_gold
-    from fabula.report.plots import check_plot_path
+    from fabula.presentation.plots import check_plot_path
 
     if plot is not None:
         check_plot_path(plot)
     check_outputs([plot], files)
-    documents, plan = _asked(files, options, "feedback_category", with_story=False)
+    documents, plan = _asked(files, settings, "feedback_category", with_story=False)
     categories = plan.rubric.items[0].scale.options
     right = read_gold(gold, categories) if gold is not None else {}
-    check_overlap([document.id for document in documents], right, "--gold")
-    measurements, spent = run_shown(
-        session_of(options, documents, plan, out, restart), yes=options["yes"]
-    )
-    found = _labelled(measurements, documents, categories, right, options["seed"])
+    check_overlap([document.id for document in documents], right, "--labels")
+    judged = _ask(documents, plan, settings, yes=yes)
+    measurements = judged.measurements
+    found = _labelled(measurements, documents, categories, right, settings.asking.seed)
     if as_json:
         print_json(measurements, labels={
             rater: {
@@ -151,15 +128,15 @@ def label(
         })  # fmt: skip
     for k, (rater, (shares, accuracy)) in enumerate(found.items()):
         if not as_json:
-            from fabula.report.rating_tables import category_tables
+            from fabula.presentation.rating_tables import category_tables
 
             signature = next(one.signature for one in measurements if one.rater == rater)
             click.echo(category_tables(shares, categories, accuracy, signature), nl=False)
         if plot is not None and k == 0:
-            from fabula.report.rating_tables import save_categories
+            from fabula.presentation.rating_tables import save_categories
 
             save_categories(shares, categories, plot)
-    print_end(spent, [out / "measurements.jsonl", plot], quiet=as_json)
+    print_end(judged.spent, [settings.out / "measurements.jsonl", plot], quiet=as_json)
 
 
 def _labelled(
@@ -191,9 +168,10 @@ def _labelled(
 
 
 def _asked(
-    files: tuple[Path, ...], options: dict[str, Any], shipped: str, *, with_story: bool
+    files: tuple[Path, ...], settings: RateSettings, shipped: str, *, with_story: bool
 ) -> tuple[list[Document], JudgePlan]:
     from fabula.errors import InputError
+    from fabula.jobs.judging import plan_of
     from fabula.judging.feedback import feedback_template
     from fabula.rubrics import load_rubric
     from fabula.text.feedback import feedback_documents
@@ -204,16 +182,26 @@ def _asked(
         documents += feedback_documents(rows, str(path), with_story=with_story)
     if not documents:
         raise InputError(f"{files[0]}: holds no feedback")
-    options |= {"items": None, "template_file": None}
-    template = feedback_template(options["style"], with_story=with_story)
-    plan = plan_of(options, template=template)
+    template = feedback_template(settings.asking.style, with_story=with_story)
+    plan = plan_of(settings.judging().judging, template=template)
     wanted = [item.id for item in load_rubric(shipped).items]
     if [item.id for item in plan.rubric.items] != wanted:
         raise InputError(
-            f"--rubric {options['rubric_name']}: its items are not those of {shipped} "
+            f"{settings.rubric}: its items are not those of {shipped} "
             f"({', '.join(wanted)}); a rubric of your own may word them otherwise"
         )
     return documents, plan
+
+
+def _ask(
+    documents: list[Document], plan: JudgePlan, settings: RateSettings, *, yes: bool
+) -> Judged:
+    from fabula.jobs.judging import ask_judges
+
+    with progress_bar("asking", None) as bar:
+        return ask_judges(
+            documents, plan, settings.judging(), progress=bar, confirm=confirm_on(bar, yes=yes)
+        )
 
 
 def _agreements(
@@ -249,8 +237,8 @@ def _print_ratings(
 ) -> None:
     from fabula.measures.ratings import group_means, mean_scores, score_table
     from fabula.models.verdicts import MISSING
-    from fabula.report.rating_tables import means_table, people_table, rubric_items
-    from fabula.report.tables import render
+    from fabula.presentation.rating_tables import means_table, people_table, rubric_items
+    from fabula.presentation.tables import render
 
     items = rubric_items(rubric)
     for rater, agreement in agreements.items():

@@ -8,6 +8,7 @@ from typing import Any
 
 import click
 
+from fabula.cli.derived import Command
 from fabula.cli.feedback_reading import (
     check_overlap,
     feedback_rows,
@@ -20,7 +21,7 @@ from fabula.cli.progress import Bar, progress_bar
 __all__ = ["score"]
 
 
-@click.command()
+@click.command(cls=Command, short_help="Measure length, repetition and precision of feedback.")
 @click.argument("answers", nargs=-1, required=True, type=click.Path(path_type=Path))
 @click.option(
     "--by", default="model,prompt,shots,method", show_default=True, metavar="LIST",
@@ -68,7 +69,7 @@ def score(
     By model, prompt, examples and corruption, and every cross of them, with intervals over stories.
     Source: Rashkin et al. 2025, section 5, Tables 1 and 6 to 9, appendix E.
     """
-    from fabula.report.feedback_tables import score_tables, subset_row, validation_table
+    from fabula.presentation.feedback_tables import score_tables, subset_row, validation_table
     from fabula.rubrics import load_rubric
     from fabula.store import dump_json, write_whole
     from fabula.tasks.feedback.answers import DIMENSIONS

@@ -7,20 +7,17 @@ from typing import Any
 
 import click
 
-from fabula.cli.options import (
-    check_outputs,
-    json_option,
-    review_options,
-    text_options,
-    texts_argument,
-)
+from fabula.cli.derived import Group, settings_options
+from fabula.cli.options import check_outputs, json_option, texts_argument
 from fabula.cli.progress import progress_bar
 from fabula.cli.reading import read_stories
+from fabula.jobs.reading import Reading
+from fabula.jobs.report import GroupSettings
 
 __all__ = ["groups"]
 
 
-@click.group()
+@click.group(cls=Group, short_help="Measure and show reference groups of texts.")
 def groups() -> None:
     """Reference groups: what numbers texts by people, and by models, usually have.
 
@@ -28,9 +25,9 @@ def groups() -> None:
     """
 
 
-@groups.command()
+@groups.command(short_help="Measure texts as a reference group.")
 @texts_argument("texts")
-@review_options
+@settings_options(GroupSettings)
 @click.option("--name", required=True, help="A short name, such as my-students.")
 @click.option(
     "--kind", type=click.Choice(["people", "models", "other"]), required=True,
@@ -38,53 +35,40 @@ def groups() -> None:
 )  # fmt: skip
 @click.option("--title", help="As the page names it.  [default: how many texts, and the name]")
 @click.option(
-    "--without", multiple=True, type=click.Choice(["originality", "fluency", "profile"]),
-    help="Leave an instrument out.",
-)  # fmt: skip
-@click.option(
     "--out", type=click.Path(path_type=Path), required=True, metavar="FILE",
     help="The numbers, a line a group (.jsonl); a group of another name that is there is kept.",
 )  # fmt: skip
-@text_options
+@settings_options(Reading, "how_to_read")
 def measure(
     texts: tuple[str, ...],
     name: str,
     kind: Any,
     title: str | None,
     out: Path,
-    **options: Any,
+    settings: GroupSettings,
+    how_to_read: Reading,
 ) -> None:
     """Measure TEXTS as a group. Only numbers are kept, no text.
 
     Give the file to `fabula report --groups`.
     """
+    from fabula.jobs.reviewer import Reviewer
     from fabula.measures.groups import read_groups, write_groups
-    from fabula.review import Progress, Reviewer, ReviewPlan, group_numbers
-    from fabula.workers import default_jobs
+    from fabula.review import group_numbers
 
     check_outputs([out], [Path(text) for text in texts])
     kept = [group for group in read_groups(out) if group.group != name] if out.exists() else []
-    documents = read_stories(texts, options)
-    without = {"verdicts", "feedback", *options["without"]}
-    plan = ReviewPlan(
-        references=options["references"],
-        levels=options["levels"],
-        exclude_copies=options["exclude"] == "auto",
-        fluency_model=options["fluency_model"],
-        without=frozenset(without),
-        grammar=options["grammar"],
-        n_jobs=options["jobs"] or default_jobs(),
-    )
+    documents = read_stories(texts, how_to_read)
+    plan = settings.report()
     with progress_bar("measuring", None) as bar, Reviewer(plan) as reviewer:
-        progress = Progress(lambda stage, total: bar.begin(stage, total or 0), bar.advance)
-        review = reviewer.run(documents, progress)
+        review = reviewer.run(documents, bar)
     shown = title or f"{len(documents):,} texts, {name}"
     found = group_numbers(review, name, kind, shown)
     write_groups(out, [*kept, *found])
     for group in found:
         click.echo(f"{group.group}: {len(group.items)} numbers by {group.signature}")
     for entry in review.left_out:
-        if entry.part not in without:
+        if entry.part not in plan.without:
             click.echo(f"not here: {entry.part}, {entry.reason}; to have it: {entry.remedy}")
     click.echo(f"written: {out}")
     if any(entry.is_failure for entry in review.left_out):
@@ -92,7 +76,7 @@ def measure(
         click.get_current_context().exit(1)
 
 
-@groups.command()
+@groups.command(short_help="Show the built-in reference groups, and your own.")
 @click.argument("files", nargs=-1, type=click.Path(path_type=Path), metavar="[FILES]...")
 @json_option
 def show(files: tuple[Path, ...], as_json: bool) -> None:

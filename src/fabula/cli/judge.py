@@ -3,30 +3,27 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
-from fabula.cli.judging import (
-    judging_options,
-    plan_of,
-    print_end,
-    print_measurements,
-    run_shown,
-    session_of,
-)
-from fabula.cli.options import json_option, model_options, text_options
+from fabula.cli.confirming import confirm_on
+from fabula.cli.derived import Group, settings_options
+from fabula.cli.judging import print_end, print_measurements
+from fabula.cli.options import json_option, yes_option
+from fabula.cli.progress import progress_bar
 from fabula.cli.reading import read_stories
+from fabula.jobs.judging import CalibrateSettings, StoriesSettings
+from fabula.jobs.reading import Reading
 
 if TYPE_CHECKING:
-    from fabula.judging.plan import JudgePlan
+    from fabula.jobs.judging import Judged
     from fabula.measures.agreement import Panel
-    from fabula.types import Measurement
 
 __all__ = ["judge"]
 
 
-class _DefaultGroup(click.Group):
+class _DefaultGroup(Group):
     """`fabula judge STORIES` runs `stories`; `fabula judge calibrate DIR` its own command."""
 
     default = "stories"
@@ -37,7 +34,7 @@ class _DefaultGroup(click.Group):
         return super().parse_args(ctx, args)
 
 
-@click.group(cls=_DefaultGroup)
+@click.group(cls=_DefaultGroup, short_help="Ask language models the questions of a rubric.")
 def judge() -> None:
     """Put a rubric to language models: `fabula judge story.txt --rubric ttcw --model local`.
 
@@ -45,105 +42,67 @@ def judge() -> None:
     """
 
 
-@judge.command()
+@judge.command(short_help="Judge stories by a rubric.")
 @click.argument("stories", nargs=-1, required=True, metavar="STORIES...")
-@judging_options
-@model_options
-@click.option(
-    "--out",
-    type=click.Path(path_type=Path),
-    default=Path("judged"),
-    show_default=True,
-    help="Folder of the run: every answer is kept there, and an interrupted run goes on.",
-)
+@settings_options(StoriesSettings)
 @click.option("--html", type=click.Path(path_type=Path), help="Write a page to read here.")
-@click.option(
-    "--retest",
-    type=click.IntRange(min=0),
-    default=0,
-    show_default=True,
-    metavar="N",
-    help="Judge N of the stories a second time under another id, to see how often verdicts flip.",
-)
-@click.option("--pairwise", is_flag=True,
-    help="Ask which of two stories passes more convincingly, in both orders; without --html, "
-    "--retest, --samples, --template.",
-)  # fmt: skip
-@click.option(
-    "--group", metavar="FIELD", help="Pairs only of stories that share this field (pairwise)."
-)
-@click.option("--restart", is_flag=True, help="Ask everything anew, whatever --out holds.")
+@yes_option
 @json_option
-@text_options
+@settings_options(Reading, "how_to_read")
 def stories(
     stories: tuple[str, ...],
-    out: Path,
+    settings: StoriesSettings,
+    how_to_read: Reading,
     html: Path | None,
-    retest: int,
-    pairwise: bool,
-    group: str | None,
-    restart: bool,
+    yes: bool,
     as_json: bool,
-    **options: Any,
 ) -> None:
     """Put a rubric to language models, story by story.
 
     An answer without a verdict (a refusal, a cut or withheld answer, "yes and no") is missing with
     its reason, never a No. Beside each verdict stands the judge's measured agreement with experts.
     """
-    from fabula.judging.pairwise import pairs_of
+    from fabula.jobs.judging import judge_stories
 
     if html is not None:
-        from fabula.report.page_file import check_page_path
+        from fabula.presentation.page_file import check_page_path
 
         check_page_path(html)
-    if pairwise and (retest or html or options["samples"] > 1 or options["template_file"]):
-        raise click.UsageError("--pairwise goes without --retest, --html, --samples, --template")
-    if group and not pairwise:
-        raise click.UsageError("--group goes with --pairwise")
-    documents = read_stories(stories, options)
-    plan = plan_of(options, pairwise=pairwise)
-    session = session_of(
-        options, documents, plan, out, restart,
-        pairs=pairs_of(documents, group) if pairwise else None, n_retest=retest,
-    )  # fmt: skip
-    if session.pairs is not None and not session.pairs:
-        raise click.UsageError("there is no pair of stories to compare")
-    measurements, spent = run_shown(session, yes=options["yes"])
+        if settings.pairwise:
+            raise click.UsageError("--html cannot be used with --pairwise")
+    documents = read_stories(stories, how_to_read)
+    with progress_bar("asking", None) as bar:
+        judged = judge_stories(documents, settings, progress=bar, confirm=confirm_on(bar, yes=yes))
     if as_json:
-        print_measurements(measurements)
-    elif pairwise:
-        _print_pairs(measurements)
+        print_measurements(judged.measurements)
+    elif settings.pairwise:
+        _print_pairs(judged)
     else:
-        _print_judges(measurements, documents, plan)
+        from fabula.presentation.judging_tables import judge_tables
+
+        tables = judge_tables(judged.summaries(), judged.measurements, judged.plan.rubric)
+        click.echo(tables, nl=False)
     if html is not None:
-        _write_page(html, measurements, documents, plan)
-    print_end(spent, [out / "measurements.jsonl", html], quiet=as_json)
+        judged.save_page(html)
+    print_end(judged.spent, [settings.measurements_path, html], quiet=as_json)
 
 
-@judge.command()
+@judge.command(short_help="Measure how far a judge agrees with experts.")
 @click.argument("folder", metavar="DIR", type=click.Path(path_type=Path))
-@judging_options
-@model_options
-@click.option(
-    "--out",
-    type=click.Path(path_type=Path),
-    default=Path("calibrated"),
-    show_default=True,
-    help="Folder of the run.",
-)
-@click.option("--restart", is_flag=True, help="Ask everything anew, whatever --out holds.")
+@settings_options(CalibrateSettings)
+@yes_option
 @json_option
-def calibrate(folder: Path, out: Path, restart: bool, as_json: bool, **options: Any) -> None:
+def calibrate(folder: Path, settings: CalibrateSettings, yes: bool, as_json: bool) -> None:
     """Measure how far a judge agrees with experts, on the stories published with TTCW.
 
     DIR is the folder Art_or_Artifice of github.com/salesforce/creativity_eval. It holds the texts
     of 36 of the 48 stories, so a judge is measured against the experts' majority on 36 x 14 = 504
-    verdicts, beside what experts reach among themselves on the same 36. What is measured is kept
-    by model, wording, style and mode, and stands beside every later verdict of that judge.
+    verdicts, beside what experts reach among themselves on the same 36. The result is kept by
+    model, wording, style and mode, and stands beside every later verdict of that judge.
     """
     from dataclasses import asdict
 
+    from fabula.jobs.judging import ask_judges, plan_of
     from fabula.judging.calibrate import calibrate as measure
     from fabula.judging.calibrate import released_folder
     from fabula.judging.plan import is_identified
@@ -152,14 +111,15 @@ def calibrate(folder: Path, out: Path, restart: bool, as_json: bool, **options: 
     from fabula.store import dump_json
 
     documents, experts = released_folder(folder)
-    plan = plan_of(options)
+    plan = plan_of(settings.judging)
     # Before anything is paid for.
     panel = read_experts(experts, plan.rubric)
     book = TrustBook()
-    measurements, spent = run_shown(
-        session_of(options, documents, plan, out, restart), yes=options["yes"]
-    )
-    results = measure(measurements, panel, plan, book)
+    with progress_bar("asking", None) as bar:
+        judged = ask_judges(
+            documents, plan, settings, progress=bar, confirm=confirm_on(bar, yes=yes)
+        )
+    results = measure(judged.measurements, panel, plan, book)
     if as_json:
         for _, trusts in results:
             for trust in trusts:
@@ -167,9 +127,9 @@ def calibrate(folder: Path, out: Path, restart: bool, as_json: bool, **options: 
     else:
         from fabula.judging.people import panel_on
         from fabula.measures.agreement import expert_correlation, panel_agreement
-        from fabula.report.judging_tables import calibration_tables
+        from fabula.presentation.judging_tables import calibration_tables
 
-        here = panel_on(panel, {one.document_id for one in measurements})
+        here = panel_on(panel, {one.document_id for one in judged.measurements})
         click.echo(
             calibration_tables(
                 results,
@@ -181,37 +141,17 @@ def calibrate(folder: Path, out: Path, restart: bool, as_json: bool, **options: 
             )
         )
     is_kept = any(is_identified(trust.model) for _, trusts in results for trust in trusts)
-    print_end(spent, [book.path if is_kept else None], quiet=as_json)
+    print_end(judged.spent, [book.path if is_kept else None], quiet=as_json)
 
 
 def _n_documents(panel: Panel) -> int:
     return len({document for document, _ in panel.subjects})
 
 
-def _print_judges(measurements: list[Measurement], documents: Any, plan: JudgePlan) -> None:
-    from fabula.judging.summary import summarise
-    from fabula.judging.trust import TrustBook
-    from fabula.report.judging_tables import judge_tables
-
-    summaries = summarise(measurements, documents, plan.rubric, TrustBook())
-    click.echo(judge_tables(summaries, measurements, plan.rubric), nl=False)
-
-
-def _print_pairs(measurements: list[Measurement]) -> None:
+def _print_pairs(judged: Judged) -> None:
     from fabula.judging.pairwise import summarise_pairs
-    from fabula.report.judging_tables import pair_table
+    from fabula.presentation.judging_tables import pair_table
 
-    for rater in dict.fromkeys(one.rater for one in measurements):
-        mine = [one for one in measurements if one.rater == rater]
+    for rater in dict.fromkeys(one.rater for one in judged.measurements):
+        mine = [one for one in judged.measurements if one.rater == rater]
         click.echo(pair_table(summarise_pairs(mine), mine[0].signature))
-
-
-def _write_page(
-    html: Path, measurements: list[Measurement], documents: Any, plan: JudgePlan
-) -> None:
-    from fabula.judging.summary import summarise
-    from fabula.judging.trust import TrustBook
-    from fabula.report.judging_page import write_judging_page
-
-    summaries = summarise(measurements, documents, plan.rubric, TrustBook())
-    write_judging_page(html, summaries, measurements, documents, plan.rubric)

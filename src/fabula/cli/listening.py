@@ -8,6 +8,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
+from fabula.cli.interrupting import interrupt
+
 if TYPE_CHECKING:
     import uvicorn
 
@@ -56,7 +58,7 @@ def _stopping(server: uvicorn.Server) -> Iterator[None]:
     uvicorn takes SIGINT and SIGTERM itself while it runs, and raises them again when it is done.
     """
     names = [signal.Signals[name] for name in _STOPS if name in signal.Signals.__members__]
-    default = {signal.SIG_DFL, signal.default_int_handler}
+    default = {signal.SIG_DFL, signal.default_int_handler, interrupt}
     before = {name: signal.getsignal(name) for name in names if signal.getsignal(name) in default}
     for name in before:
         signal.signal(name, lambda *_: setattr(server, "should_exit", True))

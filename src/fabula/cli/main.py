@@ -13,10 +13,12 @@ from fabula.characters import without_controls
 from fabula.cli.agreement import agreement
 from fabula.cli.compare import compare
 from fabula.cli.continuation import continuation
+from fabula.cli.derived import Group
 from fabula.cli.desk import desk
 from fabula.cli.detect import detect
 from fabula.cli.feedback import feedback
 from fabula.cli.groups import groups
+from fabula.cli.interrupting import interrupted_by_signals
 from fabula.cli.judge import judge
 from fabula.cli.originality import originality
 from fabula.cli.profile import profile
@@ -28,15 +30,21 @@ from fabula.cli.rubric import rubric
 from fabula.cli.stories import stories
 from fabula.cli.study import study
 from fabula.cli.themes import themes
-from fabula.errors import FabulaError
+from fabula.errors import BusyError, FabulaError, LookupFailed, ModelError
 
 __all__ = ["cli", "main"]
 
-_BAD_INPUT = 2
-_INTERRUPTED = 130
+# 1 is for a command that did its work in part; it says so itself.
+USAGE, INPUT, BUSY, SERVICE, INTERRUPTED = 2, 3, 4, 5, 130
+"""Exit codes. `docs/exit_codes.md` says what each means to a script."""
+
+_CODES = ((BusyError, BUSY), (ModelError, SERVICE), (LookupFailed, SERVICE), (FabulaError, INPUT))
 
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+_CONTEXT = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
+
+
+@click.group(cls=Group, context_settings=_CONTEXT)
 @click.version_option(__version__, prog_name="fabula")
 def cli() -> None:
     """Measure creative writing, by people and by language models.
@@ -62,7 +70,12 @@ for command in (*_WHOLE, *_ORIGINALITY, *_RUBRICS, *_STORIES):
 
 
 def main() -> None:
-    """Run the command line. Exit code 2 for what the user can mend, 130 after Ctrl-C."""
+    """Run the command line, and end the process with an exit code."""
+    with interrupted_by_signals():
+        _run()
+
+
+def _run() -> None:
     try:
         # Of a command that ends by `ctx.exit` click gives the code back.
         if code := cli(standalone_mode=False):
@@ -71,18 +84,18 @@ def main() -> None:
         sys.exit(exit_.exit_code)
     except click.ClickException as error:
         error.show()
-        sys.exit(_BAD_INPUT)
+        sys.exit(USAGE)
     except FabulaError as error:
-        _fail(str(error))
+        _fail(str(error), next(code for kind, code in _CODES if isinstance(error, kind)))
     except (KeyboardInterrupt, click.Abort):
-        click.echo("interrupted; what was finished is kept, the same command goes on", err=True)
-        sys.exit(_INTERRUPTED)
+        click.echo("interrupted; what was finished is kept, run it again to resume", err=True)
+        sys.exit(INTERRUPTED)
     except BrokenPipeError:
         # The reader of our output has gone; nothing is left to say to it.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        sys.exit(_BAD_INPUT)
+        sys.exit(USAGE)
     except OSError as error:
-        _fail(_system_error(error))
+        _fail(_system_error(error), INPUT)
 
 
 def _system_error(error: OSError) -> str:
@@ -95,6 +108,6 @@ def _system_error(error: OSError) -> str:
     return f"{where}{error.strerror or error}"
 
 
-def _fail(sentence: str) -> None:
+def _fail(sentence: str, code: int) -> None:
     click.echo(f"error: {without_controls(sentence, keep_lines=True)}", err=True)
-    sys.exit(_BAD_INPUT)
+    sys.exit(code)

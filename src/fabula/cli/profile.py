@@ -3,25 +3,24 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import click
 
-from fabula.cli.engine import engine_options, open_cluster
+from fabula.cli.derived import Command, settings_options
 from fabula.cli.options import (
     check_outputs,
     grammar_option,
-    jobs_option,
     json_option,
-    text_options,
     texts_argument,
 )
 from fabula.cli.reading import reading
+from fabula.jobs.engine import Engine, open_cluster
+from fabula.jobs.reading import Reading
 
 __all__ = ["profile"]
 
 
-@click.command()
+@click.command(cls=Command, short_help="Measure rhythm, dialogue, word rarity and more.")
 @texts_argument("texts")
 @click.option(
     "--out", type=click.Path(path_type=Path), metavar="FILE",
@@ -36,9 +35,8 @@ __all__ = ["profile"]
     help="Draw rhythm and rarity of up to 12 texts here (.svg, .pdf or .png).",
 )  # fmt: skip
 @grammar_option
-@text_options
-@engine_options
-@jobs_option
+@settings_options(Reading, "how_to_read")
+@settings_options(Engine, "engine")
 @json_option
 def profile(
     texts: tuple[str, ...],
@@ -46,65 +44,50 @@ def profile(
     html: Path | None,
     plot: Path | None,
     grammar: str,
-    engine: str,
-    address: str | None,
-    jobs: int | None,
+    engine: Engine,
     as_json: bool,
-    **how_to_read: Any,
+    how_to_read: Reading,
 ) -> None:
     """Profile TEXTS: rhythm of sentences, dialogue, rarity of words, grammar, repetition.
 
     English only. A number that cannot be had is missing, with its reason.
     """
+    from fabula.api.results import Profiles
     from fabula.errors import InputError
     from fabula.measures.linguistic.profile import profile_texts
-    from fabula.report.profile_page import profile_tables, write_profile_page
-    from fabula.store import dump_json, write_whole
-    from fabula.workers import default_jobs
+    from fabula.store import dump_json
 
     check_outputs([out, html, plot], [Path(text) for text in texts])
     _check_paths(html, plot)
-    asked = {"engine": engine, "address": address, "jobs": jobs}
     with (
-        reading(texts, "profiling", **how_to_read) as (documents, bar),
-        open_cluster(asked, bar) as cluster,
+        reading(texts, "profiling", how_to_read) as (documents, bar),
+        open_cluster(engine, bar, "profiling") as cluster,
     ):
-        found = []
+        found = Profiles([])
         spread = None if cluster is None else cluster.in_order
-        n_jobs = jobs or default_jobs()
-        for one in profile_texts(documents, grammar, n_jobs=n_jobs, spread=spread):
-            found.append(one)
+        for one in profile_texts(documents, grammar, n_jobs=engine.n_processes, spread=spread):
+            found.profiles.append(one)
             if as_json:
                 click.echo(dump_json(one.to_row()))
-    if not found:
+    if not found.profiles:
         raise InputError(f"{', '.join(texts)}: holds no texts")
-    written = []
-    if out is not None:
-        out.parent.mkdir(parents=True, exist_ok=True)
-        lines = "".join(dump_json(one.to_row()) + "\n" for one in found)
-        write_whole(out, lines.encode(errors="replace"))
-        written.append(out)
-    if html is not None:
-        write_profile_page(found, html)
-        written.append(html)
-    if plot is not None:
-        from fabula.report.plots import save_profiles
-
-        save_profiles(found, plot)
-        written.append(plot)
+    for path, save in ((out, found.save_rows), (html, found.save_page), (plot, found.plot)):
+        if path is not None:
+            save(path)
     if not as_json:
-        click.echo(profile_tables(found), nl=False)
-        for path in written:
-            click.echo(f"written: {path}")
+        click.echo(str(found), nl=False)
+        for path in (out, html, plot):
+            if path is not None:
+                click.echo(f"written: {path}")
 
 
 def _check_paths(html: Path | None, plot: Path | None) -> None:
     """Before the work, not after it."""
     if html is not None:
-        from fabula.report.page_file import check_page_path
+        from fabula.presentation.page_file import check_page_path
 
         check_page_path(html)
     if plot is not None:
-        from fabula.report.plots import check_plot_path
+        from fabula.presentation.plots import check_plot_path
 
         check_plot_path(plot)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import sys
 import time
 from collections.abc import Iterator
@@ -11,6 +12,8 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from rich.progress import Progress, TaskID
+
+from fabula.cli.notices import is_quiet, is_verbose, log_step, notify
 
 __all__ = ["Bar", "progress_bar"]
 
@@ -37,6 +40,13 @@ class _Lines:
             print(f"{self.stage}: {share}", file=sys.stderr, flush=True)
 
 
+def _step(stage: str) -> None:
+    """A step for the log; shown where the user wants to see each, and no bar is drawn."""
+    log_step(stage)
+    if is_verbose() and not sys.stderr.isatty():
+        print(stage, file=sys.stderr, flush=True)
+
+
 @dataclass(frozen=True, slots=True)
 class Bar:
     """Where a long job tells how far it is: a bar on a terminal, else a line now and then."""
@@ -52,6 +62,7 @@ class Bar:
             self.lines.advance(n)
 
     def say(self, stage: str) -> None:
+        _step(stage)
         if self.progress is not None and self.task is not None:
             self.progress.update(self.task, description=stage)
         elif self.lines is not None:
@@ -60,16 +71,18 @@ class Bar:
     def tell(self, sentence: str) -> None:
         """Something that stays to be read, whatever the bar shows later."""
         if self.progress is not None:
+            log_step(sentence, logging.WARNING)
             self.progress.console.print(sentence, markup=False, highlight=False, soft_wrap=True)
         else:
-            print(sentence, file=sys.stderr, flush=True)
+            notify(sentence)
 
-    def begin(self, stage: str, total: int) -> None:
-        """Start anew from nothing, with a known total."""
+    def begin(self, stage: str, total: int | None) -> None:
+        """Start again from nothing; where the total is unknown, only the stage is shown."""
+        _step(stage)
         if self.progress is not None and self.task is not None:
-            self.progress.reset(self.task, description=stage, total=total)
+            self.progress.reset(self.task, description=stage, total=total or 0)
         elif self.lines is not None:
-            self.lines.begin(stage, total)
+            self.lines.begin(stage, total or 0)
 
     @contextmanager
     def paused(self) -> Iterator[None]:
@@ -85,6 +98,10 @@ class Bar:
 @contextmanager
 def progress_bar(title: str, total: int | None, *, in_bytes: bool = False) -> Iterator[Bar]:
     """Show a bar with an estimate of the time left; where standard error is no terminal, lines."""
+    _step(title)
+    if is_quiet():
+        yield Bar()
+        return
     if not sys.stderr.isatty():
         yield Bar(lines=_Lines(title, total))
         return

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
 from fabula.cli.progress import Bar, progress_bar
+from fabula.jobs.reading import Reading
 
 if TYPE_CHECKING:
     from fabula.types import Document
@@ -22,13 +23,7 @@ _LEFT_OUT = f"{__name__}.left_out"
 
 @contextmanager
 def reading(
-    sources: tuple[str, ...],
-    title: str,
-    *,
-    text_field: str,
-    id_field: str,
-    format_: str | None,
-    whole: bool = False,
+    sources: tuple[str, ...], title: str, how: Reading, *, whole: bool = False
 ) -> Iterator[tuple[Iterator[Document], Bar]]:
     """The documents of the sources, and the bar that advances as they are read.
 
@@ -38,7 +33,7 @@ def reading(
     """
     from fabula.text import find_files, read_documents
 
-    files = find_files(sources, format_=format_)
+    files = find_files(sources, format_=how.format)
     total = sum(file.size_bytes or 0 for file in files) or None
     left_out: list[Exception] = []
     with progress_bar(title, total, in_bytes=True) as bar:
@@ -48,9 +43,13 @@ def reading(
             bar.tell(f"left out: {error}")
 
         documents = read_documents(
-            files, text_field=text_field, id_field=id_field, format_=format_, meter=bar.advance,
+            files,
+            text_field=how.text_field,
+            id_field=how.id_field,
+            format_=how.format,
+            meter=bar.advance,
             on_unreadable=None if whole else leave_out,
-        )  # fmt: skip
+        )
         yield documents, bar
     if left_out:
         n = len(left_out)
@@ -65,20 +64,19 @@ def end_of_command() -> None:
         context.exit(1)
 
 
-def read_stories(sources: tuple[str, ...], options: dict[str, Any]) -> list[Document]:
+def read_stories(sources: tuple[str, ...], how: Reading) -> list[Document]:
     """The stories that a command names; the authors' released file is known by its name."""
     from fabula.errors import InputError
     from fabula.rubrics.released import STORIES_FILE, read_released_stories
     from fabula.text import check_ids
 
-    how = {key: options[key] for key in ("text_field", "id_field", "format_")}
     stories: list[Document] = []
     others = tuple(source for source in sources if Path(source).name != STORIES_FILE)
     for source in sources:
         if source not in others:
             stories += read_released_stories(Path(source))
     if others:
-        with reading(others, "reading", **how) as (documents, _):
+        with reading(others, "reading", how) as (documents, _):
             stories += documents
     if not stories:
         raise InputError(f"{', '.join(sources)}: holds no stories")

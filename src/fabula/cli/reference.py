@@ -4,23 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
-from fabula.cli.engine import engine_options, open_cluster
+from fabula.cli.derived import Group, settings_options
 from fabula.cli.options import (
     CorpusType,
     SizeType,
-    jobs_option,
     json_option,
-    text_options,
     texts_argument,
 )
 from fabula.cli.progress import Bar, progress_bar
 from fabula.cli.reading import reading
 from fabula.cli.reference_serve import serve
 from fabula.cli.reference_write import write
+from fabula.jobs.engine import Engine, open_cluster
+from fabula.jobs.reading import Reading
 
 if TYPE_CHECKING:
     from fabula.cluster import Cluster
@@ -41,12 +41,12 @@ _passages = click.option(
 _directory = click.argument("directory", metavar="DIR", type=CorpusType())
 
 
-@click.group()
+@click.group(cls=Group, short_help="Build, search and serve reference corpora.")
 def reference() -> None:
     """The texts to compare with: a corpus on disk, built once, searched often."""
 
 
-@reference.command()
+@reference.command(short_help="Build a reference corpus from texts.")
 @texts_argument("sources")
 @click.option(
     "--out", required=True, type=CorpusType(), metavar="DIR",
@@ -81,10 +81,9 @@ def reference() -> None:
     help="Memory to stay under; shards are smaller with less.  [default: 4GB]",
 )
 @_passages
-@engine_options
-@jobs_option
+@settings_options(Engine, "engine")
 @_restart
-@text_options
+@settings_options(Reading, "how_to_read")
 def build(
     sources: tuple[str, ...],
     out: str | Path,
@@ -94,11 +93,9 @@ def build(
     shard_tokens: int | None,
     memory: int | None,
     passages: bool,
-    engine: str,
-    address: str | None,
-    jobs: int | None,
+    engine: Engine,
     restart: bool,
-    **how_to_read: Any,
+    how_to_read: Reading,
 ) -> None:
     """Build a reference corpus from SOURCES: files, folders, patterns, URLs, or - for stdin.
 
@@ -107,7 +104,6 @@ def build(
     """
     from fabula.reference.build import BuildParameters, build_reference
     from fabula.text import TextSettings
-    from fabula.workers import default_jobs
 
     plain = "keep" if preset == "paper" else None
     settings = TextSettings(
@@ -116,17 +112,16 @@ def build(
     )
     given = {"shard_tokens": shard_tokens, "memory_bytes": memory}
     parameters = BuildParameters(**{k: v for k, v in given.items() if v is not None})
-    asked = {"engine": engine, "address": address, "jobs": jobs}
     with (
-        reading(sources, "reading", **how_to_read, whole=True) as (documents, bar),
-        open_cluster(asked, bar) as cluster,
+        reading(sources, "reading", how_to_read, whole=True) as (documents, bar),
+        open_cluster(engine, bar, "reading") as cluster,
     ):
         manifest = build_reference(
             _read_there(cluster, sources, how_to_read, bar) or documents,
             out,
             settings=settings,
             parameters=parameters,
-            n_jobs=jobs or default_jobs(),
+            n_jobs=engine.n_processes,
             restart=restart,
             report=bar.say,
             write=_writer(cluster),
@@ -136,39 +131,34 @@ def build(
     click.echo(_summary(out, manifest))
 
 
-@reference.command()
+@reference.command(short_help="Add texts to a reference corpus.")
 @_directory
 @texts_argument("sources")
 @_passages
-@engine_options
-@jobs_option
+@settings_options(Engine, "engine")
 @_restart
-@text_options
+@settings_options(Reading, "how_to_read")
 def add(
     directory: str | Path,
     sources: tuple[str, ...],
     passages: bool,
-    engine: str,
-    address: str | None,
-    jobs: int | None,
+    engine: Engine,
     restart: bool,
-    **how_to_read: Any,
+    how_to_read: Reading,
 ) -> None:
     """Add the texts of SOURCES to the corpus DIR, in new shards; what is there stays as it is."""
     from fabula.reference.build import add_documents
     from fabula.reference.layout import Manifest
-    from fabula.workers import default_jobs
 
     before = Manifest.read(directory)
-    asked = {"engine": engine, "address": address, "jobs": jobs}
     with (
-        reading(sources, "reading", **how_to_read, whole=True) as (documents, bar),
-        open_cluster(asked, bar) as cluster,
+        reading(sources, "reading", how_to_read, whole=True) as (documents, bar),
+        open_cluster(engine, bar, "reading") as cluster,
     ):
         manifest = add_documents(
             _read_there(cluster, sources, how_to_read, bar) or documents,
             directory,
-            n_jobs=jobs or default_jobs(),
+            n_jobs=engine.n_processes,
             restart=restart,
             report=bar.say,
             write=_writer(cluster),
@@ -180,7 +170,7 @@ def add(
     click.echo(_summary(directory, manifest))
 
 
-@reference.command()
+@reference.command(short_help="Index the passages that near matches are searched in.")
 @_directory
 @click.option(
     "--passage-words", type=click.IntRange(min=1), default=300, show_default=True, metavar="N",
@@ -206,14 +196,14 @@ def passages(
     click.echo(f"{directory}: {_count(n, 'passage')} of {passage_words} words")
 
 
-@reference.command()
+@reference.command(short_help="Show what a corpus holds and how it was built.")
 @_directory
 @click.option("--ids", is_flag=True, help="List the documents' ids instead, one a line.")
 @json_option
 def info(directory: str | Path, ids: bool, as_json: bool) -> None:
     """Say what the corpus DIR holds and how it was built."""
-    from fabula.reference.home import open_home
     from fabula.reference.layout import Manifest
+    from fabula.reference.storage import open_home
 
     manifest = Manifest.read(directory)
     if ids:
@@ -235,7 +225,7 @@ def info(directory: str | Path, ids: bool, as_json: bool) -> None:
             click.echo(f"  written by {', '.join(manifest.written_by)}")
 
 
-@reference.command()
+@reference.command(short_help="Check a corpus for damage.")
 @_directory
 @click.option(
     "--samples",
@@ -255,14 +245,14 @@ def verify(directory: str | Path, samples: int) -> None:
     )
 
 
-@reference.command()
+@reference.command(short_help="Remove documents from a corpus.")
 @_directory
 @click.argument("ids", nargs=-1, metavar="ID...")
 @click.option("--ids-file", type=click.Path(path_type=Path), help="File with an id a line.")
 def remove(directory: str | Path, ids: tuple[str, ...], ids_file: Path | None) -> None:
     """Take documents out of the corpus DIR by their ids; searches no longer find them."""
     from fabula.reference import Reference
-    from fabula.reference.removed import remove_documents
+    from fabula.reference.tombstones import remove_documents
     from fabula.text import read_ids
 
     wanted = [*ids, *(read_ids(ids_file) if ids_file else [])]
@@ -297,7 +287,7 @@ def _writer(cluster: Cluster | None) -> WriteShards | None:
 
 
 def _read_there(
-    cluster: Cluster | None, sources: tuple[str, ...], how_to_read: dict[str, Any], bar: Bar
+    cluster: Cluster | None, sources: tuple[str, ...], how_to_read: Reading, bar: Bar
 ) -> FarDocuments | None:
     """What the sources name, read by the nodes where all of them can."""
     if cluster is None:
@@ -305,8 +295,15 @@ def _read_there(
     from fabula.reference.reading_cluster import FarDocuments, are_far
     from fabula.text import find_files
 
-    files = find_files(sources, format_=how_to_read["format_"])
-    return FarDocuments(cluster, files, how_to_read, bar.advance) if are_far(files) else None
+    files = find_files(sources, format_=how_to_read.format)
+    if not are_far(files):
+        return None
+    how = {
+        "text_field": how_to_read.text_field,
+        "id_field": how_to_read.id_field,
+        "format_": how_to_read.format,
+    }
+    return FarDocuments(cluster, files, how, bar.advance)
 
 
 def index_passages(

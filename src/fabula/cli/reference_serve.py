@@ -10,17 +10,18 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from fabula.cli.derived import Command
 from fabula.cli.listening import listen, serve_until_stopped
 from fabula.cli.options import CorpusType, SizeType
 
 if TYPE_CHECKING:
     from fabula.reference.serving.gate import Tokens
-    from fabula.reference.serving.states import States
+    from fabula.reference.serving.snapshots import States
 
 __all__ = ["serve"]
 
 
-@click.command()
+@click.command(cls=Command, short_help="Serve corpora over HTTP.")
 @click.argument("directories", metavar="DIR...", nargs=-1, required=True, type=CorpusType())
 @click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on.")
 @click.option("--port", type=click.IntRange(0, 65535), default=8100, show_default=True)
@@ -99,7 +100,7 @@ def serve(
         raise InputError(
             "serving a reference needs more packages; run: pip install 'fabula[serve]'"
         ) from error
-    from fabula.reference.serving.states import States
+    from fabula.reference.serving.snapshots import States
 
     limits = Limits(
         max_body_bytes=max(1024, given["max_body"]), max_words=given["max_words"],

@@ -8,25 +8,27 @@ from typing import Any
 
 import click
 
-from fabula.cli.judging import agree_to_texts
+from fabula.cli.confirming import confirm_texts
+from fabula.cli.derived import Command, Option, settings_options
 from fabula.cli.options import (
     check_outputs,
     jobs_option,
-    model_options,
-    model_terms,
     seed_option,
-    text_options,
+    yes_option,
 )
 from fabula.cli.progress import progress_bar
 from fabula.cli.reading import read_stories
+from fabula.jobs.models import ModelSettings
+from fabula.jobs.reading import Reading
 
 __all__ = ["write"]
 
 
-@click.command()
+@click.command(cls=Command, short_help="Have models write texts, and build a corpus of them.")
 @click.option(
-    "--prompts", required=True, type=click.Path(path_type=Path), metavar="FILE",
-    help="Sentences to go on from: a .txt file with one a line, or rows of a table.",
+    "--beginnings", cls=Option, setting="beginnings", formerly=("prompts",), required=True,
+    type=click.Path(path_type=Path), metavar="FILE",
+    help="Sentences to continue: a .txt file with one per line, or rows of a table.",
 )  # fmt: skip
 @click.option(
     "--out", required=True, type=click.Path(path_type=Path), metavar="DIR", help="Folder to build."
@@ -46,11 +48,12 @@ __all__ = ["write"]
 )  # fmt: skip
 @seed_option
 @click.option("--restart", is_flag=True, help="Ask everything anew, and build anew.")
-@model_options
+@settings_options(ModelSettings, "asked")
+@yes_option
 @jobs_option
-@text_options
+@settings_options(Reading, "how_to_read")
 def write(
-    prompts: Path,
+    beginnings: Path,
     out: Path,
     answers: Path | None,
     sample: int | None,
@@ -60,7 +63,9 @@ def write(
     seed: int,
     restart: bool,
     jobs: int | None,
-    **options: Any,
+    asked: ModelSettings,
+    yes: bool,
+    how_to_read: Reading,
 ) -> None:
     """Have models continue sentences, and build a reference from what they write.
 
@@ -77,10 +82,10 @@ def write(
     from fabula.workers import default_jobs
 
     answers = answers or out.with_name(out.name + ".jsonl")
-    check_outputs([answers], [prompts])
-    sentences = draw_sentences(by_line(read_stories((str(prompts),), options)), sample, seed)
+    check_outputs([answers], [beginnings])
+    sentences = draw_sentences(by_line(read_stories((str(beginnings),), how_to_read)), sample, seed)
     sampling = Sampling(temperature, top_p, max_tokens, seed)
-    rows = _ask(sentences, sampling, answers, restart, options)
+    rows = _ask(sentences, sampling, answers, restart, asked, yes=yes)
     _check_all(rows, answers)
     models = tuple(dict.fromkeys(row["model"] for row in rows))
     with progress_bar("building", None) as bar:
@@ -122,13 +127,19 @@ def _say_what_lacks(rows: list[dict[str, Any]]) -> None:
 
 
 def _ask(
-    sentences: list[Any], sampling: Any, answers: Path, restart: bool, options: dict[str, Any]
+    sentences: list[Any],
+    sampling: Any,
+    answers: Path,
+    restart: bool,
+    asked: ModelSettings,
+    *,
+    yes: bool,
 ) -> list[dict[str, Any]]:
     from fabula.models import open_model
     from fabula.tasks.asking import resumed_rows
     from fabula.tasks.openings import write_openings
 
-    specs = list(dict.fromkeys(options["models"]))
+    specs = list(dict.fromkeys(asked.models))
     rows: list[dict[str, Any]] = []
     with (
         resumed_rows(answers, ("id", "model"), ("text", "prompt"), restart=restart) as (
@@ -139,8 +150,8 @@ def _ask(
         progress_bar("texts", len(sentences) * len(specs)) as bar,
     ):
         texts = [sentence.text for sentence in sentences]
-        agree_to_texts(options, specs, texts, sampling.max_tokens, bar)
-        terms = model_terms(options)
+        confirm_texts(asked, texts, sampling.max_tokens, bar, yes=yes)
+        terms = asked.options()
 
         async def run(spec: str) -> None:
             async with open_model(spec, terms) as model:

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import click
 
+from fabula.cli.derived import Group
 from fabula.cli.options import jobs_option, json_option, seed_option
 from fabula.cli.progress import progress_bar
 from fabula.cli.replicate_creativity import creativity_index
@@ -14,12 +15,12 @@ from fabula.cli.replicate_feedback import story_feedback
 __all__ = ["replicate"]
 
 
-@click.group()
+@click.group(cls=Group, short_help="Recompute a paper's tables from its released data.")
 def replicate() -> None:
     """Compute a paper's tables from its released data, beside the printed numbers."""
 
 
-@replicate.command()
+@replicate.command(short_help='Replicate "Art or Artifice?" (2024).')
 @click.argument("folder", metavar="DIR", type=click.Path(path_type=Path))
 @click.option(
     "--judge", "judges", multiple=True, type=click.Path(path_type=Path), metavar="FILE",
@@ -59,7 +60,9 @@ def ttcw(
         click.echo(f"written: {plot}")
 
 
-@replicate.command("linguistic-metrics")
+@replicate.command(
+    "linguistic-metrics", short_help="Replicate the linguistic metrics of Roemmele et al. (2017)."
+)
 @click.argument("data", metavar="[DATA]", type=click.Path(path_type=Path), required=False)
 @click.option(
     "--out", type=click.Path(path_type=Path, file_okay=False), required=True, metavar="DIR",
@@ -106,10 +109,10 @@ def linguistic_metrics(
     Roemmele, Gordon and Swanson 2017: random, case-based, unigram, recurrent and the books' own
     sentences in fifteen metrics. DATA is a folder that holds cbt/ and reference/.
     """
+    from fabula.presentation.continuation_tables import write_reports
+    from fabula.presentation.page_file import check_page_path
     from fabula.replicate.linguistic_metrics import default_files, replicate_table
     from fabula.replicate.linguistic_metrics_tables import beside_paper
-    from fabula.report.continuation_tables import write_reports
-    from fabula.report.page_file import check_page_path
     from fabula.store import dump_json
     from fabula.workers import default_jobs
 

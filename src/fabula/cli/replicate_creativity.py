@@ -7,13 +7,16 @@ from typing import Any
 
 import click
 
+from fabula.cli.derived import Command, Option
 from fabula.cli.options import jobs_option, json_option, seed_option
 from fabula.cli.progress import progress_bar
 
 __all__ = ["creativity_index"]
 
 
-@click.command("creativity-index")
+@click.command(
+    cls=Command, name="creativity-index", short_help='Replicate "AI as Humanity\'s Salieri" (2024).'
+)
 @click.argument("data", metavar="[DATA]", type=click.Path(path_type=Path), required=False)
 @click.option(
     "--out", type=click.Path(path_type=Path, file_okay=False), required=True, metavar="DIR",
@@ -46,7 +49,8 @@ __all__ = ["creativity_index"]
     help="Words that each text is cut to.",
 )  # fmt: skip
 @click.option(
-    "--sources", type=click.IntRange(1, 1000), default=50, show_default=True, metavar="N",
+    "--spread", "sources", cls=Option, setting="sources", formerly=("sources",),
+    type=click.IntRange(1, 1000), default=50, show_default=True, metavar="N",
     help="Documents over which the spread is followed.",
 )  # fmt: skip
 @click.option(
@@ -73,6 +77,7 @@ def creativity_index(
     """
     from fabula.measures.uniqueness import Levels
     from fabula.measures.verdicts import Label
+    from fabula.presentation.plots import check_matplotlib
     from fabula.replicate.creativity_index import Plan, default_plan, run_analyses
     from fabula.replicate.creativity_index_tables import (
         analyses_json,
@@ -85,6 +90,7 @@ def creativity_index(
 
     if data is None and not (texts and references):
         raise click.UsageError("name DATA, or --texts and --reference")
+    check_matplotlib()
     n_words, cluster = given["words"], given["cluster"]
     base = default_plan(data, n_words, cluster) if data is not None else None
     label = Label.parse(given["label"])

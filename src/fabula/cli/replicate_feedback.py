@@ -6,6 +6,7 @@ from pathlib import Path
 
 import click
 
+from fabula.cli.derived import Command
 from fabula.cli.feedback_reading import open_encoder
 from fabula.cli.options import json_option, seed_option
 from fabula.cli.progress import progress_bar
@@ -13,7 +14,9 @@ from fabula.cli.progress import progress_bar
 __all__ = ["story_feedback"]
 
 
-@click.command("story-feedback")
+@click.command(
+    cls=Command, name="story-feedback", short_help='Replicate "Help Me Write a Story" (2025).'
+)
 @click.argument("folder", metavar="[DIR]", type=click.Path(path_type=Path), required=False)
 @click.option(
     "--run", "runs", multiple=True, type=click.Path(path_type=Path), metavar="FEEDBACK.jsonl",

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import click
 
-from fabula.cli.judging import agree_to_texts
-from fabula.cli.options import json_option, model_options, model_terms
+from fabula.cli.confirming import confirm_texts
+from fabula.cli.derived import Group, Option, settings_options
+from fabula.cli.options import json_option, yes_option
 from fabula.cli.progress import Bar
+from fabula.jobs.models import ModelSettings
 
 __all__ = ["rubric"]
 
@@ -17,12 +19,12 @@ _LINE_TOKENS = 60
 """About what a name or a question takes."""
 
 
-@click.group()
+@click.group(cls=Group, short_help="Show, check, import and draft rubrics.")
 def rubric() -> None:
     """Look at rubrics, check one's own, take over published wording."""
 
 
-@rubric.command("list")
+@rubric.command("list", short_help="List the built-in rubrics.")
 @json_option
 def list_(as_json: bool) -> None:
     """List the rubrics that ship with Fabula."""
@@ -44,7 +46,7 @@ def list_(as_json: bool) -> None:
             click.echo(f"{name:<14} {found.title}, {n} items about a {found.unit}")
 
 
-@rubric.command()
+@rubric.command(short_help="Show the items of a rubric.")
 @click.argument("name", metavar="NAME|FILE")
 @click.option("--toml", is_flag=True, help="Print the file itself, to start one's own from it.")
 @json_option
@@ -75,7 +77,7 @@ def show(name: str, toml: bool, as_json: bool) -> None:
         click.echo()
 
 
-@rubric.command()
+@rubric.command(short_help="Check rubric files for faults.")
 @click.argument(
     "files", nargs=-1, required=True, metavar="FILE...", type=click.Path(path_type=Path)
 )
@@ -111,7 +113,7 @@ def check(files: tuple[Path, ...]) -> None:
         raise InputError("\n       ".join(faults))
 
 
-@rubric.command("import")
+@rubric.command("import", short_help="Import the published wording of a rubric.")
 @click.argument("name", metavar="NAME")
 @click.argument("file", metavar="FILE", type=click.Path(path_type=Path))
 @click.option(
@@ -137,35 +139,39 @@ def import_(name: str, file: Path, out: Path | None) -> None:
     click.echo(f"written: {target} ({found.key}, {len(found.items)} items)")
 
 
-@rubric.command()
+@rubric.command(short_help="Draft yes/no tests from experts' free-form measures.")
 @click.argument("measures", metavar="MEASURES.csv", type=click.Path(path_type=Path))
 @click.option(
     "--out", type=click.Path(path_type=Path), required=True, metavar="FILE",
     help="Write the draft here, a .toml file to edit.",
 )  # fmt: skip
 @click.option(
-    "--groups", type=click.IntRange(min=1), metavar="N",
+    "--n-groups", "groups", cls=Option, setting="groups", formerly=("groups",),
+    type=click.IntRange(min=1), metavar="N",
     help="How many groups a dimension has.  [default: by their distance]",
 )  # fmt: skip
 @click.option(
     "--distance", type=click.FloatRange(0, 2), default=0.55, show_default=True,
     help="Measures farther apart than this (1 - cosine) are of different groups.",
 )  # fmt: skip
-@click.option("--no-model", is_flag=True, help="Do not use a model to name groups and questions.")
-@model_options
+@click.option("--no-model", is_flag=True, hidden=True)
+@settings_options(ModelSettings, "asked")
+@yes_option
 def draft(
     measures: Path,
     out: Path,
     groups: int | None,
     distance: float,
     no_model: bool,
-    **options: Any,
+    asked: ModelSettings,
+    yes: bool,
 ) -> None:
     """Draft binary tests from experts' free-form measures, for a person to edit.
 
     MEASURES.csv has the columns measure, and if known dimension and participant. As in the
     formative study of "Art or Artifice?" (section 4.1), measures are grouped by meaning within
     their dimension, the fullest one stands for its group, and becomes a yes/no question.
+    `--model none` drafts without a model.
     """
     from fabula.errors import InputError
     from fabula.rubrics import rubric_toml
@@ -175,11 +181,14 @@ def draft(
     if out.exists():
         raise InputError(f"{out}: exists already; name another file with --out")
     rows = read_measures(measures)
-    spec = None if no_model else options["models"][0]
+    if no_model:
+        click.echo("warning: --no-model is now --model none; the old name goes away soon", err=True)
+    asked = replace(asked, models=asked.models[:1])
+    spec = None if no_model or asked.models == ("none",) else asked.models[0]
     found, sources = draft_rubric(
         rows, out.stem, n_groups=groups, distance=distance, model=spec,
-        options=model_terms(options),
-        agree=lambda prompts: agree_to_texts(options, [spec or ""], prompts, _LINE_TOKENS, Bar()),
+        options=asked.options(),
+        agree=lambda prompts: confirm_texts(asked, prompts, _LINE_TOKENS, Bar(), yes=yes),
     )  # fmt: skip
     text = rubric_toml(found) + "".join(f"# {line}\n" for line in sources)
     write_whole(out, text.encode())

@@ -7,20 +7,20 @@ from typing import Any
 
 import click
 
-from fabula.cli.engine import engine_options, open_cluster
+from fabula.cli.derived import Command, settings_options
 from fabula.cli.options import (
     check_outputs,
     grammar_option,
-    jobs_option,
     json_option,
     seed_option,
 )
 from fabula.cli.progress import progress_bar
+from fabula.jobs.engine import Engine, open_cluster
 
 __all__ = ["score"]
 
 
-@click.command()
+@click.command(cls=Command, short_help="Compare systems in fifteen metrics, with tests.")
 @click.argument(
     "systems", nargs=-1, metavar="SYSTEMS...", type=click.Path(path_type=Path), required=True
 )
@@ -69,11 +69,15 @@ __all__ = ["score"]
     "--coreference", default="sieve", show_default=True, metavar="RESOLVER",
     help="sieve, fastcoref, or fastcoref@FOLDER.",
 )  # fmt: skip
-@engine_options
-@jobs_option
+@settings_options(Engine, "engine")
 @json_option
 def score(
-    systems: tuple[Path, ...], contexts: Path, out: Path | None, as_json: bool, **given: Any
+    systems: tuple[Path, ...],
+    contexts: Path,
+    out: Path | None,
+    engine: Engine,
+    as_json: bool,
+    **given: Any,
 ) -> None:
     """Compare SYSTEMS that continue the same stories, in fifteen metrics, with tests.
 
@@ -83,14 +87,13 @@ def score(
     from fabula.measures.linguistic.metrics import ToolChoice
     from fabula.measures.linguistic.scoring import score_rows
     from fabula.measures.linguistic.table import compare_systems, read_vocabulary
-    from fabula.report.continuation_tables import (
+    from fabula.presentation.continuation_tables import (
         check_reports,
         pairs_path,
         system_tables,
         write_reports,
     )
     from fabula.store import dump_json
-    from fabula.workers import default_jobs
 
     files = {kind: given[kind] for kind in ("html", "latex", "csv")}
     check_outputs([out, *files.values(), pairs_path(files["csv"])], [*systems, contexts])
@@ -99,14 +102,14 @@ def score(
     stories, continuations = _read(systems, contexts, with_gold=given["gold"])
     with (
         progress_bar("measuring", len(continuations)) as bar,
-        open_cluster(given, bar) as cluster,
+        open_cluster(engine, bar, "measuring") as cluster,
     ):
         rows = score_rows(
             stories,
             continuations,
             ToolChoice(given["grammar"], given["encoder"], given["coreference"]),
             out,
-            n_jobs=given["jobs"] or default_jobs(),
+            n_jobs=engine.n_processes,
             spread=None if cluster is None else cluster.in_order,
             restart=given["restart"],
             advance=bar.advance,

@@ -6,14 +6,20 @@ import asyncio
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from fabula.cli.judging import agree_to_texts
-from fabula.cli.options import model_options, model_terms, text_options, texts_argument
+from fabula.cli.confirming import confirm_texts
+from fabula.cli.derived import Group, Option, settings_options
+from fabula.cli.options import texts_argument, yes_option
 from fabula.cli.progress import progress_bar
 from fabula.cli.reading import read_stories
+from fabula.jobs.models import ModelSettings
+from fabula.jobs.reading import Reading
+
+if TYPE_CHECKING:
+    from fabula.tasks.stories import WritePlan
 
 __all__ = ["stories"]
 
@@ -21,7 +27,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 _TOKENS_PER_WORD = 1.35
 
 
-@click.group()
+@click.group(cls=Group, short_help="Have models write the stories of a study.")
 def stories() -> None:
     """Have models write the stories of a study: same plot, same length."""
 
@@ -40,14 +46,23 @@ seed_option = click.option(
 )
 
 
-@stories.command()
+@stories.command(short_help="Summarise the plot of each story in a sentence.")
 @texts_argument("sources")
 @_out_option("Write a row with the plot of each story here (.jsonl).")
 @seed_option
 @restart_option
-@model_options
-@text_options
-def plot(sources: tuple[str, ...], out: Path, seed: int, restart: bool, **options: Any) -> None:
+@settings_options(ModelSettings, "asked")
+@yes_option
+@settings_options(Reading, "how_to_read")
+def plot(
+    sources: tuple[str, ...],
+    out: Path,
+    seed: int,
+    restart: bool,
+    asked: ModelSettings,
+    yes: bool,
+    how_to_read: Reading,
+) -> None:
     """Summarise the plot of each story of SOURCES in a sentence.
 
     Read the plots, mend them where they are wrong, and set `verified` to true, before stories are
@@ -57,7 +72,7 @@ def plot(sources: tuple[str, ...], out: Path, seed: int, restart: bool, **option
     from fabula.tasks.asking import resumed_rows
     from fabula.tasks.stories import make_plots
 
-    documents = read_stories(sources, options)
+    documents = read_stories(sources, how_to_read)
     rows: list[dict[str, Any]] = []
     with (
         resumed_rows(out, ("id", "model"), ("plot", "text_digest"), restart=restart) as (
@@ -65,11 +80,11 @@ def plot(sources: tuple[str, ...], out: Path, seed: int, restart: bool, **option
             write,
             settle,
         ),
-        progress_bar("plots", len(documents) * len(options["models"])) as bar,
+        progress_bar("plots", len(documents) * len(asked.models)) as bar,
     ):
         texts = [document.text for document in documents]
-        agree_to_texts(options, options["models"], texts, 60, bar)
-        terms = model_terms(options)
+        confirm_texts(asked, texts, 60, bar, yes=yes)
+        terms = asked.options()
 
         async def run(spec: str) -> None:
             async with open_model(spec, terms) as model:
@@ -77,14 +92,14 @@ def plot(sources: tuple[str, ...], out: Path, seed: int, restart: bool, **option
                     await make_plots(documents, model, kept, write, seed=seed, meter=bar.advance)
                 )
 
-        for spec in dict.fromkeys(options["models"]):
+        for spec in dict.fromkeys(asked.models):
             asyncio.run(run(spec))
         settle(rows)
     _report("plots", rows, out)
     click.echo("read them, and set `verified` to true for those that are right")
 
 
-@stories.command()
+@stories.command(short_help="Write a story to each plot, of a given length.")
 @click.argument("plots", metavar="PLOTS", type=click.Path(path_type=Path))
 @_out_option("Write the finished stories here (.jsonl); every round goes beside it.")
 @click.option(
@@ -97,8 +112,9 @@ def plot(sources: tuple[str, ...], out: Path, seed: int, restart: bool, **option
     "where that is less]",
 )  # fmt: skip
 @click.option(
-    "--rounds", type=click.IntRange(min=0), default=20, show_default=True,
-    help="How often a story is written anew at most.",
+    "--attempts", cls=Option, setting="attempts", formerly=("rounds",),
+    type=click.IntRange(min=0), default=20, show_default=True, metavar="N",
+    help="Rewrite a story up to N times.",
 )  # fmt: skip
 @click.option("--verified-only", is_flag=True, help="Only plots that a person has verified.")
 @click.option(
@@ -112,63 +128,42 @@ def plot(sources: tuple[str, ...], out: Path, seed: int, restart: bool, **option
 @click.option("--top-p", type=click.FloatRange(0, 1), default=1.0, show_default=True)
 @seed_option
 @restart_option
-@model_options
-@text_options
+@settings_options(ModelSettings, "asked")
+@yes_option
+@settings_options(Reading, "how_to_read")
 def write(
     plots: Path,
     out: Path,
     words: int | None,
     within: int | None,
-    rounds: int,
+    attempts: int,
     verified_only: bool,
     human: tuple[str, ...],
     temperature: float,
     top_p: float,
     seed: int,
     restart: bool,
-    **options: Any,
+    asked: ModelSettings,
+    yes: bool,
+    how_to_read: Reading,
 ) -> None:
     """Have models write a story to each plot, near to a length.
 
     PLOTS is a file of `fabula stories plot`, or any .jsonl with id, plot and n_words. A story is
-    written again until it is within --within words of its length, --rounds times at most; one that
+    written again until it is within --within words of its length, up to --attempts times; one that
     never comes near is reported and left out. All rounds are kept in FILE.rounds.jsonl.
     """
-    from fabula.models import open_model
     from fabula.store import dump_json, write_whole
-    from fabula.tasks.asking import resumed_rows
     from fabula.tasks.plots import check_output, read_plots
-    from fabula.tasks.stories import ROUND_FIELDS, WritePlan, write_stories
+    from fabula.tasks.stories import WritePlan
 
     check_output(out, [plots, *map(Path, human)])
     wanted, n_unverified = read_plots(plots, n_words=words, verified_only=verified_only)
     if n_unverified:
         click.echo(f"note: {n_unverified} of {len(wanted)} plots are not verified", err=True)
-    plan = WritePlan(within, rounds, temperature=temperature, top_p=top_p, seed=seed)
-    finished: list[dict[str, Any]] = _human_rows(human, wanted, options) if human else []
-    last: list[dict[str, Any]] = []
-    log = out.with_name(f"{out.stem}.rounds.jsonl")
-    with (
-        resumed_rows(log, ("id", "model", "round"), ROUND_FIELDS, restart=restart) as (
-            kept,
-            write_row,
-            settle,
-        ),
-        progress_bar("stories", len(wanted) * len(options["models"])) as bar,
-    ):
-        lengths = [plot.n_words for plot in wanted]
-        n_output = round(_TOKENS_PER_WORD * sum(lengths) / max(1, len(lengths)))
-        texts = [plot.text for plot in wanted]
-        agree_to_texts(options, options["models"], texts, n_output, bar, n_again=rounds)
-        terms = model_terms(options)
-
-        async def run(spec: str) -> list[dict[str, Any]]:
-            async with open_model(spec, terms) as model:
-                return await write_stories(wanted, model, plan, kept, write_row, meter=bar.advance)
-
-        for spec in dict.fromkeys(options["models"]):
-            last += asyncio.run(run(spec))
-        settle(())
+    plan = WritePlan(within, attempts, temperature=temperature, top_p=top_p, seed=seed)
+    finished: list[dict[str, Any]] = _human_rows(human, wanted, how_to_read) if human else []
+    last = _written(wanted, plan, asked, out, restart=restart, yes=yes)
     finished += _finished(last)
     places = {plot.id: place for place, plot in enumerate(wanted)}
     finished.sort(key=lambda row: places[row["prompt_id"]])
@@ -177,7 +172,47 @@ def write(
     _report("stories", last, out)
 
 
-@stories.command()
+def _written(
+    wanted: Sequence[Any],
+    plan: WritePlan,
+    asked: ModelSettings,
+    out: Path,
+    *,
+    restart: bool,
+    yes: bool,
+) -> list[dict[str, Any]]:
+    """The last round of each story; every round is kept beside `out`."""
+    from fabula.models import open_model
+    from fabula.tasks.asking import resumed_rows
+    from fabula.tasks.stories import ROUND_FIELDS, write_stories
+
+    last: list[dict[str, Any]] = []
+    log = out.with_name(f"{out.stem}.rounds.jsonl")
+    with (
+        resumed_rows(log, ("id", "model", "round"), ROUND_FIELDS, restart=restart) as (
+            kept,
+            write_row,
+            settle,
+        ),
+        progress_bar("stories", len(wanted) * len(asked.models)) as bar,
+    ):
+        lengths = [plot.n_words for plot in wanted]
+        n_output = round(_TOKENS_PER_WORD * sum(lengths) / max(1, len(lengths)))
+        texts = [plot.text for plot in wanted]
+        confirm_texts(asked, texts, n_output, bar, yes=yes, n_again=plan.max_rounds)
+        terms = asked.options()
+
+        async def run(spec: str) -> list[dict[str, Any]]:
+            async with open_model(spec, terms) as model:
+                return await write_stories(wanted, model, plan, kept, write_row, meter=bar.advance)
+
+        for spec in dict.fromkeys(asked.models):
+            last += asyncio.run(run(spec))
+        settle(())
+    return last
+
+
+@stories.command(short_help="Continue a first sentence, a headline or a theorem.")
 @texts_argument("beginnings")
 @_out_option("Write a row for each text here (.jsonl).")
 @click.option(
@@ -193,8 +228,9 @@ def write(
 @click.option("--max-tokens", type=click.IntRange(min=1), default=288, show_default=True)
 @seed_option
 @restart_option
-@model_options
-@text_options
+@settings_options(ModelSettings, "asked")
+@yes_option
+@settings_options(Reading, "how_to_read")
 def openings(
     beginnings: tuple[str, ...],
     out: Path,
@@ -205,7 +241,9 @@ def openings(
     max_tokens: int,
     seed: int,
     restart: bool,
-    **options: Any,
+    asked: ModelSettings,
+    yes: bool,
+    how_to_read: Reading,
 ) -> None:
     """Have models go on from a first sentence, a headline or a theorem.
 
@@ -221,10 +259,10 @@ def openings(
     unknown = [name for name in chosen if name not in FORMATS]
     if unknown:
         raise click.UsageError(f"--prompt {unknown[0]}: there are {', '.join(FORMATS)}, and all")
-    documents = by_line(read_stories(beginnings, options))
+    documents = by_line(read_stories(beginnings, how_to_read))
     sampling = Sampling(temperature, top_p, max_tokens, seed)
     rows: list[dict[str, Any]] = []
-    n_texts = len(documents) * len(chosen) * len(options["models"])
+    n_texts = len(documents) * len(chosen) * len(asked.models)
     with (
         resumed_rows(out, ("id", "model"), ("text", "prompt"), restart=restart) as (
             kept,
@@ -234,8 +272,8 @@ def openings(
         progress_bar("texts", n_texts) as bar,
     ):
         texts = [document.text for document in documents for _ in chosen]
-        agree_to_texts(options, options["models"], texts, max_tokens, bar)
-        terms = model_terms(options)
+        confirm_texts(asked, texts, max_tokens, bar, yes=yes)
+        terms = asked.options()
 
         async def run(spec: str) -> None:
             async with open_model(spec, terms) as model:
@@ -246,7 +284,7 @@ def openings(
                     )
                 )  # fmt: skip
 
-        for spec in dict.fromkeys(options["models"]):
+        for spec in dict.fromkeys(asked.models):
             asyncio.run(run(spec))
         settle(rows)
     _report("texts", rows, out)
@@ -263,7 +301,7 @@ def _finished(last: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def _human_rows(
-    sources: tuple[str, ...], wanted: Sequence[Any], options: dict[str, Any]
+    sources: tuple[str, ...], wanted: Sequence[Any], how_to_read: Reading
 ) -> list[dict[str, Any]]:
     from fabula.tasks.stories import count_words
 
@@ -277,7 +315,7 @@ def _human_rows(
             "plot": plots[document.id].text,
             "n_words": count_words(document.text),
         }
-        for document in read_stories(sources, options)
+        for document in read_stories(sources, how_to_read)
         if document.id in plots
     ]
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from fabula.cli.derived import Group
 from fabula.cli.listening import listen, serve_until_stopped
 from fabula.cli.options import check_outputs, json_option, seed_option
 
@@ -24,7 +25,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 _PASSWORD = "FABULA_STUDY_PASSWORD"
 
 
-@click.group()
+@click.group(cls=Group, short_help="Run a blinded study with human participants.")
 def study() -> None:
     """Run a blinded study: design it, invite people, serve its page, analyse the answers.
 
@@ -78,7 +79,7 @@ def _check_out(out: Path, design: StudyDesign, store: Store) -> None:
     check_outputs([out], held)
 
 
-@study.command()
+@study.command(short_help="Design a study and write its file.")
 @click.argument("file", metavar="STUDY.toml", type=click.Path(path_type=Path))
 @click.option(
     "--design", type=click.Choice(["ttcw", "feedback"]), required=True,
@@ -118,7 +119,7 @@ def new(file: Path, design: Any, documents: Path, title: str) -> None:
     click.echo(f"edit its texts and numbers, then: fabula study invite {shlex.quote(str(file))} 1")
 
 
-@study.command()
+@study.command(short_help="Print invitation links.")
 @_study_options
 @click.argument("n", type=click.IntRange(1, 10_000))
 @click.option(
@@ -137,7 +138,7 @@ def invite(file: Path, n: int, database: str | None, url: str, note: str) -> Non
         click.echo(f"{url.rstrip('/')}/i/{token}")
 
 
-@study.command()
+@study.command(short_help="Serve a study's pages.")
 @_study_options
 @click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on.")
 @click.option("--port", type=click.IntRange(0, 65535), default=8000, show_default=True)
@@ -180,7 +181,7 @@ def serve(
         serve_until_stopped(config, listening, announce)
 
 
-@study.command()
+@study.command(short_help="Export the answers as measurements.")
 @_study_options
 @click.option(
     "--format", "format_", type=click.Choice(["jsonl", "csv", "parquet"]), default="jsonl",
@@ -206,7 +207,7 @@ def export(file: Path, database: str | None, format_: str, out: Path, unfinished
     click.echo(f"written: {out}")
 
 
-@study.command()
+@study.command(short_help="Delete a participant's answers.")
 @_study_options
 @click.argument("participant")
 @click.option("--yes", is_flag=True, help="Do not ask again.")
@@ -227,7 +228,7 @@ def forget(file: Path, database: str | None, participant: str, yes: bool) -> Non
     click.echo(f"{n:,} answers deleted")
 
 
-@study.command()
+@study.command(short_help="Print the paper's tables from a study's answers.")
 @_study_options
 @click.option(
     "--plot", type=click.Path(path_type=Path), metavar="FILE",

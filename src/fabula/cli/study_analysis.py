@@ -31,10 +31,10 @@ def analyse_ttcw(
     """Tables 5 and 6 and Figures 3 and 4 of Chakrabarty et al. 2024, of these answers."""
     from fabula.errors import InputError
     from fabula.measures.agreement import panel_of
+    from fabula.presentation.study_plots import save_study
+    from fabula.presentation.study_tables import pass_rates, study_tables, tests_passed
     from fabula.replicate.ttcw import panel_replica, preferences_by_author
     from fabula.replicate.ttcw_tables import replica_tables
-    from fabula.report.study_plots import save_study
-    from fabula.report.study_tables import pass_rates, study_tables, tests_passed
     from fabula.store import dump_json
 
     yes_no = tuple(item for item in design.rubric.items if item.scale.kind == "yes-no")
@@ -92,8 +92,8 @@ def analyse_feedback(
     """Tables 2 to 5 of Rashkin et al. 2025, of these answers."""
     from fabula.errors import InputError
     from fabula.measures.ratings import group_means, item_agreement, mean_scores, score_table
-    from fabula.report.rating_tables import agreement_table, means_table, rubric_items
-    from fabula.report.tables import render
+    from fabula.presentation.rating_tables import agreement_table, means_table, rubric_items
+    from fabula.presentation.tables import render
     from fabula.store import dump_json
 
     scores = score_table(found, design.rubric)

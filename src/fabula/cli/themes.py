@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import click
 
-from fabula.cli.judging import agree_to_texts
-from fabula.cli.options import json_option, model_options, model_terms
+from fabula.cli.confirming import confirm_texts
+from fabula.cli.derived import Command, in_options, settings_options
+from fabula.cli.options import json_option, yes_option
 from fabula.cli.progress import progress_bar
+from fabula.jobs.models import ModelSettings
 
 __all__ = ["themes"]
 
 _LABEL_TOKENS = 60
 
 
-@click.command()
+@click.command(cls=Command, short_help="Group raters' reasons into themes.")
 @click.argument(
     "sources", nargs=-1, required=True, metavar="RUN|FILE...", type=click.Path(path_type=Path)
 )
@@ -30,7 +33,8 @@ _LABEL_TOKENS = 60
     help="Themes of each item and side.",
 )  # fmt: skip
 @click.option("--name-with-model", is_flag=True, help="Have --model name the themes.")
-@model_options
+@settings_options(ModelSettings, "asked")
+@yes_option
 @json_option
 def themes(
     sources: tuple[Path, ...],
@@ -38,8 +42,9 @@ def themes(
     items: str | None,
     n_themes: int,
     name_with_model: bool,
+    asked: ModelSettings,
+    yes: bool,
     as_json: bool,
-    **options: Any,
 ) -> None:
     """Group the reasons that raters gave into themes, for what passes and what fails each test.
 
@@ -54,10 +59,10 @@ def themes(
     with progress_bar("grouping reasons", len(rationales)) as bar:
         found = find_themes(
             rationales, rubric, n_themes=n_themes,
-            model=options["models"][0] if name_with_model else None,
-            options=model_terms(options),
-            agree=lambda prompts: agree_to_texts(
-                options, options["models"][:1], prompts, _LABEL_TOKENS, bar
+            model=asked.models[0] if name_with_model else None,
+            options=asked.options(),
+            agree=lambda prompts: confirm_texts(
+                replace(asked, models=asked.models[:1]), prompts, _LABEL_TOKENS, bar, yes=yes
             ),
             meter=bar.advance,
         )  # fmt: skip
@@ -72,8 +77,8 @@ def themes(
     if as_json:
         click.echo(rows, nl=False)
         return
-    from fabula.report.theme_tables import theme_lines
+    from fabula.presentation.theme_tables import theme_lines
 
-    click.echo(theme_lines(found, rubric), nl=False)
+    click.echo(in_options(theme_lines(found, rubric)), nl=False)
     if out is not None:
         click.echo(f"written: {out}; edit the labels there and run this again to see them")

@@ -87,7 +87,7 @@ class Drafts:
             self.folder.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise InputError(
-                f"{folder}: drafts cannot be kept there ({error.strerror}); name another with --dir"
+                f"{folder}: drafts cannot be kept there ({error.strerror}); name another with `dir`"
             ) from error
 
     def pieces(self) -> list[Piece]:

@@ -14,8 +14,8 @@ from fastapi.responses import HTMLResponse, JSONResponse, RedirectResponse, Resp
 from starlette.concurrency import run_in_threadpool
 from starlette.datastructures import FormData, UploadFile
 
-from fabula.desk.asked import Asked, where_to
 from fabula.desk.differences import changed_words, number_pairs
+from fabula.desk.draft_settings import Asked, where_to
 from fabula.desk.drafts import Piece, Version
 from fabula.desk.rendering import render, render_waiting, with_bar
 from fabula.desk.work import Desk

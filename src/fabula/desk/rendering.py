@@ -6,8 +6,8 @@ import hashlib
 from pathlib import Path
 from typing import Any
 
-from fabula.report.page_file import TEMPLATES
-from fabula.report.review_page import page_of
+from fabula.presentation.page_file import TEMPLATES
+from fabula.presentation.review_page import page_of
 from fabula.review import Review
 from fabula.web import page_environment
 

@@ -14,14 +14,16 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from fabula.desk.asked import Asked
+from fabula.desk.draft_settings import Asked
 from fabula.desk.drafts import Drafts, Piece, Version, read_json
 from fabula.desk.rendering import render_place, render_report
 from fabula.errors import FabulaError
+from fabula.jobs.report import ReportSettings
+from fabula.jobs.reviewer import Declined, Reviewer
 from fabula.models.cost import Estimate
 from fabula.reference import Reference
 from fabula.reference.choose import check_spec, is_elsewhere, open_backend
-from fabula.review import Declined, Progress, Review, Reviewer, ReviewPlan, numbers_of_review
+from fabula.review import Review, numbers_of_review
 from fabula.store import dump_json, write_whole
 from fabula.text import read_documents
 from fabula.types import Document
@@ -170,11 +172,12 @@ class Desk:
             return
         # What was answered about one version is not paid for again in the next.
         answers = version.folder.parent / "answers"
-        plan = Asked.read(version.asked).plan(self._n_jobs, keep=answers)
+        plan = Asked.read(version.asked).settings(self._n_jobs, answers)
         document = Document(f"draft {version.number}", version.text, meta={"title": piece.title})
         review: Review | None = None
         try:
-            for review in self._opened(plan).steps([document], self._progress(state)):
+            watch = _Watch(self, state)
+            for review in self._opened(plan).steps([document], watch, watch.confirm):
                 self._keep(version, state, review)
                 state.edition += 1
         except Unwanted:
@@ -187,11 +190,10 @@ class Desk:
     def _keep(
         self, version: Version, state: State, review: Review, *, is_whole: bool = False
     ) -> None:
-        if state.is_unwanted or self._is_closing:
-            raise Unwanted("nobody waits for it")
+        self.check_wanted(state)
         _write(version, review, is_whole=is_whole)
 
-    def _opened(self, plan: ReviewPlan) -> Reviewer:
+    def _opened(self, plan: ReportSettings) -> Reviewer:
         """The instruments of the last draft where they are the same: open, they are quick."""
         if self._reviewer is None or not self._reviewer.can_do(plan):
             if self._reviewer is not None:
@@ -200,30 +202,48 @@ class Desk:
         self._reviewer.plan = plan
         return self._reviewer
 
-    def _progress(self, state: State) -> Progress:
-        def begin(stage: str, total: int | None) -> None:
-            advance(0)
-            state.stage, state.n_done, state.n_total = stage, 0, total
+    def check_wanted(self, state: State) -> None:
+        """Raise `Unwanted` where nobody waits for a report any more."""
+        if state.is_unwanted or self._is_closing:
+            raise Unwanted("nobody waits for it")
 
-        def advance(n: int) -> None:
-            if state.is_unwanted or self._is_closing:
-                raise Unwanted("nobody waits for it")
-            state.n_done += n
 
-        def agree(model: str, estimate: Estimate) -> None:
-            if not estimate.n_calls or estimate.cost == 0:
-                return
-            state.answered.clear()
-            state.question = _asked_for(model, estimate)
-            advance(0)
-            state.answered.wait()
-            state.question = ""
-            advance(0)
-            if not state.is_agreed:
-                state.error = f"{model} was not asked, as you wished"
-                raise Declined(model)
+@dataclass(frozen=True, slots=True)
+class _Watch:
+    """The progress of a report as its page shows it."""
 
-        return Progress(begin, advance, agree)
+    desk: Desk
+    state: State
+
+    def begin(self, stage: str, total: int | None) -> None:
+        self.desk.check_wanted(self.state)
+        self.state.stage, self.state.n_done, self.state.n_total = stage, 0, total
+
+    def advance(self, n: int) -> None:
+        self.desk.check_wanted(self.state)
+        self.state.n_done += n
+
+    def say(self, stage: str) -> None:
+        self.desk.check_wanted(self.state)
+        self.state.stage = stage
+
+    def tell(self, sentence: str) -> None:
+        """The page says everything itself."""
+
+    def confirm(self, model: str, estimate: Estimate) -> None:
+        """Wait until the writer agrees to what a model will cost, or does not."""
+        state = self.state
+        if not estimate.n_calls or estimate.cost == 0:
+            return
+        state.answered.clear()
+        state.question = _asked_for(model, estimate)
+        self.desk.check_wanted(state)
+        state.answered.wait()
+        state.question = ""
+        self.desk.check_wanted(state)
+        if not state.is_agreed:
+            state.error = f"{model} was not asked, as you wished"
+            raise Declined(model)
 
 
 def _asked_for(model: str, estimate: Estimate) -> str:

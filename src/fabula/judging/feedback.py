@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from fabula.judging.prompts import Style, Template
 from fabula.models import Prompt
-from fabula.models.speaking import fence
+from fabula.models.prompting import fence
 from fabula.types import Document, Item
 
 __all__ = ["FeedbackTemplate", "feedback_template"]

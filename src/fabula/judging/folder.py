@@ -30,7 +30,7 @@ class RunFolder:
 
     def __init__(self, path: Path, plan: JudgePlan) -> None:
         if path.exists() and not path.is_dir():
-            raise InputError(f"{path}: is a file; --out names a folder")
+            raise InputError(f"{path}: is a file; `out` names a folder")
         self.path = path
         self._plan = plan
         self._has_begun = False
@@ -92,7 +92,7 @@ class RunFolder:
         except (OSError, ValueError, KeyError, TypeError) as error:
             raise InputError(
                 f"{self.path}: holds answers without a run.json that says how they were asked; "
-                f"choose another --out"
+                f"choose another `out`"
             ) from error
         check_not_newer(row, str(self.path / "run.json"))
         differences = [
@@ -103,7 +103,7 @@ class RunFolder:
         if differences:
             raise InputError(
                 f"{self.path}: was judged in another way ({'; '.join(differences)}); choose "
-                f"another --out, or begin anew with --restart"
+                f"another `out`, or start over with `restart`"
             )
 
     def finish(self, measurements: Sequence[Measurement]) -> None:
@@ -125,7 +125,7 @@ def _check_answer(row: dict[str, Any], where: str) -> None:
         except (TypeError, ValueError, AttributeError):
             good = False
     if not good:
-        raise InputError(f"{where}: not an answer of a judge; choose another --out")
+        raise InputError(f"{where}: not an answer of a judge; choose another `out`")
 
 
 def read_run(path: Path) -> tuple[Rubric, list[Measurement]]:

@@ -17,8 +17,7 @@ from fabula.judging.plan import AnswerBook, Asked, Judged, JudgePlan
 from fabula.judging.prompts import PAIR_SCALE
 from fabula.judging.run import MAX_UNREADABLE, Caller
 from fabula.models import Model
-from fabula.models.calling import all_of, in_turn
-from fabula.models.cost import Budget
+from fabula.models.concurrency import all_of, in_turn
 from fabula.models.verdicts import Verdict
 from fabula.text import TextSettings, check_documents
 from fabula.types import Document, Item, Measurement
@@ -59,12 +58,11 @@ async def judge_pairs(
     plan: JudgePlan,
     book: AnswerBook,
     *,
-    budget: Budget | None = None,
     meter: Callable[[int], None] = lambda _: None,
     max_unreadable: int = MAX_UNREADABLE,
 ) -> list[Measurement]:
     """A measurement for each pair and item: the id of the preferred story, or why there is none."""
-    caller = Caller(model, plan, book, budget or Budget(), meter, max_unreadable)
+    caller = Caller(model, plan, book, meter, max_unreadable)
     by_pair = await in_turn([partial(_judge_pair, pair, caller, plan) for pair in pairs],
                             model.n_parallel)  # fmt: skip
     judged = [one for of_pair in by_pair for both in of_pair for one in both]

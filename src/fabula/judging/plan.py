@@ -167,7 +167,7 @@ class AnswerBook:
         if (row["prompt_digest"], row["seed"]) != (asked.prompt_digest, asked.seed):
             raise InputError(
                 f"the run holds an answer about {asked.document_id!r}, {asked.item}, to another "
-                f"prompt; choose another --out, or begin anew with --restart"
+                f"prompt; choose another `out`, or start over with `restart`"
             )
         return None if row.get("failed") else recorded(dict(row))
 

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from fabula.errors import InputError
 from fabula.models import Choice, Prompt
-from fabula.models.speaking import fence
+from fabula.models.prompting import fence
 from fabula.models.verdicts import Style
 from fabula.types import Document, Item, Scale
 

@@ -17,8 +17,7 @@ from fabula.errors import CallFailed, ModelError
 from fabula.judging.plan import AnswerBook, Asked, Judged, JudgePlan
 from fabula.judging.prompts import choice_of
 from fabula.models import Answer, Model, Prompt, Sampling
-from fabula.models.calling import Places, all_of, in_turn
-from fabula.models.cost import Budget
+from fabula.models.concurrency import Places, all_of, in_turn
 from fabula.models.replay import prompt_digest
 from fabula.models.verdicts import MISSING, Verdict, combine, read_verdict
 from fabula.rubrics import Condition
@@ -56,7 +55,6 @@ async def judge_stories(
     plan: JudgePlan,
     book: AnswerBook,
     *,
-    budget: Budget | None = None,
     meter: Callable[[int], None] = lambda _: None,
     max_unreadable: int = MAX_UNREADABLE,
 ) -> list[Judged]:
@@ -67,7 +65,7 @@ async def judge_stories(
     and after `max_unreadable` new answers in a row that hold no verdict (0: never).
     """
     documents = list(check_documents(documents))
-    caller = Caller(model, plan, book, budget or Budget(), meter, max_unreadable)
+    caller = Caller(model, plan, book, meter, max_unreadable)
     by_story = await in_turn(
         [partial(_judge_story, document, caller, plan) for document in documents], model.n_parallel
     )
@@ -82,12 +80,11 @@ class Caller:
         model: Model,
         plan: JudgePlan,
         book: AnswerBook,
-        budget: Budget,
         meter: Callable[[int], None],
         max_unreadable: int = MAX_UNREADABLE,
     ) -> None:
         self._model, self._plan, self._book = model, plan, book
-        self._budget, self._meter = budget, meter
+        self._meter = meter
         self._max_unreadable, self._n_unreadable = max_unreadable, 0
         self._places = Places(model.n_parallel)
         self._n_failures = 0
@@ -120,9 +117,7 @@ class Caller:
         )
         choice = choice_of(item.scale, plan.template.style)
         try:
-            async with self._budget.call(prompt, sampling):
-                answer = await self._model.ask(prompt, sampling, choice)
-                self._budget.spend(answer.usage)
+            answer = await self._model.ask(prompt, sampling, choice)
         except CallFailed as error:
             self._book.add(asked, self._model.name, error)
             self._n_failures += 1

@@ -15,7 +15,8 @@ from fabula.judging.pairwise import judge_pairs
 from fabula.judging.plan import AnswerBook, JudgePlan
 from fabula.judging.run import MAX_UNREADABLE, RETEST, judge_stories, with_retest
 from fabula.models import Model, ModelOptions, Usage, open_model
-from fabula.models.cost import Estimate, Price, Purse, estimate_tokens, known_price
+from fabula.models.cost import Estimate, Price, SharedBudget, estimate_tokens, known_price
+from fabula.models.function import FunctionModel
 from fabula.text import check_ids
 from fabula.types import Document, Measurement
 
@@ -44,7 +45,7 @@ class Session:
     """What is to be judged, by whom, and on what terms."""
 
     documents: Sequence[Document]
-    models: Sequence[str]
+    models: Sequence[str | FunctionModel]
     plan: JudgePlan
     out: Path | None = None
     pairs: Pairs | None = None
@@ -76,7 +77,7 @@ def run_session(
             raise InputError(f"{document.id}: no id may end with {RETEST}; give it another")
     measurements: list[Measurement] = []
     spent: list[Spent] = []
-    purse = Purse(session.max_cost)
+    shared_budget = SharedBudget(session.max_cost)
     with _book(session) as (book, folder):
 
         def agree_and_begin(model: str, estimate: Estimate) -> None:
@@ -86,7 +87,7 @@ def run_session(
 
         for spec in dict.fromkeys(session.models):
             found, cost = asyncio.run(
-                _judge(spec, session, book, purse, agree_and_begin, begin, meter)
+                _judge(spec, session, book, shared_budget, agree_and_begin, begin, meter)
             )
             measurements += found
             spent.append(cost)
@@ -106,23 +107,24 @@ def _book(session: Session) -> Iterator[tuple[AnswerBook, RunFolder | None]]:
 
 
 async def _judge(
-    spec: str,
+    spec: str | FunctionModel,
     session: Session,
     book: AnswerBook,
-    purse: Purse,
+    shared_budget: SharedBudget,
     agree: Callable[[str, Estimate], None],
     begin: Callable[[str, int], None],
     meter: Callable[[int], None],
 ) -> tuple[list[Measurement], Spent]:
     plan = session.plan
-    price = session.price or known_price(spec)
+    name = spec if isinstance(spec, str) else spec.name
+    price = session.price or (known_price(spec) if isinstance(spec, str) else None)
     documents = with_retest(session.documents, session.n_retest, plan.seed)
-    options = replace(session.options, price=price, purse=purse)
+    options = replace(session.options, price=price, shared_budget=shared_budget)
     async with open_model(spec, options) as model:
         n_before = book.n_new
         estimate = estimate_calls(session, documents, model, book, price)
-        agree(spec, estimate)
-        begin(spec, _n_calls(session, documents))
+        agree(name, estimate)
+        begin(name, _n_calls(session, documents))
         if session.pairs is not None:
             found = await judge_pairs(
                 session.pairs, model, plan, book, meter=meter,

@@ -182,7 +182,9 @@ def list_pairs(tokens, suffixes, low, high):
         if tokens[p] != 0 and tokens[p + 1] != 0:
             if n_pairs == len(pairs):
                 wider = np.empty((2 * n_pairs, 4), np.uint32)
-                wider[:n_pairs] = pairs
+                for k in range(n_pairs):
+                    for column in range(4):
+                        wider[k, column] = pairs[k, column]
                 pairs = wider
             pairs[n_pairs, 0] = tokens[p]
             pairs[n_pairs, 1] = tokens[p + 1]

@@ -79,7 +79,9 @@ def sum_chosen(labels: NDArray[np.uint64], columns: NDArray[np.float64]) -> NDAr
                 value = columns[column, item]
                 for bit in range(64):
                     totals[column, bit] += value * flags[bit]
-        sums[:, 64 * word : 64 * word + 64] = totals
+        for column in range(n_columns):
+            for bit in range(64):
+                sums[column, 64 * word + bit] = totals[column, bit]
     return sums
 
 

@@ -220,8 +220,9 @@ def sort_by_digits(keys, values, n_bits, other_keys, other_values):
         from_values, to_values = to_values, from_values
         is_home = not is_home
     if not is_home:
-        keys[:] = from_keys
-        values[:] = from_values
+        for i in range(m):
+            keys[i] = from_keys[i]
+            values[i] = from_values[i]
 
 
 @nb.njit(nogil=True, cache=True)
@@ -289,7 +290,9 @@ def refine(tokens, suffixes, groups, depth, until, n_ids):
 def widen(rows):
     """The same rows in an array with room for twice as many."""
     wider = np.empty((2 * len(rows), rows.shape[1]), rows.dtype)
-    wider[: len(rows)] = rows
+    for i in range(len(rows)):
+        for k in range(rows.shape[1]):
+            wider[i, k] = rows[i, k]
     return wider
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import combinations
 from pathlib import Path
@@ -19,7 +19,7 @@ from fabula.stats.resample import bootstrap_means, percentile_interval
 from fabula.store import read_rows
 from fabula.types import Estimate, Signature
 
-__all__ = ["Comparison", "Group", "Pair", "compare_scores", "difference"]
+__all__ = ["Comparison", "Group", "Pair", "compare_rows", "compare_scores", "difference"]
 
 _FILE_FIELD = "file"
 
@@ -60,7 +60,7 @@ class Comparison:
     signature: str
 
     def to_json(self) -> dict[str, Any]:
-        """As plain values, for `--json`."""
+        """As plain values for JSON output."""
         return {
             "by": self.field,
             "signature": self.signature,
@@ -108,24 +108,40 @@ def compare_scores(
     paths = list(paths)
     if len({path.resolve() for path in paths}) < len(paths):
         raise InputError("a score file was given twice, which would count its texts twice")
+    are_named = len({path.name for path in paths}) == len(paths)
+
+    def located() -> Iterator[tuple[dict[str, Any], str]]:
+        for path in paths:
+            for number, row in enumerate(read_rows(path), 1):
+                if by == _FILE_FIELD:
+                    row = {**row, _FILE_FIELD: path.name if are_named else str(path)}
+                yield row, f"{path}, line {number}"
+
+    return compare_rows(located(), by=by, baseline=baseline, cluster=cluster, seed=seed)
+
+
+def compare_rows(
+    located: Iterable[tuple[dict[str, Any], str]],
+    *,
+    by: str,
+    baseline: str | None = None,
+    cluster: str | None = None,
+    seed: int = 0,
+) -> Comparison:
+    """As `compare_scores`, of rows of scores, each with the words that tell where it is from."""
     rows: dict[str, list[dict[str, Any]]] = {}
     signature: str | None = None
-    for path in paths:
-        for number, row in enumerate(read_rows(path), 1):
-            where = f"{path}, line {number}"
-            signature = _check_signature(row, signature, where)
-            if by == _FILE_FIELD:
-                name = path.name if len({p.name for p in paths}) == len(paths) else str(path)
-            elif by in row:
-                name = f"(no {by})" if row[by] is None else str(row[by])
-            else:
-                own = ", ".join(map(repr, row))
-                raise InputError(f"{where}: no field {by!r} to group by; the fields are {own}")
-            rows.setdefault(name, []).append(row)
+    for row, where in located:
+        signature = _check_signature(row, signature, where)
+        if by not in row:
+            own = ", ".join(map(repr, row))
+            raise InputError(f"{where}: no field {by!r} to group by; the fields are {own}")
+        name = f"(no {by})" if row[by] is None else str(row[by])
+        rows.setdefault(name, []).append(row)
     if signature is None:
         raise InputError("the score files hold no rows; run `fabula originality` first")
     if baseline is not None and baseline not in rows:
-        raise InputError(f"--baseline {baseline}: no such group; there are {', '.join(rows)}")
+        raise InputError(f"`baseline` {baseline}: no such group; there are {', '.join(rows)}")
     groups = [_group(name, rows[name], cluster, seed, signature) for name in sorted(rows)]
     pairs = [
         (a, b)

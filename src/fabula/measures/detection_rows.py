@@ -1,4 +1,4 @@
-"""Calibrated detectors as plain values, for files and `--json`."""
+"""Calibrated detectors as plain values, for files and JSON output."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ __all__ = ["calibration_row"]
 
 
 def calibration_row(calibration: Calibration) -> dict[str, Any]:
-    """As plain values, for files and `--json`; `read_calibration` reads it back."""
+    """As plain values for files and JSON output; `read_calibration` reads it back."""
     a = calibration.auroc
     return {
         "score": calibration.score,

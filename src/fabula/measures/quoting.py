@@ -13,7 +13,7 @@ from typing import Self
 
 from fabula.errors import CallFailed, LookupFailed
 from fabula.models import Choice, Model, Prompt, Sampling, Usage
-from fabula.models.calling import HeldOpen
+from fabula.models.concurrency import HeldOpen
 from fabula.models.cost import Estimate, Price, estimate_tokens
 from fabula.reference import LocatedText, Reference
 from fabula.reference.exclude import Copies, Copy, CopyRule, maximal_spans, shared_runs

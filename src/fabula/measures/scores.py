@@ -88,7 +88,7 @@ class ScoreRun(Generic[S]):
             for number, row in enumerate(file.kept, 1):
                 if not {"id", "text_digest", "signature"} <= row.keys():
                     raise InputError(
-                        f"{self._out}, line {number}: not a row of scores; choose another --out"
+                        f"{self._out}, line {number}: not a row of scores; choose another `out`"
                     )
             if self._restart:
                 file.clear()
@@ -138,12 +138,12 @@ class ScoreRun(Generic[S]):
             if Sketch.of_row(row.get("sketch")) is None:
                 raise InputError(
                     f"{file.path}, line {number}: written by another version; choose another "
-                    f"--out, or score again with --restart"
+                    f"`out`, or score again with `restart`"
                 )
             if document is None or expected != found:
                 raise InputError(
                     f"{file.path}, line {number}: holds the score of another text or of another "
-                    f"way to measure; choose another --out, or begin anew with --restart"
+                    f"way to measure; choose another `out`, or start over with `restart`"
                 )
             yield document, row
 

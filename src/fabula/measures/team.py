@@ -19,7 +19,7 @@ from fabula.cluster import Cluster
 from fabula.errors import FabulaError, WorkersEnded
 from fabula.measures.originality import Originality, OriginalityMeasure
 from fabula.reference import Reference
-from fabula.reference.shares import Holders
+from fabula.reference.distributed import Holders
 from fabula.text import check_documents, in_batches
 from fabula.types import Document, Signature
 

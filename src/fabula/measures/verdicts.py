@@ -28,7 +28,16 @@ from fabula.store import read_rows, write_whole
 from fabula.text.sketch import Sketch
 from fabula.types import Signature
 
-__all__ = ["Label", "apply_detectors", "calibrate_files", "read_detectors", "write_detectors"]
+__all__ = [
+    "Label",
+    "apply_detectors",
+    "apply_to_rows",
+    "calibrate_files",
+    "calibrate_rows",
+    "detector_rows",
+    "read_detectors",
+    "write_detectors",
+]
 
 FORMAT = 2
 OUTCOMES = {
@@ -53,7 +62,7 @@ class Label:
     def parse(cls, text: str) -> Label:
         field, equals, human = text.partition("=")
         if not (field and equals and human):
-            raise InputError(f"--label {text}: write FIELD=VALUE, as in label=human")
+            raise InputError(f"`label` {text}: write FIELD=VALUE, as in label=human")
         return cls(field, human)
 
     def __str__(self) -> str:
@@ -77,42 +86,62 @@ def calibrate_files(
     Raises `InputError` where a row lacks the label or the field, `MixError` where the rows of a
     file were not measured alike.
     """
+    return [
+        found
+        for path in paths
+        for found in calibrate_rows(
+            read_rows(path), label, str(path),
+            cluster=cluster, scores=scores, targets=targets, seed=seed,
+        )
+    ]  # fmt: skip
+
+
+def calibrate_rows(
+    given: Iterable[dict[str, Any]],
+    label: Label,
+    path: str,
+    *,
+    cluster: str | None = None,
+    scores: Sequence[str] = (),
+    targets: Sequence[float] = (0.01, 0.05, 0.1),
+    seed: int = 0,
+) -> list[Calibration]:
+    """As `calibrate_files`, of the rows of one file; `path` names them in errors."""
     found = []
-    for path in paths:
-        rows = list(_checked(path))
-        measured = _measured(rows[0])
-        chosen = [name for name in scores or measured if name in measured]
-        if not chosen:
-            raise InputError(
-                f"{path}: no {' or '.join(scores or DIRECTIONS)} in its rows; give files of "
-                f"`fabula originality --out` or `fabula detect score --out`"
+    rows = list(_checked(given, path))
+    measured = _measured(rows[0])
+    chosen = [name for name in scores or measured if name in measured]
+    if not chosen:
+        raise InputError(
+            f"{path}: no {' or '.join(scores or DIRECTIONS)} in its rows; give files of "
+            f"`fabula originality --out` or `fabula detect score --out`"
+        )
+    is_human = np.array([_is_human(row, label, path, k) for k, row in enumerate(rows, 1)])
+    if not is_human.any():
+        values = sorted({str(row[label.field]) for row in rows})
+        raise InputError(
+            f"{path}: no text has {label}; its {label.field} is one of {', '.join(values[:10])}"
+        )
+    sketches = [_sketch(row, path, k) for k, row in enumerate(rows, 1)]
+    digests = [str(row["text_digest"]) for row in rows]
+    keys = _keys(rows, cluster, path)
+    clusters = find_clusters(keys, sketches, is_human.tolist(), digests)
+    collected = _collected(sketches, is_human, clusters, digests)
+    for name in chosen:
+        known = np.array([row.get(name) is not None for row in rows])
+        values = [DIRECTIONS[name] * row[name] for row in rows if row.get(name) is not None]
+        texts = Labelled(np.array(values, np.float64), is_human[known], clusters.numbers[known])
+        found.append(
+            calibrate(
+                texts,
+                score=name,
+                signature=str(rows[0]["signature"]),
+                n_missing=int((~known).sum()),
+                targets=targets,
+                seed=seed,
+                collected=collected,
             )
-        is_human = np.array([_is_human(row, label, path, k) for k, row in enumerate(rows, 1)])
-        if not is_human.any():
-            values = sorted({str(row[label.field]) for row in rows})
-            raise InputError(
-                f"{path}: no text has {label}; its {label.field} is one of {', '.join(values[:10])}"
-            )
-        sketches = [_sketch(row, path, k) for k, row in enumerate(rows, 1)]
-        digests = [str(row["text_digest"]) for row in rows]
-        keys = _keys(rows, cluster, path)
-        clusters = find_clusters(keys, sketches, is_human.tolist(), digests)
-        collected = _collected(sketches, is_human, clusters, digests)
-        for name in chosen:
-            known = np.array([row.get(name) is not None for row in rows])
-            values = [DIRECTIONS[name] * row[name] for row in rows if row.get(name) is not None]
-            texts = Labelled(np.array(values, np.float64), is_human[known], clusters.numbers[known])
-            found.append(
-                calibrate(
-                    texts,
-                    score=name,
-                    signature=str(rows[0]["signature"]),
-                    n_missing=int((~known).sum()),
-                    targets=targets,
-                    seed=seed,
-                    collected=collected,
-                )
-            )
+        )
     return found
 
 
@@ -135,10 +164,10 @@ def _collected(
     )
 
 
-def _checked(path: Path) -> Iterator[dict[str, Any]]:
+def _checked(rows: Iterable[dict[str, Any]], path: str) -> Iterator[dict[str, Any]]:
     """The rows of a file of scores, all measured alike."""
     signature: str | None = None
-    for number, row in enumerate(read_rows(path), 1):
+    for number, row in enumerate(rows, 1):
         found = row.get("signature")
         if not isinstance(found, str) or "id" not in row or not _measured(row):
             raise InputError(f"{path}, line {number}: not a row of scores")
@@ -170,7 +199,7 @@ def _is_number(value: Any) -> bool:
     return abs(value) < 1e300  # also neither NaN nor infinite
 
 
-def _is_human(row: dict[str, Any], label: Label, path: Path, number: int) -> bool:
+def _is_human(row: dict[str, Any], label: Label, path: str, number: int) -> bool:
     if label.field not in row or row[label.field] is None:
         own = ", ".join(map(repr, row))
         raise InputError(
@@ -180,7 +209,7 @@ def _is_human(row: dict[str, Any], label: Label, path: Path, number: int) -> boo
     return str(row[label.field]) == label.human
 
 
-def _sketch(row: dict[str, Any], path: Path, number: int) -> Sketch:
+def _sketch(row: dict[str, Any], path: str, number: int) -> Sketch:
     sketch = Sketch.of_row(row.get("sketch"))
     if sketch is None or "text_digest" not in row:
         raise InputError(
@@ -190,7 +219,7 @@ def _sketch(row: dict[str, Any], path: Path, number: int) -> Sketch:
     return sketch
 
 
-def _keys(rows: list[dict[str, Any]], cluster: str | None, path: Path) -> list[str]:
+def _keys(rows: list[dict[str, Any]], cluster: str | None, path: str) -> list[str]:
     """What each row belongs to, as far as its fields say."""
     field = cluster_field(rows, cluster)
     if field is None:
@@ -209,10 +238,22 @@ def write_detectors(
     path: Path, calibrations: Iterable[Calibration], label: Label, cluster: str | None
 ) -> None:
     """Write what `read_detectors` reads."""
+    content = _content(calibrations, label, cluster)
+    write_whole(path, (json.dumps(content, indent=1, ensure_ascii=False) + "\n").encode())
+
+
+def detector_rows(calibrations: Iterable[Calibration]) -> list[dict[str, Any]]:
+    """Detectors as `read_detectors` gives them, without a file between."""
+    return [calibration_row(c) | {"kind": c.collected.kind} for c in calibrations if c.collected]
+
+
+def _content(
+    calibrations: Iterable[Calibration], label: Label, cluster: str | None
+) -> dict[str, Any]:
     calibrations = list(calibrations)
     kinds = list({id(c.collected): c.collected.kind for c in calibrations if c.collected}.values())
     places = {id(kind): place for place, kind in enumerate(kinds)}
-    content = {
+    return {
         "format": FORMAT,
         "label": str(label),
         "cluster": cluster,
@@ -222,7 +263,6 @@ def write_detectors(
         ],
         "kinds": [kind.to_row() for kind in kinds],
     }
-    write_whole(path, (json.dumps(content, indent=1, ensure_ascii=False) + "\n").encode())
 
 
 def read_detectors(path: Path) -> list[dict[str, Any]]:
@@ -266,7 +306,14 @@ def apply_detectors(
     may flag far more people's texts than that; nor on a text of another kind than it was calibrated
     on. Raises `MixError` where the scores were measured otherwise than the detector's.
     """
-    rows = list(_checked(path))
+    yield from apply_to_rows(detectors, read_rows(path), str(path), target)
+
+
+def apply_to_rows(
+    detectors: Sequence[dict[str, Any]], given: Iterable[dict[str, Any]], path: str, target: float
+) -> Iterator[dict[str, Any]]:
+    """As `apply_detectors`, to the rows of one file; `path` names them in errors."""
+    rows = list(_checked(given, path))
     fitting = [d for d in detectors if _differences(d, rows[0]) == []]
     if not fitting:
         raise MixError(

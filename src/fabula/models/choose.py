@@ -1,4 +1,4 @@
-"""From what a user writes after `--model` to a model."""
+"""From the name of a model to the model."""
 
 from __future__ import annotations
 
@@ -9,12 +9,13 @@ from pathlib import Path
 
 from fabula.errors import InputError, ModelError
 from fabula.models.base import Model
+from fabula.models.budgeted import PaidModel
 from fabula.models.clustered import ClusterModel, ClusterTerms
 from fabula.models.copies import SharedModel
-from fabula.models.cost import Budget, Price, Purse, known_price
+from fabula.models.cost import Budget, Price, SharedBudget, known_price
+from fabula.models.function import FunctionModel
 from fabula.models.hosted import HostedModel
 from fabula.models.local import LocalModel, embedded_model
-from fabula.models.paying import PaidModel
 from fabula.models.replay import ReplayedModel
 
 __all__ = ["ModelOptions", "open_model"]
@@ -32,24 +33,27 @@ class ModelOptions:
     """Hold hosted models to a JSON schema; by default those that are known to follow one."""
     price: Price | None = None
     """What tokens cost, where it is not known of the model."""
-    purse: Purse | None = None
+    shared_budget: SharedBudget | None = None
     """What all models opened with it may spend together; None is without a limit."""
     cluster: ClusterTerms | None = None
     """Where copies of a local model answer; None has it answer here."""
 
 
-def open_model(spec: str, options: ModelOptions | None = None) -> PaidModel:
+def open_model(spec: str | FunctionModel, options: ModelOptions | None = None) -> PaidModel:
     """A model, not yet started: `async with open_model("local") as model`.
 
     The one way to a language model, so that none is asked outside of a budget (`model.budget`).
 
     `local` is the embedded one, `PATH.gguf` any other of its kind, `http://...` a server that
     speaks OpenAI's protocol (several with commas, each asked in turn), `replay:PATH` recorded
-    answers, and `provider/model` what Inspect AI knows. Raises `ModelError`, and `InputError` where
-    a purse needs a price that is not known, or where a model is not for a cluster.
+    answers, and `provider/model` what Inspect AI knows; a `FunctionModel` is taken as it is.
+    Raises `ModelError`, and `InputError` where a limit needs a price that is not known, or where a
+    model is not for a cluster.
     """
     options = options or ModelOptions()
-    budget = Budget(options.price or known_price(spec), options.purse)
+    if isinstance(spec, FunctionModel):
+        return PaidModel(spec, Budget(options.price, options.shared_budget))
+    budget = Budget(options.price or known_price(spec), options.shared_budget)
     return PaidModel(_model(spec, options), budget)
 
 
@@ -64,8 +68,8 @@ def _model(spec: str, options: ModelOptions) -> Model:
         )
     if options.cluster is not None:
         raise InputError(
-            f"{spec}: --engine ray is for models that run here, `local` or a .gguf file; leave it "
-            f"out, for this one is asked from here, --parallel calls at a time"
+            f"{spec}: `engine` ray is for models that run here, `local` or a .gguf file; leave it "
+            f"out, for this one is asked from here, `n_parallel` calls at a time"
         )
     if is_here:
         return _local(spec, options.n_parallel or 1)

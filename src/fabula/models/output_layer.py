@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fabula.errors import ModelError
+from fabula.models.gguf_layout import Layout, Tensor, read_layout
 
 __all__ = ["OutputLayer", "read_output_layer"]
 
@@ -83,26 +84,20 @@ def read_output_layer(path: Path) -> OutputLayer:
         import threadpoolctl  # noqa: F401 (needed when the layer is used)
     except ImportError as error:
         raise ModelError(
-            f"surprisals of texts need {error.name}; run: pip install 'fabula[models]'"
+            f"surprisals of texts need {error.name}; run: pip install 'fabula[local]'"
         ) from error
     try:
-        reader = gguf.GGUFReader(path)
-        settings = {
-            # Lists are a vocabulary long, and only how long matters here.
-            key: len(field.data)
-            if field.types[:1] == [gguf.GGUFValueType.ARRAY]
-            else field.contents()
-            for key, field in reader.fields.items()
-        }
-        tensors = {tensor.name: tensor for tensor in reader.tensors}
+        layout = read_layout(gguf, path)
+        tensors = layout.tensors
         matrix = tensors.get("output.weight") or tensors.get("token_embd.weight")
-        _check(path, settings, tensors, matrix)
+        _check(path, layout, matrix)
+        assert matrix is not None
         bias = tensors.get("output.bias")
         return OutputLayer(
-            matrix=_unpacked(gguf, matrix),
-            bias=None if bias is None else _unpacked(gguf, bias),
-            softcap=_ending(settings, ".final_logit_softcapping") or None,
-            context_tokens=_ending(settings, ".context_length") or _USUAL_CONTEXT,
+            matrix=_unpacked(gguf, path, matrix),
+            bias=None if bias is None else _unpacked(gguf, path, bias),
+            softcap=_ending(layout.settings, ".final_logit_softcapping") or None,
+            context_tokens=_ending(layout.settings, ".context_length") or _USUAL_CONTEXT,
         )
     except NotImplementedError as error:
         raise ModelError(
@@ -118,10 +113,9 @@ def _ending(settings: dict[str, Any], name: str) -> Any:
     return next((value for key, value in settings.items() if key.endswith(name)), None)
 
 
-def _check(
-    path: Path, settings: dict[str, Any], tensors: dict[str, Any], matrix: Any | None
-) -> None:
+def _check(path: Path, layout: Layout, matrix: Tensor | None) -> None:
     """Raises `ModelError` where a token's probability would not be what the model means."""
+    settings, tensors = layout.settings, layout.tensors
 
     def refuse(why: str) -> None:
         raise ModelError(f"{path}: surprisals cannot be had of this model: {why}")
@@ -141,19 +135,21 @@ def _check(
     reads_backwards = _ending(settings, ".attention.causal") is False
     if reads_backwards or _ending(settings, ".decoder_start_token_id") is not None:
         refuse("it does not read from left to right")
-    n_dimensions, n_words = (int(n) for n in matrix.shape)
+    n_dimensions, n_words = matrix.shape
     if n_dimensions != _ending(settings, ".embedding_length"):
         refuse(f"its hidden states and its output layer ({n_dimensions}) differ in size")
     if n_words < settings.get("tokenizer.ggml.tokens", 0):
         refuse("it has more tokens than its output layer")
 
 
-def _unpacked(gguf: Any, tensor: Any) -> NDArray[np.float32]:
+def _unpacked(gguf: Any, path: Path, tensor: Tensor) -> NDArray[np.float32]:
     """A tensor in float32; the file's own order of axes is the other way round."""
-    whole = np.empty(tuple(int(n) for n in reversed(tensor.shape)), np.float32)
-    data = tensor.data if whole.ndim > 1 else tensor.data.reshape(1, -1)
-    rows = whole.reshape(len(data), -1)
-    for start in range(0, len(rows), _UNPACKED_ROWS):
+    whole = np.empty(tensor.shape[::-1], np.float32)
+    n_rows = len(whole) if whole.ndim > 1 else 1
+    packed = np.memmap(path, np.uint8, "r", tensor.offset, (n_rows, tensor.n_bytes // n_rows))
+    rows = whole.reshape(n_rows, -1)
+    kind = gguf.GGMLQuantizationType(tensor.kind)
+    for start in range(0, n_rows, _UNPACKED_ROWS):
         part = slice(start, start + _UNPACKED_ROWS)
-        rows[part] = gguf.dequantize(data[part], tensor.tensor_type)
+        rows[part] = gguf.dequantize(np.ascontiguousarray(packed[part]), kind)
     return whole

@@ -1,4 +1,4 @@
-"""How surprising a language model finds each token of a text (extra `[models]`).
+"""How surprising a language model finds each token of a text (extra `[local]`).
 
 llama.cpp's server tells probabilities of what it writes, not of what it reads. In embedding mode,
 without pooling, it does tell each token's last hidden state, after the final norm; the logits are
@@ -198,9 +198,7 @@ def _started(path: Path, n_context: int) -> Any:
     try:
         import xllamacpp
     except ImportError as error:
-        raise ModelError(
-            "local models need xllamacpp; run: pip install 'fabula[models]'"
-        ) from error
+        raise ModelError("local models need xllamacpp; run: pip install 'fabula[local]'") from error
     params = xllamacpp.CommonParams()
     params.model.path = str(path)
     params.embedding = True

@@ -133,7 +133,7 @@ def open_vectors(spec: str = "") -> WordVectors:
         return _spacy_vectors()
     path = Path(spec)
     if not path.exists():
-        raise InputError(f"--vectors {spec}: no such file or folder")
+        raise InputError(f"`vectors` {spec}: no such file or folder")
     if path.is_dir():
         return _LayerVectors(InputLayer.of_folder(path))
     words, vectors = read_gensim(path) if path.suffix == ".kv" else _read_text(path)

@@ -19,6 +19,7 @@ from fabula.models.answer_words import CLOSES, MARKS, Reading, other_options, ve
 from fabula.models.base import Answer
 from fabula.models.retractions import is_taken_back
 from fabula.models.spoken import plain_line, spoken
+from fabula.text.refusals import is_refusal
 from fabula.types import Scale
 
 __all__ = ["MISSING", "READER", "Style", "Verdict", "combine", "read_verdict"]
@@ -47,7 +48,8 @@ MISSING = {
 }
 """Why there is no verdict, for people."""
 
-_REFUSAL = re.compile(
+# Of an answer that is known to hold no verdict, so a first phrase is enough to say why.
+_DECLINES = re.compile(
     r"\W*(?:<[^>]{1,80}>\s*)?(?:i['’]?m sorry|i am sorry|sorry,|i apologi[sz]e|unfortunately,? i"
     r"|i can(?:not|['’]t)|i am (?:not able|unable)|i['’]m (?:not able|unable)"
     r"|i (?:won['’]t|will not)|i (?:do not|don['’]t) have (?:enough|sufficient|access)|as an ai)",
@@ -79,7 +81,7 @@ def read_verdict(answer: Answer, scale: Scale, style: Style) -> Verdict:
         empty = "no_verdict" if answer.text.strip() else "no_answer"
         return Verdict(None, "truncated" if is_cut else empty, answer.text.strip() or None)
     if scale.kind == "text":
-        refused = "refusal" if _REFUSAL.match(text) else None
+        refused = "refusal" if is_refusal(text) else None
         return Verdict(None if refused else text, refused, None, is_cut)
     found, rationale = _found(text, scale, style, is_cut=is_cut)
     reasons = [one.reason for one in found if one.reason]
@@ -89,7 +91,7 @@ def read_verdict(answer: Answer, scale: Scale, style: Style) -> Verdict:
     if reasons:
         return Verdict(None, reasons[0], text)
     if not values:
-        reason = "refusal" if _REFUSAL.match(text) else "truncated" if is_cut else "no_verdict"
+        reason = "refusal" if _DECLINES.match(text) else "truncated" if is_cut else "no_verdict"
         return Verdict(None, reason, text)
     return Verdict(values.pop(), None, rationale, is_cut)
 

@@ -19,7 +19,6 @@ from fabula import __version__
 from fabula.errors import CorpusError, InputError
 from fabula.reference.batches import tokenise_stream
 from fabula.reference.checksums import parse_row
-from fabula.reference.home import Home, LocalHome, open_home
 from fabula.reference.layout import (
     FORMAT,
     Manifest,
@@ -29,8 +28,9 @@ from fabula.reference.layout import (
     text_digest,
 )
 from fabula.reference.reading_cluster import FarDocuments
-from fabula.reference.removed import read_removed
 from fabula.reference.shards import Report, ShardBatches, kept_shard, write_shard
+from fabula.reference.storage import Home, LocalHome, open_home
+from fabula.reference.tombstones import read_removed
 from fabula.store import dump_json
 from fabula.text import TextSettings, check_documents
 from fabula.types import Document
@@ -60,9 +60,9 @@ class BuildParameters:
 
     def __post_init__(self) -> None:
         if not 1 <= self.shard_tokens <= _MAX_SHARD_TOKENS:
-            raise InputError(f"--shard-tokens must lie between 1 and {_MAX_SHARD_TOKENS:,}")
+            raise InputError(f"`shard_tokens` must lie between 1 and {_MAX_SHARD_TOKENS:,}")
         if self.memory_bytes < 2 * _RESERVED_BYTES:
-            raise InputError(f"--memory must be at least {2 * _RESERVED_BYTES >> 20} MB")
+            raise InputError(f"`memory` must be at least {2 * _RESERVED_BYTES >> 20} MB")
 
     @property
     def batch_chars(self) -> int:
@@ -127,7 +127,7 @@ def build_reference(
                 return found
             raise CorpusError(
                 f"{path}: holds another reference corpus already; add to it with `fabula "
-                f"reference add`, choose another --out, or replace it with --restart"
+                f"reference add`, choose another `out`, or replace it with `restart`"
             )
         manifest = Manifest(settings, asdict(parameters), written_by=written_by)
         write = write or partial(_write_here, n_jobs=n_jobs)
@@ -168,7 +168,7 @@ def add_documents(
                 return manifest
             raise CorpusError(
                 f"{path}: these texts begin like those added last, but are not the same; "
-                f"with --restart they are all added, and what is there stays"
+                f"with `restart` they are all added, and what is there stays"
             )
         write = write or partial(_write_here, n_jobs=n_jobs)
         return _extend(home, manifest, stream, write, restart, report)
@@ -199,7 +199,7 @@ def _extend(
         if not _is_of(info, stream, manifest.settings):
             raise CorpusError(
                 f"{home.spec}: the texts are not those that the interrupted build read; "
-                f"give the same ones, or begin anew with --restart"
+                f"give the same ones, or start over with `restart`"
             )
     plan = ShardPlan(home, first + len(done), manifest.settings, parameters, report)
     done += write(stream, plan)
@@ -217,7 +217,7 @@ def _extend(
 def _check_room(home: Home) -> None:
     """Refuse to build among files that are not a corpus's, which `restart` might replace."""
     if isinstance(home, LocalHome) and home.path.exists() and not home.path.is_dir():
-        raise CorpusError(f"{home.spec}: is a file; --out names a folder to build")
+        raise CorpusError(f"{home.spec}: is a file; `out` names a folder to build")
     names = {n for n in home.names() if n != ".lock" and not n.startswith(f".{_JOURNAL}.")}
     if not names or _JOURNAL in names:
         return
@@ -228,7 +228,7 @@ def _check_room(home: Home) -> None:
         is_corpus = False
     if not is_corpus:
         raise CorpusError(
-            f"{home.spec}: holds other files and no reference corpus; choose another --out, "
+            f"{home.spec}: holds other files and no reference corpus; choose another `out`, "
             f"a folder that is new or empty"
         )
 
@@ -255,7 +255,7 @@ def _unfinished(home: Home) -> dict[str, Any] | None:
         return None
     plan = parse_row(journal, f"{home.spec}/{_JOURNAL}")
     if not isinstance(plan.get("first"), int):
-        raise CorpusError(f"{home.spec}/{_JOURNAL}: damaged; begin again with --restart")
+        raise CorpusError(f"{home.spec}/{_JOURNAL}: damaged; begin again with `restart`")
     return plan
 
 
@@ -280,7 +280,7 @@ def _begin(home: Home, manifest: Manifest, restart: bool) -> None:
         if unfinished != plan:
             raise CorpusError(
                 f"{home.spec}: holds an interrupted build with other parameters or of another "
-                f"version; repeat its command, or begin anew with --restart"
+                f"version; repeat its command, or start over with `restart`"
             )
         return
     # Until all that was there is gone, nothing of it may be taken for a part of this build.

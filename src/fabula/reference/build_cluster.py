@@ -19,10 +19,10 @@ from fabula.cluster import Cluster
 from fabula.errors import CorpusError
 from fabula.reference.batches import TokenBatch, tokenise_batch
 from fabula.reference.build import BuildParameters, ShardPlan, WriteShards
-from fabula.reference.home import Home
 from fabula.reference.layout import ShardInfo, read_shard_info
 from fabula.reference.reading_cluster import FarDocuments, Pieces
 from fabula.reference.shards import ShardBatches, kept_shard, write_shard
+from fabula.reference.storage import Home
 from fabula.text import TextSettings, in_batches
 from fabula.types import Document
 

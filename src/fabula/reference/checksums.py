@@ -19,8 +19,8 @@ from pathlib import Path
 from typing import Any
 
 from fabula.errors import CorpusError
-from fabula.reference.home import Home, cache_folder
-from fabula.store import checksum, dump_json, write_whole
+from fabula.reference.storage import Home
+from fabula.store import cache_folder, checksum, dump_json, write_whole
 from fabula.workers import default_jobs
 
 __all__ = ["check_files", "check_seal", "parse_row", "read_row", "seal"]

@@ -1,4 +1,4 @@
-"""From what a user writes after `--reference` to a reference."""
+"""From the name of a reference to the reference."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from pathlib import Path
 
 from fabula.characters import without_controls
 from fabula.errors import InputError
-from fabula.reference.about import About
 from fabula.reference.backend import Backend
+from fabula.reference.info import About
 from fabula.reference.parts import JoinedParts, Part
 from fabula.reference.search import Reference
 
@@ -71,7 +71,7 @@ def open_backend(
         return _open_joined(specs, n_parallel, max_retries, report)
     if len(specs) > 1:
         raise InputError(
-            f"--reference {elsewhere[0]}: an infini-gram index cannot be searched together with "
+            f"`references` {elsewhere[0]}: an infini-gram index cannot be searched together with "
             f"another reference; measure against each by itself"
         )
     spec = elsewhere[0]
@@ -80,14 +80,14 @@ def open_backend(
 
         path, _, tokenizer = spec.removeprefix(_INDEX).partition("#")
         if not path:
-            raise InputError("--reference infinigram-index: name the folder of an index")
+            raise InputError("`references` infinigram-index: name the folder of an index")
         return InfiniGramIndex(Path(path), Path(tokenizer) if tokenizer else None)
     from fabula.reference.infinigram import InfiniGramWeb
 
     name = spec.removeprefix(_WEB).partition("@")[0]
     if not name:
         raise InputError(
-            "--reference infinigram: name an index, as in infinigram:v4_rpj_llama_s4; "
+            "`references` infinigram: name an index, as in infinigram:v4_rpj_llama_s4; "
             "https://infini-gram.readthedocs.io lists them"
         )
     return InfiniGramWeb(

@@ -19,9 +19,16 @@ from pathlib import Path
 
 from fabula.errors import CorpusError
 from fabula.reference.checksums import check_files, check_seal, parse_row
-from fabula.reference.home import StoredHome, cache_folder, is_stored, open_home
 from fabula.reference.layout import Manifest, check_names
-from fabula.store import checksum, fresh_folder, publish_folder, write_whole, writer_lock
+from fabula.reference.storage import StoredHome, is_stored, open_home
+from fabula.store import (
+    cache_folder,
+    checksum,
+    fresh_folder,
+    publish_folder,
+    write_whole,
+    writer_lock,
+)
 
 __all__ = ["copy_passages", "copy_shards", "folder_of"]
 

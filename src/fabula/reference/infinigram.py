@@ -16,10 +16,10 @@ from numpy.typing import NDArray
 from fabula.errors import InputError, LookupFailed
 from fabula.reference.backend import Attribution, LocatedText, Matches
 from fabula.reference.dj import dj_search
-from fabula.reference.elsewhere import IndexElsewhere, n_gram_text, occurs_in_tokens
+from fabula.reference.external_index import IndexElsewhere, n_gram_text, occurs_in_tokens
+from fabula.reference.http_client import LookupCache, LookupServer, cache_path
 from fabula.reference.infinigram_index import InfiniGramIndex
 from fabula.reference.infinigram_server import InfiniGramServer, TooLong
-from fabula.reference.lookups import LookupCache, LookupServer, cache_path
 from fabula.types import Document
 
 __all__ = ["API_URL", "InfiniGramIndex", "InfiniGramWeb"]

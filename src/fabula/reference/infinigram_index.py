@@ -14,7 +14,7 @@ from typing import Any, Literal
 from fabula.errors import CorpusError, InputError, LookupFailed
 from fabula.reference.backend import Attribution, LocatedText, Matches, Occurrence
 from fabula.reference.dj import dj_search
-from fabula.reference.elsewhere import IndexElsewhere, n_gram_text, occurs_in_tokens
+from fabula.reference.external_index import IndexElsewhere, n_gram_text, occurs_in_tokens
 from fabula.types import Document
 
 __all__ = ["InfiniGramIndex", "TokenDtype"]

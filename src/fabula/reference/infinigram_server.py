@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from fabula.errors import InputError, LookupFailed
-from fabula.reference.lookups import LookupServer, Refused, Reply
+from fabula.reference.http_client import LookupServer, Refused, Reply
 
 __all__ = ["InfiniGramServer", "TooLong"]
 

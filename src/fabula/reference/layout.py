@@ -46,7 +46,7 @@ from fabula.errors import CorpusError
 from fabula.kernels.packed import BLOCK, Packed, Tokens, bits_below, n_packed_words, read_tokens
 from fabula.kernels.pairs import open_pairs
 from fabula.reference.checksums import check_files, check_seal, parse_row, read_row, seal
-from fabula.reference.home import Home, open_home
+from fabula.reference.storage import Home, open_home
 from fabula.reference.vocabulary import Strings, Vocabulary, map_array, map_bytes
 from fabula.store import checksum, dump_json
 from fabula.text import TOKENISER, TextSettings
@@ -335,7 +335,7 @@ def read_shard_info(home: Home, name: str) -> ShardInfo | None:
         return None if row is None else ShardInfo(**row)
     except TypeError as error:
         raise CorpusError(
-            f"{home.spec}/{file}: damaged ({error}); restore it, or build again with --restart"
+            f"{home.spec}/{file}: damaged ({error}); restore it, or build again with `restart`"
         ) from error
 
 

@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from fabula.errors import CorpusError
 from fabula.reference.checksums import check_files, read_row
-from fabula.reference.home import Home, LocalHome
 from fabula.reference.layout import Shard, ShardInfo
+from fabula.reference.storage import Home, LocalHome
 from fabula.reference.vocabulary import map_array
 
 __all__ = ["PassageShard", "count_current", "open_passages", "tokens_of"]

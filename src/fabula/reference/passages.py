@@ -30,11 +30,11 @@ from numpy.typing import NDArray
 from fabula.errors import CorpusError, InputError
 from fabula.reference.checksums import read_row, seal
 from fabula.reference.copies import copy_shards
-from fabula.reference.home import Home, open_home
 from fabula.reference.layout import Shard, ShardInfo, checksums, open_shards
 from fabula.reference.passage_parts import PassageTokens, Queries
 from fabula.reference.passage_shards import count_current, tokens_of
 from fabula.reference.search import Reference
+from fabula.reference.storage import Home, open_home
 from fabula.store import dump_json
 from fabula.text.stopwords import StopWords
 

@@ -14,9 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fabula.errors import InputError, LookupFailed
-from fabula.reference.about import About
 from fabula.reference.backend import Attribution, LocatedText, Matches, Occurrence, or_why_not
 from fabula.reference.copies import copy_shards
+from fabula.reference.info import About
 from fabula.reference.layout import Manifest, open_shards
 from fabula.reference.matching import number_words
 from fabula.reference.parts import Found, LocalPart, Part
@@ -58,6 +58,8 @@ class Reference:
         self.written_by = about.written_by
         """The models that wrote it; none where people did, or nobody said."""
         self.part = part
+        self.paths: tuple[str, ...] = ()
+        """Where it was opened from, by name; empty where it was put together of parts."""
         self._located: OrderedDict[int, tuple[Document, TextWords]] = OrderedDict()
         self._found: OrderedDict[tuple[object, ...], Found] = OrderedDict()
         self._lock = threading.Lock()
@@ -79,7 +81,9 @@ class Reference:
             corpora.setdefault(manifest.fingerprint, (copied, manifest))
         about = About.of(*zip(*corpora.values(), strict=True))
         shards = [(path, info) for path, manifest in corpora.values() for info in manifest.shards]
-        return cls(about, LocalPart(open_shards(shards, report), about.removed))
+        opened = cls(about, LocalPart(open_shards(shards, report), about.removed))
+        opened.paths = (str(path), *map(str, more))
+        return opened
 
     @classmethod
     def build(

@@ -17,8 +17,8 @@ from fabula.kernels.pairs import list_pairs, pack_pairs
 from fabula.kernels.suffix import build_suffix_array
 from fabula.reference.batches import TokenBatch
 from fabula.reference.checksums import seal
-from fabula.reference.home import Home
 from fabula.reference.layout import ShardInfo, checksums, read_shard_info
+from fabula.reference.storage import Home
 from fabula.reference.vocabulary import Strings, Vocabulary
 from fabula.store import dump_json
 
@@ -88,7 +88,7 @@ def kept_shard(home: Home, name: str, n_read: int, content: int) -> ShardInfo | 
     if (info.n_read, info.content) != (n_read, f"{content % 2**256:x}"):
         raise CorpusError(
             f"{home.spec}/shards/{name}: the texts are not those that the interrupted build read; "
-            f"give the same ones, or begin anew with --restart"
+            f"give the same ones, or start over with `restart`"
         )
     return info
 

@@ -8,10 +8,10 @@ from pathlib import Path
 import numpy as np
 
 from fabula.errors import CorpusError
-from fabula.reference.home import open_home
 from fabula.reference.layout import Manifest
 from fabula.reference.passages import verify_passages
 from fabula.reference.search import Reference
+from fabula.reference.storage import open_home
 
 __all__ = ["verify_reference"]
 

@@ -143,8 +143,8 @@ def default_plan(data: Path, n_words: int = 256, cluster: str | None = None) -> 
     books = data / "reference"
     if missing or not books.is_dir():
         raise InputError(
-            f"{data}: lacks human_vs_machine/ or reference/; name your own with --texts and "
-            f"--reference"
+            f"{data}: lacks human_vs_machine/ or reference/; name your own with `texts` and "
+            f"`references`"
         )
     label = Label("label", "human")
     paths = {name: folder / f"{name}.jsonl" for name in _TEXTS}

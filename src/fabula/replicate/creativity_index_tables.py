@@ -10,9 +10,7 @@ from typing import Any, TypeVar
 from rich.table import Table
 
 from fabula.measures.detection_rows import calibration_row
-from fabula.replicate.creativity_index import PAPER, Analyses, Scored, Spread
-from fabula.replicate.creativity_index_texts import Texts
-from fabula.report.detection_tables import (
+from fabula.presentation.detection_tables import (
     NAMES,
     SHORT,
     auroc_shown,
@@ -20,8 +18,10 @@ from fabula.report.detection_tables import (
     error_shown,
     save_rocs,
 )
-from fabula.report.plots import COLOURS, LINE, SOFT, figure_of, save_comparison
-from fabula.report.tables import render
+from fabula.presentation.plots import COLOURS, LINE, SOFT, figure_of, save_comparison
+from fabula.presentation.tables import render
+from fabula.replicate.creativity_index import PAPER, Analyses, Scored, Spread
+from fabula.replicate.creativity_index_texts import Texts
 from fabula.types import Estimate
 
 __all__ = ["analyses_json", "analyses_tables", "write_figures"]
@@ -180,7 +180,7 @@ def _detection_parts(found: Analyses, mark: _Marks) -> Iterator[Table | str]:
 
 
 def analyses_json(found: Analyses) -> dict[str, Any]:
-    """As plain values, for `--json`."""
+    """As plain values for JSON output."""
     return {
         "paper": PAPER,
         "texts": {name: asdict(texts) for name, texts in found.texts.items()},

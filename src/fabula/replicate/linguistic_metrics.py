@@ -112,7 +112,7 @@ class Replica:
         ]
 
     def to_json(self) -> dict[str, Any]:
-        """As plain values, for `--json`."""
+        """As plain values for JSON output."""
         return {
             **self.table.to_json(),
             "corpus": self.corpus.label,
@@ -135,7 +135,7 @@ def default_files(data: Path) -> tuple[list[str], list[str]]:
     missing = [name for name in (*_PASSAGES, *_TRAINING) if not (data / name).is_file()]
     if missing:
         raise InputError(
-            f"{data}: lacks {', '.join(missing)}; name the files with --books and --train"
+            f"{data}: lacks {', '.join(missing)}; name the files with `books` and `train`"
         )
     return [str(data / name) for name in _PASSAGES], [str(data / name) for name in _TRAINING]
 

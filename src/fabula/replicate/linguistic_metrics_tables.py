@@ -9,9 +9,9 @@ from rich.text import Text
 
 from fabula.measures.linguistic.metrics import METRICS
 from fabula.measures.linguistic.scoring import GOLD
+from fabula.presentation.continuation_tables import system_tables
+from fabula.presentation.tables import number, render
 from fabula.replicate.linguistic_metrics import OTHER_GOLD, PAPER, PAPER_SYSTEMS, Replica
-from fabula.report.continuation_tables import system_tables
-from fabula.report.tables import number, render
 
 __all__ = ["beside_paper"]
 

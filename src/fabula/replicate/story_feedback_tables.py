@@ -10,12 +10,12 @@ from typing import Any
 from rich.table import Table
 from rich.text import Text
 
+from fabula.presentation.tables import number, render, shown_interval
 from fabula.replicate.story_feedback import LAYOUT, Automatic, Replica, Row
 from fabula.replicate.story_feedback_check import RULES, Check
 from fabula.replicate.story_feedback_files import HOME, RATINGS_FILE
 from fabula.replicate.story_feedback_printed import AUTOMATIC, COLUMNS, QUESTIONS
 from fabula.replicate.story_feedback_ratings import Rated
-from fabula.report.tables import number, render, shown_interval
 
 __all__ = ["check_tables", "replica_json", "replica_tables"]
 

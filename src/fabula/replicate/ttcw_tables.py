@@ -10,6 +10,7 @@ from typing import Any
 from rich.table import Table
 from rich.text import Text
 
+from fabula.presentation.tables import number, render, terminal_width
 from fabula.replicate.ttcw import (
     AUTHORS,
     OUTLIER_GROUP,
@@ -20,7 +21,6 @@ from fabula.replicate.ttcw import (
     JudgeReplica,
     Replica,
 )
-from fabula.report.tables import number, render, terminal_width
 
 __all__ = ["replica_tables", "save_distribution"]
 
@@ -65,7 +65,7 @@ def replica_tables(replica: Replica) -> str:
     if not replica.ranks and not replica.origins:
         parts.append(
             "Figure 4 (ranking and supposed origin): the release has no such data; give "
-            "measurements of the rubric `preference` with --preferences"
+            "measurements of the rubric `preference` with `preferences`"
         )
     return render(*parts)
 
@@ -196,7 +196,7 @@ def _mean(values: Iterable[float | None]) -> float | None:
 
 def save_distribution(replica: Replica, path: Path) -> None:
     """Figure 3: how many tests an assessment passed, by author; .svg, .pdf or .png."""
-    from fabula.report.plots import save_distributions
+    from fabula.presentation.plots import save_distributions
 
     n_items = len(replica.rubric.items)
     series: dict[str, Sequence[int]] = {

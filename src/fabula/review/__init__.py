@@ -1,4 +1,4 @@
-"""Every instrument on the same texts: what can run runs, and what cannot says how to turn it on."""
+"""What all instruments say of the same texts, side by side."""
 
 from __future__ import annotations
 
@@ -6,21 +6,13 @@ from fabula.review.comparing import GroupTest, compare_groups
 from fabula.review.found import LeftOut, Review, TextReview
 from fabula.review.grouping import group_numbers
 from fabula.review.numbers import NUMBERS, Number, numbers_of, numbers_of_review
-from fabula.review.plan import PARTS, Part, ReviewPlan
-from fabula.review.running import Declined, Progress, Reviewer
 
 __all__ = [
     "NUMBERS",
-    "PARTS",
-    "Declined",
     "GroupTest",
     "LeftOut",
     "Number",
-    "Part",
-    "Progress",
     "Review",
-    "ReviewPlan",
-    "Reviewer",
     "TextReview",
     "compare_groups",
     "group_numbers",

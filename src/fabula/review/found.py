@@ -11,9 +11,8 @@ from fabula.measures.fluency import Fluency
 from fabula.measures.groups import GroupBook
 from fabula.measures.linguistic.profile import Profile
 from fabula.measures.originality import Originality
-from fabula.review.plan import Part
 from fabula.tasks.feedback.advising import Advice
-from fabula.types import Document, Measurement, Rubric
+from fabula.types import Document, Measurement, Part, Rubric
 
 __all__ = ["LeftOut", "Review", "TextReview"]
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from fabula.judging.answers import score_range
 from fabula.measures.linguistic.profile import PROFILE_METRICS
 from fabula.review.found import Review, TextReview
-from fabula.review.plan import Part
+from fabula.types import Part
 
 __all__ = ["NUMBERS", "Number", "numbers_of", "numbers_of_review"]
 

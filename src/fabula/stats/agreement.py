@@ -1,6 +1,6 @@
 """How far raters agree: kappas, alpha, correlations, and what a judge gets right of the experts.
 
-Coefficients are those of well-kept libraries (statsmodels, krippendorff, SciPy). What they leave
+Kappas and alpha follow the papers that define them; correlations are SciPy's. What these leave
 undefined is defined here, the same everywhere: where nothing can be said the value is None, never
 0 and never NaN.
 
@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -63,44 +63,63 @@ def fleiss_kappa(ratings: NDArray[np.float64]) -> float | None:
 
 def cohen_kappa(a: NDArray[np.float64], b: NDArray[np.float64]) -> float | None:
     """Cohen 1960, unweighted, over the subjects that both rated. a, b: float64, shape (n,)."""
-    from statsmodels.stats.inter_rater import cohens_kappa
-
-    both = ~(np.isnan(a) | np.isnan(b))
-    categories = np.unique(np.concatenate([a[both], b[both]]))
-    if len(categories) < 2:
-        return None
-    table = np.zeros((len(categories), len(categories)))
-    places = np.searchsorted(categories, a[both]), np.searchsorted(categories, b[both])
-    np.add.at(table, places, 1)
-    return float(cohens_kappa(table, return_results=False))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        kappa = float(cohen_of_sums(cohen_sums(a, b).sum(axis=0)))
+    return kappa if np.isfinite(kappa) else None
 
 
 def krippendorff_alpha(
     ratings: NDArray[np.float64],
     level: Level | Callable[[float, float], float] = "nominal",
 ) -> float | None:
-    """Krippendorff's alpha, missing ratings allowed. ratings: shape (n_subjects, n_raters).
+    """Krippendorff's alpha, missing ratings allowed: 1 - disagreement within subjects / by chance.
 
-    `level` is a level of measurement, or a distance of two values.
+    As defined in "Computing Krippendorff's Alpha-Reliability" (2011), sections C and D.
+
+    ratings: float64, shape (n_subjects, n_raters), NaN where missing. `level` is a level of
+    measurement, or a distance of two values, which is taken as it is, not squared. A subject with a
+    single rating has no pair, and no part. None where no subject has two ratings, or where all
+    values have the same place (distance 0 of each other): then nothing can disagree. Raises
+    `ValueError` for negative ratings on the level "ratio".
     """
-    import krippendorff
-
-    counts = (~np.isnan(ratings)).sum(axis=1)
-    paired = ratings[counts > 1]
-    if paired.size == 0 or len(np.unique(paired[~np.isnan(paired)])) < 2:
+    paired = ratings[(~np.isnan(ratings)).sum(axis=1) > 1]
+    subjects, raters = np.nonzero(~np.isnan(paired))
+    values, places = np.unique(paired[subjects, raters], return_inverse=True)
+    counts = np.zeros((len(paired), len(values)))
+    np.add.at(counts, (subjects, places), 1)
+    totals = counts.sum(axis=0)
+    distances = _distances(values, totals, level)
+    by_chance = totals @ distances @ totals / (totals.sum() - 1)
+    if not by_chance > 0:
         return None
-    metric: Any = level if isinstance(level, str) else _over_arrays(level)
-    return float(krippendorff.alpha(reliability_data=paired.T, level_of_measurement=metric))
+    others = counts.sum(axis=1, keepdims=True) - 1
+    within = ((counts / others) @ distances * counts).sum()
+    return float(1 - within / by_chance)
 
 
-def _over_arrays(distance: Callable[[float, float], float]) -> Callable[..., NDArray[np.float64]]:
-    """A distance of two values as krippendorff wants it: over arrays, with two more arguments."""
+def _distances(
+    values: NDArray[np.float64],
+    totals: NDArray[np.float64],
+    level: Level | Callable[[float, float], float],
+) -> NDArray[np.float64]:
+    """How far values are from each other (ibid., section D): shape (n_values, n_values).
 
-    def metric(v1: object, v2: object, *_: object, **__: object) -> NDArray[np.float64]:
-        distances: NDArray[np.float64] = np.vectorize(distance, otypes=[np.float64])(v1, v2)
-        return distances
-
-    return metric
+    values: ascending, shape (n_values,); totals: how often each was given.
+    """
+    if not isinstance(level, str):
+        table = [[0.0 if a == b else level(a, b) for b in values.tolist()] for a in values.tolist()]
+        return np.array(table, np.float64).reshape(len(values), len(values))
+    if level == "nominal":
+        return 1.0 - np.eye(len(values))
+    if level == "ratio" and (values < 0).any():
+        raise ValueError("ratings on a ratio scale cannot be negative; use 'interval'")
+    # On an ordinal scale a value stands in the middle of the ranks of those who gave it.
+    scale = np.cumsum(totals) - totals / 2 if level == "ordinal" else values
+    apart = scale[:, None] - scale
+    if level == "ratio":
+        apart /= np.maximum(scale[:, None] + scale, np.finfo(np.float64).tiny)
+    squares: NDArray[np.float64] = apart**2
+    return squares
 
 
 def percent_agreement(ratings: NDArray[np.float64]) -> float | None:
@@ -265,7 +284,8 @@ def cohen_of_sums(sums: Sums) -> NDArray[np.float64]:
     table = sums.reshape(*sums.shape[:-1], k, k)
     n = table.sum(axis=(-2, -1))
     observed = np.trace(table, axis1=-2, axis2=-1) / n
-    by_chance = (table.sum(axis=-1) * table.sum(axis=-2)).sum(axis=-1) / n**2
+    rows, columns = table.sum(axis=-1) / n[..., None], table.sum(axis=-2) / n[..., None]
+    by_chance = (rows * columns).sum(axis=-1)
     kappas: NDArray[np.float64] = (observed - by_chance) / (1 - by_chance)
     return kappas
 

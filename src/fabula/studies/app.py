@@ -12,7 +12,7 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.responses import HTMLResponse, RedirectResponse, Response
 from starlette.exceptions import HTTPException as StarletteHTTPException
 
-from fabula.studies import arrivals, organiser, visits
+from fabula.studies import onboarding, organiser, pages
 from fabula.studies.assigning import StudyChanged
 from fabula.studies.database import Store
 from fabula.studies.design import StudyDesign
@@ -66,9 +66,9 @@ def create_app(
     # Ten tries at once, then one in ten seconds: nobody guesses it. From everywhere together more,
     # so that nobody can shut the organiser out.
     app.state.tries = Buckets(10, 0.1), Buckets(300, 3.0)
-    app.add_middleware(Guard, cookie=visits.COOKIE)
-    app.include_router(arrivals.router)
-    app.include_router(visits.router)
+    app.add_middleware(Guard, cookie=pages.COOKIE)
+    app.include_router(onboarding.router)
+    app.include_router(pages.router)
     app.include_router(organiser.router)
     serve_assets(app, STATIC)
 

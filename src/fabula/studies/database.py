@@ -188,26 +188,30 @@ def open_store(
         parsed = make_url(address)
     except (ArgumentError, ValueError) as error:
         raise InputError(
-            f"--database {address}: is no database; write sqlite:///FILE or postgresql://..."
+            f"`database` {address}: is no database; write sqlite:///FILE or postgresql://..."
         ) from error
     if parsed.drivername in ("postgresql", "postgres"):
         parsed = parsed.set(drivername="postgresql+psycopg")
     is_sqlite = parsed.get_backend_name() == "sqlite"
     if is_sqlite and (not parsed.database or ":memory:" in parsed.database or parsed.query):
-        raise InputError(f"--database {address}: name a file, as in sqlite:///study.db")
+        raise InputError(f"`database` {address}: name a file, as in sqlite:///study.db")
     if is_sqlite and not create and parsed.database and not Path(parsed.database).exists():
         raise InputError(f"{parsed.database}: is not there; `fabula study serve` makes it")
     shown = parsed.render_as_string(hide_password=True)
     try:
         store = Store(_engine(parsed, is_sqlite=is_sqlite))
     except (SQLAlchemyError, NoSuchModuleError, ImportError) as error:
-        raise InputError(f"--database {shown}: {str(error).splitlines()[0]}") from error
+        if getattr(error, "name", None) == "psycopg":
+            raise InputError(
+                f"`database` {shown}: PostgreSQL needs psycopg; run: pip install 'fabula[postgres]'"
+            ) from error
+        raise InputError(f"`database` {shown}: {str(error).splitlines()[0]}") from error
     try:
         _migrate(store.engine, shown)
         _check_same(store, design, units, shown)
     except SQLAlchemyError as error:
         store.close()
-        raise InputError(f"--database {shown}: {str(error).splitlines()[0]}") from error
+        raise InputError(f"`database` {shown}: {str(error).splitlines()[0]}") from error
     except InputError:
         store.close()
         raise
@@ -285,7 +289,7 @@ def _check_same(store: Store, design: StudyDesign, units: list[Unit], where: str
     """Raise `InputError` where the answers in there are to something else."""
     wanted = {"study": design.id, "questions": design.digest, "documents": units_digest(units)}
     remedy = {
-        "study": "name another with --database",
+        "study": "name another with `database`",
         "questions": "name another database for the changed study, or undo the change",
         "documents": "name another database for the changed documents, or undo the change",
     }

@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 
 from fabula.errors import CallFailed, InputError, ModelError
 from fabula.models import Answer
-from fabula.models.calling import in_turn
+from fabula.models.concurrency import in_turn
 from fabula.store import RowWriter
 from fabula.text.framing import unframed
 from fabula.text.refusals import is_refusal
@@ -82,7 +82,7 @@ def check_same(row: Mapping[str, Any], expected: Mapping[str, Any]) -> None:
         if row.get(key) != value:
             raise InputError(
                 f"the row {row['id']!r} of {row['model']} was made with another {key}; choose "
-                f"another --out, or begin anew with --restart"
+                f"another `out`, or start over with `restart`"
             )
 
 
@@ -111,7 +111,7 @@ def resumed_rows(
                 lacking = sorted({*key, *fields, "missing_reason"} - row.keys())
                 raise InputError(
                     f"{path}, line {number}: is no row of this command"
-                    f"{', it lacks ' + ', '.join(lacking) if lacking else ''}; choose another --out"
+                    f"{', it lacks ' + ', '.join(lacking) if lacking else ''}; choose another `out`"
                 )
             if row["missing_reason"] not in _ASKED_AGAIN:
                 kept[key_of(row)] = row

@@ -18,7 +18,7 @@ from pathlib import Path
 from fabula.errors import InputError
 from fabula.models import Model, ModelOptions, open_model
 from fabula.models.encoder import Encoder
-from fabula.models.speaking import one_line
+from fabula.models.prompting import one_line
 from fabula.rubrics import parse_rubric, rubric_toml
 from fabula.stats.grouping import group_vectors
 from fabula.tasks.naming import content_words, names_by_words

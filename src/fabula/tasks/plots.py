@@ -14,7 +14,7 @@ from fabula.types import Document
 
 __all__ = ["by_line", "check_output", "read_plots"]
 
-_DEFAULT_WORDS = "give the length with --words, or n_words in the row"
+_DEFAULT_WORDS = "give the length with `words`, or n_words in the row"
 
 
 def read_plots(
@@ -50,12 +50,12 @@ def read_plots(
 def check_output(out: Path, inputs: Sequence[Path]) -> None:
     """Raise `InputError` where the finished stories would replace something else."""
     if out.resolve() in {path.resolve() for path in inputs}:
-        raise InputError(f"{out}: is an input of this command; name another --out")
+        raise InputError(f"{out}: is an input of this command; name another `out`")
     if not out.exists():
         return
     for row in read_rows(out):
         if not {"plot", "prompt_id", "author", "text"} <= row.keys():
-            raise InputError(f"{out}: holds no stories of this command; name another --out")
+            raise InputError(f"{out}: holds no stories of this command; name another `out`")
 
 
 def by_line(documents: Sequence[Document]) -> list[Document]:

@@ -168,7 +168,7 @@ async def _write(
         else:
             found = await _round(plot, model, plan, number, row)
             write(found)
-        # Whether it is near enough is decided anew: --within may be another than last time.
+        # Whether it is near enough is decided anew: the tolerance may be another than last time.
         is_near = abs(found["n_words"] - plot.n_words) <= plan.tolerance(plot.n_words)
         row = found | {"is_done": is_near and not found["is_cut"] and not found["missing_reason"]}
         if row["missing_reason"] or row["is_done"]:

@@ -19,7 +19,7 @@ from typing import Any, Literal
 from fabula.errors import InputError
 from fabula.models import ModelOptions, open_model
 from fabula.models.encoder import Encoder
-from fabula.models.speaking import one_line
+from fabula.models.prompting import one_line
 from fabula.stats.grouping import central, group_vectors
 from fabula.store import read_rows
 from fabula.tasks.naming import names_by_words
@@ -178,7 +178,7 @@ def keep_labels(themes: Sequence[Theme], edited: Path) -> tuple[list[Theme], lis
     if labels:
         raise InputError(
             f"{edited}: the edited label {next(iter(labels.values()))!r} belongs to no theme of "
-            f"this run and would be lost; choose another --out"
+            f"this run and would be lost; choose another `out`"
         )
     return kept, others
 

@@ -59,7 +59,7 @@ def check_ids(documents: Iterable[Document]) -> None:
         if document.id in seen:
             raise InputError(
                 f"two texts have the id {document.id!r}; give each its own, or name the field that "
-                f"holds it with --id-field"
+                f"holds it with `id_field`"
             )
         seen.add(document.id)
 

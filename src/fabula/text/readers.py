@@ -73,7 +73,7 @@ def read_jsonl(stream: IO[bytes], name: str, fields: Fields) -> Iterator[Documen
         if not isinstance(row, dict):
             kind = _KINDS.get(type(row), "a string")
             raise InputError(f"{where}: {kind}, not a JSON object; mend the line")
-        yield _document(row, where, f"{_stem(name)}:{number}", fields)
+        yield document_of_row(row, where, f"{_stem(name)}:{number}", fields)
 
 
 def read_csv(stream: IO[bytes], name: str, fields: Fields) -> Iterator[Document]:
@@ -87,7 +87,7 @@ def read_csv(stream: IO[bytes], name: str, fields: Fields) -> Iterator[Document]
             where = f"{name}, line {rows.line_num}"
             if None in row:
                 raise InputError(f"{where}: more fields than the header has; quote the text")
-            yield _document(dict(row), where, f"{_stem(name)}:{rows.line_num}", fields)
+            yield document_of_row(dict(row), where, f"{_stem(name)}:{rows.line_num}", fields)
     except UnicodeDecodeError as error:
         where = f"{name}, after line {rows.line_num}"
         raise InputError(f"{where}: not UTF-8 ({error.reason}); convert it to UTF-8") from error
@@ -107,12 +107,14 @@ def read_parquet(stream: IO[bytes], name: str, fields: Fields) -> Iterator[Docum
     try:
         table = pq.ParquetFile(stream)
         if fields.text not in table.schema_arrow.names:
-            raise InputError(_no_field(name, fields.text, table.schema_arrow.names, "--text-field"))
+            raise InputError(_no_field(name, fields.text, table.schema_arrow.names, "`text_field`"))
         number = 0
         for batch in table.iter_batches(batch_size=512):
             for row in batch.to_pylist():
                 number += 1
-                yield _document(row, f"{name}, row {number}", f"{_stem(name)}:{number}", fields)
+                yield document_of_row(
+                    row, f"{name}, row {number}", f"{_stem(name)}:{number}", fields
+                )
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
         raise InputError(f"{name}: not a readable Parquet file ({error})") from error
 
@@ -196,9 +198,9 @@ READERS: dict[str, Reader] = {
 """Format by file ending."""
 
 
-def _document(row: dict[str, Any], where: str, fallback_id: str, fields: Fields) -> Document:
+def document_of_row(row: dict[str, Any], where: str, fallback_id: str, fields: Fields) -> Document:
     if fields.text not in row:
-        raise InputError(_no_field(where, fields.text, list(row), "--text-field"))
+        raise InputError(_no_field(where, fields.text, list(row), "`text_field`"))
     text = row[fields.text]
     lines = text if _is_list_of_text(text) else None
     if lines is not None:
@@ -206,11 +208,11 @@ def _document(row: dict[str, Any], where: str, fallback_id: str, fields: Fields)
     if text is not None and not isinstance(text, str):
         raise InputError(
             f"{where}: field {fields.text!r} holds {_KINDS.get(type(text), 'no text')}, not text; "
-            f"name the field that holds the text with --text-field"
+            f"name the field that holds the text with `text_field`"
         )
     given = row.get(fields.id)
     if given is None and fields.id != "id":
-        raise InputError(_no_field(where, fields.id, list(row), "--id-field"))
+        raise InputError(_no_field(where, fields.id, list(row), "`id_field`"))
     meta = {key: row[key] for key in row if key not in (fields.text, fields.id)}
     if lines is not None:
         # A list of text is its lines, and stays as it is for those who want them one by one.

@@ -121,7 +121,7 @@ def find_files(sources: Iterable[str], *, format_: str | None = None) -> list[Fi
     for file in found:
         if format_ is None and file.name != "-" and file.format not in readers.READERS:
             raise InputError(
-                f"{file.name}: unknown ending; rename the file or say what it is with --format "
+                f"{file.name}: unknown ending; rename the file or say what it is with `format` "
                 f"({', '.join(readers.READERS)})"
             )
     if not found:

@@ -51,7 +51,7 @@ def load_stop_words(spec: str = "english") -> StopWords:
         try:
             text = path.read_text(encoding="utf-8")
         except (OSError, UnicodeDecodeError) as error:
-            raise InputError(f"--stop-words {path}: cannot be read as UTF-8 ({error})") from error
+            raise InputError(f"`stop_words` {path}: cannot be read as UTF-8 ({error})") from error
         label = path.stem
     lines = (line for line in text.splitlines() if not line.lstrip().startswith("#"))
     return StopWords.of(label, (word for line in lines for word in _PLAIN.words(line)))

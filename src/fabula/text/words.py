@@ -79,7 +79,7 @@ class TextSettings:
     punct: Literal["drop", "keep"] = "drop"
 
     def __str__(self) -> str:
-        return f"--case {self.case} --punct {self.punct}"
+        return f"case {self.case}, punctuation {self.punct}"
 
     def signature_parts(self) -> dict[str, str]:
         return {"tok": TOKENISER, "case": self.case, "punct": self.punct}

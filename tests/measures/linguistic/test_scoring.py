@@ -25,7 +25,7 @@ from fabula.measures.linguistic.scoring import (
 )
 from fabula.measures.linguistic.style import style_match
 from fabula.measures.linguistic.table import compare_systems, read_vocabulary
-from fabula.report.continuation_tables import system_tables
+from fabula.presentation.continuation_tables import system_tables
 from fabula.stats.permutation import compare_pairs
 from fabula.tasks.continuation.passages import book_chapters, passages_of
 from fabula.text import find_files, read_documents
@@ -96,7 +96,7 @@ def test_rows_of_other_texts_are_not_taken_over(
     path = tmp_path / "scores.jsonl"
     path.write_bytes(out.read_bytes())
     others = [Continuation(c.story_id, c.system, "Else.") for c in continuations(known)]
-    with pytest.raises(InputError, match="--restart"):
+    with pytest.raises(InputError, match="`restart`"):
         score_rows(known, others, CHOICE, path)
     assert path.read_bytes() == out.read_bytes()
 
@@ -203,7 +203,7 @@ def test_passages_know_their_chapter_and_scores_carry_it(tmp_path: Path) -> None
     assert [row["chapter"] for row in rows] == chapters
     assert compare_systems(rows, n_permutations=99).n_clusters == 3
     others = [replace(story, chapter="other") for story in known]
-    with pytest.raises(InputError, match="choose another --out"):
+    with pytest.raises(InputError, match="choose another `out`"):
         score_rows(others, gold_continuations(others), CHOICE, tmp_path / "scores.jsonl")
 
 
@@ -263,6 +263,7 @@ TABLE_LEVEL = 0.05 / 10
 """That of Table 2: 0.05 over ten pairs."""
 
 
+@pytest.mark.slow
 def test_gold_beats_random_sentences_on_what_depends_on_the_story(shared_data: Path) -> None:
     known, others = real_stories(shared_data, stride=10)
     texts = [
@@ -276,6 +277,7 @@ def test_gold_beats_random_sentences_on_what_depends_on_the_story(shared_data: P
             assert table.beats(metric.id, "gold", "random"), metric.title
 
 
+@pytest.mark.slow
 def test_gold_beats_random_sentences_in_style_too(shared_data: Path) -> None:
     """Metric 13 differs by a twentieth of a standard deviation: seen on 12,000 passages."""
     known, others = real_stories(shared_data, stride=1)

@@ -32,7 +32,7 @@ class FastCoref:
         except (OSError, ValueError) as error:
             raise ModelError(
                 f"{model}: the coreference model cannot be had ({error}); give a folder that "
-                f"holds it as --coreference fastcoref@FOLDER, or choose --coreference sieve"
+                f"holds it as `coreference` fastcoref@FOLDER, or choose `coreference` sieve"
             ) from error
         version = importlib.metadata.version("fastcoref")
         self.name = f"fastcoref-{version},{_label(model)}"

@@ -88,7 +88,7 @@ class Harper:
             import harper
         except ImportError as error:
             raise ModelError(
-                "grammar needs harper-py; run: pip install 'fabula[nlp]', or choose --grammar none"
+                "grammar needs harper-py; run: pip install 'fabula[nlp]', or choose `grammar` none"
             ) from error
         self.name = f"harper-{importlib.metadata.version('harper-py')},{_RULES}"
         self._american = _linter(harper.Dialect.AMERICAN)
@@ -202,7 +202,7 @@ class LanguageTool:
         except (OSError, ValueError, KeyError, TypeError) as error:
             raise ModelError(
                 f"LanguageTool at {self._url} does not answer ({error}); start its server, or name "
-                f"it as --grammar languagetool@URL"
+                f"it as `grammar` languagetool@URL"
             ) from error
         return answer
 

@@ -171,7 +171,7 @@ class Profile:
         return notebook_table(title, measured_lines(self.measurements()), self.signature)
 
     def to_row(self) -> dict[str, Any]:
-        """As it is written by `fabula profile --json`."""
+        """As it is written to JSON."""
         return {
             "id": self.document.id,
             "values": self.values,

@@ -136,7 +136,7 @@ def gold_continuations(
     if any(other.system == GOLD for other in others):
         raise InputError(
             f"a system is named {GOLD!r}, as the books' own sentences are; rename it, or leave "
-            f"these out with --no-gold"
+            f"these out with `no_gold`"
         )
     return [Continuation(story.id, GOLD, story.gold) for story in stories if story.gold is not None]
 
@@ -175,7 +175,7 @@ def score_rows(
     with RowWriter(out) as file:
         for number, row in enumerate(file.kept, 1):
             if not {"id", "system", "values", "digest", "signature"} <= row.keys():
-                raise InputError(f"{out}, line {number}: holds no scores; choose another --out")
+                raise InputError(f"{out}, line {number}: holds no scores; choose another `out`")
         if restart:
             file.clear()
         rows = list(file.kept)
@@ -227,7 +227,7 @@ def _check_kept(
         ) != (story.id, text.system, story.chapter, _digest(story, text), signature):  # fmt: skip
             raise InputError(
                 f"{out}, line {number}: holds the score of other systems or texts, or of another "
-                f"way to measure; choose another --out, or begin anew with --restart"
+                f"way to measure; choose another `out`, or start over with `restart`"
             )
 
 

@@ -100,7 +100,7 @@ class SystemTable:
         return False
 
     def to_json(self) -> dict[str, Any]:
-        """As plain values, for `--json`."""
+        """As plain values for JSON output."""
         return {
             "signature": self.signature,
             "n_passages": self.n_passages,
@@ -167,15 +167,7 @@ def compare_systems(
     systems as independent, as the paper does; intervals are the same in both. Raises `MixError`
     where rows were measured in different ways.
     """
-    by_system: dict[str, dict[str, Mapping[str, Any]]] = {}
-    passages: dict[str, str | None] = {}
-    signature: Signature | None = None
-    for row in rows:
-        signature = _same_signature(row, signature)
-        passages.setdefault(row["id"], row.get("chapter"))
-        by_system.setdefault(row["system"], {})[row["id"]] = row
-    if signature is None:
-        raise InputError("there are no continuations to compare")
+    by_system, passages, signature = _by_system(rows)
     systems = tuple(sorted(by_system, key=lambda s: order.index(s) if s in order else len(order)))
     aligned = {system: [by_system[system].get(name) for name in passages] for system in systems}
     means = {
@@ -225,6 +217,22 @@ def compare_systems(
         n_permutations=n_permutations,
         signature=str(full),
     )
+
+
+def _by_system(
+    rows: Iterable[Mapping[str, Any]],
+) -> tuple[dict[str, dict[str, Mapping[str, Any]]], dict[str, str | None], Signature]:
+    """Rows by system and passage, the chapter of each passage, and how all were measured."""
+    by_system: dict[str, dict[str, Mapping[str, Any]]] = {}
+    passages: dict[str, str | None] = {}
+    signature: Signature | None = None
+    for row in rows:
+        signature = _same_signature(row, signature)
+        passages.setdefault(row["id"], row.get("chapter"))
+        by_system.setdefault(row["system"], {})[row["id"]] = row
+    if signature is None:
+        raise InputError("there are no continuations to compare")
+    return by_system, passages, signature
 
 
 def _controls_part(systems: Sequence[str], controls: Collection[str]) -> str:

@@ -10,7 +10,7 @@ from fabula import __version__
 from fabula.reference.backend import LocatedText
 from fabula.reference.serving import messages
 from fabula.reference.serving.messages import Limits
-from fabula.reference.serving.states import State
+from fabula.reference.serving.snapshots import State
 from fabula.text import TOKENISER
 
 __all__ = ["NotHere", "TooLarge", "Unfit", "answer", "tell_about"]

@@ -28,8 +28,8 @@ from fabula.reference.serving.infinigram_protocol import (
 )
 from fabula.reference.serving.messages import ErrorAnswer, Limits
 from fabula.reference.serving.metrics import Metered, Metrics
-from fabula.reference.serving.states import State, States
-from fabula.reference.serving.working import Full, Workers
+from fabula.reference.serving.pool import Full, Workers
+from fabula.reference.serving.snapshots import State, States
 from fabula.workers import default_jobs
 
 __all__ = ["create_app"]
@@ -38,7 +38,7 @@ _ERRORS: dict[int | str, dict[str, Any]] = {
     400: {"model": ErrorAnswer, "description": "It cannot be read."},
     401: {"model": ErrorAnswer, "description": "The token is missing or not known."},
     404: {"model": ErrorAnswer, "description": "There is no such document or address."},
-    409: {"model": ErrorAnswer, "description": "The reference has changed; begin anew."},
+    409: {"model": ErrorAnswer, "description": "The reference has changed; start over."},
     413: {"model": ErrorAnswer, "description": "More than a request may hold."},
     422: {"model": ErrorAnswer, "description": "It is not as the schema says."},
     429: {"model": ErrorAnswer, "description": "Too many requests; see Retry-After."},

@@ -9,7 +9,7 @@ from typing import TypeVar
 from pydantic import BaseModel, ValidationError
 
 from fabula.errors import CorpusError, InputError, LookupFailed
-from fabula.reference.lookups import Refused, Reply
+from fabula.reference.http_client import Refused, Reply
 
 __all__ = ["TOKEN", "are_ascending", "read_answer", "refusal", "sendable"]
 
@@ -29,7 +29,7 @@ def refusal(url: str, error: Refused) -> Exception:
     if error.status == 409:
         return CorpusError(
             f"{url}: its documents changed while they were searched; run the command again (with "
-            f"another --out, or --restart)"
+            f"another `out`, or `restart`)"
         )
     return LookupFailed(f"{url} refused to look this up: {error}")
 

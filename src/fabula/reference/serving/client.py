@@ -12,7 +12,7 @@ from pydantic import BaseModel
 
 from fabula.errors import InputError, LookupFailed
 from fabula.reference.backend import ServerAway
-from fabula.reference.lookups import LookupServer, Refused, Reply
+from fabula.reference.http_client import LookupServer, Refused, Reply
 from fabula.reference.parts import Found
 from fabula.reference.passage_parts import PassagePart
 from fabula.reference.serving import messages
@@ -70,7 +70,7 @@ class ServedPart:
                 raise
             raise ServerAway(
                 f"the server stays away ({error}); what was scored is kept, and the same command "
-                f"with --out goes on from there"
+                f"with `out` goes on from there"
             ) from error
         self._n_failed = 0
         return longest
@@ -232,7 +232,7 @@ class ServedPart:
         if len(numbers) > self._limits.max_excluded:
             raise InputError(
                 f"{self._server.url}: leaves out {self._limits.max_excluded:,} documents at most, "
-                f"not {len(numbers):,}; start it with --max-excluded {len(numbers)}"
+                f"not {len(numbers):,}; start it with `--max-excluded {len(numbers)}`"
             )
         return numbers
 

@@ -18,7 +18,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from fabula.kernels.match import find_interval
 from fabula.kernels.packed import read_packed
 from fabula.reference.serving.messages import ErrorAnswer
-from fabula.reference.serving.states import State
+from fabula.reference.serving.snapshots import State
 from fabula.text import TextWords
 from fabula.types import Document
 

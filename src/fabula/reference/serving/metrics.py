@@ -8,7 +8,7 @@ from collections.abc import Collection
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, Info, generate_latest
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from fabula.reference.serving.states import State
+from fabula.reference.serving.snapshots import State
 
 __all__ = ["Metered", "Metrics"]
 

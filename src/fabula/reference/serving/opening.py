@@ -8,8 +8,8 @@ import threading
 import numpy as np
 
 from fabula.errors import CorpusError, InputError
-from fabula.reference.about import About
-from fabula.reference.lookups import LookupServer, Refused, Reply
+from fabula.reference.http_client import LookupServer, Refused, Reply
+from fabula.reference.info import About
 from fabula.reference.search import MAX_PLACES
 from fabula.reference.serving import messages
 from fabula.reference.serving.checking import TOKEN, are_ascending, read_answer, refusal
@@ -88,7 +88,7 @@ def _ask_about(server: LookupServer, url: str) -> messages.About:
     if told.limits.max_places < MAX_PLACES:
         raise CorpusError(
             f"{url}: looks at {told.limits.max_places:,} places of an n-gram, and the same numbers "
-            f"as on a disk need {MAX_PLACES:,}; start it with --max-places {MAX_PLACES}"
+            f"as on a disk need {MAX_PLACES:,}; start it with `--max-places {MAX_PLACES}`"
         )
     return told
 

@@ -96,8 +96,8 @@ class Corpus:
             row = json.loads((folder / _MANIFEST).read_bytes())
         except (OSError, ValueError) as error:
             raise InputError(
-                f"{folder}: holds no training corpus; run `fabula continuation train TEXTS "
-                f"--out {folder}`"
+                f"{folder}: holds no training corpus; run "
+                f"`fabula continuation train TEXTS --out {folder}`"
             ) from error
         return cls(
             folder,
@@ -153,7 +153,7 @@ def build_corpus(
         if not vocabulary.are_words().any():
             raise InputError(
                 f"no word occurs {min_count} times in the texts; give more of them, or lower "
-                f"--min-count"
+                f"`min_count`"
             )
         if _digest(out) != digest:
             # Until all is numbered anew, nothing may take the old numbers for the new.

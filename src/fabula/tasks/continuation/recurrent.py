@@ -91,14 +91,14 @@ class Recurrent:
         except FileNotFoundError as error:
             raise CorpusError(
                 f"{corpus.folder}: no recurrent network is trained there; run `fabula "
-                f"continuation train` with --kind recurrent"
+                f"continuation train` with `kind` recurrent"
             ) from error
         except (RuntimeError, EOFError, OSError, pickle.UnpicklingError) as error:
-            raise CorpusError(f"{path}: is damaged; train anew with --restart") from error
+            raise CorpusError(f"{path}: is damaged; train anew with `restart`") from error
         if saved["vocabulary"] != corpus.digest:
             raise CorpusError(
                 f"{path}: was trained on other texts than those of the folder now; train anew "
-                f"with --restart"
+                f"with `restart`"
             )
         shape = Network(**saved["shape"])
         network = network_of(shape, len(corpus.vocabulary))

@@ -104,7 +104,7 @@ class CaseIndex:
         if _digest_of(folder) != corpus.digest:
             raise CorpusError(
                 f"{corpus.folder}: no case index of these texts; run `fabula continuation train` "
-                f"with --kind case"
+                f"with `kind` case"
             )
         try:
             self._shards = [
@@ -116,7 +116,7 @@ class CaseIndex:
             ]
         except (OSError, ValueError) as error:
             raise CorpusError(
-                f"{folder}: a file of the index is missing or damaged; train --kind case anew"
+                f"{folder}: a file of the index is missing or damaged; train `kind` case anew"
             ) from error
         self._are_words = corpus.vocabulary.are_words()
 

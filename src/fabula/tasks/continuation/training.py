@@ -169,7 +169,7 @@ class _Run:
         if saved["signature"] != self.signature:
             raise InputError(
                 f"{path}: a training with other settings stopped here ({saved['signature']}); "
-                f"repeat its command, or begin anew with --restart"
+                f"repeat its command, or start over with `restart`"
             )
         self._network.load_state_dict(saved["network"])
         self._optimiser.load_state_dict(saved["optimiser"])

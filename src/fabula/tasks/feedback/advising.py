@@ -16,7 +16,7 @@ from typing import Literal
 from fabula import __version__
 from fabula.errors import InputError, ModelError
 from fabula.models import Answer, Model, Sampling, Usage
-from fabula.models.calling import in_turn
+from fabula.models.concurrency import in_turn
 from fabula.models.cost import Estimate as CostEstimate
 from fabula.models.cost import Price, estimate_tokens
 from fabula.models.encoder import Encoder
@@ -260,7 +260,7 @@ def earlier_points(measurements: Sequence[Measurement]) -> list[Earlier]:
     for one in measurements:
         quotations = one.details.get("quotations")
         if one.rubric != "advice" or not one.rationale or not quotations:
-            raise InputError("--since needs what an earlier `fabula feedback for --out` wrote")
+            raise InputError("`since` needs what an earlier `fabula feedback for --out` wrote")
         was = tuple((span.start, span.end) for span in one.evidence)
         found.append(Earlier(one.rationale, str(quotations[0]), was=was))
     return found

@@ -231,7 +231,7 @@ def _of_story(
             if (row.get("original"), row.get("signature")) != (story.text, expected):
                 raise InputError(
                     f"the row {row['id']!r} was made of another text or in another way; choose "
-                    f"another --out, or begin anew with --restart"
+                    f"another `out`, or start over with `restart`"
                 )
             yield dict(row)
         elif method == "original":

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from fabula.errors import CallFailed
 from fabula.models import Answer, Choice, Model, Prompt, Sampling
-from fabula.models.speaking import fence
+from fabula.models.prompting import fence
 from fabula.models.verdicts import read_verdict
 from fabula.tasks.feedback.points import Point
 from fabula.types import Scale

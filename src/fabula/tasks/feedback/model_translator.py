@@ -14,7 +14,7 @@ from typing import Self
 
 from fabula.errors import CallFailed, ModelError
 from fabula.models import Answer, Model, Prompt, Sampling, Usage
-from fabula.models.calling import HeldOpen, in_turn
+from fabula.models.concurrency import HeldOpen, in_turn
 from fabula.models.cost import Estimate, Price, estimate_tokens
 from fabula.tasks.asking import WITHHELD, why_no_text
 from fabula.tasks.feedback.translating import NoTranslation

@@ -96,7 +96,7 @@ def feedback_prompt(prompts: PromptSet, name: str, story: str, n_shots: int) -> 
     template = prompts.prompts[name]
     if n_shots not in (0, len(prompts.examples)):
         raise InputError(
-            f"--shots {n_shots}: there are {len(prompts.examples)} examples; ask with all or none"
+            f"`shots` {n_shots}: there are {len(prompts.examples)} examples; ask with all or none"
         )
     dash = "- " if name in prompts.bulleted else ""
     parts = [
@@ -128,7 +128,7 @@ def load_prompts(path: Path) -> PromptSet:
     try:
         content = tomllib.loads(path.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        raise InputError(f"--prompt-file {path}: cannot be read as TOML ({error})") from error
+        raise InputError(f"`prompt_file` {path}: cannot be read as TOML ({error})") from error
     prompts = content.get("prompts")
     if not isinstance(prompts, dict) or not prompts:
         raise InputError(f"{path}: no table [prompts] with a template for each prompt")

@@ -279,11 +279,11 @@ def open_translator(
         return Apertium(*both) if kind == "apertium" else Marian(*both)
     if not is_model(spec):
         raise InputError(
-            f"--translator {spec}: write apertium, marian, either with :THERE,BACK, or a model: "
+            f"`translator` {spec}: write apertium, marian, either with :THERE,BACK, or a model: "
             f"local, a path to a .gguf file, a URL, or provider/model"
         )
     if not language.strip():
-        raise InputError("--translator-language: name a language, such as German")
+        raise InputError("`translator_language`: name a language, such as German")
     # Here, for that module imports this one.
     from fabula.models import open_model
     from fabula.tasks.feedback.model_translator import ModelTranslator

@@ -1,0 +1,27 @@
+"""Settings from keyword arguments, whatever part of them a name belongs to."""
+
+from __future__ import annotations
+
+from difflib import get_close_matches
+from typing import Any, TypeVar
+
+from fabula.settings import Settings, SettingsError, build, fields_of
+
+__all__ = ["settings_from"]
+
+S = TypeVar("S", bound=Settings)
+
+
+def settings_from(kind: type[S], given: dict[str, Any], fixed: dict[str, Any]) -> S:
+    """Settings of a kind from values by name. Raises `SettingsError` for an unknown name.
+
+    `fixed` are values that the caller's own arguments decide; their names cannot be given again.
+    """
+    paths = {one.path[-1]: one.path for one in fields_of(kind)}
+    for name in given:
+        if name not in paths or name in fixed:
+            free = sorted(paths.keys() - fixed.keys())
+            close = get_close_matches(name, free, n=1)
+            hint = f"did you mean `{close[0]}`?" if close else f"there are {', '.join(free)}"
+            raise SettingsError(name, f"is not a setting of this; {hint}")
+    return build(kind, {paths[name]: value for name, value in {**given, **fixed}.items()})

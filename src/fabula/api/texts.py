@@ -1,0 +1,140 @@
+"""Whatever a caller has as texts, as documents; and rows as the kind of frame that came in."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from fabula.errors import InputError
+from fabula.text import check_documents, check_ids, find_files, read_documents
+from fabula.text.readers import Fields, document_of_row
+from fabula.types import Document
+
+__all__ = [
+    "FrameKind",
+    "GivenTexts",
+    "Texts",
+    "documents_of",
+    "frame_of",
+    "located",
+    "rows_of",
+]
+
+FrameKind = Literal["pandas", "polars", "arrow"]
+
+Texts = Any
+"""A frame (pandas, Polars, Arrow), a list of documents, of strings or of dicts, a mapping from id
+to text, or the path of a file, a folder or a pattern."""
+
+
+@dataclass(frozen=True, slots=True)
+class GivenTexts:
+    """Documents, and the kind of frame that they came in; None for anything else."""
+
+    documents: list[Document]
+    kind: FrameKind | None
+
+
+def documents_of(texts: Texts, *, text: str = "text", id: str = "id") -> GivenTexts:
+    """The documents, and what kind of frame they came in.
+
+    `text` and `id` name the columns of a frame and the keys of dicts; other columns become the
+    documents' fields. Strings in a list get the ids "1", "2", ... Raises `InputError` for anything
+    else, and where two have one id.
+    """
+    rows, kind = rows_of(texts)
+    if rows is not None:
+        fields = Fields(text, id)
+        found = [
+            document_of_row(row, f"row {number}", str(number), fields)
+            for number, row in enumerate(rows, 1)
+        ]
+    elif isinstance(texts, str | Path):
+        files = find_files((str(texts),))
+        found = list(read_documents(files, text_field=text, id_field=id))
+    elif isinstance(texts, Document):
+        found = [texts]
+    else:
+        found = list(check_documents(_numbered(texts)))
+    if not found:
+        raise InputError("there are no texts")
+    check_ids(found)
+    return GivenTexts(found, kind)
+
+
+def _numbered(texts: Any) -> Any:
+    """Strings of a list as documents; whatever else it holds is left as it is."""
+    if not isinstance(texts, Iterable) or isinstance(texts, bytes):
+        return texts
+    return (
+        Document(str(number), one) if isinstance(one, str) else one
+        for number, one in enumerate(texts, 1)
+    )
+
+
+def rows_of(table: Any) -> tuple[list[dict[str, Any]] | None, FrameKind | None]:
+    """The rows of a frame, of a list of dicts or of a mapping from id to text; None for others.
+
+    What is missing in a frame is None in a row.
+    """
+    kind = _frame_kind(table)
+    if kind == "pandas":
+        named = table.astype(object).where(table.notna(), None)
+        return [dict(zip(map(str, named.columns), row, strict=True))
+                for row in named.itertuples(index=False, name=None)], kind  # fmt: skip
+    if kind == "polars":
+        return list(table.iter_rows(named=True)), kind
+    if kind == "arrow":
+        return table.to_pylist(), kind
+    if isinstance(table, Mapping):
+        return [{"id": str(key), "text": value} for key, value in table.items()], None
+    if isinstance(table, list | tuple) and table and all(isinstance(r, dict) for r in table):
+        return list(table), None
+    return None, None
+
+
+def _frame_kind(table: Any) -> FrameKind | None:
+    package = type(table).__module__.partition(".")[0]
+    kinds: dict[tuple[str, str], FrameKind] = {
+        ("pandas", "DataFrame"): "pandas",
+        ("polars", "DataFrame"): "polars",
+        ("pyarrow", "Table"): "arrow",
+    }
+    return kinds.get((package, type(table).__name__))
+
+
+def frame_of(rows: Iterable[dict[str, Any]], kind: FrameKind | None) -> Any:
+    """Rows as a frame of a kind; by default of the first of pandas and Polars that is installed.
+
+    An Arrow table where neither is.
+    """
+    listed = list(rows)
+    for candidate in (kind,) if kind else ("pandas", "polars", "arrow"):
+        try:
+            return _made(listed, candidate)
+        except ImportError as error:
+            if kind:
+                raise InputError(f"{kind} is not installed; run: pip install {kind}") from error
+    raise AssertionError("pyarrow is part of the core")
+
+
+def _made(rows: list[dict[str, Any]], kind: str) -> Any:
+    if kind == "pandas":
+        import pandas
+
+        return pandas.DataFrame(rows)
+    if kind == "polars":
+        import polars
+
+        return polars.DataFrame(rows, infer_schema_length=None)
+    import pyarrow
+
+    return pyarrow.Table.from_pylist(rows)
+
+
+def located(rows: Iterable[dict[str, Any]]) -> Iterator[tuple[dict[str, Any], str]]:
+    """Rows with the words that tell where each is from."""
+    for number, row in enumerate(rows, 1):
+        yield row, f"row {number}"

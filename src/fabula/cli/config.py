@@ -1,0 +1,70 @@
+"""What a user uses always: references, a model and prices, in `fabula.toml`."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from fabula.errors import InputError
+
+__all__ = ["NAME", "Config", "read_config"]
+
+NAME = "fabula.toml"
+
+
+@dataclass(frozen=True, slots=True)
+class Config:
+    """Defaults of options: they hold where neither an option nor the environment says otherwise."""
+
+    reference: tuple[str, ...] = ()
+    model: tuple[str, ...] = ()
+    prices: Mapping[str, str] = field(default_factory=dict)
+    """Dollars per million tokens as IN/OUT, by the name of a model."""
+
+    def price_of(self, models: tuple[str, ...]) -> str | None:
+        """The price that all of the models have here; None where it is unknown or differs."""
+        found = {self.prices.get(model) for model in models}
+        return found.pop() if len(found) == 1 else None
+
+
+def read_config() -> Config:
+    """`fabula.toml` of this folder, else of the user's configuration; empty where there is none.
+
+    Raises `InputError` that names the file and what is wrong in it.
+    """
+    from platformdirs import user_config_path
+
+    for path in (Path(NAME), user_config_path("fabula") / NAME):
+        if path.is_file():
+            return _read(path)
+    return Config()
+
+
+def _read(path: Path) -> Config:
+    try:
+        content = tomllib.loads(path.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise InputError(f"{path}: cannot be read as TOML ({error})") from error
+    unknown = content.keys() - {"reference", "model", "prices"}
+    if unknown:
+        raise InputError(
+            f"{path}: unknown key {min(unknown)!r}; the keys are reference, model and prices"
+        )
+    prices = content.get("prices", {})
+    if not isinstance(prices, dict) or not all(isinstance(one, str) for one in prices.values()):
+        raise InputError(f'{path}: prices is a table such as "openai/gpt-4o" = "2.5/10"')
+    return Config(
+        _several(path, "reference", content.get("reference", [])),
+        _several(path, "model", content.get("model", [])),
+        prices,
+    )
+
+
+def _several(path: Path, key: str, value: Any) -> tuple[str, ...]:
+    values = [value] if isinstance(value, str) else value
+    if not isinstance(values, list) or not all(isinstance(one, str) for one in values):
+        raise InputError(f"{path}: {key} is a string or a list of strings")
+    return tuple(values)

@@ -1,0 +1,199 @@
+"""Options derived from the settings of a job, and errors that name settings as options."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+import traceback
+import types
+from collections.abc import Callable
+from functools import wraps
+from pathlib import Path
+from typing import Any, Literal, TypeVar, Union, get_args, get_origin
+
+import click
+
+from fabula.cli.config import read_config
+from fabula.cli.notices import common_options, is_verbose, log_error, logging_to, notify
+from fabula.errors import FabulaError
+from fabula.settings import Between, Described, Field, Settings, SettingsError, build, fields_of
+
+__all__ = ["Command", "Group", "Option", "in_options", "settings_options"]
+
+F = TypeVar("F", bound=Callable[..., Any])
+_SEPARATOR = "__"
+
+
+class Option(click.Option):
+    """An option that a setting describes."""
+
+    def __init__(
+        self, *args: Any, setting: str, formerly: tuple[str, ...] = (), **more: Any
+    ) -> None:
+        super().__init__(*args, **more)
+        self.setting, self.formerly = setting, formerly
+
+    def get_help_record(self, ctx: click.Context) -> tuple[str, str] | None:
+        record = super().get_help_record(ctx)
+        return None if record is None else (record[0], _with_options(record[1], ctx.command))
+
+
+_SHORT = {"--out": "-o", "--model": "-m", "--reference": "-r", "--jobs": "-j"}
+"""Short forms of the commonest options, the same in every command."""
+
+
+class Command(click.Command):
+    """A command with the options that all have, and the defaults of the user's configuration.
+
+    Understands earlier names of its options, with a warning, and shows settings that an error
+    names as options.
+    """
+
+    def __init__(self, *args: Any, **more: Any) -> None:
+        super().__init__(*args, **more)
+        for option in self.params:
+            short = _SHORT.get(option.opts[-1])
+            if short is not None and short not in option.opts:
+                option.opts.insert(0, short)
+        self.params += common_options()
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        config = read_config()
+        defaults = {
+            option.name: getattr(config, option.opts[-1].removeprefix("--"))
+            for option in self.params
+            if option.opts[-1] in ("--reference", "--model") and option.multiple
+        }
+        ctx.default_map = {name: value for name, value in defaults.items() if name and value}
+        renamed = {
+            f"--{old}": option.opts[-1]
+            for option in self.get_params(ctx)
+            if isinstance(option, Option)
+            for old in option.formerly
+        }
+        left = super().parse_args(ctx, [_renamed(arg, renamed) for arg in args])
+        named = {option.opts[-1]: option.name for option in self.params if option.name}
+        models, price = named.get("--model"), named.get("--price")
+        if models is not None and price is not None and ctx.params.get(price) is None:
+            asked = ctx.params[models]
+            asked = asked if isinstance(asked, tuple) else (asked,)
+            ctx.params[price] = config.price_of(asked)
+        return left
+
+    def invoke(self, ctx: click.Context) -> Any:
+        with logging_to(ctx):
+            try:
+                return super().invoke(ctx)
+            except SettingsError as error:
+                raise click.UsageError(in_options(str(error))) from error
+            except FabulaError as error:
+                # Errors name settings; only here is a setting an option.
+                error.args = (in_options(str(error)), *error.args[1:])
+                log_error(str(error))
+                if is_verbose():
+                    traceback.print_exception(error)
+                raise
+
+
+class Group(click.Group):
+    """A group of such commands."""
+
+    command_class = Command
+    group_class = type
+
+
+def _renamed(arg: str, renamed: dict[str, str]) -> str:
+    name, equals, value = arg.partition("=")
+    if name not in renamed:
+        return arg
+    notify(f"warning: {name} is now {renamed[name]}; the old name goes away soon")
+    return renamed[name] + equals + value
+
+
+def settings_options(kind: type[Settings], name: str = "settings") -> Callable[[F], F]:
+    """Add an option for each field of `kind`; the command is called with `name=kind(...)`."""
+    described = list(fields_of(kind))
+
+    def decorate(command: F) -> F:
+        @wraps(command)
+        def called(*args: Any, **given: Any) -> Any:
+            values = {one.path: given.pop(_SEPARATOR.join(one.path)) for one in described}
+            return command(*args, **given, **{name: build(kind, values)})
+
+        wrapped: Any = called
+        for one in reversed(described):
+            wrapped = click.option(
+                *_names(one), cls=Option, setting=one.path[-1], formerly=one.field.formerly,
+                **_attributes(one),
+            )(wrapped)  # fmt: skip
+        return wrapped  # type: ignore[no-any-return]
+
+    return decorate
+
+
+def _names(one: Described) -> list[str]:
+    """The names of an option, as click declares them."""
+    option = one.field.option_of(one.path[-1])
+    can_be_off = _plain(one.type) is bool and one.default is not False
+    return [_SEPARATOR.join(one.path), f"--{option}" + (f"/--no-{option}" if can_be_off else "")]
+
+
+def _attributes(one: Described) -> dict[str, Any]:
+    """What click is told of an option."""
+    field, default = one.field, one.default
+    is_required, several = default is dataclasses.MISSING, get_origin(one.type) is tuple
+    told = f"  [default: {field.default_text}]" if field.default_text else ""
+    told += f"  [env: {field.env}]" if field.env else ""
+    found: dict[str, Any] = {
+        "help": field.help + told,
+        "required": is_required,
+        "envvar": field.env or None,
+        "multiple": several,
+        "default": None if is_required else default,
+        "show_default": not is_required and default not in (None, (), False, ""),
+    }
+    kind = _plain(one.type)
+    if kind is bool:
+        return found | {"is_flag": True} if default is False else found
+    if field.unit:
+        found["metavar"] = field.unit
+    return found | {"type": _click_type(field, get_args(kind)[0] if several else kind)}
+
+
+def _plain(hint: Any) -> Any:
+    """A type without `| None`."""
+    if get_origin(hint) in (Union, types.UnionType):
+        (plain,) = (one for one in get_args(hint) if one is not type(None))
+        return plain
+    return hint
+
+
+def _click_type(field: Field, kind: Any) -> Any:
+    if get_origin(kind) is Literal:
+        return click.Choice([str(choice) for choice in get_args(kind)])
+    if kind is Path:
+        return click.Path(path_type=Path)
+    check = field.check
+    if isinstance(check, Between) and kind in (int, float):
+        numbers = click.IntRange if kind is int else click.FloatRange
+        return numbers(check.low, check.high, check.low_open, check.high_open)  # type: ignore[arg-type]
+    return kind
+
+
+_NAMED = re.compile(r"`(\w+)(?:=True)?`")
+
+
+def in_options(sentence: str) -> str:
+    """A sentence that names settings as `name`, with the options of the command that runs."""
+    context = click.get_current_context(silent=True)
+    return sentence if context is None else _with_options(sentence, context.command)
+
+
+def _with_options(sentence: str, command: click.Command) -> str:
+    options: dict[str, str] = {}
+    for param in command.params:
+        if isinstance(param, click.Option):
+            long = [*param.secondary_opts, param.opts[-1]]
+            options |= {option.lstrip("-").replace("-", "_"): option for option in long}
+            options[getattr(param, "setting", param.name)] = param.opts[-1]
+    return _NAMED.sub(lambda found: options.get(found[1], found[0]), sentence)

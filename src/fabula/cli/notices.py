@@ -1,0 +1,106 @@
+"""What a command says besides its results: on standard error, and in a log."""
+
+from __future__ import annotations
+
+import logging
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import click
+
+from fabula.characters import without_controls
+from fabula.errors import InputError
+
+__all__ = [
+    "common_options",
+    "is_quiet",
+    "is_verbose",
+    "log_error",
+    "log_step",
+    "logging_to",
+    "notify",
+]
+
+_QUIET, _VERBOSE, _LOG = (f"{__name__}.{name}" for name in ("quiet", "verbose", "log"))
+_logger = logging.getLogger("fabula.cli")
+
+
+def common_options() -> list[click.Option]:
+    """The options of every command about what it says besides its results."""
+
+    def keep(ctx: click.Context, param: click.Parameter, value: Any) -> None:
+        ctx.meta[f"{__name__}.{param.name}"] = value
+
+    return [
+        click.Option(
+            ["-q", "--quiet"], is_flag=True, expose_value=False, callback=keep,
+            help="Show neither progress nor notices on standard error.",
+        ),
+        click.Option(
+            ["-v", "--verbose"], is_flag=True, expose_value=False, callback=keep,
+            help="Show each step, and the full traceback of an error.",
+        ),
+        click.Option(
+            ["--log"], type=click.Path(path_type=Path, dir_okay=False), metavar="FILE",
+            expose_value=False, callback=keep,
+            help="Append steps, notices and errors to this file, with the time.",
+        ),
+    ]  # fmt: skip
+
+
+def is_quiet() -> bool:
+    """Whether the running command was told to be quiet."""
+    return _meta(_QUIET)
+
+
+def is_verbose() -> bool:
+    """Whether the running command was told to say more."""
+    return _meta(_VERBOSE)
+
+
+def _meta(key: str) -> bool:
+    context = click.get_current_context(silent=True)
+    return context is not None and bool(context.meta.get(key))
+
+
+@contextmanager
+def logging_to(ctx: click.Context) -> Iterator[None]:
+    """Write to the log that the command names while it runs; nothing where it names none."""
+    path = ctx.meta.get(_LOG)
+    if path is None:
+        yield
+        return
+    try:
+        handler = logging.FileHandler(path, encoding="utf-8", errors="replace")
+    except OSError as error:
+        raise InputError(f"{path}: cannot write the log there ({error.strerror})") from error
+    handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(message)s"))
+    _logger.addHandler(handler)
+    _logger.setLevel(logging.DEBUG)
+    _logger.propagate = False
+    try:
+        yield
+    finally:
+        _logger.removeHandler(handler)
+        handler.close()
+
+
+def notify(sentence: str) -> None:
+    """Say something that stays to be read, on standard error and in the log."""
+    log_step(sentence, logging.WARNING)
+    if not is_quiet():
+        print(sentence, file=sys.stderr, flush=True)
+
+
+def log_step(stage: str, level: int = logging.INFO) -> None:
+    """Note a step of the work in the log."""
+    if _logger.handlers:
+        _logger.log(level, "%s", without_controls(stage))
+
+
+def log_error(sentence: str) -> None:
+    """Note an error in the log."""
+    log_step(sentence, logging.ERROR)

@@ -1,0 +1,117 @@
+"""How a draft is to be measured, as the desk's form says it, and where its words then go."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, fields
+from pathlib import Path
+from typing import Any, Literal
+from urllib.parse import urlsplit
+
+from fabula.errors import InputError
+from fabula.jobs.models import NoModelSettings
+from fabula.jobs.report import ReportSettings
+from fabula.reference.choose import index_url, is_served
+from fabula.types import Part
+
+__all__ = ["Asked", "where_to"]
+
+_LOOPBACK = {"localhost", "127.0.0.1", "::1"}
+_OWN_MACHINE = {"ollama", "vllm", "sglang", "hf", "llama-cpp-python"}
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What the form holds. `model` is empty where none is to be asked."""
+
+    reference: str = ""
+    model: str = ""
+    near: bool = False
+    exclude_copies: bool = False
+    fluency: bool = True
+    verdicts: bool = True
+    feedback: bool = True
+    readings: int = 3
+
+    @classmethod
+    def read(cls, given: Mapping[str, Any]) -> Asked:
+        """From a form, where what is not ticked is absent. Raises `InputError`."""
+        is_on = {field.name: given.get(field.name) in ("on", True) for field in fields(cls)}
+        readings = str(given.get("readings", "3"))
+        if not (readings.isdecimal() and len(readings) < 3 and 1 <= int(readings) <= 20):
+            raise InputError("readings: give a number from 1 to 20")
+        return cls(
+            reference=str(given.get("reference", "")).strip(),
+            model=str(given.get("model", "")).strip(),
+            near=is_on["near"],
+            exclude_copies=is_on["exclude_copies"],
+            fluency=is_on["fluency"],
+            verdicts=is_on["verdicts"],
+            feedback=is_on["feedback"],
+            readings=int(readings),
+        )
+
+    def to_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+    def settings(self, n_jobs: int, keep: Path | None = None) -> ReportSettings:
+        """The report that this asks for; models' answers are kept in `keep`."""
+        chosen: list[tuple[Part, bool]] = [
+            ("fluency", self.fluency), ("verdicts", self.verdicts), ("feedback", self.feedback),
+        ]  # fmt: skip
+        without: list[Part] = [part for part, wanted in chosen if not wanted]
+        style: Literal["verdict-first", "reason-first"] = (
+            "verdict-first" if self.model == "local" else "reason-first"
+        )
+        return ReportSettings(
+            references=(self.reference,) if self.reference else (),
+            match="near" if self.near else "verbatim",
+            exclude="auto" if self.exclude_copies else "none",
+            models=NoModelSettings((self.model,) if self.model else ()),
+            style=style,
+            n_samples=self.readings,
+            without=tuple(without),
+            n_jobs=n_jobs,
+            keep=keep,
+        )
+
+
+def where_to(asked: Asked) -> list[str]:
+    """What leaves this machine and where it goes, a sentence each; empty where nothing does."""
+    told = []
+    is_index = asked.reference.startswith("infinigram:")
+    index = _host(index_url(asked.reference)) if is_index else "localhost"
+    if index not in _LOOPBACK:
+        told.append(f"runs of words of the draft are sent to {index}, to be looked up there")
+    served = _host(asked.reference) if is_served(asked.reference) else "localhost"
+    if served not in _LOOPBACK:
+        told.append(f"all words of the draft are sent to {served}, to be looked up there")
+    if (to := _model_host(asked.model)) and (asked.verdicts or asked.feedback):
+        told.append(f"the whole draft is sent to {to}, with what is asked about it")
+    return told
+
+
+def _host(url: str) -> str:
+    """The host of an address; all of it where none can be read from it."""
+    try:
+        return urlsplit(url).hostname or url
+    except ValueError:
+        return url
+
+
+def _model_host(model: str) -> str:
+    """Whom a model belongs to; empty where it runs on this machine."""
+    if not model or model in ("local",) or model.lower().endswith(".gguf"):
+        return ""
+    if model.startswith(("http://", "https://")):
+        host = _host(model)
+        return "" if host in _LOOPBACK else host
+    provider = model.partition("/")[0]
+    if model.startswith("replay:"):
+        return ""
+    # Where the user has told the provider's client to go.
+    url = os.environ.get(f"{provider.upper().replace('-', '_')}_BASE_URL", "")
+    if url and (named := _host(url)):
+        return "" if named in _LOOPBACK else named
+    return "" if provider in _OWN_MACHINE else provider

@@ -1,0 +1,6 @@
+"""Everything that a user can ask for: a module a job, with its settings, its run and its result.
+
+A job's settings are a frozen dataclass (`fabula.settings`). Commands, the desk, Python and the
+workers of a cluster call the same job with the same settings. Modules here import what they need
+when they run, so that a command's help appears at once.
+"""

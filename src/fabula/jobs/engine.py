@@ -1,0 +1,72 @@
+"""Where the work of a job is done: this machine's processes, or a Ray cluster."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+from fabula.jobs.progress import Progress
+from fabula.settings import Between, Settings, SettingsError, setting
+
+if TYPE_CHECKING:
+    from fabula.cluster import Cluster
+
+__all__ = ["ADDRESS_HELP", "Engine", "Processes", "open_cluster"]
+
+ADDRESS_HELP = (
+    "ray: the cluster, as `ray start` prints it; auto for one that runs on this machine.  "
+    "[env: RAY_ADDRESS]"
+)
+
+
+# Without slots, so that a class of settings can have two bases.
+@dataclass(frozen=True, kw_only=True)
+class Processes(Settings):
+    """How many processes of this machine work."""
+
+    n_jobs: int | None = setting(
+        None,
+        help="Number of processes to use; results do not depend on it.",
+        unit="N",
+        check=Between(1),
+        default_text="all processors",
+    )
+
+    @property
+    def n_processes(self) -> int:
+        """As set, or the processors that this process may use."""
+        from fabula.workers import default_jobs
+
+        return self.n_jobs or default_jobs()
+
+
+@dataclass(frozen=True, slots=True)
+class Engine(Processes):
+    """Where to compute. Results are the same bytes everywhere."""
+
+    kind: Literal["local", "ray"] = setting(
+        "local",
+        help="ray: on a Ray cluster, or on `n_jobs` processes of one started for this command.",
+        option="engine",
+    )
+    address: str | None = setting(None, help=ADDRESS_HELP, unit="ADDRESS")
+
+    def check_together(self) -> None:
+        if self.kind == "local" and self.address is not None:
+            raise SettingsError("address", "is for `kind` ray")
+
+
+@contextmanager
+def open_cluster(engine: Engine, progress: Progress, stage: str) -> Iterator[Cluster | None]:
+    """The cluster, or None where the work is done here. `stage` is what is done on it."""
+    if engine.kind == "local":
+        yield None
+        return
+    from fabula.cluster import Cluster
+
+    progress.say("connecting to the cluster")
+    with Cluster(engine.address, n_cpus=engine.n_processes) as cluster:
+        progress.say(stage)
+        yield cluster

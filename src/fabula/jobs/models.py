@@ -1,0 +1,127 @@
+"""Which language models a job asks, and on what terms."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+from fabula.jobs.engine import ADDRESS_HELP
+from fabula.settings import Between, Settings, SettingsError, part, setting
+
+if TYPE_CHECKING:
+    from fabula.models import ModelOptions
+
+__all__ = ["ModelSettings", "NoModelSettings", "Spending"]
+
+
+def _is_price(text: str) -> str | None:
+    from fabula.errors import InputError
+    from fabula.models.cost import parse_price
+
+    try:
+        parse_price(text)
+    except InputError as error:
+        return str(error)
+    return None
+
+
+@dataclass(frozen=True, slots=True)
+class Spending(Settings):
+    """What calls of models may cost."""
+
+    price: str | None = setting(
+        None,
+        help="Dollars per million tokens, to estimate the cost.",
+        unit="IN/OUT",
+        check=_is_price,
+    )
+    max_cost: float | None = setting(
+        None,
+        help="Stop before spending more than this; needs a price.",
+        unit="DOLLARS",
+        check=Between(0),
+    )
+
+    def options(self) -> ModelOptions:
+        """For `open_model`; all models opened with it share the limit."""
+        from fabula.models import ModelOptions
+        from fabula.models.cost import SharedBudget, parse_price
+
+        price = None if self.price is None else parse_price(self.price)
+        return ModelOptions(price=price, shared_budget=SharedBudget(self.max_cost))
+
+
+_MODEL_HELP = (
+    "local (the embedded model), a .gguf file, a URL that speaks OpenAI's protocol (URL#name, or "
+    "URL,URL#name for several servers of one model), or provider/model as Inspect AI names it: "
+    "openai/..., anthropic/..., google/..., vllm/..., ollama/...; repeat it to ask several."
+)
+
+
+@dataclass(frozen=True, slots=True)
+class ModelSettings(Settings):
+    """The models, asked one after another, and how each is called."""
+
+    models: tuple[str, ...] = setting(("local",), help=_MODEL_HELP, unit="MODEL", option="model")
+    n_parallel: int | None = setting(
+        None,
+        help="Calls at a time, for each copy or server.",
+        check=Between(1),
+        default_text="1 local, 10 elsewhere",
+    )
+    max_retries: int = setting(
+        5, help="Retries of a failed call (hosted models).", check=Between(0)
+    )
+    cache: bool = setting(False, help="Use Inspect's cache (hosted models).")
+    batch: bool = setting(False, help="Use the provider's batch mode: cheaper, slower.")
+    structured: bool | None = setting(
+        None,
+        help="Hold hosted models to a JSON schema.",
+        default_text="those known to follow one",
+    )
+    engine: Literal["local", "ray"] = setting(
+        "local",
+        help="ray: copies of each local model answer on a Ray cluster, one per GPU, or one per "
+        "node without GPUs.",
+    )
+    address: str | None = setting(None, help=ADDRESS_HELP, unit="ADDRESS")
+    n_gpus: int | None = setting(
+        None,
+        help="ray: GPUs for each copy.",
+        unit="N",
+        check=Between(1),
+        default_text="1 where the cluster has any",
+    )
+    spending: Spending = part(Spending)
+
+    def check_together(self) -> None:
+        if self.engine == "local":
+            for name in ("address", "n_gpus"):
+                if getattr(self, name) is not None:
+                    raise SettingsError(name, "is for `engine` ray")
+        elif not self.models:
+            raise SettingsError("engine", "ray is for language models; name one with `models`")
+
+    def options(self) -> ModelOptions:
+        """For `open_model`; all models opened with it share the limit of cost."""
+        from dataclasses import replace
+
+        from fabula.models.clustered import ClusterTerms
+
+        is_spread = self.engine == "ray"
+        return replace(
+            self.spending.options(),
+            n_parallel=self.n_parallel,
+            max_retries=self.max_retries,
+            cache=self.cache,
+            batch=self.batch,
+            structured=self.structured,
+            cluster=ClusterTerms(self.address, self.n_gpus) if is_spread else None,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class NoModelSettings(ModelSettings):
+    """The same, where no model is asked unless one is named."""
+
+    models: tuple[str, ...] = setting((), help=_MODEL_HELP, unit="MODEL", option="model")

@@ -1,0 +1,548 @@
+"""How much of each text stands in a reference: the settings, the measure, the run and its rows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import ExitStack, closing, contextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from fabula.jobs.engine import Engine, open_cluster
+from fabula.jobs.models import Spending
+from fabula.jobs.progress import SILENT, Confirm, Progress, agreed
+from fabula.settings import Between, Settings, SettingsError, part, setting
+
+if TYPE_CHECKING:
+    from fabula.cluster import Cluster
+    from fabula.measures.exclusion import ExcludeIds, ExcludeSame
+    from fabula.measures.near import NearSearch, NearSettings
+    from fabula.measures.originality import OriginalityMeasure
+    from fabula.measures.quoting import QuoteJudge
+    from fabula.models import ModelOptions
+    from fabula.reference import Backend, Reference
+    from fabula.reference.exclude import CopyRule
+    from fabula.reference.passages import PassageSettings
+    from fabula.types import Document
+
+    Rows = Callable[[Iterable[Document]], Iterator[tuple[Document, dict[str, Any]]]]
+
+__all__ = [
+    "Matching",
+    "NearOptions",
+    "OriginalityOptions",
+    "OriginalityResult",
+    "OriginalitySettings",
+    "open_measure",
+    "open_rows",
+    "run",
+]
+
+_UNFAMILIAR = 0.2
+"""Share of words that the reference does not know, above which a reader is told."""
+
+
+@dataclass(frozen=True, slots=True)
+class NearOptions(Settings):
+    """What decides a near match, where it differs from the preset; for near matches only."""
+
+    preset: Literal["paper"] | None = setting(
+        None,
+        help="near: as published: a threshold of 0.95, no floor on content words, no check of "
+        "lengths, ends or meaning.",
+    )
+    threshold: float | None = setting(
+        None,
+        help="near: least similarity, in both directions.",
+        unit="T",
+        check=Between(0, 1, low_open=True),
+        default_text="0.75",
+    )
+    floor: int | None = setting(
+        None,
+        help="near: least number of content words in both spans.",
+        unit="N",
+        check=Between(1),
+        default_text="5",
+    )
+    ratio: float | None = setting(
+        None,
+        help="near: how many times as many words as the other a span may have.",
+        unit="R",
+        check=Between(1),
+        default_text="2",
+    )
+    meaning: float | None = setting(
+        None,
+        help="near: least cosine of the spans' sentence vectors; 0 for no such check.",
+        unit="M",
+        check=Between(0, 1),
+        default_text="0.7",
+    )
+    n_passages: int | None = setting(
+        None,
+        help="near: number of most similar passages searched for each window of the text.",
+        unit="K",
+        check=Between(1),
+        default_text="100",
+        option="top-passages",
+        formerly=("passages",),
+    )
+    window: int | None = setting(
+        None,
+        help="near: words in a window of the text.",
+        unit="N",
+        check=Between(1),
+        default_text="50",
+    )
+    passage_words: int | None = setting(
+        None,
+        help="near: words in a passage of the reference.",
+        unit="N",
+        check=Between(1),
+        default_text="300",
+    )
+    passage_overlap: int | None = setting(
+        None,
+        help="near: words that a passage shares with the one before.",
+        unit="N",
+        check=Between(0),
+        default_text="50",
+    )
+    stop_words: str | None = setting(
+        None,
+        help="near: words that are not content words.",
+        unit="english|none|FILE",
+        default_text="english",
+    )
+    vectors: str | None = setting(
+        None,
+        help="near: word vectors: a .kv, .vec or GloVe file, or a Hugging Face model's folder; "
+        "spacy for those of the English pipeline.",
+        unit="PATH|spacy",
+        default_text="the sentence encoder's",
+    )
+
+    def search_settings(self) -> NearSettings:
+        """The preset, with what is set here instead."""
+        from fabula.measures.near import NEAR_PRESETS, NearSettings
+
+        names = ("threshold", "floor", "ratio", "meaning", "n_passages", "window")
+        given = {name: getattr(self, name) for name in names}
+        return replace(
+            NEAR_PRESETS.get(self.preset or "", NearSettings()),
+            **{name: value for name, value in given.items() if value is not None},
+        )
+
+    def passages(self) -> PassageSettings:
+        """How the reference is cut into passages."""
+        from fabula.reference.passages import PassageSettings
+
+        given = {"n_words": self.passage_words, "overlap": self.passage_overlap}
+        return PassageSettings(**{k: v for k, v in given.items() if v is not None})
+
+
+# Without slots, so that a class of settings can have two bases.
+@dataclass(frozen=True, kw_only=True)
+class Matching(Settings):
+    """Which runs of words count as found."""
+
+    levels: str | None = setting(
+        None,
+        help="Values of L that the Creativity Index sums.",
+        unit="LOW-HIGH",
+        default_text="5-12; 5-7 against texts by models",
+    )
+    match: Literal["verbatim", "near"] = setting(
+        "verbatim", help="near: also find matches in other words, by word-mover similarity."
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class OriginalityOptions(Matching):
+    """What decides the originality of a text."""
+
+    references: tuple[str, ...] = setting(
+        help="Corpus to compare with: its folder, its address in an object store (s3://, gs://), "
+        "or http://... where `fabula reference serve` serves it (FABULA_REFERENCE_TOKEN holds the "
+        "token); repeat it to search several as one. Or a web-scale index: infinigram:NAME[@URL] "
+        "over HTTP (v4_rpj_llama_s4 is RedPajama; FABULA_INFINIGRAM_URL names your own server), "
+        "infinigram-index:PATH on this machine (PATH#tokenizer.json where it lies elsewhere).",
+        unit="DIR|URL|INDEX",
+        option="reference",
+    )
+    near: NearOptions = part(NearOptions)
+    exclude: str = setting(
+        "none",
+        help="Documents of the reference to leave out: auto, those that copy or quote the text "
+        "(for published texts, which may be in the reference); or a file with one id per line.",
+        unit="auto|none|FILE",
+    )
+    exclude_same: str | None = setting(
+        None,
+        help="Also leave out documents whose FIELD equals the text's, such as author or prompt_id.",
+        unit="FIELD",
+    )
+    exclude_model: str | None = setting(
+        None,
+        help="After `exclude` auto, ask this model about documents that the rule leaves in doubt.",
+        unit="MODEL",
+    )
+    n_spread: int = setting(
+        0,
+        help="Follow how uniqueness falls when only the best 1, 2, ... N documents may be used.",
+        unit="N",
+        check=Between(0, 1000),
+        option="spread",
+        formerly=("sources",),
+    )
+    n_sources: int = setting(
+        3,
+        help="Number of sources to name for each borrowed span.",
+        check=Between(0, 100),
+        option="cite",
+    )
+    n_parallel: int = setting(8, help="infinigram: look-ups at a time.", check=Between(1, 64))
+    max_retries: int = setting(
+        5, help="infinigram, http: retries of a failed look-up.", check=Between(0)
+    )
+
+    def check_together(self) -> None:
+        if self.match != "near" and self.near != NearOptions():
+            names = NearOptions.__dataclass_fields__
+            unused = next(name for name in names if getattr(self.near, name) is not None)
+            raise SettingsError(unused, "is for `match` near")
+
+    def open_backend(self, progress: Progress = SILENT, *, fresh: bool = False) -> Backend:
+        """The reference. `fresh` forgets what look-ups have answered before."""
+        from fabula.reference.choose import open_backend
+
+        def say(n_asked: int, n_remembered: int) -> None:
+            progress.say(f"measuring ({n_asked:,} look-ups, {n_remembered:,} from the cache)")
+
+        return open_backend(
+            self.references,
+            n_parallel=self.n_parallel,
+            max_retries=self.max_retries,
+            fresh=fresh,
+            meter=say,
+            report=progress.say,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class OriginalitySettings(Settings):
+    """What decides the scores, and where they are computed and kept."""
+
+    measure: OriginalityOptions = part(None)
+    out: Path | None = setting(
+        None, help="Write scores here, one JSON row per text; interrupted runs resume."
+    )
+    restart: bool = setting(
+        False, help="Score everything again, ignoring what `out` and the look-up cache hold."
+    )
+    spending: Spending = part(Spending)
+    engine: Engine = part(Engine)
+
+    def check_together(self) -> None:
+        is_limited = self.spending.max_cost is not None and self.measure.exclude_model is not None
+        if is_limited and self.engine.kind != "local":
+            raise SettingsError(
+                "max_cost",
+                "limits `exclude_model` on this machine only: the nodes of a cluster share no "
+                "budget",
+            )
+
+
+@dataclass(slots=True)
+class OriginalityResult:
+    """A run of any length: rows for a table, remarks, and the first texts for a page."""
+
+    MAX_KEPT = 200
+    keep_texts: bool = False
+    texts: list[tuple[Document, dict[str, Any]]] = field(default_factory=list)
+    """The first texts with their rows, where they are kept."""
+    table: list[tuple[str, int, float | None, float | None, str | None]] = field(
+        default_factory=list
+    )
+    """(id, words, Creativity Index, uniqueness at the lowest level, why it is missing)."""
+    size: str = ""
+    """The size of the reference, in words."""
+    signature: str = ""
+    levels: list[str] = field(default_factory=list)
+    n_rows: int = 0
+    n_with_copies: int = 0
+    n_unfamiliar: int = 0
+    copied: list[str] = field(default_factory=list)
+    failures: list[str] = field(default_factory=list)
+    n_by_remark: dict[str, int] = field(default_factory=dict)
+
+    def add(self, document: Document, row: dict[str, Any]) -> None:
+        from fabula.measures.scores import COPIED_SHARE
+
+        self.n_rows += 1
+        self.n_with_copies += bool(row["excluded"])
+        if (row["in_reference"] or 0) >= COPIED_SHARE:
+            self.copied.append(row["id"])
+        self.n_unfamiliar += 0 < (row["n_known_words"] or 0) < (1 - _UNFAMILIAR) * row["n_words"]
+        for remark in row.get("remarks", ()):
+            self.n_by_remark[remark] = self.n_by_remark.get(remark, 0) + 1
+        if (detail := row.get("missing_detail")) is not None:
+            self.failures.append(detail)
+        self.signature = row["signature"]
+        self.levels = list(row["uniqueness"])
+        lowest = next(iter(row["uniqueness"].values()))
+        self.table.append(
+            (row["id"], row["n_words"], row["creativity_index"], lowest, row["missing_reason"])
+        )
+        if self.keep_texts and len(self.texts) < self.MAX_KEPT:
+            self.texts.append((document, row))
+
+    def remarks(self) -> list[str]:
+        """What a reader of the numbers should know."""
+        of_all = f"of {self.n_rows:,} texts"
+        remarks = []
+        if self.n_with_copies:
+            remarks.append(
+                f"{self.n_with_copies:,} {of_all}: documents that copy or quote "
+                f"them were left out (named in the scores and on the page)"
+            )
+        if self.n_unfamiliar:
+            remarks.append(
+                f"{self.n_unfamiliar:,} {of_all}: over {_UNFAMILIAR:.0%} of the words do not occur "
+                f"in the reference at all, and count as new; is it in the same language?"
+            )
+        remarks += [f"{n:,} {of_all}: {remark}" for remark, n in self.n_by_remark.items()]
+        if self.copied:
+            remarks.append(
+                f"{len(self.copied):,} {of_all}: half of the words or more stand in one document "
+                f"of the reference (the first: {self.copied[0]}): copies, or borrowed? `exclude` "
+                f"auto and `exclude_same` leave such documents out"
+            )
+        if self.failures:
+            remarks.append(
+                f"{len(self.failures):,} {of_all} have no score, since a look-up failed "
+                f"({self.failures[0]}); run again with `out` to retry"
+            )
+        return remarks
+
+    def save_page(self, path: Path) -> None:
+        from fabula.presentation.originality_page import write_page
+
+        write_page(path, self.texts, self.n_rows, self.size)
+
+
+def run(
+    documents: Iterable[Document],
+    settings: OriginalitySettings,
+    *,
+    progress: Progress = SILENT,
+    confirm: Confirm = agreed,
+    keep_texts: bool = False,
+    each: Callable[[dict[str, Any]], None] = lambda _row: None,
+) -> OriginalityResult:
+    """Score documents in order; `each` is told a row as soon as it is kept.
+
+    Raises `InputError`, `CorpusError`, `ModelError`; what was scored is kept in `out`.
+    """
+    confirm_cost(settings, confirm)
+    result = OriginalityResult(keep_texts)
+    with open_rows(settings, progress) as (rows, result.size):
+        for document, row in rows(documents):
+            result.add(document, row)
+            each(row)
+    return result
+
+
+def confirm_cost(settings: OriginalitySettings, confirm: Confirm) -> None:
+    """Ask about the cost of the model that decides doubtful exclusions, if there is one."""
+    spec = settings.measure.exclude_model
+    if spec is None:
+        return
+    from fabula.measures.quoting import estimate_quotes
+    from fabula.models.cost import known_price
+
+    price = settings.spending.options().price or known_price(spec)
+    confirm(f"{spec}, for each text", estimate_quotes(price))
+
+
+@contextmanager
+def open_measure(
+    options: OriginalityOptions,
+    progress: Progress = SILENT,
+    opened: Reference | None = None,
+    *,
+    spending: Spending | None = None,
+    n_threads: int = 1,
+    fresh: bool = False,
+) -> Iterator[OriginalityMeasure]:
+    """The measure that the options describe; over `opened` where the reference is open already."""
+    from fabula.measures.originality import OriginalityMeasure
+    from fabula.measures.uniqueness import Levels
+    from fabula.reference import Reference
+
+    with ExitStack() as stack:
+        backend: Backend = opened or options.open_backend(progress, fresh=fresh)
+        stack.enter_context(closing(backend))
+        corpus = backend if isinstance(backend, Reference) else None
+        judge = _open_judge(stack, options.exclude_model, (spending or Spending()).options())
+        levels = options.levels
+        if levels is None:
+            # Passages that a model wrote are short: longer matches are too rare to compare.
+            levels = "5-7" if corpus is not None and corpus.written_by else "5-12"
+        yield OriginalityMeasure(
+            backend,
+            exclude_same=_same(options.exclude_same, corpus),
+            levels=Levels.parse(levels),
+            exclude=_excluded(options.exclude, corpus),
+            judge=judge,
+            near=_open_near(options, corpus, progress) if options.match == "near" else None,
+            n_sources=options.n_sources,
+            spread=options.n_spread,
+            n_threads=n_threads,
+        )
+
+
+def _open_judge(stack: ExitStack, spec: str | None, terms: ModelOptions) -> QuoteJudge | None:
+    if spec is None:
+        return None
+    from fabula.measures.quoting import QuoteJudge
+    from fabula.models import open_model
+
+    return stack.enter_context(QuoteJudge(open_model(spec, terms)))
+
+
+def _same(field_name: str | None, corpus: Reference | None) -> ExcludeSame | None:
+    if field_name is None:
+        return None
+    if corpus is None:
+        raise SettingsError("exclude_same", "needs a reference corpus built by Fabula")
+    from fabula.measures.exclusion import ExcludeSame
+
+    return ExcludeSame.of(corpus, field_name)
+
+
+def _excluded(exclude: str, corpus: Reference | None) -> CopyRule | ExcludeIds | None:
+    if exclude == "none":
+        return None
+    if exclude == "auto":
+        from fabula.reference.exclude import CopyRule
+
+        return CopyRule()
+    if corpus is None:
+        raise SettingsError("exclude", "needs a reference corpus built by Fabula")
+    from fabula.measures.exclusion import ExcludeIds
+    from fabula.text import read_ids
+
+    return ExcludeIds.of(corpus, read_ids(Path(exclude)))
+
+
+def _open_near(
+    options: OriginalityOptions, corpus: Reference | None, progress: Progress
+) -> NearSearch:
+    """Near-verbatim search as the options say."""
+    from fabula.measures.near_opening import open_near
+
+    if corpus is None:
+        raise SettingsError(
+            "match",
+            "near needs a reference corpus built by Fabula; an infini-gram index only says where "
+            "n-grams occur verbatim",
+        )
+    near = options.near
+    return open_near(
+        corpus,
+        options.references,
+        near.search_settings(),
+        near.passages(),
+        stop_words=near.stop_words or "english",
+        vectors=near.vectors or "",
+        say=progress.say,
+    )
+
+
+@contextmanager
+def open_rows(
+    settings: OriginalitySettings, progress: Progress = SILENT
+) -> Iterator[tuple[Rows, str]]:
+    """What gives rows of scores, in this process or on a cluster; and the reference's size."""
+    from fabula.measures.scores import ScoreRun, to_row
+
+    options, engine = settings.measure, settings.engine
+    if engine.kind == "ray":
+        options = replace(options, references=_corpora(options.references))
+    with ExitStack() as stack:
+        cluster = stack.enter_context(open_cluster(engine, progress, "measuring"))
+        if cluster is not None:
+            yield _rows_on_cluster(stack, cluster, replace(settings, measure=options), progress)
+            return
+        measure = stack.enter_context(
+            open_measure(
+                options,
+                progress,
+                spending=settings.spending,
+                n_threads=engine.n_processes,
+                fresh=settings.restart,
+            )
+        )
+        scoring = ScoreRun(measure, to_row, settings.out, restart=settings.restart)
+        yield scoring.rows, measure.reference.size
+
+
+def _corpora(references: Sequence[str]) -> tuple[str, ...]:
+    """The references, which are corpora on disks or in object stores, by names for all nodes."""
+    from fabula.reference.choose import is_elsewhere
+    from fabula.reference.layout import Manifest
+    from fabula.reference.storage import open_home
+
+    if any(map(is_elsewhere, references)):
+        raise SettingsError("kind", "ray needs a reference corpus built by Fabula")
+    homes = [open_home(reference).everywhere() for reference in references]
+    # One that is named twice counts once.
+    found: dict[str, str] = {}
+    for home in homes:
+        found.setdefault(Manifest.read(home).fingerprint, home.spec)
+    return tuple(found.values())
+
+
+def _rows_on_cluster(
+    stack: ExitStack, cluster: Cluster, settings: OriginalitySettings, progress: Progress
+) -> tuple[Rows, str]:
+    """As `open_rows`. Where there are several nodes, none needs all of the reference."""
+    from functools import partial
+
+    from fabula.measures.scores import ScoreRun, to_row
+    from fabula.measures.team import TeamMeasure, row_of
+    from fabula.reference.distributed import Holders
+
+    options = settings.measure
+    opened = None
+    if len(nodes := cluster.nodes()) > 1:
+        if options.match == "near":
+            _build_passages(options, progress, cluster)
+        holders = Holders.over(cluster, options.references, nodes)
+        stack.callback(cluster.end, holders.actors)
+        opened = holders.open()
+    here = open_measure(
+        options, progress, opened, spending=settings.spending,
+        n_threads=settings.engine.n_processes, fresh=settings.restart,
+    )  # fmt: skip
+    measure = stack.enter_context(here)
+    there = partial(open_measure, options, SILENT, spending=settings.spending)
+    team = TeamMeasure(cluster, measure, there, to_row, options.references)
+    rows = ScoreRun(team, row_of, settings.out, restart=settings.restart).rows
+    return rows, measure.reference.size
+
+
+def _build_passages(options: OriginalityOptions, progress: Progress, cluster: Cluster) -> None:
+    """Those that near matches are searched in; on the nodes."""
+    from fabula.reference.layout import Manifest
+    from fabula.reference.passages import build_passages
+    from fabula.text.stopwords import load_stop_words
+
+    words = load_stop_words(options.near.stop_words or "english")
+    for path in dict.fromkeys(options.references):
+        build_passages(
+            path, Manifest.read(path).shards, options.near.passages(), words, progress.say,
+            spread=cluster.in_order,
+        )  # fmt: skip

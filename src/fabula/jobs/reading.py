@@ -1,0 +1,22 @@
+"""How the texts that a job is given are read."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from fabula.settings import Settings, setting
+
+__all__ = ["Reading"]
+
+
+@dataclass(frozen=True, slots=True)
+class Reading(Settings):
+    """The format of files, and the fields of tables."""
+
+    format: str | None = setting(
+        None,
+        help="Read every file as this: txt, md, docx, epub, jsonl, csv, tsv, parquet.",
+        unit="FORMAT",
+    )
+    id_field: str = setting("id", help="Field of a row that holds its id.")
+    text_field: str = setting("text", help="Field of a row that holds the text.")

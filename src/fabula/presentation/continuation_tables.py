@@ -1,0 +1,323 @@
+"""Systems beside each other: Table 2 of the paper for the terminal, LaTeX, CSV and a page."""
+
+from __future__ import annotations
+
+import csv as csv_format
+import io
+import math
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from rich.table import Table
+from rich.text import Text
+
+from fabula.errors import InputError
+from fabula.measures.linguistic.metrics import Metric, explain
+from fabula.measures.linguistic.table import SystemTable
+from fabula.presentation.latex import escape_latex
+from fabula.presentation.page_file import check_page_path, write_page_file
+from fabula.presentation.tables import interval_notes, number, render, shown_interval
+from fabula.stats.permutation import PairTest
+from fabula.store import write_whole
+from fabula.types import Estimate
+
+__all__ = ["marks", "system_tables", "write_reports"]
+
+_MARKS = ("*", "†", "‡", "§", "¶", "‖", "#", "◊")
+_LATEX = {
+    "*": r"\ast", "†": r"\dagger", "‡": r"\ddagger", "§": r"\S", "¶": r"\P", "‖": r"\|",
+    "#": r"\#", "◊": r"\diamond",
+}  # fmt: skip
+
+
+def marks(table: SystemTable) -> dict[str, str]:
+    """The mark that says "greater than this system", for each system."""
+    letters = (*_MARKS, *(f"({chr(97 + k)})" for k in range(26)))
+    return dict(zip(table.systems, letters, strict=False))
+
+
+def _beaten(table: SystemTable, metric: Metric, system: str) -> list[str]:
+    """The marks of the systems that this one is above, at the corrected level."""
+    shown = marks(table)
+    return [
+        shown[other]
+        for other in table.systems
+        if other != system and other in shown and table.beats(metric.id, system, other)
+    ]
+
+
+def _value(estimate: Estimate, metric: Metric) -> str:
+    """The value; one that is too small for its digits is not shown as 0."""
+    least = 10.0**-metric.n_digits
+    if estimate.value is not None and 0 < estimate.value < least / 2:
+        return f"<{least:.{metric.n_digits}f}"
+    return number(estimate.value, f".{metric.n_digits}f")
+
+
+def _sections(table: SystemTable) -> Iterator[tuple[str, list[Metric]]]:
+    """The metrics under the headings of the paper's table."""
+    tested = {test.metric for test in table.tests}
+    known = [metric for metric in table.metrics if metric.number <= 15]
+    yield "Story-independent metrics", [m for m in known if not m.needs_context]
+    yield "Story-dependent metrics", [m for m in known if m.needs_context]
+    yield (
+        "Beyond the paper, not tested",
+        [m for m in table.metrics if m.id not in tested and m.number > 15],
+    )
+
+
+def system_tables(table: SystemTable) -> str:
+    """The table for the terminal, with what its marks mean, and what is missing."""
+    shown = Table(box=None, pad_edge=False, padding=(0, 0, 0, 1))
+    shown.add_column("", no_wrap=True)
+    for system in table.systems:
+        shown.add_column(Text(system), justify="right", overflow="fold")
+    for heading, metrics in _sections(table):
+        shown.add_row(Text(heading, style="italic"))
+        for metric in metrics:
+            cells = [
+                Text(
+                    _value(table.cells[metric.id, system].estimate, metric)
+                    + "".join(_beaten(table, metric, system))
+                )
+                for system in table.systems
+            ]
+            shown.add_row(f"{metric.number:2}. {metric.title}", *cells)
+    return render(shown, "", *_remarks(table), table.signature)
+
+
+def _remarks(table: SystemTable) -> Iterator[str]:
+    meaning = ", ".join(f"{mark} {system}" for system, mark in marks(table).items())
+    yield (
+        f"greater than, p <= {table.level:g} after {table.correction.title()} over the pairs of a "
+        f"metric, up to {table.n_permutations:,} permutations: {meaning}"
+    )
+    if table.controls:
+        yield f"corrected apart, as a control: pairs with {', '.join(table.controls)}"
+    if table.least_p > table.level:
+        n_systems = len(table.systems) - len(table.controls)
+        n_needed = math.ceil(math.comb(n_systems, 2) / table.level)
+        few = 2 ** (table.n_clusters - 1) <= table.n_permutations
+        yield (
+            f"no difference can be marked: with {table.n_clusters:,} {table.unit} and "
+            f"{table.n_permutations:,} permutations no corrected p-value is below "
+            f"{table.least_p:.2g}; take "
+            + (f"more {table.unit}" if few else f"at least {n_needed:,} permutations")
+        )
+    yield (
+        f"tests and intervals are of paired differences, over the passages that both systems "
+        f"continue; units: {table.n_clusters:,} {table.unit}"
+    )
+    if table.unit == "passages":
+        yield (
+            "passages are taken as independent, since they name no chapter; where they overlap, or "
+            "are of one text, give them the fields book and chapter"
+        )
+    sizes = {table.n_items[system] for system in table.systems}
+    if sizes == {table.n_passages}:
+        yield f"{table.n_passages:,} passages, each continued by every system"
+    else:
+        each = ", ".join(f"{system} {n:,}" for system, n in table.n_items.items())
+        yield f"{table.n_passages:,} passages; continued: {each}"
+    yield from _missing_lines(table)
+
+
+def _missing_lines(table: SystemTable) -> Iterator[str]:
+    """What has no value, by system and reason; none of it counts as 0."""
+    for system in table.systems:
+        by_reason: dict[str, list[tuple[int, int]]] = {}
+        for metric in table.metrics:
+            for reason, n in table.cells[metric.id, system].missing.items():
+                by_reason.setdefault(reason, []).append((metric.number, n))
+        for reason, found in by_reason.items():
+            numbers = ", ".join(f"{metric} ({n:,})" for metric, n in found)
+            yield f"missing, {system}: {explain(reason)}; in metrics {numbers}"
+
+
+def pairs_path(csv: Path | None) -> Path | None:
+    """Where the pairs are written, beside the table."""
+    return None if csv is None else csv.with_name(f"{csv.stem}.pairs{csv.suffix or '.csv'}")
+
+
+def check_reports(*, html: Path | None, latex: Path | None, csv: Path | None) -> None:
+    """Raise `InputError` where a report would take the place of something else."""
+    if html is not None:
+        check_page_path(html)
+    for path, begins in (
+        (latex, "% linguistic|"), (csv, "number,metric,"), (pairs_path(csv), "metric,a,b,"),
+    ):  # fmt: skip
+        if path is not None and path.exists() and path.stat().st_size:
+            with path.open("rb") as file:
+                if not file.read(64).startswith(begins.encode()):
+                    raise InputError(
+                        f"{path}: holds something that is no table of Fabula's; choose another name"
+                    )
+
+
+def write_reports(
+    table: SystemTable, *, html: Path | None, latex: Path | None, csv: Path | None
+) -> list[Path]:
+    """Write what is asked for; returns the files."""
+    check_reports(html=html, latex=latex, csv=csv)
+    written: list[Path] = []
+    if html is not None:
+        write_page_file(html, "continuation.html.j2", page_values(table))
+        written.append(html)
+    if latex is not None:
+        _write(latex, latex_table(table))
+        written.append(latex)
+    if csv is not None:
+        pairs = pairs_path(csv) or csv
+        _write(csv, _csv(_value_rows(table)))
+        _write(pairs, _csv(_pair_rows(table)))
+        written += [csv, pairs]
+    return written
+
+
+def _write(path: Path, text: str) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write_whole(path, text.encode(errors="replace"))
+
+
+def latex_table(table: SystemTable) -> str:
+    """A tabular in the style of booktabs."""
+    lines = [
+        f"% {table.signature}",
+        rf"\begin{{tabular}}{{l{'r' * len(table.systems)}}}",
+        r"\toprule",
+        " & ".join(["", *(escape_latex(system) for system in table.systems)]) + r" \\",
+        r"\midrule",
+    ]
+    for heading, metrics in _sections(table):
+        span = len(table.systems) + 1
+        lines.append(rf"\multicolumn{{{span}}}{{l}}{{\emph{{{heading}}}}} \\")
+        for metric in metrics:
+            cells = [f"{metric.number}. {escape_latex(metric.title)}"]
+            for system in table.systems:
+                value = _value(table.cells[metric.id, system].estimate, metric)
+                above = "".join(_LATEX.get(mark, mark) for mark in _beaten(table, metric, system))
+                cells.append(f"{value}$^{{{above}}}$" if above else value)
+            lines.append(" & ".join(cells) + r" \\")
+    meaning = ", ".join(
+        f"${_LATEX.get(mark, mark)}$ {escape_latex(system)}"
+        for system, mark in marks(table).items()
+    )
+    remarks = [f"% {remark}" for remark in _remarks(table)]
+    lines += [r"\bottomrule", r"\end{tabular}", f"% greater than: {meaning}", *remarks, ""]
+    return "\n".join(lines)
+
+
+def _csv(rows: Iterator[dict[str, Any]]) -> str:
+    out = io.StringIO()
+    found = list(rows)
+    writer = csv_format.DictWriter(out, list(found[0]) if found else [], lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(found)
+    return out.getvalue()
+
+
+def _value_rows(table: SystemTable) -> Iterator[dict[str, Any]]:
+    for metric in table.metrics:
+        for system in table.systems:
+            cell = table.cells[metric.id, system]
+            yield {
+                "number": metric.number,
+                "metric": metric.id,
+                "system": system,
+                "value": cell.estimate.value,
+                "low": cell.estimate.low,
+                "high": cell.estimate.high,
+                "n": cell.estimate.n,
+                "n_units": cell.estimate.n_units,
+                "missing": sum(cell.missing.values()),
+                "missing_reasons": "; ".join(f"{why} {n}" for why, n in cell.missing.items()),
+                "signature": table.signature,
+            }
+
+
+def _pair_rows(table: SystemTable) -> Iterator[dict[str, Any]]:
+    for test in table.tests:
+        d = test.d
+        yield {
+            "metric": test.metric,
+            "a": test.a,
+            "b": test.b,
+            "difference": test.difference.value,
+            "difference_low": test.difference.low,
+            "difference_high": test.difference.high,
+            "cohens_d": d.value if d else None,
+            "cohens_d_low": d.low if d else None,
+            "cohens_d_high": d.high if d else None,
+            "p": test.p,
+            "p_bonferroni": test.p_bonferroni,
+            "p_holm": test.p_holm,
+            "n": test.difference.n,
+            "n_units": test.difference.n_units,
+            "signature": table.signature,
+        }
+
+
+def page_values(table: SystemTable) -> dict[str, Any]:
+    """What the page's template shows."""
+    return {
+        "systems": [(system, marks(table).get(system, "")) for system in table.systems],
+        "sections": [
+            (heading, [_page_metric(table, metric) for metric in metrics])
+            for heading, metrics in _sections(table)
+        ],
+        "remarks": [*_remarks(table), *interval_notes(_estimates(table), table.unit)],
+        "signature": table.signature,
+        "n_passages": table.n_passages,
+    }
+
+
+def _estimates(table: SystemTable) -> Iterator[Estimate]:
+    """All that has an interval."""
+    yield from (cell.estimate for cell in table.cells.values())
+    yield from (test.difference for test in table.tests)
+
+
+def _page_metric(table: SystemTable, metric: Metric) -> dict[str, Any]:
+    cells = [table.cells[metric.id, system] for system in table.systems]
+    edges = [e for c in cells for e in (c.estimate.low, c.estimate.high, c.estimate.value)]
+    known = [edge for edge in edges if edge is not None]
+    low, high = (min(known), max(known)) if known else (0.0, 1.0)
+    width = (high - low) or 1.0
+
+    def place(value: float | None) -> float | None:
+        return None if value is None else 4 + 92 * (value - low) / width
+
+    return {
+        "number": metric.number,
+        "title": metric.title,
+        "cells": [
+            {
+                "value": _value(cell.estimate, metric),
+                "interval": shown_interval(cell.estimate, f".{metric.n_digits}f"),
+                "above": "".join(_beaten(table, metric, system)),
+                "at": place(cell.estimate.value),
+                "low": place(cell.estimate.low),
+                "high": place(cell.estimate.high),
+                "missing": sum(cell.missing.values()),
+            }
+            for cell, system in zip(cells, table.systems, strict=True)
+        ],
+        "pairs": [_page_pair(test, metric) for test in table.tests if test.metric == metric.id],
+    }
+
+
+def _page_pair(test: PairTest, metric: Metric) -> dict[str, str]:
+    form = f"+.{metric.n_digits}f"
+    d = test.d
+    return {
+        "a": test.a,
+        "b": test.b,
+        "difference": number(test.difference.value, form),
+        "interval": shown_interval(test.difference, form),
+        "d": number(d.value, "+.2f") if d else "-",
+        "d_interval": shown_interval(d, "+.2f") if d else "-",
+        "p": number(test.p, ".2g"),
+        "p_bonferroni": number(test.p_bonferroni, ".2g"),
+        "p_holm": number(test.p_holm, ".2g"),
+    }

@@ -1,0 +1,206 @@
+"""Tables and curves of detectors."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from rich.table import Table
+from rich.text import Text
+
+from fabula.measures.detection import Calibration
+from fabula.measures.verdicts import OUTCOMES
+from fabula.presentation.plots import COLOURS, LINE, SOFT, figure_of
+from fabula.presentation.tables import render
+
+__all__ = [
+    "calibration_remarks",
+    "calibration_tables",
+    "probability_table",
+    "save_rocs",
+    "verdict_table",
+]
+
+_MAX_ROWS = 40
+_TELLING = 0.25
+LAYOUT = {
+    "n_words": "Length",
+    "line_breaks": "The number of line breaks",
+    "sentence_ends": "The length of sentences",
+    "straight_quotes": "The number of straight quotation marks",
+    "curly_quotes": "The number of curly quotation marks",
+    "other_quotes": "The number of single or foreign quotation marks",
+}
+SEPARATES = "separates"
+SHORT = {
+    SEPARATES: "tells",
+    "cannot tell": "cannot tell",
+    "reversed": "reversed",
+    "too few": "too few clusters",
+}
+NAMES = {
+    "creativity_index": "Creativity Index",
+    "log_likelihood": "log-likelihood",
+    "log_rank": "log-rank",
+    "curvature": "Fast-DetectGPT",
+}
+
+
+def calibration_tables(found: Sequence[Calibration]) -> str:
+    """One line a detector, then the thresholds of those that tell human from machine."""
+    table = Table(box=None, pad_edge=False)
+    for column in ("", "score", "outcome"):
+        table.add_column(column, no_wrap=True)
+    for column in ("AUROC, 95 % interval", "ECE"):
+        table.add_column(column, justify="right", no_wrap=True)
+    for k, one in enumerate(found, 1):
+        table.add_row(
+            str(k), NAMES[one.score], SHORT[one.outcome], auroc_shown(one), error_shown(one)
+        )
+    limits = Table(box=None, pad_edge=False)
+    for column in (
+        "",
+        "asked for",
+        "human texts flagged",
+        "at most, 95 %",
+        "machine texts flagged",
+        "below",
+    ):
+        limits.add_column(column, justify="right")
+    for k, one in enumerate(found, 1):
+        for t in one.thresholds if one.outcome == SEPARATES else ():
+            sign = "" if one.direction > 0 else "-"
+            limits.add_row(
+                str(k), f"{t.target:.2g}", f"{t.false_positives:.1%}",
+                f"{t.false_positives_high:.1%}", f"{t.true_positives:.1%}",
+                f"{sign}score {t.value:.6g}",
+            )  # fmt: skip
+    footer = ["ECE: expected calibration error of the probabilities, over other clusters."]
+    for k, one in enumerate(found, 1):
+        footer.append(
+            f"{k}: {one.n_human:,} human and {one.n_machine:,} machine texts in "
+            f"{one.n_clusters:,} clusters, {one.n_human_clusters:,} of them with human texts; "
+            f"{one.n_missing:,} without a score"
+        )
+        footer.append(f"   {one.signature}")
+    silent = [str(k) for k, one in enumerate(found, 1) if one.outcome != SEPARATES]
+    if silent:
+        footer.insert(
+            0,
+            f"No verdicts are given by {', '.join(silent)}: "
+            + "; ".join(dict.fromkeys(OUTCOMES[o.outcome] for o in found if o.outcome != SEPARATES))
+            + ".",
+        )
+    shown = render(table)
+    return shown + ("\n" + render(limits) if limits.row_count else "") + "\n" + render("", *footer)
+
+
+def calibration_remarks(found: Sequence[Calibration]) -> list[str]:
+    """What is wrong with how the texts were collected."""
+    remarks = []
+    for one in found:
+        if (collected := one.collected) is None:
+            continue
+        if collected.n_copies:
+            remarks.append(
+                f"{collected.n_copies:,} of the texts nearly repeat a text of another cluster, or "
+                f"open like it; such clusters count as one ({one.n_clusters:,}, not "
+                f"{collected.n_clusters_before:,})"
+            )
+        remarks += [
+            f"{LAYOUT[name]} alone tells human from machine texts here (AUROC "
+            f"{max(area, 1 - area):.2f}): the two were collected or published differently, which "
+            f"a score may owe its success to"
+            for name, area in collected.layout.items()
+            if abs(area - 0.5) >= _TELLING
+        ]
+    return list(dict.fromkeys(remarks))
+
+
+def error_shown(one: Calibration) -> str:
+    """The expected calibration error, where there is one."""
+    return "-" if one.calibration_error is None else f"{one.calibration_error:.3f}"
+
+
+def auroc_shown(one: Calibration) -> str:
+    """The AUROC with its interval."""
+    found = one.auroc
+    if found.low is None or found.high is None:
+        return f"{found.value:.3f}"
+    return f"{found.value:.3f} [{found.low:.3f}, {found.high:.3f}]"
+
+
+def probability_table(rows: Sequence[dict[str, Any]], signature: str) -> str:
+    """Texts with what a model finds of them."""
+    table = Table(box=None, pad_edge=False)
+    table.add_column("text", overflow="fold")
+    for column in ("tokens", "log-likelihood", "log-rank", "curvature"):
+        table.add_column(column, justify="right")
+    for row in rows[:_MAX_ROWS]:
+        values = [row[name] for name in ("log_likelihood", "log_rank", "curvature")]
+        shown = [
+            f"{value:.3f}" if value is not None else f"missing: {row['missing_reason']}"
+            for value in values
+        ]
+        table.add_row(Text(row["id"]), f"{row['n_tokens']:,}", *shown)
+    more = [f"and {len(rows) - _MAX_ROWS:,} more texts"] if len(rows) > _MAX_ROWS else []
+    return render(table, *more, signature)
+
+
+def verdict_table(rows: Sequence[dict[str, Any]]) -> str:
+    """Texts with their verdicts, and how often such verdicts are wrong."""
+    reasons = {row["missing_reason"] for row in rows}
+    if len(reasons) == 1 and None not in reasons:
+        return render("", f"no verdict on any of {len(rows):,} texts: {reasons.pop()}")
+    table = Table(box=None, pad_edge=False)
+    table.add_column("text", overflow="fold")
+    table.add_column("verdict")
+    table.add_column("probability of human", justify="right")
+    for row in rows[:_MAX_ROWS]:
+        p = row["probability_human"]
+        verdict = row["verdict"] or f"none: {row['missing_reason']}"
+        table.add_row(Text(row["id"]), verdict, "-" if p is None else f"{p:.2f}")
+    more = [f"and {len(rows) - _MAX_ROWS:,} more texts"] if len(rows) > _MAX_ROWS else []
+    return render(table, *more, *_verdict_remarks(rows))
+
+
+def _verdict_remarks(rows: Sequence[dict[str, Any]]) -> list[str]:
+    n_flagged = sum(row["verdict"] == "machine" for row in rows)
+    n_judged = sum(row["verdict"] is not None for row in rows)
+    n_known = sum(row["calibrated_on"] for row in rows)
+    first = rows[0]
+    remarks = [
+        f"{n_flagged:,} of {n_judged:,} flagged, no verdict on {len(rows) - n_judged:,} more. Of "
+        f"the human texts that it was calibrated on, {first['false_positives']:.1%} were flagged "
+        f"too; of others of their kind at most {first['false_positives_high']:.1%}, with 95 % "
+        f"confidence. A text that is not flagged is not thereby human; probabilities hold for "
+        f"mixtures as in the calibration."
+    ]
+    if n_known:
+        remarks.append(
+            f"{n_known:,} of the texts are among those that the detector was calibrated on, or "
+            f"share a long passage with one: what it says of them does not show how well it does "
+            f"on others."
+        )
+    return remarks
+
+
+def save_rocs(found: Sequence[Calibration], path: Path) -> None:
+    """ROC curves. The same calibrations give the same bytes."""
+    with figure_of(path, 1, 1, figsize=(5.6, 5.2)) as (figure, (axes,)):
+        axes.plot([0, 100], [0, 100], color=SOFT, linewidth=0.8, linestyle=":")
+        for k, one in enumerate(found):
+            x, y = zip(*one.curve, strict=True)
+            label = f"{k + 1} {NAMES[one.score]}, {auroc_shown(one)}"
+            axes.plot(
+                [100 * v for v in x], [100 * v for v in y], color=COLOURS[k % len(COLOURS)],
+                linewidth=1.5, label=label, linestyle="-" if k < len(COLOURS) else "--",
+            )  # fmt: skip
+        axes.set_xlabel("% of human texts called machine-written")
+        axes.set_ylabel("% of machine texts called machine-written")
+        axes.grid(color=LINE, linewidth=0.8)
+        axes.legend(frameon=False, fontsize=7, loc="lower right")
+        signed = (f"{k}: {one.signature}" for k, one in enumerate(found, 1))
+        lines = [line[at : at + 150] for line in signed for at in range(0, len(line), 150)]
+        figure.supxlabel("\n".join(lines), fontsize=4, color=SOFT, x=0.01, ha="left")

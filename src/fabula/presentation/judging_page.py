@@ -1,0 +1,179 @@
+"""The page of a judge's verdicts: by dimension, with the reasons, and never without the trust."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from fabula.judging.answers import answer_shown, score_range
+from fabula.judging.run import RETEST
+from fabula.judging.summary import JudgeSummary
+from fabula.judging.trust import NEVER_CHECKED, Trust
+from fabula.models.verdicts import MISSING
+from fabula.presentation.page_file import write_page_file
+from fabula.types import Document, Item, Measurement, Rubric
+from fabula.web import visible
+
+__all__ = ["Judge", "judge_view", "write_judging_page"]
+
+_MAX_STORIES = 200
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """One verdict as the page shows it."""
+
+    title: str
+    dimension: str
+    shown: str
+    short: str
+    """For a cell of the grid."""
+    kind: str
+    """`pass`, `fail`, `miss` or `other`."""
+    p_yes: float | None
+    rationale: str
+    trust: Trust | None
+
+
+@dataclass(frozen=True, slots=True)
+class Story:
+    """A story with its verdicts by one judge."""
+
+    number: int
+    title: str
+    author: str
+    score: str
+    verdicts: list[Verdict]
+    notice: str
+
+
+@dataclass(frozen=True, slots=True)
+class Judge:
+    """A judge with all that is shown of it."""
+
+    summary: JudgeSummary
+    stories: list[Story]
+    missing: list[str]
+    trust: str
+    worth: str
+
+
+def write_judging_page(
+    path: Path,
+    summaries: Sequence[JudgeSummary],
+    measurements: Sequence[Measurement],
+    documents: Sequence[Document],
+    rubric: Rubric,
+) -> None:
+    """Write the page of a run of `fabula judge`; at most 200 stories are shown one by one."""
+    shown = list(documents)[:_MAX_STORIES]
+    title = _title(shown[0]) if len(documents) == 1 else f"{len(documents):,} stories"
+    page = {
+        "title": title,
+        "rubric": rubric,
+        "judges": [judge_view(summary, measurements, shown, rubric) for summary in summaries],
+        "n_left_out": len(documents) - len(shown),
+        "never_checked": NEVER_CHECKED,
+        "one": len(documents) == 1,
+        "is_plain": all(item.scale.kind == "yes-no" for item in rubric.items),
+    }
+    write_page_file(path, "judging.html.j2", page)
+
+
+def judge_view(
+    summary: JudgeSummary,
+    measurements: Sequence[Measurement],
+    documents: Sequence[Document],
+    rubric: Rubric,
+) -> Judge:
+    """A judge as a page shows it, with its verdicts on these texts."""
+    mine: dict[str, dict[str, Measurement]] = {}
+    for one in measurements:
+        if one.rater == summary.rater and not one.document_id.endswith(RETEST):
+            mine.setdefault(one.document_id, {})[one.item] = one
+    trust = {row.item.id: row.trust for row in summary.items}
+    overall = summary.overall_trust
+    return Judge(
+        summary=summary,
+        stories=[
+            _story(number, document, mine.get(document.id, {}), summary, trust, rubric)
+            for number, document in enumerate(documents, 1)
+        ],
+        missing=[f"{n} {MISSING[reason]}" for reason, n in summary.missing.items()],
+        trust=f"{overall.shown} ({overall.data}; {overall.how})" if overall else "",
+        worth=overall.worth if overall else "",
+    )
+
+
+def _story(
+    number: int,
+    document: Document,
+    verdicts: Mapping[str, Measurement],
+    summary: JudgeSummary,
+    trust: Mapping[str, Trust | None],
+    rubric: Rubric,
+) -> Story:
+    n_missing = sum(one.value is None for one in verdicts.values())
+    own = next(
+        (one.details["own_story"] for one in verdicts.values() if "own_story" in one.details), None
+    )
+    return Story(
+        number=number,
+        title=_title(document),
+        author=visible(document.author or ""),
+        score=_score(document.id, verdicts, summary, rubric)
+        + (f", {n_missing} without verdict" if n_missing else ""),
+        verdicts=[
+            _verdict(item, verdicts[item.id], trust.get(item.id))
+            for item in rubric.items
+            if item.id in verdicts
+        ],
+        notice=f"Written by the {own} as the judge; judges prefer their own." if own else "",
+    )
+
+
+def _score(
+    id_: str, verdicts: Mapping[str, Measurement], summary: JudgeSummary, rubric: Rubric
+) -> str:
+    """The aggregate with what it is out of; where there is none, the tests that passed."""
+    score = summary.scores.get(id_)
+    range_ = score_range(rubric)
+    if score is not None:
+        return f"{score:.4g} {range_}" if range_.startswith("of ") else f"{score:.4g} ({range_})"
+    given = [one for one in verdicts.values() if one.value is not None]
+    of_tests = [one for one in given if rubric.item(one.item).scale.kind == "yes-no"]
+    if not of_tests or len(of_tests) < len(given):
+        return f"{len(given)} answers"
+    return f"{sum(one.value == 1.0 for one in of_tests)} of {len(of_tests)}"
+
+
+def _verdict(item: Item, one: Measurement, trust: Trust | None) -> Verdict:
+    value = one.value
+    kind, short = "other", "·"
+    shown = answer_shown(one, item.scale)
+    if value is None:
+        kind, short, shown = "miss", "?", MISSING[one.missing_reason or ""]
+    elif isinstance(value, float) and item.scale.kind == "yes-no":
+        kind, short = ("pass", "Y") if value > 0.5 else ("fail", "N")
+    elif isinstance(value, float):
+        short = f"{value:.3g}"
+    return Verdict(
+        title=item.title,
+        dimension=item.dimension,
+        shown=visible(shown),
+        short=short,
+        kind=kind,
+        p_yes=one.details.get("p_yes"),
+        rationale=_whole(visible(one.rationale or "")),
+        trust=trust,
+    )
+
+
+def _title(document: Document) -> str:
+    return visible(str(document.meta.get("title") or document.id))
+
+
+def _whole(rationale: str) -> str:
+    """Marked where it was cut before its end."""
+    return rationale if not rationale or rationale[-1] in '.!?…"”’)]*' else f"{rationale} …"

@@ -1,0 +1,144 @@
+"""The profile of texts: a table for the terminal, and a page to look at."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from rich.table import Table
+from rich.text import Text
+
+from fabula.measures.linguistic.metrics import explain
+from fabula.measures.linguistic.profile import PROFILE_METRICS, Profile, Sentence
+from fabula.presentation.page_file import write_page_file
+from fabula.presentation.tables import render
+from fabula.web import visible
+
+__all__ = ["CHART_HEIGHT", "CHART_WIDTH", "profile_tables", "profile_view", "write_profile_page"]
+
+_MAX_TEXTS = 100
+_MAX_COLUMNS = 6
+_MAX_BARS = 240
+CHART_WIDTH, CHART_HEIGHT = 960, 120
+_ZIPF_STEPS = 8
+
+
+def profile_tables(profiles: Sequence[Profile]) -> str:
+    """Texts beside each other, at most six; what is missing with its reason."""
+    shown = profiles[:_MAX_COLUMNS]
+    table = Table(box=None, pad_edge=False)
+    table.add_column("")
+    for profile in shown:
+        table.add_column(Text(profile.document.id), justify="right", overflow="fold")
+    for metric in PROFILE_METRICS:
+        cells = [_shown(profile, metric.id, metric.form) for profile in shown]
+        table.add_row(metric.title, *cells)
+    remarks = [
+        f"{profile.document.id}: said again: "
+        + "; ".join(f"“{r.phrase}” ({r.count})" for r in profile.repeated[:5])
+        for profile in shown
+        if profile.repeated
+    ]
+    if len(profiles) > len(shown):
+        remarks.append(
+            f"and {len(profiles) - len(shown):,} more texts; the page and the JSON output show all"
+        )
+    return render(table, "", *remarks, profiles[0].signature)
+
+
+def _shown(profile: Profile, metric: str, form: str) -> str:
+    value = profile.values[metric]
+    return explain(profile.missing[metric]) if value is None else f"{value:{form}}"
+
+
+def write_profile_page(profiles: Sequence[Profile], path: Path) -> None:
+    """Write a page of at most 100 texts."""
+    shown = profiles[:_MAX_TEXTS]
+    one = len(profiles) == 1
+    page = {
+        "title": _title(profiles[0]) if one else f"{len(profiles):,} texts",
+        "texts": [profile_view(profile) for profile in shown],
+        "n_left_out": len(profiles) - len(shown),
+        "signature": profiles[0].signature,
+        "width": CHART_WIDTH,
+        "height": CHART_HEIGHT,
+        "one": one,
+    }
+    write_page_file(path, "profile.html.j2", page)
+
+
+def _title(profile: Profile) -> str:
+    return visible(str(profile.document.meta.get("title") or profile.document.id))
+
+
+def profile_view(profile: Profile) -> dict[str, Any]:
+    """A profile as a page shows it."""
+    return {
+        "title": _title(profile),
+        "metrics": [
+            {
+                "id": metric.id,
+                "title": metric.title,
+                "explained": metric.explained,
+                "value": _shown(profile, metric.id, metric.form),
+                "is_missing": profile.values[metric.id] is None,
+            }
+            for metric in PROFILE_METRICS
+        ],
+        "bars": _bars(profile.sentences),
+        "n_each": _n_each(profile.sentences),
+        "longest": max((s.n_words for s in profile.sentences), default=0),
+        "mean": _height(profile.values["sentence_length"] or 0, profile.sentences),
+        "zipf": _zipf(profile.zipf),
+        "repeated": [(visible(r.phrase), r.count) for r in profile.repeated],
+        "rarest": [visible(word) for word in profile.rarest],
+    }
+
+
+def _n_each(sentences: Sequence[Sentence]) -> int:
+    """How many sentences a bar stands for."""
+    return max(1, -(-len(sentences) // _MAX_BARS))
+
+
+def _height(n_words: float, sentences: Sequence[Sentence]) -> float:
+    longest = max((s.n_words for s in sentences), default=0)
+    return CHART_HEIGHT * n_words / longest if longest else 0.0
+
+
+def _bars(sentences: Sequence[Sentence]) -> list[dict[str, Any]]:
+    """A bar for each sentence, its quoted words apart; for several where there are many."""
+    step = _n_each(sentences)
+    groups = [sentences[k : k + step] for k in range(0, len(sentences), step)]
+    width = CHART_WIDTH / max(1, len(groups))
+    bars = []
+    for k, group in enumerate(groups):
+        n_words = sum(s.n_words for s in group) / len(group)
+        n_quoted = sum(s.n_quoted for s in group) / len(group)
+        bars.append(
+            {
+                "x": k * width,
+                "width": max(0.8, width - 1),
+                "height": _height(n_words, sentences),
+                "quoted": _height(n_quoted, sentences),
+                "label": visible(group[0].text[:160]) if step == 1 else "",
+                "n_words": round(n_words),
+            }
+        )
+    return bars
+
+
+def _zipf(values: Sequence[float]) -> list[dict[str, Any]]:
+    """How many of the words are how rare, from one in a thousand million to one in ten."""
+    counts = [0] * _ZIPF_STEPS
+    for value in values:
+        counts[min(_ZIPF_STEPS - 1, max(0, int(value)))] += 1
+    largest = max(counts, default=0) or 1
+    names = (
+        "in a thousand million", "in a hundred million", "in ten million", "in a million",
+        "in a hundred thousand", "in ten thousand", "in a thousand", "in a hundred or more often",
+    )  # fmt: skip
+    return [
+        {"name": f"1 {name}", "share": n / max(1, len(values)), "width": 100 * n / largest}
+        for name, n in zip(names, counts, strict=True)
+    ]

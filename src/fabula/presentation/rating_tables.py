@@ -1,0 +1,142 @@
+"""Tables and pictures of what raters said of feedback, and of what feedback is about."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import numpy as np
+from rich.table import Table
+from rich.text import Text
+
+from fabula.measures.categories import CategoryShares
+from fabula.measures.ratings import GroupMean, ItemAgreement, RaterAgreement
+from fabula.presentation.plots import COLOURS, LINE, figure_of
+from fabula.presentation.tables import interval_notes, number, render, shown_interval
+from fabula.types import Estimate, Rubric
+
+__all__ = [
+    "agreement_table",
+    "category_tables",
+    "mean_shown",
+    "means_table",
+    "people_table",
+    "save_categories",
+]
+
+
+def mean_shown(mean: GroupMean | None) -> str:
+    """`0.834 ±0.02`, or `-`."""
+    if mean is None or mean.mean is None:
+        return "-"
+    error = "" if mean.error is None else f" ±{mean.error:.2f}"
+    return f"{mean.mean:.3f}{error}"
+
+
+def means_table(
+    title: str, means: Mapping[str, Mapping[str, GroupMean]], items: Sequence[str]
+) -> Table:
+    """A row for each group: mean and standard error by item (the form of Tables 3 to 5)."""
+    table = _table(title, *(item.replace("_", "\n") for item in items))
+    for group, by_item in means.items():
+        table.add_row(Text(group), *(mean_shown(by_item.get(item)) for item in items))
+    return table
+
+
+def agreement_table(agreement: Mapping[str, ItemAgreement]) -> Table:
+    """Raters among each other, by item (the form of Table 2)."""
+    table = _table("among raters", "n", "similarity", "alpha")
+    for item, one in agreement.items():
+        table.add_row(item, f"{one.n:,}", number(one.similarity, ".2f"), number(one.alpha, ".2f"))
+    return table
+
+
+def people_table(rater: str, agreement: Mapping[str, RaterAgreement]) -> Table:
+    """A model's answers against people's means, by item."""
+    titles = ("n", "stories", "1 - |a - b|", "95 %", "Pearson", "95 %")
+    table = _table(f"{rater} with people", *titles)
+    for item, one in agreement.items():
+        table.add_row(
+            item, f"{one.n:,}", f"{one.similarity.n_units:,}",
+            number(one.similarity.value, ".2f"), shown_interval(one.similarity, ".2f"),
+            number(one.correlation.value, "+.2f"), shown_interval(one.correlation, "+.2f"),
+        )  # fmt: skip
+    found = [part for one in agreement.values() for part in (one.similarity, one.correlation)]
+    table.caption = "\n".join(interval_notes(found, "stories")) or None
+    table.caption_justify = "left"
+    return table
+
+
+def category_tables(
+    shares: Sequence[CategoryShares],
+    categories: Sequence[str],
+    accuracy: Estimate | None,
+    signature: str,
+) -> str:
+    """A table for each writer: what was done to the stories in columns, categories in percent."""
+    parts: list[Table | str] = []
+    for writer in dict.fromkeys(one.group[0] for one in shares):
+        mine = [one for one in shares if one.group[0] == writer]
+        table = _table("% of its feedback", *(one.group[1] for one in mine))
+        for category in categories:
+            table.add_row(category, *(number(_percent(one, category), ".0f") for one in mine))
+        table.add_row("n", *(f"{one.n:,}" for one in mine))
+        if any(one.n_missing for one in mine):
+            table.add_row("no label", *(f"{one.n_missing:,}" for one in mine))
+        parts += [writer, table, ""]
+    if accuracy is not None:
+        parts.append(
+            f"right on the gold set: {number(accuracy.value, '.0%')} of {accuracy.n:,} "
+            f"(95 %: {shown_interval(accuracy, '.0%')}); the paper's labeller: 84 % of 480"
+        )
+        parts += interval_notes([accuracy], "stories")
+    else:
+        parts.append("no gold labels are given (--gold): how often it is right is not known")
+    return render(*parts, signature)
+
+
+def _percent(group: CategoryShares, category: str) -> float | None:
+    return 100 * group.shares[category] if group.shares else None
+
+
+def _table(*columns: str) -> Table:
+    table = Table(box=None, pad_edge=False)
+    for k, column in enumerate(columns):
+        table.add_column(column, justify="right" if k else "left", overflow="fold", no_wrap=k > 0)
+    return table
+
+
+def save_categories(
+    shares: Sequence[CategoryShares], categories: Sequence[str], path: Path
+) -> None:
+    """A panel for each writer, a bar for each category and corruption (Figures 5 and 6).
+
+    Groups are (writer, corruption). The same shares give the same bytes. Raises `InputError` for
+    an unknown ending.
+    """
+    writers = list(dict.fromkeys(group.group[0] for group in shares))
+    methods = list(dict.fromkeys(group.group[1] for group in shares))
+    size = (2.2 + 3.4 * len(writers), 1.2 + 0.62 * len(categories))
+    with figure_of(path, 1, len(writers), figsize=size, sharex=True, sharey=True) as (_, panels):
+        height = 0.8 / len(methods)
+        places = np.arange(len(categories))
+        for axes, writer in zip(panels, writers, strict=True):
+            for group in (one for one in shares if one.group[0] == writer):
+                k = methods.index(group.group[1])
+                values = [100 * group.shares.get(name, 0.0) for name in categories]
+                axes.barh(
+                    places + (k - (len(methods) - 1) / 2) * height, values, height * 0.92,
+                    color=COLOURS[k % len(COLOURS)], label=f"{group.group[1]} (n = {group.n:,})",
+                )  # fmt: skip
+            axes.set_title(writer, loc="left", fontsize=9.5)
+            axes.set_xlabel("% of its feedback")
+            axes.grid(axis="x", color=LINE, linewidth=0.8)
+            axes.set_axisbelow(True)
+            axes.legend(frameon=False, fontsize=7.5)
+        panels[0].set_yticks(places, categories)
+        panels[0].invert_yaxis()
+
+
+def rubric_items(rubric: Rubric) -> list[str]:
+    """The items whose answers are averaged."""
+    return [item.id for item in rubric.items if item.scale.values or item.scale.kind == "yes-no"]

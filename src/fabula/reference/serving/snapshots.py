@@ -1,0 +1,162 @@
+"""The documents that are served, and how a changed corpus takes the place of the one before."""
+
+from __future__ import annotations
+
+import hashlib
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+
+from fabula.errors import CorpusError, FabulaError
+from fabula.kernels.packed import Packed, pack, read_packed
+from fabula.reference.layout import Shard
+from fabula.reference.search import Reference
+from fabula.reference.storage import open_home
+
+__all__ = ["N_KEPT", "State", "States"]
+
+N_KEPT = 3
+"""States that are kept for clients that are in the middle, the newest included."""
+_N_TRIES = 5
+
+
+@dataclass(slots=True)
+class State:
+    """A reference as it was at one time."""
+
+    key: str
+    """Its fingerprint, and a digest of all its manifests say: of the order of documents too."""
+    reference: Reference
+    _suffixes: dict[int, Packed] = field(default_factory=dict)
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    @property
+    def shards(self) -> list[Shard]:
+        return self.reference.local.shards
+
+    @property
+    def n_numbers(self) -> int:
+        return len(self.reference.about.removed)
+
+    def suffixes(self, k: int) -> Packed:
+        """The suffix array of the k-th shard, without the documents that were removed."""
+        shard, out = self.shards[k], self.reference.local.excluded(())[k]
+        if out is None:
+            return shard.suffixes
+        with self._lock:
+            if k not in self._suffixes:
+                suffixes = read_packed(shard.suffixes, 0, shard.suffixes.n_values)
+                documents = np.searchsorted(shard.starts, suffixes, side="right") - 1
+                kept = pack(suffixes[~out[documents]], shard.suffixes.n_bits)
+                # As the others are, so that the kernels are compiled once.
+                kept.words.flags.writeable = False
+                self._suffixes[k] = kept
+            return self._suffixes[k]
+
+    def n_ends(self, k: int) -> int:
+        """The documents of the k-th shard that are not removed: each has one end."""
+        out = self.reference.local.excluded(())[k]
+        return len(self.shards[k].starts) - (0 if out is None else int(out.sum()))
+
+
+class States:
+    """What is served now, and the states before it.
+
+    Raises `CorpusError` where the corpora cannot be opened to begin with. What changes later and
+    cannot be read leaves the state before in service, and `problem` says why.
+    """
+
+    def __init__(
+        self,
+        paths: Sequence[str | Path],
+        *,
+        n_kept: int = N_KEPT,
+        say: Callable[[str], None] | None = None,
+    ) -> None:
+        self.paths = list(paths)
+        self.problem: str | None = None
+        self.n_reloads = 0
+        self.when_changed: Callable[[State], None] = lambda _: None
+        self._say = say or (lambda _: None)
+        self._n_kept = n_kept
+        self._lock = threading.Lock()
+        self._turn = threading.Lock()
+        self._wake = threading.Event()
+        self._ends = threading.Event()
+        self._now = self._opened()
+        self._kept = OrderedDict({self._now.key: self._now})
+
+    @property
+    def now(self) -> State:
+        return self._now
+
+    def of(self, key: str) -> State | None:
+        """The state that a client began with, or None where it is no longer kept."""
+        with self._lock:
+            return self._kept.get(key)
+
+    def reload(self) -> bool:
+        """Serve what lies on the disk now; whether that is another state."""
+        with self._turn:
+            try:
+                if _digest(self.paths) == self._now.key.rpartition("@")[2]:
+                    self.problem = None
+                    return False
+                state = self._opened()
+            except (FabulaError, OSError, ValueError, IndexError, MemoryError) as error:
+                # Files that do not fit each other are told as they come.
+                if self.problem is None:
+                    self._say(f"what changed cannot be served, the state before is: {error}")
+                self.problem = str(error) or type(error).__name__
+                return False
+            self.problem = None
+            with self._lock:
+                self._kept[state.key] = self._now = state
+                self._kept.move_to_end(state.key)
+                while len(self._kept) > self._n_kept:
+                    self._kept.popitem(last=False)
+            self.n_reloads += 1
+            self.when_changed(state)
+            self._say(f"now serving {state.reference.size}, {state.reference.fingerprint}")
+            return True
+
+    def watch(self, every_s: float) -> None:
+        """Look for changes until `end` is called, and at once when `wake` is."""
+        while not self._ends.is_set():
+            self._wake.wait(every_s)
+            self._wake.clear()
+            if not self._ends.is_set():
+                self.reload()
+
+    def wake(self) -> None:
+        self._wake.set()
+
+    def end(self) -> None:
+        self._ends.set()
+        self._wake.set()
+
+    def _opened(self) -> State:
+        for _ in range(_N_TRIES):
+            before = _digest(self.paths)
+            reference = Reference.open(*self.paths, report=self._say)
+            if _digest(self.paths) == before:
+                # The kernels are compiled now, and not while somebody waits.
+                reference.longest_matches(
+                    ["a"], exclude=[0] if len(reference.about.removed) else []
+                )
+                return State(f"{reference.fingerprint}@{before}", reference)
+        raise CorpusError(f"{self.paths[0]}: changes faster than it can be opened; try again later")
+
+
+def _digest(paths: Sequence[str | Path]) -> str:
+    """Stands for what the manifests say; it differs where a document was removed or added."""
+    digest = hashlib.sha256()
+    for path in paths:
+        # Where there is none, opening says so.
+        manifest = open_home(path).read("manifest.json") or b""
+        digest.update(hashlib.sha256(manifest).digest())
+    return digest.hexdigest()[:16]

@@ -1,0 +1,272 @@
+"""Where a corpus lies: in a folder, or under an address of an object store.
+
+An object store replaces an object at once and forgets nothing, but it knows no folders to rename: a
+shard is whole there when its `shard.json` is, which is sent last.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import hashlib
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+from typing import TYPE_CHECKING, Any, Protocol
+
+from fabula.errors import CorpusError, FabulaError
+from fabula.store import (
+    cache_folder,
+    checksum,
+    fresh_folder,
+    publish_folder,
+    write_whole,
+    writer_lock,
+)
+from fabula.text import open_filesystem
+
+if TYPE_CHECKING:
+    import fsspec
+
+__all__ = ["Home", "LocalHome", "StoredHome", "is_stored", "open_home"]
+
+_LAST = "shard.json"
+_CHUNK_BYTES = 1 << 22
+
+
+class Home(Protocol):
+    """A place for the files of a corpus. `name` is a file's path inside it, with slashes."""
+
+    @property
+    def spec(self) -> str:
+        """As the user writes it."""
+        ...
+
+    def read(self, name: str) -> bytes | None:
+        """A small file's content; None where it is not there."""
+        ...
+
+    def write(self, name: str, data: bytes) -> None:
+        """Replace a small file at once."""
+        ...
+
+    def remove(self, name: str) -> None:
+        """Delete a file, or a folder with all that is in it; nothing where it is not there."""
+        ...
+
+    def names(self, folder: str = "") -> list[str]:
+        """The names in a folder, sorted; none where it is not there."""
+        ...
+
+    def checksum(self, name: str) -> str | None:
+        """A file's SHA-256 in hexadecimal; None where it is not there."""
+        ...
+
+    def n_bytes(self, folder: str) -> int:
+        """The size of all files in a folder."""
+        ...
+
+    def writing(self, name: str, attempt: str = "") -> AbstractContextManager[Path]:
+        """An empty folder on this machine, which at the end becomes the folder `name`, whole.
+
+        `attempt` tells it apart from that of another process that may still be writing.
+        """
+        ...
+
+    def lock(self, folder: str = "") -> AbstractContextManager[None]:
+        """Hold the only right to write there. Raises `BusyError` where another process holds it."""
+        ...
+
+    def everywhere(self) -> Home:
+        """The same place by a name that does not depend on where a process runs."""
+        ...
+
+
+def is_stored(spec: str | Path) -> bool:
+    """Whether it names a place in an object store (s3://, gs://, file://, ...)."""
+    return isinstance(spec, str) and "://" in spec and not spec.startswith(("http://", "https://"))
+
+
+def open_home(spec: str | Path | Home) -> Home:
+    """The place that a user names; it need not exist. Raises `CorpusError`."""
+    if isinstance(spec, LocalHome | StoredHome):
+        return spec
+    if is_stored(str(spec)):
+        return StoredHome(str(spec).rstrip("/"))
+    if str(spec).startswith(("http://", "https://")):
+        raise CorpusError(
+            f"{spec}: a corpus lies in a folder or in an object store (s3://, gs://); what is "
+            f"served over HTTP can be searched, and is changed where it lies"
+        )
+    return LocalHome(Path(str(spec)))
+
+
+@dataclass(frozen=True, slots=True)
+class LocalHome:
+    """A folder."""
+
+    path: Path
+
+    @property
+    def spec(self) -> str:
+        return str(self.path)
+
+    def read(self, name: str) -> bytes | None:
+        try:
+            return (self.path / name).read_bytes()
+        except (FileNotFoundError, NotADirectoryError):
+            return None
+
+    def write(self, name: str, data: bytes) -> None:
+        file = self.path / name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        write_whole(file, data)
+
+    def remove(self, name: str) -> None:
+        place = self.path / name
+        if place.is_dir():
+            shutil.rmtree(place)
+        else:
+            place.unlink(missing_ok=True)
+
+    def names(self, folder: str = "") -> list[str]:
+        place = self.path / folder
+        return sorted(entry.name for entry in place.iterdir()) if place.is_dir() else []
+
+    def checksum(self, name: str) -> str | None:
+        file = self.path / name
+        return checksum(file) if file.exists() else None
+
+    def n_bytes(self, folder: str) -> int:
+        return sum(f.stat().st_size for f in (self.path / folder).rglob("*") if f.is_file())
+
+    @contextmanager
+    def writing(self, name: str, attempt: str = "") -> Iterator[Path]:
+        aside = fresh_folder(self.path / name, attempt)
+        yield aside
+        publish_folder(aside, self.path / name)
+
+    def lock(self, folder: str = "") -> AbstractContextManager[None]:
+        return writer_lock(self.path / folder / ".lock", str(self.path / folder))
+
+    def everywhere(self) -> LocalHome:
+        return LocalHome(self.path.resolve())
+
+
+@dataclass(frozen=True, slots=True)
+class StoredHome:
+    """An address in an object store that fsspec reaches.
+
+    The right to write is held among the processes of this machine only: a store has no locks. Two
+    machines that build the same corpus there write the same bytes.
+    """
+
+    spec: str
+
+    def read(self, name: str) -> bytes | None:
+        with self._reached() as (filesystem, root):
+            try:
+                data: bytes = filesystem.cat_file(f"{root}/{name}")
+            except FileNotFoundError:
+                return None
+            return data
+
+    def write(self, name: str, data: bytes) -> None:
+        with self._reached() as (filesystem, root):
+            _make_folder(filesystem, os.path.dirname(f"{root}/{name}"))
+            filesystem.pipe_file(f"{root}/{name}", data)
+
+    def remove(self, name: str) -> None:
+        with self._reached() as (filesystem, root), contextlib.suppress(FileNotFoundError):
+            filesystem.rm(f"{root}/{name}", recursive=True)
+
+    def names(self, folder: str = "") -> list[str]:
+        place = f"{self._root()}/{folder}".rstrip("/")
+        with self._reached() as (filesystem, _):
+            try:
+                found = filesystem.ls(place, detail=False)
+            except (FileNotFoundError, NotADirectoryError):
+                return []
+        return sorted({PurePosixPath(one).name for one in found if one.rstrip("/") != place})
+
+    def checksum(self, name: str) -> str | None:
+        digest = hashlib.sha256()
+        with self._reached() as (filesystem, root):
+            try:
+                with filesystem.open(f"{root}/{name}", "rb", block_size=_CHUNK_BYTES) as file:
+                    while chunk := file.read(_CHUNK_BYTES):
+                        digest.update(chunk)
+            except FileNotFoundError:
+                return None
+        return digest.hexdigest()
+
+    def n_bytes(self, folder: str) -> int:
+        with self._reached() as (filesystem, root):
+            return int(filesystem.du(f"{root}/{folder}"))
+
+    @contextmanager
+    def writing(self, name: str, attempt: str = "") -> Iterator[Path]:
+        del attempt  # Each has a folder of its own.
+        with tempfile.TemporaryDirectory(prefix="fabula-") as scratch:
+            aside = Path(scratch)
+            yield aside
+            files = sorted(aside.iterdir(), key=lambda file: (file.name == _LAST, file.name))
+            with self._reached() as (filesystem, root):
+                _make_folder(filesystem, f"{root}/{name}")
+                for file in files:
+                    filesystem.put_file(str(file), f"{root}/{name}/{file.name}")
+
+    def fetch(self, name: str, to: Path) -> None:
+        """Copy a file from there. Raises `CorpusError` where it is not there."""
+        with self._reached() as (filesystem, root):
+            try:
+                filesystem.get_file(f"{root}/{name}", str(to))
+            except FileNotFoundError as error:
+                raise CorpusError(
+                    f"{self.spec}/{name}: missing; restore it, or build the corpus again"
+                ) from error
+
+    def lock(self, folder: str = "") -> AbstractContextManager[None]:
+        what = f"{self.spec}/{folder}".rstrip("/")
+        stands_for = hashlib.sha256(what.encode()).hexdigest()[:16]
+        return writer_lock(cache_folder() / "locks" / stands_for, what)
+
+    def everywhere(self) -> StoredHome:
+        return self
+
+    def _root(self) -> str:
+        with self._reached() as (_, root):
+            return root
+
+    @contextmanager
+    def _reached(self) -> Iterator[tuple[fsspec.AbstractFileSystem, str]]:
+        """The store, as it is now. Raises `CorpusError` where it does not do what it is asked."""
+        filesystem, root = open_filesystem(self.spec)
+        filesystem.invalidate_cache()
+        try:
+            yield filesystem, root.rstrip("/")
+        except FabulaError:
+            raise
+        except Exception as error:
+            if isinstance(error, OSError) and error.errno == errno.ENOSPC:
+                raise  # It is this machine's disk that is full.
+            # Each kind of store has errors of its own.
+            raise CorpusError(
+                f"{self.spec}: the store did not do what it was asked "
+                f"({_first_line(error)}); check the address and who may read and write there, and "
+                f"run the same command again"
+            ) from error
+
+
+def _make_folder(filesystem: fsspec.AbstractFileSystem, place: str) -> None:
+    # Object stores have none, and would be asked to make a bucket, also of a mistyped name.
+    if "file" in filesystem.protocol:
+        filesystem.makedirs(place, exist_ok=True)
+
+
+def _first_line(error: Any) -> str:
+    return next(iter(str(error).strip().splitlines()), type(error).__name__)

@@ -1,0 +1,201 @@
+"""What can be asked of a job: frozen dataclasses whose fields say all that is known of them, once.
+
+A field has a type, a default, a help line, a unit and a check. Options of commands, forms, and the
+checks of a call from Python are derived from it, so one setting has one name, one help and one
+default everywhere. A wrong value does not get past the constructor, whoever calls it.
+
+    @dataclass(frozen=True, slots=True)
+    class Sampling(Settings):
+        n_samples: int = setting(1, help="Times to ask.", check=Between(1, 1000), option="samples")
+        seed: int = setting(0, help="Seed of all random draws.", check=Between(0))
+
+A field whose type is itself a subclass of `Settings` is a part: its fields are options of the same
+command.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator, Mapping
+from dataclasses import MISSING, dataclass
+from typing import Any, Literal, Protocol, TypeVar, get_args, get_origin, get_type_hints
+
+from fabula.errors import InputError
+
+__all__ = [
+    "Between",
+    "Check",
+    "Described",
+    "Field",
+    "Settings",
+    "SettingsError",
+    "build",
+    "fields_of",
+    "part",
+    "setting",
+]
+
+_KEY = "fabula"
+S = TypeVar("S", bound="Settings")
+
+
+class SettingsError(InputError):
+    """A setting has a value that it cannot have, or that does not go with the others.
+
+    `name` is the field's name, which a command line shows as its option; `problem` reads on from
+    it: "must be at least 1, got 0".
+    """
+
+    def __init__(self, name: str, problem: str) -> None:
+        super().__init__(f"`{name}` {problem}")
+        self.name, self.problem = name, problem
+
+
+class Check(Protocol):
+    """What is wrong with a value, as words that follow the setting's name; None if nothing is.
+
+    A sentence of its own reads after a colon.
+    """
+
+    def __call__(self, value: Any, /) -> str | None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Between:
+    """A number from `low` to `high`, both allowed unless an end is open; None is no limit."""
+
+    low: float | None = None
+    high: float | None = None
+    low_open: bool = False
+    high_open: bool = False
+
+    def __call__(self, value: Any, /) -> str | None:
+        too_low = self.low is not None and not (
+            value > self.low if self.low_open else value >= self.low
+        )
+        too_high = self.high is not None and not (
+            value < self.high if self.high_open else value <= self.high
+        )
+        return f"must be {self.words()}, got {value!r}" if too_low or too_high else None
+
+    def words(self) -> str:
+        """As it reads in a sentence: "at least 1", "above 0 and at most 1"."""
+        low = "" if self.low is None else f"{'above' if self.low_open else 'at least'} {self.low:g}"
+        high = (
+            "" if self.high is None else f"{'below' if self.high_open else 'at most'} {self.high:g}"
+        )
+        return " and ".join(filter(None, (low, high)))
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """All that is known of a setting besides its type and its default."""
+
+    help: str
+    unit: str = ""
+    """What a value is called in a usage line: N, FILE, DOLLARS."""
+    check: Check | None = None
+    option: str = ""
+    """Its name on a command line, where it is not the field's (without `n_`)."""
+    formerly: tuple[str, ...] = ()
+    """Earlier options, understood for one release with a warning."""
+    default_text: str = ""
+    """What happens where the default is None, for people."""
+    env: str = ""
+    """A variable of the environment that holds it where no option does."""
+
+    def option_of(self, name: str) -> str:
+        """Its long option without the dashes; `name` is the field's."""
+        return self.option or name.removeprefix("n_").replace("_", "-")
+
+
+def setting(default: Any = MISSING, *, help: str, **known: Any) -> Any:  # noqa: A002 (click's word)
+    """A field of a settings class; `known` as in `Field`. Without a default it is required."""
+    metadata = {_KEY: Field(help, **known)}
+    if default is MISSING:
+        return dataclasses.field(metadata=metadata)
+    return dataclasses.field(default=default, metadata=metadata)
+
+
+def part(kind: type[S] | None) -> S:
+    """A field that holds further settings, all at their defaults; required where `kind` is None."""
+    made: Any = dataclasses.field() if kind is None else dataclasses.field(default_factory=kind)
+    return made  # type: ignore[no-any-return]
+
+
+class Settings:
+    """Base of settings classes, which are frozen dataclasses. Raises `SettingsError`."""
+
+    __slots__ = ()
+
+    def __post_init__(self) -> None:
+        for one in fields_of(type(self)):
+            if len(one.path) == 1:
+                _check(one, getattr(self, one.path[0]))
+        self.check_together()
+
+    def check_together(self) -> None:
+        """What no field says alone. Raises `SettingsError`; the base allows everything."""
+
+
+@dataclass(frozen=True, slots=True)
+class Described:
+    """A setting with its place: the names of the parts that lead to it, and its own."""
+
+    path: tuple[str, ...]
+    field: Field
+    type: Any
+    default: Any
+    """`dataclasses.MISSING` where the setting is required."""
+
+
+def fields_of(kind: type[Settings], path: tuple[str, ...] = ()) -> Iterator[Described]:
+    """Each setting of a kind, those of its parts included, in the order of the class."""
+    for one, hint in _hinted(kind):
+        here = (*path, one.name)
+        if _is_part(hint):
+            yield from fields_of(hint, here)
+        elif (field := one.metadata.get(_KEY)) is not None:
+            yield Described(here, field, hint, one.default)
+
+
+def build(kind: type[S], values: Mapping[tuple[str, ...], Any], path: tuple[str, ...] = ()) -> S:
+    """Settings of a kind from values by their paths, as `fields_of` names them."""
+    given: dict[str, Any] = {}
+    for one, hint in _hinted(kind):
+        here = (*path, one.name)
+        if _is_part(hint):
+            given[one.name] = build(hint, values, here)
+        elif here in values:
+            given[one.name] = values[here]
+    return kind(**given)
+
+
+def _hinted(kind: type[Settings]) -> tuple[tuple[dataclasses.Field[Any], Any], ...]:
+    hints = get_type_hints(kind)
+    return tuple((one, hints[one.name]) for one in dataclasses.fields(kind))  # type: ignore[arg-type]
+
+
+def _is_part(hint: Any) -> bool:
+    return isinstance(hint, type) and issubclass(hint, Settings)
+
+
+def _check(described: Described, value: Any) -> None:
+    name, field = described.path[-1], described.field
+    if isinstance(value, str) and get_origin(described.type) is tuple:
+        raise SettingsError(name, f"must be a tuple, got the string {value!r}")
+    for one in value if get_origin(described.type) is tuple else (value,):
+        choices = _choices(described.type)
+        if choices and one not in choices:
+            allowed = ", ".join(map(repr, choices))
+            raise SettingsError(name, f"must be one of {allowed}; got {one!r}")
+        if field.check is not None and one is not None and (problem := field.check(one)):
+            raise SettingsError(name, problem)
+
+
+def _choices(hint: Any) -> tuple[Any, ...]:
+    """The values that a `Literal` allows, alone, optional or in a tuple; () for other types."""
+    if get_origin(hint) is Literal:
+        return get_args(hint)
+    inner = next(filter(None, map(_choices, get_args(hint))), ())
+    return (*inner, None) if inner and type(None) in get_args(hint) else inner

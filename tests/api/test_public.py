@@ -1,0 +1,248 @@
+"""`import fabula`: what is public, what goes in, what comes out, and what a mistake says."""
+
+from __future__ import annotations
+
+import inspect
+import random
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+
+import fabula as fb
+from fabula.api.texts import documents_of
+
+ROOT = Path(__file__).parents[2]
+
+PUBLIC = [
+    "Agreement", "BusyError", "CallFailed", "Comparison", "CorpusError", "Detector", "Document",
+    "Estimate", "FabulaError", "FunctionModel", "InputError", "Item", "LookupFailed",
+    "Measurement", "MixError", "ModelError", "Profiles", "Reference", "Report", "Rubric", "Scale",
+    "Scores", "SettingsError", "Signature", "Span", "Verdicts", "WorkersEnded", "__version__",
+    "agreement", "build", "compare", "detect", "judge", "load_rubric", "open_reference",
+    "originality", "profile", "read", "report", "to_arrow", "to_pandas", "to_polars",
+]  # fmt: skip
+
+
+def test_the_public_names_are_these_and_each_can_be_had() -> None:
+    """A change of this list is a change of the interface: the changelog names it."""
+    assert sorted(fb.__all__) == PUBLIC
+    for name in PUBLIC:
+        assert getattr(fb, name) is not None
+    with pytest.raises(AttributeError, match="has no attribute 'nosuch'"):
+        fb.nosuch  # noqa: B018
+
+
+def test_every_public_function_and_class_says_what_it_does() -> None:
+    for name in PUBLIC:
+        found = getattr(fb, name)
+        if inspect.isclass(found) or inspect.isfunction(found):
+            assert inspect.getdoc(found), name
+    for name in ("agreement", "build", "compare", "judge", "originality", "profile", "read",
+                 "report", "open_reference"):  # fmt: skip
+        assert "Raises" in (inspect.getdoc(getattr(fb, name)) or ""), name
+
+
+def test_importing_fabula_imports_nothing_else() -> None:
+    said = subprocess.run(
+        [sys.executable, "-c", "import fabula, sys; print(*sys.modules)"],
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout
+    assert not {"numpy", "numba", "pyarrow", "click", "pydantic", "scipy"} & set(said.split())
+
+
+TIDE = "The tide went out and the boats lay down in the mud like cows."
+LETTERS = "She kept the letters in a tin that had once held tea from far away."
+DRAFTS = [
+    {"id": "a", "text": TIDE, "label": "x"},
+    {"id": "b", "text": LETTERS, "label": "y"},
+    {"id": "c", "text": "", "label": "y"},
+]
+BOOKS = {
+    "1": "Long ago the boats lay down in the mud like cows, and nobody minded them at all.",
+    "2": "It was the best of times, it was the worst of times, it was the age of wisdom.",
+}
+
+
+@pytest.mark.parametrize(
+    "texts",
+    [
+        DRAFTS, pd.DataFrame(DRAFTS), pl.DataFrame(DRAFTS), pa.Table.from_pylist(DRAFTS),
+        [fb.Document(row["id"], row["text"], meta={"label": row["label"]}) for row in DRAFTS],
+    ],
+    ids=["dicts", "pandas", "polars", "arrow", "documents"],
+)  # fmt: skip
+def test_texts_are_the_same_documents_in_whatever_they_come(texts: Any) -> None:
+    found = fb.read(texts)
+    assert [(one.id, one.text, one.meta["label"]) for one in found] == [
+        (row["id"], row["text"], row["label"]) for row in DRAFTS
+    ]
+
+
+def test_strings_mappings_and_paths_are_texts_too(tmp_path: Path) -> None:
+    assert [(d.id, d.text) for d in fb.read(["one", "two"])] == [("1", "one"), ("2", "two")]
+    assert [(d.id, d.text) for d in fb.read({"k": "one"})] == [("k", "one")]
+    (tmp_path / "a.txt").write_text("one")
+    assert [d.text for d in fb.read(tmp_path)] == ["one"]
+    assert [d.text for d in fb.read(str(tmp_path / "*.txt"))] == ["one"]
+
+
+def test_what_is_missing_in_a_frame_is_missing_in_its_document() -> None:
+    frame = pd.DataFrame({"id": ["a", "b"], "text": ["x", None], "grade": [1.0, float("nan")]})
+    a, b = fb.read(frame)
+    assert (a.meta["grade"], b.meta["grade"], b.text) == (1.0, None, "")
+
+
+@pytest.mark.parametrize(
+    ("texts", "said"),
+    [
+        ([], "there are no texts"),
+        ("nosuch.txt", "nosuch.txt: there is no such file"),
+        (3, "documents"),
+        (None, "documents"),
+        (pd.DataFrame({"story": ["x"]}), "row 1: no field 'text'; the fields are 'story'"),
+        ([{"id": "a", "text": "x"}, {"id": "a", "text": "y"}], "a"),
+    ],
+)
+def test_a_mistake_gets_a_sentence(texts: Any, said: str) -> None:
+    with pytest.raises(fb.InputError, match=said):
+        fb.read(texts)
+
+
+@pytest.fixture(scope="module")
+def books(tmp_path_factory: pytest.TempPathFactory) -> fb.Reference:
+    return fb.build(BOOKS, tmp_path_factory.mktemp("api") / "books.ref", n_jobs=1)
+
+
+def test_originality_equals_the_commands_and_joins_the_callers_frame(
+    books: fb.Reference, tmp_path: Path
+) -> None:
+    frame = pd.DataFrame(DRAFTS)
+    scores = fb.originality(frame, books, levels="3-5", n_jobs=1)
+    frame.to_json(tmp_path / "drafts.jsonl", orient="records", lines=True)
+    subprocess.run(
+        [sys.executable, "-m", "fabula", "originality", "drafts.jsonl", "--levels", "3-5",
+         "--reference", books.paths[0], "--out", "scores.jsonl"],
+        check=True, cwd=tmp_path, capture_output=True,
+    )  # fmt: skip
+    scores.save(tmp_path / "mine.jsonl")
+    assert (tmp_path / "mine.jsonl").read_bytes() == (tmp_path / "scores.jsonl").read_bytes()
+    joined = frame.merge(scores.wide(), on="id")
+    assert list(joined["label"]) == ["x", "y", "y"]
+    assert joined["creativity_index"].notna().tolist() == [True, True, False]
+    assert joined["missing_reason"][2] == "no_words"
+    assert "Creativity Index" in scores._repr_html_()
+
+
+@pytest.mark.parametrize("made", [pd.DataFrame, pl.DataFrame, pa.Table.from_pylist])
+def test_a_result_is_a_frame_of_the_kind_that_came_in(books: fb.Reference, made: Any) -> None:
+    given = made(DRAFTS)
+    assert type(fb.originality(given, books, n_jobs=1).wide()) is type(given)
+
+
+def test_an_unknown_setting_is_named_with_the_closest_one(books: fb.Reference) -> None:
+    with pytest.raises(fb.SettingsError, match="`exclud` is not a setting of this; did you mean"):
+        fb.originality(DRAFTS, books, exclud="auto")
+    with pytest.raises(fb.SettingsError, match="`references` is not a setting"):
+        fb.originality(DRAFTS, books, references=("x",))
+    with pytest.raises(fb.SettingsError, match="`threshold` is for `match` near"):
+        fb.originality(DRAFTS, books, threshold=0.5)
+
+
+def answer(prompt: str) -> str:
+    return "Yes. The boats lie down." if "boats" in prompt else "No. Nothing happens."
+
+
+async def awaited(prompt: str) -> str:
+    return answer(prompt)
+
+
+@pytest.mark.parametrize("model", [answer, awaited, fb.FunctionModel(answer, "mine")])
+def test_a_function_is_a_judge(model: Any) -> None:
+    drafts = DRAFTS[:2]
+    verdicts = fb.judge(drafts, "ttcw", model=model, style="verdict-first")
+    wide = verdicts.wide()
+    items = [item.id for item in fb.load_rubric("ttcw").items]
+    assert (wide[items].iloc[0] == 1).all()
+    assert (wide[items].iloc[1] == 0).all()
+    experts = [
+        {"document": id_, "item": item, "rater": rater, "value": value}
+        for id_, value in (("a", "Yes"), ("b", "No"))
+        for item in items
+        for rater in ("e1", "e2")
+    ]
+    found = fb.agreement(verdicts, pd.DataFrame(experts))
+    assert found.judges[0].overall.kappa.value == 1
+    assert found.judges[0].overall.kappa.low is None, "two stories are too few for an interval"
+
+
+def test_a_function_that_fails_leaves_verdicts_missing_and_a_run_resumes(tmp_path: Path) -> None:
+    asked: list[str] = []
+
+    def sometimes(prompt: str) -> str:
+        asked.append(prompt)
+        if len(asked) == 1:
+            raise TimeoutError("no answer in 30 s")
+        return answer(prompt)
+
+    def run() -> fb.Verdicts:
+        return fb.judge(DRAFTS[:1], model=sometimes, out=tmp_path / "run", style="verdict-first")
+
+    missing = [one for one in run().measurements() if one.value is None]
+    assert [one.missing_reason for one in missing] == ["failed"]
+    n = len(asked)
+    assert all(one.value == 1 for one in run().measurements())
+    assert len(asked) == n + 1, "only what failed is asked again"
+
+
+def test_a_function_that_gives_no_text_is_named() -> None:
+    with pytest.raises(fb.ModelError, match="function/lambda: gave a NoneType"):
+        fb.judge(DRAFTS[:1], model=lambda _: None, style="verdict-first")  # type: ignore[arg-type, return-value]
+    with pytest.raises(fb.InputError, match="a model is a name or a function"):
+        fb.judge(DRAFTS[:1], model=3)  # type: ignore[arg-type]
+
+
+def test_groups_are_compared_by_a_field_of_the_texts(tmp_path: Path) -> None:
+    """And told apart: those that copy a sentence each of a book, and those that do not."""
+    rng = random.Random(7)
+    words = [f"{a}{b}{c}o" for a in "bdfgklmnprst" for b in "aeiou" for c in "lmnrst"]
+    sentences = [" ".join(rng.choices(words, k=40)) for _ in range(60)]
+    books = fb.build(sentences[:30], tmp_path / "words.ref", n_jobs=1)
+    texts = [
+        {"id": f"{who}{k}", "label": who, "text": sentence}
+        for who, part in (("old", sentences[:30]), ("new", sentences[30:]))
+        for k, sentence in enumerate(part)
+    ]
+    scores = fb.originality(texts, books, levels="3-5", n_jobs=1)
+    found = fb.compare(scores, by="label", baseline="old")
+    means = dict(zip(found.wide()["name"], found.wide()["creativity_index"], strict=True))
+    assert means["new"] > means["old"]
+    found.plot(tmp_path / "c.svg")
+    assert (tmp_path / "c.svg").read_text().startswith("<?xml")
+    with pytest.raises(fb.InputError, match="row 1: no field 'nosuch' to group by"):
+        fb.compare(scores, by="nosuch")
+    detector = fb.detect.calibrate(scores, label="label", positive="new", cluster="id")
+    assert detector.calibrations[0].outcome == "separates"
+    assert set(detector.apply(scores, fpr=0.1)["id"]) == {row["id"] for row in texts}
+
+
+def test_a_report_of_a_frame_is_saved_as_a_page(books: fb.Reference, tmp_path: Path) -> None:
+    report = fb.report(pl.DataFrame(DRAFTS[:2]), books, without=("fluency", "profile"), n_jobs=1)
+    report.save(tmp_path / "report.html")
+    assert "<!doctype html>" in (tmp_path / "report.html").read_text()[:100].lower()
+    assert {entry["part"] for entry in report.left_out} == {
+        "fluency", "profile", "verdicts", "feedback",
+    }  # fmt: skip
+    assert report.wide()["id"].to_list() == ["a", "b"]
+
+
+def test_documents_keep_what_kind_of_frame_they_came_in() -> None:
+    assert documents_of(pd.DataFrame(DRAFTS)).kind == "pandas"
+    assert documents_of(DRAFTS).kind is None

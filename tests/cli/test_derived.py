@@ -1,0 +1,150 @@
+"""Options derived from settings: names, defaults, earlier names, and errors in their words."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import click
+import pytest
+from click.testing import CliRunner
+
+from fabula.cli.derived import Command, Group, settings_options
+from fabula.cli.main import cli
+from fabula.errors import InputError
+from fabula.settings import Between, Settings, part, setting
+
+SOURCE = Path(__file__).parents[2] / "src" / "fabula"
+
+
+@dataclass(frozen=True, slots=True)
+class Inner(Settings):
+    n_samples: int = setting(
+        1, help="Times; see `out`.", unit="N", check=Between(1, 9), formerly=("times",)
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Job(Settings):
+    names: tuple[str, ...] = setting(("a",), help="Names.", option="name")
+    inner: Inner = part(Inner)
+    wanted: bool | None = setting(None, help="Wanted.")
+    quick: bool = setting(False, help="Quick.")
+    out: Path | None = setting(None, help="File.")
+
+
+seen: list[Job] = []
+
+
+@click.group(cls=Group)
+def tool() -> None:
+    pass
+
+
+@tool.command()
+@settings_options(Job)
+def work(settings: Job) -> None:
+    seen.append(settings)
+    if settings.quick:
+        raise InputError("run.jsonl: taken; choose another `out` or more `n_samples`, not `other`")
+
+
+def run(*words: str) -> Any:
+    seen.clear()
+    return CliRunner().invoke(tool, ["work", *words])
+
+
+def test_a_command_without_options_has_the_defaults_of_its_settings() -> None:
+    assert run().exit_code == 0
+    assert seen == [Job()]
+
+
+def test_options_become_settings_parts_included() -> None:
+    run("--name", "b", "--name", "c", "--samples", "3", "--no-wanted", "--out", "x")
+    assert seen == [Job(("b", "c"), Inner(3), False, False, Path("x"))]
+
+
+@pytest.mark.parametrize("words", [("--times", "4"), ("--times=4",)])
+def test_an_earlier_name_is_understood_with_a_warning(words: tuple[str, ...]) -> None:
+    done = run(*words)
+    assert seen == [Job(inner=Inner(4))]
+    assert "warning: --times is now --samples" in done.stderr
+    assert "--times" not in CliRunner().invoke(tool, ["work", "--help"]).stdout
+
+
+def test_a_value_out_of_range_is_refused_with_the_option() -> None:
+    done = run("--samples", "10")
+    assert done.exit_code == 2
+    assert "--samples" in done.stderr
+    assert "1<=x<=9" in done.stderr
+
+
+def test_errors_and_help_name_options_where_the_layers_below_name_settings() -> None:
+    error = run("--quick").exception
+    assert str(error) == "run.jsonl: taken; choose another --out or more --samples, not `other`"
+    assert "Times; see --out." in CliRunner().invoke(tool, ["work", "--help"]).stdout
+
+
+def commands(command: click.Command, path: str = "fabula") -> Iterator[tuple[str, click.Command]]:
+    yield path, command
+    if isinstance(command, click.Group):
+        for name, inner in command.commands.items():
+            yield from commands(inner, f"{path} {name}")
+
+
+@pytest.mark.parametrize(("path", "command"), list(commands(cli)))
+def test_every_command_translates_settings_and_earlier_names(
+    path: str, command: click.Command
+) -> None:
+    assert isinstance(command, Command | Group), path
+
+
+def test_one_option_has_one_type_and_one_meaning() -> None:
+    """What an option takes is the same in every command that has it."""
+    types: dict[str, set[str]] = {}
+    for _, command in commands(cli):
+        for option in command.params:
+            if isinstance(option, click.Option) and option.opts[-1] in ONE_MEANING:
+                kind = "flag" if option.is_flag else type(option.type).__name__
+                types.setdefault(option.opts[-1], set()).add(kind)
+    assert types.keys() == ONE_MEANING
+    assert {name: kinds for name, kinds in types.items() if len(kinds) > 1} == {}
+
+
+ONE_MEANING = {
+    "--samples", "--model", "--passages", "--groups", "--spread", "--rounds", "--prompts",
+    "--seed", "--restart", "--jobs", "--engine", "--yes", "--json", "--id-field", "--text-field",
+}  # fmt: skip
+
+
+OPTION = re.compile(r"(?<![-\w(!`])--[a-z][a-z-]+(?!\s*\()")
+COMMANDS = re.compile(
+    r"`[^`]*`|<code>.*?</code>|inspect eval .*|<!--|var\(--|--no-deps|llama-gguf-split --merge"
+    r"|--max-places|--max-excluded|--num-gpus|--head\b|--token-file"
+)
+
+
+def test_layers_below_the_command_line_name_no_options_in_what_they_say() -> None:
+    """An option stands there only inside a whole command; `name` is shown as an option by cli/."""
+    found = []
+    for file in sorted(SOURCE.rglob("*.py")):
+        if file.relative_to(SOURCE).parts[0] == "cli":
+            continue
+        for number, line in enumerate(file.read_text(encoding="utf-8").splitlines(), 1):
+            if OPTION.search(COMMANDS.sub("", line)) and "`fabula" not in line:
+                found.append(f"{file.relative_to(SOURCE)}:{number}: {line.strip()}")
+    assert found == []
+
+
+@pytest.mark.parametrize(("path", "command"), list(commands(cli)))
+def test_every_command_has_a_short_help_that_is_a_whole_phrase_and_fits(
+    path: str, command: click.Command
+) -> None:
+    if path == "fabula":
+        return
+    assert command.short_help, path
+    assert len(command.short_help) <= 60
+    assert command.short_help.endswith(".")

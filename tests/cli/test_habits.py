@@ -1,0 +1,156 @@
+"""What every command does alike: exit codes, notices, its log, and the configuration."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import click
+import pytest
+from click.testing import CliRunner
+
+from fabula.cli.config import Config, read_config
+from fabula.cli.derived import Command, settings_options
+from fabula.cli.main import main
+from fabula.errors import (
+    BusyError,
+    CallFailed,
+    CorpusError,
+    FabulaError,
+    InputError,
+    LookupFailed,
+    MixError,
+    ModelError,
+)
+from fabula.jobs.models import NoModelSettings
+
+
+@pytest.mark.parametrize(
+    ("error", "code"),
+    [
+        (InputError("x"), 3), (CorpusError("x"), 3), (MixError("x"), 3), (BusyError("x"), 4),
+        (ModelError("x"), 5), (CallFailed("x"), 5), (LookupFailed("x"), 5),
+        (click.UsageError("x"), 2), (click.BadParameter("x"), 2), (KeyboardInterrupt(), 130),
+        (OSError(28, "No space left on device"), 3),
+    ],
+)  # fmt: skip
+def test_exit_codes_tell_kinds_of_failure_apart(
+    error: BaseException, code: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(**_: object) -> None:
+        raise error
+
+    monkeypatch.setattr("fabula.cli.main.cli", fail)
+    with pytest.raises(SystemExit) as ended:
+        main()
+    assert ended.value.code == code
+
+
+@click.command(cls=Command)
+@settings_options(NoModelSettings, "asked")
+@click.option("--reference", multiple=True)
+@click.option("--fail", is_flag=True)
+def tool(asked: NoModelSettings, reference: tuple[str, ...], fail: bool) -> None:
+    from fabula.cli.progress import progress_bar
+
+    with progress_bar("reading", 3) as bar:
+        bar.say("measuring")
+        bar.tell("left out: a.txt")
+    if fail:
+        raise InputError("b.txt: is empty")
+    click.echo(f"{reference} {asked.models} {asked.spending.price}")
+
+
+def test_quiet_says_nothing_besides_results() -> None:
+    assert "left out: a.txt" in CliRunner().invoke(tool, []).stderr
+    assert CliRunner().invoke(tool, ["-q"]).stderr == ""
+
+
+def test_verbose_shows_steps_and_the_traceback(tmp_path: Path) -> None:
+    said = CliRunner().invoke(tool, ["-v", "--fail"]).stderr
+    assert said.startswith("reading\nmeasuring\n")
+    assert "Traceback" in said
+    assert "Traceback" not in CliRunner().invoke(tool, ["--fail"]).stderr
+
+
+def test_the_log_holds_steps_notices_and_errors_of_all_runs(tmp_path: Path) -> None:
+    log = tmp_path / "run.log"
+    for words in (["-q"], ["--fail"]):
+        CliRunner().invoke(tool, [*words, "--log", str(log)])
+    lines = [line.split(maxsplit=2)[2] for line in log.read_text().splitlines()]
+    steps = ["INFO reading", "INFO measuring", "WARNING left out: a.txt"]
+    assert lines == [*steps, *steps, "ERROR b.txt: is empty"]
+
+
+CONFIG = """reference = ["a.ref", "b.ref"]
+model = "openai/gpt-4o"
+[prices]
+"openai/gpt-4o" = "2.5/10"
+"""
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
+    (tmp_path / "here").mkdir()
+    monkeypatch.chdir(tmp_path / "here")
+    return tmp_path
+
+
+def test_the_configuration_is_the_folders_or_else_the_users(folder: Path) -> None:
+    assert read_config() == Config()
+    users = folder / "config" / "fabula"
+    users.mkdir(parents=True)
+    (users / "fabula.toml").write_text('model = ["local"]')
+    assert read_config() == Config(model=("local",))
+    Path("fabula.toml").write_text(CONFIG)
+    assert read_config() == Config(
+        ("a.ref", "b.ref"), ("openai/gpt-4o",), {"openai/gpt-4o": "2.5/10"}
+    )
+
+
+def test_the_configuration_holds_where_no_option_says_otherwise(folder: Path) -> None:
+    Path("fabula.toml").write_text(CONFIG)
+    assert CliRunner().invoke(tool, []).stdout == ("('a.ref', 'b.ref') ('openai/gpt-4o',) 2.5/10\n")
+    given = ["-r", "c.ref", "-m", "local", "--price", "1/1"]
+    assert CliRunner().invoke(tool, given).stdout == "('c.ref',) ('local',) 1/1\n"
+    # The price is that of the model, and not of whatever is asked.
+    assert (
+        CliRunner().invoke(tool, ["-m", "local"]).stdout == "('a.ref', 'b.ref') ('local',) None\n"
+    )
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        ("refrence = 'x'", "fabula.toml: unknown key 'refrence'; the keys are"),
+        ("reference = 3", "fabula.toml: reference is a string or a list of strings"),
+        ("prices = 'cheap'", "fabula.toml: prices is a table such as"),
+        ("model =", "fabula.toml: cannot be read as TOML"),
+    ],
+)
+def test_a_wrong_configuration_is_named_with_what_is_wrong(
+    folder: Path, content: str, said: str
+) -> None:
+    Path("fabula.toml").write_text(content)
+    with pytest.raises(FabulaError, match=said):
+        read_config()
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGINT])
+def test_a_signal_ends_a_command_as_an_interruption_does(number: int, tmp_path: Path) -> None:
+    # A pipe that nothing is written to: the command waits for texts.
+    with subprocess.Popen(
+        [sys.executable, "-c", "from fabula.cli.main import main; main()", "profile", "-", "-v"],
+        stdin=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=tmp_path,
+        env={**os.environ, "PYTHONUNBUFFERED": "1"},
+    ) as process:  # fmt: skip
+        assert process.stderr is not None
+        assert process.stderr.readline() == "profiling\n"
+        process.send_signal(number)
+        said = process.stderr.read()
+    assert process.returncode == 130, said
+    assert "interrupted; what was finished is kept" in said

@@ -1,0 +1,262 @@
+"""Commands as processes of their own that need not import anything: forked from one that has.
+
+A command differs from the installed one in four ways only. Modules are loaded before it begins;
+environment variables that Python and libraries read when they are imported have the values of the
+session; it uses one process where it is not told how many; it belongs to no terminal. What depends
+on one of these runs the installed one, and so does the README. Arguments, streams, working
+folder, environment, exit code, signals and the end of the interpreter are those of any process.
+
+Whichever test first runs the command starts the server in the session's folder, for all of xdist's
+workers. The server ends with the folder.
+"""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import gc
+import importlib
+import json
+import os
+import runpy
+import select
+import signal
+import socket
+import struct
+import sys
+import threading
+import time
+import traceback
+from pathlib import Path
+
+from tests.session_folder import session_folder
+
+__all__ = [
+    "INSTALLED",
+    "fabula_command",
+    "inspect_command",
+    "python_command",
+    "serve",
+    "write_programs",
+]
+
+INSTALLED = Path(sys.executable).with_name("fabula")
+"""The command as a user runs it."""
+_INSPECT = "inspect"
+_ANY = "any"
+_CAN_FORK = sys.platform == "linux"
+
+_CLIENT = """\
+#!{python} -IS
+import fcntl, json, os, signal, socket, struct, subprocess, sys, time
+
+FOLDER = {folder!r}
+ENDED = "the server of forks does not answer; its words are in " + FOLDER + "/log"
+
+
+def connected():
+    address = FOLDER + "/socket"
+    client = socket.socket(socket.AF_UNIX)
+    try:
+        client.connect(address)
+        return client
+    except OSError:
+        client.close()
+    with open(FOLDER + "/lock", "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        until = time.monotonic() + 60
+        server = None
+        while time.monotonic() < until:
+            client = socket.socket(socket.AF_UNIX)
+            try:
+                client.connect(address)
+                return client
+            except OSError:
+                client.close()
+            if server is None:
+                log = open(FOLDER + "/log", "ab")
+                server = subprocess.Popen(
+                    {server!r}, stdin=subprocess.DEVNULL, stdout=log, stderr=log, cwd="/",
+                    env={{**os.environ, "PYTHONPATH": {path!r}}}, start_new_session=True)
+            time.sleep(0.01)
+    sys.exit(ENDED)
+
+
+def received(client, n):
+    data = b""
+    while len(data) < n:
+        more = client.recv(n - len(data))
+        if not more:
+            sys.exit(ENDED)
+        data += more
+    return struct.unpack("!i", data)[0]
+
+
+asked = json.dumps([sys.argv, os.getcwd(), dict(os.environ)]).encode()
+client = connected()
+socket.send_fds(client, [struct.pack("!i", len(asked))], [0, 1, 2])
+client.sendall(asked)
+process = received(client, 4)
+for passed in signal.SIGINT, signal.SIGTERM, signal.SIGHUP:
+    signal.signal(passed, lambda number, _: os.kill(process, number))
+status = received(client, 4)
+if os.WIFSIGNALED(status):
+    signal.signal(os.WTERMSIG(status), signal.SIG_DFL)
+    os.kill(os.getpid(), os.WTERMSIG(status))
+os._exit(os.WEXITSTATUS(status))
+"""
+
+_WANTED = (
+    # What starts threads or reads the environment when it is imported is not among them: ray,
+    # torch, llama.cpp, what speaks to object stores.
+    "numpy", "scipy.stats", "numba", "pyarrow.parquet", "jinja2", "lxml.html", "docx", "rich.table",
+    "rich.progress", "pydantic", "zstandard", "bm25s", "statsmodels.api", "matplotlib.pyplot",
+    "httpx", "aiohttp", "inspect_ai", "inspect_ai.model", "openai", "anthropic", "harper",
+    "wordfreq", "py3langid", "tokenizers", "fastapi", "uvicorn", "sqlalchemy", "alembic",
+    "fabula.cli.main", "fabula.cli.measuring", "fabula.review", "fabula.report.review_tables",
+    "fabula.judging", "fabula.studies", "fabula.tasks", "fabula.reference",
+)  # fmt: skip
+
+
+def fabula_command() -> Path:
+    """The program that forks `fabula`; the installed one where forks are unsafe."""
+    return session_folder() / INSTALLED.name if _CAN_FORK else INSTALLED
+
+
+def inspect_command() -> Path:
+    """The same of Inspect AI's `inspect`."""
+    installed = INSTALLED.with_name(_INSPECT)
+    return session_folder() / _INSPECT if _CAN_FORK else installed
+
+
+def python_command() -> Path:
+    """The same of `python`, for the path of a script and its arguments."""
+    return session_folder() / _ANY if _CAN_FORK else Path(sys.executable)
+
+
+def write_programs(folder: Path, sources: Path) -> None:
+    """Write the programs into the session's folder. `sources` holds the package under test."""
+    # A line `#!` may be cut at 127 bytes; a link is short.
+    python = folder / "python"
+    python.symlink_to(sys.executable)
+    code = f"from tests.forking import serve; serve({str(folder)!r}, {os.getpid()})"
+    root = str(Path(__file__).parents[1])
+    client = _CLIENT.format(
+        python=python, folder=str(folder), server=[sys.executable, "-c", code],
+        path=os.pathsep.join([str(sources), root]),
+    )  # fmt: skip
+    for name in (INSTALLED.name, _INSPECT, _ANY):
+        (folder / name).write_text(client)
+        (folder / name).chmod(0o755)
+
+
+def serve(folder: str, session: int) -> None:
+    """Fork for each that asks, until the folder or pytest's first process is gone."""
+    running: dict[int, tuple[int, socket.socket]] = {}
+    with socket.socket(socket.AF_UNIX) as listening:
+        listening.bind(f"{folder}/socket")
+        listening.listen(64)
+        _import_all()
+        while Path(folder).exists() and _is_there(session):
+            clients = {client: child for child, client in running.values()}
+            for ready in select.select([listening, *running, *clients], [], [], 1)[0]:
+                if ready is listening:
+                    client, _ = listening.accept()
+                    child = _fork(client)
+                    running[os.pidfd_open(child)] = child, client
+                elif ready in running:
+                    child, client = running.pop(ready)
+                    os.close(ready)
+                    _tell(client, os.waitpid(child, 0)[1])
+                    client.close()
+                elif ready in clients:
+                    # Whoever asked was killed; the end of the child is met in the next turn.
+                    with contextlib.suppress(ProcessLookupError):
+                        os.kill(clients[ready], signal.SIGKILL)
+
+
+def _import_all() -> None:
+    for name in _WANTED:
+        with contextlib.suppress(ImportError):
+            importlib.import_module(name)
+    from fabula.errors import FabulaError
+    from fabula.measures.linguistic.profile import profile_texts
+    from fabula.types import Document
+
+    with contextlib.suppress(FabulaError):
+        # Words, vectors, pipelines and rules of grammar, which are kept until a process ends.
+        list(profile_texts([Document("a", "The lamp went round.")]))
+    gc.collect()
+    gc.freeze()
+
+
+def _is_there(process: int) -> bool:
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    return True
+
+
+def _fork(client: socket.socket) -> int:
+    """Begin what the client asks for, and tell it the number of the process."""
+    header, streams, _, _ = socket.recv_fds(client, 4, 3)
+    (n_bytes,) = struct.unpack("!i", header)
+    with client.makefile("rb") as stream:
+        asked = json.loads(stream.read(n_bytes))
+    child = os.fork()
+    if not child:
+        for number, stream_fd in enumerate(streams):
+            os.dup2(stream_fd, number)
+        os.closerange(3, max(streams) + 1)
+        os.setpgid(0, 0)
+        os._exit(_run(_become(*asked)))
+    for stream_fd in streams:
+        os.close(stream_fd)
+    _tell(client, child)
+    return child
+
+
+def _tell(client: socket.socket, number: int) -> None:
+    with contextlib.suppress(BrokenPipeError):
+        client.sendall(struct.pack("!i", number))
+
+
+def _run(script: Path) -> int:
+    """Run the script and end as the interpreter does, but for taking its modules apart.
+
+    Every page that this touches would have to be copied first.
+    """
+    code: object = 0
+    try:
+        runpy.run_path(str(script), run_name="__main__")
+    except SystemExit as ended:
+        code = ended.code
+    except BaseException:  # noqa: BLE001 (nothing stands above it)
+        traceback.print_exc()
+        code = 1
+    if not isinstance(code, int | None):
+        print(code, file=sys.stderr)
+        code = 1
+    threading._shutdown()  # type: ignore[attr-defined]
+    atexit._run_exitfuncs()
+    try:
+        sys.stdout.flush()
+    except OSError as error:
+        print(f"Exception ignored: {error}", file=sys.stderr)
+        code = 120
+    sys.stderr.flush()
+    return (code or 0) & 0xFF
+
+
+def _become(arguments: list[str], folder: str, environment: dict[str, str]) -> Path:
+    """Make this the process that Python begins for the script, which is given back."""
+    os.chdir(folder)
+    os.environ.clear()
+    os.environ.update({"FABULA_JOBS": "1"} | environment)
+    time.tzset()
+    name = Path(arguments[0]).name
+    sys.argv = arguments[1:] if name == _ANY else [str(INSTALLED.with_name(name)), *arguments[1:]]
+    script = Path(sys.argv[0])
+    sys.path[0] = str(script.parent)
+    return script

@@ -1,0 +1,146 @@
+from __future__ import annotations
+
+import csv
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from fabula.errors import InputError
+from fabula.measures.linguistic.metrics import METRICS
+from fabula.measures.linguistic.table import SystemTable, compare_systems
+from fabula.presentation.continuation_tables import latex_table, system_tables, write_reports
+
+HOSTILE = "<script>alert(1)</script> & 50% _x_"
+
+
+def row(system: str, name: str, value: float | None) -> dict[str, Any]:
+    ids = [metric.id for metric in METRICS if not metric.is_of_all]
+    return {
+        "id": name,
+        "system": system,
+        "values": dict.fromkeys(ids, value),
+        "missing": {} if value is not None else dict.fromkeys(ids, "no_text"),
+        "words": "" if value is None else f"w{name} the",
+        "sentence_ends": [] if value is None else [2],
+        "signature": "linguistic|v:1",
+    }
+
+
+@pytest.fixture(scope="module")
+def table() -> SystemTable:
+    rng = np.random.default_rng(0)
+    rows = [
+        row(system, str(k), None if system == "silent" else shift + float(rng.normal()))
+        for system, shift in (("low", 0.0), ("high", 3.0), (HOSTILE, 0.1), ("silent", 0.0))
+        for k in range(40)
+    ]
+    return compare_systems(rows, ["low", "high", HOSTILE, "silent"], n_permutations=999)
+
+
+def test_marks_say_which_systems_are_below(table: SystemTable) -> None:
+    assert table.beats("noun_phrases", "high", "low")
+    assert not table.beats("noun_phrases", "low", "high")
+    lines = system_tables(table).splitlines()
+    line = next(line for line in lines if "Noun phrases" in line)
+    values = line.split()[3:]
+    assert values[1].endswith("*‡")
+    assert values[3] == "-"
+    assert "missing, silent: the system gave no text; in metrics 1 (40), 2 (40)" in "".join(lines)
+
+
+def test_nothing_in_a_name_becomes_html_or_latex(table: SystemTable, tmp_path: Path) -> None:
+    page = tmp_path / "page.html"
+    write_reports(table, html=page, latex=tmp_path / "t.tex", csv=tmp_path / "t.csv")
+    text = page.read_text(encoding="utf-8")
+    assert "<script" not in text
+    assert "&lt;script&gt;" in text
+    latex = (tmp_path / "t.tex").read_text(encoding="utf-8")
+    assert r"\& 50\% \_x\_" in latex
+    assert latex.count(r"\\") == latex_table(table).count(r"\\")
+
+
+def test_csv_reads_back_as_the_table(table: SystemTable, tmp_path: Path) -> None:
+    path = tmp_path / "t.csv"
+    write_reports(table, html=None, latex=None, csv=path)
+    with path.open(newline="", encoding="utf-8") as file:
+        rows = {(r["metric"], r["system"]): r for r in csv.DictReader(file)}
+    cell = table.cells["noun_phrases", "high"].estimate
+    assert float(rows["noun_phrases", "high"]["value"]) == cell.value
+    assert rows["noun_phrases", "silent"]["value"] == ""
+    assert rows["noun_phrases", "silent"]["missing"] == "40"
+    with (tmp_path / "t.pairs.csv").open(newline="", encoding="utf-8") as file:
+        pairs = list(csv.DictReader(file))
+    assert len(pairs) == 15 * 6
+    assert {pair["p"] for pair in pairs if pair["b"] == "silent"} == {""}
+
+
+def test_json_says_what_the_table_says(table: SystemTable) -> None:
+    read = json.loads(json.dumps(table.to_json(), allow_nan=False))
+    metric = next(m for m in read["metrics"] if m["id"] == "noun_phrases")
+    assert metric["values"]["silent"] == {
+        "value": None, "low": None, "high": None, "n": 0, "missing": {"no_text": 40},
+    }  # fmt: skip
+    pair = next(p for p in metric["pairs"] if (p["a"], p["b"]) == ("low", "high"))
+    # three pairs were tested, the silent system's were not
+    assert pair["p_bonferroni"] == pytest.approx(min(1, 3 * pair["p"]))
+
+
+def test_a_page_takes_no_other_files_place(table: SystemTable, tmp_path: Path) -> None:
+    path = tmp_path / "novel.html"
+    path.write_text("my novel")
+    with pytest.raises(InputError, match="choose another name"):
+        write_reports(table, html=path, latex=None, csv=None)
+    assert path.read_text() == "my novel"
+
+
+def in_chapters(n_chapters: int, n_each: int = 6) -> list[dict[str, Any]]:
+    """Systems whose texts suit some chapters: passages of one chapter are alike."""
+    rng = np.random.default_rng(4)
+    rows = []
+    for chapter in range(n_chapters):
+        suits = float(rng.normal())
+        for k in range(n_each):
+            for system, shift in (("one", suits), ("two", 0.0), ("dealt", 0.1)):
+                value = shift + float(rng.normal(0, 0.2))
+                rows.append(row(system, f"{chapter}/{k}", value) | {"chapter": f"book/{chapter}"})
+    return rows
+
+
+def test_passages_of_a_chapter_are_one_unit_of_tests_and_intervals() -> None:
+    rows = in_chapters(12)
+    table = compare_systems(rows, ["one", "two", "dealt"], controls=["dealt"])
+    apart = compare_systems(
+        [{key: value for key, value in one.items() if key != "chapter"} for one in rows],
+        ["one", "two", "dealt"],
+    )
+    assert (table.n_clusters, table.unit) == (12, "chapters")
+    assert (apart.n_clusters, apart.unit) == (72, "passages")
+    assert "units:12-chapters|controls:dealt" in table.signature
+    assert "test:permutation,paired" in table.signature
+    mine, independent = (t.cells["noun_phrases", "one"].estimate for t in (table, apart))
+    assert (mine.value, mine.n, mine.n_units) == (independent.value, 72, 12)
+    assert mine.high - mine.low > 1.5 * (independent.high - independent.low)
+    (test, *_) = (t for t in table.tests if t.metric == "noun_phrases")
+    # Twelve chapters change places in 2,048 ways, all of which are tried; one pair is tested.
+    assert test.p * 2048 == pytest.approx(round(test.p * 2048))
+    assert test.p_bonferroni == test.p
+    shown = " ".join(system_tables(table).split())
+    assert "units: 12 chapters" in shown
+    assert "corrected apart, as a control: pairs with dealt" in shown
+    assert "passages are taken as independent" in " ".join(system_tables(apart).split())
+
+
+def test_few_chapters_mark_nothing_and_the_table_says_why(tmp_path: Path) -> None:
+    table = compare_systems(in_chapters(3), ["one", "two", "dealt"])
+    shown = " ".join(system_tables(table).split())
+    # Three chapters: p is at least 1 / 4, after three pairs 0.75.
+    assert table.least_p == 0.75
+    assert "with 3 chapters and 10,000 permutations no corrected p-value is below 0.75" in shown
+    assert "take more chapters" in shown
+    assert table.cells["noun_phrases", "one"].estimate.low is None
+    page = tmp_path / "page.html"
+    write_reports(table, html=page, latex=None, csv=None)
+    assert "no interval from fewer than 10 chapters" in page.read_text(encoding="utf-8")

@@ -1,0 +1,80 @@
+"""Whoever installs Fabula, the core or any extra, takes on no duty to open their own code."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import re
+from collections.abc import Iterator
+
+import pytest
+from packaging.requirements import Requirement
+
+PERMISSIVE = {
+    "0BSD", "Apache 2.0", "Apache 2.0 License", "Apache Software License", "Apache-2.0",
+    "Apache-2.0 WITH LLVM-exception", "BSD", "BSD License", "BSD-2-Clause", "BSD-3-Clause",
+    "BSL-1.0", "CC0-1.0", "CNRI-Python", "ISC", "MIT", "MIT License", "PSF-2.0",
+    "Python Software Foundation License", "Zlib",
+}  # fmt: skip
+"""As packages name them: by SPDX, by classifier, or in the words of the field `License`."""
+
+EXCEPTIONS = {
+    # LGPL-3.0: imported as it is, and only by those who keep a study's answers in PostgreSQL.
+    "psycopg": {"postgres", "all"},
+}
+"""The extras that may ask for a package whose licence is not permissive, with the reason."""
+
+
+def direct_dependencies() -> Iterator[tuple[str, str]]:
+    """Each package that Fabula itself asks for, with the extra that does (`` for the core)."""
+    for line in importlib.metadata.requires("fabula") or ():
+        requirement = Requirement(line)
+        extra = re.search(r"extra == [\"'](\w+)", str(requirement.marker))
+        yield requirement.name, extra.group(1) if extra else ""
+
+
+def licences(package: str) -> set[str]:
+    """What a package says of its licence; of several fields the most exact. Empty for nothing."""
+    metadata = importlib.metadata.metadata(package)
+    if expression := metadata.get("License-Expression"):
+        return {part for part in re.split(r" AND | OR |[()]", expression) if part.strip()}
+    classifiers = {line for line in metadata.get_all("Classifier") or () if "License ::" in line}
+    if classifiers:
+        return {line.rpartition(" :: ")[2] for line in classifiers}
+    return {metadata["License"]} if metadata.get("License") else set()
+
+
+def is_permissive(package: str) -> bool:
+    return bool(found := licences(package)) and found <= PERMISSIVE
+
+
+def is_installed(package: str) -> bool:
+    try:
+        importlib.metadata.distribution(package)
+    except importlib.metadata.PackageNotFoundError:
+        return False
+    return True
+
+
+def test_every_direct_dependency_has_a_permissive_licence() -> None:
+    asked = list(direct_dependencies())
+    assert {"numpy", "pyarrow"} <= {package for package, extra in asked if not extra}
+    assert {"plots", "local", "hosted", "postgres"} <= {extra for _, extra in asked}
+    refused = [
+        f"{package} [{extra}]: {', '.join(licences(package)) or 'says nothing'}"
+        for package, extra in asked
+        if is_installed(package)
+        and extra not in EXCEPTIONS.get(package, ())
+        and not is_permissive(package)
+    ]
+    assert not refused
+
+
+@pytest.mark.parametrize("package", ["krippendorff", "psycopg"])
+def test_a_copyleft_licence_is_told(package: str) -> None:
+    # The one is GPL and for tests alone, the other LGPL.
+    assert licences(package)
+    assert not is_permissive(package)
+
+
+def test_an_exception_that_is_no_longer_needed_is_taken_away() -> None:
+    assert EXCEPTIONS.keys() <= {package for package, _ in direct_dependencies()}

@@ -155,7 +155,7 @@ def all_of(driver: Any, css: str) -> list[Any]:
     return driver.find_elements("css selector", css)
 
 
-def until(driver: Any, holds: Callable[[], object], seconds: float = 20) -> None:
+def until(driver: Any, holds: Callable[[], object], seconds: float = 120) -> None:
     """Wait until it holds; elements may go away meanwhile."""
     from selenium.common.exceptions import WebDriverException
     from selenium.webdriver.support.ui import WebDriverWait

@@ -90,7 +90,7 @@ def test_judging_and_agreement_in_one_go(shared_data: Path, tmp_path: Path) -> N
         (("judge", "a.txt", "--model", "gpt4"), "provider/model"),
         (("judge", "a.txt", "--model", "x.gguf"), "no such model file"),
         (("judge", "a.txt", "--price", "cheap"), "--price"),
-        (("judge", "a.txt", "--pairwise"), "no pair"),
+        (("judge", "a.txt", "--pairwise"), "at least two stories"),
         (("judge", "a.txt", "--model", "replay:none.jsonl"), "none.jsonl"),
         (("judge", "calibrate", "."), "creativity_eval"),
         (("agreement", ".", "--experts", "a.txt"), "no run"),

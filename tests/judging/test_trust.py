@@ -29,6 +29,7 @@ from fabula.models import Answer, ModelOptions
 from fabula.models.cost import known_price
 from fabula.models.verdicts import Verdict
 from fabula.presentation.judging_tables import calibration_tables
+from fabula.presentation.sheet import render
 from fabula.rubrics import load_rubric
 from fabula.rubrics.released import read_expert_verdicts
 from fabula.types import Document, Measurement, Signature
@@ -165,10 +166,11 @@ def test_a_calibration_shows_the_two_sets_of_stories_apart(
     ]  # fmt: skip
     results = calibrate(said, panel, PLAN, TrustBook(tmp_path / "t.jsonl"))
     here = panel_on(panel, texts)
-    shown = calibration_tables(
+    tables = calibration_tables(
         results, panel_agreement(here, TTCW, "item"), panel_agreement(panel, TTCW, "item"),
         0.69, TTCW, (36, 48),
     )  # fmt: skip
+    shown = render(*tables)
     first, _, second = shown.partition("all 48 stories")
     assert "36 stories with texts" in first
     assert "on 504 items that both judged" in " ".join(first.split())

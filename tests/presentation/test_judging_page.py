@@ -9,6 +9,7 @@ from fabula.judging.summary import summarise
 from fabula.judging.trust import Trust, TrustBook
 from fabula.presentation.judging_page import write_judging_page
 from fabula.presentation.judging_tables import judge_tables
+from fabula.presentation.sheet import render
 from fabula.rubrics import load_rubric
 from fabula.types import Document, Measurement
 
@@ -51,7 +52,7 @@ def test_a_verdict_stands_beside_its_trust_or_says_that_it_has_none(
     page = path.read_text(encoding="utf-8")
     assert "never checked" not in page
     assert page.count("κ 0.45 [0.30, 0.60], n 36") == 15
-    table = judge_tables(summaries, found, TTCW)
+    table = render(*judge_tables(summaries, found, TTCW))
     assert " ".join(table.split()).count("0.45 [0.30, 0.60]") == 15
     assert "none of them counts as No" in table
 

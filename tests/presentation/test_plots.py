@@ -10,8 +10,9 @@ from tests.measures.test_comparison import row, write
 
 from fabula.errors import InputError
 from fabula.measures.comparison import Comparison, compare_scores
+from fabula.presentation.originality_tables import comparison_tables, originality_table
 from fabula.presentation.plots import save_comparison
-from fabula.presentation.tables import comparison_tables, originality_table
+from fabula.presentation.sheet import render
 
 
 @pytest.fixture
@@ -48,14 +49,14 @@ def test_without_matplotlib_the_extra_is_named(
 
 
 def test_tables_show_missing_texts_and_the_signature(comparison: Comparison) -> None:
-    shown = comparison_tables(comparison)
+    shown = render(*comparison_tables(comparison))
     assert "1 shorter than the longest level" in shown
     assert comparison.signature in shown
 
 
 def test_a_text_named_like_markup_is_shown_as_it_is() -> None:
     rows = [("[bold]a[/]", 10, 7.5, 0.9, None), ("b", 2, None, None, "too_short")]
-    shown = originality_table(rows, ["5", "6"], "signature")
+    shown = render(*originality_table(rows, ["5", "6"], "signature"))
     assert "[bold]a[/]" in shown
     assert "missing: shorter than the longest level" in shown
     assert "mean Creativity Index 7.500 over 1 text, 1 without one" in shown

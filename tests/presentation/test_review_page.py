@@ -22,7 +22,8 @@ from fabula.models.surprisal import TokenSurprisal
 from fabula.presentation.marked_text import Borrowed, Note, Odd, cut_text
 from fabula.presentation.review_page import page_of, write_review_page
 from fabula.presentation.review_pictures import Dot, scatter
-from fabula.presentation.review_tables import latex_tables, review_json, review_tables
+from fabula.presentation.review_tables import review_json, review_sheets, review_tables
+from fabula.presentation.sheet import latex_of, render
 from fabula.reference import Reference
 from fabula.review import Review, TextReview, compare_groups
 from fabula.tasks.feedback.advising import Advice
@@ -201,7 +202,7 @@ def test_the_axes_hold_whatever_surprises(bits: list[float]) -> None:
 
 def test_names_in_brackets_are_no_options_to_latex(tmp_path: Path) -> None:
     texts = [Document(name, STORY * 2) for name in ("[3]", "*a", "b\x1b&_%")]
-    rows = latex_tables(reviewed(tmp_path, *texts), []).splitlines()
+    rows = latex_of(review_sheets(reviewed(tmp_path, *texts), [])).splitlines()
     assert sum(row.startswith(("{}[3] &", "{}*a &")) for row in rows) == 2
     assert any(row.startswith(r"{}b\&\_\% &") for row in rows)
 
@@ -213,7 +214,7 @@ def test_what_was_left_out_is_said_with_its_remedy(tmp_path: Path) -> None:
     assert "What is not here" in page
     assert "<code>fabula report --model openai/gpt-4o</code>" in page
     assert "no reference group was measured in this way" in page
-    shown = review_tables(review, [])
+    shown = render(*review_tables(review, []))
     assert "not here: feedback, no language model was named" in shown
 
 
@@ -227,8 +228,8 @@ def test_many_texts_stand_side_by_side_and_missing_stays_missing(tmp_path: Path)
     assert page.count("<details id=") == 5
     assert "By author" in page
     assert page_of(review)["table"]["rows"][4]["cells"][0] == "missing"
-    latex = latex_tables(review, tests)
-    assert latex.startswith("% fabula report")
+    latex = latex_of(review_sheets(review, tests))
+    assert latex.startswith("% Fabula")
     assert latex.count(r"\begin{tabular}") == 2
     assert "short & missing" in latex
     content = review_json(review, tests)

@@ -14,7 +14,8 @@ from fabula.measures.categories import label_accuracy
 from fabula.measures.comparison import compare_scores
 from fabula.measures.detection import Labelled, calibrate
 from fabula.measures.ratings import rater_agreement
-from fabula.presentation.tables import comparison_tables, interval_notes, shown_interval
+from fabula.presentation.originality_tables import comparison_tables
+from fabula.presentation.sheet import interval_notes, interval_shown, render
 from fabula.rubrics import load_rubric
 from fabula.stats.agreement import bootstrap_interval
 from fabula.stats.compare import compare_means, mean_estimate
@@ -190,13 +191,13 @@ def test_a_table_says_why_there_is_no_interval(tmp_path: Path) -> None:
             for k in range(n)
         )
     )  # fmt: skip
-    shown = comparison_tables(compare_scores([scores], by="group"))
+    shown = render(*comparison_tables(compare_scores([scores], by="group")))
     few = next(line for line in shown.splitlines() if line.startswith("few "))
     assert few.split()[1] == "2"
     assert few.endswith("- (n 2)")
     assert "no interval from fewer than 10 texts" in shown
     many = Estimate(1.0, 0.5, 1.5, 12, "", "", 12)
-    assert shown_interval(many, ".1f") == "0.5 to 1.5"
+    assert interval_shown(many, ".1f") == "0.5 to 1.5"
     # Nothing to explain where there is no value, or where enough units have none all the same.
     assert interval_notes([many, Estimate(None, None, None, 0, "", "", 0)], "texts") == []
-    assert shown_interval(Estimate(0.3, None, None, 40, "", "", 40), ".1f") == "-"
+    assert interval_shown(Estimate(0.3, None, None, 40, "", "", 40), ".1f") == "-"

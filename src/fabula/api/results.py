@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from fabula.measures.detection import Calibration
     from fabula.measures.linguistic.profile import Profile
     from fabula.measures.verdicts import Label
+    from fabula.presentation.sheet import Part
     from fabula.review import GroupTest, Review
     from fabula.types import Measurement, Rubric
 
@@ -30,8 +31,37 @@ def _save_rows(path: str | Path, rows: Sequence[dict[str, Any]]) -> None:
     write_whole(Path(path), lines.encode(errors="replace"))
 
 
+class _Tabled:
+    """What shows itself as tables: printed, for LaTeX, and as CSV."""
+
+    __slots__ = ()
+
+    def tables(self) -> list[Part]:
+        """Tables, and lines between them, as the command prints them."""
+        raise NotImplementedError
+
+    def save_tables(self, path: str | Path) -> list[Path]:
+        """Write them for LaTeX (.tex), or as CSV (.csv, each further table in a file beside it).
+
+        Returns the files. Raises `SettingsError` for another ending.
+        """
+        from fabula.jobs.tables import TableFiles
+
+        name = "latex" if str(path).endswith(".tex") else "csv"
+        return TableFiles(**{name: Path(path)}).write(self._written())
+
+    def _written(self) -> list[Part]:
+        """The tables as files hold them."""
+        return self.tables()
+
+    def __str__(self) -> str:
+        from fabula.presentation.sheet import render
+
+        return render(*self.tables())
+
+
 @dataclass(frozen=True, slots=True)
-class Scores:
+class Scores(_Tabled):
     """The originality of texts: a row for each, as `fabula originality --out` writes it."""
 
     rows: list[dict[str, Any]]
@@ -73,8 +103,8 @@ class Scores:
         else:
             _save_rows(path, self.rows)
 
-    def __str__(self) -> str:
-        from fabula.presentation.tables import originality_table
+    def tables(self) -> list[Part]:
+        from fabula.presentation.originality_tables import originality_table
 
         return originality_table(self.result.table, self.result.levels, self.signature)
 
@@ -86,7 +116,7 @@ class Scores:
 
 
 @dataclass(frozen=True, slots=True)
-class Profiles:
+class Profiles(_Tabled):
     """The profile of each text."""
 
     profiles: list[Profile]
@@ -120,7 +150,7 @@ class Profiles:
 
         save_profiles(self.profiles, Path(path))
 
-    def __str__(self) -> str:
+    def tables(self) -> list[Part]:
         from fabula.presentation.profile_page import profile_tables
 
         return profile_tables(self.profiles)
@@ -130,7 +160,7 @@ class Profiles:
 
 
 @dataclass(frozen=True, slots=True)
-class Verdicts:
+class Verdicts(_Tabled):
     """What judges said of each text on each item of a rubric."""
 
     judged: Judged
@@ -162,14 +192,14 @@ class Verdicts:
 
         _save_rows(path, [measurement_row(one) for one in self.judged.measurements])
 
-    def __str__(self) -> str:
+    def tables(self) -> list[Part]:
         from fabula.presentation.judging_tables import judge_tables
 
         return judge_tables(self.judged.summaries(), self.judged.measurements, self.rubric)
 
 
 @dataclass(frozen=True, slots=True)
-class Agreement:
+class Agreement(_Tabled):
     """How far judges agree with experts, and experts with each other."""
 
     judges: list[JudgeAgreement]
@@ -196,14 +226,14 @@ class Agreement:
             None,
         )
 
-    def __str__(self) -> str:
+    def tables(self) -> list[Part]:
         from fabula.presentation.judging_tables import agreement_tables
 
         return agreement_tables(self.judges, self.experts, self.expert_correlation, self.rubric)
 
 
 @dataclass(frozen=True, slots=True)
-class Comparison:
+class Comparison(_Tabled):
     """Groups of scored texts beside each other."""
 
     comparison: _Comparison
@@ -234,14 +264,14 @@ class Comparison:
 
         save_comparison(self.comparison, Path(path))
 
-    def __str__(self) -> str:
-        from fabula.presentation.tables import comparison_tables
+    def tables(self) -> list[Part]:
+        from fabula.presentation.originality_tables import comparison_tables
 
         return comparison_tables(self.comparison)
 
 
 @dataclass(frozen=True, slots=True)
-class Detector:
+class Detector(_Tabled):
     """How well scores tell human from machine, ready to be applied to other texts."""
 
     calibrations: list[Calibration]
@@ -271,15 +301,14 @@ class Detector:
 
         save_rocs(self.calibrations, Path(path))
 
-    def __str__(self) -> str:
-        from fabula.presentation.detection_tables import calibration_remarks, calibration_tables
+    def tables(self) -> list[Part]:
+        from fabula.presentation.detection_tables import calibration_tables
 
-        remarks = "".join(f"{one}\n" for one in calibration_remarks(self.calibrations))
-        return calibration_tables(self.calibrations) + remarks
+        return calibration_tables(self.calibrations)
 
 
 @dataclass(frozen=True, slots=True)
-class Report:
+class Report(_Tabled):
     """Every instrument on the same texts."""
 
     review: Review
@@ -301,7 +330,7 @@ class Report:
     def save(self, path: str | Path) -> None:
         """The page (.html), or the tables for LaTeX (.tex)."""
         if str(path).endswith(".tex"):
-            self.save_latex(Path(path))
+            self.save_tables(path)
             return
         from fabula.presentation.page_file import check_page_path
 
@@ -313,10 +342,10 @@ class Report:
 
         write_review_page(path, self.review, by=self.by, tests=self.tests)
 
-    def save_latex(self, path: Path) -> None:
-        from fabula.presentation.review_tables import latex_tables
+    def _written(self) -> list[Part]:
+        from fabula.presentation.review_tables import review_sheets
 
-        write_whole(path, latex_tables(self.review, self.tests).encode(errors="replace"))
+        return review_sheets(self.review, self.tests)
 
     def to_json(self) -> dict[str, Any]:
         """Everything as plain values, with a paragraph on methods and the citations."""
@@ -336,7 +365,7 @@ class Report:
         """Instruments that did not run, each with the reason and the remedy."""
         return [asdict(entry) for entry in self.review.left_out]
 
-    def __str__(self) -> str:
+    def tables(self) -> list[Part]:
         from fabula.presentation.review_tables import review_tables
 
         return review_tables(self.review, self.tests)

@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from fabula.cli.derived import Command
-from fabula.cli.options import json_option
+from fabula.cli.derived import Command, settings_options
+from fabula.cli.options import check_outputs, json_option
+from fabula.cli.printing import print_tables, print_written
+from fabula.jobs.tables import TableFiles
 
 if TYPE_CHECKING:
     from fabula.measures.agreement import JudgeAgreement, PanelRow
@@ -30,8 +32,16 @@ __all__ = ["agreement"]
 @click.option(
     "--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Seed of intervals."
 )
+@settings_options(TableFiles, "files")
 @json_option
-def agreement(runs: tuple[Path, ...], experts: Path, by: Any, seed: int, as_json: bool) -> None:
+def agreement(
+    runs: tuple[Path, ...],
+    experts: Path,
+    by: Any,
+    seed: int,
+    files: TableFiles,
+    as_json: bool,
+) -> None:
     """Measure how far the judges of RUNs agree with experts.
 
     A RUN is a folder that `fabula judge` wrote. Kappas have 95 % intervals from a bootstrap over
@@ -45,9 +55,12 @@ def agreement(runs: tuple[Path, ...], experts: Path, by: Any, seed: int, as_json
         panel_agreement,
         read_experts,
     )
+    from fabula.presentation.judging_tables import agreement_tables
     from fabula.rubrics import load_rubric
     from fabula.store import dump_json
 
+    check_outputs([files.csv, files.latex], [experts])
+    files.check_files()
     read = [read_run(run) for run in runs]
     rubric = read[0][0] if read else load_rubric("ttcw")
     for run, (other, _) in zip(runs, read, strict=True):
@@ -60,16 +73,19 @@ def agreement(runs: tuple[Path, ...], experts: Path, by: Any, seed: int, as_json
             mine = [one for one in measurements if one.rater == rater]
             judges.append(judge_agreement(mine, panel, rubric, by, seed=seed))
     rows = panel_agreement(panel, rubric, by, seed=seed)
+    correlation = expert_correlation(panel, rubric)
+    tables = agreement_tables(judges, rows, correlation, rubric)
+    written = files.write(tables)
     if as_json:
-        click.echo(dump_json({
+        content = {
             "experts": [_panel_json(row) for row in rows],
-            "experts_pearson": expert_correlation(panel, rubric),
+            "experts_pearson": correlation,
             "judges": [_judge_json(judge) for judge in judges],
-        }))  # fmt: skip
-        return
-    from fabula.presentation.judging_tables import agreement_tables
-
-    click.echo(agreement_tables(judges, rows, expert_correlation(panel, rubric), rubric), nl=False)
+        }
+        click.echo(dump_json(content))
+    else:
+        print_tables(tables)
+    print_written(written, as_json=as_json)
 
 
 def _panel_json(row: PanelRow) -> dict[str, Any]:

@@ -6,8 +6,10 @@ from pathlib import Path
 
 import click
 
-from fabula.cli.derived import Command
-from fabula.cli.options import json_option
+from fabula.cli.derived import Command, settings_options
+from fabula.cli.options import check_outputs, json_option
+from fabula.cli.printing import print_tables, print_written
+from fabula.jobs.tables import TableFiles
 
 __all__ = ["compare"]
 
@@ -33,6 +35,7 @@ __all__ = ["compare"]
     show_default=True,
     help="Seed of the bootstrap.",
 )
+@settings_options(TableFiles, "files")
 @json_option
 def compare(
     scores: tuple[Path, ...],
@@ -40,6 +43,7 @@ def compare(
     baseline: str | None,
     plot: Path | None,
     seed: int,
+    files: TableFiles,
     as_json: bool,
 ) -> None:
     """Compare the originality of groups of texts, from SCORES that `fabula originality` wrote.
@@ -49,22 +53,23 @@ def compare(
     were not measured in the same way are refused.
     """
     from fabula.measures.comparison import compare_scores
+    from fabula.presentation.originality_tables import comparison_tables
+    from fabula.store import dump_json
 
     if plot is not None and plot.resolve() in {path.resolve() for path in scores}:
         raise click.UsageError("--plot names a file of scores, which it would replace")
+    check_outputs([plot, files.csv, files.latex], scores)
+    files.check_files()
 
     comparison = compare_scores(scores, by=by, baseline=baseline, seed=seed)
     if plot is not None:
         from fabula.presentation.plots import save_comparison
 
         save_comparison(comparison, plot)
+    tables = comparison_tables(comparison)
+    written = files.write(tables)
     if as_json:
-        from fabula.store import dump_json
-
         click.echo(dump_json(comparison.to_json()))
-        return
-    from fabula.presentation.tables import comparison_tables
-
-    click.echo(comparison_tables(comparison), nl=False)
-    if plot is not None:
-        click.echo(f"written: {plot}")
+    else:
+        print_tables(tables)
+    print_written([plot, *written], as_json=as_json)

@@ -13,8 +13,10 @@ from fabula.cli.options import (
     seed_option,
     texts_argument,
 )
+from fabula.cli.printing import print_tables, print_written
 from fabula.cli.reading import reading
 from fabula.jobs.reading import Reading
+from fabula.jobs.tables import TableFiles
 
 __all__ = ["detect"]
 
@@ -73,9 +75,8 @@ def score(
             if as_json:
                 click.echo(dump_json(row))
     if not as_json:
-        click.echo(probability_table(rows, str(measure.signature)), nl=False)
-        if out is not None:
-            click.echo(f"written: {out}")
+        print_tables(probability_table(rows, str(measure.signature)))
+        print_written([out])
 
 
 @detect.command(short_help="Calibrate a detector on labelled scores.")
@@ -107,11 +108,20 @@ def score(
     help="Draw the ROC curves here (.svg, .pdf or .png).",
 )  # fmt: skip
 @seed_option
+@settings_options(TableFiles, "files")
 @json_option
 def calibrate(
-    scores: tuple[Path, ...], label: str, cluster: str | None, names: tuple[str, ...], fpr: str,
-    out: Path | None, plot: Path | None, seed: int, as_json: bool,
-) -> None:  # fmt: skip
+    scores: tuple[Path, ...],
+    label: str,
+    cluster: str | None,
+    names: tuple[str, ...],
+    fpr: str,
+    out: Path | None,
+    plot: Path | None,
+    seed: int,
+    files: TableFiles,
+    as_json: bool,
+) -> None:
     """Find out how well SCORES of labelled texts tell human from machine.
 
     Gives the AUROC with its 95 % interval (by bootstrap over clusters), thresholds for chosen
@@ -121,10 +131,11 @@ def calibrate(
     """
     from fabula.measures.detection_rows import calibration_row
     from fabula.measures.verdicts import Label, calibrate_files, write_detectors
-    from fabula.presentation.detection_tables import calibration_remarks, calibration_tables
+    from fabula.presentation.detection_tables import calibration_tables
     from fabula.store import dump_json
 
-    check_outputs([out, plot], scores)
+    check_outputs([out, plot, files.csv, files.latex], scores)
+    files.check_files()
     if plot is not None:
         from fabula.presentation.plots import check_plot_path
 
@@ -139,15 +150,13 @@ def calibrate(
         from fabula.presentation.detection_tables import save_rocs
 
         save_rocs(found, plot)
+    tables = calibration_tables(found)
+    written = files.write(tables)
     if as_json:
         click.echo(dump_json([calibration_row(calibration) for calibration in found]))
-        return
-    click.echo(calibration_tables(found), nl=False)
-    for remark in calibration_remarks(found):
-        click.echo(remark)
-    for path in (out, plot):
-        if path is not None:
-            click.echo(f"written: {path}")
+    else:
+        print_tables(tables)
+    print_written([out, plot, *written], as_json=as_json)
 
 
 @detect.command(short_help="Apply a calibrated detector to scores.")
@@ -185,9 +194,8 @@ def apply(
     if as_json:
         click.echo(lines, nl=False)
         return
-    click.echo(verdict_table(rows), nl=False)
-    if out is not None:
-        click.echo(f"written: {out}")
+    print_tables(verdict_table(rows))
+    print_written([out])
 
 
 def _rates(text: str) -> list[float]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -14,6 +14,7 @@ from fabula.cli.derived import Command, Option, settings_options
 from fabula.cli.feedback_reading import check_overlap, feedback_rows, people_means
 from fabula.cli.judging import print_end, print_json
 from fabula.cli.options import check_outputs, json_option, yes_option
+from fabula.cli.printing import print_tables
 from fabula.cli.progress import progress_bar
 from fabula.jobs.judging import LabelSettings, RateSettings
 
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from fabula.judging.plan import JudgePlan
     from fabula.measures.categories import CategoryShares
     from fabula.measures.ratings import RaterAgreement
+    from fabula.presentation.sheet import Part
     from fabula.types import Document, Estimate, Measurement, Rubric
 
 __all__ = ["label", "rate"]
@@ -131,7 +133,7 @@ def label(
             from fabula.presentation.rating_tables import category_tables
 
             signature = next(one.signature for one in measurements if one.rater == rater)
-            click.echo(category_tables(shares, categories, accuracy, signature), nl=False)
+            print_tables(category_tables(shares, categories, accuracy, signature))
         if plot is not None and k == 0:
             from fabula.presentation.rating_tables import save_categories
 
@@ -238,22 +240,21 @@ def _print_ratings(
     from fabula.measures.ratings import group_means, mean_scores, score_table
     from fabula.models.verdicts import MISSING
     from fabula.presentation.rating_tables import means_table, people_table, rubric_items
-    from fabula.presentation.tables import render
 
     items = rubric_items(rubric)
     for rater, agreement in agreements.items():
         mine = [one for one in measurements if one.rater == rater]
         means = mean_scores(score_table(mine, rubric))
-        parts: list[Any] = [f"answers of {rater}, which is not people: mean, standard error"]
+        parts: list[Part] = [f"answers of {rater}, which is not people: mean, standard error"]
         for name in _BY:
             by = {document.id: str(document.meta.get(name, "any")) for document in documents}
             groups = group_means(means, by.get)
             if len(groups) > 1 or name == "model":
                 parts += [means_table(name, groups, items), ""]
-        parts.append(
+        parts += (
             people_table(rater, agreement)
             if agreement
-            else "no answers of people are given (--people): how far to believe it is not known"
+            else ["no answers of people are given (--people): how far to believe it is not known"]
         )
         missing = Counter(one.missing_reason for one in mine if one.missing_reason)
         n_spared = missing.pop("not_asked", 0)
@@ -262,4 +263,4 @@ def _print_ratings(
         ]
         if n_spared:
             parts.append(f"not asked, since earlier answers rule it out: {n_spared:,}")
-        click.echo(render(*parts, mine[0].signature), nl=False)
+        print_tables([*parts, mine[0].signature])

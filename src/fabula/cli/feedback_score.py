@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from fabula.cli.derived import Command
+from fabula.cli.derived import Command, settings_options
 from fabula.cli.feedback_reading import (
     check_overlap,
     feedback_rows,
@@ -16,7 +16,9 @@ from fabula.cli.feedback_reading import (
     people_means,
 )
 from fabula.cli.options import check_outputs, json_option, seed_option
+from fabula.cli.printing import print_tables, print_written
 from fabula.cli.progress import Bar, progress_bar
+from fabula.jobs.tables import TableFiles
 
 __all__ = ["score"]
 
@@ -52,6 +54,7 @@ __all__ = ["score"]
     "human_ratings.jsonl): shows whether the measures say what people say.",
 )  # fmt: skip
 @seed_option
+@settings_options(TableFiles, "files")
 @json_option
 def score(
     answers: tuple[Path, ...],
@@ -62,6 +65,7 @@ def score(
     encoder: str | None,
     people: tuple[Path, ...],
     seed: int,
+    files: TableFiles,
     as_json: bool,
 ) -> None:
     """Measure the feedback of ANSWERS: length, repetition, precision of "perfect as-is".
@@ -77,7 +81,8 @@ def score(
     from fabula.tasks.feedback.validation import measured, validate
     from fabula.text.feedback import feedback_id
 
-    check_outputs([out], [*answers, *people])
+    check_outputs([out, files.csv, files.latex], [*answers, *people])
+    files.check_files()
     crosses = [tuple(name.strip() for name in part.split("*")) for part in by.split(",")]
     for cross in crosses:
         unknown = [name for name in cross if name not in DIMENSIONS]
@@ -105,14 +110,15 @@ def score(
         content["validation"] = {item: asdict(one) for item, one in validation.items()}
     if out is not None:
         write_whole(out, (dump_json(content) + "\n").encode())
+    tables = score_tables(subsets, crosses, columns)
+    if validation:
+        tables += validation_table(validation)
+    written = files.write(tables)
     if as_json:
         click.echo(dump_json(content))
-        return
-    click.echo(score_tables(subsets, crosses, columns), nl=False)
-    if validation:
-        click.echo(validation_table(validation), nl=False)
-    if out is not None:
-        click.echo(f"written: {out}")
+    else:
+        print_tables(tables)
+    print_written([out, *written], as_json=as_json)
 
 
 def _columns(rows: list[dict[str, Any]], one_sentence: str, encoder: str | None, bar: Bar) -> Any:

@@ -10,15 +10,18 @@ import click
 from fabula.cli.confirming import confirm_on
 from fabula.cli.derived import Group, settings_options
 from fabula.cli.judging import print_end, print_measurements
-from fabula.cli.options import json_option, yes_option
+from fabula.cli.options import check_outputs, json_option, yes_option
+from fabula.cli.printing import print_tables
 from fabula.cli.progress import progress_bar
 from fabula.cli.reading import read_stories
 from fabula.jobs.judging import CalibrateSettings, StoriesSettings
 from fabula.jobs.reading import Reading
+from fabula.jobs.tables import TableFiles
 
 if TYPE_CHECKING:
     from fabula.jobs.judging import Judged
     from fabula.measures.agreement import Panel
+    from fabula.presentation.sheet import Part
 
 __all__ = ["judge"]
 
@@ -46,6 +49,7 @@ def judge() -> None:
 @click.argument("stories", nargs=-1, required=True, metavar="STORIES...")
 @settings_options(StoriesSettings)
 @click.option("--html", type=click.Path(path_type=Path), help="Write a page to read here.")
+@settings_options(TableFiles, "files")
 @yes_option
 @json_option
 @settings_options(Reading, "how_to_read")
@@ -54,6 +58,7 @@ def stories(
     settings: StoriesSettings,
     how_to_read: Reading,
     html: Path | None,
+    files: TableFiles,
     yes: bool,
     as_json: bool,
 ) -> None:
@@ -70,29 +75,37 @@ def stories(
         check_page_path(html)
         if settings.pairwise:
             raise click.UsageError("--html cannot be used with --pairwise")
+    check_outputs([html, files.csv, files.latex], [])
+    files.check_files()
     documents = read_stories(stories, how_to_read)
     with progress_bar("asking", None) as bar:
         judged = judge_stories(documents, settings, progress=bar, confirm=confirm_on(bar, yes=yes))
+    tables = _pair_tables(judged) if settings.pairwise else _tables(judged)
+    written = files.write(tables)
     if as_json:
         print_measurements(judged.measurements)
-    elif settings.pairwise:
-        _print_pairs(judged)
     else:
-        from fabula.presentation.judging_tables import judge_tables
-
-        tables = judge_tables(judged.summaries(), judged.measurements, judged.plan.rubric)
-        click.echo(tables, nl=False)
+        print_tables(tables)
     if html is not None:
         judged.save_page(html)
-    print_end(judged.spent, [settings.measurements_path, html], quiet=as_json)
+    print_end(judged.spent, [settings.measurements_path, html, *written], quiet=as_json)
+
+
+def _tables(judged: Judged) -> list[Part]:
+    from fabula.presentation.judging_tables import judge_tables
+
+    return judge_tables(judged.summaries(), judged.measurements, judged.plan.rubric)
 
 
 @judge.command(short_help="Measure how far a judge agrees with experts.")
 @click.argument("folder", metavar="DIR", type=click.Path(path_type=Path))
 @settings_options(CalibrateSettings)
+@settings_options(TableFiles, "files")
 @yes_option
 @json_option
-def calibrate(folder: Path, settings: CalibrateSettings, yes: bool, as_json: bool) -> None:
+def calibrate(
+    folder: Path, settings: CalibrateSettings, files: TableFiles, yes: bool, as_json: bool
+) -> None:
     """Measure how far a judge agrees with experts, on the stories published with TTCW.
 
     DIR is the folder Art_or_Artifice of github.com/salesforce/creativity_eval. It holds the texts
@@ -105,11 +118,15 @@ def calibrate(folder: Path, settings: CalibrateSettings, yes: bool, as_json: boo
     from fabula.jobs.judging import ask_judges, plan_of
     from fabula.judging.calibrate import calibrate as measure
     from fabula.judging.calibrate import released_folder
+    from fabula.judging.people import panel_on
     from fabula.judging.plan import is_identified
     from fabula.judging.trust import TrustBook
-    from fabula.measures.agreement import read_experts
+    from fabula.measures.agreement import expert_correlation, panel_agreement, read_experts
+    from fabula.presentation.judging_tables import calibration_tables
     from fabula.store import dump_json
 
+    check_outputs([files.csv, files.latex], [])
+    files.check_files()
     documents, experts = released_folder(folder)
     plan = plan_of(settings.judging)
     # Before anything is paid for.
@@ -120,38 +137,36 @@ def calibrate(folder: Path, settings: CalibrateSettings, yes: bool, as_json: boo
             documents, plan, settings, progress=bar, confirm=confirm_on(bar, yes=yes)
         )
     results = measure(judged.measurements, panel, plan, book)
+    here = panel_on(panel, {one.document_id for one in judged.measurements})
+    tables = calibration_tables(
+        results,
+        panel_agreement(here, plan.rubric, "item", seed=plan.seed),
+        panel_agreement(panel, plan.rubric, "item", seed=plan.seed),
+        expert_correlation(panel, plan.rubric),
+        plan.rubric,
+        (_n_documents(here), _n_documents(panel)),
+    )
+    written = files.write(tables)
     if as_json:
         for _, trusts in results:
             for trust in trusts:
                 click.echo(dump_json(asdict(trust)))
     else:
-        from fabula.judging.people import panel_on
-        from fabula.measures.agreement import expert_correlation, panel_agreement
-        from fabula.presentation.judging_tables import calibration_tables
-
-        here = panel_on(panel, {one.document_id for one in judged.measurements})
-        click.echo(
-            calibration_tables(
-                results,
-                panel_agreement(here, plan.rubric, "item", seed=plan.seed),
-                panel_agreement(panel, plan.rubric, "item", seed=plan.seed),
-                expert_correlation(panel, plan.rubric),
-                plan.rubric,
-                (_n_documents(here), _n_documents(panel)),
-            )
-        )
+        print_tables(tables)
     is_kept = any(is_identified(trust.model) for _, trusts in results for trust in trusts)
-    print_end(judged.spent, [book.path if is_kept else None], quiet=as_json)
+    print_end(judged.spent, [book.path if is_kept else None, *written], quiet=as_json)
 
 
 def _n_documents(panel: Panel) -> int:
     return len({document for document, _ in panel.subjects})
 
 
-def _print_pairs(judged: Judged) -> None:
+def _pair_tables(judged: Judged) -> list[Part]:
     from fabula.judging.pairwise import summarise_pairs
     from fabula.presentation.judging_tables import pair_table
 
+    parts: list[Part] = []
     for rater in dict.fromkeys(one.rater for one in judged.measurements):
         mine = [one for one in judged.measurements if one.rater == rater]
-        click.echo(pair_table(summarise_pairs(mine), mine[0].signature))
+        parts += pair_table(summarise_pairs(mine), mine[0].signature)
+    return parts

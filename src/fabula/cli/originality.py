@@ -9,6 +9,7 @@ import click
 from fabula.cli.confirming import confirm_on
 from fabula.cli.derived import Command, in_options, settings_options
 from fabula.cli.options import check_outputs, json_option, texts_argument, yes_option
+from fabula.cli.printing import print_tables, print_written
 from fabula.cli.reading import reading
 from fabula.jobs.originality import OriginalitySettings
 from fabula.jobs.reading import Reading
@@ -38,7 +39,7 @@ def originality(
     resume.
     """
     from fabula.jobs.originality import run
-    from fabula.presentation.tables import originality_table
+    from fabula.presentation.originality_tables import originality_table
     from fabula.store import dump_json
 
     check_outputs([settings.out, html], [])
@@ -58,13 +59,10 @@ def originality(
     if html is not None:
         result.save_page(html)
     if not as_json:
-        table = originality_table(result.table, result.levels, result.signature)
-        click.echo(table, nl=False)
+        print_tables(originality_table(result.table, result.levels, result.signature))
         for remark in result.remarks():
             click.echo(in_options(remark))
-        for path in (settings.out, html):
-            if path is not None:
-                click.echo(f"written: {path}")
+        print_written([settings.out, html])
     if result.failures:
         # For scripts: some texts have no score, and another run may find it.
         click.get_current_context().exit(1)

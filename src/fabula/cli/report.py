@@ -11,10 +11,12 @@ import click
 from fabula.cli.confirming import agree_to_cost
 from fabula.cli.derived import Command, settings_options
 from fabula.cli.options import check_outputs, json_option, texts_argument, yes_option
+from fabula.cli.printing import print_written
 from fabula.cli.progress import Bar, progress_bar
 from fabula.cli.reading import read_stories
 from fabula.jobs.reading import Reading
 from fabula.jobs.report import ReportSettings
+from fabula.jobs.tables import TableFiles
 
 if TYPE_CHECKING:
     from fabula.api.results import Report
@@ -36,16 +38,14 @@ __all__ = ["report"]
     metavar="PAGE",
     help="The page.  [default: report.html]",
 )
-@click.option(
-    "--latex", type=click.Path(path_type=Path), metavar="FILE", help="Write the tables here."
-)
+@settings_options(TableFiles, "files")
 @yes_option
 @json_option
 @settings_options(Reading, "how_to_read")
 def report(
     texts: tuple[str, ...],
     out: Path | None,
-    latex: Path | None,
+    files: TableFiles,
     by: str | None,
     settings: ReportSettings,
     how_to_read: Reading,
@@ -64,7 +64,7 @@ def report(
     from fabula.review.comparing import group_of
 
     page = out if out is not None or as_json else Path("report.html")
-    keep = _checked_outputs(texts, page, latex)
+    keep = _checked_outputs(texts, page, files)
     documents = read_stories(texts, how_to_read)
     if by is not None:
         for document in documents:
@@ -79,22 +79,21 @@ def report(
     found = Report(review, by, tests)
     if page is not None:
         found.save_page(page)
-    if latex is not None:
-        found.save_latex(latex)
-    _print(found, [page, latex], as_json=as_json)
+    written = [
+        path for name in (files.csv, files.latex) if name for path in found.save_tables(name)
+    ]
+    _print(found, [page, *written], as_json=as_json)
     if any(entry.is_failure for entry in review.left_out):
         # For scripts: something that was asked for is lacking.
         click.get_current_context().exit(1)
 
 
-def _checked_outputs(texts: tuple[str, ...], page: Path | None, latex: Path | None) -> Path | None:
+def _checked_outputs(texts: tuple[str, ...], page: Path | None, files: TableFiles) -> Path | None:
     """The folder where answers are kept, beside the page. Raises before anything is measured."""
     from fabula.presentation.page_file import check_page_path
-    from fabula.presentation.review_tables import check_latex_path
 
-    check_outputs([page, latex], [Path(text) for text in texts])
-    if latex is not None:
-        check_latex_path(latex)
+    check_outputs([page, files.csv, files.latex], [Path(text) for text in texts])
+    files.check_files()
     if page is None:
         return None
     check_page_path(page)
@@ -113,9 +112,7 @@ def _print(found: Report, written: list[Path | None], *, as_json: bool) -> None:
         click.echo(dump_json(found.to_json()).encode(errors="replace").decode())
     else:
         click.echo(str(found), nl=False)
-    for path in written:
-        if path is not None:
-            click.echo(f"written: {path}", err=as_json)
+    print_written(written, as_json=as_json)
 
 
 def _confirm(bar: Bar, *, yes: bool) -> Confirm:

@@ -9,7 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from fabula.cli.printing import print_tables
+
 if TYPE_CHECKING:
+    from fabula.presentation.sheet import Part
     from fabula.studies.design import StudyDesign
     from fabula.studies.units import Unit
     from fabula.types import Measurement
@@ -67,9 +70,8 @@ def analyse_ttcw(
     elif _is_of_paper(design, authors):
         click.echo(replica_tables(panel_replica(panel, design.rubric, preferred)), nl=False)
     else:
-        click.echo(
-            study_tables(panel, rubric, authors, ranks, origins, found[0].signature, seed=seed),
-            nl=False,
+        print_tables(
+            study_tables(panel, rubric, authors, ranks, origins, found[0].signature, seed=seed)
         )
     left_out = [item.id for item in design.rubric.items if item.id not in known]
     if left_out and not as_json:
@@ -93,7 +95,6 @@ def analyse_feedback(
     from fabula.errors import InputError
     from fabula.measures.ratings import group_means, item_agreement, mean_scores, score_table
     from fabula.presentation.rating_tables import agreement_table, means_table, rubric_items
-    from fabula.presentation.tables import render
     from fabula.store import dump_json
 
     scores = score_table(found, design.rubric)
@@ -121,7 +122,7 @@ def analyse_feedback(
         }
         click.echo(dump_json(content))
         return
-    parts: list[Any] = [
+    parts: list[Part] = [
         f"{len({one.rater for one in found}):,} people; mean of 1 - |a - b| over pairs, "
         "Krippendorff's alpha with |a - b| as the distance",
         agreement_table(agreement),
@@ -130,4 +131,4 @@ def analyse_feedback(
     for name, groups in tables.items():
         if len(groups) > 1 or name == "model":
             parts += [means_table(name, groups, items), ""]
-    click.echo(render(*parts, found[0].signature), nl=False)
+    print_tables([*parts, found[0].signature])

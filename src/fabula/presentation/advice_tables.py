@@ -5,7 +5,7 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Sequence
 
-from fabula.presentation.tables import terminal_width
+from fabula.presentation.sheet import terminal_width
 from fabula.tasks.asking import WITHHELD
 from fabula.tasks.feedback.advising import Advice, Earlier
 from fabula.tasks.feedback.points import DROPPED, Point

@@ -17,7 +17,7 @@ from fabula.measures.linguistic.metrics import Metric, explain
 from fabula.measures.linguistic.table import SystemTable
 from fabula.presentation.latex import escape_latex
 from fabula.presentation.page_file import check_page_path, write_page_file
-from fabula.presentation.tables import interval_notes, number, render, shown_interval
+from fabula.presentation.sheet import interval_notes, interval_shown, number, render
 from fabula.stats.permutation import PairTest
 from fabula.store import write_whole
 from fabula.types import Estimate
@@ -294,7 +294,7 @@ def _page_metric(table: SystemTable, metric: Metric) -> dict[str, Any]:
         "cells": [
             {
                 "value": _value(cell.estimate, metric),
-                "interval": shown_interval(cell.estimate, f".{metric.n_digits}f"),
+                "interval": interval_shown(cell.estimate, f".{metric.n_digits}f"),
                 "above": "".join(_beaten(table, metric, system)),
                 "at": place(cell.estimate.value),
                 "low": place(cell.estimate.low),
@@ -314,9 +314,9 @@ def _page_pair(test: PairTest, metric: Metric) -> dict[str, str]:
         "a": test.a,
         "b": test.b,
         "difference": number(test.difference.value, form),
-        "interval": shown_interval(test.difference, form),
+        "interval": interval_shown(test.difference, form),
         "d": number(d.value, "+.2f") if d else "-",
-        "d_interval": shown_interval(d, "+.2f") if d else "-",
+        "d_interval": interval_shown(d, "+.2f") if d else "-",
         "p": number(test.p, ".2g"),
         "p_bonferroni": number(test.p_bonferroni, ".2g"),
         "p_holm": number(test.p_holm, ".2g"),

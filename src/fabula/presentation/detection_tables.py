@@ -6,13 +6,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from rich.table import Table
-from rich.text import Text
-
 from fabula.measures.detection import Calibration
 from fabula.measures.verdicts import OUTCOMES
 from fabula.presentation.plots import COLOURS, LINE, SOFT, figure_of
-from fabula.presentation.tables import render
+from fabula.presentation.sheet import Cell, Column, Missing, Part, Sheet
 
 __all__ = [
     "calibration_remarks",
@@ -22,7 +19,6 @@ __all__ = [
     "verdict_table",
 ]
 
-_MAX_ROWS = 40
 _TELLING = 0.25
 LAYOUT = {
     "n_words": "Length",
@@ -47,36 +43,52 @@ NAMES = {
 }
 
 
-def calibration_tables(found: Sequence[Calibration]) -> str:
+def calibration_tables(found: Sequence[Calibration]) -> list[Part]:
     """One line a detector, then the thresholds of those that tell human from machine."""
-    table = Table(box=None, pad_edge=False)
-    for column in ("", "score", "outcome"):
-        table.add_column(column, no_wrap=True)
-    for column in ("AUROC, 95 % interval", "ECE"):
-        table.add_column(column, justify="right", no_wrap=True)
-    for k, one in enumerate(found, 1):
-        table.add_row(
-            str(k), NAMES[one.score], SHORT[one.outcome], auroc_shown(one), error_shown(one)
-        )
-    limits = Table(box=None, pad_edge=False)
-    for column in (
-        "",
-        "asked for",
-        "human texts flagged",
-        "at most, 95 %",
-        "machine texts flagged",
-        "below",
-    ):
-        limits.add_column(column, justify="right")
-    for k, one in enumerate(found, 1):
-        for t in one.thresholds if one.outcome == SEPARATES else ():
-            sign = "" if one.direction > 0 else "-"
-            limits.add_row(
-                str(k), f"{t.target:.2g}", f"{t.false_positives:.1%}",
-                f"{t.false_positives_high:.1%}", f"{t.true_positives:.1%}",
-                f"{sign}score {t.value:.6g}",
-            )  # fmt: skip
-    footer = ["ECE: expected calibration error of the probabilities, over other clusters."]
+    detectors = Sheet(
+        "detectors",
+        [
+            Column("", "d", name="detector"),
+            Column("score"),
+            Column("outcome"),
+            Column("AUROC", ".3f", with_interval=True),
+            Column("ECE", ".3f", name="calibration_error"),
+        ],
+        [
+            [k, NAMES[one.score], SHORT[one.outcome], one.auroc, one.calibration_error]
+            for k, one in enumerate(found, 1)
+        ],
+    )
+    limits = Sheet(
+        "thresholds",
+        [
+            Column("", "d", name="detector"),
+            Column("asked for", ".2g", name="target"),
+            Column("human texts flagged", ".1%", name="false_positives"),
+            Column("at most, 95 %", ".1%", name="false_positives_high"),
+            Column("machine texts flagged", ".1%", name="true_positives"),
+            Column("below"),
+        ],
+        [
+            [
+                k,
+                t.target,
+                t.false_positives,
+                t.false_positives_high,
+                t.true_positives,
+                f"{'' if one.direction > 0 else '-'}score {t.value:.6g}",
+            ]
+            for k, one in enumerate(found, 1)
+            if one.outcome == SEPARATES
+            for t in one.thresholds
+        ],
+    )
+    silent = {k: one for k, one in enumerate(found, 1) if one.outcome != SEPARATES}
+    footer: list[Part] = []
+    if silent:
+        why = "; ".join(dict.fromkeys(OUTCOMES[one.outcome] for one in silent.values()))
+        footer.append(f"No verdicts are given by {', '.join(map(str, silent))}: {why}.")
+    footer.append("ECE: expected calibration error of the probabilities, over other clusters.")
     for k, one in enumerate(found, 1):
         footer.append(
             f"{k}: {one.n_human:,} human and {one.n_machine:,} machine texts in "
@@ -84,16 +96,9 @@ def calibration_tables(found: Sequence[Calibration]) -> str:
             f"{one.n_missing:,} without a score"
         )
         footer.append(f"   {one.signature}")
-    silent = [str(k) for k, one in enumerate(found, 1) if one.outcome != SEPARATES]
-    if silent:
-        footer.insert(
-            0,
-            f"No verdicts are given by {', '.join(silent)}: "
-            + "; ".join(dict.fromkeys(OUTCOMES[o.outcome] for o in found if o.outcome != SEPARATES))
-            + ".",
-        )
-    shown = render(table)
-    return shown + ("\n" + render(limits) if limits.row_count else "") + "\n" + render("", *footer)
+    remarks = calibration_remarks(found)
+    shown: list[Part] = [detectors, "", limits] if limits.rows else [detectors]
+    return [*shown, "", *footer, *remarks]
 
 
 def calibration_remarks(found: Sequence[Calibration]) -> list[str]:
@@ -118,11 +123,6 @@ def calibration_remarks(found: Sequence[Calibration]) -> list[str]:
     return list(dict.fromkeys(remarks))
 
 
-def error_shown(one: Calibration) -> str:
-    """The expected calibration error, where there is one."""
-    return "-" if one.calibration_error is None else f"{one.calibration_error:.3f}"
-
-
 def auroc_shown(one: Calibration) -> str:
     """The AUROC with its interval."""
     found = one.auroc
@@ -131,38 +131,44 @@ def auroc_shown(one: Calibration) -> str:
     return f"{found.value:.3f} [{found.low:.3f}, {found.high:.3f}]"
 
 
-def probability_table(rows: Sequence[dict[str, Any]], signature: str) -> str:
+def probability_table(rows: Sequence[dict[str, Any]], signature: str) -> list[Part]:
     """Texts with what a model finds of them."""
-    table = Table(box=None, pad_edge=False)
-    table.add_column("text", overflow="fold")
-    for column in ("tokens", "log-likelihood", "log-rank", "curvature"):
-        table.add_column(column, justify="right")
-    for row in rows[:_MAX_ROWS]:
-        values = [row[name] for name in ("log_likelihood", "log_rank", "curvature")]
-        shown = [
-            f"{value:.3f}" if value is not None else f"missing: {row['missing_reason']}"
-            for value in values
+    columns = [
+        Column("text"),
+        Column("tokens", ",", name="n_tokens"),
+        Column("log-likelihood", ".3f"),
+        Column("log-rank", ".3f"),
+        Column("curvature", ".3f"),
+    ]
+    cells: list[list[Cell]] = [
+        [
+            row["id"],
+            row["n_tokens"],
+            *(
+                Missing(row["missing_reason"]) if row[name] is None else row[name]
+                for name in ("log_likelihood", "log_rank", "curvature")
+            ),
         ]
-        table.add_row(Text(row["id"]), f"{row['n_tokens']:,}", *shown)
-    more = [f"and {len(rows) - _MAX_ROWS:,} more texts"] if len(rows) > _MAX_ROWS else []
-    return render(table, *more, signature)
+        for row in rows
+    ]
+    return [Sheet("probabilities", columns, cells, many="texts"), signature]
 
 
-def verdict_table(rows: Sequence[dict[str, Any]]) -> str:
+def verdict_table(rows: Sequence[dict[str, Any]]) -> list[Part]:
     """Texts with their verdicts, and how often such verdicts are wrong."""
     reasons = {row["missing_reason"] for row in rows}
     if len(reasons) == 1 and None not in reasons:
-        return render("", f"no verdict on any of {len(rows):,} texts: {reasons.pop()}")
-    table = Table(box=None, pad_edge=False)
-    table.add_column("text", overflow="fold")
-    table.add_column("verdict")
-    table.add_column("probability of human", justify="right")
-    for row in rows[:_MAX_ROWS]:
-        p = row["probability_human"]
-        verdict = row["verdict"] or f"none: {row['missing_reason']}"
-        table.add_row(Text(row["id"]), verdict, "-" if p is None else f"{p:.2f}")
-    more = [f"and {len(rows) - _MAX_ROWS:,} more texts"] if len(rows) > _MAX_ROWS else []
-    return render(table, *more, *_verdict_remarks(rows))
+        return ["", f"no verdict on any of {len(rows):,} texts: {reasons.pop()}"]
+    columns = [
+        Column("text"),
+        Column("verdict"),
+        Column("probability of human", ".2f", name="probability_human"),
+    ]
+    cells: list[list[Cell]] = [
+        [row["id"], row["verdict"] or f"none: {row['missing_reason']}", row["probability_human"]]
+        for row in rows
+    ]
+    return [Sheet("verdicts", columns, cells, many="texts"), *_verdict_remarks(rows)]
 
 
 def _verdict_remarks(rows: Sequence[dict[str, Any]]) -> list[str]:

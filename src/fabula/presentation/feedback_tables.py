@@ -5,10 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from rich.table import Table
-from rich.text import Text
-
-from fabula.presentation.tables import interval_notes, number, render, shown_interval
+from fabula.presentation.sheet import Cell, Column, Part, Sheet, interval_notes
 from fabula.tasks.feedback.answers import Answers
 from fabula.tasks.feedback.scoring import Subset
 from fabula.tasks.feedback.validation import VALIDATED
@@ -20,6 +17,7 @@ _COLUMNS = {
     "length": "length",
     "perfect": "% PAI",
     "perfect_precision": "PAI prec",
+    "perfect_precision_chance": "by chance",
     "repetition": "3-gramR",
     "repetition_imperfect": "w/o PAI",
     "overlap": "in story",
@@ -31,9 +29,9 @@ _COLUMNS = {
 
 def score_tables(
     subsets: Sequence[Subset], crosses: Sequence[tuple[str, ...]], answers: Answers
-) -> str:
+) -> list[Part]:
     """A table for each cross of dimensions, in the paper's columns, then what is missing."""
-    parts: list[Table | str] = []
+    parts: list[Part] = []
     columns = {
         name: title
         for name, title in _COLUMNS.items()
@@ -41,25 +39,37 @@ def score_tables(
     }
     for names in [(), *crosses]:
         chosen = [s for s in subsets if set(s.where) == set(names)]
-        table = Table(box=None, pad_edge=False)
-        table.add_column("*".join(names) or "all answers", overflow="fold", min_width=12)
-        table.add_column("n", justify="right")
-        table.add_column("stories", justify="right")
-        for title in columns.values():
-            table.add_column(title, justify="right", no_wrap=True)
-        for subset in chosen:
-            label = " ".join(subset.where[name] for name in names) or "all"
-            cells = [_shown(name, subset.values) for name in columns]
-            table.add_row(Text(label), f"{subset.n:,}", f"{subset.n_stories:,}", *cells)
-        parts += [table, ""]
+        parts += [_cross(names, chosen, columns), ""]
     parts.append(
         "PAI: says that the text is perfect as it is; prec: of those, how many stories were not "
-        "corrupted, and in brackets what saying so of any story would get by chance. 3-gramR: "
+        "corrupted, and beside it what saying so of any story would get by chance. 3-gramR: "
         "trigrams of another answer too; in story: trigrams of the story."
     )
     for reason, n in sorted(answers.n_missing.items()):
         parts.append(f"missing: {n:,} answers, {reason}")
-    return render(*parts, subsets[0].values["repetition"].signature)
+    return [*parts, subsets[0].values["repetition"].signature]
+
+
+def _cross(names: Sequence[str], chosen: Sequence[Subset], columns: Mapping[str, str]) -> Sheet:
+    head = [
+        Column("*".join(names) or "all answers", name="subset"),
+        Column("n", ","),
+        Column("stories", ",", name="n_stories"),
+    ]
+    figures = [
+        Column(title, ".0f" if name == "length" else ".2f", name=name)
+        for name, title in columns.items()
+    ]
+    rows: list[list[Cell]] = [
+        [
+            " ".join(subset.where[name] for name in names) or "all",
+            subset.n,
+            subset.n_stories,
+            *(subset.values[name].value for name in columns),
+        ]
+        for subset in chosen
+    ]
+    return Sheet("-".join(names) or "all", [*head, *figures], rows)
 
 
 _SAID = {
@@ -67,27 +77,22 @@ _SAID = {
 }  # fmt: skip
 
 
-def validation_table(found: Mapping[str, Estimate]) -> str:
+def validation_table(found: Mapping[str, Estimate]) -> list[Part]:
     """How measures without people go together with what people said."""
-    table = Table(box=None, pad_edge=False)
-    titles = ("measure", "people: the feedback", "n", "stories", "Pearson", "95 %", "paper")
-    for k, title in enumerate(titles):
-        table.add_column(title, justify="right" if k > 1 else "left")
+    columns = [
+        Column("measure"),
+        Column("people: the feedback", name="people"),
+        Column("n", ","),
+        Column("stories", ",", name="n_stories"),
+        Column("Pearson", "+.2f", with_interval=True),
+        Column("paper", "+.2f"),
+    ]
+    rows: list[list[Cell]] = []
     for item, one in found.items():
         measure, printed = VALIDATED[item]
-        measure, asked = _SAID[measure]
-        table.add_row(
-            measure, asked, f"{one.n:,}", f"{one.n_units:,}", number(one.value, "+.2f"),
-            shown_interval(one, "+.2f"), f"{printed:+.2f}",
-        )  # fmt: skip
-    return render("", table, *interval_notes(found.values(), "stories"))
-
-
-def _shown(name: str, values: Mapping[str, Estimate]) -> str:
-    shown = number(values[name].value, ".0f" if name == "length" else ".2f")
-    if name == "perfect_precision" and values[name].n:
-        return f"{shown} ({number(values['perfect_precision_chance'].value, '.2f')})"
-    return shown
+        rows.append([*_SAID[measure], one.n, one.n_units, one, printed])
+    sheet = Sheet("validation", columns, rows)
+    return ["", sheet, *interval_notes(found.values(), "stories")]
 
 
 def subset_row(subset: Subset) -> dict[str, Any]:

@@ -1,11 +1,8 @@
-"""Tables of verdicts for the terminal: never a verdict without its trust."""
+"""Tables of verdicts: never a verdict without its trust."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-
-from rich.table import Table
-from rich.text import Text
 
 from fabula.judging.answers import answer_shown, score_range
 from fabula.judging.pairwise import PairSummary
@@ -15,12 +12,15 @@ from fabula.judging.summary import ItemSummary, JudgeSummary
 from fabula.judging.trust import NEVER_CHECKED, Trust
 from fabula.measures.agreement import JudgeAgreement, PanelRow
 from fabula.models.verdicts import MISSING
-from fabula.presentation.tables import (
+from fabula.presentation.sheet import (
+    Cell,
+    Column,
+    Missing,
+    Part,
+    Sheet,
     interval_notes,
+    interval_shown,
     number,
-    render,
-    shown_interval,
-    terminal_width,
 )
 from fabula.types import Measurement, Rubric
 
@@ -32,15 +32,17 @@ __all__ = [
     "spent_lines",
 ]
 
-_MAX_STORIES = 40
 _NO_MEAN = "no mean: the items' numbers have different ranges"
+_DIMENSION = Column("", name="dimension", once=True)
+_TEST = Column("test")
+_TRUST = Column("agreement with experts (kappa)", name="trust")
 
 
 def judge_tables(
     summaries: Sequence[JudgeSummary], measurements: Sequence[Measurement], rubric: Rubric
-) -> str:
+) -> list[Part]:
     """For one story its verdicts; for more, the answers by item and the score of each story."""
-    parts: list[Table | str] = []
+    parts: list[Part] = []
     for summary in summaries:
         parts += [f"{rubric.title}, by {summary.rater}", ""]
         if len(summary.scores) == 1:
@@ -53,69 +55,63 @@ def judge_tables(
             elif rubric.aggregate.rule == "mean":
                 parts += ["", _NO_MEAN]
         parts += ["", *_remarks(summary, rubric), summary.signature, ""]
-    return render(*parts)
+    return parts
 
 
-def _verdicts(summary: JudgeSummary, measurements: Sequence[Measurement]) -> Table:
-    table = Table(box=None, pad_edge=False)
-    for title in ("", "test", "verdict"):
-        table.add_column(title, overflow="fold")
-    table.add_column("P(Yes)", justify="right")
-    table.add_column("agreement with experts (kappa)", overflow="fold")
+def _about(rater: str) -> tuple[str, str]:
+    return "judge", rater
+
+
+def _verdicts(summary: JudgeSummary, measurements: Sequence[Measurement]) -> Sheet:
+    columns = [_DIMENSION, _TEST, Column("verdict"), Column("P(Yes)", ".2f", name="p_yes"), _TRUST]
     values = {one.item: one for one in measurements}
-    dimension = None
+    rows: list[list[Cell]] = []
     for row in summary.items:
         one = values.get(row.item.id)
-        if one is None:
-            continue
-        first = row.item.dimension if row.item.dimension != dimension else ""
-        dimension = row.item.dimension
-        p_yes = one.details.get("p_yes")
-        table.add_row(
-            first, row.item.title, Text(answer_shown(one, row.item.scale)),
-            "-" if p_yes is None else f"{p_yes:.2f}", _trust(row.trust),
-        )  # fmt: skip
-    return table
+        if one is not None:
+            verdict = answer_shown(one, row.item.scale)
+            p_yes = one.details.get("p_yes")
+            rows.append([row.item.dimension, row.item.title, verdict, p_yes, _trust(row.trust)])
+    return Sheet("verdicts", columns, rows, about=_about(summary.rater))
 
 
-def _answers(summary: JudgeSummary) -> Table:
-    table = Table(box=None, pad_edge=False)
-    table.add_column("", overflow="fold")
-    table.add_column("test", overflow="fold")
+def _answers(summary: JudgeSummary) -> Sheet:
     is_plain = all(row.item.scale.kind == "yes-no" for row in summary.items)
-    table.add_column("passed" if is_plain else "answers", justify="right" if is_plain else "left")
-    for title in ("of", "missing", "mean P(Yes)"):
-        table.add_column(title, justify="right")
-    table.add_column("agreement with experts (kappa)", overflow="fold")
-    dimension = None
-    for row in summary.items:
-        first = row.item.dimension if row.item.dimension != dimension else ""
-        dimension = row.item.dimension
-        table.add_row(
-            first, row.item.title,
-            Text(_shown_answers(row, is_plain=is_plain)), str(row.n),
-            str(sum(row.missing.values())), number(row.mean_p_yes, ".2f"), _trust(row.trust),
-        )  # fmt: skip
-    return table
+    columns = [
+        _DIMENSION,
+        _TEST,
+        Column("passed", ".1%") if is_plain else Column("answers"),
+        Column("of", "d", name="n"),
+        Column("missing", "d"),
+        Column("mean P(Yes)", ".2f", name="mean_p_yes"),
+        _TRUST,
+    ]
+    rows: list[list[Cell]] = [
+        [
+            row.item.dimension,
+            row.item.title,
+            row.pass_rate if is_plain else _shown_answers(row),
+            row.n,
+            sum(row.missing.values()),
+            row.mean_p_yes,
+            _trust(row.trust),
+        ]
+        for row in summary.items
+    ]
+    return Sheet("answers", columns, rows, about=_about(summary.rater))
 
 
-def _shown_answers(row: ItemSummary, *, is_plain: bool) -> str:
-    """`64.3%`, or `64.3% Yes` where other items are no tests."""
-    is_share = row.pass_rate is not None and not is_plain
-    return f"{row.shown} Yes" if is_share else row.shown
+def _shown_answers(row: ItemSummary) -> str:
+    """As its scale has it; `64.3% Yes` for a test among items that are none."""
+    return row.shown if row.pass_rate is None else f"{row.shown} Yes"
 
 
-def _scores(summary: JudgeSummary, rubric: Rubric) -> Table:
-    table = Table(box=None, pad_edge=False)
-    table.add_column("story", overflow="fold")
-    title = rubric.aggregate.title or "score"
-    table.add_column(", ".join(filter(None, [title, score_range(rubric)])), justify="right")
-    for story, score in list(summary.scores.items())[:_MAX_STORIES]:
-        shown = "missing: an answer is missing" if score is None else f"{score:.4g}"
-        table.add_row(Text(story), shown)
-    if len(summary.scores) > _MAX_STORIES:
-        table.add_row(f"and {len(summary.scores) - _MAX_STORIES:,} more stories", "")
-    return table
+def _scores(summary: JudgeSummary, rubric: Rubric) -> Sheet:
+    title = ", ".join(filter(None, [rubric.aggregate.title or "score", score_range(rubric)]))
+    without = Missing("an answer is missing")
+    rows = [[story, without if s is None else s] for story, s in summary.scores.items()]
+    columns = [Column("story"), Column(title, ".4g", name="score")]
+    return Sheet("scores", columns, rows, about=_about(summary.rater), many="stories")
 
 
 def _remarks(summary: JudgeSummary, rubric: Rubric) -> list[str]:
@@ -152,26 +148,37 @@ def _trust(trust: Trust | None) -> str:
     return NEVER_CHECKED if trust is None else trust.shown
 
 
-def pair_table(pairs: Sequence[PairSummary], signature: str) -> str:
+def pair_table(pairs: Sequence[PairSummary], signature: str) -> list[Part]:
     """Preferences by item, with how often they turned with the order."""
-    table = Table(box=None, pad_edge=False)
-    table.add_column("test", overflow="fold")
-    for title in ("pairs", "decided", "turned", "first preferred"):
-        table.add_column(title, justify="right")
-    table.add_column("preferred", overflow="fold")
-    for pair in pairs:
-        best = sorted(pair.n_wins.items(), key=lambda entry: (-entry[1], entry[0]))[:4]
-        first = "-" if pair.first_share is None else f"{pair.first_share:.0%}"
-        table.add_row(
-            pair.item, str(pair.n_pairs), str(pair.n_decided), str(pair.n_turned), first,
-            Text(", ".join(f"{story} {n}" for story, n in best)),
-        )  # fmt: skip
+    columns = [
+        _TEST,
+        Column("pairs", "d", name="n_pairs"),
+        Column("decided", "d", name="n_decided"),
+        Column("turned", "d", name="n_turned"),
+        Column("first preferred", ".0%", name="first_share"),
+        Column("preferred"),
+    ]
+    rows: list[list[Cell]] = [
+        [
+            pair.item,
+            pair.n_pairs,
+            pair.n_decided,
+            pair.n_turned,
+            pair.first_share,
+            ", ".join(f"{story} {n}" for story, n in _most_preferred(pair)),
+        ]
+        for pair in pairs
+    ]
     every = pairs[-1]
     sentence = f"{every.n_decided} of {every.n_pairs} comparisons decided"
     if every.n_turned:
         sentence += f"; in {every.n_turned} the preference turned with the order of the stories"
     worth = f"trust: preferences between stories were {NEVER_CHECKED}"
-    return render(table, "", sentence, worth, signature)
+    return [Sheet("pairs", columns, rows), "", sentence, worth, signature]
+
+
+def _most_preferred(pair: PairSummary) -> list[tuple[str, int]]:
+    return sorted(pair.n_wins.items(), key=lambda entry: (-entry[1], entry[0]))[:4]
 
 
 def agreement_tables(
@@ -179,14 +186,14 @@ def agreement_tables(
     panel: Sequence[PanelRow],
     expert_r: float | None,
     rubric: Rubric,
-) -> str:
+) -> list[Part]:
     """Experts among themselves, then each judge with their majority."""
     titles = {item.id: f"{item.index} {item.title}" for item in rubric.items}
-    parts: list[Table | str] = ["experts among themselves, on all that they judged", ""]
-    parts += [_panel_rows(panel, titles), _expert_correlation(expert_r), ""]
+    parts: list[Part] = ["experts among themselves, on all that they judged", ""]
+    parts += [_panel_rows(panel, titles, "experts"), _expert_correlation(expert_r), ""]
     for judge in judges:
         parts += _judge_parts(judge, titles)
-    return render(*parts, *_notes(panel, judges))
+    return [*parts, *_notes(panel, judges)]
 
 
 def calibration_tables(
@@ -196,7 +203,7 @@ def calibration_tables(
     expert_r: float | None,
     rubric: Rubric,
     n_stories: tuple[int, int],
-) -> str:
+) -> list[Part]:
     """The stories that the judge read, with experts and judge; then all that experts judged.
 
     `n_stories` are the counts of both. What experts reach on other stories is no yardstick for a
@@ -204,10 +211,12 @@ def calibration_tables(
     """
     titles = {item.id: f"{item.index} {item.title}" for item in rubric.items}
     n_here, n_all = n_stories
-    parts: list[Table | str] = [
-        f"the {n_here} stories with texts, which the judge read: experts among themselves", "",
-        _panel_rows(here, titles), "",
-    ]  # fmt: skip
+    parts: list[Part] = [
+        f"the {n_here} stories with texts, which the judge read: experts among themselves",
+        "",
+        _panel_rows(here, titles, "experts"),
+        "",
+    ]
     for judge, trusts in judges:
         parts += _judge_parts(judge, titles)
         overall = next((trust for trust in trusts if trust.item == "all"), None)
@@ -216,51 +225,68 @@ def calibration_tables(
         if trusts and not is_identified(trusts[0].model):
             parts += [
                 "not kept: the server does not say which model it has, and another could be there "
-                "tomorrow; name it after the address, as in http://127.0.0.1:8080/v1#name", "",
-            ]  # fmt: skip
+                "tomorrow; name it after the address, as in http://127.0.0.1:8080/v1#name",
+                "",
+            ]
     if n_all > n_here:
         parts += [
             f"all {n_all} stories of the release, also those without their texts: experts only, "
-            f"not to be read beside a judge of the {n_here}", "",
-            _panel_rows(everywhere, titles), _expert_correlation(expert_r), "",
-        ]  # fmt: skip
-    return render(*parts, *_notes([*here, *everywhere], [judge for judge, _ in judges]))
+            f"not to be read beside a judge of the {n_here}",
+            "",
+            _panel_rows(everywhere, titles, "experts_everywhere"),
+            _expert_correlation(expert_r),
+            "",
+        ]
+    return [*parts, *_notes([*here, *everywhere], [judge for judge, _ in judges])]
 
 
 def _expert_correlation(expert_r: float | None) -> str:
     return f"tests passed: Pearson {number(expert_r, '.2f')} between two experts"
 
 
-def _panel_rows(panel: Sequence[PanelRow], titles: Mapping[str, str]) -> Table:
-    table = _figures(["n", "Fleiss", "95 % interval", "alpha", "equal", "Yes"])
-    for row in panel:
-        table.add_row(
-            titles.get(row.name, row.name), str(row.kappa.n), number(row.kappa.value, ".2f"),
-            shown_interval(row.kappa, ".2f"), number(row.alpha, ".2f"),
-            "-" if row.percent is None else f"{row.percent:.0f} %",
-            "-" if row.share_yes is None else f"{row.share_yes:.0%}",
-        )  # fmt: skip
-    return table
+def _panel_rows(panel: Sequence[PanelRow], titles: Mapping[str, str], name: str) -> Sheet:
+    columns = [
+        Column("", name="row", cut=True),
+        Column("n", "d"),
+        Column("Fleiss", ".2f", with_interval=True),
+        Column("alpha", ".2f"),
+        Column("equal, %", ".0f", name="percent_equal"),
+        Column("Yes", ".0%", name="share_yes"),
+    ]
+    rows: list[list[Cell]] = [
+        [
+            titles.get(row.name, row.name),
+            row.kappa.n,
+            row.kappa,
+            row.alpha,
+            row.percent,
+            row.share_yes,
+        ]
+        for row in panel
+    ]
+    return Sheet(name, columns, rows)
 
 
-def _judge_parts(judge: JudgeAgreement, titles: Mapping[str, str]) -> list[Table | str]:
+def _judge_parts(judge: JudgeAgreement, titles: Mapping[str, str]) -> list[Part]:
     n = judge.overall.confusion.n
-    parts: list[Table | str] = [
+    parts: list[Part] = [
         f"{judge.rater} with the experts' majority, on {n:,} items that both judged (Cohen)",
-        "", _judge_rows(judge, titles),
-    ]  # fmt: skip
+        "",
+        _judge_rows(judge, titles),
+    ]
     if judge.overall.n_missing:
         parts.append(f"missing: {judge.overall.n_missing} verdicts of this judge, left out")
     if judge.n_ties:
         parts.append(f"no majority: {judge.n_ties} verdicts, on which the experts are split")
-    interval = shown_interval(judge.pearson, ".2f")
+    interval = interval_shown(judge.pearson, ".2f")
     return [
         *parts,
         f"tests passed, {judge.n_stories} stories: Pearson "
         f"{number(judge.pearson.value, '.2f')} [{interval}], Spearman "
         f"{number(judge.spearman, '.2f')}",
-        judge.signature, "",
-    ]  # fmt: skip
+        judge.signature,
+        "",
+    ]
 
 
 def _notes(panel: Sequence[PanelRow], judges: Sequence[JudgeAgreement]) -> list[str]:
@@ -271,27 +297,31 @@ def _notes(panel: Sequence[PanelRow], judges: Sequence[JudgeAgreement]) -> list[
     return interval_notes(shown, "stories")
 
 
-def _judge_rows(judge: JudgeAgreement, titles: Mapping[str, str]) -> Table:
-    table = _figures(["n", "kappa", "95 % interval", "bal.", "prec.", "recall", "F1", "phi"])
-    for row in (*judge.rows, judge.overall):
-        counts = row.confusion
-        table.add_row(
-            titles.get(row.name, row.name), str(counts.n), number(row.kappa.value, ".2f"),
-            shown_interval(row.kappa, ".2f"), number(counts.balanced_accuracy, ".2f"),
-            number(counts.precision, ".2f"), number(counts.recall, ".2f"), number(counts.f1, ".2f"),
-            number(counts.phi, ".2f"),
-        )  # fmt: skip
-    return table
-
-
-def _figures(titles: Sequence[str]) -> Table:
-    """A table of figures that are never cut; on a narrow terminal the names are."""
-    room = terminal_width() - sum(max(len(title), 5) + 2 for title in titles)
-    table = Table(box=None, pad_edge=False)
-    table.add_column("", no_wrap=True, overflow="ellipsis", max_width=max(14, min(40, room)))
-    for title in titles:
-        table.add_column(title, justify="right", no_wrap=True, min_width=min(5, len(title)))
-    return table
+def _judge_rows(judge: JudgeAgreement, titles: Mapping[str, str]) -> Sheet:
+    columns = [
+        Column("", name="row", cut=True),
+        Column("n", "d"),
+        Column("kappa", ".2f", with_interval=True),
+        Column("bal.", ".2f", name="balanced_accuracy"),
+        Column("prec.", ".2f", name="precision"),
+        Column("recall", ".2f"),
+        Column("F1", ".2f", name="f1"),
+        Column("phi", ".2f"),
+    ]
+    rows: list[list[Cell]] = [
+        [
+            titles.get(row.name, row.name),
+            row.confusion.n,
+            row.kappa,
+            row.confusion.balanced_accuracy,
+            row.confusion.precision,
+            row.confusion.recall,
+            row.confusion.f1,
+            row.confusion.phi,
+        ]
+        for row in (*judge.rows, judge.overall)
+    ]
+    return Sheet("judges", columns, rows, about=_about(judge.rater))
 
 
 def spent_lines(spent: Sequence[Spent]) -> list[str]:

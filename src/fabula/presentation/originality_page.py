@@ -14,8 +14,8 @@ from markupsafe import Markup
 
 from fabula.presentation.marked_text import Borrowed, Note, Odd, Piece, cut_text
 from fabula.presentation.near_parts import glosses_of, spread_of
+from fabula.presentation.originality_tables import MISSING_REASONS
 from fabula.presentation.page_file import write_page_file
-from fabula.presentation.tables import MISSING_REASONS
 from fabula.types import Document
 from fabula.web import visible
 

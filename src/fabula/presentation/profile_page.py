@@ -6,13 +6,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from rich.table import Table
-from rich.text import Text
-
 from fabula.measures.linguistic.metrics import explain
 from fabula.measures.linguistic.profile import PROFILE_METRICS, Profile, Sentence
 from fabula.presentation.page_file import write_page_file
-from fabula.presentation.tables import render
+from fabula.presentation.sheet import Column, Part, Sheet, cell_shown
 from fabula.web import visible
 
 __all__ = ["CHART_HEIGHT", "CHART_WIDTH", "profile_tables", "profile_view", "write_profile_page"]
@@ -24,16 +21,18 @@ CHART_WIDTH, CHART_HEIGHT = 960, 120
 _ZIPF_STEPS = 8
 
 
-def profile_tables(profiles: Sequence[Profile]) -> str:
+def profile_tables(profiles: Sequence[Profile]) -> list[Part]:
     """Texts beside each other, at most six; what is missing with its reason."""
     shown = profiles[:_MAX_COLUMNS]
-    table = Table(box=None, pad_edge=False)
-    table.add_column("")
-    for profile in shown:
-        table.add_column(Text(profile.document.id), justify="right", overflow="fold")
-    for metric in PROFILE_METRICS:
-        cells = [_shown(profile, metric.id, metric.form) for profile in shown]
-        table.add_row(metric.title, *cells)
+    sheet = Sheet(
+        "profile",
+        [Column("", name="metric"), *(Column(profile.document.id, "g") for profile in shown)],
+        [
+            [metric.title, *(_cell(profile, metric.id) for profile in shown)]
+            for metric in PROFILE_METRICS
+        ],
+        forms=[metric.form for metric in PROFILE_METRICS],
+    )
     remarks = [
         f"{profile.document.id}: said again: "
         + "; ".join(f"“{r.phrase}” ({r.count})" for r in profile.repeated[:5])
@@ -44,12 +43,12 @@ def profile_tables(profiles: Sequence[Profile]) -> str:
         remarks.append(
             f"and {len(profiles) - len(shown):,} more texts; the page and the JSON output show all"
         )
-    return render(table, "", *remarks, profiles[0].signature)
+    return [sheet, "", *remarks, profiles[0].signature]
 
 
-def _shown(profile: Profile, metric: str, form: str) -> str:
+def _cell(profile: Profile, metric: str) -> float | str:
     value = profile.values[metric]
-    return explain(profile.missing[metric]) if value is None else f"{value:{form}}"
+    return explain(profile.missing[metric]) if value is None else value
 
 
 def write_profile_page(profiles: Sequence[Profile], path: Path) -> None:
@@ -81,7 +80,7 @@ def profile_view(profile: Profile) -> dict[str, Any]:
                 "id": metric.id,
                 "title": metric.title,
                 "explained": metric.explained,
-                "value": _shown(profile, metric.id, metric.form),
+                "value": cell_shown(_cell(profile, metric.id), metric.form),
                 "is_missing": profile.values[metric.id] is None,
             }
             for metric in PROFILE_METRICS

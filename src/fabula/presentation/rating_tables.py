@@ -6,13 +6,19 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
-from rich.table import Table
-from rich.text import Text
 
 from fabula.measures.categories import CategoryShares
 from fabula.measures.ratings import GroupMean, ItemAgreement, RaterAgreement
 from fabula.presentation.plots import COLOURS, LINE, figure_of
-from fabula.presentation.tables import interval_notes, number, render, shown_interval
+from fabula.presentation.sheet import (
+    Cell,
+    Column,
+    Part,
+    Sheet,
+    interval_notes,
+    interval_shown,
+    number,
+)
 from fabula.types import Estimate, Rubric
 
 __all__ = [
@@ -35,36 +41,43 @@ def mean_shown(mean: GroupMean | None) -> str:
 
 def means_table(
     title: str, means: Mapping[str, Mapping[str, GroupMean]], items: Sequence[str]
-) -> Table:
+) -> Sheet:
     """A row for each group: mean and standard error by item (the form of Tables 3 to 5)."""
-    table = _table(title, *(item.replace("_", "\n") for item in items))
-    for group, by_item in means.items():
-        table.add_row(Text(group), *(mean_shown(by_item.get(item)) for item in items))
-    return table
+    columns = [Column(title), *(Column(item.replace("_", " "), ".3f", name=item) for item in items)]
+    rows = [
+        [group, *(mean_shown(by_item.get(item)) for item in items)]
+        for group, by_item in means.items()
+    ]
+    return Sheet(f"means_{title}", columns, rows)
 
 
-def agreement_table(agreement: Mapping[str, ItemAgreement]) -> Table:
+def agreement_table(agreement: Mapping[str, ItemAgreement]) -> Sheet:
     """Raters among each other, by item (the form of Table 2)."""
-    table = _table("among raters", "n", "similarity", "alpha")
-    for item, one in agreement.items():
-        table.add_row(item, f"{one.n:,}", number(one.similarity, ".2f"), number(one.alpha, ".2f"))
-    return table
+    columns = [
+        Column("among raters", name="item"),
+        Column("n", ","),
+        Column("similarity", ".2f"),
+        Column("alpha", ".2f"),
+    ]
+    rows = [[item, one.n, one.similarity, one.alpha] for item, one in agreement.items()]
+    return Sheet("raters", columns, rows)
 
 
-def people_table(rater: str, agreement: Mapping[str, RaterAgreement]) -> Table:
+def people_table(rater: str, agreement: Mapping[str, RaterAgreement]) -> list[Part]:
     """A model's answers against people's means, by item."""
-    titles = ("n", "stories", "1 - |a - b|", "95 %", "Pearson", "95 %")
-    table = _table(f"{rater} with people", *titles)
-    for item, one in agreement.items():
-        table.add_row(
-            item, f"{one.n:,}", f"{one.similarity.n_units:,}",
-            number(one.similarity.value, ".2f"), shown_interval(one.similarity, ".2f"),
-            number(one.correlation.value, "+.2f"), shown_interval(one.correlation, "+.2f"),
-        )  # fmt: skip
-    found = [part for one in agreement.values() for part in (one.similarity, one.correlation)]
-    table.caption = "\n".join(interval_notes(found, "stories")) or None
-    table.caption_justify = "left"
-    return table
+    columns = [
+        Column(f"{rater} with people", name="item"),
+        Column("n", ","),
+        Column("stories", ",", name="n_stories"),
+        Column("1 - |a - b|", ".2f", with_interval=True, name="similarity"),
+        Column("Pearson", "+.2f", with_interval=True),
+    ]
+    rows: list[list[Cell]] = [
+        [item, one.n, one.similarity.n_units, one.similarity, one.correlation]
+        for item, one in agreement.items()
+    ]
+    sheet = Sheet("people", columns, rows, about=("rater", rater))
+    return [sheet, *interval_notes(sheet.estimates(), "stories")]
 
 
 def category_tables(
@@ -72,38 +85,35 @@ def category_tables(
     categories: Sequence[str],
     accuracy: Estimate | None,
     signature: str,
-) -> str:
+) -> list[Part]:
     """A table for each writer: what was done to the stories in columns, categories in percent."""
-    parts: list[Table | str] = []
+    parts: list[Part] = []
     for writer in dict.fromkeys(one.group[0] for one in shares):
         mine = [one for one in shares if one.group[0] == writer]
-        table = _table("% of its feedback", *(one.group[1] for one in mine))
-        for category in categories:
-            table.add_row(category, *(number(_percent(one, category), ".0f") for one in mine))
-        table.add_row("n", *(f"{one.n:,}" for one in mine))
+        columns = [
+            Column("% of its feedback", name="category"),
+            *(Column(one.group[1], ".0f") for one in mine),
+        ]
+        rows: list[list[Cell]] = [
+            [category, *(_percent(one, category) for one in mine)] for category in categories
+        ]
+        rows.append(["n", *(one.n for one in mine)])
         if any(one.n_missing for one in mine):
-            table.add_row("no label", *(f"{one.n_missing:,}" for one in mine))
-        parts += [writer, table, ""]
+            rows.append(["no label", *(one.n_missing for one in mine)])
+        parts += [writer, Sheet("categories", columns, rows, about=("writer", writer)), ""]
     if accuracy is not None:
         parts.append(
-            f"right on the gold set: {number(accuracy.value, '.0%')} of {accuracy.n:,} "
-            f"(95 %: {shown_interval(accuracy, '.0%')}); the paper's labeller: 84 % of 480"
+            f"right on the labels given: {number(accuracy.value, '.0%')} of {accuracy.n:,} "
+            f"(95 %: {interval_shown(accuracy, '.0%')}); the paper's labeller: 84 % of 480"
         )
         parts += interval_notes([accuracy], "stories")
     else:
-        parts.append("no gold labels are given (--gold): how often it is right is not known")
-    return render(*parts, signature)
+        parts.append("no labels of people are given (`labels`): how often it is right is not known")
+    return [*parts, signature]
 
 
 def _percent(group: CategoryShares, category: str) -> float | None:
     return 100 * group.shares[category] if group.shares else None
-
-
-def _table(*columns: str) -> Table:
-    table = Table(box=None, pad_edge=False)
-    for k, column in enumerate(columns):
-        table.add_column(column, justify="right" if k else "left", overflow="fold", no_wrap=k > 0)
-    return table
 
 
 def save_categories(

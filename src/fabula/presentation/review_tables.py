@@ -4,67 +4,66 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import asdict
-from pathlib import Path
 from typing import Any
 
-from rich.table import Table
-from rich.text import Text
-
-from fabula.errors import InputError
 from fabula.measures.scores import to_row
-from fabula.presentation.latex import escape_latex
-from fabula.presentation.review_groups import interval_shown, p_shown
-from fabula.presentation.tables import interval_notes, render
+from fabula.presentation.review_groups import p_shown
+from fabula.presentation.sheet import Cell, Column, Missing, Part, Sheet, interval_notes
 from fabula.review import GroupTest, Review, TextReview, numbers_of_review
 from fabula.review.numbers import Number, share_below
 from fabula.store import measurement_row
 
-__all__ = ["check_latex_path", "latex_tables", "review_json", "review_tables"]
+__all__ = ["review_json", "review_sheets", "review_tables"]
 
 _MAX_COLUMNS = 6
-_LATEX_BEGIN = "% fabula report"
 _SURE = (
     "differences with p < 0.05 (Mann-Whitney; Holm over the pairs of a number, not over numbers):"
 )
 
 
-def review_tables(review: Review, tests: Sequence[GroupTest]) -> str:
+def review_tables(review: Review, tests: Sequence[GroupTest]) -> list[Part]:
     """Numbers down, texts across, at most six; then groups, and what was left out."""
     numbers, rows = numbers_of_review(review)
-    shown = rows[:_MAX_COLUMNS]
-    table = Table(box=None, pad_edge=False)
-    table.add_column("")
-    for text in review.texts[:_MAX_COLUMNS]:
-        table.add_column(Text(text.document.id), justify="right", overflow="fold")
-    placed = len(review.texts) == 1
-    if placed:
-        table.add_column("")
-    for number in numbers:
-        cells = [Text(_cell(row, number)) for row in shown]
-        where = [Text(_place(review, number, rows[0].get(number.key)))] if placed else []
-        table.add_row(Text(number.title), *cells, *where)
-    remarks = [
-        f"and {len(rows) - _MAX_COLUMNS:,} more texts; the page and the JSON output have them all"
-    ] * (len(rows) > _MAX_COLUMNS)
-    remarks += [
-        f"{len(advice.points)} points to mend, by {advice.model.partition('@')[0]}"
-        for text in review.texts[:1]
-        for advice in text.advice
-        if placed
-    ]
-    out = render(table, "", *remarks) if numbers else ""
+    parts: list[Part] = [_beside(review), ""] if numbers else []
+    if len(rows) > _MAX_COLUMNS and numbers:
+        n_more = len(rows) - _MAX_COLUMNS
+        parts.append(f"and {n_more:,} more texts; the page and the JSON output have them all")
+    if len(review.texts) == 1 and numbers:
+        parts += [
+            f"{len(advice.points)} points to mend, by {advice.model.partition('@')[0]}"
+            for advice in review.texts[0].advice
+        ]
     if tests:
-        out += "\n" + _group_table(tests)
-    for entry in review.left_out:
-        out += f"not here: {entry.part}, {entry.reason}; to have it: {entry.remedy}\n"
-    return out
+        parts += ["", *_group_tables(tests)]
+    return parts + [
+        f"not here: {entry.part}, {entry.reason}; to have it: {entry.remedy}"
+        for entry in review.left_out
+    ]
 
 
-def _cell(row: dict[str, float | None], number: Number) -> str:
-    if number.key not in row:
-        return ""
-    value = row[number.key]
-    return "missing" if value is None else format(value, number.form)
+def _beside(review: Review) -> Sheet:
+    """The first texts beside each other; a single one with its place among the groups."""
+    numbers, rows = numbers_of_review(review)
+    shown = rows[:_MAX_COLUMNS]
+    is_placed = len(review.texts) == 1
+    columns = [Column("", name="number")]
+    columns += [Column(text.document.id, "g") for text in review.texts[:_MAX_COLUMNS]]
+    columns += [Column("", name="place")] * is_placed
+    cells: list[list[Cell]] = [
+        [
+            number.title,
+            *(_cell(row, number) for row in shown),
+            *([_place(review, number, rows[0].get(number.key))] if is_placed else []),
+        ]
+        for number in numbers
+    ]
+    return Sheet("numbers", columns, cells, forms=[number.form for number in numbers])
+
+
+def _cell(row: dict[str, float | None], number: Number) -> Cell:
+    """None where it was not measured of this text at all."""
+    value = row.get(number.key)
+    return Missing() if value is None and number.key in row else value
 
 
 def _place(review: Review, number: Number, value: float | None) -> str:
@@ -86,26 +85,27 @@ def _share(share: float) -> str:
     return "nearly none" if percent == 0 else "nearly all" if percent == 100 else f"{percent}%"
 
 
-def _group_table(tests: Sequence[GroupTest]) -> str:
-    table = Table(box=None, pad_edge=False)
-    for title in ("", "group", "mean", "95 % interval", "n"):
-        table.add_column(title, justify="left" if title in ("", "group") else "right")
-    lines: list[str] = []
+def _group_tables(tests: Sequence[GroupTest]) -> list[Part]:
+    columns = [
+        Column("", name="number", once=True),
+        Column("group"),
+        Column("mean", "g", with_interval=True),
+        Column("n", "d"),
+    ]
+    rows: list[list[Cell]] = []
+    forms, sure = [], []
     for test in tests:
-        for k, (name, mean) in enumerate(test.means.items()):
-            value = "missing" if mean.value is None else format(mean.value, test.number.form)
-            table.add_row(
-                Text("" if k else test.number.title), Text(name), value,
-                Text(interval_shown(mean, test.number.form)), str(mean.n),
-            )  # fmt: skip
-        lines += [
+        for name, mean in test.means.items():
+            rows.append([test.number.title, name, mean, str(mean.n)])
+            forms.append(test.number.form)
+        sure += [
             f"{test.number.title}: {pair.a}, {pair.b}: {p_shown(pair.p_holm)}"
             for pair in test.pairs
             if pair.p_holm is not None and pair.p_holm < 0.05
         ]
-    sure = [_SURE, *lines] if lines else []
-    notes = interval_notes([mean for test in tests for mean in test.means.values()], "texts")
-    return render(table, *notes, "", *sure)
+    sheet = Sheet("groups", columns, rows, forms=forms)
+    notes = interval_notes(sheet.estimates(), "texts")
+    return [sheet, *notes, "", *([_SURE, *sure] if sure else [])]
 
 
 def review_json(review: Review, tests: Sequence[GroupTest]) -> dict[str, Any]:
@@ -160,46 +160,14 @@ def _test_json(test: GroupTest) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def check_latex_path(path: Path) -> None:
-    """Raise `InputError` where the file holds something that is no table of ours."""
-    if path.exists() and path.stat().st_size:
-        with path.open("rb") as file:
-            if not file.read(64).startswith(_LATEX_BEGIN.encode()):
-                raise InputError(
-                    f"{path}: holds something that is no table of Fabula's; choose another name"
-                )
-
-
-def latex_tables(review: Review, tests: Sequence[GroupTest]) -> str:
-    """The numbers of all texts, and of groups, as tabulars in the style of booktabs."""
+def review_sheets(review: Review, tests: Sequence[GroupTest]) -> list[Part]:
+    """The numbers of all texts, and of groups, as they are written for LaTeX and CSV."""
     numbers, rows = numbers_of_review(review)
-    lines = [
-        _LATEX_BEGIN,
-        *(f"% {line}" for s in review.signatures.values() for line in s.split("\n")),
+    columns = [Column("text"), *(Column(n.title, n.form, name=n.key) for n in numbers)]
+    cells: list[list[Cell]] = [
+        [text.document.id, *(_cell(row, number) for number in numbers)]
+        for text, row in zip(review.texts, rows, strict=True)
     ]
-    lines += [rf"\begin{{tabular}}{{l{'r' * len(numbers)}}}", r"\toprule"]
-    lines.append(" & ".join(["Text", *(escape_latex(n.title) for n in numbers)]) + r" \\")
-    lines.append(r"\midrule")
-    for text, row in zip(review.texts, rows, strict=True):
-        cells = [escape_latex(_cell(row, number) or "--") for number in numbers]
-        # The braces keep a name in brackets from being read as an option of the line before.
-        lines.append(" & ".join([f"{{}}{escape_latex(text.document.id)}", *cells]) + r" \\")
-    lines += [r"\bottomrule", r"\end{tabular}", ""]
-    if tests:
-        lines += _latex_groups(tests)
-    return "\n".join(lines)
-
-
-def _latex_groups(tests: Sequence[GroupTest]) -> list[str]:
-    names = list(tests[0].means)
-    lines = [rf"\begin{{tabular}}{{l{'r' * len(names)}}}", r"\toprule"]
-    lines.append(" & ".join(["", *map(escape_latex, names)]) + r" \\")
-    lines.append(r"\midrule")
-    for test in tests:
-        cells = []
-        for mean in test.means.values():
-            value = "missing" if mean.value is None else format(mean.value, test.number.form)
-            interval = interval_shown(mean, test.number.form)
-            cells.append(escape_latex(f"{value} {interval}".strip()))
-        lines.append(" & ".join([escape_latex(test.number.title), *cells]) + r" \\")
-    return [*lines, r"\bottomrule", r"\end{tabular}", ""]
+    signatures = [line for one in review.signatures.values() for line in one.split("\n")]
+    parts: list[Part] = [*signatures, Sheet("numbers", columns, cells)]
+    return [*parts, *_group_tables(tests)] if tests else parts

@@ -7,11 +7,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from rich.table import Table
-from rich.text import Text
 
-from fabula.measures.agreement import Panel, panel_agreement
-from fabula.presentation.tables import interval_notes, number, render, shown_interval
+from fabula.measures.agreement import Panel, PanelRow, panel_agreement
+from fabula.presentation.sheet import Cell, Column, Part, Sheet, interval_notes
 from fabula.types import Rubric
 
 __all__ = ["pass_rates", "study_tables", "tests_passed"]
@@ -62,49 +60,58 @@ def study_tables(
     signature: str,
     *,
     seed: int = 0,
-) -> str:
+) -> list[Part]:
     """Pass rates, agreement with intervals, tests passed, places and supposed origins."""
     rates = pass_rates(panel, rubric, authors)
-    first = _table("passed, %", *rates)
-    for item in rubric.items:
-        cells = [number(by_item.get(item.id), ".1f") for by_item in rates.values()]
-        first.add_row(Text(f"{item.index} {item.title}"), *cells)
-    titles = ("n", "Fleiss kappa", "95 %", "alpha", "equal, %", "Yes, %")
-    second = _table("agreement of readers", *titles)
-    agreement = panel_agreement(panel, rubric, "item", seed=seed)
-    for row in agreement:
-        second.add_row(
-            row.name, f"{row.kappa.n:,}", number(row.kappa.value, ".2f"),
-            shown_interval(row.kappa, ".2f"), number(row.alpha, ".2f"), number(row.percent, ".0f"),
-            "-" if row.share_yes is None else f"{100 * row.share_yes:.0f}",
-        )  # fmt: skip
+    first = Sheet(
+        "passed",
+        [Column("passed, %", name="test"), *(Column(author, ".1f") for author in rates)],
+        [
+            [
+                f"{item.index} {item.title}",
+                *(by_item.get(item.id) for by_item in rates.values()),
+            ]
+            for item in rubric.items
+        ],
+    )
+    second = _agreement(panel_agreement(panel, rubric, "item", seed=seed))
     passed = tests_passed(panel, rubric, authors)
     totals = list(range(len(rubric.items) + 1))
-    third = _table("tests passed, readings", *map(str, totals))
-    for author, counts in passed.items():
-        third.add_row(Text(author), *(str(counts.get(k, "·")) for k in totals))
-    notes = interval_notes([row.kappa for row in agreement], "stories")
-    parts: list[Table | str] = [first, "", second, *notes, "", third]
+    third = Sheet(
+        "tests_passed",
+        [Column("tests passed, readings", name="author"), *(Column(str(k), "d") for k in totals)],
+        [[author, *(counts.get(k, "·") for k in totals)] for author, counts in passed.items()],
+    )
+    notes = interval_notes(second.estimates(), "stories")
+    parts: list[Part] = [first, "", second, *notes, "", third]
     if ranks:
-        parts += ["", _counted("place in the group", ranks)]
+        parts += ["", _counted("places", "place in the group", ranks)]
     if origins:
-        parts += ["", _counted("taken for", origins)]
+        parts += ["", _counted("origins", "taken for", origins)]
     n_stories = len({story for story, _ in panel.subjects})
     n = int((~np.isnan(panel.ratings)).sum())
-    parts += ["", f"{n_stories:,} stories, {n:,} verdicts"]
-    return render(*parts, signature)
+    return [*parts, "", f"{n_stories:,} stories, {n:,} verdicts", signature]
 
 
-def _table(*columns: str) -> Table:
-    table = Table(box=None, pad_edge=False)
-    for k, column in enumerate(columns):
-        table.add_column(Text(column), justify="right" if k else "left", overflow="fold")
-    return table
+def _agreement(found: Sequence[PanelRow]) -> Sheet:
+    columns = [
+        Column("agreement of readers", name="item"),
+        Column("n", ","),
+        Column("Fleiss kappa", ".2f", with_interval=True),
+        Column("alpha", ".2f"),
+        Column("equal, %", ".0f", name="percent_equal"),
+        Column("Yes", ".0%", name="share_yes"),
+    ]
+    rows: list[list[Cell]] = [
+        [row.name, row.kappa.n, row.kappa, row.alpha, row.percent, row.share_yes] for row in found
+    ]
+    return Sheet("agreement", columns, rows)
 
 
-def _counted(title: str, counts: Mapping[str, Mapping[Any, int]]) -> Table:
-    names: Sequence[Any] = sorted({name for row in counts.values() for name in row}, key=str)
-    table = _table(title, *map(str, names))
-    for author, row in counts.items():
-        table.add_row(Text(author), *(str(row.get(name, 0)) for name in names))
-    return table
+def _counted(name: str, title: str, counts: Mapping[str, Mapping[Any, int]]) -> Sheet:
+    found: Sequence[Any] = sorted({one for row in counts.values() for one in row}, key=str)
+    columns = [Column(title, name="author"), *(Column(str(one), "d") for one in found)]
+    rows: list[list[Cell]] = [
+        [author, *(row.get(one, 0) for one in found)] for author, row in counts.items()
+    ]
+    return Sheet(name, columns, rows)

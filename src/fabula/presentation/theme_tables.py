@@ -5,7 +5,7 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Sequence
 
-from fabula.presentation.tables import render
+from fabula.presentation.sheet import render
 from fabula.tasks.themes import Theme
 from fabula.types import Rubric
 

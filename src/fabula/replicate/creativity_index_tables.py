@@ -15,11 +15,10 @@ from fabula.presentation.detection_tables import (
     SHORT,
     auroc_shown,
     calibration_remarks,
-    error_shown,
     save_rocs,
 )
 from fabula.presentation.plots import COLOURS, LINE, SOFT, figure_of, save_comparison
-from fabula.presentation.tables import render
+from fabula.presentation.sheet import number, render
 from fabula.replicate.creativity_index import PAPER, Analyses, Scored, Spread
 from fabula.replicate.creativity_index_texts import Texts
 from fabula.types import Estimate
@@ -173,7 +172,7 @@ def _detection_parts(found: Analyses, mark: _Marks) -> Iterator[Table | str]:
         for against, one in some:
             table.add_row(
                 against, NAMES[one.score], SHORT[one.outcome], auroc_shown(one),
-                str(one.n_missing), error_shown(one), mark(one.signature),
+                str(one.n_missing), number(one.calibration_error, ".3f"), mark(one.signature),
             )  # fmt: skip
         yield table
         yield from calibration_remarks([one for _, one in some])

@@ -10,7 +10,7 @@ from rich.text import Text
 from fabula.measures.linguistic.metrics import METRICS
 from fabula.measures.linguistic.scoring import GOLD
 from fabula.presentation.continuation_tables import system_tables
-from fabula.presentation.tables import number, render
+from fabula.presentation.sheet import number, render
 from fabula.replicate.linguistic_metrics import OTHER_GOLD, PAPER, PAPER_SYSTEMS, Replica
 
 __all__ = ["beside_paper"]

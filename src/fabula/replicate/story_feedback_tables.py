@@ -10,7 +10,7 @@ from typing import Any
 from rich.table import Table
 from rich.text import Text
 
-from fabula.presentation.tables import number, render, shown_interval
+from fabula.presentation.sheet import interval_shown, number, render
 from fabula.replicate.story_feedback import LAYOUT, Automatic, Replica, Row
 from fabula.replicate.story_feedback_check import RULES, Check
 from fabula.replicate.story_feedback_files import HOME, RATINGS_FILE
@@ -228,7 +228,7 @@ def _validated(replica: Replica) -> Table:
         table.add_row(
             Text(one.rater), one.question, _TITLES[one.metric], one.by,
             number(one.printed, ".2f"), number(one.correlation.value, ".2f"),
-            shown_interval(one.correlation, ".2f"), f"{one.correlation.n:,}",
+            interval_shown(one.correlation, ".2f"), f"{one.correlation.n:,}",
         )  # fmt: skip
     return table
 

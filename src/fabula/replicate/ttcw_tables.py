@@ -10,7 +10,7 @@ from typing import Any
 from rich.table import Table
 from rich.text import Text
 
-from fabula.presentation.tables import number, render, terminal_width
+from fabula.presentation.sheet import number, render, terminal_width
 from fabula.replicate.ttcw import (
     AUTHORS,
     OUTLIER_GROUP,

@@ -1,0 +1,321 @@
+"""One table for every place: the terminal, LaTeX, CSV and HTML.
+
+A result is a list of sheets and of lines between them. The same list is shown in a terminal
+(`render`), and written as LaTeX (`latex_of`) and as CSV (`csv_of`).
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import shutil
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from html import escape
+
+from rich.console import Console
+from rich.measure import Measurement
+from rich.table import Table
+from rich.text import Text
+
+from fabula.characters import without_controls
+from fabula.presentation.latex import escape_latex
+from fabula.stats.resample import MIN_UNITS
+from fabula.types import Estimate
+from fabula.web import visible
+
+__all__ = [
+    "LATEX_BEGIN",
+    "Cell",
+    "Column",
+    "Missing",
+    "Part",
+    "Sheet",
+    "cell_shown",
+    "csv_of",
+    "html_of",
+    "interval_notes",
+    "interval_shown",
+    "latex_comment",
+    "latex_of",
+    "number",
+    "render",
+    "terminal_width",
+]
+
+_WIDEST = 10_000
+_MAX_ROWS = 40
+LATEX_BEGIN = "% Fabula"
+"""How a file of tables begins."""
+
+
+@dataclass(frozen=True, slots=True)
+class Missing:
+    """A cell without a value, and why, for people."""
+
+    reason: str = ""
+
+
+Cell = str | float | Estimate | Missing | None
+"""What stands in a cell; None where there is nothing to say."""
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """What the cells of a column are.
+
+    `form` is the format of its numbers (`.3f`, `+.1%`); a column without one is text. A column of
+    estimates `with_interval` shows their intervals in a column beside it. `name` is its name in
+    CSV, where its title is not. The end of a text that is `cut` is left out where a terminal is
+    narrow; other texts take several lines.
+    """
+
+    title: str
+    form: str = ""
+    with_interval: bool = False
+    interval_title: str = "95 % interval"
+    name: str = ""
+    cut: bool = False
+    once: bool = False
+    """Whether a value that stands in the row above is not shown again."""
+
+    @property
+    def field(self) -> str:
+        """Its name in CSV."""
+        return self.name or "_".join("".join(c if c.isalnum() else " " for c in self.title).split())
+
+    def record(self, cell: Cell) -> dict[str, object]:
+        """The cell's part of a record for CSV."""
+        if isinstance(cell, Missing):
+            cell = None
+        value = cell.value if isinstance(cell, Estimate) else cell
+        record: dict[str, object] = {self.field: value}
+        if self.with_interval:
+            one = cell if isinstance(cell, Estimate) else None
+            for name in ("low", "high", "n", "n_units"):
+                record[f"{self.field}_{name}"] = getattr(one, name, None)
+        return record
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """A sheet as people read it: for each column its title and whether it holds numbers."""
+
+    titles: Sequence[str]
+    rows: Sequence[Sequence[str]]
+    are_numbers: Sequence[bool]
+
+
+@dataclass(frozen=True, slots=True)
+class Sheet:
+    """Rows under columns. `name` sets its CSV file apart from those of the other sheets.
+
+    Sheets of one name are one file, told apart by `about`: the judge, the system or the group that
+    a sheet is about.
+    """
+
+    name: str
+    columns: Sequence[Column]
+    rows: Sequence[Sequence[Cell]]
+    about: tuple[str, str] | None = None
+    """The name of a field and its value, as in ("judge", "openai/gpt-5")."""
+    forms: Sequence[str] = ()
+    """For each row the format of its numbers, where the rows and not the columns have one."""
+    many: str = ""
+    """What the rows are called where a terminal shows the first 40 alone; else it shows all."""
+
+    def estimates(self) -> Iterator[Estimate]:
+        """All cells that have an interval beside them."""
+        for row in self.rows:
+            for column, cell in zip(self.columns, row, strict=True):
+                if column.with_interval and isinstance(cell, Estimate):
+                    yield cell
+
+    def shown(self, n_rows: int | None = None) -> Shown:
+        """Everything as people read it, or the first `n_rows`, with the columns of intervals."""
+        titles, are_numbers = [], []
+        for column in self.columns:
+            titles.append(column.title)
+            are_numbers.append(bool(column.form))
+            if column.with_interval:
+                titles.append(column.interval_title)
+                are_numbers.append(True)
+        rows = [self._row(place) for place in range(len(self.rows))[:n_rows]]
+        if len(rows) < len(self.rows):
+            more = f"and {len(self.rows) - len(rows):,} more {self.many}"
+            rows.append([more, *[""] * (len(titles) - 1)])
+        return Shown(titles, rows, are_numbers)
+
+    def _row(self, place: int) -> list[str]:
+        """The cells of a row as people read them."""
+        shown = []
+        for k, column in enumerate(self.columns):
+            cell = self.rows[place][k]
+            is_again = column.once and place > 0 and cell == self.rows[place - 1][k]
+            form = self.forms[place] if self.forms and column.form else column.form
+            shown.append("" if is_again else cell_shown(cell, form))
+            if column.with_interval:
+                shown.append(interval_shown(cell, form) if isinstance(cell, Estimate) else "")
+        return shown
+
+    def records(self) -> Iterator[dict[str, object]]:
+        """A record for each row, for CSV."""
+        reasons = [
+            any(isinstance(row[k], Missing) for row in self.rows) for k in range(len(self.columns))
+        ]
+        for row in self.rows:
+            record: dict[str, object] = dict([self.about] if self.about else [])
+            for column, cell, has_reasons in zip(self.columns, row, reasons, strict=True):
+                record |= column.record(cell)
+                if has_reasons:
+                    reason = cell.reason if isinstance(cell, Missing) else None
+                    record[f"{column.field}_missing"] = reason
+            yield record
+
+
+Part = Sheet | str
+"""Of a result: a table, or a line between tables."""
+
+
+def cell_shown(cell: Cell, form: str) -> str:
+    """A value as people read it; `-` where there is none."""
+    if isinstance(cell, Missing):
+        return f"missing: {cell.reason}" if cell.reason else "missing"
+    value = cell.value if isinstance(cell, Estimate) else cell
+    return value if isinstance(value, str) else number(value, form)
+
+
+def number(value: float | None, form: str) -> str:
+    """A number, or `-` where there is none."""
+    return "-" if value is None else f"{value:{form}}"
+
+
+def interval_shown(estimate: Estimate, form: str) -> str:
+    """`0.12 to 0.34`, `- (n 5)` where so few units have none, or `-`."""
+    if estimate.low is None or estimate.high is None:
+        return f"- (n {estimate.n_units})" if _is_of_few(estimate) else "-"
+    return f"{estimate.low:{form}} to {estimate.high:{form}}"
+
+
+def _is_of_few(estimate: Estimate) -> bool:
+    """Whether it has no interval because there are too few units."""
+    n_units = estimate.n_units
+    return estimate.value is not None and n_units is not None and n_units < MIN_UNITS
+
+
+def interval_notes(estimates: Iterable[Estimate], units: str) -> list[str]:
+    """Why some of these have no interval, for below a table; `units` is what they are over."""
+    if not any(_is_of_few(estimate) for estimate in estimates):
+        return []
+    return [f"- (n ...): no interval from fewer than {MIN_UNITS} {units}"]
+
+
+def terminal_width() -> int:
+    """Columns of the terminal, 100 where there is none."""
+    return max(60, shutil.get_terminal_size((100, 40)).columns)
+
+
+def render(*parts: Part | Table) -> str:
+    """Tables and lines as the terminal shows them."""
+    out = io.StringIO()
+    console = Console(file=out, width=terminal_width(), highlight=False)
+    for part in parts:
+        if isinstance(part, str):
+            # A signature is to be copied whole; sentences are to be read.
+            console.print(Text(part), soft_wrap="|" in part)
+            continue
+        table = _terminal_table(part) if isinstance(part, Sheet) else part
+        # A terminal that is too narrow wraps lines; digits are never cut off.
+        least = Measurement.get(console, console.options.update(width=_WIDEST), table).minimum
+        console.print(table, width=max(least, console.width), crop=False)
+    # A title or an author of somebody's file never reaches the terminal as a command to it.
+    return without_controls(out.getvalue(), keep_lines=True)
+
+
+def _terminal_table(sheet: Sheet) -> Table:
+    table = Table(box=None, pad_edge=False)
+    cells = sheet.shown(_MAX_ROWS if sheet.many else None)
+    # The narrowest that a column can be: its numbers in one line, its title by words.
+    widths = [
+        max(*map(len, title.split() or [""]), *(len(row[k]) for row in cells.rows), 1)
+        for k, title in enumerate(cells.titles)
+    ]
+    for k, (title, is_number) in enumerate(zip(cells.titles, cells.are_numbers, strict=True)):
+        if is_number:
+            table.add_column(Text(title), justify="right", min_width=widths[k])
+        elif sheet.columns[0].cut and k == 0:
+            room = terminal_width() - sum(2 + width for width in widths[1:])
+            table.add_column(
+                Text(title), no_wrap=True, overflow="ellipsis", max_width=max(14, min(40, room))
+            )
+        else:
+            table.add_column(Text(title), overflow="fold")
+    for row in cells.rows:
+        table.add_row(*map(Text, row))
+    return table
+
+
+def latex_of(parts: Sequence[Part]) -> str:
+    """The tables as tabulars in the style of booktabs; lines between them are comments."""
+    lines = [LATEX_BEGIN]
+    for part in parts:
+        lines += _latex_table(part) if isinstance(part, Sheet) else latex_comment(part)
+    return "\n".join([*lines, ""])
+
+
+def latex_comment(text: str) -> list[str]:
+    """Lines that LaTeX passes over."""
+    return [f"% {without_controls(line)}" for line in text.splitlines() if line]
+
+
+def _latex_table(sheet: Sheet) -> list[str]:
+    cells = sheet.shown()
+    layout = "".join("r" if is_number else "l" for is_number in cells.are_numbers)
+    lines = [rf"\begin{{tabular}}{{{layout}}}", r"\toprule"]
+    # The braces keep a text in brackets from being read as an option of the line before.
+    lines += ["{}" + " & ".join(map(escape_latex, cells.titles)) + r" \\", r"\midrule"]
+    for row in cells.rows:
+        shown = ["--" if cell == "-" else escape_latex(cell) for cell in row]
+        lines.append("{}" + " & ".join(shown) + r" \\")
+    return [*lines, r"\bottomrule", r"\end{tabular}", ""]
+
+
+def html_of(parts: Sequence[Part]) -> str:
+    """The tables and lines as HTML without script and style sheet, in which all is escaped."""
+    return "".join(
+        _html_table(part) if isinstance(part, Sheet) else f"<p>{escape(visible(part))}</p>"
+        for part in parts
+        if part
+    )
+
+
+def _html_table(sheet: Sheet) -> str:
+    cells = sheet.shown()
+    head = "".join(f'<th scope="col">{escape(visible(title))}</th>' for title in cells.titles)
+    rows = "".join(
+        "<tr>" + "".join(f"<td>{escape(visible(cell))}</td>" for cell in row) + "</tr>"
+        for row in cells.rows
+    )
+    return f"<table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>"
+
+
+def csv_of(parts: Sequence[Part]) -> dict[str, str]:
+    """The sheets of each name as one CSV, by that name: values as they are, not as shown.
+
+    A column of estimates has columns for the ends of its interval, n and its units. A cell without
+    a value is empty; what is missing has its reason in a column of its own.
+    """
+    files: dict[str, list[dict[str, object]]] = {}
+    for part in parts:
+        if isinstance(part, Sheet):
+            files.setdefault(part.name, []).extend(part.records())
+    return {name: _csv(records) for name, records in files.items()}
+
+
+def _csv(records: Sequence[dict[str, object]]) -> str:
+    out = io.StringIO()
+    fields = dict.fromkeys(name for record in records for name in record)
+    writer = csv.DictWriter(out, list(fields), lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(records)
+    return out.getvalue()

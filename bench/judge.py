@@ -25,7 +25,7 @@ async def seconds(path: Path, story: Document, plan: JudgePlan, *, shared: bool)
     """Wall time of all items about a story, the model loaded before."""
     async with LocalModel(path, reuse_prefix=shared) as model:
         start = time.perf_counter()
-        await judge_stories([story], model, plan, AnswerBook([], lambda _: None))
+        await judge_stories([story], model, plan, AnswerBook())
         return time.perf_counter() - start
 
 

@@ -16,8 +16,10 @@ from hypothesis import strategies as st
 
 from fabula.cli.main import cli
 from fabula.errors import InputError, ModelError
+from fabula.resume import KeptRows
 from fabula.tasks.feedback.changes import Edit, apply_edits, edits_between, undo
 from fabula.tasks.feedback.corrupting import (
+    CORRUPTED,
     CorruptPlan,
     LeftOut,
     corrupt_stories,
@@ -304,10 +306,12 @@ def test_apertium_damages_a_story_as_the_record_says(nlp: Any) -> None:
         assert undo(row["text"], row["change"]["edits"]) == row["original"]
         assert len(row["change"]["rounds"]) == 2
         assert f"|rounds:2|by:{translator.name}|" in row["signature"]
-    kept = {row["id"]: row for row in rows}
+    kept = KeptRows(CORRUPTED)
+    for row in rows:
+        kept.add(row)
     again = corrupt_stories(stories, plan, nlp, translator, kept)
     assert [row for found, _ in again for row in found] == rows
-    with pytest.raises(InputError, match="in another way"):
+    with pytest.raises(InputError, match="of another way to measure or make it"):
         list(corrupt_stories(stories, CorruptPlan(("backtranslate",), rounds=3), nlp, translator,
                              kept))  # fmt: skip
     with pytest.raises(ModelError, match="no pair"):
@@ -334,5 +338,9 @@ def test_rows_of_another_run_are_not_mixed_in(tmp_path: Path) -> None:
     assert out.read_bytes() == before
     out.write_text('{"a": 1}\n')
     assert isinstance(CliRunner().invoke(cli, [*command, "swap"]).exception, InputError)
-    assert CliRunner().invoke(cli, [*command, "swap,delete", "--restart"]).exit_code == 0
+    # A file of something else is not replaced at a restart either.
+    restarted = [*command, "swap,delete", "--restart"]
+    assert isinstance(CliRunner().invoke(cli, restarted).exception, InputError)
+    out.write_bytes(before[:-5])
+    assert CliRunner().invoke(cli, restarted).exit_code == 0
     assert out.read_bytes() == before

@@ -13,9 +13,10 @@ from hypothesis import strategies as st
 
 from fabula.errors import CorpusError, InputError, LookupFailed, ModelError
 from fabula.measures.linguistic.scoring import Story
+from fabula.resume import KeptRows
 from fabula.tasks.continuation.baselines import RandomSentence, Unigram
 from fabula.tasks.continuation.corpus import Corpus, build_corpus
-from fabula.tasks.continuation.generating import GeneratorChoice, generate
+from fabula.tasks.continuation.generating import CONTINUATIONS, GeneratorChoice, generate
 from fabula.tasks.continuation.retrieval import CaseBased, CaseIndex, index_cases
 from fabula.tasks.continuation.vocabulary import END_MARKS, Vocabulary, tokens_of
 from fabula.types import Document
@@ -166,21 +167,23 @@ def story(number: int) -> Story:
 def test_what_is_generated_depends_on_seed_and_passage_alone(corpus: Corpus) -> None:
     stories = [story(k) for k in range(40)]
     choice = GeneratorChoice("random", corpus.folder)
-    rows: list[dict[str, object]] = []
-    all_at_once = list(generate(stories, choice, {}, rows.append, seed=3))
-    assert rows == all_at_once
-    assert list(generate(stories, choice, {}, rows.append, seed=3, n_jobs=2)) == all_at_once
-    kept = {(row["id"], row["system"]): row for row in all_at_once[5:9]}
-    assert list(generate(stories, choice, kept, rows.append, seed=3)) == all_at_once
-    assert list(generate(stories[::-1], choice, {}, rows.append, seed=3)) == all_at_once[::-1]
-    assert list(generate(stories, choice, {}, rows.append, seed=4)) != all_at_once
+    rows = KeptRows(CONTINUATIONS)
+    all_at_once = list(generate(stories, choice, rows, seed=3))
+    assert list(generate(stories, choice, KeptRows(CONTINUATIONS), seed=3, n_jobs=2)) == all_at_once
+    kept = KeptRows(CONTINUATIONS)
+    for row in all_at_once[5:9]:
+        kept.add(row)
+    assert list(generate(stories, choice, kept, seed=3)) == all_at_once
+    turned = generate(stories[::-1], choice, KeptRows(CONTINUATIONS), seed=3)
+    assert list(turned) == all_at_once[::-1]
+    assert list(generate(stories, choice, KeptRows(CONTINUATIONS), seed=4)) != all_at_once
     with pytest.raises(InputError, match="another seed"):
-        list(generate(stories, choice, kept, rows.append, seed=5))
+        list(generate(stories, choice, kept, seed=5))
 
 
 def test_a_context_without_a_similar_sentence_is_missing_with_its_reason(corpus: Corpus) -> None:
     choice = GeneratorChoice("case", corpus.folder)
-    (row,) = generate([Story("z", ("Zebras!",), None)], choice, {}, lambda _: None)
+    (row,) = generate([Story("z", ("Zebras!",), None)], choice, KeptRows(CONTINUATIONS))
     assert (row["text"], row["missing_reason"]) == (None, "no_similar_sentence")
 
 

@@ -3,22 +3,17 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import click
 
 from fabula.cli.progress import Bar
-from fabula.jobs.models import ModelSettings
 from fabula.jobs.progress import Confirm
 
 if TYPE_CHECKING:
     from fabula.models.cost import Estimate
 
-__all__ = ["agree_to_cost", "confirm_on", "confirm_texts"]
-
-_PROMPT_TOKENS = 150
-"""About what a question takes besides the text it is about."""
+__all__ = ["agree_to_cost", "confirm_on"]
 
 
 def confirm_on(bar: Bar, *, yes: bool, say_free: bool = False) -> Confirm:
@@ -54,26 +49,3 @@ def agree_to_cost(
         if not sys.stdin.isatty():
             raise click.UsageError("cannot confirm the cost: not a terminal (use --yes)")
         click.confirm("Continue?", abort=True, err=True)
-
-
-def confirm_texts(
-    asked: ModelSettings,
-    texts: Sequence[str],
-    n_output: int,
-    bar: Bar,
-    *,
-    yes: bool,
-    n_again: int = 0,
-) -> None:
-    """As `agree_to_cost`, for a call on each text by each model, answered in about `n_output`
-    tokens, which may be sent back `n_again` times. Raises `click.UsageError`."""
-    from fabula.models import Usage
-    from fabula.models.cost import Estimate, estimate_tokens, known_price
-
-    n = len(texts) * (1 + n_again)
-    n_input = sum(map(estimate_tokens, texts)) * (1 + n_again) + _PROMPT_TOKENS * n
-    usage = Usage(n_input + n_again * len(texts) * n_output, 0, n_output * n)
-    for spec in dict.fromkeys(asked.models):
-        price = asked.options().price or known_price(spec)
-        cost = None if price is None else price.of(usage)
-        agree_to_cost(spec, Estimate(n, usage, cost, is_most=n_again > 0), yes=yes, bar=bar)

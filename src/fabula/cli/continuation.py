@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import random
 from collections import Counter
 from collections.abc import Sequence
@@ -11,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from fabula.cli.confirming import confirm_texts
+from fabula.cli.confirming import confirm_on
 from fabula.cli.derived import Group, settings_options
 from fabula.cli.options import (
     check_outputs,
@@ -25,6 +24,8 @@ from fabula.cli.reading import reading
 from fabula.cli.scoring import score
 from fabula.jobs.models import NoModelSettings
 from fabula.jobs.reading import Reading
+from fabula.jobs.writing import ask_models, estimate_texts
+from fabula.resume import kept_rows
 
 if TYPE_CHECKING:
     from fabula.tasks.continuation.generating import GeneratorChoice
@@ -297,35 +298,46 @@ def _generated(
     yes: bool,
 ) -> list[dict[str, Any]]:
     """The rows of all generators and models, kept as they come."""
-    from fabula.tasks.asking import resumed_rows
+    from fabula.models import Sampling
+    from fabula.tasks.continuation.generating import CONTINUATIONS
     from fabula.tasks.continuation.generating import generate as generate_rows
+    from fabula.tasks.continuation.language_models import ask_continuations
+    from fabula.tasks.continuation.vocabulary import MAX_TOKENS
+    from fabula.text.pipeline import load_pipeline
     from fabula.workers import default_jobs
 
-    models = tuple(dict.fromkeys(asked.models))
     rows: list[dict[str, Any]] = []
+    n_systems = len(choices) + len(set(asked.models))
     with (
-        resumed_rows(out, ("id", "system"), ("text", "context_digest"), restart=restart) as (
-            kept,
-            write,
-            settle,
-        ),
-        progress_bar("continuations", len(stories) * (len(choices) + len(models))) as bar,
+        kept_rows(out, CONTINUATIONS, restart=restart) as kept,
+        progress_bar("continuations", len(stories) * n_systems) as bar,
     ):
         for choice in choices:
             bar.say(choice.kind)
             rows += generate_rows(
-                stories, choice, kept, write,
-                seed=seed, n_jobs=n_jobs or default_jobs(), meter=bar.advance,
-            )  # fmt: skip
-        texts = [" ".join(story.context) for story in stories]
-        confirm_texts(asked, texts, _SENTENCE_TOKENS, bar, yes=yes)
-        terms = asked.options()
-        for model in models:
-            bar.say(model)
-            rows += asyncio.run(
-                _ask(stories, model, terms, kept, write, temperature, seed, bar.advance)
+                stories,
+                choice,
+                kept,
+                seed=seed,
+                n_jobs=n_jobs or default_jobs(),
+                meter=bar.advance,
             )
-        settle(rows)
+        bar.say("continuations")
+        nlp = load_pipeline(("tok2vec", "senter")) if asked.models else None
+        rows += ask_models(
+            asked,
+            lambda model: ask_continuations(
+                stories,
+                model,
+                kept,
+                sampling=Sampling(temperature=temperature, max_tokens=MAX_TOKENS, seed=seed),
+                nlp=nlp,
+                meter=bar.advance,
+            ),
+            estimate_texts([" ".join(story.context) for story in stories], _SENTENCE_TOKENS),
+            confirm_on(bar, yes=yes),
+        )
+        kept.settle(rows)
     return rows
 
 
@@ -340,26 +352,3 @@ _WHY_NO_TEXT = {
     "blocked": "withheld by the provider",
     "too_long": "the context is longer than the model's",
 }
-
-
-async def _ask(
-    stories: Sequence[Any],
-    spec: str,
-    terms: Any,
-    kept: Any,
-    write: Any,
-    temperature: float,
-    seed: int,
-    meter: Any,
-) -> list[dict[str, Any]]:
-    from fabula.models import Sampling, open_model
-    from fabula.tasks.continuation.language_models import ask_continuations
-    from fabula.tasks.continuation.vocabulary import MAX_TOKENS
-    from fabula.text.pipeline import load_pipeline
-
-    sampling = Sampling(temperature=temperature, max_tokens=MAX_TOKENS, seed=seed)
-    async with open_model(spec, terms) as model:
-        return await ask_continuations(
-            stories, model, kept, write,
-            sampling=sampling, nlp=load_pipeline(("tok2vec", "senter")), meter=meter,
-        )  # fmt: skip

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from fabula.cli.confirming import agree_to_cost
+from fabula.cli.confirming import agree_to_cost, confirm_on
 from fabula.cli.derived import Group, Option, settings_options
 from fabula.cli.feedback_for import for_draft
 from fabula.cli.feedback_raters import label, rate
@@ -24,9 +23,11 @@ from fabula.cli.progress import Bar, progress_bar
 from fabula.cli.reading import read_stories
 from fabula.jobs.models import ModelSettings, Spending
 from fabula.jobs.reading import Reading
+from fabula.jobs.writing import ask_models
+from fabula.resume import kept_rows
 
 if TYPE_CHECKING:
-    from fabula.store import RowWriter
+    pass
 
 __all__ = ["feedback"]
 
@@ -136,24 +137,6 @@ def corrupt(
     _report(*found, repeated, out)
 
 
-def _kept_rows(
-    file: RowWriter, documents: list[Any], plan: Any, restart: bool
-) -> dict[str, dict[str, Any]]:
-    """The rows of an earlier run by id. Raises `InputError` where these are of another one."""
-    from fabula.errors import InputError
-
-    if restart:
-        file.clear()
-    wanted = {f"{document.id}_{method}" for document in documents for method in plan.methods}
-    for number, row in enumerate(file.kept, 1):
-        if row.get("id") not in wanted or not {"method", "original", "signature"} <= row.keys():
-            raise InputError(
-                f"{file.path}, line {number}: {str(row.get('id'))[:80]!r} is none of this run's "
-                f"stories and methods; choose another --out, or start over with --restart"
-            )
-    return {str(row["id"]): row for row in file.kept}
-
-
 def _corrupt(
     documents: list[Any],
     plan: Any,
@@ -167,8 +150,7 @@ def _corrupt(
     """How many rows of each method there are now, and what was left out."""
     from contextlib import ExitStack
 
-    from fabula.store import RowWriter
-    from fabula.tasks.feedback.corrupting import corrupt_stories, parts_needed
+    from fabula.tasks.feedback.corrupting import CORRUPTED, corrupt_stories, parts_needed
     from fabula.tasks.feedback.translating import open_translator
     from fabula.text.pipeline import load_pipeline
 
@@ -179,18 +161,16 @@ def _corrupt(
         model = None
         if "backtranslate" in plan.methods:
             model = stack.enter_context(open_translator(*translator, terms))
-        file = stack.enter_context(RowWriter(out))
-        kept = _kept_rows(file, documents, plan, restart)
-        file.begin()
+        kept = stack.enter_context(kept_rows(out, CORRUPTED, restart=restart))
+        kept.check_only({(f"{s.id}_{method}",) for s in documents for method in plan.methods})
+        kept.begin()
         if model is not None:
-            to_come = [s.text for s in documents if f"{s.id}_backtranslate" not in kept]
+            there = {row["id"] for row in kept.kept()}
+            to_come = [s.text for s in documents if f"{s.id}_backtranslate" not in there]
             _agree_to_translate(translator[0], to_come, plan.rounds, terms, yes=yes)
         nlp = load_pipeline(parts_needed(plan.methods))
         bar = stack.enter_context(progress_bar("corrupting", len(documents)))
         for rows, failed in corrupt_stories(documents, plan, nlp, model, kept):
-            for row in rows:
-                if row["id"] not in kept:
-                    file.write(row)
             n_written.update(row["method"] for row in rows)
             left_out += failed
             bar.advance(1)
@@ -303,36 +283,21 @@ def _ask(
     *,
     yes: bool,
 ) -> list[dict[str, Any]]:
-    from fabula.models import open_model
-    from fabula.models.cost import known_price
-    from fabula.tasks.asking import resumed_rows
+    from fabula.tasks.feedback.eliciting import ANSWERS, estimate_grid
     from fabula.tasks.feedback.eliciting import elicit as ask_model
-    from fabula.tasks.feedback.eliciting import estimate_grid
 
-    specs = list(dict.fromkeys(asked.models))
-    terms = asked.options()
     n_each = len(stories) * len(plan.names) * len(plan.shots)
-    rows: list[dict[str, Any]] = []
     with (
-        resumed_rows(out, ("id", "model"), ("feedback", "story"), restart=restart) as (
-            kept,
-            write_row,
-            settle,
-        ),
-        progress_bar("feedback", n_each * len(specs)) as bar,
+        kept_rows(out, ANSWERS, restart=restart) as kept,
+        progress_bar("feedback", n_each * len(set(asked.models))) as bar,
     ):
-        for spec in specs:
-            expected = estimate_grid(stories, plan, terms.price or known_price(spec))
-            agree_to_cost(spec, expected, yes=yes, bar=bar, say_free=True)
-
-            async def run(spec: str = spec) -> None:
-                async with open_model(spec, terms) as model:
-                    rows.extend(
-                        await ask_model(stories, model, plan, kept, write_row, meter=bar.advance)
-                    )
-
-            asyncio.run(run())
-        settle(rows)
+        rows = ask_models(
+            asked,
+            lambda model: ask_model(stories, model, plan, kept, meter=bar.advance),
+            lambda price: estimate_grid(stories, plan, price),
+            confirm_on(bar, yes=yes, say_free=True),
+        )
+        kept.settle(rows)
     return rows
 
 

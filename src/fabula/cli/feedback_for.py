@@ -25,7 +25,7 @@ from fabula.jobs.progress import Confirm
 from fabula.jobs.reading import Reading
 
 if TYPE_CHECKING:
-    from fabula.store import RowWriter
+    from fabula.resume import KeptRows
     from fabula.tasks.feedback.advising import Advice, AdvicePlan, Earlier
     from fabula.tasks.feedback.points import Point
     from fabula.types import Document
@@ -100,9 +100,9 @@ def for_draft(
     measured = list(read_measurements(since)) if since else []
     earlier, before = earlier_points(measured), earlier_draft(measured)
     plan = AdvicePlan(times, points, temperature, seed=seed)
-    with progress_bar("reading the draft", times + len(earlier)) as bar, _kept(out) as file:
+    with progress_bar("reading the draft", times + len(earlier)) as bar, _kept(out) as kept:
         advice, fates, new = asyncio.run(
-            _ask(stories[0], plan, (earlier, before), asked, confirm_on(bar, yes=yes), bar, file)
+            _ask(stories[0], plan, (earlier, before), asked, confirm_on(bar, yes=yes), bar, kept)
         )
     rows = [measurement_row(one) for one in advice.measurements()]
     if out is not None:
@@ -129,10 +129,10 @@ async def _ask(
     asked: ModelSettings,
     confirm: Confirm,
     bar: Bar,
-    file: RowWriter | None,
+    rows: KeptRows,
 ) -> tuple[Advice, list[Earlier], list[Point]]:
     from fabula.models import open_model
-    from fabula.models.caching import KeptModel
+    from fabula.models.caching import CachedModel
     from fabula.models.cost import known_price
     from fabula.models.encoder import Encoder
     from fabula.tasks.feedback.advising import advise, estimate, revisit
@@ -144,7 +144,7 @@ async def _ask(
     confirm(spec, expected)
     async with open_model(spec, terms) as opened:
         # What is kept costs nothing, so the budget stands behind it.
-        model = opened if file is None else KeptModel(opened, file)
+        model = CachedModel(opened, rows)
         advice = await advise(story, model, plan, encoder, meter=bar.advance)
         if not earlier:
             return advice, [], []
@@ -155,19 +155,20 @@ async def _ask(
 
 
 @contextmanager
-def _kept(out: Path | None) -> Iterator[RowWriter | None]:
+def _kept(out: Path | None) -> Iterator[KeptRows]:
     """Where answers are kept as they come: beside the points, so that none is paid for twice."""
     from fabula.errors import ModelError
-    from fabula.store import RowWriter
+    from fabula.models.caching import CALLS
+    from fabula.resume import KeptRows, kept_rows
 
     if out is None:
         try:
-            yield None
+            yield KeptRows(CALLS)
         except ModelError as error:
             raise ModelError(f"{error} (without --out nothing is kept)") from error
         return
-    with RowWriter(out.with_suffix(".answers.jsonl")) as file:
-        yield file
+    with kept_rows(out.with_suffix(".answers.jsonl"), CALLS) as kept:
+        yield kept
 
 
 def _json(

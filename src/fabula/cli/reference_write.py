@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
 from pathlib import Path
 from typing import Any
 
 import click
 
-from fabula.cli.confirming import confirm_texts
+from fabula.cli.confirming import confirm_on
 from fabula.cli.derived import Command, Option, settings_options
 from fabula.cli.options import (
     check_outputs,
@@ -20,6 +19,8 @@ from fabula.cli.progress import progress_bar
 from fabula.cli.reading import read_stories
 from fabula.jobs.models import ModelSettings
 from fabula.jobs.reading import Reading
+from fabula.jobs.writing import ask_models, estimate_texts
+from fabula.resume import kept_rows
 
 __all__ = ["write"]
 
@@ -135,34 +136,20 @@ def _ask(
     *,
     yes: bool,
 ) -> list[dict[str, Any]]:
-    from fabula.models import open_model
-    from fabula.tasks.asking import resumed_rows
-    from fabula.tasks.openings import write_openings
+    from fabula.tasks.openings import OPENINGS, write_openings
 
-    specs = list(dict.fromkeys(asked.models))
-    rows: list[dict[str, Any]] = []
+    texts = [sentence.text for sentence in sentences]
     with (
-        resumed_rows(answers, ("id", "model"), ("text", "prompt"), restart=restart) as (
-            kept,
-            write_row,
-            settle,
-        ),
-        progress_bar("texts", len(sentences) * len(specs)) as bar,
+        kept_rows(answers, OPENINGS, restart=restart) as kept,
+        progress_bar("texts", len(sentences) * len(set(asked.models))) as bar,
     ):
-        texts = [sentence.text for sentence in sentences]
-        confirm_texts(asked, texts, sampling.max_tokens, bar, yes=yes)
-        terms = asked.options()
-
-        async def run(spec: str) -> None:
-            async with open_model(spec, terms) as model:
-                rows.extend(
-                    await write_openings(
-                        sentences, model, kept, write_row, kind="continuation", sampling=sampling,
-                        meter=bar.advance,
-                    )
-                )  # fmt: skip
-
-        for spec in specs:
-            asyncio.run(run(spec))
-        settle(rows)
+        rows = ask_models(
+            asked,
+            lambda model: write_openings(
+                sentences, model, kept, kind="continuation", sampling=sampling, meter=bar.advance
+            ),
+            estimate_texts(texts, sampling.max_tokens),
+            confirm_on(bar, yes=yes),
+        )
+        kept.settle(rows)
     return rows

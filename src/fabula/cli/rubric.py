@@ -7,11 +7,12 @@ from pathlib import Path
 
 import click
 
-from fabula.cli.confirming import confirm_texts
+from fabula.cli.confirming import confirm_on
 from fabula.cli.derived import Group, Option, settings_options
 from fabula.cli.options import json_option, yes_option
 from fabula.cli.progress import Bar
 from fabula.jobs.models import ModelSettings
+from fabula.jobs.writing import confirm_all, estimate_texts
 
 __all__ = ["rubric"]
 
@@ -188,7 +189,12 @@ def draft(
     found, sources = draft_rubric(
         rows, out.stem, n_groups=groups, distance=distance, model=spec,
         options=asked.options(),
-        agree=lambda prompts: confirm_texts(asked, prompts, _LINE_TOKENS, Bar(), yes=yes),
+        agree=lambda prompts: confirm_all(
+            asked.models,
+            asked.options().price,
+            estimate_texts(prompts, _LINE_TOKENS),
+            confirm_on(Bar(), yes=yes),
+        ),
     )  # fmt: skip
     text = rubric_toml(found) + "".join(f"# {line}\n" for line in sources)
     write_whole(out, text.encode())

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
@@ -10,13 +9,15 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from fabula.cli.confirming import confirm_texts
+from fabula.cli.confirming import confirm_on
 from fabula.cli.derived import Group, Option, settings_options
 from fabula.cli.options import texts_argument, yes_option
 from fabula.cli.progress import progress_bar
 from fabula.cli.reading import read_stories
 from fabula.jobs.models import ModelSettings
 from fabula.jobs.reading import Reading
+from fabula.jobs.writing import ask_models, estimate_texts
+from fabula.resume import kept_rows
 
 if TYPE_CHECKING:
     from fabula.tasks.stories import WritePlan
@@ -68,33 +69,21 @@ def plot(
     Read the plots, mend them where they are wrong, and set `verified` to true, before stories are
     written to them.
     """
-    from fabula.models import open_model
-    from fabula.tasks.asking import resumed_rows
-    from fabula.tasks.stories import make_plots
+    from fabula.tasks.stories import PLOTS, make_plots
 
     documents = read_stories(sources, how_to_read)
-    rows: list[dict[str, Any]] = []
+    estimate = estimate_texts([document.text for document in documents], 60)
     with (
-        resumed_rows(out, ("id", "model"), ("plot", "text_digest"), restart=restart) as (
-            kept,
-            write,
-            settle,
-        ),
+        kept_rows(out, PLOTS, restart=restart) as kept,
         progress_bar("plots", len(documents) * len(asked.models)) as bar,
     ):
-        texts = [document.text for document in documents]
-        confirm_texts(asked, texts, 60, bar, yes=yes)
-        terms = asked.options()
-
-        async def run(spec: str) -> None:
-            async with open_model(spec, terms) as model:
-                rows.extend(
-                    await make_plots(documents, model, kept, write, seed=seed, meter=bar.advance)
-                )
-
-        for spec in dict.fromkeys(asked.models):
-            asyncio.run(run(spec))
-        settle(rows)
+        rows = ask_models(
+            asked,
+            lambda model: make_plots(documents, model, kept, seed=seed, meter=bar.advance),
+            estimate,
+            confirm_on(bar, yes=yes),
+        )
+        kept.settle(rows)
     _report("plots", rows, out)
     click.echo("read them, and set `verified` to true for those that are right")
 
@@ -182,33 +171,22 @@ def _written(
     yes: bool,
 ) -> list[dict[str, Any]]:
     """The last round of each story; every round is kept beside `out`."""
-    from fabula.models import open_model
-    from fabula.tasks.asking import resumed_rows
-    from fabula.tasks.stories import ROUND_FIELDS, write_stories
+    from fabula.tasks.stories import ROUNDS, write_stories
 
-    last: list[dict[str, Any]] = []
-    log = out.with_name(f"{out.stem}.rounds.jsonl")
+    lengths = [plot.n_words for plot in wanted]
+    n_output = round(_TOKENS_PER_WORD * sum(lengths) / max(1, len(lengths)))
+    texts = [plot.text for plot in wanted]
     with (
-        resumed_rows(log, ("id", "model", "round"), ROUND_FIELDS, restart=restart) as (
-            kept,
-            write_row,
-            settle,
-        ),
+        kept_rows(out.with_name(f"{out.stem}.rounds.jsonl"), ROUNDS, restart=restart) as kept,
         progress_bar("stories", len(wanted) * len(asked.models)) as bar,
     ):
-        lengths = [plot.n_words for plot in wanted]
-        n_output = round(_TOKENS_PER_WORD * sum(lengths) / max(1, len(lengths)))
-        texts = [plot.text for plot in wanted]
-        confirm_texts(asked, texts, n_output, bar, yes=yes, n_again=plan.max_rounds)
-        terms = asked.options()
-
-        async def run(spec: str) -> list[dict[str, Any]]:
-            async with open_model(spec, terms) as model:
-                return await write_stories(wanted, model, plan, kept, write_row, meter=bar.advance)
-
-        for spec in dict.fromkeys(asked.models):
-            last += asyncio.run(run(spec))
-        settle(())
+        last = ask_models(
+            asked,
+            lambda model: write_stories(wanted, model, plan, kept, meter=bar.advance),
+            estimate_texts(texts, n_output, n_again=plan.max_rounds),
+            confirm_on(bar, yes=yes),
+        )
+        kept.settle(())
     return last
 
 
@@ -250,9 +228,8 @@ def openings(
     BEGINNINGS hold one each: rows of a table, or files; a .txt file with one a line. The defaults
     are those of the Creativity Index (appendix B.1): top-p 0.9, 288 tokens.
     """
-    from fabula.models import Sampling, open_model
-    from fabula.tasks.asking import resumed_rows
-    from fabula.tasks.openings import FORMATS, write_openings
+    from fabula.models import Sampling
+    from fabula.tasks.openings import FORMATS, OPENINGS, write_openings
     from fabula.tasks.plots import by_line
 
     chosen = tuple(FORMATS) if "all" in formats else formats
@@ -261,32 +238,26 @@ def openings(
         raise click.UsageError(f"--prompt {unknown[0]}: there are {', '.join(FORMATS)}, and all")
     documents = by_line(read_stories(beginnings, how_to_read))
     sampling = Sampling(temperature, top_p, max_tokens, seed)
-    rows: list[dict[str, Any]] = []
-    n_texts = len(documents) * len(chosen) * len(asked.models)
+    texts = [document.text for document in documents for _ in chosen]
     with (
-        resumed_rows(out, ("id", "model"), ("text", "prompt"), restart=restart) as (
-            kept,
-            write_row,
-            settle,
-        ),
-        progress_bar("texts", n_texts) as bar,
+        kept_rows(out, OPENINGS, restart=restart) as kept,
+        progress_bar("texts", len(texts) * len(asked.models)) as bar,
     ):
-        texts = [document.text for document in documents for _ in chosen]
-        confirm_texts(asked, texts, max_tokens, bar, yes=yes)
-        terms = asked.options()
-
-        async def run(spec: str) -> None:
-            async with open_model(spec, terms) as model:
-                rows.extend(
-                    await write_openings(
-                        documents, model, kept, write_row, kind=kind, formats=chosen,
-                        sampling=sampling, meter=bar.advance,
-                    )
-                )  # fmt: skip
-
-        for spec in dict.fromkeys(asked.models):
-            asyncio.run(run(spec))
-        settle(rows)
+        rows = ask_models(
+            asked,
+            lambda model: write_openings(
+                documents,
+                model,
+                kept,
+                kind=kind,
+                formats=chosen,
+                sampling=sampling,
+                meter=bar.advance,
+            ),
+            estimate_texts(texts, max_tokens),
+            confirm_on(bar, yes=yes),
+        )
+        kept.settle(rows)
     _report("texts", rows, out)
 
 

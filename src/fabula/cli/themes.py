@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import click
 
-from fabula.cli.confirming import confirm_texts
+from fabula.cli.confirming import confirm_on
 from fabula.cli.derived import Command, in_options, settings_options
 from fabula.cli.options import json_option, yes_option
 from fabula.cli.progress import progress_bar
 from fabula.jobs.models import ModelSettings
+from fabula.jobs.writing import confirm_all, estimate_texts
 
 __all__ = ["themes"]
 
@@ -61,8 +61,11 @@ def themes(
             rationales, rubric, n_themes=n_themes,
             model=asked.models[0] if name_with_model else None,
             options=asked.options(),
-            agree=lambda prompts: confirm_texts(
-                replace(asked, models=asked.models[:1]), prompts, _LABEL_TOKENS, bar, yes=yes
+            agree=lambda prompts: confirm_all(
+                asked.models[:1],
+                asked.options().price,
+                estimate_texts(prompts, _LABEL_TOKENS),
+                confirm_on(bar, yes=yes),
             ),
             meter=bar.advance,
         )  # fmt: skip

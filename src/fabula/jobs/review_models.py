@@ -14,12 +14,12 @@ from fabula.judging import AnswerBook, JudgePlan, Template, judge_stories
 from fabula.judging.measurements import to_measurements
 from fabula.judging.plan import MAX_TOKENS
 from fabula.judging.session import Session, estimate_calls
-from fabula.models import Model, ModelOptions, Usage, open_model
-from fabula.models.caching import KeptModel
+from fabula.models import ModelOptions, Usage, open_model
+from fabula.models.caching import CALLS, CachedModel
 from fabula.models.cost import Estimate, known_price
 from fabula.models.encoder import Encoder
+from fabula.resume import kept_rows
 from fabula.rubrics import load_rubric
-from fabula.store import RowWriter
 from fabula.tasks.feedback.advising import Advice, AdvicePlan, advise, estimate
 from fabula.types import Document, Measurement
 
@@ -63,14 +63,12 @@ async def ask_model(
     encoder = Encoder() if wants_advice else None
     advising = AdvicePlan(n_times=plan.n_samples, seed=plan.seed)
     with ExitStack() as stack:
-        file = None
-        if plan.keep is not None:
-            plan.keep.mkdir(parents=True, exist_ok=True)
-            file = stack.enter_context(RowWriter(plan.keep / _answers_name(plan)))
+        path = None if plan.keep is None else plan.keep / _answers_name(plan)
+        rows = stack.enter_context(kept_rows(path, CALLS))
         async with open_model(spec, options) as opened:
             # What is kept costs nothing, so the budget stands behind it.
-            model: Model = opened if file is None else KeptModel(opened, file)
-            book = AnswerBook([], lambda _: None)
+            model = CachedModel(opened, rows)
+            book = AnswerBook()
             expected = []
             if wants_verdicts:
                 session = Session(documents, [spec], judging)

@@ -9,8 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from fabula.errors import InputError
-from fabula.judging.plan import AnswerBook, JudgePlan
+from fabula.judging.plan import ANSWERS, AnswerBook, JudgePlan
 from fabula.models.replay import recorded
+from fabula.resume import KeptRows
 from fabula.rubrics import load_rubric, rubric_toml
 from fabula.store import (
     RowWriter,
@@ -46,16 +47,15 @@ class RunFolder:
         """
         is_new, had_answers = not self.path.exists(), (self.path / "answers.jsonl").exists()
         with RowWriter(self.path / "answers.jsonl") as file:
-            kept = file.kept
-            for number, row in enumerate(kept, 1):
+            for number, row in enumerate(file.kept, 1):
                 _check_answer(row, f"{file.path}, line {number}")
-            if kept and not restart:
+            if file.kept and not restart:
                 self._check_same()
-            if restart:
-                kept = []
-            self._begin = lambda: self._prepare(file, restart=restart)
+            is_aside = bool(file.kept) and restart
+            rows = KeptRows(ANSWERS, file, restart=restart)
+            self._begin = lambda: self._prepare(rows, file.path if is_aside else None)
             try:
-                yield AnswerBook(kept, file.write)
+                yield AnswerBook(rows)
             finally:
                 if not (self._has_begun or had_answers):
                     # A model that cannot be had leaves nothing behind.
@@ -69,13 +69,13 @@ class RunFolder:
             self._has_begun = True
             self._begin()
 
-    def _prepare(self, file: RowWriter, *, restart: bool) -> None:
-        if restart and file.kept:
+    def _prepare(self, rows: KeptRows, earlier: Path | None) -> None:
+        """Answers of an `earlier` run, which begins anew, are set aside."""
+        if earlier is not None:
             number = 1 + len(list(self.path.glob("answers.before-restart-*.jsonl")))
             aside = self.path / f"answers.before-restart-{number}.jsonl"
-            write_whole(aside, file.path.read_bytes())
-            file.clear()
-        file.begin()
+            write_whole(aside, earlier.read_bytes())
+        rows.begin()
         # Until this run is done there are no measurements, not those of the last one.
         (self.path / "measurements.jsonl").unlink(missing_ok=True)
         write_whole(self.path / "rubric.toml", rubric_toml(self._plan.rubric).encode())

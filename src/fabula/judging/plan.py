@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 from urllib.parse import urlsplit
 
 from fabula import __version__
-from fabula.errors import CallFailed, InputError
+from fabula.errors import CallFailed
 from fabula.judging.prompts import Template
 from fabula.models import Answer
 from fabula.models.replay import recorded, recording_row
 from fabula.models.verdicts import READER, Verdict
+from fabula.resume import KeptRows, Row, RowKind
 from fabula.types import Item, Rubric, Signature
 
 __all__ = [
+    "ANSWERS",
     "MAX_TOKENS",
     "AnswerBook",
     "Asked",
@@ -28,6 +30,15 @@ __all__ = [
 
 MAX_TOKENS = {"reason-first": 1024, "verdict-first": 200}
 """The longest answer that is asked for, by style, where nothing else is said."""
+
+
+def _is_failed(row: Mapping[str, Any]) -> bool:
+    return bool(row.get("failed"))
+
+
+ANSWERS = RowKind(
+    "the answer", ("model", "id", "item", "sample"), ("prompt_digest", "seed"), _is_failed
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,9 +131,6 @@ class Asked:
     prompt_digest: str
     seed: int
 
-    def key(self, model: str) -> tuple[str, str, str, int]:
-        return model, self.document_id, self.item, self.sample
-
 
 @dataclass(frozen=True, slots=True)
 class Judged:
@@ -136,51 +144,40 @@ class Judged:
 class AnswerBook:
     """The answers of a run: those that are there already, and a place to put new ones.
 
-    `write` is called with each new row as soon as its answer is there; with `RowWriter.write` an
-    answer outlives the process that paid for it.
+    Without rows of a file they are in memory alone.
     """
 
-    def __init__(
-        self, rows: Iterable[Mapping[str, Any]], write: Callable[[dict[str, Any]], None]
-    ) -> None:
-        self._write = write
+    def __init__(self, rows: KeptRows | None = None) -> None:
+        self._rows = KeptRows(ANSWERS) if rows is None else rows
         self.n_new = 0
         """How many calls were made and kept since."""
-        self._kept: dict[tuple[str, str, str, int], Mapping[str, Any]] = {}
-        for row in rows:
-            # A call that failed and was made again has two rows; the last one counts.
-            key = str(row["model"]), str(row["id"]), str(row["item"]), int(row["sample"])
-            self._kept[key] = row
 
     def count(self, model: str) -> int:
         """How many answers of this model were there from the start."""
-        return sum(key[0] == model and not row.get("failed") for key, row in self._kept.items())
+        return sum(row["model"] == model for row in self._rows.kept())
 
     def find(self, asked: Asked, model: str) -> Answer | None:
         """The answer that is there; None where it must be asked, also because it failed before.
 
         Raises `InputError` where the answer is to another prompt: the story or the wording changed.
         """
-        row = self._kept.get(asked.key(model))
-        if row is None:
-            return None
-        if (row["prompt_digest"], row["seed"]) != (asked.prompt_digest, asked.seed):
-            raise InputError(
-                f"the run holds an answer about {asked.document_id!r}, {asked.item}, to another "
-                f"prompt; choose another `out`, or start over with `restart`"
-            )
-        return None if row.get("failed") else recorded(dict(row))
+        row = self._rows.find(_made_of(asked, model))
+        return None if row is None else recorded(row)
 
     def add(self, asked: Asked, model: str, answer: Answer | CallFailed) -> None:
-        row: dict[str, Any] = {
-            "id": asked.document_id,
-            "item": asked.item,
-            "sample": asked.sample,
-            "model": model,
-            "prompt_digest": asked.prompt_digest,
-            "seed": asked.seed,
-        }
+        row = _made_of(asked, model)
         row |= {"failed": str(answer)} if isinstance(answer, CallFailed) else recording_row(answer)
-        self._kept[asked.key(model)] = row
-        self._write(row)
+        self._rows.add(row)
         self.n_new += 1
+
+
+def _made_of(asked: Asked, model: str) -> Row:
+    """What an answer must say to be used again."""
+    return {
+        "id": asked.document_id,
+        "item": asked.item,
+        "sample": asked.sample,
+        "model": model,
+        "prompt_digest": asked.prompt_digest,
+        "seed": asked.seed,
+    }

@@ -99,7 +99,7 @@ def run_session(
 @contextmanager
 def _book(session: Session) -> Iterator[tuple[AnswerBook, RunFolder | None]]:
     if session.out is None:
-        yield AnswerBook([], lambda _: None), None
+        yield AnswerBook(), None
         return
     folder = RunFolder(session.out, session.plan)
     with folder.open(restart=session.restart) as book:

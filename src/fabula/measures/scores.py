@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from itertools import groupby
 from pathlib import Path
 from typing import Any, Generic, Literal, Protocol, TypeVar
 
@@ -17,7 +18,7 @@ from fabula.measures.spread import Spread
 from fabula.reference import Occurrence
 from fabula.reference.exclude import CopyRule
 from fabula.reference.layout import text_digest
-from fabula.store import RowWriter
+from fabula.resume import KeptRows, RowKind, kept_rows
 from fabula.text import check_documents
 from fabula.text.sketch import Sketch, sketch_of
 from fabula.types import Document, Signature
@@ -27,6 +28,7 @@ __all__ = ["COPIED_RUN", "COPIED_SHARE", "ScoreRun", "probability_row", "to_row"
 COPIED_RUN, COPIED_SHARE = CopyRule().cover_run, CopyRule().cover
 """When a text nearly stands in the reference: as the rule has it that leaves copies out."""
 
+_SCORES = RowKind("the score", ("id",), ("text_digest", "signature"), in_order=True)
 _CONTEXT_CHARS = 60
 _OWN_NAMES = {
     *DIRECTIONS, "asked", "in_reference", "missing_detail", "remarks", "sketch", "spread",
@@ -79,73 +81,50 @@ class ScoreRun(Generic[S]):
 
     def rows(self, documents: Iterable[Document]) -> Iterator[tuple[Document, dict[str, Any]]]:
         """Each document with its row, in order; a row is in the file before it is handed out."""
-        documents = check_documents(documents)
-        if self._out is None:
-            for result in self._measure.measure(documents):
-                yield result.document, self._row(result)
-            return
-        with RowWriter(self._out) as file:
-            for number, row in enumerate(file.kept, 1):
-                if not {"id", "text_digest", "signature"} <= row.keys():
-                    raise InputError(
-                        f"{self._out}, line {number}: not a row of scores; choose another `out`"
-                    )
-            if self._restart:
-                file.clear()
-            file.begin()
-            stream = iter(documents)
-            if any(row.get("missing_reason") == "lookup_failed" for row in file.kept):
-                yield from self._asked_again(file, stream)
-            else:
-                yield from self._kept(file, stream)
-            for result in self._measure.measure(stream):
-                row = self._row(result)
-                file.write(row)
+        stream = iter(check_documents(documents))
+        with kept_rows(self._out, _SCORES, restart=self._restart) as rows:
+            for row in rows.kept():
+                _check_sketch(row, self._out)
+            rows.begin()
+            found = []
+            for document, row in self._made(rows, stream):
+                # What was measured again is put in its place when all has been asked.
+                if rows.has_stale:
+                    found.append(row)
+                yield document, row
+            rows.check_end()
+            rows.settle(found)
+
+    def _made(
+        self, rows: KeptRows, stream: Iterator[Document]
+    ) -> Iterator[tuple[Document, dict[str, Any]]]:
+        """The rows that are there and, of each stretch of texts without one, new rows."""
+        found = ((document, rows.find(self._expected(document))) for document in stream)
+        for is_there, stretch in groupby(found, lambda one: one[1] is not None):
+            if is_there:
+                yield from ((document, row) for document, row in stretch if row is not None)
+                continue
+            for result in self._measure.measure(document for document, _ in stretch):
+                row = self._row_of(result) | {"asked": self._measure.asked(result.document)}
+                rows.add(row)
                 yield result.document, row
 
-    def _row(self, result: S) -> dict[str, Any]:
-        return self._row_of(result) | {"asked": self._measure.asked(result.document)}
+    def _expected(self, document: Document) -> dict[str, Any]:
+        """What a row of this text must say to be used again."""
+        return {
+            "id": document.id,
+            "text_digest": text_digest(document.text),
+            "signature": str(self._measure.signature),
+            "asked": self._measure.asked(document),
+        }
 
-    def _asked_again(
-        self, file: RowWriter, stream: Iterator[Document]
-    ) -> Iterator[tuple[Document, dict[str, Any]]]:
-        """The kept rows, those of which a look-up failed measured anew.
 
-        The file is replaced at once when all have been asked, so nothing that was scored is lost.
-        """
-        found = []
-        for document, row in self._kept(file, stream):
-            if row.get("missing_reason") == "lookup_failed":
-                (result,) = self._measure.measure([document])
-                row = self._row(result)
-            found.append((document, row))
-        file.replace(row for _, row in found)
-        yield from found
-
-    def _kept(
-        self, file: RowWriter, stream: Iterator[Document]
-    ) -> Iterator[tuple[Document, dict[str, Any]]]:
-        signature = str(self._measure.signature)
-        for number, row in enumerate(file.kept, 1):
-            document = next(stream, None)
-            expected = document and (
-                document.id,
-                text_digest(document.text),
-                signature,
-                self._measure.asked(document),
-            )
-            found = tuple(row.get(key) for key in ("id", "text_digest", "signature", "asked"))
-            if Sketch.of_row(row.get("sketch")) is None:
-                raise InputError(
-                    f"{file.path}, line {number}: written by another version; choose another "
-                    f"`out`, or score again with `restart`"
-                )
-            if document is None or expected != found:
-                raise InputError(
-                    f"{file.path}, line {number}: holds the score of another text or of another "
-                    f"way to measure; choose another `out`, or start over with `restart`"
-                )
-            yield document, row
+def _check_sketch(row: Mapping[str, Any], out: Path | None) -> None:
+    if Sketch.of_row(row.get("sketch")) is None:
+        raise InputError(
+            f"{out}: written by another version; choose another `out`, or score again with "
+            f"`restart`"
+        )
 
 
 def to_row(result: Originality) -> dict[str, Any]:

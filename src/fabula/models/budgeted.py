@@ -16,10 +16,10 @@ from fabula.models.base import (
 )
 from fabula.models.cost import Budget, counted_usage
 
-__all__ = ["PaidModel"]
+__all__ = ["BudgetedModel"]
 
 
-class PaidModel:
+class BudgetedModel:
     """Another model; no call begins that could spend more than its budget has."""
 
     def __init__(self, model: Model, budget: Budget) -> None:

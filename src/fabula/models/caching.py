@@ -2,49 +2,48 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
-from typing import Self
+from typing import Any, Self
 
 from fabula.models.base import Answer, Choice, Model, Prompt, Sampling, Usage
 from fabula.models.replay import prompt_digest, recorded, recording_row
-from fabula.store import RowWriter
+from fabula.resume import KeptRows, RowKind
 from fabula.text.refusals import is_refusal
 
-__all__ = ["KeptModel"]
+__all__ = ["CALLS", "CachedModel"]
 
 
-class KeptModel:
-    """Another model, with a file of its answers: what is there is not asked and not paid again.
+def _is_refused(row: Mapping[str, Any]) -> bool:
+    """A refusal is asked about again, for it may not be the last word."""
+    return is_refusal(str(row.get("text") or ""))
 
-    An answer is known by the model, the prompt, and all that decides how it is drawn. The file can
-    be replayed (`replay:FILE`). It is touched when the first new answer comes.
+
+CALLS = RowKind("the answer", ("model", "prompt_digest", "drawn"), ("seed",), _is_refused)
+
+
+class CachedModel:
+    """Another model, with rows of its answers: what is there is not asked and not paid again.
+
+    An answer is known by the model, the prompt, and all that decides how it is drawn. A file of the
+    rows can be replayed (`replay:FILE`).
     """
 
-    def __init__(self, model: Model, file: RowWriter) -> None:
-        self._model, self._file = model, file
-        self._has_begun = False
+    def __init__(self, model: Model, rows: KeptRows) -> None:
+        self._model, self._rows = model, rows
         self.name, self.n_parallel = model.name, model.n_parallel
         self.can_be_held = model.can_be_held
-        self._kept = {
-            (row.get("model"), row.get("prompt_digest"), row.get("drawn")): row
-            for row in file.kept
-            # A refusal is asked about again, for it may not be the last word.
-            if row.get("prompt_digest") and not is_refusal(str(row.get("text") or ""))
-        }
 
     async def ask(self, prompt: Prompt, sampling: Sampling, choice: Choice | None = None) -> Answer:
         drawn = f"{sampling}|{choice}" if choice else str(sampling)
-        key = self.name, prompt_digest(prompt.text), drawn
-        if key in self._kept:
+        key = {"model": self.name, "prompt_digest": prompt_digest(prompt.text), "drawn": drawn}
+        row = self._rows.find(key)
+        if row is not None:
             # It was paid for before.
-            return replace(recorded(self._kept[key]), usage=Usage())
+            return replace(recorded(row), usage=Usage())
         answer = await self._model.ask(prompt, sampling, choice)
-        if not self._has_begun:
-            self._file.begin()
-            self._has_begun = True
-        row = {"model": key[0], "prompt_digest": key[1], "seed": sampling.seed, "drawn": drawn}
-        self._file.write(row | recording_row(answer))
-        self._kept[key] = row | recording_row(answer)
+        names = {name: key[name] for name in ("model", "prompt_digest")}
+        self._rows.add(names | {"seed": sampling.seed, "drawn": drawn} | recording_row(answer))
         return answer
 
     async def __aenter__(self) -> Self:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from fabula.errors import InputError, ModelError
 from fabula.models.base import Model
-from fabula.models.budgeted import PaidModel
+from fabula.models.budgeted import BudgetedModel
 from fabula.models.clustered import ClusterModel, ClusterTerms
 from fabula.models.copies import SharedModel
 from fabula.models.cost import Budget, Price, SharedBudget, known_price
@@ -39,7 +39,7 @@ class ModelOptions:
     """Where copies of a local model answer; None has it answer here."""
 
 
-def open_model(spec: str | FunctionModel, options: ModelOptions | None = None) -> PaidModel:
+def open_model(spec: str | FunctionModel, options: ModelOptions | None = None) -> BudgetedModel:
     """A model, not yet started: `async with open_model("local") as model`.
 
     The one way to a language model, so that none is asked outside of a budget (`model.budget`).
@@ -52,9 +52,9 @@ def open_model(spec: str | FunctionModel, options: ModelOptions | None = None) -
     """
     options = options or ModelOptions()
     if isinstance(spec, FunctionModel):
-        return PaidModel(spec, Budget(options.price, options.shared_budget))
+        return BudgetedModel(spec, Budget(options.price, options.shared_budget))
     budget = Budget(options.price or known_price(spec), options.shared_budget)
-    return PaidModel(_model(spec, options), budget)
+    return BudgetedModel(_model(spec, options), budget)
 
 
 def _model(spec: str, options: ModelOptions) -> Model:

@@ -25,9 +25,9 @@ from fabula.measures.linguistic.scoring import (
     score_rows,
 )
 from fabula.measures.linguistic.table import SystemTable, compare_systems
-from fabula.tasks.asking import resumed_rows
+from fabula.resume import kept_rows
 from fabula.tasks.continuation.corpus import Corpus, build_corpus
-from fabula.tasks.continuation.generating import GeneratorChoice, Kind, generate
+from fabula.tasks.continuation.generating import CONTINUATIONS, GeneratorChoice, Kind, generate
 from fabula.tasks.continuation.passages import book_chapters, passages_of
 from fabula.tasks.continuation.retrieval import index_cases
 from fabula.text import find_files, read_documents
@@ -166,14 +166,10 @@ def replicate_table(
         _train(corpus, n_epochs, seed, report)
     systems = [s for s in PAPER_SYSTEMS if s != GOLD and (recurrent or s != "recurrent")]
     continuations: list[Continuation] = []
-    with resumed_rows(out / "systems.jsonl", ("id", "system"), ("text", "context_digest")) as (
-        kept,
-        write,
-        _,
-    ):
+    with kept_rows(out / "systems.jsonl", CONTINUATIONS) as kept:
         for system in systems:
             choice = GeneratorChoice(_KINDS[system], corpus.folder)
-            made = generate(stories, choice, kept, write, seed=seed, n_jobs=n_jobs)
+            made = generate(stories, choice, kept, seed=seed, n_jobs=n_jobs)
             for number, row in enumerate(made, 1):
                 report(f"generating: {system}", number, len(stories))
                 continuations.append(Continuation(row["id"], row["system"], row["text"]))

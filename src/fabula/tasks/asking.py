@@ -1,33 +1,30 @@
-"""Asking models for texts, one row a text, and going on where a run was interrupted."""
+"""Asking models for texts, one row a text."""
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
-from typing import Any, TypeVar
+from typing import TypeVar
 
-from fabula.errors import CallFailed, InputError, ModelError
+from fabula.errors import CallFailed, ModelError
 from fabula.models import Answer
 from fabula.models.concurrency import in_turn
-from fabula.store import RowWriter
+from fabula.resume import KeptRows, Row
 from fabula.text.framing import unframed
 from fabula.text.refusals import is_refusal
 
 __all__ = [
     "WITHHELD",
+    "Wanted",
     "Written",
-    "check_same",
+    "ask_for",
     "in_parallel",
     "read_written",
-    "resumed_rows",
     "why_no_text",
 ]
 
 T = TypeVar("T")
-_Row = dict[str, Any]
 
 WITHHELD = {
     "no_answer": "the answer is empty",
@@ -40,7 +37,6 @@ WITHHELD = {
 """Why a model gave no text, for people."""
 
 _MAX_FAILURES = 10
-_ASKED_AGAIN = ("failed", "refused")
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,69 +72,42 @@ def read_written(answer: Answer, *, has_title: bool = False) -> Written:
     return Written(found.text, None, found.removed)
 
 
-def check_same(row: Mapping[str, Any], expected: Mapping[str, Any]) -> None:
-    """Raise `InputError` where a row that is there was made from something else."""
-    for key, value in expected.items():
-        if row.get(key) != value:
-            raise InputError(
-                f"the row {row['id']!r} of {row['model']} was made with another {key}; choose "
-                f"another `out`, or start over with `restart`"
-            )
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """A row that a model is to make: what it must say to be used again, and how it is made."""
+
+    expected: Row
+    make: Callable[[], Awaitable[Row]]
 
 
-@contextmanager
-def resumed_rows(
-    path: Path, key: Sequence[str], fields: Sequence[str] = (), *, restart: bool = False
-) -> Iterator[
-    tuple[dict[tuple[Any, ...], _Row], Callable[[_Row], None], Callable[[Iterable[_Row]], None]]
-]:
-    """The rows that are there by their key fields, how to add one, and how to put all in order.
+async def ask_for(
+    wanted: Iterable[Wanted],
+    rows: KeptRows,
+    n_parallel: int,
+    meter: Callable[[int], None] = lambda _: None,
+) -> list[Row]:
+    """A row for each, in order; one that is there is not asked for.
 
-    A failed or refused row is asked again. Rows are added as they come; in the end these are put in
-    the order that is given, after rows that are not among them. Raises `InputError` where the file
-    holds something else, `BusyError` where another writes.
+    A call that failed gives a row without its key, which is not kept. Raises `InputError` where a
+    row that is there was made of something else, `ModelError` after ten failures in a row.
     """
 
-    def key_of(row: _Row) -> tuple[Any, ...]:
-        return tuple(row[name] for name in key)
+    def call(one: Wanted) -> Callable[[], Awaitable[Row]]:
+        async def asked() -> Row:
+            row = rows.find(one.expected)
+            if row is None:
+                row = await one.make()
+                rows.add(row)
+            meter(1)
+            return row
 
-    with RowWriter(path) as file:
-        kept: dict[tuple[Any, ...], _Row] = {}
-        for number, row in enumerate(file.kept, 1):
-            if not all(isinstance(row.get(name), str | int) for name in key) or not (
-                row.keys() >= {"missing_reason", *fields}
-            ):
-                lacking = sorted({*key, *fields, "missing_reason"} - row.keys())
-                raise InputError(
-                    f"{path}, line {number}: is no row of this command"
-                    f"{', it lacks ' + ', '.join(lacking) if lacking else ''}; choose another `out`"
-                )
-            if row["missing_reason"] not in _ASKED_AGAIN:
-                kept[key_of(row)] = row
-        if restart:
-            kept = {}
-            file.clear()
-        has_begun = False
-        there = dict(kept)
-        has_stale = len(kept) < len(file.kept)
+        return asked
 
-        def write(row: _Row) -> None:
-            # Until there is something new, the file stays as it was found, also at a restart.
-            nonlocal has_begun
-            if not has_begun:
-                file.begin()
-                has_begun = True
-            file.write(row)
-            there[key_of(row)] = row
+    def failed(_: object) -> Row:
+        meter(1)
+        return dict.fromkeys(rows.kind.fields) | {"missing_reason": "failed"}
 
-        def settle(rows: Iterable[_Row]) -> None:
-            ours = {key_of(row): row for row in rows if row.keys() >= {*key}}
-            settled = {k: row for k, row in there.items() if k not in ours} | ours
-            # What was asked again stands there once, with its new answer.
-            if has_begun and (has_stale or list(settled) != list(there)):
-                file.replace(settled.values())
-
-        yield kept, write, settle
+    return await in_parallel(map(call, wanted), n_parallel, failed)
 
 
 async def in_parallel(

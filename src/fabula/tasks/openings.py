@@ -7,17 +7,18 @@ Lu et al. 2024, appendix B.1: a plain request for each kind, nucleus sampling wi
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterator, Sequence
-from itertools import product
-from typing import Any
+from collections.abc import Callable, Sequence
+from itertools import product, starmap
 
 from fabula.models import Model, Prompt, Sampling
-from fabula.tasks.asking import check_same, in_parallel, read_written
-from fabula.tasks.stories import Rows, Write
+from fabula.resume import KeptRows, Row, RowKind
+from fabula.tasks.asking import Wanted, ask_for, read_written
 from fabula.text import check_documents
 from fabula.types import Document
 
-__all__ = ["FORMATS", "KINDS", "opening_prompt", "write_openings"]
+__all__ = ["FORMATS", "KINDS", "OPENINGS", "opening_prompt", "write_openings"]
+
+OPENINGS = RowKind("the text", ("id", "model"), ("missing_reason", "text", "prompt"))
 
 KINDS = {
     "novel": ("a few paragraphs of a novel that begin with this sentence", "Sentence"),
@@ -56,31 +57,29 @@ def opening_prompt(beginning: str, kind: str, format_: str) -> Prompt:
 async def write_openings(
     beginnings: Sequence[Document],
     model: Model,
-    kept: Rows,
-    write: Write,
+    rows: KeptRows,
     *,
     kind: str,
     formats: Sequence[str] = ("plain",),
     sampling: Sampling,
     meter: Callable[[int], None] = lambda _: None,
-) -> list[dict[str, Any]]:
+) -> list[Row]:
     """A row for each beginning and format; a text that a model did not give has its reason."""
-    beginnings = list(check_documents(beginnings))
 
-    def calls() -> Iterator[Callable[[], Awaitable[dict[str, Any]]]]:
-        for beginning, format_ in product(beginnings, formats):
-            yield lambda b=beginning, f=format_: one(b, f)  # type: ignore[misc]
+    def wanted(beginning: Document, format_: str) -> Wanted:
+        made_of = {
+            "id": f"{beginning.id}_{format_}",
+            "model": model.name,
+            "prompt": beginning.text,
+            "kind": kind,
+            "sampling": str(sampling),
+        }
 
-    async def one(beginning: Document, format_: str) -> dict[str, Any]:
-        id_ = f"{beginning.id}_{format_}"
-        row = kept.get((id_, model.name))
-        if row is not None:
-            check_same(row, {"prompt": beginning.text, "kind": kind, "sampling": str(sampling)})
-        else:
+        async def make() -> Row:
             answer = await model.ask(opening_prompt(beginning.text, kind, format_), sampling)
             written = read_written(answer, has_title=kind in _TITLED)
-            row = {
-                "id": id_,
+            return {
+                "id": made_of["id"],
                 "text": written.text,
                 "missing_reason": written.missing_reason,
                 "frame_removed": list(written.frame_removed),
@@ -91,14 +90,10 @@ async def write_openings(
                 "kind": kind,
                 "format": format_,
                 "is_cut": answer.stop == "length",
-                "sampling": str(sampling),
+                "sampling": made_of["sampling"],
             }
-            write(row)
-        meter(1)
-        return row
 
-    def failed(_: object) -> dict[str, Any]:
-        meter(1)
-        return {"text": None, "missing_reason": "failed"}
+        return Wanted(made_of, make)
 
-    return await in_parallel(calls(), model.n_parallel, failed)
+    grid = product(list(check_documents(beginnings)), formats)
+    return await ask_for(starmap(wanted, grid), rows, model.n_parallel, meter)

@@ -9,18 +9,21 @@ reported as such and is not among the stories.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from fabula.models import Model, Prompt, Sampling
 from fabula.models.replay import prompt_digest
-from fabula.tasks.asking import check_same, in_parallel, read_written
+from fabula.resume import KeptRows, Row, RowKind
+from fabula.tasks.asking import Wanted, ask_for, in_parallel, read_written
 from fabula.text import TextSettings, check_documents
 from fabula.types import Document
 
 __all__ = [
-    "ROUND_FIELDS",
+    "PLOTS",
+    "ROUNDS",
     "Plot",
     "WritePlan",
     "count_words",
@@ -29,16 +32,17 @@ __all__ = [
     "write_stories",
 ]
 
-ROUND_FIELDS = ("text", "n_words", "target_words", "is_cut", "plot")
-"""What a kept round must hold to go on from it."""
+PLOTS = RowKind("the plot", ("id", "model"), ("missing_reason", "plot", "text_digest"))
+ROUNDS = RowKind(
+    "the story",
+    ("id", "model", "round"),
+    ("missing_reason", "text", "n_words", "target_words", "is_cut", "plot"),
+)
 
 _TOKENS_PER_WORD = 1.5
 _MIN_TOKENS = 256
 _PAPER_WITHIN = 200
 _SHARE_WITHIN = 0.2
-
-Rows = dict[tuple[Any, ...], dict[str, Any]]
-Write = Callable[[dict[str, Any]], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,36 +82,23 @@ def count_words(text: str) -> int:
 async def make_plots(
     documents: Sequence[Document],
     model: Model,
-    kept: Rows,
-    write: Write,
+    rows: KeptRows,
     *,
     seed: int = 0,
     meter: Callable[[int], None] = lambda _: None,
-) -> list[dict[str, Any]]:
+) -> list[Row]:
     """A row with the plot of each story in a sentence; `verified` is for a person to set."""
-    documents = list(check_documents(documents))
 
-    def call(document: Document) -> Callable[[], Awaitable[dict[str, Any]]]:
-        async def one() -> dict[str, Any]:
-            row = kept.get((document.id, model.name))
-            if row is not None:
-                check_same(row, {"text_digest": prompt_digest(document.text)})
-            else:
-                row = await _plot(document, model, seed)
-                write(row)
-            meter(1)
-            return row
+    def wanted(document: Document) -> Wanted:
+        known = {"id": document.id, "model": model.name}
+        digest = prompt_digest(document.text)
+        return Wanted(known | {"text_digest": digest}, partial(_plot, document, model, seed))
 
-        return one
-
-    def failed(_: object) -> dict[str, Any]:
-        meter(1)
-        return {"plot": None, "missing_reason": "failed"}
-
-    return await in_parallel(map(call, documents), model.n_parallel, failed)
+    found = map(wanted, check_documents(documents))
+    return await ask_for(found, rows, model.n_parallel, meter)
 
 
-async def _plot(document: Document, model: Model, seed: int) -> dict[str, Any]:
+async def _plot(document: Document, model: Model, seed: int) -> Row:
     prompt = Prompt(
         f"Here is a story.\n\n==========\n{document.text.strip()}\n==========\n",
         "\nSummarise its plot in one sentence of at most 60 words: who it is about, what happens, "
@@ -115,7 +106,7 @@ async def _plot(document: Document, model: Model, seed: int) -> dict[str, Any]:
     )
     answer = await model.ask(prompt, Sampling(max_tokens=160, seed=seed))
     written = read_written(answer)
-    row: dict[str, Any] = {
+    row: Row = {
         "id": document.id,
         "plot": written.text and " ".join(written.text.split()),
         "missing_reason": written.missing_reason,
@@ -133,41 +124,32 @@ async def write_stories(
     plots: Sequence[Plot],
     model: Model,
     plan: WritePlan,
-    kept: Rows,
-    write: Write,
+    rows: KeptRows,
     *,
     meter: Callable[[int], None] = lambda _: None,
-) -> list[dict[str, Any]]:
-    """The last round of each plot's story; `write` is given every round as it comes."""
+) -> list[Row]:
+    """The last round of each plot's story; every round is kept as it comes."""
 
-    def call(plot: Plot) -> Callable[[], Awaitable[dict[str, Any]]]:
-        async def one() -> dict[str, Any]:
-            row = await _write(plot, model, plan, kept, write)
-            meter(1)
-            return row
-
-        return one
+    async def one(plot: Plot) -> Row:
+        row = await _write(plot, model, plan, rows)
+        meter(1)
+        return row
 
     # A call that fails within a story ends that story's rounds; the next run goes on from there.
-    def failed(_: object) -> dict[str, Any]:
+    def failed(_: object) -> Row:
         meter(1)
         return {"missing_reason": "failed", "text": None}
 
-    return await in_parallel(map(call, plots), model.n_parallel, failed)
+    return await in_parallel([partial(one, plot) for plot in plots], model.n_parallel, failed)
 
 
-async def _write(
-    plot: Plot, model: Model, plan: WritePlan, kept: Rows, write: Write
-) -> dict[str, Any]:
-    row: dict[str, Any] | None = None
+async def _write(plot: Plot, model: Model, plan: WritePlan, rows: KeptRows) -> Row:
+    row: Row | None = None
     for number in range(plan.max_rounds + 1):
-        found = kept.get((plot.id, model.name, number))
-        if found is not None:
-            expected = {"plot": plot.text, "target_words": plot.n_words}
-            check_same(found, expected | {"sampling": _drawn(plan)})
-        else:
+        found = rows.find(_made_of(plot, model, plan, number))
+        if found is None:
             found = await _round(plot, model, plan, number, row)
-            write(found)
+            rows.add(found)
         # Whether it is near enough is decided anew: the tolerance may be another than last time.
         is_near = abs(found["n_words"] - plot.n_words) <= plan.tolerance(plot.n_words)
         row = found | {"is_done": is_near and not found["is_cut"] and not found["missing_reason"]}
@@ -175,6 +157,18 @@ async def _write(
             break
     assert row is not None
     return row
+
+
+def _made_of(plot: Plot, model: Model, plan: WritePlan, number: int) -> Row:
+    """What a round must say to be used again."""
+    return {
+        "id": plot.id,
+        "model": model.name,
+        "round": number,
+        "plot": plot.text,
+        "target_words": plot.n_words,
+        "sampling": f"temperature:{plan.temperature:g}|top_p:{plan.top_p:g}|seed:{plan.seed}",
+    }
 
 
 async def _round(
@@ -194,10 +188,9 @@ async def _round(
     )
     answer = await model.ask(prompt, sampling)
     written = read_written(answer)
+    made_of = _made_of(plot, model, plan, number)
     return {
-        "id": plot.id,
-        "model": model.name,
-        "round": number,
+        **{name: made_of[name] for name in ROUNDS.key},
         "text": written.text,
         "missing_reason": written.missing_reason,
         "frame_removed": list(written.frame_removed),
@@ -206,13 +199,8 @@ async def _round(
         # A story that was cut at the limit of tokens has no end, whatever its length.
         "is_cut": answer.stop == "length",
         "plot": plot.text,
-        "sampling": _drawn(plan),
+        "sampling": made_of["sampling"],
     }
-
-
-def _drawn(plan: WritePlan) -> str:
-    """What decides how a story is drawn; a run goes on only with the same."""
-    return f"temperature:{plan.temperature:g}|top_p:{plan.top_p:g}|seed:{plan.seed}"
 
 
 def _first(plot: Plot, plan: WritePlan) -> Prompt:

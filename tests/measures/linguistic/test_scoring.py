@@ -144,7 +144,7 @@ def test_a_restart_clears_only_scores(tmp_path: Path) -> None:
     path = tmp_path / "paid.jsonl"
     path.write_text('{"id": "p0", "system": "dear", "text": "It cost a lot."}\n')
     before = path.read_bytes()
-    with pytest.raises(InputError, match="holds no scores"):
+    with pytest.raises(InputError, match="not a row of this command"):
         score_rows(stories(1), continuations(stories(1)), CHOICE, path, restart=True)
     assert path.read_bytes() == before
 

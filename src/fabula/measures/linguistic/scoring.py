@@ -21,7 +21,8 @@ from fabula.measures.linguistic.continuation import (
     score_continuations,
 )
 from fabula.measures.linguistic.metrics import ToolChoice, open_tools
-from fabula.store import RowWriter, read_rows
+from fabula.resume import RowKind, kept_rows
+from fabula.store import read_rows
 from fabula.workers import InOrder, in_order
 
 __all__ = [
@@ -36,6 +37,7 @@ __all__ = [
 
 GOLD = "gold"
 _BLOCK = 64
+_SCORES = RowKind("the score", ("id", "system"), ("values", "digest", "signature"), in_order=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,16 +174,18 @@ def score_rows(
     blocks = [pairs[k : k + _BLOCK] for k in range(0, len(pairs), _BLOCK)]
     if out is None:
         return list(_measure(blocks, choice, run, advance))
-    with RowWriter(out) as file:
-        for number, row in enumerate(file.kept, 1):
-            if not {"id", "system", "values", "digest", "signature"} <= row.keys():
-                raise InputError(f"{out}, line {number}: holds no scores; choose another `out`")
-        if restart:
-            file.clear()
-        rows = list(file.kept)
-        _check_kept(rows, pairs, choice, out)
+    with kept_rows(out, _SCORES, restart=restart) as kept:
+        # Nothing is opened where nothing is there to be compared with.
+        signature = str(open_tools(choice).signature) if len(kept) else ""
+        rows = [
+            row
+            for story, texts in pairs
+            for text in texts
+            if (row := kept.find(_expected(story, text, signature))) is not None
+        ]
+        kept.check_end()
         advance(len(rows))
-        file.begin()
+        kept.begin()
         n_whole, n_rows = 0, 0
         while n_whole < len(blocks) and n_rows + _n_texts(blocks[n_whole]) <= len(rows):
             n_rows += _n_texts(blocks[n_whole])
@@ -191,10 +195,21 @@ def score_rows(
             if n_half:
                 n_half -= 1
                 continue
-            file.write(row)
+            kept.add(row)
             rows.append(row)
             advance(1)
     return rows
+
+
+def _expected(story: Story, text: Continuation, signature: str) -> dict[str, Any]:
+    """What a row of this continuation must say to be used again."""
+    return {
+        "id": story.id,
+        "system": text.system,
+        "chapter": story.chapter,
+        "digest": _digest(story, text),
+        "signature": signature,
+    }
 
 
 def _n_texts(block: _Block) -> int:
@@ -207,28 +222,6 @@ def _measure(
     for rows in run(partial(_score_block, choice), blocks):
         yield from rows
         advance(len(rows))
-
-
-def _check_kept(
-    rows: Sequence[dict[str, Any]],
-    pairs: Sequence[tuple[Story, list[Continuation]]],
-    choice: ToolChoice,
-    out: Path,
-) -> None:
-    if not rows:
-        return
-    signature = str(open_tools(choice).signature)
-    expected = ((story, continuation) for story, texts in pairs for continuation in texts)
-    for number, row in enumerate(rows, 1):
-        story, text = next(expected, (None, None))
-        if story is None or text is None or (
-            row.get("id"), row.get("system"), row.get("chapter"), row.get("digest"),
-            row.get("signature"),
-        ) != (story.id, text.system, story.chapter, _digest(story, text), signature):  # fmt: skip
-            raise InputError(
-                f"{out}, line {number}: holds the score of other systems or texts, or of another "
-                f"way to measure; choose another `out`, or start over with `restart`"
-            )
 
 
 def _digest(story: Story, continuation: Continuation) -> str:
@@ -258,16 +251,15 @@ def _score_block(choice: ToolChoice, block: _Block) -> list[dict[str, Any]]:
 def _row(
     story: Story, continuation: Continuation, scored: Scored, signature: str
 ) -> dict[str, Any]:
+    made_of = _expected(story, continuation, signature)
     return {
-        "id": story.id,
-        "system": continuation.system,
-        "chapter": story.chapter,
+        **{name: made_of[name] for name in ("id", "system", "chapter")},
         "values": {key: _rounded(value) for key, value in scored.values.items()},
         "missing": dict(scored.missing),
         "words": " ".join(scored.words),
         "sentence_ends": list(scored.sentence_ends),
         "errors": [list(place) for place in scored.errors],
-        "digest": _digest(story, continuation),
+        "digest": made_of["digest"],
         "signature": signature,
     }
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 import hashlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -18,17 +18,18 @@ import numpy as np
 
 from fabula.errors import LookupFailed
 from fabula.measures.linguistic.scoring import Story
-from fabula.tasks.asking import check_same
+from fabula.resume import KeptRows, Row, RowKind
 from fabula.tasks.continuation.baselines import RandomSentence, Unigram
 from fabula.tasks.continuation.corpus import Corpus
 from fabula.workers import in_order
 
-__all__ = ["Generator", "GeneratorChoice", "Kind", "context_digest", "generate"]
+__all__ = ["CONTINUATIONS", "Generator", "GeneratorChoice", "Kind", "context_digest", "generate"]
 
 Kind = Literal["random", "unigram", "case", "recurrent"]
 
-Rows = Mapping[tuple[Any, ...], dict[str, Any]]
-Write = Callable[[dict[str, Any]], None]
+CONTINUATIONS = RowKind(
+    "the continuation", ("id", "system"), ("missing_reason", "text", "context_digest")
+)
 
 _BLOCK = 16
 
@@ -83,42 +84,40 @@ def context_digest(story: Story) -> str:
 def generate(
     stories: Sequence[Story],
     choice: GeneratorChoice,
-    kept: Rows,
-    write: Write,
+    rows: KeptRows,
     *,
     seed: int = 0,
     n_jobs: int = 1,
     meter: Callable[[int], None] = lambda _: None,
-) -> Iterator[dict[str, Any]]:
+) -> Iterator[Row]:
     """A row for each story, in order; one that is there is kept.
 
     Raises `InputError` where a kept row was made from something else.
     """
     generator = _opened(choice)
-    todo: list[Story] = []
-    for story in stories:
-        row = kept.get((story.id, generator.name))
-        if row is None:
-            todo.append(story)
-            continue
-        check_same(
-            {**row, "model": generator.name},
-            {
-                "context_digest": context_digest(story),
-                "signature": generator.signature,
-                "seed": seed,
-            },
-        )
-        meter(1)
+    found = [rows.find(_made_of(generator, story, seed)) for story in stories]
+    meter(sum(row is not None for row in found))
+    todo = [story for story, row in zip(stories, found, strict=True) if row is None]
     blocks = [todo[k : k + _BLOCK] for k in range(0, len(todo), _BLOCK)]
-    made = (row for rows in in_order(partial(_block, choice, seed), blocks, n_jobs) for row in rows)
-    for story in stories:
-        row = kept.get((story.id, generator.name))
+    made = (row for some in in_order(partial(_block, choice, seed), blocks, n_jobs) for row in some)
+    for kept in found:
+        row = kept
         if row is None:
             row = next(made)
-            write(row)
+            rows.add(row)
             meter(1)
         yield row
+
+
+def _made_of(generator: Generator, story: Story, seed: int) -> Row:
+    """What a row must say to be used again."""
+    return {
+        "id": story.id,
+        "system": generator.name,
+        "seed": seed,
+        "context_digest": context_digest(story),
+        "signature": generator.signature,
+    }
 
 
 def _block(choice: GeneratorChoice, seed: int, stories: Sequence[Story]) -> list[dict[str, Any]]:
@@ -135,12 +134,6 @@ def _row(generator: Generator, story: Story, seed: int) -> dict[str, Any]:
         text = generator.continue_(story.context, rng)
     except LookupFailed:
         reason = "no_similar_sentence"
-    return {
-        "id": story.id,
-        "system": generator.name,
-        "text": text,
-        "missing_reason": reason,
-        "seed": seed,
-        "context_digest": context_digest(story),
-        "signature": generator.signature,
-    }
+    made_of = _made_of(generator, story, seed)
+    names = {name: made_of.pop(name) for name in CONTINUATIONS.key}
+    return names | {"text": text, "missing_reason": reason} | made_of

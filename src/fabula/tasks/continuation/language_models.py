@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from fabula.measures.linguistic.scoring import Story
 from fabula.models import Answer, Model, Prompt, Sampling
-from fabula.tasks.asking import check_same, in_parallel, read_written
-from fabula.tasks.continuation.generating import Rows, Write, context_digest
+from fabula.resume import KeptRows, Row
+from fabula.tasks.asking import Wanted, ask_for, read_written
+from fabula.tasks.continuation.generating import context_digest
 from fabula.text.pipeline import pipeline_parts
 from fabula.text.sentences import sentences_of
 from fabula.types import Signature
@@ -24,39 +25,26 @@ PROMPT = (
 async def ask_continuations(
     stories: Sequence[Story],
     model: Model,
-    kept: Rows,
-    write: Write,
+    rows: KeptRows,
     *,
     sampling: Sampling,
     nlp: Any,
     meter: Callable[[int], None] = lambda _: None,
-) -> list[dict[str, Any]]:
+) -> list[Row]:
     """A row for each story; where the model gave no sentence, the reason. `nlp` finds its end."""
     parts = {"model": model.name, "prompt": "own", "sampling": str(sampling)}
     signature = str(Signature.of("asked", **parts, **pipeline_parts(nlp)))
 
-    async def one(story: Story) -> dict[str, Any]:
-        expected = {"context_digest": context_digest(story), "signature": signature}
-        row = kept.get((story.id, model.name))
-        if row is not None:
-            check_same({**row, "model": model.name}, expected)
-        else:
+    def wanted(story: Story) -> Wanted:
+        made_of = {"context_digest": context_digest(story), "signature": signature}
+
+        async def make() -> Row:
             prompt = Prompt(" ".join(story.context) + "\n\n", PROMPT)
-            answer = await model.ask(prompt, sampling)
-            row = _row(story, model, answer, expected, nlp)
-            write(row)
-        meter(1)
-        return row
+            return _row(story, model, await model.ask(prompt, sampling), made_of, nlp)
 
-    def calls() -> Iterator[Callable[[], Awaitable[dict[str, Any]]]]:
-        for story in stories:
-            yield lambda s=story: one(s)  # type: ignore[misc]
+        return Wanted({"id": story.id, "system": model.name, **made_of}, make)
 
-    def failed(_: object) -> dict[str, Any]:
-        meter(1)
-        return {"text": None, "missing_reason": "failed"}
-
-    return await in_parallel(calls(), model.n_parallel, failed)
+    return await ask_for(map(wanted, stories), rows, model.n_parallel, meter)
 
 
 def _row(

@@ -15,13 +15,12 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from types import MappingProxyType
 from typing import Any, Literal
 
 import numpy as np
 
 from fabula import __version__
-from fabula.errors import InputError
+from fabula.resume import KeptRows, RowKind
 from fabula.tasks.feedback.changes import Edit, apply_edits, edits_between
 from fabula.tasks.feedback.english import vocabulary_name
 from fabula.tasks.feedback.faults import FAULTS, NARRATION_PARTS, plant_fault
@@ -36,6 +35,7 @@ from fabula.types import Document, Signature
 
 __all__ = [
     "ALL_METHODS",
+    "CORRUPTED",
     "METHODS",
     "CorruptPlan",
     "LeftOut",
@@ -47,6 +47,8 @@ __all__ = [
     "swap_sentences",
     "without_repeats",
 ]
+
+CORRUPTED = RowKind("the story", ("id",), ("method", "original", "signature"))
 
 Method = Literal["original", "backtranslate", "swap", "delete", "name", "fact", "tense", "thread"]
 Span = tuple[int, int]
@@ -186,14 +188,16 @@ def corrupt_stories(
     plan: CorruptPlan,
     nlp: Any,
     translator: Translator | None = None,
-    kept: Mapping[str, Mapping[str, Any]] = MappingProxyType({}),
+    kept: KeptRows | None = None,
 ) -> Iterator[tuple[list[dict[str, Any]], list[LeftOut]]]:
     """The rows of one story after another, and why others are not there.
 
-    `kept` are rows of an earlier run by id, which are taken as they are. Raises `InputError` where
-    one was made of another text or in another way, `ModelError` where translation fails.
+    Rows that are kept from an earlier run are taken as they are, and new ones are kept. Raises
+    `InputError` where one was made of another text or in another way, `ModelError` where
+    translation fails.
     """
     stories = list(check_documents(stories))
+    kept = KeptRows(CORRUPTED) if kept is None else kept
     size = _BATCH if translator is None else translator.n_parallel
     for begin in range(0, len(stories), size):
         batch = stories[begin : begin + size]
@@ -202,7 +206,7 @@ def corrupt_stories(
             asked = [
                 story
                 for story in batch
-                if f"{story.id}_backtranslate" not in kept and not_english(story.text) is None
+                if (f"{story.id}_backtranslate",) not in kept and not_english(story.text) is None
             ]
             texts = [story.text for story in asked]
             translated = back_translate(texts, translator, plan.rounds)
@@ -210,7 +214,11 @@ def corrupt_stories(
         for story in batch:
             found = list(_of_story(story, plan, nlp, translator, rounds, kept))
             left_out = [one for one in found if isinstance(one, LeftOut)]
-            yield [one for one in found if not isinstance(one, LeftOut)], left_out
+            rows = [one for one in found if not isinstance(one, LeftOut)]
+            for row in rows:
+                if (row["id"],) not in kept:
+                    kept.add(row)
+            yield rows, left_out
 
 
 def _of_story(
@@ -219,21 +227,17 @@ def _of_story(
     nlp: Any,
     translator: Translator | None,
     rounds: Mapping[str, Rounds],
-    kept: Mapping[str, Mapping[str, Any]],
+    kept: KeptRows,
 ) -> Iterator[dict[str, Any] | LeftOut]:
     docs = tuple(paragraph_docs(story.text, nlp))
     told = Narration(story.text, docs, tuple(spans_of_docs(docs)))
     foreign = not_english(story.text)
     for method in plan.methods:
         expected = _signature(method, plan, nlp, translator)
-        row = kept.get(f"{story.id}_{method}")
+        made_of = {"id": f"{story.id}_{method}", "original": story.text, "signature": expected}
+        row = kept.find(made_of)
         if row is not None:
-            if (row.get("original"), row.get("signature")) != (story.text, expected):
-                raise InputError(
-                    f"the row {row['id']!r} was made of another text or in another way; choose "
-                    f"another `out`, or start over with `restart`"
-                )
-            yield dict(row)
+            yield row
         elif method == "original":
             yield _row(story, method, story.text, {"edits": []}, expected)
         elif foreign is not None:

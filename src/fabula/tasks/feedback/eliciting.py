@@ -6,9 +6,9 @@ is 1,304 stories, four prompts, with and without examples, eight models: 83,456 
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import product
+from itertools import product, starmap
 from pathlib import Path
 from typing import Any
 
@@ -17,14 +17,15 @@ from fabula.errors import InputError
 from fabula.models import Model, Sampling
 from fabula.models.base import Usage
 from fabula.models.cost import Estimate, Price, estimate_tokens
+from fabula.resume import KeptRows, Row, RowKind
 from fabula.store import read_rows
-from fabula.tasks.asking import check_same, in_parallel, why_no_text
+from fabula.tasks.asking import Wanted, ask_for, why_no_text
 from fabula.tasks.feedback.prompts import PromptSet, feedback_prompt
 from fabula.types import Signature
 
-__all__ = ["ElicitPlan", "elicit", "estimate_grid", "read_corrupted"]
+__all__ = ["ANSWERS", "ElicitPlan", "elicit", "estimate_grid", "read_corrupted"]
 
-Rows = Mapping[tuple[Any, ...], dict[str, Any]]
+ANSWERS = RowKind("the feedback", ("id", "model"), ("missing_reason", "feedback", "story"))
 _EXPECTED_TOKENS = 120
 """Of an answer, for the estimate: the paper's mean is 74 (Table 1, 295 characters)."""
 
@@ -87,32 +88,30 @@ async def elicit(
     stories: Sequence[Mapping[str, Any]],
     model: Model,
     plan: ElicitPlan,
-    kept: Rows,
-    write: Callable[[dict[str, Any]], None],
+    rows: KeptRows,
     *,
     meter: Callable[[int], None] = lambda _: None,
-) -> list[dict[str, Any]]:
+) -> list[Row]:
     """A row for each story, prompt and number of examples; an answer withheld has its reason.
 
     Prompts of one kind follow each other, so that what they share is read once.
     """
     signature = plan.signature(model.name)
 
-    def calls() -> Iterator[Callable[[], Awaitable[dict[str, Any]]]]:
-        for n, name, story in product(plan.shots, plan.names, stories):
-            yield lambda s=story, p=name, k=n: one(s, p, k)  # type: ignore[misc]
+    def wanted(n_shots: int, name: str, story: Mapping[str, Any]) -> Wanted:
+        made_of = {
+            "id": f"{story['id']}_{name}_{n_shots}",
+            "model": model.name,
+            "story": story["text"],
+            "signature": signature,
+        }
 
-    async def one(story: Mapping[str, Any], name: str, n_shots: int) -> dict[str, Any]:
-        id_ = f"{story['id']}_{name}_{n_shots}"
-        row = kept.get((id_, model.name))
-        if row is not None:
-            check_same(row, {"story": story["text"], "signature": signature})
-        else:
+        async def make() -> Row:
             prompt = feedback_prompt(plan.prompts, name, story["text"], n_shots)
             answer = await model.ask(prompt, plan.sampling)
             reason = why_no_text(answer)
-            row = {
-                "id": id_,
+            return {
+                "id": made_of["id"],
                 "story_id": story["story_id"],
                 "method": story["method"],
                 "prompt": name,
@@ -126,12 +125,8 @@ async def elicit(
                 "change": story.get("change"),
                 "signature": signature,
             }
-            write(row)
-        meter(1)
-        return row
 
-    def failed(_: object) -> dict[str, Any]:
-        meter(1)
-        return {"feedback": None, "missing_reason": "failed"}
+        return Wanted(made_of, make)
 
-    return await in_parallel(calls(), model.n_parallel, failed)
+    grid = product(plan.shots, plan.names, stories)
+    return await ask_for(starmap(wanted, grid), rows, model.n_parallel, meter)

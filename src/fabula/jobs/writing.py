@@ -1,0 +1,76 @@
+"""Texts that models write, a row each: every model asked in turn, once its cost is agreed to."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from typing import TYPE_CHECKING
+
+from fabula.jobs.models import ModelSettings
+from fabula.jobs.progress import Confirm
+from fabula.resume import Row
+
+if TYPE_CHECKING:
+    from fabula.models import Model
+    from fabula.models.cost import Estimate, Price
+
+__all__ = ["ask_models", "confirm_all", "estimate_texts"]
+
+_PROMPT_TOKENS = 150
+"""About what a question takes besides the text it is about."""
+
+
+def estimate_texts(
+    texts: Sequence[str], n_output: int, *, n_again: int = 0
+) -> Callable[[Price | None], Estimate]:
+    """What a call on each text takes, by a model's price, where answers have `n_output` tokens.
+
+    An answer may be sent back `n_again` times.
+    """
+    from fabula.models import Usage
+    from fabula.models.cost import Estimate, estimate_tokens
+
+    n = len(texts) * (1 + n_again)
+    n_input = sum(map(estimate_tokens, texts)) * (1 + n_again) + _PROMPT_TOKENS * n
+    usage = Usage(n_input + n_again * len(texts) * n_output, 0, n_output * n)
+
+    def estimate(price: Price | None) -> Estimate:
+        cost = None if price is None else price.of(usage)
+        return Estimate(n, usage, cost, is_most=n_again > 0)
+
+    return estimate
+
+
+def confirm_all(
+    models: Sequence[str],
+    price: Price | None,
+    estimate: Callable[[Price | None], Estimate],
+    confirm: Confirm,
+) -> None:
+    """Confirm what each model will take, before the first of them is asked anything."""
+    from fabula.models.cost import known_price
+
+    for spec in dict.fromkeys(models):
+        confirm(spec, estimate(price or known_price(spec)))
+
+
+def ask_models(
+    asked: ModelSettings,
+    ask: Callable[[Model], Awaitable[list[Row]]],
+    estimate: Callable[[Price | None], Estimate],
+    confirm: Confirm,
+) -> list[Row]:
+    """What `ask` has of each model, one after the other; all costs are confirmed first.
+
+    Raises `ModelError`, and what `confirm` raises.
+    """
+    from fabula.models import open_model
+
+    terms = asked.options()
+    confirm_all(asked.models, terms.price, estimate, confirm)
+
+    async def run(spec: str) -> list[Row]:
+        async with open_model(spec, terms) as model:
+            return await ask(model)
+
+    return [row for spec in dict.fromkeys(asked.models) for row in asyncio.run(run(spec))]

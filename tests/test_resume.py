@@ -1,0 +1,148 @@
+"""One rule says which rows of a job's file are used again, and which are made again."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fabula.errors import BusyError, InputError
+from fabula.resume import KeptRows, RowKind, kept_rows
+
+TEXTS = RowKind("the text", ("id", "model"), ("missing_reason", "text"))
+SCORES = RowKind("the score", ("id",), ("text_digest", "signature"), in_order=True)
+
+
+def text(number: int, made_of: str = "p", **more: Any) -> dict[str, Any]:
+    row = {"id": f"t{number}", "model": "m", "prompt": made_of, "text": f"text {number}"}
+    return row | {"missing_reason": None} | more
+
+
+def job(path: Path, n: int, n_before_crash: int | None = None, made_of: str = "p") -> int:
+    """Make `n` rows, or crash after so many new ones. Returns how many were made."""
+    n_made, rows = 0, []
+    with kept_rows(path, TEXTS) as kept:
+        for number in range(n):
+            row = kept.find({"id": f"t{number}", "model": "m", "prompt": made_of})
+            if row is None:
+                if n_made == n_before_crash:
+                    raise KeyboardInterrupt
+                row = text(number, made_of)
+                kept.add(row)
+                n_made += 1
+            rows.append(row)
+        kept.settle(rows)
+    return n_made
+
+
+@given(st.integers(0, 8), st.lists(st.integers(0, 8), max_size=4))
+def test_a_job_that_is_interrupted_makes_each_row_once_and_the_same_bytes(
+    n: int, crashes: list[int]
+) -> None:
+    import tempfile
+
+    with tempfile.TemporaryDirectory() as folder:
+        whole, often = Path(folder) / "whole.jsonl", Path(folder) / "often.jsonl"
+        job(whole, n)
+        n_made = 0
+        for n_rows in crashes:
+            try:
+                n_made += job(often, n, n_rows)
+            except KeyboardInterrupt:
+                n_made += n_rows
+        assert n_made + job(often, n) == n
+        assert often.read_bytes() == whole.read_bytes()
+
+
+def test_what_failed_is_made_again_and_stands_there_once_in_its_place(tmp_path: Path) -> None:
+    path = tmp_path / "o.jsonl"
+    rows = [text(0), text(1, missing_reason="refused", text=None), text(2)]
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    assert job(path, 3) == 1
+    found = [json.loads(line) for line in path.read_text().splitlines()]
+    assert [row["text"] for row in found] == ["text 0", "text 1", "text 2"]
+
+
+def test_what_was_made_of_something_else_is_refused_and_stays(tmp_path: Path) -> None:
+    path = tmp_path / "o.jsonl"
+    job(path, 2)
+    before = path.read_bytes()
+    with pytest.raises(InputError, match=r"o\.jsonl, line 1: holds the text .*another prompt"):
+        job(path, 2, made_of="q")
+    assert path.read_bytes() == before
+
+
+def test_rows_of_other_runs_stay_before_those_of_this_one(tmp_path: Path) -> None:
+    path = tmp_path / "o.jsonl"
+    other = text(0, model="other")
+    path.write_text(json.dumps(other) + "\n")
+    job(path, 2)
+    assert [json.loads(line)["model"] for line in path.read_text().splitlines()] == [
+        "other",
+        "m",
+        "m",
+    ]
+
+
+def test_a_file_of_another_kind_is_left_alone_also_at_a_restart(tmp_path: Path) -> None:
+    path = tmp_path / "scores.jsonl"
+    path.write_text('{"id": "a", "creativity_index": 7.5}\n')
+    before = path.read_bytes()
+    with (
+        pytest.raises(InputError, match=r"line 1: not a row of this command \(it lacks .*model"),
+        kept_rows(path, TEXTS, restart=True),
+    ):
+        pass
+    assert path.read_bytes() == before
+
+
+def test_a_restart_without_a_new_row_changes_nothing(tmp_path: Path) -> None:
+    path = tmp_path / "o.jsonl"
+    job(path, 2)
+    before = path.read_bytes()
+    with kept_rows(path, TEXTS, restart=True) as kept:
+        assert len(kept) == 0
+        kept.settle([])
+    assert path.read_bytes() == before
+
+
+def test_two_jobs_do_not_write_one_file(tmp_path: Path) -> None:
+    with (
+        kept_rows(tmp_path / "o.jsonl", TEXTS),
+        pytest.raises(BusyError, match="another process"),
+        kept_rows(tmp_path / "o.jsonl", TEXTS),
+    ):
+        pass
+
+
+def score(name: str, **more: Any) -> dict[str, Any]:
+    return {"id": name, "text_digest": name * 2, "signature": "s|v:0.1"} | more
+
+
+def test_of_a_stream_what_is_there_must_be_how_it_begins(tmp_path: Path) -> None:
+    path = tmp_path / "s.jsonl"
+    path.write_text("".join(json.dumps(score(name)) + "\n" for name in "ab"))
+    with kept_rows(path, SCORES) as kept, pytest.raises(InputError, match=r"line 1: .*'a'"):
+        kept.find(score("b"))
+    with kept_rows(path, SCORES) as kept:
+        assert kept.find(score("a")) is not None
+        with pytest.raises(InputError, match="line 2: holds the score of another text"):
+            kept.check_end()
+    with (
+        kept_rows(path, SCORES) as kept,
+        pytest.raises(InputError, match=r"another way to measure or make it \(v: 0\.0 \| 0\.1\)"),
+    ):
+        kept.find(score("a", signature="s|v:0.0"))
+
+
+def test_in_memory_rows_are_found_once_they_are_made() -> None:
+    kept = KeptRows(TEXTS)
+    assert kept.find({"id": "t0", "model": "m"}) is None
+    kept.add(text(0))
+    assert kept.find({"id": "t0", "model": "m"}) == text(0)
+    kept.add(text(1, missing_reason="failed"))
+    assert kept.find({"id": "t1", "model": "m"}) is None

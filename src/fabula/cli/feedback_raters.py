@@ -221,7 +221,12 @@ def _agreements(
         means = mean_scores(score_table(mine, rubric))
         found[rater] = {
             item: rater_agreement(
-                given, people[item], stories.__getitem__, seed=seed, signature=mine[0].signature
+                given,
+                people[item],
+                stories.__getitem__,
+                span=rubric.item(item).scale.span,
+                seed=seed,
+                signature=mine[0].signature,
             )
             for item, given in means.items()
             if people.get(item)

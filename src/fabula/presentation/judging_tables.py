@@ -82,7 +82,7 @@ def _answers(summary: JudgeSummary) -> Table:
     table = Table(box=None, pad_edge=False)
     table.add_column("", overflow="fold")
     table.add_column("test", overflow="fold")
-    is_plain = all(row.item.scale.kind == "yes-no" for row in summary.items)
+    is_plain = all(row.item.scale.is_test for row in summary.items)
     table.add_column("passed" if is_plain else "answers", justify="right" if is_plain else "left")
     for title in ("of", "missing", "mean P(Yes)"):
         table.add_column(title, justify="right")

@@ -207,6 +207,47 @@ def test_a_model_is_asked_in_its_words_and_its_answers_are_read_and_shown(
     assert "0.3 (0 to 1)" in page.read_text(encoding="utf-8")
 
 
+@pytest.mark.parametrize("has_test", [False, True])
+def test_judges_agree_with_experts_on_it_beside_the_kappa_of_tests(
+    tmp_path: Path, *, has_test: bool
+) -> None:
+    test = '[[items]]\nid = "ends"\nindex = 3\ntitle = "Ends"\nquestion = "Does it end?"\n'
+
+    def answer(prompt: str, _: int) -> str:
+        if "Does it end?" in prompt:
+            return "Yes. So."
+        return {"one": "0.2", "two": "0.4", "three": "0.9"}[
+            re.findall(r"story (\w+)\.", prompt)[0]
+        ] + ". So."
+
+    judged(tmp_path, SLIDER + test * has_test, answer)
+    people = {"one": (0.1, 0.2), "two": (0.5, 0.5), "three": (0.7, 1.0)}
+    rows = [
+        {"id": story, "rubric": "paced", "item": item, "rater": f"p{k}", "value": value,
+         "missing_reason": None}
+        for story, both in people.items()
+        for k, pace in enumerate(both)
+        for item, value in [("pace", pace), *[("ends", 1.0)] * has_test]
+    ]  # fmt: skip
+    experts = tmp_path / "experts.jsonl"
+    experts.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    command = ["agreement", str(tmp_path / "run"), "--experts", str(experts)]
+    done = CliRunner().invoke(cli, [*command, "--json"])
+    assert done.exit_code == 0, done.output
+    found = json.loads(done.stdout)
+    assert ("judges" in found) == has_test
+    among = found["graded"]["people"]["pace"]
+    assert among["similarity"] == pytest.approx(np.mean([0.9, 1, 0.7]))
+    (judge,) = found["graded"]["judges"].values()
+    theirs = [np.mean(both) for both in people.values()]
+    assert judge["pace"]["n"] == 3
+    expected = np.corrcoef([0.2, 0.4, 0.9], theirs)[0, 1]
+    assert judge["pace"]["correlation"]["value"] == pytest.approx(expected)
+    shown = CliRunner().invoke(cli, command).output
+    assert f"pace 3 {among['similarity']:.2f} {among['alpha']:.2f}" in " ".join(shown.split())
+    assert ("with the experts' majority" in shown) == has_test
+
+
 def test_repeated_answers_of_a_kind_are_counted_as_it_says(tmp_path: Path) -> None:
     page = tmp_path / "page.html"
 

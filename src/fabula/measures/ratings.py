@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 import statistics
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import combinations
 from types import MappingProxyType
 
@@ -28,10 +28,13 @@ from fabula.stats.agreement import (
 from fabula.types import Estimate, Item, Measurement, Rubric
 
 __all__ = [
+    "GradedAgreement",
     "GroupMean",
     "ItemAgreement",
     "RaterAgreement",
     "Scores",
+    "agreements_with_people",
+    "graded_agreement",
     "group_means",
     "item_agreement",
     "mean_scores",
@@ -72,6 +75,15 @@ class RaterAgreement:
     n: int
     similarity: Estimate
     correlation: Estimate
+
+
+@dataclass(frozen=True, slots=True)
+class GradedAgreement:
+    """Agreement on items that have alpha and no kappa: of people, and of judges with them."""
+
+    people: Mapping[str, ItemAgreement]
+    judges: Mapping[str, Mapping[str, RaterAgreement]]
+    """By rater, then by item, against people's means."""
 
 
 def value_of(item: Item, answer: float | str | None) -> float | None:
@@ -198,6 +210,46 @@ def rater_agreement(
         signature=signature,
     )
     return RaterAgreement(len(both), similarity, correlation)
+
+
+def agreements_with_people(
+    measurements: Sequence[Measurement],
+    people: Mapping[str, Mapping[str, float]],
+    rubric: Rubric,
+    story_of: Callable[[str], str],
+    *,
+    seed: int = 0,
+) -> dict[str, dict[str, RaterAgreement]]:
+    """By rater and item: how far it agrees with people's means, where these answered."""
+    found = {}
+    for rater in dict.fromkeys(one.rater for one in measurements):
+        mine = [one for one in measurements if one.rater == rater]
+        found[rater] = {
+            item: rater_agreement(
+                given, people[item], story_of, span=rubric.item(item).scale.span, seed=seed,
+                signature=mine[0].signature,
+            )
+            for item, given in mean_scores(score_table(mine, rubric)).items()
+            if people.get(item)
+        }  # fmt: skip
+    return found
+
+
+def graded_agreement(
+    measurements: Sequence[Measurement],
+    people: Iterable[Measurement],
+    rubric: Rubric,
+    *,
+    seed: int = 0,
+) -> GradedAgreement:
+    """Agreement on what people answered of the items that count as numbers and have no kappa."""
+    graded = [one for one in rubric.items if one.scale.has_worth and one.scale.agreement == "alpha"]
+    rubric = replace(rubric, items=tuple(graded))
+    answered = {item: found for item, found in score_table(people, rubric).items() if found}
+    return GradedAgreement(
+        item_agreement(answered, spans_of(rubric)),
+        agreements_with_people(measurements, mean_scores(answered), rubric, str, seed=seed),
+    )
 
 
 def _mean_of_sums(sums: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -9,6 +9,7 @@ from types import MappingProxyType
 from typing import Any, Literal
 
 from fabula import __version__
+from fabula.scales import Scale
 
 __all__ = [
     "PARTS",
@@ -105,22 +106,6 @@ def _numbers(version: str) -> tuple[int, ...]:
 
 def _decisive(value: str | None) -> str | None:
     return None if value is None else value.rpartition("@")[2]
-
-
-@dataclass(frozen=True, slots=True)
-class Scale:
-    """What may be answered to an item.
-
-    `yes-no`: 1 for Yes, 0 for No. `choice`: one of `options`. `rank`: the place in a group, 1 is
-    first. `number`: from `low` to `high`. `text`: free words.
-    """
-
-    kind: Literal["yes-no", "choice", "rank", "number", "text"] = "yes-no"
-    options: tuple[str, ...] = ()
-    values: tuple[float, ...] = ()
-    """What each option of a choice counts where means are taken."""
-    low: float | None = None
-    high: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from fabula import __version__
+from fabula.scales import KINDS
 from fabula.text.readers import READERS
 
 ROOT = Path(__file__).parents[2]
@@ -38,13 +39,14 @@ def test_the_examples_of_the_manual_give_what_it_shows(
     assert len(examples.examples) > 10
     said: list[str] = []
     runner = doctest.DocTestRunner()
-    known = dict(READERS)
+    known = dict(READERS), dict(KINDS)
     try:
         runner.run(examples, out=said.append)
     finally:
-        # A page adds a format of its own.
-        READERS.clear()
-        READERS.update(known)
+        # A page adds a format and a kind of scale of its own.
+        for registry, before in zip((READERS, KINDS), known, strict=True):
+            registry.clear()
+            registry.update(before)
     assert runner.tries == len(examples.examples), "an example was skipped"
     assert not said, "".join(said)
 

@@ -128,6 +128,24 @@ def test_what_no_longer_applies_is_retired_to_the_last(answers: dict[str, str]) 
     assert {item for _, item in gone} == set(answers) - set(expected)
 
 
+def test_a_condition_on_a_number_holds_of_what_was_typed() -> None:
+    items = (
+        Item("grade", 1, "A", "A?", scale=Scale("number", low=1, high=5)),
+        Item("why", 2, "B", "B?", show_if="grade >= 3"),
+    )
+    rubric = replace(load_rubric("feedback"), items=items)
+    design = StudyDesign(
+        Path("s.toml"), "s", "S", "feedback", Path("d"), rubric, None, 1, 1, 1.0, "", 0, 0, "",
+        None, (), 0,  # type: ignore[arg-type]
+    )  # fmt: skip
+    page = pages_of(design, 1)[1]
+    asked = {
+        answer: [q.item.id for q in page.applicable({("unit", "grade"): answer}, {})]
+        for answer in ("", "2.5", "3", "10")
+    }
+    assert asked == {"": ["grade"], "2.5": ["grade"], "3": ["grade", "why"], "10": ["grade"]}
+
+
 def test_an_empty_answer_is_taken_back() -> None:
     key: Key = ("1", "a")
     assert with_answer({key: "x"}, key, "") == {}

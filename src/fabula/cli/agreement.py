@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,6 +16,9 @@ from fabula.jobs.tables import TableFiles
 
 if TYPE_CHECKING:
     from fabula.measures.agreement import JudgeAgreement, PanelRow
+    from fabula.measures.ratings import GradedAgreement
+    from fabula.presentation.sheet import Part
+    from fabula.types import Measurement, Rubric
 
 __all__ = ["agreement"]
 
@@ -45,7 +49,8 @@ def agreement(
     """Measure how far the judges of RUNs agree with experts.
 
     A RUN is a folder that `fabula judge` wrote. Kappas have 95 % intervals from a bootstrap over
-    stories; a coefficient that cannot be said (everybody answered the same) is `-`, never 0.
+    stories; a coefficient that cannot be said (everybody answered the same) is `-`, never 0. Items
+    that count as numbers and are not yes-no have Krippendorff's alpha and correlations instead.
     """
     from fabula.errors import MixError
     from fabula.judging.folder import read_run
@@ -66,15 +71,27 @@ def agreement(
     for run, (other, _) in zip(runs, read, strict=True):
         if {item.id for item in other.items} != {item.id for item in rubric.items}:
             raise MixError(f"{run}: judged on other items ({other.key}) than {runs[0]} did")
+    by_rater = [
+        [one for one in measurements if one.rater == rater]
+        for _, measurements in read
+        for rater in dict.fromkeys(one.rater for one in measurements)
+    ]
+    graded = _graded(by_rater, experts, rubric, seed)
+    if graded and not any(item.scale.agreement == "kappa" for item in rubric.items):
+        tables = _graded_tables(graded)
+        written = files.write(tables)
+        if as_json:
+            click.echo(dump_json({"graded": asdict(graded)}))
+        else:
+            print_tables(tables)
+        print_written(written, as_json=as_json)
+        return
     panel = read_experts(experts, rubric)
-    judges = []
-    for _, measurements in read:
-        for rater in dict.fromkeys(one.rater for one in measurements):
-            mine = [one for one in measurements if one.rater == rater]
-            judges.append(judge_agreement(mine, panel, rubric, by, seed=seed))
+    judges = [judge_agreement(mine, panel, rubric, by, seed=seed) for mine in by_rater]
     rows = panel_agreement(panel, rubric, by, seed=seed)
     correlation = expert_correlation(panel, rubric)
     tables = agreement_tables(judges, rows, correlation, rubric)
+    tables += _graded_tables(graded) if graded else []
     written = files.write(tables)
     if as_json:
         content = {
@@ -82,10 +99,38 @@ def agreement(
             "experts_pearson": correlation,
             "judges": [_judge_json(judge) for judge in judges],
         }
-        click.echo(dump_json(content))
+        click.echo(dump_json(content | ({"graded": asdict(graded)} if graded else {})))
     else:
         print_tables(tables)
     print_written(written, as_json=as_json)
+
+
+def _graded(
+    by_rater: Sequence[Sequence[Measurement]], experts: Path, rubric: Rubric, seed: int
+) -> GradedAgreement | None:
+    """Agreement where answers are no yes-no verdicts but numbers; None where experts gave none."""
+    from fabula.measures.ratings import graded_agreement
+    from fabula.store import read_measurements
+
+    if experts.suffix == ".json":
+        # The release holds yes-no verdicts alone.
+        return None
+    judged = [one for mine in by_rater for one in mine]
+    found = graded_agreement(judged, read_measurements(experts), rubric, seed=seed)
+    return found if found.people else None
+
+
+def _graded_tables(graded: GradedAgreement) -> list[Part]:
+    from fabula.presentation.rating_tables import agreement_table, people_table
+
+    parts: list[Part] = [
+        "items that are not yes-no: similarity, and Krippendorff's alpha with |a - b| as the "
+        "distance",
+        agreement_table(graded.people),
+    ]
+    for name, one in graded.judges.items():
+        parts += ["", *people_table(name, one)]
+    return parts
 
 
 def _panel_json(row: PanelRow) -> dict[str, Any]:

@@ -60,13 +60,18 @@ def rate(
     people: where --people has answers too, its agreement with them stands beside its means.
     Source: Rashkin et al. 2025, section 6 and appendix D.
     """
+    from fabula.measures.ratings import agreements_with_people
+
     documents, plan = _asked(files, settings, "feedback", with_story=True)
     theirs = people_means(people, plan.rubric)
     for answered in filter(None, theirs.values()):
         check_overlap([document.id for document in documents], answered, "--people")
     judged = _ask(documents, plan, settings, yes=yes)
     measurements = judged.measurements
-    found = _agreements(measurements, documents, plan.rubric, theirs, settings.asking.seed)
+    stories = {one.id: str(one.meta.get("story_id", one.id)) for one in documents}
+    found = agreements_with_people(
+        measurements, theirs, plan.rubric, stories.__getitem__, seed=settings.asking.seed
+    )
     if as_json:
         agreement = {
             rater: {item: asdict(one) for item, one in by_item.items()}
@@ -204,31 +209,6 @@ def _ask(
         return ask_judges(
             documents, plan, settings.judging(), progress=bar, confirm=confirm_on(bar, yes=yes)
         )
-
-
-def _agreements(
-    measurements: list[Measurement],
-    documents: list[Document],
-    rubric: Rubric,
-    people: dict[str, dict[str, float]],
-    seed: int,
-) -> dict[str, dict[str, RaterAgreement]]:
-    """By rater and item: how far it agrees with people, where these answered."""
-    from fabula.measures.ratings import mean_scores, rater_agreement, score_table
-
-    stories = {one.id: str(one.meta.get("story_id", one.id)) for one in documents}
-    found = {}
-    for rater in dict.fromkeys(one.rater for one in measurements):
-        mine = [one for one in measurements if one.rater == rater]
-        means = mean_scores(score_table(mine, rubric))
-        found[rater] = {
-            item: rater_agreement(
-                given, people[item], stories.__getitem__, seed=seed, signature=mine[0].signature
-            )
-            for item, given in means.items()
-            if people.get(item)
-        }
-    return found
 
 
 def _print_ratings(

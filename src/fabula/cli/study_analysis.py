@@ -40,7 +40,7 @@ def analyse_ttcw(
     from fabula.replicate.ttcw_tables import replica_tables
     from fabula.store import dump_json
 
-    yes_no = tuple(item for item in design.rubric.items if item.scale.kind == "yes-no")
+    yes_no = tuple(item for item in design.rubric.items if item.scale.is_test)
     rubric = replace(design.rubric, items=yes_no)
     known = {item.id for item in yes_no}
     verdicts = [
@@ -93,7 +93,13 @@ def analyse_feedback(
 ) -> None:
     """Tables 2 to 5 of Rashkin et al. 2025, of these answers."""
     from fabula.errors import InputError
-    from fabula.measures.ratings import group_means, item_agreement, mean_scores, score_table
+    from fabula.measures.ratings import (
+        group_means,
+        item_agreement,
+        mean_scores,
+        score_table,
+        spans_of,
+    )
     from fabula.presentation.rating_tables import agreement_table, means_table, rubric_items
     from fabula.store import dump_json
 
@@ -103,7 +109,7 @@ def analyse_feedback(
     known = {d.id: d.meta for unit in units for d in unit.documents}
     means = mean_scores(scores)
     items = rubric_items(design.rubric)
-    agreement = item_agreement({item: scores[item] for item in items})
+    agreement = item_agreement({item: scores[item] for item in items}, spans_of(design.rubric))
     tables = {}
     for name in _BY:
         by = {id_: str(meta.get(name, "any")) for id_, meta in known.items()}

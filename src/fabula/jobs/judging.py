@@ -324,7 +324,7 @@ def _check_items(rubric: Rubric, only: tuple[str, ...], *, is_pairwise: bool) ->
                 "items",
                 f"has {item.id}, which is asked only after {', '.join(sorted(lacking))}; add it",
             )
-        if item.scale.kind == "rank" and not is_pairwise:
+        if item.scale.is_ranking and not is_pairwise:
             raise InputError(
                 f"{rubric.id}: {item.id} ranks the stories of a group, and a model is shown one "
                 f"story at a time; leave it out with `items`, or compare with `pairwise`"

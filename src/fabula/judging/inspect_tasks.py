@@ -12,6 +12,7 @@ from __future__ import annotations
 import asyncio
 import statistics
 from collections.abc import Callable, Coroutine, Iterator, Mapping
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -38,16 +39,15 @@ from inspect_ai.scorer import (
 from inspect_ai.solver import Generate, Solver, TaskState, solver
 
 from fabula.errors import InputError
-from fabula.judging.answers import range_shown
 from fabula.judging.plan import MAX_TOKENS
 from fabula.judging.prompts import Style, Template
-from fabula.judging.run import answer_named, depends_on, is_asked
+from fabula.judging.run import depends_on, is_asked
 from fabula.models.hosted import answer_of
 from fabula.models.verdicts import MISSING, read_verdict
 from fabula.rubrics import load_rubric
 from fabula.rubrics.released import STORIES_FILE, read_released_stories
 from fabula.text import find_files, read_documents
-from fabula.types import Document, Item, Rubric
+from fabula.types import Document, Item, Rubric, Scale
 
 __all__ = ["rubric", "ttcw"]
 
@@ -65,7 +65,7 @@ def rubric(
     """Any rubric, by its name or its file, about each story of a file or folder."""
     loaded = load_rubric(name)
     for item in loaded.items:
-        if item.scale.kind == "rank":
+        if item.scale.is_ranking:
             raise InputError(
                 f"{name}: {item.id} ranks the stories of a group, and a model is shown one story "
                 f"at a time; compare them with `fabula judge --pairwise`"
@@ -103,8 +103,10 @@ def _samples(documents: list[Document], loaded: Rubric, style: Style) -> Iterato
                     "item": item.id,
                     "dimension": item.dimension,
                     "scale": item.scale.kind,
-                    "range": range_shown(item.scale),
+                    "range": item.scale.range,
                     "options": list(item.scale.options),
+                    # All of it, for metrics are computed from the log, which may be scored again.
+                    "fields": asdict(item.scale),
                 },
             )
 
@@ -143,7 +145,7 @@ def _asking(loaded: Rubric, documents: list[Document], style: Style) -> Solver:
                 is_open |= output == "gate_missing"
                 continue
             found = read_verdict(answer_of(output), gate.scale, style)
-            answers[gate.id] = answer_named(found.value, gate)
+            answers[gate.id] = gate.scale.named(found.value)
             is_open |= answers[gate.id] is None
         if is_asked(item, answers):
             return ""
@@ -198,8 +200,8 @@ def by_item() -> Metric:
             by_id.setdefault(_meta(one)["item"], []).append(one)
         found: dict[str, float | int | str | bool | None] = {}
         for item, of_item in by_id.items():
-            found |= _item_metrics(item, of_item)
-        tests = [_number(one) for one in scores if _meta(one)["scale"] == "yes-no"]
+            found |= _scale(of_item[0]).metrics(item, [_value(one) for one in of_item])
+        tests = [float(one.score.as_float()) for one in scores if _scale(one).is_test]
         return found | ({"all": statistics.fmean(tests)} if tests else {})
 
     return compute
@@ -210,32 +212,24 @@ def tests_stderr() -> Metric:
     """The standard error of `all`, over stories."""
 
     def compute(scores: list[SampleScore]) -> Value:
-        tests = [one for one in scores if _meta(one)["scale"] == "yes-no"]
+        tests = [one for one in scores if _scale(one).is_test]
         compute_stderr: Any = stderr(cluster="story")
         return compute_stderr(tests) if tests else float("nan")
 
     return compute
 
 
-def _item_metrics(item: str, scores: list[SampleScore]) -> dict[str, float]:
-    meta = _meta(scores[0])
-    if meta["scale"] == "choice":
-        chosen = [str(one.score.value) for one in scores]
-        return {
-            f"{item}: {option}": chosen.count(option) / len(chosen) for option in meta["options"]
-        }
-    if meta["scale"] == "text":
-        return {f"{item}: texts": float(len(scores))}
-    mean = statistics.fmean(map(_number, scores))
-    return {item if meta["scale"] == "yes-no" else f"{item} ({meta['range']})": mean}
-
-
 def _meta(one: SampleScore) -> Mapping[str, Any]:
     return one.sample_metadata or {}
 
 
-def _number(one: SampleScore) -> float:
-    return float(one.score.as_float())
+def _scale(one: SampleScore) -> Scale:
+    return Scale(**_meta(one)["fields"])
+
+
+def _value(one: SampleScore) -> float | str:
+    value = one.score.value
+    return value if isinstance(value, str) else float(one.score.as_float())
 
 
 @scorer(metrics=[by_item(), tests_stderr()])

@@ -11,7 +11,6 @@ from typing import Any
 
 from fabula.judging.plan import Judged, JudgePlan
 from fabula.judging.run import RETEST
-from fabula.models.verdicts import combine
 from fabula.text import check_documents
 from fabula.types import Document, Item, Measurement
 
@@ -61,7 +60,7 @@ def _measurement(
 ) -> Measurement:
     values = [one.verdict.value for one in answers if one.verdict.value is not None]
     missing = Counter(one.verdict.missing_reason for one in answers if one.verdict.missing_reason)
-    value = combine(values, item.scale)
+    value = item.scale.combine(values) if values else None
     reason = None
     if value is None:
         reason = "tie" if values else missing.most_common(1)[0][0]
@@ -74,10 +73,7 @@ def _measurement(
         numbers = [number for number in values if isinstance(number, float)]
         if len(numbers) > 1:
             details["sd"] = round(statistics.stdev(numbers), 4)
-        if numbers and item.scale.kind in ("number", "rank"):
-            details["range"] = [min(numbers), max(numbers)]
-        if item.scale.kind == "choice":
-            details["counts"] = dict(Counter(map(str, values)).most_common())
+        details |= item.scale.spread(values)
         if missing:
             details["missing"] = dict(sorted(missing.items()))
     if any(one.verdict.is_cut for one in answers if one.verdict.value is not None):

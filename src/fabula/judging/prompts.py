@@ -92,12 +92,11 @@ PAIR_SCALE = Scale("choice", ("A", "B"))
 
 def choice_of(scale: Scale, style: Style) -> Choice | None:
     """What a model can be held to, where the scale has a few fixed answers."""
-    options = ("Yes", "No") if scale.kind == "yes-no" else scale.options
-    if not options:
+    if not scale.answers:
         return None
     if style == "verdict-first":
-        return Choice(tuple(options), is_first=True, reason_chars=160)
-    return Choice(tuple(options), is_first=False, reason_chars=1200)
+        return Choice(scale.answers, is_first=True, reason_chars=160)
+    return Choice(scale.answers, is_first=False, reason_chars=1200)
 
 
 def read_template(path: Path, style: Style) -> Template:
@@ -155,9 +154,9 @@ def _asked_order(text: str) -> Style | None:
 
 def _ending(scale: Scale, style: Style) -> str:
     """How the answer is to be given."""
-    if scale.kind == "text":
+    what = scale.allowed
+    if not what:
         return "Answer in a few sentences."
-    what = _allowed(scale)
     if style == "verdict-first":
         return (
             f"Begin your answer with {what}, and nothing before it. Then give the reason in one "
@@ -167,11 +166,3 @@ def _ending(scale: Scale, style: Style) -> str:
         f"Give your reasons first, from the text, in at most ten sentences. Then end with a line "
         f'of the form "Verdict: ..." that holds {what} and nothing else.'
     )
-
-
-def _allowed(scale: Scale) -> str:
-    if scale.kind in ("number", "rank"):
-        low = 1 if scale.low is None else scale.low
-        return f"a number from {low:g}" + (f" to {scale.high:g}" if scale.high is not None else "")
-    options = ("Yes", "No") if scale.kind == "yes-no" else scale.options
-    return ", ".join(options[:-1]) + f" or {options[-1]}"

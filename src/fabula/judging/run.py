@@ -19,7 +19,7 @@ from fabula.judging.prompts import choice_of
 from fabula.models import Answer, Model, Prompt, Sampling
 from fabula.models.concurrency import Places, all_of, in_turn
 from fabula.models.replay import prompt_digest
-from fabula.models.verdicts import MISSING, Verdict, combine, read_verdict
+from fabula.models.verdicts import MISSING, Verdict, read_verdict
 from fabula.rubrics import Condition
 from fabula.text import TextSettings, check_documents
 from fabula.types import Document, Item
@@ -29,7 +29,6 @@ __all__ = [
     "MAX_UNREADABLE",
     "RETEST",
     "Caller",
-    "answer_named",
     "depends_on",
     "is_asked",
     "judge_stories",
@@ -180,7 +179,7 @@ async def _judge_story(document: Document, caller: Caller, plan: JudgePlan) -> l
             found.setdefault(item.id, []).append(judged)
         for item in wave:
             values = [j.verdict.value for j in found[item.id] if j.verdict.value is not None]
-            answers[item.id] = answer_named(combine(values, item.scale), item)
+            answers[item.id] = item.scale.named(item.scale.combine(values) if values else None)
     open_gates = {name for name, answer in answers.items() if answer is None}
     for item in plan.items:
         if item.id not in found:
@@ -213,15 +212,8 @@ def depends_on(item: Item) -> frozenset[str]:
 
 
 def is_asked(item: Item, answers: Mapping[str, object]) -> bool:
-    """Whether it is asked after these answers, as `answer_named` has them."""
+    """Whether it is asked after these answers, as its scale names them."""
     return not item.show_if or Condition.parse(item.show_if).holds(answers)
-
-
-def answer_named(value: float | str | None, item: Item) -> object:
-    """A verdict as conditions name it: Yes and No, not 1 and 0."""
-    if item.scale.kind == "yes-no" and isinstance(value, float):
-        return None if value == 0.5 else "Yes" if value > 0.5 else "No"
-    return value
 
 
 def _seed(seed: int, item: Item, sample: int, *, is_retest: bool) -> int:

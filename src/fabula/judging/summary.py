@@ -8,7 +8,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from fabula.judging.answers import answers_shown
 from fabula.judging.run import RETEST
 from fabula.judging.trust import NEVER_CHECKED, Mode, Trust, TrustBook
 from fabula.measures.agreement import aggregates
@@ -37,14 +36,14 @@ class ItemSummary:
     @property
     def pass_rate(self) -> float | None:
         """The share of Yes; None of an item that asks for something else."""
-        if not self.values or self.item.scale.kind != "yes-no":
+        if not self.values or not self.item.scale.is_test:
             return None
         return sum(value == 1.0 for value in self.values) / self.n
 
     @property
     def shown(self) -> str:
         """What was answered, as the item's scale has it."""
-        return answers_shown(self.values, self.item)
+        return self.item.scale.shown_together(self.values) if self.values else "-"
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +90,7 @@ def _passed(item: ItemSummary) -> tuple[str | None, str | None]:
         return None, without or None
     missing = f"; missing: {without}" if without else ""
     trust = NEVER_CHECKED if item.trust is None else f"kappa {item.trust.shown}"
-    if item.item.scale.kind == "yes-no":
+    if item.item.scale.is_test:
         shown = f"{sum(value == 1.0 for value in item.values)} of {item.n} Yes"
     else:
         shown = f"{item.shown}, n {item.n}"
@@ -156,28 +155,24 @@ def _summary(
 
 
 def _side(one: Measurement, rubric: Rubric) -> float | str | None:
-    """What a measurement says: of a share of Yes its side, None of a tie; else its value."""
-    kind = rubric.item(one.item).scale.kind
-    if kind != "yes-no" or not isinstance(one.value, float):
-        return None if kind == "text" else one.value
-    return None if one.value == 0.5 else float(one.value > 0.5)
+    """What a measurement says, to be compared with another; None of a tie and of free words."""
+    scale = rubric.item(one.item).scale
+    return None if scale.form == "prose" else scale.decided(one.value)
 
 
 def _item(
     item: Item, measurements: Sequence[Measurement], trust: Mapping[str, Trust]
 ) -> ItemSummary:
     mine = [one for one in measurements if one.item == item.id]
-    is_yes_no = item.scale.kind == "yes-no"
-    reasons = ["tie" if one.value == 0.5 and is_yes_no else one.missing_reason for one in mine]
-    values = [
-        float(one.value > 0.5) if is_yes_no and isinstance(one.value, float) else one.value
-        for one, reason in zip(mine, reasons, strict=True)
-        if one.value is not None and reason is None
+    decided = [item.scale.decided(one.value) for one in mine]
+    reasons = [
+        "tie" if value is None and one.value is not None else one.missing_reason
+        for one, value in zip(mine, decided, strict=True)
     ]
     p_yes = [one.details["p_yes"] for one in mine if "p_yes" in one.details]
     return ItemSummary(
         item=item,
-        values=tuple(values),
+        values=tuple(value for value in decided if value is not None),
         mean_p_yes=float(np.mean(p_yes)) if p_yes else None,
         missing=dict(sorted(Counter(reason for reason in reasons if reason).items())),
         trust=trust.get(item.id),

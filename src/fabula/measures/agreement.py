@@ -159,7 +159,7 @@ def _expert_values(
     path: Path, rubric: Rubric, authors: dict[str, str]
 ) -> Iterator[tuple[str, str, str, float]]:
     """Story, item, expert and 1 or 0, of the rubric's yes-no items; notes who wrote a story."""
-    yes_no = {item.id for item in rubric.items if item.scale.kind == "yes-no"}
+    yes_no = {item.id for item in rubric.items if item.scale.agreement == "kappa"}
     if path.suffix == ".json":
         if rubric.id != "ttcw":
             raise InputError(f"{path}: holds verdicts on ttcw, not on {rubric.id}")
@@ -218,7 +218,7 @@ def judge_agreement(
     seed: int = 0,
 ) -> JudgeAgreement:
     """A judge's agreement with the majority, over the stories that both have seen."""
-    yes_no = {item.id for item in rubric.items if item.scale.kind == "yes-no"}
+    yes_no = {item.id for item in rubric.items if item.scale.agreement == "kappa"}
     measurements = [one for one in measurements if one.item in yes_no]
     judge = _ratings(measurements)
     truth = panel.majority()
@@ -276,9 +276,9 @@ def aggregates(ratings: Ratings, rubric: Rubric) -> dict[str, float]:
     A mean is of one scale: of the numbers if there are any, else of yes-no items as 1 and 0; of
     numbers from different ranges there is none.
     """
-    numbers = [item for item in rubric.items if item.scale.kind == "number"]
-    yes_no = [item for item in rubric.items if item.scale.kind == "yes-no"]
-    taken = numbers if rubric.aggregate.rule == "mean" and numbers else yes_no
+    grades = [item for item in rubric.items if item.scale.is_grade]
+    tests = [item for item in rubric.items if item.scale.is_test]
+    taken = grades if rubric.aggregate.rule == "mean" and grades else tests
     if len({(item.scale.low, item.scale.high) for item in taken}) > 1:
         return {}
     items = [item.id for item in taken]
@@ -362,7 +362,7 @@ def _groups(
     """The places of the subjects of each group, in the rubric's order."""
     groups: dict[str, list[int]] = {}
     if by == "item":
-        groups = {item.id: [] for item in rubric.items if item.scale.kind == "yes-no"}
+        groups = {item.id: [] for item in rubric.items if item.scale.agreement == "kappa"}
     elif by == "dimension":
         groups = {item.dimension: [] for item in rubric.items}
     dimensions = {item.id: item.dimension for item in rubric.items}

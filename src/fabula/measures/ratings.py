@@ -10,8 +10,9 @@ from __future__ import annotations
 import math
 import statistics
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import combinations
+from types import MappingProxyType
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,15 +28,19 @@ from fabula.stats.agreement import (
 from fabula.types import Estimate, Item, Measurement, Rubric
 
 __all__ = [
+    "GradedAgreement",
     "GroupMean",
     "ItemAgreement",
     "RaterAgreement",
     "Scores",
+    "agreements_with_people",
+    "graded_agreement",
     "group_means",
     "item_agreement",
     "mean_scores",
     "rater_agreement",
     "score_table",
+    "spans_of",
     "value_of",
 ]
 
@@ -58,7 +63,7 @@ class ItemAgreement:
 
     n: int
     similarity: float | None
-    """Mean over pairs of raters of a document of 1 - |a - b|."""
+    """Mean over pairs of raters of a document of 1 - |a - b|, relative to the scale's span."""
     alpha: float | None
     """Krippendorff's, with |a - b| as the distance."""
 
@@ -72,26 +77,24 @@ class RaterAgreement:
     correlation: Estimate
 
 
+@dataclass(frozen=True, slots=True)
+class GradedAgreement:
+    """Agreement on items that have alpha and no kappa: of people, and of judges with them."""
+
+    people: Mapping[str, ItemAgreement]
+    judges: Mapping[str, Mapping[str, RaterAgreement]]
+    """By rater, then by item, against people's means."""
+
+
 def value_of(item: Item, answer: float | str | None) -> float | None:
     """What an answer counts; None where there is none, or where the item is not for means.
 
     An answer may be an option, in any case, or what it counts. Raises `InputError` for another.
     """
-    scale = item.scale
-    if answer is None or scale.kind in ("text", "rank") or not (scale.values or not scale.options):
-        return None
-    if scale.kind != "choice":
-        return float(answer)
-    if not isinstance(answer, str):
-        if answer in scale.values:
-            return float(answer)
-    else:
-        options = {
-            option.casefold(): v for option, v in zip(scale.options, scale.values, strict=True)
-        }
-        if answer.strip().casefold() in options:
-            return options[answer.strip().casefold()]
-    raise InputError(f"{item.id}: {answer!r} is no answer; there are {', '.join(scale.options)}")
+    try:
+        return None if answer is None else item.scale.worth(answer)
+    except ValueError as error:
+        raise InputError(f"{item.id}: {error}") from error
 
 
 def score_table(
@@ -142,14 +145,24 @@ def _mean(values: Sequence[float]) -> GroupMean:
     return GroupMean(len(values), statistics.fmean(values), error)
 
 
-def item_agreement(scores: Scores) -> dict[str, ItemAgreement]:
-    """How far the raters of a document agree, by item."""
-    return {item: _agreement(list(given.values())) for item, given in scores.items()}
+def spans_of(rubric: Rubric) -> dict[str, float]:
+    """By item: how far two values can be apart, which `similarity` is relative to."""
+    return {item.id: item.scale.span for item in rubric.items}
 
 
-def _agreement(ratings: Sequence[Sequence[float]]) -> ItemAgreement:
+def item_agreement(
+    scores: Scores, spans: Mapping[str, float] = MappingProxyType({})
+) -> dict[str, ItemAgreement]:
+    """How far the raters of a document agree, by item; `spans` are 1 where they are not given."""
+    return {
+        item: _agreement(list(given.values()), spans.get(item, 1.0))
+        for item, given in scores.items()
+    }
+
+
+def _agreement(ratings: Sequence[Sequence[float]], span: float) -> ItemAgreement:
     several = [values for values in ratings if len(values) > 1]
-    pairs = [1 - abs(a - b) for values in several for a, b in combinations(values, 2)]
+    pairs = [1 - abs(a - b) / span for values in several for a, b in combinations(values, 2)]
     if not pairs:
         return ItemAgreement(0, None, None)
     table = np.full((len(several), max(map(len, several))), np.nan)
@@ -165,15 +178,19 @@ def rater_agreement(
     theirs: Mapping[str, float],
     story_of: Callable[[str], str],
     *,
+    span: float = 1.0,
     seed: int = 0,
     signature: str = "",
 ) -> RaterAgreement:
-    """Values by document of one rater and of others; intervals resample stories."""
+    """Values by document of one rater and of others; intervals resample stories.
+
+    `span` is how far two values can be apart.
+    """
     both = [document for document in mine if document in theirs]
     a = np.array([mine[document] for document in both], np.float64)
     b = np.array([theirs[document] for document in both], np.float64)
     stories = [story_of(document) for document in both]
-    near = 1 - np.abs(a - b)
+    near = 1 - np.abs(a - b) / span
     similarity = bootstrap_interval(
         float(near.mean()) if both else None,
         np.column_stack([np.ones(len(both)), near]),
@@ -193,6 +210,46 @@ def rater_agreement(
         signature=signature,
     )
     return RaterAgreement(len(both), similarity, correlation)
+
+
+def agreements_with_people(
+    measurements: Sequence[Measurement],
+    people: Mapping[str, Mapping[str, float]],
+    rubric: Rubric,
+    story_of: Callable[[str], str],
+    *,
+    seed: int = 0,
+) -> dict[str, dict[str, RaterAgreement]]:
+    """By rater and item: how far it agrees with people's means, where these answered."""
+    found = {}
+    for rater in dict.fromkeys(one.rater for one in measurements):
+        mine = [one for one in measurements if one.rater == rater]
+        found[rater] = {
+            item: rater_agreement(
+                given, people[item], story_of, span=rubric.item(item).scale.span, seed=seed,
+                signature=mine[0].signature,
+            )
+            for item, given in mean_scores(score_table(mine, rubric)).items()
+            if people.get(item)
+        }  # fmt: skip
+    return found
+
+
+def graded_agreement(
+    measurements: Sequence[Measurement],
+    people: Iterable[Measurement],
+    rubric: Rubric,
+    *,
+    seed: int = 0,
+) -> GradedAgreement:
+    """Agreement on what people answered of the items that count as numbers and have no kappa."""
+    graded = [one for one in rubric.items if one.scale.has_worth and one.scale.agreement == "alpha"]
+    rubric = replace(rubric, items=tuple(graded))
+    answered = {item: found for item, found in score_table(people, rubric).items() if found}
+    return GradedAgreement(
+        item_agreement(answered, spans_of(rubric)),
+        agreements_with_people(measurements, mean_scores(answered), rubric, str, seed=seed),
+    )
 
 
 def _mean_of_sums(sums: NDArray[np.float64]) -> NDArray[np.float64]:

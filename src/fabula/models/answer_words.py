@@ -50,7 +50,7 @@ _WORDS = ("zero", "one", "two", "three", "four", "five", "six", "seven", "eight"
 
 def verdict_in(text: str, scale: Scale, *, line: int = 0) -> Reading | None:
     """The verdict with which some words begin; None where they begin otherwise."""
-    if scale.kind in ("number", "rank"):
+    if scale.form == "number":
         return _number(text, scale, line)
     options = _options(scale)
     joined = re.match(
@@ -61,7 +61,7 @@ def verdict_in(text: str, scale: Scale, *, line: int = 0) -> Reading | None:
     )  # fmt: skip
     if joined and (joined["ends"] is not None or re.search(r"/|\||\bor\b|\band\b", joined["more"])):
         return _several(joined[0], options, scale, line)
-    firm = _FIRM if scale.kind == "yes-no" else ""
+    firm = _FIRM if scale.is_test else ""
     prefix = f"{_STORY}?" if _has_letters(scale) else r"(?:[a-z1-9][.)]\s)?"
     head = re.match(
         rf"{MARKS}{firm}(?P<prefix>{prefix})(?P<said>{options}){CLOSES}"
@@ -130,7 +130,8 @@ def _number(text: str, scale: Scale, line: int) -> Reading | None:
         return Reading(None, "out_of_scale", line)
     if head["after"].lstrip().startswith("?"):
         return Reading(None, "no_verdict", line)
-    value = _value(head["said"], scale)
+    said = head["said"].casefold()
+    value = scale.read(str(_WORDS.index(said)) if said in _WORDS else said)
     return Reading(value, "out_of_scale" if value is None else None, line, head["after"])
 
 
@@ -139,40 +140,30 @@ def _bare(option: str) -> str:
     return plain_line(option).casefold()
 
 
-def _named(scale: Scale) -> tuple[str, ...]:
-    return ("Yes", "No") if scale.kind == "yes-no" else scale.options
-
-
 def _options(scale: Scale) -> str:
     """The answers of a scale as a pattern, longest first so that none hides another."""
-    named = {_bare(option) for option in _named(scale)} - {""}
+    named = {_bare(option) for option in scale.answers} - {""}
     return "|".join(re.escape(option) for option in sorted(named, key=lambda o: (-len(o), o)))
 
 
 def _has_letters(scale: Scale) -> bool:
     """Whether the options are single letters, as of a pair of stories."""
-    return all(len(option) == 1 for option in _named(scale))
+    return all(len(option) == 1 for option in scale.answers)
 
 
 def other_options(value: float | str, scale: Scale) -> tuple[str, str]:
     """A verdict as it was said, and a pattern of all others."""
-    if scale.kind in ("number", "rank"):
+    if scale.form == "number":
         words = "|".join(word for k, word in enumerate(_WORDS) if k != value)
         own = re.escape(f"{value:g}")
         return f"{value:g}", rf"(?!{own}(?![\d.]))-?\b\d{{1,4}}(?:\.\d{{1,3}})?(?![\w/%])|{words}"
-    said = value if isinstance(value, str) else "Yes" if value else "No"
-    others = {_bare(option) for option in _named(scale)} - {_bare(said), ""}
+    said = scale.word(value)
+    others = {_bare(option) for option in scale.answers} - {_bare(said), ""}
     pattern = "|".join(map(re.escape, sorted(others, key=lambda o: (-len(o), o))))
     return _bare(said), f"{_STORY}?(?:{pattern})" if _has_letters(scale) else pattern
 
 
 def _value(said: str, scale: Scale) -> float | str | None:
-    if scale.kind == "yes-no":
-        return 1.0 if said.casefold() == "yes" else 0.0
-    if scale.kind == "choice":
-        return next((option for option in scale.options if _bare(option) == said.casefold()), None)
-    number = float(_WORDS.index(said.casefold()) if said.casefold() in _WORDS else said)
-    low = 1 if scale.low is None and scale.kind == "rank" else scale.low
-    if (low is not None and number < low) or (scale.high is not None and number > scale.high):
-        return None
-    return number
+    """The value of the answer that these words are."""
+    answer = next((one for one in scale.answers if _bare(one) == said.casefold()), None)
+    return None if answer is None else scale.read(answer)

@@ -9,8 +9,6 @@ from __future__ import annotations
 
 import json
 import re
-import statistics
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
@@ -22,7 +20,7 @@ from fabula.models.spoken import plain_line, spoken
 from fabula.text.refusals import is_refusal
 from fabula.types import Scale
 
-__all__ = ["MISSING", "READER", "Style", "Verdict", "combine", "read_verdict"]
+__all__ = ["MISSING", "READER", "Style", "Verdict", "read_verdict"]
 
 READER = "2"
 """How answers are read, for signatures: 2 reads more forms, and drops what is taken back."""
@@ -80,7 +78,7 @@ def read_verdict(answer: Answer, scale: Scale, style: Style) -> Verdict:
     if not text:
         empty = "no_verdict" if answer.text.strip() else "no_answer"
         return Verdict(None, "truncated" if is_cut else empty, answer.text.strip() or None)
-    if scale.kind == "text":
+    if scale.form == "prose":
         refused = "refusal" if is_refusal(text) else None
         return Verdict(None if refused else text, refused, None, is_cut)
     found, rationale = _found(text, scale, style, is_cut=is_cut)
@@ -94,18 +92,6 @@ def read_verdict(answer: Answer, scale: Scale, style: Style) -> Verdict:
         reason = "refusal" if _DECLINES.match(text) else "truncated" if is_cut else "no_verdict"
         return Verdict(None, reason, text)
     return Verdict(values.pop(), None, rationale, is_cut)
-
-
-def combine(values: Sequence[float | str], scale: Scale) -> float | str | None:
-    """Repeated answers as one: the mean of numbers, the most frequent choice (a tie is none)."""
-    if not values:
-        return None
-    if scale.kind == "text":
-        return values[0]
-    if scale.kind == "choice":
-        (best, n_best), *others = Counter(values).most_common()
-        return None if others and others[0][1] == n_best else best
-    return round(statistics.fmean(float(value) for value in values), 6)
 
 
 def _found(
@@ -140,7 +126,7 @@ def _checked(one: Reading, lines: Sequence[str], scale: Scale) -> Reading:
         return one
     after = "\n".join([one.after, *lines[one.line + 1 :]])
     verdict, others = other_options(one.value, scale)
-    turned = is_taken_back(verdict, others, after, is_number=scale.kind in ("number", "rank"))
+    turned = is_taken_back(verdict, others, after, is_number=scale.form == "number")
     return Reading(None, "contradictory") if turned else one
 
 
@@ -255,7 +241,7 @@ def _labelled(lines: Sequence[str], scale: Scale) -> Iterator[Reading]:
     """The verdicts of all lines of the form `Verdict: Yes`, also where it stands on the next."""
     for k, line in enumerate(lines):
         match = _LABEL.match(line)
-        if match is None and scale.kind in ("number", "rank"):
+        if match is None and scale.form == "number":
             match = _MARK.match(line)
         if match is None:
             continue
@@ -280,7 +266,7 @@ def _head(lines: Sequence[str], first: int, scale: Scale) -> Reading | None:
 
     "No opinion", "A careful reading", "3 of the 5" begin with an option and are no verdicts.
     """
-    if scale.kind in ("number", "rank") and any(
+    if scale.form == "number" and any(
         re.match(r"\s{0,3}\d{1,3}[.)]\s", line) for line in lines[first + 1 :]
     ):
         # "1. The ending ... 2. The pace ...": a list, not a number.

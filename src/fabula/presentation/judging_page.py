@@ -76,7 +76,7 @@ def write_judging_page(
         "n_left_out": len(documents) - len(shown),
         "never_checked": NEVER_CHECKED,
         "one": len(documents) == 1,
-        "is_plain": all(item.scale.kind == "yes-no" for item in rubric.items),
+        "is_plain": all(item.scale.is_test for item in rubric.items),
     }
     write_page_file(path, "judging.html.j2", page)
 
@@ -142,7 +142,7 @@ def _score(
     if score is not None:
         return f"{score:.4g} {range_}" if range_.startswith("of ") else f"{score:.4g} ({range_})"
     given = [one for one in verdicts.values() if one.value is not None]
-    of_tests = [one for one in given if rubric.item(one.item).scale.kind == "yes-no"]
+    of_tests = [one for one in given if rubric.item(one.item).scale.is_test]
     if not of_tests or len(of_tests) < len(given):
         return f"{len(given)} answers"
     return f"{sum(one.value == 1.0 for one in of_tests)} of {len(of_tests)}"
@@ -150,14 +150,12 @@ def _score(
 
 def _verdict(item: Item, one: Measurement, trust: Trust | None) -> Verdict:
     value = one.value
-    kind, short = "other", "·"
-    shown = answer_shown(one, item.scale)
     if value is None:
         kind, short, shown = "miss", "?", MISSING[one.missing_reason or ""]
-    elif isinstance(value, float) and item.scale.kind == "yes-no":
-        kind, short = ("pass", "Y") if value > 0.5 else ("fail", "N")
-    elif isinstance(value, float):
-        short = f"{value:.3g}"
+    else:
+        kind, short, shown = "other", item.scale.short(value), answer_shown(one, item.scale)
+        if item.scale.is_test and isinstance(value, float):
+            kind = "pass" if value > 0.5 else "fail"
     return Verdict(
         title=item.title,
         dimension=item.dimension,

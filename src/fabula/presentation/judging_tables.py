@@ -76,7 +76,7 @@ def _verdicts(summary: JudgeSummary, measurements: Sequence[Measurement]) -> She
 
 
 def _answers(summary: JudgeSummary) -> Sheet:
-    is_plain = all(row.item.scale.kind == "yes-no" for row in summary.items)
+    is_plain = all(row.item.scale.is_test for row in summary.items)
     columns = [
         _DIMENSION,
         _TEST,

@@ -149,4 +149,4 @@ def save_categories(
 
 def rubric_items(rubric: Rubric) -> list[str]:
     """The items whose answers are averaged."""
-    return [item.id for item in rubric.items if item.scale.values or item.scale.kind == "yes-no"]
+    return [item.id for item in rubric.items if item.scale.has_worth]

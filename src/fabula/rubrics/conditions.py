@@ -9,7 +9,6 @@ and and/or/not, so a rubric from a stranger cannot run code.
 from __future__ import annotations
 
 import ast
-import math
 import operator
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -89,8 +88,8 @@ def _faults(node: ast.expr, scales: Mapping[str, Scale]) -> Iterator[str]:
             left = right
     elif isinstance(node, ast.Name):
         scale = scales.get(node.id)
-        if scale is not None and scale.kind in ("yes-no", "choice"):
-            first = _words(scale)[0]
+        if scale is not None and scale.answers:
+            first = scale.answers[0]
             yield f"{node.id} alone holds whatever is answered; write {node.id} == {first!r}"
     elif not isinstance(node, ast.Constant):
         yield f"{ast.unparse(node)} is neither true nor false; compare it with something"
@@ -103,7 +102,7 @@ def _pair_faults(
     is_in = isinstance(op, ast.In | ast.NotIn)
     if is_in and not isinstance(right, ast.Tuple | ast.List):
         holder = _scale_of(right, scales)
-        if isinstance(right, ast.Constant) or (holder is not None and holder.kind != "text"):
+        if isinstance(right, ast.Constant) or (holder is not None and holder.form != "prose"):
             yield f"what stands after `in` must be a list, as in {ast.unparse(left)} in ('a', 'b')"
         return
     others = right.elts if isinstance(right, ast.Tuple | ast.List) else [right]
@@ -116,7 +115,7 @@ def _pair_faults(
             scale = _scale_of(one, scales)
             if scale is None:
                 continue
-            if is_ordered and scale.kind in ("yes-no", "choice", "text"):
+            if is_ordered and scale.form != "number":
                 yield f"{ast.unparse(one)} has no order; compare it with == or in"
             else:
                 yield from _value_faults(ast.unparse(one), scale, against, scales)
@@ -132,39 +131,17 @@ def _value_faults(
     """Whether an item can have a value, or one that another item has."""
     other = _scale_of(against, scales)
     if other is not None:
-        mine, theirs = set(_words(scale)), set(_words(other))
+        mine, theirs = set(scale.answers), set(other.answers)
         is_apart = bool(mine) != bool(theirs) or (bool(mine) and not mine & theirs)
-        if is_apart and "text" not in (scale.kind, other.kind):
+        if is_apart and "prose" not in (scale.form, other.form):
             yield f"{name} and {ast.unparse(against)} have no answer in common"
         return
     try:
         value = ast.literal_eval(against)
     except ValueError:
         return
-    if value is None:
-        return
-    if words := _words(scale):
-        if value not in words:
-            yield f"{name} is never {value!r}; it is {' or '.join(map(repr, words))}"
-    elif scale.kind == "text":
-        if not isinstance(value, str):
-            yield f"{name} is a text and never {value!r}"
-    elif isinstance(value, bool) or not isinstance(value, int | float):
-        yield f"{name} is a number and never {value!r}; write it without quotes"
-    elif not _low(scale) <= value <= (math.inf if scale.high is None else scale.high):
-        high = "" if scale.high is None else f" to {scale.high:g}"
-        yield f"{name} goes from {_low(scale):g}{high} and is never {value:g}"
-
-
-def _low(scale: Scale) -> float:
-    if scale.low is not None:
-        return scale.low
-    return 1.0 if scale.kind == "rank" else -math.inf
-
-
-def _words(scale: Scale) -> tuple[str, ...]:
-    """The answers of an item as conditions name them; none of a number or a text."""
-    return ("Yes", "No") if scale.kind == "yes-no" else scale.options
+    if value is not None and (why := scale.refuses(value)):
+        yield f"{name} {why}"
 
 
 def _value(node: ast.expr, answers: Mapping[str, object]) -> object:

@@ -5,11 +5,10 @@ from __future__ import annotations
 import difflib
 import hashlib
 import json
-import math
 import re
 import tomllib
 from collections.abc import Mapping
-from dataclasses import asdict, fields, replace
+from dataclasses import asdict, dataclass, fields, replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -19,6 +18,7 @@ from pydantic import ConfigDict, TypeAdapter, ValidationError, with_config
 
 from fabula.errors import InputError
 from fabula.rubrics.conditions import Condition
+from fabula.scales import KINDS
 from fabula.types import Aggregate, Item, Rubric, Scale
 
 __all__ = ["builtin_rubrics", "load_rubric", "parse_rubric", "rubric_faults", "rubric_toml"]
@@ -63,9 +63,9 @@ def parse_rubric(data: bytes, where: str) -> Rubric:
         raise InputError(f"{where}: not TOML: {error}") from error
     table.pop("digest", None)
     try:
-        rubric = _adapter().validate_python(table)
-    except ValidationError as error:
-        first, *more = _faults(error, table)
+        rubric = _rubric_of(table)
+    except _FieldError as error:
+        first, *more = error.faults
         also = f" (and {len(more)} more: fabula rubric check shows all)" if more else ""
         raise InputError(f"{where}: {first}{also}") from error
     _check(rubric, where)
@@ -98,17 +98,81 @@ def _without_defaults(table: dict[str, Any], defaults: dict[str, Any]) -> dict[s
     for key, value in table.items():
         if isinstance(value, dict):
             value = _without_defaults(value, defaults[key])
-        if value not in (defaults[key], None, {}):
+        # A scale may have fields that the default one has not.
+        if value not in (defaults.get(key), None, {}):
             kept[key] = list(value) if isinstance(value, tuple) else value
     return kept
 
 
+class _FieldError(ValueError):
+    """Fields that are missing, misspelt or of the wrong type; a sentence for each."""
+
+    def __init__(self, faults: list[str]) -> None:
+        super().__init__(faults)
+        self.faults = faults
+
+
+@dataclass(frozen=True, slots=True)
+class _Fault:
+    kind: str
+    place: list[Any]
+    message: str
+
+
+def _rubric_of(table: Mapping[str, Any]) -> Rubric:
+    """The rubric of a file's table, each scale read by the class of its kind.
+
+    Raises `_FieldError`.
+    """
+    found: list[_Fault] = []
+    items = table.get("items")
+    if isinstance(items, list):
+        read = [_with_scale(item, ["items", k], found) for k, item in enumerate(items)]
+        table = {**table, "items": read}
+    rubric = _validated(Rubric, table, [], found)
+    if found:
+        # Fields that are misspelt first: they explain those that are missing.
+        found.sort(key=lambda fault: fault.kind != "unexpected_keyword_argument")
+        raise _FieldError([_sentence(fault, items) for fault in found])
+    assert isinstance(rubric, Rubric)
+    return rubric
+
+
+def _with_scale(item: Any, place: list[Any], found: list[_Fault]) -> Any:
+    """An item's table with its scale read; its faults are added to `found`."""
+    if not (isinstance(item, dict) and isinstance(item.get("scale"), dict)):
+        return item
+    others = {key: value for key, value in item.items() if key != "scale"}
+    kind = _kind_of(item["scale"])
+    place = [*place, "scale"]
+    if kind is None:
+        said = f"there is no kind {item['scale']['kind']!r}; there are {', '.join(KINDS)}"
+        found.append(_Fault("unknown_kind", [*place, "kind"], said))
+        return others
+    scale = _validated(kind, item["scale"], place, found)
+    return others if scale is None else {**others, "scale": scale}
+
+
+def _kind_of(scale: Mapping[str, Any]) -> type[Scale] | None:
+    kind = scale.get("kind", Scale().kind)
+    return KINDS.get(kind) if isinstance(kind, str) else None
+
+
+def _validated(kind: type, table: Any, place: list[Any], found: list[_Fault]) -> object:
+    """A table as an object of its class; None, and its faults in `found`, where it has some."""
+    try:
+        return _adapter(kind).validate_python(table)
+    except ValidationError as error:
+        found += [_Fault(e["type"], [*place, *e["loc"]], e["msg"]) for e in error.errors()]
+        return None
+
+
 @cache
-def _adapter() -> TypeAdapter[Rubric]:
+def _adapter(kind: type) -> TypeAdapter[Any]:
     # A misspelt field must be a fault, not a field that is silently ignored.
-    for kind in (Scale, Item, Aggregate, Rubric):
-        with_config(ConfigDict(extra="forbid"))(kind)
-    return TypeAdapter(Rubric)
+    for strict in (Scale, Item, Aggregate, Rubric, kind):
+        with_config(ConfigDict(extra="forbid"))(strict)
+    return TypeAdapter(kind)
 
 
 def rubric_faults(data: bytes, where: str) -> list[str]:
@@ -116,9 +180,9 @@ def rubric_faults(data: bytes, where: str) -> list[str]:
     try:
         table = tomllib.loads(data.decode("utf-8-sig"))
         table.pop("digest", None)
-        _adapter().validate_python(table)
-    except ValidationError as error:
-        return [f"{where}: {fault}" for fault in _faults(error, table)]
+        _rubric_of(table)
+    except _FieldError as error:
+        return [f"{where}: {fault}" for fault in error.faults]
     except (ValueError, RecursionError):
         pass
     try:
@@ -131,14 +195,13 @@ def rubric_faults(data: bytes, where: str) -> list[str]:
 def _all_condition_faults(data: bytes, where: str) -> list[str]:
     """All faults of conditions, where nothing else is wrong."""
     try:
-        rubric = _adapter().validate_python(tomllib.loads(data.decode("utf-8-sig")))
+        rubric = _rubric_of(tomllib.loads(data.decode("utf-8-sig")))
         _check(rubric, where)
     except (ValueError, RecursionError, InputError):
         return []
     return _condition_faults(rubric, where, data)
 
 
-_KINDS = {"items": Item, "scale": Scale, "aggregate": Aggregate}
 _SAID = {
     "missing": "is missing",
     "string_type": "must be text in quotes",
@@ -151,29 +214,25 @@ _SAID = {
 }
 
 
-def _faults(error: ValidationError, table: Mapping[str, Any]) -> list[str]:
-    """The faults as sentences that name the item by its id; unknown fields first."""
-    found = sorted(error.errors(), key=lambda fault: fault["type"] != "unexpected_keyword_argument")
-    return [_fault(fault["type"], list(fault["loc"]), fault["msg"], table) for fault in found]
-
-
-def _fault(kind: str, place: list[Any], message: str, table: Mapping[str, Any]) -> str:
-    name = ""
+def _sentence(fault: _Fault, items: Any) -> str:
+    """A fault as a sentence that names the item by its id."""
+    name, place, message = "", fault.place, fault.message
     owner: type = Rubric
     if len(place) > 1 and place[0] == "items" and isinstance(place[1], int):
-        items = table.get("items")
-        item = items[place[1]] if isinstance(items, list) else None
+        item = items[place[1]]
         id_ = item.get("id") if isinstance(item, dict) else None
         name, place, owner = f"item {id_ or place[1] + 1}, ", place[2:], Item
-    if len(place) > 1 and place[0] in _KINDS:
-        owner = _KINDS[place[0]]
+        if len(place) > 1 and place[0] == "scale":
+            owner = _kind_of(item["scale"]) or Scale
+    elif len(place) > 1 and place[0] == "aggregate":
+        owner = Aggregate
     field = ".".join(str(part) for part in place) or "the whole"
-    if kind == "unexpected_keyword_argument":
+    if fault.kind == "unexpected_keyword_argument":
         known = [entry.name for entry in fields(owner)]
         near = difflib.get_close_matches(str(place[-1]), known, 1)
         hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(known)}"
         return f"{name}{field}: is no field; {hint}"
-    return f"{name}{field}: {_SAID.get(kind) or message[0].lower() + message[1:]}"
+    return f"{name}{field}: {_SAID.get(fault.kind) or message[0].lower() + message[1:]}"
 
 
 def _check(rubric: Rubric, where: str) -> None:
@@ -195,13 +254,14 @@ def _check(rubric: Rubric, where: str) -> None:
             raise InputError(f"{at}: this id occurs twice; give each item its own")
         if not item.question.strip() or not item.title.strip():
             raise InputError(f"{at}: needs a title and a question")
-        _check_scale(item.scale, at)
+        if fault := item.scale.fault():
+            raise InputError(f"{at}: {fault}")
         seen.add(item.id)
     indices = [item.index for item in rubric.items]
     if len(set(indices)) != len(indices):
         raise InputError(f"{where}: two items have the same index; number them anew")
     counts = rubric.aggregate.rule == "count"
-    if counts and not any(item.scale.kind == "yes-no" for item in rubric.items):
+    if counts and not any(item.scale.is_test for item in rubric.items):
         raise InputError(f"{where}: counts {rubric.aggregate.counts}, but no item is yes-no")
 
 
@@ -237,24 +297,6 @@ def _line_of(data: bytes, item: int, field: str) -> int | None:
         if n_items == item and re.match(rf"\s*[\"']?{field}[\"']?\s*=", line):
             return number
     return None
-
-
-def _check_scale(scale: Scale, at: str) -> None:
-    options = {option.casefold().strip() for option in scale.options}
-    if scale.kind == "choice" and (
-        len(options) < 2 or len(options) < len(scale.options) or "" in options
-    ):
-        raise InputError(f"{at}: a choice needs at least two options, all different, none empty")
-    if scale.kind != "choice" and scale.options:
-        raise InputError(f"{at}: only a choice has options")
-    if scale.values and (
-        len(scale.values) != len(scale.options) or not all(map(math.isfinite, scale.values))
-    ):
-        raise InputError(f"{at}: values needs a number for each option, in their order")
-    if scale.kind == "number" and (
-        scale.low is None or scale.high is None or not -math.inf < scale.low < scale.high < math.inf
-    ):
-        raise InputError(f"{at}: a number needs low and high, the lower one first")
 
 
 def _digest(rubric: Rubric) -> str:

@@ -178,7 +178,7 @@ def _check_rubric(rubric: Rubric, group_rubric: Rubric | None, path: Path) -> No
     taken = {item.id for item in group_rubric.items}
     for item in rubric.items:
         why = None
-        if item.scale.kind == "rank":
+        if item.scale.is_ranking:
             why = "ranks a group, and is asked about one story at a time"
         elif item.id in taken:
             why = "is asked about the group of stories already"
@@ -186,7 +186,7 @@ def _check_rubric(rubric: Rubric, group_rubric: Rubric | None, path: Path) -> No
             why = "is about feedback; use the design feedback"
         if why is not None:
             raise InputError(f"{path}: rubric: the item {item.id} of {rubric.id} {why}")
-    if not any(item.scale.kind == "yes-no" for item in rubric.items):
+    if not any(item.scale.is_test for item in rubric.items):
         raise InputError(f"{path}: rubric: {rubric.id} has no yes-no item, which ttcw counts")
 
 

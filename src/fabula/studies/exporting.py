@@ -101,21 +101,13 @@ def _of_assignment(
                 rubric=OWN_RUBRIC if rubric is None else rubric.key,
                 item=question.item.id,
                 rater=rater,
-                value=_value(question.item.scale.kind, value),
+                value=None if value is None else question.item.scale.read(value),
                 missing_reason=reason,
                 evidence=(),
                 rationale=given.get((question.part, question.item.id + WHY)),
                 signature=str(_signature(design, rubric)),
                 details={"unit": held.unit.key, "place": int(part), "state": state},
             )
-
-
-def _value(kind: str, value: str | None) -> float | str | None:
-    if value is None or kind in ("choice", "text"):
-        return value
-    if kind == "yes-no":
-        return 1.0 if value == "Yes" else 0.0
-    return float(value)
 
 
 def _rubric(design: StudyDesign, item: str) -> Rubric | None:

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from fabula.rubrics import Condition
 from fabula.studies.design import StudyDesign
 from fabula.text import TextSettings
-from fabula.types import Item, Scale
+from fabula.types import Item, Rubric, Scale
 
 __all__ = [
     "OWN",
@@ -68,6 +68,8 @@ class Question:
     min_words: int = 0
     """Of its reason; 0 asks for none."""
     n_ranks: int = 0
+    rubric: Rubric | None = None
+    """That of the item; None of one that stands alone."""
 
     @property
     def key(self) -> Key:
@@ -80,23 +82,22 @@ class Question:
     @property
     def options(self) -> tuple[str, ...]:
         """What may be chosen; empty where words are written."""
-        kind = self.item.scale.kind
-        if kind == "yes-no":
-            return ("Yes", "No")
-        if kind == "rank":
+        if self.item.scale.is_ranking:
             return tuple(str(place) for place in range(1, self.n_ranks + 1))
-        return self.item.scale.options
+        return self.item.scale.answers
 
     def clean(self, answer: str) -> str:
         """The answer as it is kept; empty takes it back. Raises `FormError`."""
-        text = clean_text(answer)
-        if self.options and text and text not in self.options:
-            raise FormError("Please choose one of the answers.")
-        scale = self.item.scale
-        if scale.kind == "number" and text:
-            low, high = scale.low, scale.high
-            if not _NUMBER.fullmatch(text) or not (low or 0) <= float(text) <= (high or 0):
-                raise FormError(f"Please write a number from {low:g} to {high:g}.")
+        text, scale = clean_text(answer), self.item.scale
+        if not text:
+            return text
+        if self.options:
+            if text not in self.options:
+                raise FormError("Please choose one of the answers.")
+        elif scale.form == "number" and not (
+            _NUMBER.fullmatch(text) and scale.read(text) is not None
+        ):
+            raise FormError(f"Please write {scale.allowed}.")
         return text
 
 
@@ -156,7 +157,8 @@ def _story_pages(design: StudyDesign, n_stories: int) -> Iterator[Page]:
             title=f"Story {number}",
             shows=(part,),
             questions=tuple(
-                Question(part, item, design.reason_words) for item in design.rubric.items
+                Question(part, item, design.reason_words, rubric=design.rubric)
+                for item in design.rubric.items
             ),
         )
     if design.group_rubric is not None:
@@ -165,34 +167,37 @@ def _story_pages(design: StudyDesign, n_stories: int) -> Iterator[Page]:
             title="All stories",
             shows=(),
             questions=tuple(
-                Question(str(number), item, n_ranks=n_stories * (item.scale.kind == "rank"))
+                Question(
+                    str(number),
+                    item,
+                    n_ranks=n_stories * item.scale.is_ranking,
+                    rubric=design.group_rubric,
+                )
                 for item in design.group_rubric.items
                 for number in range(1, n_stories + 1)
-                if item.scale.kind != "rank" or n_stories > 1
+                if not item.scale.is_ranking or n_stories > 1
             ),
         )
 
 
 def _feedback_pages(design: StudyDesign) -> Iterator[Page]:
     yield Page("story", "The story", ("1",), (Question("unit", OWN),))
-    before = [item for item in design.rubric.items if not item.reveals]
-    yield Page(
-        "feedback", "The feedback", ("1", "feedback"),
-        tuple(Question("unit", item) for item in before),
-    )  # fmt: skip
-    after = [item for item in design.rubric.items if item.reveals]
-    if after:
-        yield Page(
-            "change", "The other version", ("1", "feedback", "original"),
-            tuple(Question("unit", item) for item in after), is_final=True,
-        )  # fmt: skip
+    asked = [Question("unit", item, rubric=design.rubric) for item in design.rubric.items]
+    before = tuple(question for question in asked if not question.item.reveals)
+    yield Page("feedback", "The feedback", ("1", "feedback"), before)
+    if after := tuple(question for question in asked if question.item.reveals):
+        shows = ("1", "feedback", "original")
+        yield Page("change", "The other version", shows, after, is_final=True)
 
 
 def _applies(question: Question, answers: Answers, facts: Mapping[str, object]) -> bool:
     if not question.item.show_if:
         return True
     known: dict[str, object] = {**facts}
-    known |= {item: value for (part, item), value in answers.items() if part == question.part}
+    for item in question.rubric.items if question.rubric else ():
+        answer = answers.get((question.part, item.id))
+        if answer:
+            known[item.id] = item.scale.named(item.scale.read(answer))
     return Condition.parse(question.item.show_if).holds(known)
 
 

@@ -13,7 +13,7 @@ from fastapi.responses import HTMLResponse, RedirectResponse, Response
 from sqlalchemy import delete, select
 
 from fabula.errors import InputError
-from fabula.measures.ratings import item_agreement, score_table
+from fabula.measures.ratings import item_agreement, score_table, spans_of
 from fabula.store import dump_json, measurement_row
 from fabula.studies.database import audit, now_ms, sessions, settings
 from fabula.studies.exporting import export
@@ -121,7 +121,9 @@ def _overview(request: Request, token: str, links: list[str]) -> HTMLResponse:
         units = progress(connection, study.design, study.units)
         found = list(export(connection, study.design, study.units))
         people = standings(connection, study.design, found)
-        agreement = item_agreement(score_table(found, study.design.rubric))
+        agreement = item_agreement(
+            score_table(found, study.design.rubric), spans_of(study.design.rubric)
+        )
         paused = connection.execute(
             select(settings.c.value).where(settings.c.key == "paused")
         ).scalar()

@@ -112,10 +112,11 @@ def agreement_with_others(
         if value is not None:
             by_question.setdefault((one.document_id, one.item), []).append((one.rater, value))
     similar: dict[str, list[float]] = {}
-    for given in by_question.values():
+    for (_, item), given in by_question.items():
+        span = items[item].scale.span
         for rater, value in given:
             similar.setdefault(rater, []).extend(
-                1 - abs(value - other) for who, other in given if who != rater
+                1 - abs(value - other) / span for who, other in given if who != rater
             )
     return {
         rater: (statistics.fmean(values) if values else None, len(values))

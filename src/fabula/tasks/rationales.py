@@ -47,7 +47,7 @@ def _of_source(source: Path, rubric: Rubric) -> list[Rationale]:
         ]
     file = source / "measurements.jsonl" if source.is_dir() else source
     # A mark or a choice passes nothing and fails nothing.
-    yes_no = {item.id for item in rubric.items if item.scale.kind == "yes-no"}
+    yes_no = {item.id for item in rubric.items if item.scale.is_test}
     return [
         Rationale(one.document_id, one.item, one.rater, one.value > 0.5, one.rationale)
         for one in read_measurements(file)

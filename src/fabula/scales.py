@@ -1,0 +1,415 @@
+"""Scales: what may be answered to an item, one class a kind.
+
+A rubric's file names the kind, and `Scale(kind, ...)` makes the class of that name, as `Path(...)`
+makes the system's. Whoever prompts, parses, asks on a page, shows, averages or compares answers
+asks the scale; nothing else tells kinds apart. Another kind is one more class that is registered,
+here or in a program of its own; docs/extend.md has an example.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal, TypeVar
+
+__all__ = [
+    "KINDS",
+    "ChoiceScale",
+    "NumberScale",
+    "RankScale",
+    "Scale",
+    "TextScale",
+    "YesNoScale",
+    "register",
+]
+
+_MAX_CHOICES = 5
+_MAX_CHARS = 400
+
+KINDS: dict[str, type[Scale]] = {}
+"""The class of each kind, by the name that a rubric's file gives it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Scale:
+    """What may be answered: one of a few fixed answers, unless a kind says otherwise.
+
+    The fields are those of a rubric's file; a kind checks what it needs of them, and may add its
+    own. An answer is a word or a number as somebody gives it (`Yes`, `4`); its value is what a
+    measurement holds (1.0, 4.0).
+    """
+
+    kind: str = "yes-no"
+    options: tuple[str, ...] = ()
+    values: tuple[float, ...] = ()
+    """What each option of a choice counts where means are taken."""
+    low: float | None = None
+    high: float | None = None
+
+    form: ClassVar[Literal["option", "number", "prose"]] = "option"
+    """How an answer is written, for whoever parses it: one of `answers`, a number, free words."""
+    widget: ClassVar[str] = "radio"
+    """What asks it on a study's page: `radio`, `textarea`, or a type of HTML's input."""
+    agreement: ClassVar[Literal["kappa", "alpha"]] = "alpha"
+    """What says how far raters agree: kappa of passed or not; Krippendorff's alpha of worths."""
+    is_test: ClassVar[bool] = False
+    """Passed (1) or not (0): what `count` counts, and what a judge is calibrated on."""
+    is_grade: ClassVar[bool] = False
+    """A number that a rubric's `mean` averages."""
+    is_ranking: ClassVar[bool] = False
+    """The place of a text in its group; meaningless for a text alone."""
+
+    def __new__(cls, kind: str = "yes-no", *_: object, **__: object) -> Scale:
+        if cls is not Scale:
+            return object.__new__(cls)
+        if kind not in KINDS:
+            raise ValueError(f"there is no scale {kind!r}; there are {', '.join(KINDS)}")
+        return object.__new__(KINDS[kind])
+
+    def fault(self) -> str | None:
+        """What is wrong with the fields of the file, as a sentence; None where they are good."""
+        if self.options:
+            return "only a choice has options"
+        return "values needs a number for each option, in their order" if self.values else None
+
+    # What may be answered.
+
+    @property
+    def answers(self) -> tuple[str, ...]:
+        """The fixed answers; none of a number or of free words."""
+        return self.options
+
+    @property
+    def allowed(self) -> str:
+        """What a prompt or a page asks for: `Yes or No`; empty for free words."""
+        return ", ".join(self.answers[:-1]) + f" or {self.answers[-1]}"
+
+    @property
+    def range(self) -> str:
+        """`1 to 5`; empty where a scale has no ends."""
+        if self.low is None or self.high is None:
+            return ""
+        return f"{self.low:g} to {self.high:g}"
+
+    @property
+    def limits(self) -> Mapping[str, str]:
+        """The attributes of an input of HTML's, where the widget is one."""
+        return {}
+
+    def refuses(self, answer: object) -> str | None:
+        """Why a condition can never find this answer, as in `is never 'x'`; None where it can."""
+        if answer in self.answers:
+            return None
+        return f"is never {answer!r}; it is {' or '.join(map(repr, self.answers))}"
+
+    # Answers and values.
+
+    def read(self, answer: str) -> float | str | None:
+        """The value of an answer; None of one that the scale does not have."""
+        return answer if answer in self.answers else None
+
+    def word(self, value: float | str) -> str:
+        """The answer of a value."""
+        return value if isinstance(value, str) else f"{value:g}"
+
+    def named(self, value: float | str | None) -> object:
+        """A value as conditions name it: `Yes`, `4`; None where there is none, or a tie."""
+        return None if value is None else self.word(value)
+
+    def decided(self, value: float | str | None) -> float | str | None:
+        """The answer that repeated answers come to; None of a tie."""
+        return value
+
+    def combine(self, values: Sequence[float | str]) -> float | str | None:
+        """Repeated answers, one at least, as one: the most frequent; None of a tie."""
+        (best, n_best), *others = Counter(values).most_common()
+        return None if others and others[0][1] == n_best else best
+
+    def spread(self, values: Sequence[float | str]) -> dict[str, Any]:
+        """What a measurement keeps of repeated answers beside their combination."""
+        return {"counts": dict(Counter(map(self.word, values)).most_common())}
+
+    # How values are shown.
+
+    def shown(self, value: float | str) -> str:
+        """One answer: `Yes`, `4 (1 to 5)`, an option, the beginning of a text."""
+        word = self.word(value)
+        return word if len(word) <= _MAX_CHARS else f"{word[:_MAX_CHARS].rstrip()} …"
+
+    def shown_repeated(self, value: float | str, n: int, spread: Mapping[str, Any]) -> str:
+        """`n` answers about one text: `67% Yes of 3`, `plot (2 of 3)`."""
+        n_given = (spread.get("counts") or {}).get(self.word(value))
+        return self.shown(value) + (f" ({n_given} of {n})" if n_given else "")
+
+    def shown_together(self, values: Sequence[float | str]) -> str:
+        """Answers about several texts: a share, mean and median, the most frequent."""
+        counted = Counter(map(self.word, values)).items()
+        counts = sorted(counted, key=lambda entry: (-entry[1], entry[0]))
+        more = [f"{len(counts) - _MAX_CHOICES} others"] if len(counts) > _MAX_CHOICES else []
+        return ", ".join([*(f"{word} {n}" for word, n in counts[:_MAX_CHOICES]), *more])
+
+    def short(self, value: float | str) -> str:
+        """A few characters, for a cell of a wide table."""
+        return "·" if isinstance(value, str) else f"{value:.3g}"
+
+    def metrics(self, item: str, values: Sequence[float | str]) -> dict[str, float]:
+        """The figures of an item over texts, by name, where each has to be one number."""
+        words = [self.word(value) for value in values]
+        return {f"{item}: {one}": words.count(one) / len(words) for one in self.answers}
+
+    # What values are worth.
+
+    @property
+    def has_worth(self) -> bool:
+        """Whether answers count as numbers where means are taken."""
+        return bool(self.values)
+
+    @property
+    def span(self) -> float:
+        """How far two worths can be apart; 1 where options count from 0 to 1."""
+        return max(1.0, max(self.values) - min(self.values)) if self.values else 1.0
+
+    def worth(self, value: float | str) -> float | None:
+        """What a value counts where means are taken; None of a scale without worth.
+
+        Takes an option in any case, or what it counts already. Raises `ValueError` for another.
+        """
+        if not self.values:
+            return None
+        if not isinstance(value, str):
+            if value in self.values:
+                return float(value)
+        else:
+            folded = [option.casefold() for option in self.options]
+            if value.strip().casefold() in folded:
+                return self.values[folded.index(value.strip().casefold())]
+        raise ValueError(f"{value!r} is no answer; there are {', '.join(self.options)}")
+
+
+_Kind = TypeVar("_Kind", bound=type[Scale])
+
+
+def register(kind: _Kind) -> _Kind:
+    """Make a kind known to rubrics, by the default of its field `kind`."""
+    KINDS[kind().kind] = kind
+    return kind
+
+
+@register
+@dataclass(frozen=True, slots=True)
+class YesNoScale(Scale):
+    """A test: 1 for Yes, 0 for No, and between them the share of Yes of repeated answers."""
+
+    agreement = "kappa"
+    is_test = True
+
+    @property
+    def answers(self) -> tuple[str, ...]:
+        return ("Yes", "No")
+
+    def read(self, answer: str) -> float | None:
+        return {"Yes": 1.0, "No": 0.0}.get(answer)
+
+    def word(self, value: float | str) -> str:
+        return value if isinstance(value, str) else "Yes" if value else "No"
+
+    def named(self, value: float | str | None) -> object:
+        decided = self.decided(value)
+        return None if decided is None else self.word(decided)
+
+    def decided(self, value: float | str | None) -> float | str | None:
+        if not isinstance(value, float):
+            return value
+        return None if value == 0.5 else float(value > 0.5)
+
+    def combine(self, values: Sequence[float | str]) -> float:
+        return round(_mean(values), 6)
+
+    def spread(self, values: Sequence[float | str]) -> dict[str, Any]:
+        return {}
+
+    def shown_repeated(self, value: float | str, n: int, spread: Mapping[str, Any]) -> str:
+        return value if isinstance(value, str) else f"{value:.0%} Yes of {n}"
+
+    def shown_together(self, values: Sequence[float | str]) -> str:
+        passed = sum(value > 0.5 for value in values if isinstance(value, float))
+        return f"{passed / len(values):.1%}"
+
+    def short(self, value: float | str) -> str:
+        return "·" if isinstance(value, str) else "Y" if value > 0.5 else "N"
+
+    def metrics(self, item: str, values: Sequence[float | str]) -> dict[str, float]:
+        return {item: _mean(values)}
+
+    @property
+    def has_worth(self) -> bool:
+        return True
+
+    def worth(self, value: float | str) -> float | None:
+        return float(value)
+
+
+@register
+@dataclass(frozen=True, slots=True)
+class ChoiceScale(Scale):
+    """One of `options`, which count `values` if they have any."""
+
+    kind: str = "choice"
+
+    def fault(self) -> str | None:
+        options = {option.casefold().strip() for option in self.options}
+        if len(options) < 2 or len(options) < len(self.options) or "" in options:
+            return "a choice needs at least two options, all different, none empty"
+        if self.values and (
+            len(self.values) != len(self.options) or not all(map(math.isfinite, self.values))
+        ):
+            return "values needs a number for each option, in their order"
+        return None
+
+
+@register
+@dataclass(frozen=True, slots=True)
+class NumberScale(Scale):
+    """A number from `low` to `high`."""
+
+    kind: str = "number"
+
+    form = "number"
+    widget = "number"
+    is_grade = True
+
+    def fault(self) -> str | None:
+        low, high = self.low, self.high
+        if low is None or high is None or not -math.inf < low < high < math.inf:
+            return Scale.fault(self) or "a number needs low and high, the lower one first"
+        return Scale.fault(self)
+
+    @property
+    def _lowest(self) -> float:
+        return 1.0 if self.low is None else self.low
+
+    def contains(self, number: float) -> bool:
+        """Whether a number is on the scale."""
+        return self._lowest <= number <= (math.inf if self.high is None else self.high)
+
+    @property
+    def allowed(self) -> str:
+        return f"a number from {self._lowest:g}" + self._to_high
+
+    @property
+    def _to_high(self) -> str:
+        return "" if self.high is None else f" to {self.high:g}"
+
+    @property
+    def limits(self) -> Mapping[str, str]:
+        return {"min": f"{self.low:g}", "max": f"{self.high:g}", "step": "any"}
+
+    def refuses(self, answer: object) -> str | None:
+        if isinstance(answer, bool) or not isinstance(answer, int | float):
+            return f"is a number and never {answer!r}; write it without quotes"
+        if self.contains(answer):
+            return None
+        return f"goes from {self._lowest:g}{self._to_high} and is never {answer:g}"
+
+    def read(self, answer: str) -> float | None:
+        return float(answer) if self.contains(float(answer)) else None
+
+    def named(self, value: float | str | None) -> object:
+        return value
+
+    def combine(self, values: Sequence[float | str]) -> float:
+        return round(_mean(values), 6)
+
+    def spread(self, values: Sequence[float | str]) -> dict[str, Any]:
+        return {"range": [min(values, key=float), max(values, key=float)]} if values else {}
+
+    def shown(self, value: float | str) -> str:
+        return self._with_range(self.word(value))
+
+    def shown_repeated(self, value: float | str, n: int, spread: Mapping[str, Any]) -> str:
+        low, high = spread.get("range") or (value, value)
+        return self._with_range(f"mean {value:.3g} of {n}, from {low:g} to {high:g}")
+
+    def shown_together(self, values: Sequence[float | str]) -> str:
+        import statistics
+
+        median = statistics.median(map(float, values))
+        return self._with_range(f"mean {_mean(values):.2f}, median {median:g}")
+
+    def _with_range(self, text: str) -> str:
+        return f"{text} ({self.range})" if self.range else text
+
+    def metrics(self, item: str, values: Sequence[float | str]) -> dict[str, float]:
+        return {f"{item} ({self.range})": _mean(values)}
+
+    @property
+    def has_worth(self) -> bool:
+        return True
+
+    @property
+    def span(self) -> float:
+        return 1.0 if self.low is None or self.high is None else self.high - self.low
+
+    def worth(self, value: float | str) -> float | None:
+        return float(value)
+
+
+@register
+@dataclass(frozen=True, slots=True)
+class RankScale(NumberScale):
+    """The place of a text in its group: 1 is first."""
+
+    kind: str = "rank"
+
+    widget = "radio"
+    is_grade = False
+    is_ranking = True
+
+    def fault(self) -> str | None:
+        return Scale.fault(self)
+
+    @property
+    def has_worth(self) -> bool:
+        return False
+
+    def worth(self, value: float | str) -> float | None:
+        return None
+
+
+@register
+@dataclass(frozen=True, slots=True)
+class TextScale(Scale):
+    """Free words."""
+
+    kind: str = "text"
+
+    form = "prose"
+    widget = "textarea"
+
+    @property
+    def allowed(self) -> str:
+        return ""
+
+    def refuses(self, answer: object) -> str | None:
+        return None if isinstance(answer, str) else f"is a text and never {answer!r}"
+
+    def read(self, answer: str) -> str:
+        return answer
+
+    def combine(self, values: Sequence[float | str]) -> float | str:
+        return values[0]
+
+    def spread(self, values: Sequence[float | str]) -> dict[str, Any]:
+        return {}
+
+    def shown_together(self, values: Sequence[float | str]) -> str:
+        return "1 text" if len(values) == 1 else f"{len(values):,} texts"
+
+    def metrics(self, item: str, values: Sequence[float | str]) -> dict[str, float]:
+        return {f"{item}: texts": float(len(values))}
+
+
+def _mean(values: Sequence[float | str]) -> float:
+    return math.fsum(map(float, values)) / len(values)

@@ -1,0 +1,379 @@
+"""A kind of scale that is written in one place is read, judged, asked, shown and compared."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+from starlette.testclient import TestClient
+
+from fabula.cli.main import cli
+from fabula.errors import InputError
+from fabula.rubrics import load_rubric, parse_rubric, rubric_faults, rubric_toml
+from fabula.scales import KINDS, NumberScale, Scale, register
+from fabula.studies.app import create_app
+from fabula.studies.database import open_store
+from fabula.studies.design import load_study, new_study
+from fabula.studies.participants import invite
+from fabula.studies.units import read_units
+from tests.serving import Reply, prompt_of, serving
+from tests.studies_data import feedback_rows
+
+
+@pytest.fixture(autouse=True)
+def kinds() -> Iterator[None]:
+    """Two kinds that Fabula does not have: all that is written of them is here."""
+    known = dict(KINDS)
+
+    @register
+    @dataclass(frozen=True, slots=True)
+    class Slider(NumberScale):
+        """A number in steps of its own."""
+
+        kind: str = "slider"
+        step: float = 0.1
+
+        widget = "range"
+
+        def fault(self) -> str | None:
+            return NumberScale.fault(self) or (None if self.step > 0 else "step is above 0")
+
+        def contains(self, number: float) -> bool:
+            steps = (number - self._lowest) / self.step
+            return NumberScale.contains(self, number) and math.isclose(steps, round(steps))
+
+        @property
+        def allowed(self) -> str:
+            return f"{NumberScale.allowed.fget(self)} in steps of {self.step:g}"
+
+        @property
+        def limits(self) -> dict[str, str]:
+            return {**NumberScale.limits.fget(self), "step": f"{self.step:g}"}
+
+    @register
+    @dataclass(frozen=True, slots=True)
+    class Letter(Scale):
+        """A grade from A, which counts 4, to F, which counts 0."""
+
+        kind: str = "letter"
+
+        has_worth = is_grade = True
+        span = 4.0
+        answers = ("A", "B", "C", "D", "F")
+
+        def read(self, answer: str) -> float | None:
+            return 4.0 - self.answers.index(answer) if answer in self.answers else None
+
+        def word(self, value: float | str) -> str:
+            return self.answers[4 - round(float(value))]
+
+        def short(self, value: float | str) -> str:
+            return self.word(value)
+
+        def worth(self, value: float | str) -> float:
+            return float(value)
+
+    yield
+    KINDS.clear()
+    KINDS.update(known)
+
+
+SLIDER = """
+id = "paced"
+version = "1"
+title = "Pace"
+unit = "feedback"
+[aggregate]
+rule = "mean"
+title = "Mean pace"
+[[items]]
+id = "pace"
+index = 1
+title = "Pace"
+question = "How fast is it?"
+scale = { kind = "slider", low = 0, high = 1 }
+[[items]]
+id = "why"
+index = 2
+title = "Why"
+question = "What hurries it?"
+scale = { kind = "text" }
+show_if = "pace >= 0.5"
+"""
+LETTER = SLIDER.replace('"slider", low = 0, high = 1', '"letter"').replace(">= 0.5", "== 'A'")
+
+
+def parsed(text: str) -> Scale:
+    return parse_rubric(text.encode(), "paced.toml").items[0].scale
+
+
+def test_a_file_has_the_fields_of_the_kind_and_its_checks() -> None:
+    quarters = SLIDER.replace("high = 1", "high = 1, step = 0.25")
+    assert (parsed(SLIDER).step, parsed(quarters).step) == (0.1, 0.25)
+    rubric = parse_rubric(quarters.encode(), "x")
+    assert parse_rubric(rubric_toml(rubric).encode(), "x") == rubric
+    assert rubric.digest != parse_rubric(SLIDER.encode(), "x").digest
+
+    def faults(old: str, new: str) -> str:
+        return "; ".join(rubric_faults(SLIDER.replace(old, new).encode(), "paced.toml"))
+
+    assert "item pace, scale.stpe: is no field; did you mean step?" in faults("low", "stpe")
+    assert "item pace: step is above 0" in faults("low = 0", "low = 0, step = 0")
+    assert "item pace: a number needs low and high" in faults("low = 0, ", "")
+    assert "item pace, scale.step: must be a number" in faults("low = 0", 'low = 0, step = "x"')
+    assert "there is no kind 'slidr'; there are yes-no, choice" in faults('"slider"', '"slidr"')
+    assert "pace goes from 0 to 1 and is never 0.55" in faults(">= 0.5", "== 0.55")
+    # Both faults at once, though one is of a scale's own field and one of the rubric's.
+    both = SLIDER.replace("low", "stpe").replace("version", "versoin")
+    assert len(rubric_faults(both.encode(), "paced.toml")) == 3
+    with pytest.raises(ValueError, match="there is no scale 'stars'; there are yes-no"):
+        Scale("stars")
+
+
+def test_answers_are_the_conditions_of_later_items() -> None:
+    with pytest.raises(InputError, match="pace is never 'E'; it is 'A' or 'B'"):
+        parsed(LETTER.replace("'A'", "'E'"))
+    with pytest.raises(InputError, match="pace has no order"):
+        parsed(LETTER.replace("== 'A'", "> 'B'"))
+    assert (parsed(LETTER).named(4.0), parsed(SLIDER).named(0.3)) == ("A", 0.3)
+
+
+def judged(tmp_path: Path, rubric: str, answer: Callable[[str, int], str], *more: str) -> str:
+    """What `judge` prints of three stories that a scripted model judges."""
+    (tmp_path / "paced.toml").write_text(rubric)
+    stories = tmp_path / "stories.jsonl"
+    rows = [{"id": name, "text": f"This is story {name}."} for name in ("one", "two", "three")]
+    stories.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    asked: dict[str, int] = {}
+
+    def reply(body: dict[str, Any], _: int) -> Reply:
+        prompt = prompt_of(body)
+        asked[prompt] = asked.get(prompt, -1) + 1
+        if "hurries" in prompt:
+            return "The end comes at once."
+        return answer(prompt, asked[prompt])
+
+    with serving(reply) as server:
+        done = CliRunner().invoke(
+            cli,
+            ["judge", str(stories), "--rubric", str(tmp_path / "paced.toml"), "--model",
+             f"{server.url}/v1#m", "--style", "verdict-first", "--yes", "--parallel", "1",
+             "--out", str(tmp_path / "run"), *more],
+        )  # fmt: skip
+    assert done.exit_code == 0, done.output
+    return done.output
+
+
+def values(tmp_path: Path, item: str = "pace") -> dict[str, Any]:
+    rows = (tmp_path / "run" / "measurements.jsonl").read_text().splitlines()
+    found = (json.loads(row) for row in rows)
+    return {
+        row["id"]: row["missing_reason"] or row["value"] for row in found if row["item"] == item
+    }
+
+
+def test_a_model_is_asked_in_its_words_and_its_answers_are_read_and_shown(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "120")
+    page = tmp_path / "page.html"
+
+    def answer(prompt: str, _: int) -> str:
+        assert "Begin your answer with a number from 0 to 1 in steps of 0.1, and" in prompt
+        return (
+            "0.3. Slow."
+            if "story one" in prompt
+            else "0.8. Fast."
+            if "story two" in prompt
+            else "0.35. So."
+        )
+
+    shown = " ".join(judged(tmp_path, SLIDER, answer, "--html", str(page)).split())
+    assert values(tmp_path) == {"one": 0.3, "two": 0.8, "three": "out_of_scale"}
+    assert values(tmp_path, "why") == {
+        "one": "not_asked", "two": "The end comes at once.", "three": "gate_missing"
+    }  # fmt: skip
+    assert "Pace mean 0.55, median 0.55 (0 to 1) 2 1" in shown
+    # The rubric's mean is of this kind as of any number.
+    assert "Mean pace, 0 to 1 one 0.3 two 0.8" in shown
+    assert "0.3 (0 to 1)" in page.read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("has_test", [False, True])
+def test_judges_agree_with_experts_on_it_beside_the_kappa_of_tests(
+    tmp_path: Path, *, has_test: bool
+) -> None:
+    test = '[[items]]\nid = "ends"\nindex = 3\ntitle = "Ends"\nquestion = "Does it end?"\n'
+
+    def answer(prompt: str, _: int) -> str:
+        if "Does it end?" in prompt:
+            return "Yes. So."
+        return {"one": "0.2", "two": "0.4", "three": "0.9"}[
+            re.findall(r"story (\w+)\.", prompt)[0]
+        ] + ". So."
+
+    judged(tmp_path, SLIDER + test * has_test, answer)
+    people = {"one": (0.1, 0.2), "two": (0.5, 0.5), "three": (0.7, 1.0)}
+    rows = [
+        {"id": story, "rubric": "paced", "item": item, "rater": f"p{k}", "value": value,
+         "missing_reason": None}
+        for story, both in people.items()
+        for k, pace in enumerate(both)
+        for item, value in [("pace", pace), *[("ends", 1.0)] * has_test]
+    ]  # fmt: skip
+    experts = tmp_path / "experts.jsonl"
+    experts.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    command = ["agreement", str(tmp_path / "run"), "--experts", str(experts)]
+    done = CliRunner().invoke(cli, [*command, "--json"])
+    assert done.exit_code == 0, done.output
+    found = json.loads(done.stdout)
+    assert ("judges" in found) == has_test
+    among = found["graded"]["people"]["pace"]
+    assert among["similarity"] == pytest.approx(np.mean([0.9, 1, 0.7]))
+    (judge,) = found["graded"]["judges"].values()
+    theirs = [np.mean(both) for both in people.values()]
+    assert judge["pace"]["n"] == 3
+    expected = np.corrcoef([0.2, 0.4, 0.9], theirs)[0, 1]
+    assert judge["pace"]["correlation"]["value"] == pytest.approx(expected)
+    shown = CliRunner().invoke(cli, command).output
+    assert f"pace 3 {among['similarity']:.2f} {among['alpha']:.2f}" in " ".join(shown.split())
+    assert ("with the experts' majority" in shown) == has_test
+
+
+def test_repeated_answers_of_a_kind_are_counted_as_it_says(tmp_path: Path) -> None:
+    page = tmp_path / "page.html"
+
+    def answer(prompt: str, k: int) -> str:
+        assert "Begin your answer with A, B, C, D or F, and nothing before it." in prompt
+        return (
+            f"{'AAB'[k]}. So."
+            if "story one" in prompt
+            else "C. So."
+            if "story two" in prompt
+            else "E. So."
+        )
+
+    shown = judged(tmp_path, LETTER, answer, "--samples", "3", "--html", str(page))
+    assert values(tmp_path) == {"one": 4.0, "two": 2.0, "three": "no_verdict"}
+    assert "A 1, C 1" in shown
+    assert values(tmp_path, "why")["one"] == "The end comes at once."
+    html = page.read_text(encoding="utf-8")
+    assert "A (2 of 3)" in html
+    assert '<span class="cell other" title="Pace: A (2 of 3)">A</span>' in html
+
+
+def test_people_are_asked_by_its_widget_and_their_agreement_is_of_its_worth(tmp_path: Path) -> None:
+    (tmp_path / "paced.toml").write_text(SLIDER)
+    data = tmp_path / "documents.jsonl"
+    data.write_text("".join(json.dumps(row) + "\n" for row in feedback_rows()))
+    file = tmp_path / "study.toml"
+    new_study(file, "feedback", data)
+    text = file.read_text().replace('rubric = "feedback"', 'rubric = "paced.toml"')
+    file.write_text(re.sub(r"\[\[quiz\]\].*", "", text.replace("quiz_pass = 3", ""), flags=re.S))
+    design = load_study(file)
+    units = read_units(design)
+    store = open_store(design, units)
+    app = create_app(design, units, store, password="secret")
+    answers = ["0.3", "0.5"]
+    for answer in answers:
+        with store.writing() as connection:
+            (token,) = invite(connection, 1, "test")
+        reader = TestClient(app, follow_redirects=True)
+        reader.get(f"/i/{token}")
+        page = reader.get("/")
+        csrf = re.search(r'name="csrf" value="(\w+)"', page.text)
+        assert csrf
+        reader.post("/consent", data={"csrf": csrf[1]})
+        page = reader.get("/page/story")
+
+        def form(page: Any) -> dict[str, str]:
+            return dict(re.findall(r'type="hidden" name="(\w+)" value="([^"]*)"', page.text))
+
+        page = reader.post(
+            page.url.path, data=form(page) | {"unit:own_feedback": "n/a", "go": "next"}
+        )
+        asked = re.search(r'<input type="range"[^>]*name="unit:pace"[^>]*>', page.text)
+        assert asked, page.text
+        assert 'min="0" max="1" step="0.1"' in asked[0]
+        assert "unit:why" not in page.text
+        wrong = reader.post("/save", data=form(page) | {"unit:pace": "0.35"}).json()
+        assert wrong["problems"] == {
+            "unit:pace": "Please write a number from 0 to 1 in steps of 0.1."
+        }
+        told = reader.post("/save", data=form(page) | {"unit:pace": answer}).json()
+        assert told["problems"] == {}
+        # 0.5 opens the next question, 0.3 does not.
+        assert ("unit:why" in told.get("html", "")) == (answer == "0.5")
+        why = {"unit:why": "The end."} if answer == "0.5" else {}
+        page = reader.post(
+            page.url.path, data=form(page) | {"unit:pace": answer, **why, "go": "finish"}
+        )
+    store.close()
+    run = CliRunner()
+    done = run.invoke(cli, ["study", "analyse", str(file), "--json"])
+    assert done.exit_code == 0, done.output
+    found = json.loads(done.stdout)
+    means = found["means"]["model"]["writer-model"]["pace"]
+    assert means["mean"] == pytest.approx(np.mean([0.3, 0.5]))
+    # Relative to the span of the scale, which is 1: 1 - |0.3 - 0.5|.
+    assert found["agreement"]["pace"]["similarity"] == pytest.approx(0.8)
+    assert "pace" in run.invoke(cli, ["study", "analyse", str(file)]).output
+
+
+def test_inspect_reports_its_figures(tmp_path: Path) -> None:
+    from inspect_ai.scorer import SampleScore, Score
+
+    from fabula.judging.inspect_tasks import by_item, rubric
+
+    (tmp_path / "paced.toml").write_text(LETTER.partition('[[items]]\nid = "why"')[0])
+    stories = tmp_path / "stories.jsonl"
+    stories.write_text("".join(json.dumps({"id": k, "text": f"Tale {k}."}) + "\n" for k in "ab"))
+    task = rubric(str(stories), str(tmp_path / "paced.toml"), "verdict-first")
+    # Of the log's metadata alone, as when a log is scored again.
+    logged = [json.loads(json.dumps(sample.metadata)) for sample in task.dataset]
+    figures = by_item()(
+        [
+            SampleScore(score=Score(value=value), sample_metadata=metadata)
+            for value, metadata in zip([3.0, 2.0], logged, strict=True)
+        ]
+    )
+    assert [figures[f"pace: {letter}"] for letter in "ABC"] == [0.0, 0.5, 0.5]
+
+
+@pytest.mark.parametrize(
+    ("scale", "digest"),
+    [
+        ("{}", "5741f010"),
+        ("{ kind = 'rank' }", "38dfe6a5"),
+        ("{ kind = 'choice', options = ['a', 'b'], values = [1, 2] }", "2e057309"),
+        ("{ kind = 'number', low = 1, high = 5 }", "53ba4cb1"),
+    ],
+)
+def test_digests_are_those_of_verdicts_that_are_kept(scale: str, digest: str) -> None:
+    # As signatures hold them since the first verdicts: another one would part old from new.
+    text = f"""id = "m"
+version = "1"
+title = "M"
+[[items]]
+id = "a"
+index = 1
+title = "A"
+question = "Q"
+scale = {scale}
+"""
+    assert parse_rubric(text.encode(), "m.toml").digest == digest
+
+
+def test_every_kind_that_comes_along_is_known_by_its_name() -> None:
+    shipped = {"yes-no", "choice", "number", "rank", "text"}
+    assert set(KINDS) == shipped | {"slider", "letter"}
+    assert all(kind().kind == name for name, kind in KINDS.items())
+    assert type(load_rubric("preference").items[0].scale) is KINDS["rank"]

@@ -17,9 +17,10 @@ from tests.reference_serving import TOKEN, Serving, serving_reference
 
 from fabula.errors import InputError
 from fabula.reference import Reference
-from fabula.reference.serving.gate import Tokens, is_loopback, read_tokens
+from fabula.reference.serving.gate import Tokens, read_tokens
 from fabula.reference.serving.messages import Limits
 from fabula.types import Document
+from fabula.web.guard import HEADERS, is_loopback
 
 TINY = Limits(
     max_body_bytes=2048, max_words=20, max_grams=3, max_places=10, max_named=6, max_documents=2,
@@ -136,6 +137,14 @@ def test_nothing_is_told_without_the_token(tiny: Serving, header: str | None) ->
             assert (reply.status_code, reply.headers["www-authenticate"]) == (401, "Bearer")
             assert set(reply.json()) == {"error"}
         assert stranger.get("/health").json()["is_ready"] is True
+
+
+def test_every_answer_is_a_safe_one(tiny: Serving, client: httpx.Client) -> None:
+    """A browser takes none of them for a page, and keeps none."""
+    for path in ("/v1/about", "/health", "/metrics", "/openapi.json", "/nowhere"):
+        for headers in (client.get(path).headers, httpx.get(f"{tiny.url}{path}").headers):
+            assert headers.items() >= HEADERS.items(), path
+            assert headers["cache-control"] == "no-store"
 
 
 def test_each_of_several_tokens_lets_in(path: Path) -> None:

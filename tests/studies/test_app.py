@@ -12,7 +12,6 @@ from typing import Any
 import httpx
 import pytest
 from sqlalchemy import select
-from starlette.responses import Response
 from starlette.testclient import TestClient
 from tests.studies_data import feedback_rows, story_rows
 
@@ -21,10 +20,8 @@ from fabula.studies.app import create_app
 from fabula.studies.database import Store, answers, assignments, audit, open_store
 from fabula.studies.design import StudyDesign, load_study, new_study
 from fabula.studies.exporting import export
-from fabula.studies.pages import COOKIE
 from fabula.studies.participants import invite
 from fabula.studies.units import Unit, read_units
-from fabula.web.guard import Guard
 
 
 @dataclass
@@ -144,19 +141,6 @@ def test_too_much_is_refused(ttcw: Running) -> None:
     wrong = reader.post("/save", data=form | {ENDING: "Perhaps", "9:x": "y", "nonsense": "z"})
     assert set(wrong.json()["problems"]) == {ENDING}
     assert ttcw.given() == {}
-
-
-def test_nobody_may_ask_without_end() -> None:
-    async def page(scope: Any, receive: Any, send: Any) -> None:
-        await Response("ok")(scope, receive, send)
-
-    # Five at once, and a sixth after a quarter of an hour.
-    client = TestClient(
-        Guard(page, cookie=COOKIE, n_at_once=5, n_per_s=0.001), cookies={COOKIE: "mine"}
-    )
-    assert [client.get("/").status_code for _ in range(7)] == [200] * 5 + [429] * 2
-    client.cookies.set(COOKIE, "another")
-    assert client.get("/").status_code == 200
 
 
 def test_a_stale_page_does_not_undo_newer_answers(ttcw: Running) -> None:

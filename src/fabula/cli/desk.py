@@ -7,7 +7,6 @@ from pathlib import Path
 import click
 
 from fabula.cli.derived import Command
-from fabula.cli.listening import listen, serve_until_stopped
 from fabula.cli.options import jobs_option
 
 __all__ = ["desk"]
@@ -39,9 +38,8 @@ def desk(
     from fabula.errors import InputError
 
     try:
-        import uvicorn
-
         from fabula.desk import Desk, create_app
+        from fabula.web.app import listen, serve
     except ImportError as error:
         raise InputError("the desk needs more packages; run: pip install 'fabula[desk]'") from error
     from platformdirs import user_data_path
@@ -63,8 +61,7 @@ def desk(
 
         # Browsers tell hosts apart and not ports: each desk has a cookie of its own.
         app = create_app(work, key=key, cookie=f"fabula_desk_{number}")
-        config = uvicorn.Config(app, log_level="warning", access_log=False, server_header=False)
-        serve_until_stopped(config, listening, announce)
+        serve(app, listening, announce)
 
 
 def _key(place: Path) -> str:

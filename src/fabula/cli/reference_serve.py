@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-import signal
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from fabula.cli.derived import Command
-from fabula.cli.listening import listen, serve_until_stopped
 from fabula.cli.options import CorpusType, SizeType
 
 if TYPE_CHECKING:
@@ -91,11 +87,11 @@ def serve(
     from fabula.errors import InputError
 
     try:
-        import uvicorn
-
         from fabula.reference.serving.app import create_app
-        from fabula.reference.serving.gate import Tokens, is_loopback, read_tokens
+        from fabula.reference.serving.gate import Tokens, read_tokens
         from fabula.reference.serving.messages import Limits
+        from fabula.web import app as web
+        from fabula.web.guard import is_loopback
     except ImportError as error:
         raise InputError(
             "serving a reference needs more packages; run: pip install 'fabula[serve]'"
@@ -116,39 +112,30 @@ def serve(
             f"--token-file FILE, or put a token into FABULA_REFERENCE_TOKEN"
         )
     states = States(directories, say=lambda told: click.echo(told, err=True))
-    listening = listen(host, port)
+    listening = web.listen(host, port)
     address = f"{_shown(host)}:{listening.getsockname()[1]}"
     app = create_app(states, tokens=tokens, limits=limits, check_every_s=check_every)
-    config = uvicorn.Config(
-        app, log_level="warning", access_log=False, server_header=False, proxy_headers=False,
-        timeout_keep_alive=60, timeout_graceful_shutdown=30,
-    )  # fmt: skip
-    with _reload_on_sighup(states, tokens, token_file):
-        serve_until_stopped(
-            config, listening, lambda: _say_what_is_served(states, address, len(tokens))
-        )
+    web.serve(
+        app,
+        listening,
+        lambda: _say_what_is_served(states, address, len(tokens)),
+        on_hangup=lambda: _look_again(states, tokens, token_file),
+        keep_alive_s=60,
+    )
 
 
-@contextmanager
-def _reload_on_sighup(states: States, tokens: Tokens, token_file: Path | None) -> Iterator[None]:
-    """Meanwhile SIGHUP has the corpora looked at, and the tokens read again."""
+def _look_again(states: States, tokens: Tokens, token_file: Path | None) -> None:
+    """Have the corpora looked at, and read the tokens again."""
     from fabula.errors import InputError
     from fabula.reference.serving.gate import read_tokens
 
-    def look_again(*_: object) -> None:
-        states.wake()
-        try:
-            # Who may ask at all was decided at the start: none cannot become some, or some none.
-            if tokens:
-                tokens.replace(read_tokens(token_file))
-        except InputError as error:
-            click.echo(f"the tokens stay as they were: {error}", err=True)
-
-    before = signal.signal(signal.SIGHUP, look_again)
+    states.wake()
     try:
-        yield
-    finally:
-        signal.signal(signal.SIGHUP, before)
+        # Who may ask at all was decided at the start: none cannot become some, or some none.
+        if tokens:
+            tokens.replace(read_tokens(token_file))
+    except InputError as error:
+        click.echo(f"the tokens stay as they were: {error}", err=True)
 
 
 def _say_what_is_served(states: States, address: str, n_tokens: int) -> None:

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from fabula.cli.derived import Group
-from fabula.cli.listening import listen, serve_until_stopped
 from fabula.cli.options import check_outputs, json_option, seed_option
 
 if TYPE_CHECKING:
@@ -158,14 +157,13 @@ def serve(
     import secrets
 
     with _opened(file, database, create=True) as (design, units, store):
-        import uvicorn
-
         from fabula.studies.app import create_app
+        from fabula.web import app as web
 
         password = os.environ.get(_PASSWORD) or secrets.token_urlsafe(9)
         app = create_app(design, units, store, password=password)
         root_path = f"/{root_path.strip('/')}" if root_path.strip("/") else ""
-        listening = listen(host, port)
+        listening = web.listen(host, port)
         shown = f"http://{host}:{listening.getsockname()[1]}"
 
         def announce() -> None:
@@ -173,12 +171,7 @@ def serve(
             if not os.environ.get(_PASSWORD):
                 click.echo(f"organisers' password for this run: {password}")
 
-        config = uvicorn.Config(
-            app, root_path=root_path, log_level="warning",
-            access_log=False, server_header=False, proxy_headers=bool(behind_proxy),
-            forwarded_allow_ips=behind_proxy or "", timeout_keep_alive=20,
-        )  # fmt: skip
-        serve_until_stopped(config, listening, announce)
+        web.serve(app, listening, announce, behind_proxy=behind_proxy, root_path=root_path)
 
 
 @study.command(short_help="Export the answers as measurements.")

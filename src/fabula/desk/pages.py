@@ -22,6 +22,7 @@ from fabula.desk.work import Desk
 from fabula.errors import InputError
 from fabula.text import read_documents
 from fabula.web import visible
+from fabula.web.guard import is_secret
 
 __all__ = ["router"]
 
@@ -59,7 +60,7 @@ async def posted(request: Request) -> AsyncIterator[FormData]:
     async with request.form(
         max_fields=_MAX_FIELDS, max_files=_MAX_FILES, max_part_size=_MAX_PART_BYTES
     ) as form:
-        if form.get("csrf") != request.app.state.csrf:
+        if not is_secret(form.get("csrf"), request.app.state.csrf):
             raise HTTPException(403)
         yield form
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from pathlib import Path
 from typing import Any
 
@@ -22,10 +21,7 @@ STATIC = {
 }
 """All that is served as it lies; nothing else of the disk can be asked for."""
 
-_ENVIRONMENT = page_environment(_HERE / "templates", TEMPLATES)
-_ENVIRONMENT.globals["edition"] = hashlib.sha256(
-    b"".join(path.read_bytes() for path, _ in STATIC.values())
-).hexdigest()[:8]
+_ENVIRONMENT = page_environment(_HERE / "templates", TEMPLATES, static=STATIC)
 
 
 def render(template: str, **values: Any) -> str:

@@ -8,9 +8,7 @@ from dataclasses import dataclass, field
 
 from anyio.to_thread import current_default_thread_limiter
 from fastapi import FastAPI, Request
-from fastapi.exceptions import RequestValidationError
-from fastapi.responses import HTMLResponse, RedirectResponse, Response
-from starlette.exceptions import HTTPException as StarletteHTTPException
+from fastapi.responses import HTMLResponse
 
 from fabula.studies import onboarding, organiser, pages
 from fabula.studies.assigning import StudyChanged
@@ -19,8 +17,8 @@ from fabula.studies.design import StudyDesign
 from fabula.studies.forms import Page, pages_of
 from fabula.studies.units import Unit
 from fabula.studies.views import STATIC, render
-from fabula.web.assets import serve_assets
-from fabula.web.guard import HEADERS, Buckets, Guard
+from fabula.web.app import PAGE_TEXTS, guarded_app
+from fabula.web.guard import Buckets, Rules, Visitors
 
 __all__ = ["Study", "create_app"]
 
@@ -57,59 +55,39 @@ def create_app(
     password: str | None = None,
 ) -> FastAPI:
     """The application; without a password nobody can log in as organiser."""
-    # No description of the interface is served: it would tell how answers are taken.
-    app = FastAPI(
-        lifespan=_few_threads, title=design.title, docs_url=None, redoc_url=None, openapi_url=None
+    app = guarded_app(
+        title=design.title,
+        rules=Rules(admit=Visitors(pages.COOKIE)),
+        refuse=_message,
+        texts=_TEXTS,
+        statuses={StudyChanged: 503},
+        static=STATIC,
+        lifespan=_few_threads,
     )
     app.state.study = Study(design, {unit.key: unit for unit in units}, store)
     app.state.password = password
     # Ten tries at once, then one in ten seconds: nobody guesses it. From everywhere together more,
     # so that nobody can shut the organiser out.
     app.state.tries = Buckets(10, 0.1), Buckets(300, 3.0)
-    app.add_middleware(Guard, cookie=pages.COOKIE)
     app.include_router(onboarding.router)
     app.include_router(pages.router)
     app.include_router(organiser.router)
-    serve_assets(app, STATIC)
 
     @app.get("/health")
     def health() -> dict[str, bool]:
         return {"ok": True}
 
-    @app.exception_handler(StarletteHTTPException)
-    def refused(request: Request, error: StarletteHTTPException) -> Response:
-        if error.status_code in (302, 303):
-            return RedirectResponse(str(error.detail), error.status_code)
-        return _message(request, error.status_code, _SAID.get(error.status_code, error.detail))
-
-    @app.exception_handler(RequestValidationError)
-    def unread(request: Request, _: Exception) -> Response:
-        return _message(request, 422, _SAID[422])
-
-    @app.exception_handler(StudyChanged)
-    def changed(request: Request, _: Exception) -> Response:
-        return _message(request, 503, _SAID[503])
-
-    @app.exception_handler(Exception)
-    def broken(request: Request, _: Exception) -> Response:
-        # What went wrong stands in the server's log, not in the browser.
-        return _message(request, 500, _SAID[500])
-
     return app
 
 
-_SAID = {
+_TEXTS = PAGE_TEXTS | {
     403: "This page is not open to you. Please use the link that you were sent.",
-    404: "There is no such page.",
-    405: "There is no such page.",
-    422: "This could not be read. Please go back and try again.",
     503: "The study is being changed. Please come back a little later by the same link.",
     500: "Something went wrong on our side. What you saved is kept; please try again.",
 }
 
 
-def _message(request: Request, status: int, text: object) -> HTMLResponse:
+def _message(request: Request, status: int, text: str) -> HTMLResponse:
     html = render("message.html.j2", title="", base=request.scope.get("root_path", ""),
-                  heading="Sorry", paragraphs=[str(text)], code="")  # fmt: skip
-    # What failed is answered outside of the guard.
-    return HTMLResponse(html, status, headers={**HEADERS, "cache-control": "no-store"})
+                  heading="Sorry", paragraphs=[text], code="")  # fmt: skip
+    return HTMLResponse(html, status)

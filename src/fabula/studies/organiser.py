@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hmac
 import re
 import secrets
 from datetime import UTC, datetime
@@ -21,7 +20,7 @@ from fabula.studies.forms import clean_text
 from fabula.studies.participants import hash_of, invite, log, pseudonym, remove
 from fabula.studies.quality import progress, standings
 from fabula.studies.views import render
-from fabula.web.guard import csrf_of, is_csrf
+from fabula.web.guard import address_of, csrf_of, form_fields, is_secret
 
 __all__ = ["router"]
 
@@ -52,10 +51,7 @@ Organiser = Annotated[str, Depends(organiser)]
 
 async def asked(request: Request, token: Organiser) -> dict[str, str]:
     """A form of the organiser's page."""
-    form = {k: v for k, v in (await request.form(max_files=0)).items() if isinstance(v, str)}
-    if not is_csrf(token, form.get("csrf")):
-        raise HTTPException(403)
-    return form
+    return await form_fields(request, token)
 
 
 Asked = Annotated[dict[str, str], Depends(asked)]
@@ -81,14 +77,9 @@ async def sent_password(request: Request) -> object:
 def log_in(request: Request, given: Annotated[object, Depends(sent_password)]) -> Response:
     state = request.app.state
     mine, everybody = state.tries
-    host = request.client.host if request.client else "?"
-    if not (mine.take(host) and everybody.take("all")):
+    if not (mine.take(address_of(request)) and everybody.take("all")):
         raise HTTPException(429, "Too many tries; please wait a minute.")
-    good = state.password is not None and isinstance(given, str)
-    good = good and hmac.compare_digest(
-        str(given).encode(errors="replace"), str(state.password).encode()
-    )
-    if not good:
+    if state.password is None or not is_secret(given, state.password):
         with state.study.store.writing() as connection:
             log(connection, "somebody", "login refused")
         return _login(request, "This is not the password.")

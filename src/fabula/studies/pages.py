@@ -21,7 +21,7 @@ from fabula.studies.participants import (
     find_by_token,
 )
 from fabula.studies.views import keys_of, page_view, render
-from fabula.web.guard import csrf_of, is_csrf
+from fabula.web.guard import csrf_of, form_fields
 
 __all__ = ["COOKIE", "Posted", "Visit", "Visitor", "router"]
 
@@ -67,14 +67,7 @@ Visitor = Annotated[Visit, Depends(visit)]
 
 async def posted(request: Request, fabula_study: Annotated[str, Cookie()] = "") -> dict[str, str]:
     """The form that was sent, from a page of ours."""
-    form = {
-        name: value
-        for name, value in (await request.form(max_fields=400, max_files=0)).items()
-        if isinstance(value, str)
-    }
-    if not is_csrf(fabula_study, form.get("csrf")):
-        raise HTTPException(403)
-    return form
+    return await form_fields(request, fabula_study)
 
 
 Posted = Annotated[dict[str, str], Depends(posted)]

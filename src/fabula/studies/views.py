@@ -6,7 +6,6 @@ done to it, its name among the documents: none of it is passed on, so that no te
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -29,11 +28,7 @@ STATIC = {
 }
 """All that is served as it lies; nothing else of the disk can be asked for."""
 
-_ENVIRONMENT = page_environment(_HERE / "templates")
-# In the address, so that no browser keeps a script that does not fit the page.
-_ENVIRONMENT.globals["edition"] = hashlib.sha256(
-    b"".join(path.read_bytes() for path, _ in STATIC.values())
-).hexdigest()[:8]
+_ENVIRONMENT = page_environment(_HERE / "templates", static=STATIC)
 
 
 def render(template: str, **values: Any) -> str:

@@ -1,20 +1,45 @@
-"""What stands between the page and the open internet: headers, limits, tokens."""
+"""What stands between an application and whoever asks: names, rates, sizes, headers, secrets."""
 
 from __future__ import annotations
 
 import hashlib
 import hmac
+import ipaddress
 import time
 from collections import OrderedDict
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 
-from starlette.datastructures import Headers, MutableHeaders
+from fastapi import HTTPException, Request
+from starlette.datastructures import MutableHeaders
 from starlette.requests import HTTPConnection
+from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-__all__ = ["HEADERS", "Buckets", "Guard", "TooMuch", "csrf_of", "is_csrf"]
+__all__ = [
+    "HEADERS",
+    "Admit",
+    "Buckets",
+    "Guard",
+    "Refusal",
+    "Refuse",
+    "Rules",
+    "Visitors",
+    "address_of",
+    "csrf_of",
+    "form_fields",
+    "is_loopback",
+    "is_secret",
+]
 
-_MAX_BODY_BYTES = 256 * 1024
+Refusal = tuple[int, str]
+"""A status of HTTP, and why."""
+Admit = Callable[[HTTPConnection], Refusal | None]
+"""Says why somebody is not let in, or None."""
+Refuse = Callable[[Request, int, str], Response]
+"""Makes the answer of a status and a text: a page, or JSON."""
+
+_MAX_FIELDS = 400
 HEADERS = {
     "content-security-policy": "default-src 'none'; style-src 'self'; script-src 'self'; "
     "img-src 'self'; connect-src 'self'; form-action 'self'; base-uri 'none'; "
@@ -29,20 +54,37 @@ HEADERS = {
 }
 
 
+def is_secret(given: object, secret: str) -> bool:
+    """Whether that is the secret; it takes as long whatever was given."""
+    return isinstance(given, str) and hmac.compare_digest(
+        given.encode(errors="replace"), secret.encode()
+    )
+
+
 def csrf_of(token: str) -> str:
     """What a form must hold: only who has the cookie can know it."""
     return hashlib.sha256(f"form {token}".encode(errors="replace")).hexdigest()[:40]
 
 
-def is_csrf(token: str, given: object) -> bool:
-    """Whether a form came from a page of ours."""
-    return isinstance(given, str) and hmac.compare_digest(
-        csrf_of(token).encode(), given.encode(errors="replace")
-    )
+async def form_fields(request: Request, token: str) -> dict[str, str]:
+    """The fields of a form, from a page made for who has `token`; others are refused with 403."""
+    form = await request.form(max_fields=_MAX_FIELDS, max_files=0)
+    if not is_secret(form.get("csrf"), csrf_of(token)):
+        raise HTTPException(403)
+    return {name: value for name, value in form.items() if isinstance(value, str)}
 
 
-class TooMuch(Exception):  # noqa: N818 (an event, not a kind of error)
-    """A body is larger than any form of ours."""
+def address_of(connection: HTTPConnection) -> str:
+    """Where a request comes from."""
+    return connection.client.host if connection.client else "?"
+
+
+def is_loopback(host: str) -> bool:
+    """Whether only this machine can reach that address."""
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
 
 
 class Buckets:
@@ -63,25 +105,45 @@ class Buckets:
         return left >= 1
 
 
-class Guard:
-    """Adds headers to every answer; refuses bodies and rates that no person needs."""
+class Visitors:
+    """Admits people at the pace of people: each by their cookie, and all of an address."""
 
-    def __init__(
-        self,
-        app: ASGIApp,
-        *,
-        cookie: str,
-        n_at_once: int = 120,
-        n_per_s: float = 20.0,
-        max_body_bytes: int = _MAX_BODY_BYTES,
-        headers: Mapping[str, str] = HEADERS,
-    ) -> None:
+    def __init__(self, cookie: str, *, n_at_once: int = 120, n_per_s: float = 20.0) -> None:
         """`cookie` is the name of the one by which a visitor is known."""
-        self._app, self._cookie = app, cookie
-        self._max_bytes, self._headers = max_body_bytes, headers
+        self._cookie = cookie
         self._known = Buckets(n_at_once, n_per_s)
         # Whoever has no cookie shares an address with a whole institute.
-        self._unknown = Buckets(20 * n_at_once, 10 * n_per_s)
+        self._addresses = Buckets(20 * n_at_once, 10 * n_per_s)
+
+    def __call__(self, connection: HTTPConnection) -> Refusal | None:
+        token = connection.cookies.get(self._cookie)
+        known = hashlib.sha256(token.encode(errors="replace")).hexdigest() if token else None
+        is_allowed = known is None or self._known.take(known)
+        if is_allowed and self._addresses.take(address_of(connection)):
+            return None
+        return 429, "Too many requests; please wait a moment."
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """What a guard lets through."""
+
+    admit: Admit
+    max_body_bytes: int = 256 * 1024
+    own_names_only: bool = False
+    """Whether it answers only under a name of this machine."""
+    headers: Mapping[str, str] = field(default_factory=lambda: HEADERS)
+
+
+class Guard:
+    """Refuses names, visitors and bodies that an application does not serve; adds headers.
+
+    Bodies that do not say their length are counted as they come.
+    """
+
+    def __init__(self, app: ASGIApp, *, rules: Rules, refuse: Refuse) -> None:
+        self._app, self._rules, self._refuse = app, rules, refuse
+        self._too_much = 413, f"the body is larger than {rules.max_body_bytes:,} bytes"
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -91,51 +153,41 @@ class Guard:
         async def send_guarded(message: Message) -> None:
             if message["type"] == "http.response.start":
                 headers = MutableHeaders(scope=message)
-                for name, value in self._headers.items():
-                    headers[name] = value
-                if "cache-control" not in headers:
-                    headers["cache-control"] = "no-store"
-                if "server" in headers:
-                    del headers["server"]
+                headers.update(self._rules.headers)
+                headers.setdefault("cache-control", "no-store")
             await send(message)
 
-        connection = HTTPConnection(scope)
-        if not self._is_allowed(connection):
-            await _refuse(send_guarded, 429, "Too many requests; please wait a moment.")
-            return
-        length = Headers(scope=scope).get("content-length", "0")
-        if not length.isdecimal() or int(length) > self._max_bytes:
-            await _refuse(send_guarded, 413, "This is more than can be taken at once.")
-            return
         n_read = 0
 
         async def receive_counted() -> Message:
             nonlocal n_read
             message = await receive()
             n_read += len(message.get("body", b""))
-            if n_read > self._max_bytes:
-                raise TooMuch
+            if n_read > self._rules.max_body_bytes:
+                raise HTTPException(*self._too_much)
             return message
 
-        try:
+        request = Request(scope)
+        refusal = self._refusal(request)
+        if refusal is None:
             await self._app(scope, receive_counted, send_guarded)
-        except TooMuch:
-            await _refuse(send_guarded, 413, "This is more than can be taken at once.")
+        else:
+            await self._refuse(request, *refusal)(scope, receive, send_guarded)
 
-    def _is_allowed(self, connection: HTTPConnection) -> bool:
-        token = connection.cookies.get(self._cookie)
-        if token:
-            return self._known.take(
-                hashlib.sha256(token.encode(errors="replace")).hexdigest()
-            ) and self._address(connection)
-        return self._address(connection)
+    def _refusal(self, request: Request) -> Refusal | None:
+        if self._rules.own_names_only and not _is_own(request.headers.get("host", "")):
+            # A page elsewhere whose name is made to lead here (DNS rebinding) gets nothing.
+            return 400, "this service is for its own machine, under the name 127.0.0.1 or localhost"
+        refusal = self._rules.admit(request)
+        if refusal is not None:
+            return refusal
+        length = request.headers.get("content-length", "0")
+        is_number = length.isascii() and length.isdecimal()
+        is_small = is_number and int(length[:20]) <= self._rules.max_body_bytes
+        return None if is_small else self._too_much
 
-    def _address(self, connection: HTTPConnection) -> bool:
-        host = connection.client.host if connection.client else "?"
-        return self._unknown.take(host)
 
-
-async def _refuse(send: Send, status: int, text: str) -> None:
-    headers = [(b"content-type", b"text/plain; charset=utf-8")]
-    await send({"type": "http.response.start", "status": status, "headers": headers})
-    await send({"type": "http.response.body", "body": text.encode()})
+def _is_own(host: str) -> bool:
+    """Whether a `Host` header names this machine, with a port or without."""
+    name = host if host.endswith("]") else host.rpartition(":")[0] or host
+    return is_loopback(name.lower().strip("[]"))

@@ -9,14 +9,11 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 from fastapi import APIRouter, Depends, FastAPI, Request
-from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse, PlainTextResponse, Response
 from fastapi.security import HTTPBearer
 from prometheus_client import CONTENT_TYPE_PLAIN_0_0_4
 from pydantic import BaseModel
-from starlette.exceptions import HTTPException
 
-from fabula import __version__
 from fabula.reference.serving import messages
 from fabula.reference.serving.answering import Asked, NotHere, TooLarge, Unfit, answer, tell_about
 from fabula.reference.serving.gate import Gate, Tokens
@@ -30,6 +27,8 @@ from fabula.reference.serving.messages import ErrorAnswer, Limits
 from fabula.reference.serving.metrics import Metered, Metrics
 from fabula.reference.serving.pool import Full, Workers
 from fabula.reference.serving.snapshots import State, States
+from fabula.web.app import guarded_app
+from fabula.web.guard import Rules
 from fabula.workers import default_jobs
 
 __all__ = ["create_app"]
@@ -44,13 +43,26 @@ _ERRORS: dict[int | str, dict[str, Any]] = {
     429: {"model": ErrorAnswer, "description": "Too many requests; see Retry-After."},
     503: {"model": ErrorAnswer, "description": "Too much to do; see Retry-After."},
 }
-_REFUSED: dict[type[Exception], int] = {
-    NotHere: 404, TooLarge: 413, Unfit: 422, NotAnswered: 400,
-}  # fmt: skip
 
 
 class Moved(Exception):  # noqa: N818 (a reply, not an error)
     """The state that a client began with is no longer kept."""
+
+
+_STATUSES: dict[type[Exception], int] = {
+    NotAnswered: 400,
+    NotHere: 404,
+    Moved: 409,
+    TooLarge: 413,
+    Unfit: 422,
+    Full: 503,
+}
+_REMEDIES = {
+    401: {"www-authenticate": "Bearer"},
+    413: {"connection": "close"},  # the rest of a body need not be sent
+    429: {"retry-after": "1"},
+    503: {"retry-after": "1"},
+}
 
 
 class Service:
@@ -83,7 +95,7 @@ class Service:
         """The state that a client began with. Raises `Moved`."""
         found = self.states.now if key is None else self.states.of(key)
         if found is None:
-            raise Moved
+            raise Moved("the reference has changed since you began; run the command again")
         return found
 
     def _changed(self, state: State) -> None:
@@ -110,17 +122,18 @@ def create_app(
             states.end()
             await asyncio.to_thread(service.workers.close)
 
+    app = guarded_app(
+        title="Fabula reference",
+        description="A reference corpus for a whole team.",
+        rules=Rules(Gate(tokens, limits), limits.max_body_bytes, own_names_only=not tokens),
+        refuse=_refuse,
+        texts={500: "something went wrong; the service's log says what"},
+        statuses=_STATUSES,
+        lifespan=watching,
+    )
     asks_token = [Depends(HTTPBearer(auto_error=False, description="A token of --token-file."))]
-    app = FastAPI(
-        title="Fabula reference", version=__version__, docs_url=None, redoc_url=None,
-        lifespan=watching, description="A reference corpus for a whole team.",
-        dependencies=asks_token if tokens else [],
-    )  # fmt: skip
-    app.state.service = service
-    app.include_router(_router(service))
-    _add_refusals(app)
+    app.include_router(_router(service), dependencies=asks_token if tokens else [])
     endpoints = frozenset(app.openapi()["paths"]) | {"/openapi.json"}
-    app.add_middleware(Gate, tokens=tokens, limits=limits)
     app.add_middleware(Metered, metrics=service.metrics, endpoints=endpoints)
     return app
 
@@ -173,36 +186,6 @@ def _router(service: Service) -> APIRouter:
     return router
 
 
-def _add_refusals(app: FastAPI) -> None:
-    """Every refusal is `{"error": ...}`, and repeats nothing of what was sent."""
-
-    def refuse(status: int, text: str, **headers: str) -> JSONResponse:
-        return JSONResponse({"error": text}, status, headers=headers)
-
-    @app.exception_handler(HTTPException)
-    async def refused(_: Request, error: HTTPException) -> Response:
-        return refuse(error.status_code, str(error.detail), **(error.headers or {}))
-
-    @app.exception_handler(RequestValidationError)
-    async def unread(_: Request, error: RequestValidationError) -> Response:
-        first = error.errors()[0]
-        where = ".".join(str(part) for part in first["loc"][1:4])
-        return refuse(422, f"{where or 'body'}: {first['msg']}"[:300])
-
-    async def too_much_or_unfit(_: Request, error: Exception) -> Response:
-        return refuse(_REFUSED[type(error)], str(error))
-
-    for kind in _REFUSED:
-        app.add_exception_handler(kind, too_much_or_unfit)
-
-    @app.exception_handler(Moved)
-    async def moved(_: Request, __: Exception) -> Response:
-        return refuse(409, "the reference has changed since you began; run the command again")
-
-    @app.exception_handler(Full)
-    async def full(_: Request, __: Exception) -> Response:
-        return refuse(503, "too many requests at a time", **{"retry-after": "1"})
-
-    @app.exception_handler(Exception)
-    async def broken(_: Request, __: Exception) -> Response:
-        return refuse(500, "something went wrong; the service's log says what")
+def _refuse(_: Request, status: int, text: str) -> Response:
+    """Every refusal is `{"error": ...}`."""
+    return JSONResponse({"error": text}, status, headers=_REMEDIES.get(status))

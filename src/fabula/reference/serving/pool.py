@@ -30,7 +30,7 @@ class Workers:
         """What `work` returns or raises, in its turn. Raises `Full`."""
         with self._lock:
             if self._n_held >= self._n_most:
-                raise Full
+                raise Full("too many requests at a time")
             self._n_held += 1
         try:
             future = self._pool.submit(work)

@@ -1,0 +1,212 @@
+"""What every application refuses, whatever its routes; and how it is served and stopped."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import threading
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import httpx
+import pytest
+from fastapi import FastAPI, HTTPException, Request
+from fastapi.responses import HTMLResponse, JSONResponse, Response
+from starlette.testclient import TestClient
+
+from fabula.web import app as web
+from fabula.web.guard import HEADERS, Refuse, Rules, Visitors, form_fields
+
+COOKIE = "who"
+
+
+class Closed(Exception):  # noqa: N818 (as an application's own)
+    """An error of the application's."""
+
+
+def page(_: Request, status: int, text: str) -> Response:
+    return HTMLResponse(f"<p>{text}</p>", status)
+
+
+def as_json(_: Request, status: int, text: str) -> Response:
+    return JSONResponse({"error": text}, status)
+
+
+def application(refuse: Refuse = page, description: str = "", **rules: Any) -> FastAPI:
+    """One with a route for everything that may happen."""
+    app = web.guarded_app(
+        title="t",
+        rules=Rules(**{"admit": Visitors(COOKIE), "max_body_bytes": 100} | rules),
+        refuse=refuse,
+        texts={413: "too much", 500: "it broke"},
+        statuses={Closed: 409},
+        description=description,
+    )
+
+    @app.get("/")
+    def home(number: int = 0) -> str:
+        return f"number {number}"
+
+    @app.post("/body")
+    def body(sent: dict[str, str]) -> int:
+        return len(sent)
+
+    @app.post("/form")
+    async def form(request: Request) -> dict[str, str]:
+        return await form_fields(request, "token")
+
+    @app.get("/{what}")
+    def fail(what: str) -> None:
+        raise {"closed": Closed("closed today"), "moved": HTTPException(303, "/")}.get(
+            what, RuntimeError("secret")
+        )
+
+    return app
+
+
+def pieces() -> Iterator[bytes]:
+    """A body that does not say its length."""
+    for _ in range(20):
+        yield b'{"k": "vvvv"}'
+
+
+FORM = {"content-type": "application/x-www-form-urlencoded"}
+ASKED: list[tuple[Callable[[TestClient], httpx.Response], int, str]] = [
+    (lambda client: client.get("/nowhere/at/all"), 404, "Not Found"),
+    (lambda client: client.post("/"), 405, "Method Not Allowed"),
+    (lambda client: client.get("/closed"), 409, "closed today"),
+    (lambda client: client.get("/broken"), 500, "it broke"),
+    (lambda client: client.get("/?number=secret"), 422, "number"),
+    (lambda client: client.post("/form", data={"csrf": "guess"}), 403, "Forbidden"),
+    (lambda client: client.post("/body", content=b"x" * 101), 413, "too much"),
+    (lambda client: client.post("/body", content=pieces()), 413, "too much"),
+    (lambda client: client.post("/form", content=pieces(), headers=FORM), 413, "too much"),
+    (lambda client: client.post("/body", headers={"content-length": "9" * 5000}), 413, "too much"),
+]
+
+
+@pytest.mark.parametrize("refuse", [page, as_json])
+@pytest.mark.parametrize(("ask", "status", "text"), ASKED)
+def test_every_refusal_and_failure_has_the_form_of_the_application(
+    refuse: Refuse, ask: Callable[[TestClient], httpx.Response], status: int, text: str
+) -> None:
+    found = ask(TestClient(application(refuse), raise_server_exceptions=False))
+    assert found.status_code == status
+    assert text in (found.json()["error"] if refuse is as_json else found.text)
+    assert "secret" not in found.text
+    assert found.headers["cache-control"] == "no-store"
+    assert found.headers.items() >= HEADERS.items()
+
+
+def test_every_answer_has_the_headers() -> None:
+    client = TestClient(application(), follow_redirects=False)
+    assert client.get("/").headers.items() >= HEADERS.items()
+    moved = client.get("/moved")
+    assert (moved.status_code, moved.headers["location"]) == (303, "/")
+    assert moved.headers.items() >= HEADERS.items()
+
+
+def test_who_asks_too_often_is_refused_in_the_form_of_the_application() -> None:
+    # Five at once, and a sixth after a quarter of an hour.
+    visitors = Visitors(COOKIE, n_at_once=5, n_per_s=0.001)
+    client = TestClient(application(as_json, admit=visitors), cookies={COOKIE: "mine"})
+    assert [client.get("/").status_code for _ in range(7)] == [200] * 5 + [429] * 2
+    assert "wait a moment" in client.get("/").json()["error"]
+    client.cookies.set(COOKIE, "another")
+    assert client.get("/").status_code == 200
+
+
+def test_a_name_of_another_machine_leads_in_only_where_it_may() -> None:
+    for own_names_only, status in ((True, 400), (False, 200)):
+        app = application(own_names_only=own_names_only)
+        for name in ("localhost", "127.0.0.1:80", "[::1]:80"):
+            assert TestClient(app, base_url=f"http://{name}").get("/").status_code == 200
+        assert TestClient(app, base_url="http://evil.example").get("/").status_code == status
+
+
+def test_the_interface_is_described_only_where_it_is_for_programs() -> None:
+    assert TestClient(application(description="d")).get("/openapi.json").status_code == 200
+    hidden = TestClient(application(), raise_server_exceptions=False)
+    assert "paths" not in hidden.get("/openapi.json").text
+
+
+def serve_and_ask(app: FastAPI, ask: Callable[[str], None], **options: Any) -> None:
+    """Serve until `ask`, on another thread, is done with the address, and SIGTERM after it."""
+    listening = web.listen("127.0.0.1", 0)
+    address = f"http://127.0.0.1:{listening.getsockname()[1]}"
+
+    def ask_and_stop() -> None:
+        try:
+            ask(address)
+        finally:
+            os.kill(os.getpid(), signal.SIGTERM)
+
+    thread = threading.Thread(target=ask_and_stop)
+    web.serve(app, listening, thread.start, **options)
+    thread.join()
+
+
+def test_a_server_believes_no_forwarded_address_and_guards_every_protocol() -> None:
+    """An address that is made up would have a rate of its own, and a WebSocket none."""
+    seen: list[str] = []
+
+    def admit(connection: Any) -> None:
+        seen.append(connection.client.host)
+
+    upgrade = {
+        "connection": "upgrade",
+        "upgrade": "websocket",
+        "sec-websocket-version": "13",
+        "sec-websocket-key": "dGhlIHNhbXBsZSBub25jZQ==",
+    }
+
+    def ask(address: str) -> None:
+        for headers in ({"x-forwarded-for": "192.0.2.7"}, upgrade):
+            assert "server" not in httpx.get(f"{address}/", headers=headers).headers
+
+    serve_and_ask(application(admit=admit), ask)
+    assert seen == ["127.0.0.1"] * 2
+
+
+def test_a_request_without_end_does_not_hold_up_the_stop(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(web, "_GRACE_S", 0.1)
+    app = application(description="d")
+    began, ended = threading.Event(), threading.Event()
+    handlers = [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)]
+
+    @app.post("/forever")
+    async def forever() -> None:
+        began.set()
+        try:
+            await asyncio.sleep(60)
+        except asyncio.CancelledError:
+            ended.set()
+            raise
+
+    waiting: list[threading.Thread] = []
+
+    def ask(address: str) -> None:
+        def wait() -> None:
+            with pytest.raises(httpx.HTTPError):
+                httpx.post(f"{address}/forever", timeout=90).raise_for_status()
+
+        waiting.append(threading.Thread(target=wait))
+        waiting[0].start()
+        assert began.wait(30)
+
+    serve_and_ask(app, ask)
+    waiting[0].join()
+    assert ended.is_set()
+    assert [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)] == handlers
+
+
+def test_a_hangup_that_is_taken_stops_nothing() -> None:
+    taken = threading.Event()
+
+    def ask(address: str) -> None:
+        os.kill(os.getpid(), signal.SIGHUP)
+        assert taken.wait(30)
+        assert httpx.get(f"{address}/").status_code == 200
+
+    serve_and_ask(application(), ask, on_hangup=taken.set)

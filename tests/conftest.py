@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import os
+import signal
 from collections import Counter
 from functools import partial
 from pathlib import Path
@@ -23,6 +24,10 @@ ROOT = Path(__file__).parents[1]
 
 # Tests run side by side; llama.cpp's threads would wait for each other at every step.
 os.environ["FABULA_THREADS"] = "1"
+
+
+# Under `nohup` it is ignored, and so it would be by all commands that the tests start and stop.
+signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 
 def pytest_configure(config: pytest.Config) -> None:

@@ -93,12 +93,15 @@ def test_the_sample_story_is_scored(corpus: Path, story: Path, tmp_path: Path) -
     assert "A Short History of Fog" in page.read_text()
 
 
-def test_json_is_the_rows_and_nothing_else(corpus: Path, story: Path, tmp_path: Path) -> None:
-    out = tmp_path / "s.jsonl"
-    printed = fabula("originality", story, "--reference", corpus, "--json", "--out", out).stdout
+def test_json_is_one_document_and_jsonl_a_row_a_line(
+    corpus: Path, examples: Path, story: Path, tmp_path: Path
+) -> None:
+    out, texts = tmp_path / "s.jsonl", [story, examples / "library" / "market-day.md"]
+    printed = fabula("originality", *texts, "--reference", corpus, "--jsonl", "--out", out).stdout
     assert printed == out.read_text()
-    again = fabula("originality", story, "--reference", corpus, "--json", "--out", out).stdout
-    assert again == printed
+    document = fabula("originality", *texts, "--reference", corpus, "--json", "--out", out).stdout
+    assert json.loads(document) == [json.loads(line) for line in printed.splitlines()]
+    assert len(json.loads(document)) == 2
 
 
 def test_results_do_not_depend_on_the_number_of_threads(corpus: Path, examples: Path) -> None:
@@ -127,7 +130,9 @@ def test_info_add_remove_and_verify(examples: Path, tmp_path: Path) -> None:
 
 def test_the_papers_setting_is_told_apart(examples: Path, story: Path, tmp_path: Path) -> None:
     fabula("reference", "build", examples / "library", "--out", tmp_path / "r", "--preset", "paper")
-    row = json.loads(fabula("originality", story, "--reference", tmp_path / "r", "--json").stdout)
+    (row,) = json.loads(
+        fabula("originality", story, "--reference", tmp_path / "r", "--json").stdout
+    )
     assert "|case:keep|punct:keep|" in row["signature"]
 
 

@@ -127,6 +127,17 @@ COMMANDS = re.compile(
 )
 
 
+def test_every_command_that_ends_prints_json_where_it_is_asked_to() -> None:
+    lacking = [
+        path
+        for path, command in commands(cli)
+        if not isinstance(command, click.Group)
+        and not any("--json" in param.opts for param in command.params)
+    ]
+    # These serve until they are stopped.
+    assert lacking == ["fabula desk", "fabula reference serve", "fabula study serve"]
+
+
 def test_layers_below_the_command_line_name_no_options_in_what_they_say() -> None:
     """An option stands there only inside a whole command; `name` is shown as an option by cli/."""
     found = []

@@ -68,7 +68,7 @@ def test_judging_and_agreement_in_one_go(shared_data: Path, tmp_path: Path) -> N
         assert len(server.requests) == 70
     assert "never checked against experts" in out
     assert "0 of 14 verdicts flipped" in out
-    rows = [json.loads(line) for line in as_json.splitlines()]
+    rows = json.loads(as_json)
     assert len(rows) == 70
     assert (tmp_path / "page.html").exists()
     experts = str(shared_data / "ttcw" / "ttcw_annotations.json")

@@ -202,10 +202,10 @@ def test_detection_from_texts_to_verdicts(tmp_path: Path, corpus: Path) -> None:
     done = fabula("detect", "calibrate", scores, "--label", "label=human", "--out", detector,
                   "--plot", tmp_path / "roc.svg")  # fmt: skip
     assert " tells " in done.stdout
-    assert "1.000 [1.000, 1.000]" in done.stdout
+    assert "1.000 to 1.000" in done.stdout
     assert (tmp_path / "roc.svg").read_text().startswith("<?xml")
     shown = fabula("detect", "apply", detector, scores, "--fpr", "0.1", "--json").stdout
-    verdicts = [json.loads(line)["verdict"] for line in shown.splitlines()]
+    verdicts = [row["verdict"] for row in json.loads(shown)]
     assert verdicts[::2] == ["not flagged"] * 90
     assert verdicts[1::2] == ["machine"] * 90
     # Labels that have nothing to do with the texts: no verdicts, and it says so.

@@ -45,7 +45,7 @@ def check_told(result: subprocess.CompletedProcess[str]) -> None:
 def test_the_texts_after_one_that_cannot_be_read_are_profiled(texts: list[Path]) -> None:
     result = run("profile", "--json", "--grammar", "none", *texts)
     check_told(result)
-    assert [Path(json.loads(row)["id"]).name for row in result.stdout.splitlines()] == [
+    assert [Path(row["id"]).name for row in json.loads(result.stdout)] == [
         "a.txt", "c.txt", "e.txt",
     ]  # fmt: skip
 

@@ -83,7 +83,7 @@ def test_each_scale_is_shown_as_what_it_is(stories: Path, monkeypatch: pytest.Mo
     page, out = stories.with_name("page.html"), stories.with_name("run")
     with serving(scripted) as server:
         shown = judge(stories, server.url, "--out", str(out), "--html", str(page)).output
-        rows = judge(stories, server.url, "--out", str(out), "--json").output
+        rows = judge(stories, server.url, "--out", str(out), "--jsonl").output
     values = {
         (row["id"], row["item"]): row["value"]
         for row in map(json.loads, filter(lambda line: line.startswith("{"), rows.splitlines()))

@@ -15,10 +15,12 @@ from fabula.cli.derived import Group, settings_options
 from fabula.cli.options import (
     check_outputs,
     jobs_option,
+    json_option,
     seed_option,
     texts_argument,
     yes_option,
 )
+from fabula.cli.printing import print_done
 from fabula.cli.progress import progress_bar
 from fabula.cli.reading import reading
 from fabula.cli.scoring import score
@@ -69,6 +71,7 @@ continuation.add_command(score)
     help="Keep so many passages, drawn by --seed.",
 )  # fmt: skip
 @seed_option
+@json_option
 @settings_options(Reading, "how_to_read")
 def passages(
     books: tuple[str, ...],
@@ -77,6 +80,7 @@ def passages(
     stride: int | None,
     limit: int | None,
     seed: int,
+    as_json: bool,
     how_to_read: Reading,
 ) -> None:
     """Cut BOOKS into contexts and the sentences that follow them.
@@ -112,9 +116,17 @@ def passages(
     lines = "".join(dump_json(passage.to_row()) + "\n" for passage in found)
     write_whole(out, lines.encode(errors="replace"))
     n_books = len({chapter.book for chapter in chapters})
-    click.echo(
+    print_done(
+        {
+            "out": str(out),
+            "n": len(found),
+            "n_found": n_found,
+            "n_texts": n_books,
+            "n_chapters": len(chapters),
+        },
         f"written: {out}, {len(found):,} of {n_found:,} passages from {n_books:,} texts, "
-        f"{len(chapters):,} chapters"
+        f"{len(chapters):,} chapters",
+        as_json=as_json,
     )
 
 
@@ -146,6 +158,7 @@ _KIND = click.Choice(["random", "unigram", "case", "recurrent"])
 )  # fmt: skip
 @click.option("--restart", is_flag=True, help="Train the recurrent network anew.")
 @jobs_option
+@json_option
 @settings_options(Reading, "how_to_read")
 def train(
     texts: tuple[str, ...],
@@ -157,6 +170,7 @@ def train(
     plot: Path | None,
     restart: bool,
     jobs: int | None,
+    as_json: bool,
     how_to_read: Reading,
 ) -> None:
     """Train generators on the stories of TEXTS: random, unigram, case-based, recurrent.
@@ -181,7 +195,8 @@ def train(
     click.echo(
         f"{out}: {corpus.n_stories:,} stories, {corpus.n_sentences:,} sentences, "
         f"{corpus.n_tokens:,} tokens; {len(corpus.vocabulary) - 1:,} words occur at least "
-        f"{corpus.min_count} times"
+        f"{corpus.min_count} times",
+        err=as_json,
     )
     if "case" in kinds:
         from fabula.tasks.continuation.retrieval import index_cases
@@ -189,11 +204,14 @@ def train(
         with progress_bar("indexing cases", None) as bar:
             index_cases(corpus, bar.say)
     if "recurrent" in kinds:
-        _train_recurrent(corpus, epochs, seed, plot, restart)
-    click.echo(f"trained: {', '.join(kinds)}")
+        _train_recurrent(corpus, epochs, seed, plot, restart, quiet=as_json)
+    content = {"out": str(out), "trained": kinds, "plot": plot and str(plot)}
+    print_done(content, f"trained: {', '.join(kinds)}", as_json=as_json)
 
 
-def _train_recurrent(corpus: Any, epochs: int, seed: int, plot: Path | None, restart: bool) -> None:
+def _train_recurrent(
+    corpus: Any, epochs: int, seed: int, plot: Path | None, restart: bool, *, quiet: bool
+) -> None:
     from fabula.tasks.continuation.training import Progress, Training, train_recurrent
 
     with progress_bar("training", epochs * 100) as bar:
@@ -212,13 +230,15 @@ def _train_recurrent(corpus: Any, epochs: int, seed: int, plot: Path | None, res
     for row in progress.log:
         if "perplexity" in row:
             click.echo(
-                f"epoch {int(row['epoch'])}: perplexity {row['perplexity']:.1f} on held-out stories"
+                f"epoch {int(row['epoch'])}: perplexity {row['perplexity']:.1f} on held-out "
+                f"stories",
+                err=quiet,
             )
     if plot is not None:
         from fabula.presentation.plots import save_loss
 
         save_loss(progress.log, plot)
-        click.echo(f"written: {plot}")
+        click.echo(f"written: {plot}", err=quiet)
 
 
 @continuation.command(short_help="Generate the next sentence of each passage.")
@@ -247,6 +267,7 @@ def _train_recurrent(corpus: Any, epochs: int, seed: int, plot: Path | None, res
 @jobs_option
 @settings_options(NoModelSettings, "asked")
 @yes_option
+@json_option
 def generate(
     contexts: Path,
     out: Path,
@@ -258,6 +279,7 @@ def generate(
     jobs: int | None,
     asked: NoModelSettings,
     yes: bool,
+    as_json: bool,
 ) -> None:
     """Have generators and language models write the next sentence of each passage.
 
@@ -280,9 +302,13 @@ def generate(
         stories, choices, asked, out, temperature, seed, restart=restart, n_jobs=jobs, yes=yes
     )
     missing = Counter(row["missing_reason"] for row in rows if row["text"] is None)
-    click.echo(f"written: {out}, {len(rows) - missing.total():,} continuations")
-    for reason, n in missing.items():
-        click.echo(f"without a text: {n:,} ({_WHY_NO_TEXT.get(reason, reason)})")
+    n = len(rows) - missing.total()
+    print_done(
+        {"out": str(out), "n": n, "n_asked": len(rows), "missing": dict(missing)},
+        f"written: {out}, {n:,} continuations",
+        *(f"without a text: {n:,} ({_WHY_NO_TEXT.get(why, why)})" for why, n in missing.items()),
+        as_json=as_json,
+    )
 
 
 def _generated(

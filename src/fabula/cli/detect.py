@@ -10,10 +10,11 @@ from fabula.cli.derived import Group, settings_options
 from fabula.cli.options import (
     check_outputs,
     json_option,
+    rows_option,
     seed_option,
     texts_argument,
 )
-from fabula.cli.printing import print_tables, print_written
+from fabula.cli.printing import JsonRows, print_tables, print_written
 from fabula.cli.reading import reading
 from fabula.jobs.reading import Reading
 from fabula.jobs.tables import TableFiles
@@ -47,12 +48,16 @@ def detect() -> None:
     help="Write a row a text here (.jsonl); an interrupted run goes on.",
 )  # fmt: skip
 @click.option("--restart", is_flag=True, help="Score everything anew, whatever --out holds.")
-@json_option
+@rows_option
 @settings_options(Reading, "how_to_read")
 def score(
-    texts: tuple[str, ...], model: str, out: Path | None, restart: bool, as_json: bool,
+    texts: tuple[str, ...],
+    model: str,
+    out: Path | None,
+    restart: bool,
+    as_json: str | None,
     how_to_read: Reading,
-) -> None:  # fmt: skip
+) -> None:
     """Score TEXTS by how probable a language model finds them.
 
     Mean log-likelihood, mean log-rank, and the curvature of Fast-DetectGPT: what the Creativity
@@ -62,18 +67,18 @@ def score(
     from fabula.measures.scores import ScoreRun, probability_row
     from fabula.models.likelihood import LikelihoodModel
     from fabula.presentation.detection_tables import probability_table
-    from fabula.store import dump_json
 
     check_outputs([out], [])
     measure = ProbabilityMeasure(LikelihoodModel(model))
     rows = []
-    with reading(texts, "scoring", how_to_read) as (documents, _):
-        for _document, row in ScoreRun(measure, probability_row, out, restart=restart).rows(
-            documents
-        ):
+    run = ScoreRun(measure, probability_row, out, restart=restart)
+    with (
+        reading(texts, "scoring", how_to_read) as (documents, _),
+        JsonRows(as_json) as shown,
+    ):
+        for _document, row in run.rows(documents):
             rows.append(row)
-            if as_json:
-                click.echo(dump_json(row))
+            shown.print(row)
     if not as_json:
         print_tables(probability_table(rows, str(measure.signature)))
         print_written([out])
@@ -170,9 +175,9 @@ def calibrate(
 @click.option(
     "--out", type=click.Path(path_type=Path), metavar="FILE", help="Write the verdicts (.jsonl)."
 )
-@json_option
+@rows_option
 def apply(
-    detector: Path, scores: tuple[Path, ...], fpr: float, out: Path | None, as_json: bool
+    detector: Path, scores: tuple[Path, ...], fpr: float, out: Path | None, as_json: str | None
 ) -> None:
     """Apply a DETECTOR that `detect calibrate` wrote to SCORES of other texts.
 
@@ -188,11 +193,13 @@ def apply(
     check_outputs([out], [detector, *scores])
     detectors = read_detectors(detector)
     rows = [row for path in scores for row in apply_detectors(detectors, path, fpr)]
-    lines = "".join(dump_json(row) + "\n" for row in rows)
     if out is not None:
+        lines = "".join(dump_json(row) + "\n" for row in rows)
         write_whole(out, lines.encode(errors="replace"))
     if as_json:
-        click.echo(lines, nl=False)
+        with JsonRows(as_json) as shown:
+            for row in rows:
+                shown.print(row)
         return
     print_tables(verdict_table(rows))
     print_written([out])

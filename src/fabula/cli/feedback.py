@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,10 +17,12 @@ from fabula.cli.feedback_raters import label, rate
 from fabula.cli.feedback_score import score
 from fabula.cli.options import (
     check_outputs,
+    json_option,
     seed_option,
     texts_argument,
     yes_option,
 )
+from fabula.cli.printing import print_done
 from fabula.cli.progress import Bar, progress_bar
 from fabula.cli.reading import read_stories
 from fabula.jobs.models import ModelSettings, Spending
@@ -27,7 +31,7 @@ from fabula.jobs.writing import ask_models
 from fabula.resume import kept_rows
 
 if TYPE_CHECKING:
-    pass
+    from fabula.tasks.feedback.corrupting import LeftOut
 
 __all__ = ["feedback"]
 
@@ -82,6 +86,7 @@ def feedback() -> None:
 @seed_option
 @settings_options(Spending, "spending")
 @yes_option
+@json_option
 @settings_options(Reading, "how_to_read")
 def corrupt(
     stories: tuple[str, ...],
@@ -96,6 +101,7 @@ def corrupt(
     seed: int,
     spending: Spending,
     yes: bool,
+    as_json: bool,
     how_to_read: Reading,
 ) -> None:
     """Corrupt STORIES: swap two sentences, delete one, or translate it and back ten times.
@@ -134,7 +140,7 @@ def corrupt(
             )
     named_translator = (translator, translator_language)
     found = _corrupt(documents, plan, named_translator, out, restart, spending, yes=yes)
-    _report(*found, repeated, out)
+    _report(*found, repeated, out, as_json=as_json)
 
 
 def _corrupt(
@@ -191,16 +197,29 @@ def _agree_to_translate(
         agree_to_cost(translator, expected, yes=yes, bar=Bar(), say_free=True)
 
 
-def _report(n_written: Counter[str], left_out: list[Any], repeated: list[str], out: Path) -> None:
-    for method, n in n_written.items():
-        click.echo(f"{method}: {n:,}")
-    for (method, reason), n in sorted(Counter((o.method, o.reason) for o in left_out).items()):
+def _report(
+    n_written: Counter[str],
+    left_out: Sequence[LeftOut],
+    repeated: list[str],
+    out: Path,
+    *,
+    as_json: bool,
+) -> None:
+    lines = [f"{method}: {n:,}" for method, n in n_written.items()]
+    counts = sorted(Counter((one.method, one.reason) for one in left_out).items())
+    for (method, reason), n in counts:
         ids = [o.story_id for o in left_out if (o.method, o.reason) == (method, reason)]
         shown = ", ".join(ids[:3]) + (", ..." if len(ids) > 3 else "")
-        click.echo(f"left out of {method}: {n:,}, since {reason} ({shown})")
+        lines.append(f"left out of {method}: {n:,}, since {reason} ({shown})")
     if repeated:
-        click.echo(f"left out: {len(repeated):,} stories that are there already, word for word")
-    click.echo(f"written: {out}")
+        lines.append(f"left out: {len(repeated):,} stories that are there already, word for word")
+    content = {
+        "out": str(out),
+        "n": dict(n_written),
+        "left_out": [asdict(one) for one in left_out],
+        "repeated": repeated,
+    }
+    print_done(content, *lines, f"written: {out}", as_json=as_json)
 
 
 @feedback.command(short_help="Ask models for feedback on corrupted stories.")
@@ -227,6 +246,7 @@ def _report(n_written: Counter[str], left_out: list[Any], repeated: list[str], o
 @seed_option
 @settings_options(ModelSettings, "asked")
 @yes_option
+@json_option
 def elicit(
     corrupted: Path,
     prompt_names: str,
@@ -239,6 +259,7 @@ def elicit(
     seed: int,
     asked: ModelSettings,
     yes: bool,
+    as_json: bool,
 ) -> None:
     """Ask models for feedback on the stories of CORRUPTED, which `feedback corrupt` wrote.
 
@@ -267,11 +288,19 @@ def elicit(
     rows = _ask(stories, plan, out, restart, asked, yes=yes)
     missing = Counter(str(row["missing_reason"]) for row in rows if row["missing_reason"])
     n_cut = sum(bool(row.get("is_cut")) for row in rows)
-    click.echo(f"{len(rows) - sum(missing.values()):,} of {len(rows):,} answers, written: {out}")
-    for reason, n in sorted(missing.items()):
-        click.echo(f"missing: {n:,}, {WITHHELD.get(reason, reason)}")
+    n = len(rows) - sum(missing.values())
+    lines = [f"{n:,} of {len(rows):,} answers, written: {out}"]
+    lines += [f"missing: {n:,}, {WITHHELD.get(why, why)}" for why, n in sorted(missing.items())]
     if n_cut:
-        click.echo(f"cut at {max_tokens} tokens: {n_cut:,}")
+        lines.append(f"cut at {max_tokens} tokens: {n_cut:,}")
+    content = {
+        "out": str(out),
+        "n": n,
+        "n_asked": len(rows),
+        "missing": dict(sorted(missing.items())),
+        "n_cut": n_cut,
+    }
+    print_done(content, *lines, as_json=as_json)
 
 
 def _ask(

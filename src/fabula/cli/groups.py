@@ -8,7 +8,8 @@ from typing import Any
 import click
 
 from fabula.cli.derived import Group, settings_options
-from fabula.cli.options import check_outputs, json_option, texts_argument
+from fabula.cli.options import check_outputs, json_option, rows_option, texts_argument
+from fabula.cli.printing import JsonRows, print_done
 from fabula.cli.progress import progress_bar
 from fabula.cli.reading import read_stories
 from fabula.jobs.reading import Reading
@@ -38,6 +39,7 @@ def groups() -> None:
     "--out", type=click.Path(path_type=Path), required=True, metavar="FILE",
     help="The numbers, a line a group (.jsonl); a group of another name that is there is kept.",
 )  # fmt: skip
+@json_option
 @settings_options(Reading, "how_to_read")
 def measure(
     texts: tuple[str, ...],
@@ -46,12 +48,15 @@ def measure(
     title: str | None,
     out: Path,
     settings: GroupSettings,
+    as_json: bool,
     how_to_read: Reading,
 ) -> None:
     """Measure TEXTS as a group. Only numbers are kept, no text.
 
     Give the file to `fabula report --groups`.
     """
+    from dataclasses import asdict
+
     from fabula.jobs.reviewer import Reviewer
     from fabula.measures.groups import read_groups, write_groups
     from fabula.review import group_numbers
@@ -65,12 +70,18 @@ def measure(
     shown = title or f"{len(documents):,} texts, {name}"
     found = group_numbers(review, name, kind, shown)
     write_groups(out, [*kept, *found])
-    for group in found:
-        click.echo(f"{group.group}: {len(group.items)} numbers by {group.signature}")
-    for entry in review.left_out:
-        if entry.part not in plan.without:
-            click.echo(f"not here: {entry.part}, {entry.reason}; to have it: {entry.remedy}")
-    click.echo(f"written: {out}")
+    left_out = [entry for entry in review.left_out if entry.part not in plan.without]
+    print_done(
+        {
+            "out": str(out),
+            "groups": {group.signature: len(group.items) for group in found},
+            "left_out": [asdict(entry) for entry in left_out],
+        },
+        *(f"{group.group}: {len(group.items)} numbers by {group.signature}" for group in found),
+        *(f"not here: {one.part}, {one.reason}; to have it: {one.remedy}" for one in left_out),
+        f"written: {out}",
+        as_json=as_json,
+    )
     if any(entry.is_failure for entry in review.left_out):
         # For scripts: some numbers are of fewer texts than were given.
         click.get_current_context().exit(1)
@@ -78,18 +89,20 @@ def measure(
 
 @groups.command(short_help="Show the built-in reference groups, and your own.")
 @click.argument("files", nargs=-1, type=click.Path(path_type=Path), metavar="[FILES]...")
-@json_option
-def show(files: tuple[Path, ...], as_json: bool) -> None:
+@rows_option
+def show(files: tuple[Path, ...], as_json: str | None) -> None:
     """Show the groups that ship, and those of FILES: middle four fifths and median."""
     from dataclasses import asdict
 
     from fabula.measures.groups import GroupBook
-    from fabula.store import dump_json
 
-    for group in GroupBook.open(*files).groups:
-        if as_json:
-            click.echo(dump_json(asdict(group)))
-            continue
+    found = GroupBook.open(*files).groups
+    if as_json:
+        with JsonRows(as_json) as rows:
+            for group in found:
+                rows.print(asdict(group))
+        return
+    for group in found:
         click.echo(f"{group.group} ({group.kind}): {group.title}\n  {group.signature}")
         for item, one in group.items.items():
             ends = ", ".join(f"{one.quantile(share):.4g}" for share in (0.1, 0.5, 0.9))

@@ -9,9 +9,9 @@ import click
 
 from fabula.cli.confirming import confirm_on
 from fabula.cli.derived import Group, settings_options
-from fabula.cli.judging import print_end, print_measurements
-from fabula.cli.options import check_outputs, json_option, yes_option
-from fabula.cli.printing import print_tables
+from fabula.cli.judging import print_end
+from fabula.cli.options import check_outputs, rows_option, yes_option
+from fabula.cli.printing import JsonRows, print_tables
 from fabula.cli.progress import progress_bar
 from fabula.cli.reading import read_stories
 from fabula.jobs.judging import CalibrateSettings, StoriesSettings
@@ -51,7 +51,7 @@ def judge() -> None:
 @click.option("--html", type=click.Path(path_type=Path), help="Write a page to read here.")
 @settings_options(TableFiles, "files")
 @yes_option
-@json_option
+@rows_option
 @settings_options(Reading, "how_to_read")
 def stories(
     stories: tuple[str, ...],
@@ -60,7 +60,7 @@ def stories(
     html: Path | None,
     files: TableFiles,
     yes: bool,
-    as_json: bool,
+    as_json: str | None,
 ) -> None:
     """Put a rubric to language models, story by story.
 
@@ -68,6 +68,7 @@ def stories(
     its reason, never a No. Beside each verdict stands the judge's measured agreement with experts.
     """
     from fabula.jobs.judging import judge_stories
+    from fabula.store import measurement_row
 
     if html is not None:
         from fabula.presentation.page_file import check_page_path
@@ -83,12 +84,14 @@ def stories(
     tables = _pair_tables(judged) if settings.pairwise else _tables(judged)
     written = files.write(tables)
     if as_json:
-        print_measurements(judged.measurements)
+        with JsonRows(as_json) as rows:
+            for one in judged.measurements:
+                rows.print(measurement_row(one))
     else:
         print_tables(tables)
     if html is not None:
         judged.save_page(html)
-    print_end(judged.spent, [settings.measurements_path, html, *written], quiet=as_json)
+    print_end(judged.spent, [settings.measurements_path, html, *written], quiet=bool(as_json))
 
 
 def _tables(judged: Judged) -> list[Part]:
@@ -102,9 +105,9 @@ def _tables(judged: Judged) -> list[Part]:
 @settings_options(CalibrateSettings)
 @settings_options(TableFiles, "files")
 @yes_option
-@json_option
+@rows_option
 def calibrate(
-    folder: Path, settings: CalibrateSettings, files: TableFiles, yes: bool, as_json: bool
+    folder: Path, settings: CalibrateSettings, files: TableFiles, yes: bool, as_json: str | None
 ) -> None:
     """Measure how far a judge agrees with experts, on the stories published with TTCW.
 
@@ -123,7 +126,6 @@ def calibrate(
     from fabula.judging.trust import TrustBook
     from fabula.measures.agreement import expert_correlation, panel_agreement, read_experts
     from fabula.presentation.judging_tables import calibration_tables
-    from fabula.store import dump_json
 
     check_outputs([files.csv, files.latex], [])
     files.check_files()
@@ -148,13 +150,14 @@ def calibrate(
     )
     written = files.write(tables)
     if as_json:
-        for _, trusts in results:
-            for trust in trusts:
-                click.echo(dump_json(asdict(trust)))
+        with JsonRows(as_json) as rows:
+            for _, trusts in results:
+                for trust in trusts:
+                    rows.print(asdict(trust))
     else:
         print_tables(tables)
     is_kept = any(is_identified(trust.model) for _, trusts in results for trust in trusts)
-    print_end(judged.spent, [book.path if is_kept else None, *written], quiet=as_json)
+    print_end(judged.spent, [book.path if is_kept else None, *written], quiet=bool(as_json))
 
 
 def _n_documents(panel: Panel) -> int:

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from fabula.judging.session import Spent
     from fabula.types import Measurement
 
-__all__ = ["print_end", "print_json", "print_measurements"]
+__all__ = ["print_end", "print_json"]
 
 
 def print_json(measurements: list[Measurement], **more: Any) -> None:
@@ -20,14 +20,6 @@ def print_json(measurements: list[Measurement], **more: Any) -> None:
 
     content = {"measurements": [measurement_row(one) for one in measurements], **more}
     click.echo(dump_json(content).encode(errors="replace").decode())
-
-
-def print_measurements(measurements: list[Measurement]) -> None:
-    from fabula.store import dump_json, measurement_row
-
-    for one in measurements:
-        # A model may write half of a surrogate pair, which no terminal can show.
-        click.echo(dump_json(measurement_row(one)).encode(errors="replace").decode())
 
 
 def print_end(spent: list[Spent], written: list[Path | None], *, quiet: bool) -> None:

@@ -16,6 +16,7 @@ __all__ = [
     "grammar_option",
     "jobs_option",
     "json_option",
+    "rows_option",
     "seed_option",
     "texts_argument",
     "yes_option",
@@ -108,5 +109,16 @@ jobs_option = click.option(
 json_option = click.option(
     "--json", "as_json", is_flag=True, help="Print JSON to standard output and nothing else."
 )
+
+
+def rows_option(command: F) -> F:
+    """`as_json` is `json`, `jsonl` or None, for `fabula.cli.printing.JsonRows`."""
+    for form, help_ in (
+        ("jsonl", "Print a line of JSON for each row, as it comes, and nothing else."),
+        ("json", "Print one JSON array of rows to standard output and nothing else."),
+    ):
+        command = click.option(f"--{form}", "as_json", flag_value=form, help=help_)(command)
+    return command
+
 
 yes_option = click.option("--yes", is_flag=True, help="Agree to the cost without being asked.")

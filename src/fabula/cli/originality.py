@@ -8,8 +8,8 @@ import click
 
 from fabula.cli.confirming import confirm_on
 from fabula.cli.derived import Command, in_options, settings_options
-from fabula.cli.options import check_outputs, json_option, texts_argument, yes_option
-from fabula.cli.printing import print_tables, print_written
+from fabula.cli.options import check_outputs, rows_option, texts_argument, yes_option
+from fabula.cli.printing import JsonRows, print_tables, print_written
 from fabula.cli.reading import reading
 from fabula.jobs.originality import OriginalitySettings
 from fabula.jobs.reading import Reading
@@ -22,7 +22,7 @@ __all__ = ["originality"]
 @settings_options(OriginalitySettings)
 @click.option("--html", type=click.Path(path_type=Path), help="Write a page to read here.")
 @yes_option
-@json_option
+@rows_option
 @settings_options(Reading, "how_to_read")
 def originality(
     texts: tuple[str, ...],
@@ -30,7 +30,7 @@ def originality(
     how_to_read: Reading,
     html: Path | None,
     yes: bool,
-    as_json: bool,
+    as_json: str | None,
 ) -> None:
     """Measure how original TEXTS are: L-uniqueness, the Creativity Index, and every borrowed span.
 
@@ -40,21 +40,23 @@ def originality(
     """
     from fabula.jobs.originality import run
     from fabula.presentation.originality_tables import originality_table
-    from fabula.store import dump_json
 
     check_outputs([settings.out, html], [])
     if html is not None:
         from fabula.presentation.page_file import check_page_path
 
         check_page_path(html)
-    with reading(texts, "measuring", how_to_read) as (documents, bar):
+    with (
+        reading(texts, "measuring", how_to_read) as (documents, bar),
+        JsonRows(as_json) as rows,
+    ):
         result = run(
             documents,
             settings,
             progress=bar,
             confirm=confirm_on(bar, yes=yes),
             keep_texts=html is not None,
-            each=(lambda row: click.echo(dump_json(row))) if as_json else (lambda _row: None),
+            each=rows.print,
         )
     if html is not None:
         result.save_page(html)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Self
 
 import click
 
@@ -13,13 +13,54 @@ from fabula.cli.derived import in_options
 if TYPE_CHECKING:
     from fabula.presentation.sheet import Part
 
-__all__ = ["print_tables", "print_written"]
+__all__ = ["JsonRows", "print_done", "print_tables", "print_written"]
+
+
+class JsonRows:
+    """Rows on standard output as they come: one array (`json`), a line each (`jsonl`), or nothing.
+
+    Where an error ends the rows, the array stays open: half of a result is no document.
+    """
+
+    def __init__(self, form: str | None) -> None:
+        self._form = form
+        self._n = 0
+
+    def print(self, row: Any) -> None:
+        from fabula.store import dump_json
+
+        if self._form is None:
+            return
+        before = "" if self._form == "jsonl" else ",\n" if self._n else "[\n"
+        after = "\n" if self._form == "jsonl" else ""
+        # A model may write half of a surrogate pair, which no terminal can show.
+        text = dump_json(row).encode(errors="replace").decode()
+        click.echo(before + text + after, nl=False)
+        self._n += 1
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        if self._form == "json" and kind is None:
+            click.echo("\n]" if self._n else "[]")
 
 
 def print_tables(parts: Sequence[Part]) -> None:
     from fabula.presentation.sheet import render
 
     click.echo(in_options(render(*parts)), nl=False)
+
+
+def print_done(content: Mapping[str, Any], *lines: str, as_json: bool) -> None:
+    """What a command did: one JSON object for machines, or lines for people."""
+    from fabula.store import dump_json
+
+    if as_json:
+        click.echo(dump_json(content).encode(errors="replace").decode())
+        return
+    for line in lines:
+        click.echo(line)
 
 
 def print_written(paths: Iterable[Path | None], *, as_json: bool = False) -> None:

@@ -10,9 +10,10 @@ from fabula.cli.derived import Command, settings_options
 from fabula.cli.options import (
     check_outputs,
     grammar_option,
-    json_option,
+    rows_option,
     texts_argument,
 )
+from fabula.cli.printing import JsonRows, print_tables, print_written
 from fabula.cli.reading import reading
 from fabula.jobs.engine import Engine, open_cluster
 from fabula.jobs.reading import Reading
@@ -37,7 +38,7 @@ __all__ = ["profile"]
 @grammar_option
 @settings_options(Reading, "how_to_read")
 @settings_options(Engine, "engine")
-@json_option
+@rows_option
 def profile(
     texts: tuple[str, ...],
     out: Path | None,
@@ -45,7 +46,7 @@ def profile(
     plot: Path | None,
     grammar: str,
     engine: Engine,
-    as_json: bool,
+    as_json: str | None,
     how_to_read: Reading,
 ) -> None:
     """Profile TEXTS: rhythm of sentences, dialogue, rarity of words, grammar, repetition.
@@ -55,30 +56,27 @@ def profile(
     from fabula.api.results import Profiles
     from fabula.errors import InputError
     from fabula.measures.linguistic.profile import profile_texts
-    from fabula.store import dump_json
 
     check_outputs([out, html, plot], [Path(text) for text in texts])
     _check_paths(html, plot)
     with (
         reading(texts, "profiling", how_to_read) as (documents, bar),
         open_cluster(engine, bar, "profiling") as cluster,
+        JsonRows(as_json) as rows,
     ):
         found = Profiles([])
         spread = None if cluster is None else cluster.in_order
         for one in profile_texts(documents, grammar, n_jobs=engine.n_processes, spread=spread):
             found.profiles.append(one)
-            if as_json:
-                click.echo(dump_json(one.to_row()))
+            rows.print(one.to_row())
     if not found.profiles:
         raise InputError(f"{', '.join(texts)}: holds no texts")
     for path, save in ((out, found.save_rows), (html, found.save_page), (plot, found.plot)):
         if path is not None:
             save(path)
     if not as_json:
-        click.echo(str(found), nl=False)
-        for path in (out, html, plot):
-            if path is not None:
-                click.echo(f"written: {path}")
+        print_tables(found.tables())
+        print_written([out, html, plot])
 
 
 def _check_paths(html: Path | None, plot: Path | None) -> None:

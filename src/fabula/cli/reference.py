@@ -15,6 +15,7 @@ from fabula.cli.options import (
     json_option,
     texts_argument,
 )
+from fabula.cli.printing import print_done
 from fabula.cli.progress import Bar, progress_bar
 from fabula.cli.reading import reading
 from fabula.cli.reference_serve import serve
@@ -83,6 +84,7 @@ def reference() -> None:
 @_passages
 @settings_options(Engine, "engine")
 @_restart
+@json_option
 @settings_options(Reading, "how_to_read")
 def build(
     sources: tuple[str, ...],
@@ -95,6 +97,7 @@ def build(
     passages: bool,
     engine: Engine,
     restart: bool,
+    as_json: bool,
     how_to_read: Reading,
 ) -> None:
     """Build a reference corpus from SOURCES: files, folders, patterns, URLs, or - for stdin.
@@ -128,7 +131,7 @@ def build(
         )
         if passages:
             index_passages(out, bar.say, cluster=cluster)
-    click.echo(_summary(out, manifest))
+    _print_corpus(out, manifest, as_json=as_json)
 
 
 @reference.command(short_help="Add texts to a reference corpus.")
@@ -137,6 +140,7 @@ def build(
 @_passages
 @settings_options(Engine, "engine")
 @_restart
+@json_option
 @settings_options(Reading, "how_to_read")
 def add(
     directory: str | Path,
@@ -144,6 +148,7 @@ def add(
     passages: bool,
     engine: Engine,
     restart: bool,
+    as_json: bool,
     how_to_read: Reading,
 ) -> None:
     """Add the texts of SOURCES to the corpus DIR, in new shards; what is there stays as it is."""
@@ -166,8 +171,8 @@ def add(
         if passages:
             index_passages(directory, bar.say, cluster=cluster)
     if manifest == before:
-        click.echo("nothing to add: these texts were the last ones added")
-    click.echo(_summary(directory, manifest))
+        click.echo("nothing to add: these texts were the last ones added", err=as_json)
+    _print_corpus(directory, manifest, as_json=as_json)
 
 
 @reference.command(short_help="Index the passages that near matches are searched in.")
@@ -184,8 +189,13 @@ def add(
     "--stop-words", default="english", show_default=True, metavar="english|none|FILE",
     help="Words that are not indexed.",
 )  # fmt: skip
+@json_option
 def passages(
-    directory: str | Path, passage_words: int, passage_overlap: int, stop_words: str
+    directory: str | Path,
+    passage_words: int,
+    passage_overlap: int,
+    stop_words: str,
+    as_json: bool,
 ) -> None:
     """Index the passages of the corpus DIR, which near matches are looked for in.
 
@@ -193,7 +203,11 @@ def passages(
     """
     with progress_bar("indexing passages", None) as bar:
         n = index_passages(directory, bar.say, passage_words, passage_overlap, stop_words)
-    click.echo(f"{directory}: {_count(n, 'passage')} of {passage_words} words")
+    print_done(
+        {"reference": str(directory), "n_passages": n, "passage_words": passage_words},
+        f"{directory}: {_count(n, 'passage')} of {passage_words} words",
+        as_json=as_json,
+    )
 
 
 @reference.command(short_help="Show what a corpus holds and how it was built.")
@@ -234,14 +248,17 @@ def info(directory: str | Path, ids: bool, as_json: bool) -> None:
     show_default=True,
     help="Documents of which a stretch is looked up.",
 )
-def verify(directory: str | Path, samples: int) -> None:
+@json_option
+def verify(directory: str | Path, samples: int, as_json: bool) -> None:
     """Check every file of DIR against its checksum, and that the corpus finds its own text."""
     from fabula.reference.verify import verify_reference
 
     with progress_bar("verifying", None) as bar:
         manifest = verify_reference(directory, n_samples=samples, report=bar.say)
-    click.echo(
-        f"{directory}: {_count(len(manifest.shards), 'shard')} whole, and found by its own text"
+    print_done(
+        {"reference": str(directory), "n_shards": len(manifest.shards), "is_whole": True},
+        f"{directory}: {_count(len(manifest.shards), 'shard')} whole, and found by its own text",
+        as_json=as_json,
     )
 
 
@@ -249,7 +266,10 @@ def verify(directory: str | Path, samples: int) -> None:
 @_directory
 @click.argument("ids", nargs=-1, metavar="ID...")
 @click.option("--ids-file", type=click.Path(path_type=Path), help="File with an id a line.")
-def remove(directory: str | Path, ids: tuple[str, ...], ids_file: Path | None) -> None:
+@json_option
+def remove(
+    directory: str | Path, ids: tuple[str, ...], ids_file: Path | None, as_json: bool
+) -> None:
     """Take documents out of the corpus DIR by their ids; searches no longer find them."""
     from fabula.reference import Reference
     from fabula.reference.tombstones import remove_documents
@@ -260,11 +280,22 @@ def remove(directory: str | Path, ids: tuple[str, ...], ids_file: Path | None) -
         raise click.UsageError("name the documents to remove, or give --ids-file")
     numbers = Reference.open(directory).numbers_of(wanted)
     manifest = remove_documents(directory, [n for found in numbers.values() for n in found])
-    click.echo(_summary(directory, manifest))
+    _print_corpus(directory, manifest, as_json=as_json)
 
 
 reference.add_command(write)
 reference.add_command(serve)
+
+
+def _print_corpus(directory: str | Path, manifest: Manifest, *, as_json: bool) -> None:
+    content = {
+        "reference": str(directory),
+        "n_documents": manifest.n_documents,
+        "n_words": manifest.n_words,
+        "n_removed": manifest.n_removed,
+        "fingerprint": manifest.fingerprint,
+    }
+    print_done(content, _summary(directory, manifest), as_json=as_json)
 
 
 def _summary(directory: str | Path, manifest: Manifest) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -12,9 +13,11 @@ from fabula.cli.derived import Command, Option, settings_options
 from fabula.cli.options import (
     check_outputs,
     jobs_option,
+    json_option,
     seed_option,
     yes_option,
 )
+from fabula.cli.printing import print_done
 from fabula.cli.progress import progress_bar
 from fabula.cli.reading import read_stories
 from fabula.jobs.models import ModelSettings
@@ -52,6 +55,7 @@ __all__ = ["write"]
 @settings_options(ModelSettings, "asked")
 @yes_option
 @jobs_option
+@json_option
 @settings_options(Reading, "how_to_read")
 def write(
     beginnings: Path,
@@ -66,6 +70,7 @@ def write(
     jobs: int | None,
     asked: ModelSettings,
     yes: bool,
+    as_json: bool,
     how_to_read: Reading,
 ) -> None:
     """Have models continue sentences, and build a reference from what they write.
@@ -99,11 +104,23 @@ def write(
             report=bar.say,
             written_by=models,
         )
-    click.echo(
-        f"{out}: {manifest.n_documents:,} texts, {manifest.n_words:,} words, by {', '.join(models)}"
+    content = {
+        "reference": str(out),
+        "n_documents": manifest.n_documents,
+        "n_words": manifest.n_words,
+        "fingerprint": manifest.fingerprint,
+        "models": models,
+        "n_asked": len(rows),
+        "answers": str(answers),
+    }
+    print_done(
+        content,
+        f"{out}: {manifest.n_documents:,} texts, {manifest.n_words:,} words, by "
+        f"{', '.join(models)}",
+        *_what_lacks(rows),
+        f"written: {answers}",
+        as_json=as_json,
     )
-    _say_what_lacks(rows)
-    click.echo(f"written: {answers}")
 
 
 def _check_all(rows: list[dict[str, Any]], answers: Path) -> None:
@@ -116,15 +133,15 @@ def _check_all(rows: list[dict[str, Any]], answers: Path) -> None:
         )
 
 
-def _say_what_lacks(rows: list[dict[str, Any]]) -> None:
+def _what_lacks(rows: list[dict[str, Any]]) -> Iterator[str]:
     from fabula.tasks.written import without_prompt
 
     texts = [(row["text"], row["prompt"]) for row in rows if row["text"] is not None]
     n_echoed = sum(without_prompt(text, prompt) != text for text, prompt in texts)
     if n_echoed:
-        click.echo(f"{n_echoed:,} answers began with their sentence, which was cut off")
+        yield f"{n_echoed:,} answers began with their sentence, which was cut off"
     if len(texts) < len(rows):
-        click.echo(f"missing: {len(rows) - len(texts):,} texts that the models did not give")
+        yield f"missing: {len(rows) - len(texts):,} texts that the models did not give"
 
 
 def _ask(

@@ -9,7 +9,8 @@ import click
 
 from fabula.cli.confirming import confirm_on
 from fabula.cli.derived import Group, Option, settings_options
-from fabula.cli.options import json_option, yes_option
+from fabula.cli.options import json_option, rows_option, yes_option
+from fabula.cli.printing import JsonRows, print_done
 from fabula.cli.progress import Bar
 from fabula.jobs.models import ModelSettings
 from fabula.jobs.writing import confirm_all, estimate_texts
@@ -26,25 +27,18 @@ def rubric() -> None:
 
 
 @rubric.command("list", short_help="List the built-in rubrics.")
-@json_option
-def list_(as_json: bool) -> None:
+@rows_option
+def list_(as_json: str | None) -> None:
     """List the rubrics that ship with Fabula."""
     from fabula.rubrics import builtin_rubrics, load_rubric
-    from fabula.store import dump_json
 
-    for name in builtin_rubrics():
-        found = load_rubric(name)
-        if as_json:
-            row = {
-                "name": name,
-                "key": found.key,
-                "title": found.title,
-                "n_items": len(found.items),
-            }
-            click.echo(dump_json(row))
-        else:
+    with JsonRows(as_json) as rows:
+        for name in builtin_rubrics():
+            found = load_rubric(name)
             n = len(found.items)
-            click.echo(f"{name:<14} {found.title}, {n} items about a {found.unit}")
+            rows.print({"name": name, "key": found.key, "title": found.title, "n_items": n})
+            if not as_json:
+                click.echo(f"{name:<14} {found.title}, {n} items about a {found.unit}")
 
 
 @rubric.command(short_help="Show the items of a rubric.")
@@ -82,7 +76,8 @@ def show(name: str, toml: bool, as_json: bool) -> None:
 @click.argument(
     "files", nargs=-1, required=True, metavar="FILE...", type=click.Path(path_type=Path)
 )
-def check(files: tuple[Path, ...]) -> None:
+@rows_option
+def check(files: tuple[Path, ...], as_json: str | None) -> None:
     """Check rubric files, and show every fault of each.
 
     A rubric has id, version, title, and if wanted citation, wording, unit (story, group, text);
@@ -98,18 +93,24 @@ def check(files: tuple[Path, ...]) -> None:
     from fabula.rubrics import load_rubric, rubric_faults
 
     faults = []
+    rows = []
     for file in files:
         try:
             found = rubric_faults(file.read_bytes(), str(file))
         except OSError as error:
             found = [f"{file}: cannot be read ({error.strerror})"]
         faults += found
-        if not found:
+        rows.append({"file": str(file), "faults": found})
+        if not found and not as_json:
             good = load_rubric(file)
             counts = Counter(item.dimension for item in good.items if item.dimension)
             dimensions = ", ".join(f"{name} {n}" for name, n in counts.items())
             shown = f" ({dimensions})" if dimensions else ""
             click.echo(f"{file}: {good.key}, {len(good.items)} items{shown}, good")
+    if as_json:
+        with JsonRows(as_json) as printed:
+            for row in rows:
+                printed.print(row)
     if faults:
         raise InputError("\n       ".join(faults))
 
@@ -121,7 +122,8 @@ def check(files: tuple[Path, ...]) -> None:
     "--out", type=click.Path(path_type=Path), metavar="FILE",
     help="Write the rubric here.  [default: NAME-published.toml]",
 )  # fmt: skip
-def import_(name: str, file: Path, out: Path | None) -> None:
+@json_option
+def import_(name: str, file: Path, out: Path | None, as_json: bool) -> None:
     """Make a rubric with the published wording of NAME, from the authors' released FILE.
 
     For ttcw the file is ttcw_all_tests.json. Its ids are those of Fabula's own rubric, its digest
@@ -137,7 +139,11 @@ def import_(name: str, file: Path, out: Path | None) -> None:
         raise InputError(f"{target}: exists already; name another file with --out")
     target.parent.mkdir(parents=True, exist_ok=True)
     write_whole(target, rubric_toml(found).encode())
-    click.echo(f"written: {target} ({found.key}, {len(found.items)} items)")
+    print_done(
+        {"out": str(target), "key": found.key, "n_items": len(found.items)},
+        f"written: {target} ({found.key}, {len(found.items)} items)",
+        as_json=as_json,
+    )
 
 
 @rubric.command(short_help="Draft yes/no tests from experts' free-form measures.")
@@ -158,6 +164,7 @@ def import_(name: str, file: Path, out: Path | None) -> None:
 @click.option("--no-model", is_flag=True, hidden=True)
 @settings_options(ModelSettings, "asked")
 @yes_option
+@json_option
 def draft(
     measures: Path,
     out: Path,
@@ -166,6 +173,7 @@ def draft(
     no_model: bool,
     asked: ModelSettings,
     yes: bool,
+    as_json: bool,
 ) -> None:
     """Draft binary tests from experts' free-form measures, for a person to edit.
 
@@ -198,10 +206,12 @@ def draft(
     )  # fmt: skip
     text = rubric_toml(found) + "".join(f"# {line}\n" for line in sources)
     write_whole(out, text.encode())
-    click.echo(
-        f"written: {out} ({len(found.items)} tests from {len(rows)} measures); edit it, then"
+    print_done(
+        {"out": str(out), "n_items": len(found.items), "n_measures": len(rows)},
+        f"written: {out} ({len(found.items)} tests from {len(rows)} measures); edit it, then",
+        f"  fabula rubric check {out}",
+        as_json=as_json,
     )
-    click.echo(f"  fabula rubric check {out}")
 
 
 def _wrapped(text: str) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -11,7 +11,8 @@ import click
 
 from fabula.cli.confirming import confirm_on
 from fabula.cli.derived import Group, Option, settings_options
-from fabula.cli.options import texts_argument, yes_option
+from fabula.cli.options import json_option, texts_argument, yes_option
+from fabula.cli.printing import print_done
 from fabula.cli.progress import progress_bar
 from fabula.cli.reading import read_stories
 from fabula.jobs.models import ModelSettings
@@ -54,6 +55,7 @@ seed_option = click.option(
 @restart_option
 @settings_options(ModelSettings, "asked")
 @yes_option
+@json_option
 @settings_options(Reading, "how_to_read")
 def plot(
     sources: tuple[str, ...],
@@ -62,6 +64,7 @@ def plot(
     restart: bool,
     asked: ModelSettings,
     yes: bool,
+    as_json: bool,
     how_to_read: Reading,
 ) -> None:
     """Summarise the plot of each story of SOURCES in a sentence.
@@ -84,8 +87,8 @@ def plot(
             confirm_on(bar, yes=yes),
         )
         kept.settle(rows)
-    _report("plots", rows, out)
-    click.echo("read them, and set `verified` to true for those that are right")
+    _report("plots", rows, out, as_json=as_json)
+    click.echo("read them, and set `verified` to true for those that are right", err=as_json)
 
 
 @stories.command(short_help="Write a story to each plot, of a given length.")
@@ -119,6 +122,7 @@ def plot(
 @restart_option
 @settings_options(ModelSettings, "asked")
 @yes_option
+@json_option
 @settings_options(Reading, "how_to_read")
 def write(
     plots: Path,
@@ -134,6 +138,7 @@ def write(
     restart: bool,
     asked: ModelSettings,
     yes: bool,
+    as_json: bool,
     how_to_read: Reading,
 ) -> None:
     """Have models write a story to each plot, near to a length.
@@ -158,7 +163,7 @@ def write(
     finished.sort(key=lambda row: places[row["prompt_id"]])
     lines = "".join(dump_json(row) + "\n" for row in finished)
     write_whole(out, lines.encode(errors="replace"))
-    _report("stories", last, out)
+    _report("stories", last, out, as_json=as_json)
 
 
 def _written(
@@ -208,6 +213,7 @@ def _written(
 @restart_option
 @settings_options(ModelSettings, "asked")
 @yes_option
+@json_option
 @settings_options(Reading, "how_to_read")
 def openings(
     beginnings: tuple[str, ...],
@@ -221,6 +227,7 @@ def openings(
     restart: bool,
     asked: ModelSettings,
     yes: bool,
+    as_json: bool,
     how_to_read: Reading,
 ) -> None:
     """Have models go on from a first sentence, a headline or a theorem.
@@ -258,7 +265,7 @@ def openings(
             confirm_on(bar, yes=yes),
         )
         kept.settle(rows)
-    _report("texts", rows, out)
+    _report("texts", rows, out, as_json=as_json)
 
 
 def _finished(last: list[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -291,21 +298,28 @@ def _human_rows(
     ]
 
 
-def _report(what: str, rows: Iterable[dict[str, Any]], out: Path) -> None:
+def _report(what: str, rows: Sequence[dict[str, Any]], out: Path, *, as_json: bool) -> None:
     """How many there are, and why others are not."""
     from fabula.tasks.asking import WITHHELD
 
-    rows = list(rows)
     missing = Counter(str(row["missing_reason"]) for row in rows if row["missing_reason"])
-    click.echo(f"{len(rows) - sum(missing.values()):,} of {len(rows):,} {what}, written: {out}")
-    for reason, n in sorted(missing.items()):
-        click.echo(f"missing: {n:,} {what}: {WITHHELD[reason]}")
     n_framed = sum(bool(row.get("frame_removed")) for row in rows)
+    n = len(rows) - sum(missing.values())
+    lines = [f"{n:,} of {len(rows):,} {what}, written: {out}"]
+    lines += [f"missing: {n:,} {what}: {WITHHELD[why]}" for why, n in sorted(missing.items())]
     if n_framed:
-        click.echo(f"cut off what the model said around {n_framed:,} {what} (frame_removed)")
-    for row in rows:
-        if row["missing_reason"] == "not_converged":
-            click.echo(
-                f"  {row['id']} by {row['model']}: {row['n_words']:,} words after "
-                f"{row['round']} rounds, {row['target_words']:,} were wanted"
-            )
+        lines.append(f"cut off what the model said around {n_framed:,} {what} (frame_removed)")
+    lines += [
+        f"  {row['id']} by {row['model']}: {row['n_words']:,} words after {row['round']} rounds, "
+        f"{row['target_words']:,} were wanted"
+        for row in rows
+        if row["missing_reason"] == "not_converged"
+    ]
+    content = {
+        "out": str(out),
+        "n": n,
+        "n_asked": len(rows),
+        "missing": dict(sorted(missing.items())),
+        "n_framed": n_framed,
+    }
+    print_done(content, *lines, as_json=as_json)

@@ -12,6 +12,7 @@ import click
 
 from fabula.cli.derived import Group
 from fabula.cli.options import check_outputs, json_option, seed_option
+from fabula.cli.printing import print_done
 
 if TYPE_CHECKING:
     from fabula.studies.database import Store
@@ -90,7 +91,8 @@ def _check_out(out: Path, design: StudyDesign, store: Store) -> None:
     help="Stories (ttcw), or what `feedback elicit` wrote (feedback).",
 )  # fmt: skip
 @click.option("--title", default="", help="What participants see.")
-def new(file: Path, design: Any, documents: Path, title: str) -> None:
+@json_option
+def new(file: Path, design: Any, documents: Path, title: str, as_json: bool) -> None:
     """Write STUDY.toml, ready to run and yours to edit."""
     import shlex
 
@@ -108,14 +110,23 @@ def new(file: Path, design: Any, documents: Path, title: str) -> None:
         raise
     n = sum(len(unit.documents) for unit in units)
     kind = "groups" if design == "ttcw" else "pieces of feedback"
-    click.echo(f"written: {file} ({len(units):,} {kind}, {n:,} texts)")
     n_stories = count_for_one_person(units)
+    lines = [f"written: {file} ({len(units):,} {kind}, {n:,} texts)"]
     if n_stories < min(len(units), study.per_participant):
-        click.echo(
+        lines.append(
             f"a person reads one piece about each story, so {n_stories:,} at most: who has seen a "
             f"story once knows what was changed in it"
         )
-    click.echo(f"edit its texts and numbers, then: fabula study invite {shlex.quote(str(file))} 1")
+    lines.append(
+        f"edit its texts and numbers, then: fabula study invite {shlex.quote(str(file))} 1"
+    )
+    content = {
+        "out": str(file),
+        "n_units": len(units),
+        "n_texts": n,
+        "n_for_one_person": min(n_stories, study.per_participant),
+    }
+    print_done(content, *lines, as_json=as_json)
 
 
 @study.command(short_help="Print invitation links.")
@@ -126,15 +137,16 @@ def new(file: Path, design: Any, documents: Path, title: str) -> None:
     help="Where the page will be reached.",
 )  # fmt: skip
 @click.option("--note", default="", help="A note on these people, for yourself.")
-def invite(file: Path, n: int, database: str | None, url: str, note: str) -> None:
+@json_option
+def invite(file: Path, n: int, database: str | None, url: str, note: str, as_json: bool) -> None:
     """Print N invitations, one link a person. They are not kept and cannot be shown again."""
     from fabula.studies.forms import clean_text
     from fabula.studies.participants import invite as invite_people
 
     with _opened(file, database, create=True) as (_, _, store), store.writing() as connection:
         tokens = invite_people(connection, n, "command line", clean_text(note))
-    for token in tokens:
-        click.echo(f"{url.rstrip('/')}/i/{token}")
+    links = [f"{url.rstrip('/')}/i/{token}" for token in tokens]
+    print_done({"links": links}, *links, as_json=as_json)
 
 
 @study.command(short_help="Serve a study's pages.")
@@ -185,7 +197,10 @@ def serve(
     help="Write the measurements here.",
 )  # fmt: skip
 @click.option("--unfinished", is_flag=True, help="Also what was not handed in.")
-def export(file: Path, database: str | None, format_: str, out: Path, unfinished: bool) -> None:
+@json_option
+def export(
+    file: Path, database: str | None, format_: str, out: Path, unfinished: bool, as_json: bool
+) -> None:
     """Write all answers that count as measurements, one a row."""
     from fabula.studies.exporting import export as export_answers
     from fabula.studies.tables import write_measurements
@@ -196,15 +211,21 @@ def export(file: Path, database: str | None, format_: str, out: Path, unfinished
         found = list(export_answers(connection, design, known, unfinished=unfinished))
     write_measurements(found, out, format_)
     given = [one for one in found if one.value is not None]
-    click.echo(f"{len(given):,} answers of {len({one.rater for one in given}):,} people")
-    click.echo(f"written: {out}")
+    n_people = len({one.rater for one in given})
+    print_done(
+        {"out": str(out), "n": len(given), "n_people": n_people},
+        f"{len(given):,} answers of {n_people:,} people",
+        f"written: {out}",
+        as_json=as_json,
+    )
 
 
 @study.command(short_help="Delete a participant's answers.")
 @_study_options
 @click.argument("participant")
 @click.option("--yes", is_flag=True, help="Do not ask again.")
-def forget(file: Path, database: str | None, participant: str, yes: bool) -> None:
+@json_option
+def forget(file: Path, database: str | None, participant: str, yes: bool, as_json: bool) -> None:
     """Delete all answers of PARTICIPANT (such as p0007), for good."""
     from fabula.errors import InputError
     from fabula.studies.participants import forget as forget_participant
@@ -218,7 +239,7 @@ def forget(file: Path, database: str | None, participant: str, yes: bool) -> Non
         with store.writing() as connection:
             n = forget_participant(connection, int(number), "command line")
         store.after_forgetting()
-    click.echo(f"{n:,} answers deleted")
+    print_done({"n_deleted": n}, f"{n:,} answers deleted", as_json=as_json)
 
 
 @study.command(short_help="Print the paper's tables from a study's answers.")

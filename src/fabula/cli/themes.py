@@ -9,7 +9,8 @@ import click
 
 from fabula.cli.confirming import confirm_on
 from fabula.cli.derived import Command, in_options, settings_options
-from fabula.cli.options import json_option, yes_option
+from fabula.cli.options import rows_option, yes_option
+from fabula.cli.printing import JsonRows
 from fabula.cli.progress import progress_bar
 from fabula.jobs.models import ModelSettings
 from fabula.jobs.writing import confirm_all, estimate_texts
@@ -35,7 +36,7 @@ _LABEL_TOKENS = 60
 @click.option("--name-with-model", is_flag=True, help="Have --model name the themes.")
 @settings_options(ModelSettings, "asked")
 @yes_option
-@json_option
+@rows_option
 def themes(
     sources: tuple[Path, ...],
     out: Path | None,
@@ -44,7 +45,7 @@ def themes(
     name_with_model: bool,
     asked: ModelSettings,
     yes: bool,
-    as_json: bool,
+    as_json: str | None,
 ) -> None:
     """Group the reasons that raters gave into themes, for what passes and what fails each test.
 
@@ -72,13 +73,15 @@ def themes(
     others: list[dict[str, Any]] = []
     if out is not None and out.exists():
         found, others = keep_labels(found, out)
-    rows = "".join(dump_json(theme_row(theme)) + "\n" for theme in found)
-    untouched = "".join(dump_json(row) + "\n" for row in others)
+    rows = [theme_row(theme) for theme in found]
     if out is not None:
         out.parent.mkdir(parents=True, exist_ok=True)
-        write_whole(out, (rows + untouched).encode(errors="replace"))
+        lines = "".join(dump_json(row) + "\n" for row in [*rows, *others])
+        write_whole(out, lines.encode(errors="replace"))
     if as_json:
-        click.echo(rows, nl=False)
+        with JsonRows(as_json) as shown:
+            for row in rows:
+                shown.print(row)
         return
     from fabula.presentation.theme_tables import theme_lines
 

@@ -11,9 +11,29 @@ import click
 from fabula.cli.derived import in_options
 
 if TYPE_CHECKING:
+    from fabula.jobs.tables import TableFiles
     from fabula.presentation.sheet import Part
 
-__all__ = ["print_tables", "print_written"]
+__all__ = ["print_result", "print_tables", "print_written"]
+
+
+def print_result(
+    parts: Sequence[Part],
+    content: object,
+    files: TableFiles,
+    *,
+    as_json: bool,
+    written: Sequence[Path | None] = (),
+) -> None:
+    """Write the tables where `files` says, print them or `content`, then name what was written."""
+    from fabula.store import dump_json
+
+    own = files.write(parts)
+    if as_json:
+        click.echo(dump_json(content))
+    else:
+        print_tables(parts)
+    print_written([*written, *own], as_json=as_json)
 
 
 def print_tables(parts: Sequence[Part]) -> None:

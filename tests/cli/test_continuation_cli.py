@@ -137,6 +137,15 @@ def test_replicating_table_2_on_a_small_scale(examples: Path, tmp_path: Path) ->
     read = json.loads(fabula(*arguments, "--json").stdout)
     assert set(read["gold"]) == {m["id"] for m in read["metrics"] if 10 <= m["number"] <= 15}
     assert read["paper"]["sentence_length"]["gold"] == 28.84
+    claims = {(one["row"], one["column"]): one for one in read["claims"]}
+    assert len(claims) == 75
+    values = {m["id"]: m["values"] for m in read["metrics"]}
+    gold = claims["sentence_length", "gold"]
+    assert (gold["printed"], gold["differs"]) == (28.84, True)
+    assert gold["computed"] == values["sentence_length"]["gold"]["value"]
+    recurrent = claims["sentence_length", "recurrent"]
+    assert (recurrent["computed"], recurrent["why"]) == (None, "the system has no generator")
+    assert "missing (13.10)" in shown
 
 
 def test_no_output_takes_the_place_of_an_input_or_of_another_file(

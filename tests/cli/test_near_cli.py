@@ -244,6 +244,12 @@ def test_the_replication_runs_on_files_of_ones_own(tmp_path: Path, corpus: Path)
     found = json.loads(results)
     assert {row["match"] for row in found["index"]} == {"verbatim", "near"}
     assert all(row["signature"] for row in found["detection"] + found["spread"])
+    assert found["paper"]["verbatim"] == 52.2
+    claims = {one["column"]: one for one in found["claims"]}
+    assert {name: one["printed"] for name, one in claims.items()} == found["paper"]
+    # Three documents are not fifty: nothing is set beside the paper's.
+    assert claims["human_uniqueness_50"]["computed"] is None
+    assert all(one["why"] for one in claims.values())
     assert fabula(*command).stdout == first, "a second run takes what is there"
     assert (tmp_path / "out" / "results.json").read_bytes() == results
     assert "name DATA" in fabula(*command[:2], "--out", tmp_path / "x", code=REFUSED).stderr

@@ -12,6 +12,7 @@ from fabula.errors import InputError
 from fabula.measures.linguistic.metrics import METRICS
 from fabula.measures.linguistic.table import SystemTable, compare_systems
 from fabula.presentation.continuation_tables import latex_table, system_tables, write_reports
+from fabula.presentation.sheet import render
 
 HOSTILE = "<script>alert(1)</script> & 50% _x_"
 
@@ -43,7 +44,7 @@ def table() -> SystemTable:
 def test_marks_say_which_systems_are_below(table: SystemTable) -> None:
     assert table.beats("noun_phrases", "high", "low")
     assert not table.beats("noun_phrases", "low", "high")
-    lines = system_tables(table).splitlines()
+    lines = render(*system_tables(table)).splitlines()
     line = next(line for line in lines if "Noun phrases" in line)
     values = line.split()[3:]
     assert values[1].endswith("*‡")
@@ -127,15 +128,15 @@ def test_passages_of_a_chapter_are_one_unit_of_tests_and_intervals() -> None:
     # Twelve chapters change places in 2,048 ways, all of which are tried; one pair is tested.
     assert test.p * 2048 == pytest.approx(round(test.p * 2048))
     assert test.p_bonferroni == test.p
-    shown = " ".join(system_tables(table).split())
+    shown = " ".join(render(*system_tables(table)).split())
     assert "units: 12 chapters" in shown
     assert "corrected apart, as a control: pairs with dealt" in shown
-    assert "passages are taken as independent" in " ".join(system_tables(apart).split())
+    assert "passages are taken as independent" in " ".join(render(*system_tables(apart)).split())
 
 
 def test_few_chapters_mark_nothing_and_the_table_says_why(tmp_path: Path) -> None:
     table = compare_systems(in_chapters(3), ["one", "two", "dealt"])
-    shown = " ".join(system_tables(table).split())
+    shown = " ".join(render(*system_tables(table)).split())
     # Three chapters: p is at least 1 / 4, after three pairs 0.75.
     assert table.least_p == 0.75
     assert "with 3 chapters and 10,000 permutations no corrected p-value is below 0.75" in shown

@@ -12,18 +12,36 @@ from click.testing import CliRunner
 
 from fabula.cli.main import cli
 from fabula.errors import InputError
-from fabula.replicate.story_feedback import Means, Replica, Row, replicate_released, replicate_run
+from fabula.presentation.sheet import render
+from fabula.replicate.claims import load_printed, printed_table
+from fabula.replicate.story_feedback import (
+    NOTHING,
+    Means,
+    Replica,
+    Row,
+    replicate_released,
+    replicate_run,
+)
 from fabula.replicate.story_feedback_check import (
     Interval,
     check_printed,
     mean_bounds,
     weighted_bounds,
 )
-from fabula.replicate.story_feedback_files import known_model, read_released
-from fabula.replicate.story_feedback_printed import AUTOMATIC, CELLS, COLUMNS, MODELS
-from fabula.replicate.story_feedback_printed import RATINGS as PRINTED_RATINGS
+from fabula.replicate.story_feedback_files import (
+    COLUMNS,
+    ERROR,
+    METHODS,
+    MODELS,
+    PAPER,
+    PROMPTS,
+    SHOTS,
+    known_model,
+    read_released,
+)
 from fabula.replicate.story_feedback_tables import check_tables, replica_json, replica_tables
 from fabula.store import dump_json
+from fabula.tasks.feedback.validation import VALIDATED
 
 PERFECT = "The text is perfect as-is."
 SAID = [
@@ -273,7 +291,7 @@ def test_without_ratings_only_the_automatic_tables_are_shown(tmp_path: Path) -> 
     write(tmp_path / "generated_feedback.jsonl", FEEDBACK[:60])
     found = replicate_released(tmp_path)
     assert (found.rated, found.validations) == ((), ())
-    shown = " ".join(replica_tables(found).split())
+    shown = " ".join(render(*replica_tables(found)).split())
     assert "No human_ratings.jsonl there: without it Tables 3 to 5 are missing" in shown
     assert "Table 1" in shown
     # Nobody counted sentences, but the release has them.
@@ -408,7 +426,7 @@ def test_our_own_run_has_the_papers_figures_for_its_models_only(tmp_path: Path) 
     others = [where for where, known in printed.items() if known and "openai/gpt-4" not in where]
     assert others == []
     assert ("spot the problem", "zeroshot", "tiny") in printed
-    assert "released" not in replica_tables(found)
+    assert "released" not in render(*replica_tables(found))
 
 
 def test_a_rater_of_our_run_is_named_and_not_called_people(tmp_path: Path) -> None:
@@ -423,7 +441,7 @@ def test_a_rater_of_our_run_is_named_and_not_called_people(tmp_path: Path) -> No
     assert row.ours["correctness"].mean == pytest.approx(statistics.fmean(given))
     assert row.ours["sanity"].n == sum(k % 3 > 0 for k in places)
     assert row.ours["specificity"].mean is None
-    shown = replica_tables(found)
+    shown = render(*replica_tables(found))
     assert "judge-x, a model and not people" in shown
     assert "Table 2" not in shown
     # A dash for what is missing must not look like the sign of the next number.
@@ -444,13 +462,21 @@ def test_a_run_of_another_rubric_or_on_other_feedback_is_refused(tmp_path: Path)
 
 
 def test_63_of_64_cells_are_known_and_within_their_bounds() -> None:
-    assert len(CELLS) == 64
-    assert [key for key, row in CELLS.items() if row is None] == [
-        ("spot the problem", "twoshot", "GPT 4")
-    ]
-    for row in CELLS.values():
-        assert row is None or (len(row) == 5 and all(v is None or v <= 1 for v in row[1:]))
-    assert all(len(means) == len(errors) == 7 for means, errors in PRINTED_RATINGS.values())
+    cells = printed_table(PAPER, "Table 9")
+    every = {", ".join(cell) for cell in itertools.product(PROMPTS, SHOTS, MODELS)}
+    assert len(every) == 64
+    assert every - set(cells) == {"spot the problem, twoshot, GPT 4"}
+    assert set(cells) < every
+    for row in cells.values():
+        # A cell in which nothing was said to be perfect has no precision.
+        assert set(COLUMNS) - set(row) <= {"perfect_precision"}
+        assert all(row[column] <= 1 for column in set(row) - {"length"})
+    rated = [printed_table(PAPER, f"Table {number}") for number in (3, 4, 5)]
+    assert [len(table) for table in rated] == [len(MODELS), len(METHODS), len(PROMPTS + SHOTS)]
+    for row in (row for table in rated for row in table.values()):
+        questions = [column for column in row if not column.endswith(ERROR)]
+        assert set(row) == {*questions, *(question + ERROR for question in questions)}
+        assert set(QUESTIONS.values()) - set(questions) <= {"relevance"}
 
 
 def test_table_1_of_two_models_follows_as_worked_out_by_hand() -> None:
@@ -477,19 +503,19 @@ def test_68_of_70_figures_follow_and_the_rest_is_one_models() -> None:
     rules = {(one.column, one.rule) for one in check.derived}
     rules.remove(("repetition_imperfect", "mean"))
     chosen = [one for one in check.derived if (one.column, one.rule) in rules]
-    assert len(chosen) == len(AUTOMATIC) * len(COLUMNS) == 70
+    assert len(chosen) == len(printed_table(PAPER, "Table 1")) * len(COLUMNS) == 70
     assert [(one.name, one.column) for one in chosen if not one.follows] == [
         ("Bloomz 176B", "repetition"), ("Bloomz 176B", "repetition_imperfect"),
     ]  # fmt: skip
     assert all(one.agrees for one in check.agreements)
-    assert "68 of 70 figures do" in " ".join(check_tables(check).split())
+    assert "68 of 70 figures do" in " ".join(render(*check_tables(check)).split())
 
 
 def test_the_unknown_cell_is_what_its_three_rows_leave() -> None:
     unknown = check_printed().unknown
     # GPT 4's eight cells make 8 x 349.08 characters; seven of them are known.
-    known = [row[0] for key, row in CELLS.items() if "GPT 4" in key and row is not None]
-    left = 8 * 349.08 - sum(value for value in known if value is not None)
+    cells = printed_table(PAPER, "Table 9")
+    left = 8 * 349.08 - sum(row["length"] for name, row in cells.items() if "GPT 4" in name)
     length = unknown["length"]
     assert length is not None
     assert left == pytest.approx(73.37)
@@ -528,3 +554,65 @@ def test_ratings_without_a_run_are_an_error_of_usage(tmp_path: Path) -> None:
     result = CliRunner().invoke(cli, ["replicate", "story-feedback", "--ratings", str(tmp_path)])
     assert result.exit_code == 2
     assert "--run" in result.output
+
+
+def test_every_printed_number_is_a_claim_of_each_that_computes_it(replica: Replica) -> None:
+    places = {(one.by, one.table, one.row, one.column) for one in replica.claims}
+    by_table = {
+        table: ("people",) if table in ("Table 3", "Table 4", "Table 5") else ("released", "ours")
+        for table, _, _ in load_printed(PAPER)
+    }
+    assert places == {(by, *place) for place in load_printed(PAPER) for by in by_table[place[0]]}
+    assert len(replica.claims) == len(places)
+    claims = {(one.by, one.table, one.row, one.column): one for one in replica.claims}
+    rows = {tuple(row.where.values()): row for row in rows_of(replica)}
+    one = claims["released", "Table 9", "one sentence, zeroshot, GPT 4", "length"]
+    assert one.computed == rows["one sentence", "zeroshot", "GPT 4"].released["length"]
+    assert (str(one.printed), one.differs) == ("150.59", True)
+    people = claims["people", "Table 4", "delete", f"correctness{ERROR}"]
+    (row,) = (row for row in replica.rated[0].rows if row.where == {"method": "delete"})
+    assert people.computed == row.ours["correctness"].error
+    assert claims["ours", "Appendix E", "feedback-type", "perfect"].computed == pytest.approx(1)
+
+
+def test_what_nobody_measured_is_missing_with_its_reason(replica: Replica, tmp_path: Path) -> None:
+    for one in replica.claims:
+        if one.column == "bertscore" or "Bloomz 7B" in one.row:
+            assert (one.computed, one.differs) == (None, None)
+            assert one.why == "no such feedback, or not measured"
+    write(tmp_path / "generated_feedback.jsonl", FEEDBACK[:60])
+    rated = [one for one in replicate_released(tmp_path).claims if one.by == "people"]
+    assert rated
+    assert all(one.why.startswith("no human_ratings.jsonl") for one in rated)
+    assert {one.computed for one in NOTHING.claims} == {None}
+
+
+def test_claims_of_our_own_run_are_of_the_papers_models_only(tmp_path: Path) -> None:
+    path = write(tmp_path / "feedback.jsonl", own_rows())
+    found = replicate_run([path], [rating_run(tmp_path / "judged")]).claims
+    assert {one.by for one in found} == {"ours, openai/gpt-4", "judge-x, openai/gpt-4"}
+    assert all("GPT 4" in one.row for one in found)
+    missing = {one.column for one in found if one.computed is None}
+    assert {"bertscore", "specificity"} <= missing
+    assert "length" not in missing
+
+
+def test_the_printed_correlations_are_those_of_the_task() -> None:
+    assert printed_table(PAPER, "Appendix E") == {
+        item.replace("_", "-"): {metric: printed} for item, (metric, printed) in VALIDATED.items()
+    }
+
+
+def test_the_command_writes_claims_as_json_csv_and_latex(folder: Path, tmp_path: Path) -> None:
+    csv, latex = tmp_path / "t.csv", tmp_path / "t.tex"
+    command = ["replicate", "story-feedback", str(folder), "--csv", str(csv), "--latex", str(latex)]
+    result = CliRunner().invoke(cli, [*command, "--json"])
+    assert result.exit_code == 0
+    claims = json.loads(result.stdout)["claims"]
+    assert all(one["why"] for one in claims if one["computed"] is None)
+    assert "343.62" in (tmp_path / "t.table1.csv").read_text()
+    assert r"(343.62) !" in latex.read_text()
+    # Without data all that is printed is there, and missing.
+    nothing = json.loads(CliRunner().invoke(cli, ["replicate", "story-feedback", "--json"]).stdout)
+    assert len(nothing["claims"]) == len(claims)
+    assert {one["computed"] for one in nothing["claims"]} == {None}

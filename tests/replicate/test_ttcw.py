@@ -8,11 +8,17 @@ import pytest
 
 from fabula.errors import InputError
 from fabula.measures.agreement import read_experts
-from fabula.replicate.ttcw import AUTHORS, PRINTED, Replica, replicate_ttcw
+from fabula.presentation.sheet import render
+from fabula.replicate.claims import load_printed, printed_table
+from fabula.replicate.ttcw import AUTHORS, FLEISS, Replica, replicate_ttcw
 from fabula.replicate.ttcw_tables import replica_tables
 from fabula.rubrics import load_rubric
 from fabula.rubrics.released import split_story_id
 from fabula.stats.agreement import fleiss_of_sums, fleiss_sums
+
+PRINTED = {
+    int(index): row for index, row in printed_table("ttcw", "Table 5").items() if index.isdigit()
+}
 
 
 @pytest.fixture(scope="module")
@@ -27,11 +33,7 @@ def test_all_56_pass_rates_are_as_printed(replica: Replica) -> None:
         for author, rates in replica.pass_rate.items()
         for index in rates
     }
-    printed = {
-        (author, index): row.pass_rate[k]
-        for index, row in PRINTED.items()
-        for k, author in enumerate(AUTHORS)
-    }
+    printed = {(author, index): row[author] for index, row in PRINTED.items() for author in AUTHORS}
     assert len(printed) == 56
     assert ours == printed
 
@@ -39,9 +41,9 @@ def test_all_56_pass_rates_are_as_printed(replica: Replica) -> None:
 def test_all_14_kappas_are_as_printed_without_one_group(replica: Replica) -> None:
     # Table 5: Fleiss kappa to two decimals.
     assert {k: round(v or 0, 2) for k, v in replica.fleiss.items()} == {
-        index: row.fleiss for index, row in PRINTED.items()
+        index: row[FLEISS] for index, row in PRINTED.items()
     }
-    same = [k for k, v in replica.fleiss_all.items() if round(v or 0, 2) == PRINTED[k].fleiss]
+    same = [k for k, v in replica.fleiss_all.items() if round(v or 0, 2) == PRINTED[k][FLEISS]]
     assert same == [5, 10, 14]
 
 
@@ -59,7 +61,7 @@ def test_no_other_choice_of_groups_gives_the_printed_kappas(shared_data: Path) -
         member = np.array([[groups[place] == name for place in places] for name in names])
         with np.errstate(all="ignore"):
             kappas = fleiss_of_sums(choices @ (member.astype(float) @ sums))
-        good &= np.abs(kappas - PRINTED[item.index].fleiss) < 0.00501
+        good &= np.abs(kappas - PRINTED[item.index][FLEISS]) < 0.00501
     (choice,) = choices[good]
     assert [name for name, chosen in zip(names, choice, strict=True) if not chosen] == ["2"]
 
@@ -100,10 +102,37 @@ def test_json_has_the_promised_shape(replica: Replica) -> None:
 
 def test_the_tables_mark_what_differs(replica: Replica, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "80")
-    text = replica_tables(replica)
-    marked = [line for line in text.splitlines() if ") !" in line]
+    experts, _, judges = render(*replica_tables(replica)).partition("Table 6: judges")
+    marked = [line for line in experts.splitlines() if ") !" in line]
     assert len(marked) == 1
     assert "27.8 (27.9) !" in marked[0]
+    assert "59 of 60 agree" in experts
+    assert "15 of 15 agree" in experts
+    assert "7 of 45 agree" in judges
+    assert "-0.046 (0.016) !" in judges
+
+
+def test_every_printed_number_is_a_claim(replica: Replica) -> None:
+    claims = {(one.table, one.row, one.column): one for one in replica.claims}
+    assert {place: one.printed for place, one in claims.items()} == load_printed("ttcw")
+    assert len(claims) == 121
+    differing = {place for place, one in claims.items() if one.differs}
+    assert {place for place in differing if place[0] != "Table 6"} == {
+        ("Table 5", "average", "GPT4")
+    }
+    assert "not the mean of its own printed column" in claims["Table 5", "average", "GPT4"].why
+    assert all(claims[place].why for place in differing)
+    assert replica.to_json()["claims"] == [one.to_json() for one in replica.claims]
+
+
+def test_judges_that_are_not_given_are_missing(shared_data: Path) -> None:
+    folder = shared_data / "ttcw"
+    found = replicate_ttcw(folder, judges=[folder / "llm_judges" / "annotations_gpt4.jsonl"])
+    missing = [one for one in found.claims if one.computed is None]
+    assert {one.column for one in missing} == {"cgpt", "claudev13"}
+    assert all(one.differs is None and "no answers" in one.why for one in missing)
+    shown = " ".join(render(*replica_tables(found)).split())
+    assert "missing: 30 of 45, no answers" in shown
 
 
 def test_rankings_are_shown_where_they_are_given(shared_data: Path, tmp_path: Path) -> None:
@@ -119,7 +148,7 @@ def test_rankings_are_shown_where_they_are_given(shared_data: Path, tmp_path: Pa
     found = replicate_ttcw(shared_data / "ttcw", preferences=file)
     assert found.ranks == {"GPT4": {2: 1}, "NewYorker": {1: 1}}
     assert found.origins == {"GPT4": {"An AI": 1}}
-    assert "Figure 4a" in replica_tables(found)
+    assert "Figure 4a" in render(*replica_tables(found))
 
 
 def test_another_folder_says_what_it_lacks(tmp_path: Path) -> None:

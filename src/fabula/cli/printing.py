@@ -11,9 +11,10 @@ import click
 from fabula.cli.derived import in_options
 
 if TYPE_CHECKING:
+    from fabula.jobs.tables import TableFiles
     from fabula.presentation.sheet import Part
 
-__all__ = ["JsonRows", "print_done", "print_tables", "print_written"]
+__all__ = ["JsonRows", "print_done", "print_result", "print_tables", "print_written"]
 
 
 class JsonRows:
@@ -44,6 +45,25 @@ class JsonRows:
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         if self._form == "json" and kind is None:
             click.echo("\n]" if self._n else "[]")
+
+
+def print_result(
+    parts: Sequence[Part],
+    content: object,
+    files: TableFiles,
+    *,
+    as_json: bool,
+    written: Sequence[Path | None] = (),
+) -> None:
+    """Write the tables where `files` says, print them or `content`, then name what was written."""
+    from fabula.store import dump_json
+
+    own = files.write(parts)
+    if as_json:
+        click.echo(dump_json(content))
+    else:
+        print_tables(parts)
+    print_written([*written, *own], as_json=as_json)
 
 
 def print_tables(parts: Sequence[Part]) -> None:

@@ -6,11 +6,13 @@ from pathlib import Path
 
 import click
 
-from fabula.cli.derived import Group
-from fabula.cli.options import jobs_option, json_option, seed_option
+from fabula.cli.derived import Group, settings_options
+from fabula.cli.options import check_outputs, jobs_option, json_option, seed_option
+from fabula.cli.printing import print_result
 from fabula.cli.progress import progress_bar
 from fabula.cli.replicate_creativity import creativity_index
 from fabula.cli.replicate_feedback import story_feedback
+from fabula.jobs.tables import TableFiles
 
 __all__ = ["replicate"]
 
@@ -33,12 +35,14 @@ def replicate() -> None:
 @click.option(
     "--plot", type=click.Path(path_type=Path), help="Draw Figure 3 here (.svg, .pdf or .png)."
 )
+@settings_options(TableFiles, "files")
 @json_option
 def ttcw(
     folder: Path,
     judges: tuple[Path, ...],
     preferences: Path | None,
     plot: Path | None,
+    files: TableFiles,
     as_json: bool,
 ) -> None:
     """Tables 5 and 6 and Figures 3 and 4 of "Art or Artifice?" (Chakrabarty et al. 2024).
@@ -47,17 +51,15 @@ def ttcw(
     """
     from fabula.replicate.ttcw import replicate_ttcw
     from fabula.replicate.ttcw_tables import replica_tables, save_distribution
-    from fabula.store import dump_json
 
+    inputs = [*judges, preferences] if preferences is not None else judges
+    check_outputs([plot, files.csv, files.latex], inputs)
+    files.check_files()
     replica = replicate_ttcw(folder, judges=judges, preferences=preferences)
     if plot is not None:
         save_distribution(replica, plot)
-    if as_json:
-        click.echo(dump_json(replica.to_json()))
-        return
-    click.echo(replica_tables(replica), nl=False)
-    if plot is not None:
-        click.echo(f"written: {plot}")
+    tables, content = replica_tables(replica), replica.to_json()
+    print_result(tables, content, files, as_json=as_json, written=[plot])
 
 
 @replicate.command(
@@ -89,6 +91,7 @@ def ttcw(
 @click.option(
     "--html", type=click.Path(path_type=Path), metavar="PAGE", help="Write a page of our table."
 )
+@settings_options(TableFiles, "files")
 @jobs_option
 @json_option
 def linguistic_metrics(
@@ -101,6 +104,7 @@ def linguistic_metrics(
     recurrent: bool,
     seed: int,
     html: Path | None,
+    files: TableFiles,
     jobs: int | None,
     as_json: bool,
 ) -> None:
@@ -113,13 +117,14 @@ def linguistic_metrics(
     from fabula.presentation.page_file import check_page_path
     from fabula.replicate.linguistic_metrics import default_files, replicate_table
     from fabula.replicate.linguistic_metrics_tables import beside_paper
-    from fabula.store import dump_json
     from fabula.workers import default_jobs
 
     if html is not None:
         check_page_path(html)
+    files.check_files()
     if data is None and not (books and train):
         raise click.UsageError("name DATA, or --books and --train")
+    check_outputs([html, files.csv, files.latex], [*map(Path, books), *map(Path, train)])
     ours, theirs = default_files(data) if data is not None else ([], [])
     with progress_bar("replicating", None) as bar:
         shown = ""
@@ -140,12 +145,8 @@ def linguistic_metrics(
         )  # fmt: skip
     if html is not None:
         write_reports(replica.table, html=html, latex=None, csv=None)
-    if as_json:
-        click.echo(dump_json(replica.to_json()))
-        return
-    click.echo(beside_paper(replica), nl=False)
-    if html is not None:
-        click.echo(f"written: {html}")
+    tables, content = beside_paper(replica), replica.to_json()
+    print_result(tables, content, files, as_json=as_json, written=[html])
 
 
 replicate.add_command(creativity_index)

@@ -7,9 +7,11 @@ from typing import Any
 
 import click
 
-from fabula.cli.derived import Command, Option
-from fabula.cli.options import jobs_option, json_option, seed_option
+from fabula.cli.derived import Command, Option, settings_options
+from fabula.cli.options import check_outputs, jobs_option, json_option, seed_option
+from fabula.cli.printing import print_result
 from fabula.cli.progress import progress_bar
+from fabula.jobs.tables import TableFiles
 
 __all__ = ["creativity_index"]
 
@@ -58,6 +60,7 @@ __all__ = ["creativity_index"]
     help="Whose log-probabilities are compared as detectors: local, a .gguf file, a folder, or "
     "none (needs the extra [neural]).",
 )  # fmt: skip
+@settings_options(TableFiles, "files")
 @seed_option
 @jobs_option
 @json_option
@@ -66,6 +69,7 @@ def creativity_index(
     out: Path,
     texts: tuple[Path, ...],
     references: tuple[Path, ...],
+    files: TableFiles,
     as_json: bool,
     **given: Any,
 ) -> None:
@@ -91,6 +95,8 @@ def creativity_index(
     if data is None and not (texts and references):
         raise click.UsageError("name DATA, or --texts and --reference")
     check_matplotlib()
+    check_outputs([files.csv, files.latex], [*texts, *references])
+    files.check_files()
     n_words, cluster = given["words"], given["cluster"]
     base = default_plan(data, n_words, cluster) if data is not None else None
     label = Label.parse(given["label"])
@@ -111,9 +117,10 @@ def creativity_index(
         found = run_analyses(plan, out, report=bar.say)
         bar.say("drawing")
         figures = write_figures(found, out / "figures")
-    write_whole(out / "results.json", (dump_json(analyses_json(found)) + "\n").encode())
-    if as_json:
-        click.echo(dump_json(analyses_json(found)))
-        return
-    click.echo(analyses_tables(found), nl=False)
-    click.echo(f"written: {out / 'results.json'}, and {len(figures)} figures in {out / 'figures'}")
+    content = analyses_json(found)
+    write_whole(out / "results.json", (dump_json(content) + "\n").encode())
+    print_result(analyses_tables(found), content, files, as_json=as_json)
+    if not as_json:
+        click.echo(
+            f"written: {out / 'results.json'}, and {len(figures)} figures in {out / 'figures'}"
+        )

@@ -6,10 +6,12 @@ from pathlib import Path
 
 import click
 
-from fabula.cli.derived import Command
+from fabula.cli.derived import Command, settings_options
 from fabula.cli.feedback_reading import open_encoder
-from fabula.cli.options import json_option, seed_option
+from fabula.cli.options import check_outputs, json_option, seed_option
+from fabula.cli.printing import print_result
 from fabula.cli.progress import progress_bar
+from fabula.jobs.tables import TableFiles
 
 __all__ = ["story_feedback"]
 
@@ -30,6 +32,7 @@ __all__ = ["story_feedback"]
     "--bertscore", "encoder", metavar="packaged|DIR",
     help="Measure BERTScore too (Table 6), by the packaged encoder or that of a folder.",
 )  # fmt: skip
+@settings_options(TableFiles, "files")
 @seed_option
 @json_option
 def story_feedback(
@@ -37,6 +40,7 @@ def story_feedback(
     runs: tuple[Path, ...],
     ratings: tuple[Path, ...],
     encoder: str | None,
+    files: TableFiles,
     seed: int,
     as_json: bool,
 ) -> None:
@@ -45,7 +49,7 @@ def story_feedback(
     DIR is the folder of the files released at github.com/google-deepmind/igen. First, and also
     without DIR, the printed tables are held against each other.
     """
-    from fabula.replicate.story_feedback import Means, replicate_released, replicate_run
+    from fabula.replicate.story_feedback import NOTHING, Means, replicate_released, replicate_run
     from fabula.replicate.story_feedback_check import check_printed
     from fabula.replicate.story_feedback_files import HOME
     from fabula.replicate.story_feedback_tables import (
@@ -53,12 +57,13 @@ def story_feedback(
         replica_json,
         replica_tables,
     )
-    from fabula.store import dump_json
     from fabula.tasks.feedback.answers import sentence_counter
     from fabula.text.pipeline import load_pipeline
 
     if ratings and not runs:
         raise click.UsageError("--ratings: name the feedback that was rated, with --run")
+    check_outputs([files.csv, files.latex], runs)
+    files.check_files()
     check = check_printed()
     released = own = None
     if folder is not None or runs:
@@ -70,20 +75,19 @@ def story_feedback(
                 released = replicate_released(folder, means=means, seed=seed)
             if runs:
                 own = replicate_run(runs, ratings, means=means, seed=seed)
-    if as_json:
-        content = {
-            "check": check.to_json(),
-            "released": released and replica_json(released),
-            "run": own and replica_json(own),
-        }
-        click.echo(dump_json(content))
-        return
-    click.echo(check_tables(check), nl=False)
-    for replica in (released, own):
-        if replica is not None:
-            click.echo(replica_tables(replica), nl=False)
-    if released is None and own is None:
-        click.echo(
+    replicas = [replica for replica in (released, own) if replica is not None]
+    content = {
+        "check": check.to_json(),
+        "released": released and replica_json(released),
+        "run": own and replica_json(own),
+        "claims": [one.to_json() for replica in replicas or [NOTHING] for one in replica.claims],
+    }
+    parts = check_tables(check)
+    for replica in replicas:
+        parts += replica_tables(replica)
+    if not replicas:
+        parts.append(
             f"The released files are at {HOME}; give their folder as DIR, or feedback of yours "
             f"with --run."
         )
+    print_result(parts, content, files, as_json=as_json)

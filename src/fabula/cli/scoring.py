@@ -14,6 +14,7 @@ from fabula.cli.options import (
     json_option,
     seed_option,
 )
+from fabula.cli.printing import print_tables
 from fabula.cli.progress import progress_bar
 from fabula.jobs.engine import Engine, open_cluster
 
@@ -126,7 +127,7 @@ def score(
     if as_json:
         click.echo(dump_json(table.to_json()))
         return
-    click.echo(system_tables(table), nl=False)
+    print_tables(system_tables(table))
     for path in [*([out] if out else []), *written]:
         click.echo(f"written: {path}")
 

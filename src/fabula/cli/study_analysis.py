@@ -68,7 +68,7 @@ def analyse_ttcw(
         }
         click.echo(dump_json(content))
     elif _is_of_paper(design, authors):
-        click.echo(replica_tables(panel_replica(panel, design.rubric, preferred)), nl=False)
+        print_tables(replica_tables(panel_replica(panel, design.rubric, preferred)))
     else:
         print_tables(
             study_tables(panel, rubric, authors, ranks, origins, found[0].signature, seed=seed)

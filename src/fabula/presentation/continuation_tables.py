@@ -6,18 +6,24 @@ import csv as csv_format
 import io
 import math
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
-
-from rich.table import Table
-from rich.text import Text
 
 from fabula.errors import InputError
 from fabula.measures.linguistic.metrics import Metric, explain
 from fabula.measures.linguistic.table import SystemTable
 from fabula.presentation.latex import escape_latex
 from fabula.presentation.page_file import check_page_path, write_page_file
-from fabula.presentation.sheet import interval_notes, interval_shown, number, render
+from fabula.presentation.sheet import (
+    Cell,
+    Column,
+    Part,
+    Sheet,
+    interval_notes,
+    interval_shown,
+    number,
+)
 from fabula.stats.permutation import PairTest
 from fabula.store import write_whole
 from fabula.types import Estimate
@@ -55,6 +61,31 @@ def _value(estimate: Estimate, metric: Metric) -> str:
     return number(estimate.value, f".{metric.n_digits}f")
 
 
+@dataclass(frozen=True, slots=True)
+class _Marked:
+    """A system's value, with the marks of the systems that it is above."""
+
+    table: SystemTable
+    metric: Metric
+    system: str
+
+    def shown(self) -> str:
+        marked = "".join(_beaten(self.table, self.metric, self.system))
+        return _value(self._estimate, self.metric) + marked
+
+    def record(self, field: str) -> dict[str, object]:
+        above = [
+            other
+            for other in self.table.systems
+            if other != self.system and self.table.beats(self.metric.id, self.system, other)
+        ]
+        return {field: self._estimate.value, f"{field}_above": "; ".join(above)}
+
+    @property
+    def _estimate(self) -> Estimate:
+        return self.table.cells[self.metric.id, self.system].estimate
+
+
 def _sections(table: SystemTable) -> Iterator[tuple[str, list[Metric]]]:
     """The metrics under the headings of the paper's table."""
     tested = {test.metric for test in table.tests}
@@ -67,24 +98,16 @@ def _sections(table: SystemTable) -> Iterator[tuple[str, list[Metric]]]:
     )
 
 
-def system_tables(table: SystemTable) -> str:
-    """The table for the terminal, with what its marks mean, and what is missing."""
-    shown = Table(box=None, pad_edge=False, padding=(0, 0, 0, 1))
-    shown.add_column("", no_wrap=True)
-    for system in table.systems:
-        shown.add_column(Text(system), justify="right", overflow="fold")
+def system_tables(table: SystemTable) -> list[Part]:
+    """The table, with what its marks mean, and what is missing."""
+    rows: list[list[Cell]] = []
     for heading, metrics in _sections(table):
-        shown.add_row(Text(heading, style="italic"))
+        rows.append([heading, *[""] * len(table.systems)])
         for metric in metrics:
-            cells = [
-                Text(
-                    _value(table.cells[metric.id, system].estimate, metric)
-                    + "".join(_beaten(table, metric, system))
-                )
-                for system in table.systems
-            ]
-            shown.add_row(f"{metric.number:2}. {metric.title}", *cells)
-    return render(shown, "", *_remarks(table), table.signature)
+            cells = [_Marked(table, metric, system) for system in table.systems]
+            rows.append([f"{metric.number:2}. {metric.title}", *cells])
+    columns = [Column("", name="metric"), *(Column(system, ".3f") for system in table.systems)]
+    return [Sheet("systems", columns, rows), "", *_remarks(table), table.signature]
 
 
 def _remarks(table: SystemTable) -> Iterator[str]:

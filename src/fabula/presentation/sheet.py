@@ -12,6 +12,7 @@ import shutil
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from html import escape
+from typing import Protocol, runtime_checkable
 
 from rich.console import Console
 from rich.measure import Measurement
@@ -28,6 +29,7 @@ __all__ = [
     "LATEX_BEGIN",
     "Cell",
     "Column",
+    "CustomCell",
     "Missing",
     "Part",
     "Sheet",
@@ -56,7 +58,18 @@ class Missing:
     reason: str = ""
 
 
-Cell = str | float | Estimate | Missing | None
+@runtime_checkable
+class CustomCell(Protocol):
+    """A cell of its own kind, such as a number beside the one that a paper prints."""
+
+    def shown(self) -> str:
+        """As people read it."""
+
+    def record(self, field: str) -> dict[str, object]:
+        """Its part of a record for CSV, under the name of its column."""
+
+
+Cell = str | float | Estimate | Missing | CustomCell | None
 """What stands in a cell; None where there is nothing to say."""
 
 
@@ -86,6 +99,8 @@ class Column:
 
     def record(self, cell: Cell) -> dict[str, object]:
         """The cell's part of a record for CSV."""
+        if isinstance(cell, CustomCell):
+            return cell.record(self.field)
         if isinstance(cell, Missing):
             cell = None
         value = cell.value if isinstance(cell, Estimate) else cell
@@ -181,6 +196,8 @@ def cell_shown(cell: Cell, form: str) -> str:
     """A value as people read it; `-` where there is none."""
     if isinstance(cell, Missing):
         return f"missing: {cell.reason}" if cell.reason else "missing"
+    if isinstance(cell, CustomCell):
+        return cell.shown()
     value = cell.value if isinstance(cell, Estimate) else cell
     return value if isinstance(value, str) else number(value, form)
 
@@ -215,7 +232,7 @@ def terminal_width() -> int:
     return max(60, shutil.get_terminal_size((100, 40)).columns)
 
 
-def render(*parts: Part | Table) -> str:
+def render(*parts: Part) -> str:
     """Tables and lines as the terminal shows them."""
     out = io.StringIO()
     console = Console(file=out, width=terminal_width(), highlight=False)
@@ -224,7 +241,7 @@ def render(*parts: Part | Table) -> str:
             # A signature is to be copied whole; sentences are to be read.
             console.print(Text(part), soft_wrap="|" in part)
             continue
-        table = _terminal_table(part) if isinstance(part, Sheet) else part
+        table = _terminal_table(part)
         # A terminal that is too narrow wraps lines; digits are never cut off.
         least = Measurement.get(console, console.options.update(width=_WIDEST), table).minimum
         console.print(table, width=max(least, console.width), crop=False)
@@ -244,7 +261,7 @@ def _terminal_table(sheet: Sheet) -> Table:
         if is_number:
             table.add_column(Text(title), justify="right", min_width=widths[k])
         elif sheet.columns[0].cut and k == 0:
-            room = terminal_width() - sum(2 + width for width in widths[1:])
+            room = terminal_width() - sum(2 + n_chars for n_chars in widths[1:])
             table.add_column(
                 Text(title), no_wrap=True, overflow="ellipsis", max_width=max(14, min(40, room))
             )

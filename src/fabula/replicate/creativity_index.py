@@ -10,10 +10,10 @@ which, not the numbers.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 from fabula.errors import InputError
 from fabula.measures.comparison import Comparison, compare_scores, difference
@@ -31,6 +31,7 @@ from fabula.reference import Reference
 from fabula.reference.build import build_reference
 from fabula.reference.layout import Manifest, text_digest
 from fabula.reference.passages import PassageIndex, PassageSettings, build_passages
+from fabula.replicate.claims import Claim, claims_of
 from fabula.replicate.creativity_index_texts import CLUSTER, Texts, field_of, made_of, read_set
 from fabula.stats.clustered import compare_clusters
 from fabula.stats.compare import Difference, holm
@@ -45,21 +46,12 @@ __all__ = [
     "Scored",
     "Spread",
     "default_plan",
+    "grouped",
     "run_analyses",
 ]
 
 Match = Literal["verbatim", "near"]
 MATCHES: tuple[Match, ...] = ("verbatim", "near")
-PAPER = {
-    "verbatim": 52.2,
-    "near": 102.5,
-    "human_uniqueness_50": 0.566,
-    "machine_uniqueness_50": 0.328,
-    "human_to_half": 41.2,
-    "machine_to_half": 13.4,
-}
-"""Novels, people against models: percentage difference of the index by verbatim matches and with
-near ones; 5-uniqueness over the best 50 documents, and documents to push it below a half."""
 
 _TEXTS = ("hanna_writingprompts", "fastdetect_writing")
 
@@ -102,6 +94,16 @@ class Scored:
     people: Comparison
     """People against all machines together."""
 
+    def people_above(self, human: str) -> float | None:
+        """In percent; None where machines are several groups, or none."""
+        if len(self.people.pairs) != 1:
+            return None
+        (pair,) = self.people.pairs
+        percent = pair.difference.percent.value
+        if percent is None or pair.a == human:
+            return percent
+        return -100 * percent / (100 + percent)
+
 
 @dataclass(frozen=True, slots=True)
 class Spread:
@@ -118,7 +120,15 @@ class Spread:
     """People against machines, after the last document."""
     to_half: dict[str, tuple[float | None, int, int]]
     """Mean documents to push it below a half, of how many texts that can be, of how many in all."""
+    level: int
     signature: str
+
+    def as_printed(self) -> dict[str, float | None]:
+        """The numbers of Figure 3h; none where another level or number of documents was asked."""
+        if self.level != 5 or len(self.curves["human"]) != 51:
+            return {}
+        left = {f"{side}_uniqueness_50": curve[-1] for side, curve in self.curves.items()}
+        return left | {f"{side}_to_half": mean for side, (mean, *_) in self.to_half.items()}
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,6 +140,40 @@ class Analyses:
     spreads: tuple[Spread, ...]
     detectors: tuple[tuple[str, str, Calibration], ...]
     """(texts, what the score is against, how well it tells)."""
+    human: str
+    """The label of people."""
+
+    @property
+    def claims(self) -> list[Claim]:
+        """Figures 3d and 3h, for each set and reference; 3h with near matches, as in the paper."""
+        found: list[Claim] = []
+        for by, scored in grouped(self.scored):
+            numbers = {("novels", str(one.match)): one.people_above(self.human) for one in scored}
+            for spread in self.spreads:
+                if (spread.texts, spread.reference, spread.match) == (*by, "near"):
+                    numbers |= {("novels", name): n for name, n in spread.as_printed().items()}
+            found += claims_of(
+                "creativity_index",
+                ["Figure 3d", "Figure 3h"],
+                numbers,
+                missing="people and one group of machines in no cluster, not 5-uniqueness over 50 "
+                "documents, or no text that falls below a half",
+                why="Other texts (the paper's are novels), and another reference than RedPajama: "
+                "what can agree is which side stands above.",
+                by=", against ".join(by),
+            )
+        return found
+
+
+G = TypeVar("G", Scored, Spread)
+
+
+def grouped(items: Iterable[G]) -> list[tuple[tuple[str, str], list[G]]]:
+    """By texts and reference, in the order they come."""
+    found: dict[tuple[str, str], list[G]] = {}
+    for item in items:
+        found.setdefault((item.texts, item.reference), []).append(item)
+    return list(found.items())
 
 
 def default_plan(data: Path, n_words: int = 256, cluster: str | None = None) -> Plan:
@@ -214,6 +258,7 @@ def run_analyses(
         tuple(scored),
         tuple(s for s in spreads if s is not None),
         tuple(detectors),
+        plan.label.human,
     )
 
 
@@ -326,6 +371,7 @@ def _spread(scored: Scored, plan: Plan) -> Spread | None:
             signature=signature,
         ),
         to_half={side: _mean_known(values) for side, values in halves.items()},
+        level=plan.levels.low,
         signature=signature,
     )
 

@@ -5,25 +5,33 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any, TypeVar
-
-from rich.table import Table
+from typing import Any
 
 from fabula.measures.detection_rows import calibration_row
 from fabula.presentation.detection_tables import (
     NAMES,
     SHORT,
-    auroc_shown,
     calibration_remarks,
     save_rocs,
 )
 from fabula.presentation.plots import COLOURS, LINE, SOFT, figure_of, save_comparison
-from fabula.presentation.sheet import number, render
-from fabula.replicate.creativity_index import PAPER, Analyses, Scored, Spread
+from fabula.presentation.sheet import Cell, Column, Part, Sheet
+from fabula.replicate.claims import agreement_lines, load_printed
+from fabula.replicate.creativity_index import Analyses, Scored, Spread, grouped
 from fabula.replicate.creativity_index_texts import Texts
-from fabula.types import Estimate
 
 __all__ = ["analyses_json", "analyses_tables", "write_figures"]
+
+_SIGNATURE = Column("", name="signature")
+_CLAIMED = {
+    "verbatim": "above, % verbatim",
+    "near": "above, % near",
+    "human_uniqueness_50": "left, people",
+    "machine_uniqueness_50": "left, machines",
+    "human_to_half": "to half, people",
+    "machine_to_half": "to half, machines",
+}
+"""The columns beside the paper: what it prints, and a title."""
 
 
 class _Marks:
@@ -39,31 +47,31 @@ class _Marks:
         return [f"[{k}] {signature}" for signature, k in self._known.items()]
 
 
-def analyses_tables(found: Analyses) -> str:
+def analyses_tables(found: Analyses) -> list[Part]:
     """Index by group, spread over documents, and detection; then all signatures."""
     mark = _Marks()
-    parts: list[Table | str] = [
+    parts: list[Part] = [
         "TEXTS: those of one cluster (a prompt, and copies of each other) count as one in every "
         "mean, interval and test, and are left out of the reference together.",
         *(_texts_line(name, texts) for name, texts in found.texts.items()),
         "",
-        "CREATIVITY INDEX, and people above each group: (people - group) / group, %. In the paper "
-        f"people are {PAPER['verbatim']:g} % above models by verbatim matches, "
-        f"{PAPER['near']:g} % with near ones (novels, against RedPajama).",
+        "CREATIVITY INDEX, and people above each group: (people - group) / group, %.",
         *_index_parts(found.scored, mark),
         "",
-        "DOCUMENTS: uniqueness when only the best may be used. In the paper "
-        f"{PAPER['human_uniqueness_50']:.1%} of people's words and "
-        f"{PAPER['machine_uniqueness_50']:.1%} of models' are left after 50, and it takes "
-        f"{PAPER['human_to_half']:g} and {PAPER['machine_to_half']:g} to push it below a half.",
+        "DOCUMENTS: uniqueness when only the best may be used.",
         *_spread_parts(found.spreads, mark),
+        "",
+        "BESIDE THE PAPER (printed; novels, against RedPajama): people's index above models', by "
+        "verbatim matches and with near ones; what is left of 5-uniqueness after 50 documents, and "
+        "how many it takes to push it below a half, with near ones.",
+        *_claim_parts(found),
         "",
         "HUMAN OR MACHINE: the share of pairs in which the human text ranks as more human. Where "
         "its interval includes 0.5, the score cannot tell them apart.",
         *_detection_parts(found, mark),
         "",
     ]
-    return render(*parts, *mark.lines())
+    return [*parts, *mark.lines()]
 
 
 def _texts_line(name: str, texts: Texts) -> str:
@@ -75,83 +83,60 @@ def _texts_line(name: str, texts: Texts) -> str:
     )
 
 
-def _table(*columns: str, n_left: int = 1) -> Table:
-    table = Table(box=None, pad_edge=False)
-    for k, column in enumerate(columns):
-        table.add_column(column, justify="left" if k < n_left else "right", overflow="fold")
-    return table
-
-
-def _index_parts(scored: Sequence[Scored], mark: _Marks) -> Iterator[Table | str]:
-    for (texts, reference), some in _grouped(scored):
-        yield ""
-        yield f"{texts}, against {reference}"
-        table = _table("group", "match", "n", "index, 95 % interval", "people above it", "p, Holm",
-                       "", n_left=2)  # fmt: skip
+def _index_parts(scored: Sequence[Scored], mark: _Marks) -> Iterator[Part]:
+    above = Column("people above, %", "+.1f", with_interval=True, name="people_above_percent")
+    first, last = [Column("group"), Column("match"), Column("n", "d")], Column("p, Holm", ".2g")
+    columns = [*first, Column("index", ".3f", with_interval=True), above, last, _SIGNATURE]
+    for (texts, reference), some in grouped(scored):
+        rows: list[list[Cell]] = []
+        pairs: list[list[Cell]] = []
         for one in some:
             for group in one.groups.groups:
-                difference, p = one.above.get(group.name, (None, None))
-                table.add_row(
-                    group.name, one.match, str(group.index.n), _mean(group.index),
-                    "" if difference is None else _percent(difference.percent),
-                    "" if difference is None else _p(p), mark(one.groups.signature),
-                )  # fmt: skip
+                found, p = one.above.get(group.name, (None, None))
+                percent: Cell = "" if found is None else found.percent
+                signature = mark(one.groups.signature)
+                start: list[Cell] = [group.name, one.match, group.index.n, group.index]
+                rows.append([*start, percent, "" if found is None else p, signature])
             for pair in one.people.pairs:
-                table.add_row(
-                    f"{pair.a} / {pair.b}", one.match, str(pair.difference.percent.n), "",
-                    _percent(pair.difference.percent), _p(pair.p_holm), "",
-                )  # fmt: skip
-        yield table
+                estimate = pair.difference.percent
+                label = f"{pair.a} / {pair.b}"
+                pairs.append([label, one.match, estimate.n, estimate, pair.p_holm])
+        name = f"{texts}, against {reference}"
+        yield from ("", name, Sheet("index", columns, rows, about=("texts", name)))
+        if pairs:
+            yield from ("", Sheet("people", [*first, above, last], pairs, about=("texts", name)))
         if n_copied := max(one.n_copied for one in some):
             yield f"{n_copied:,} of these texts stand in the reference for half of their words"
 
 
-G = TypeVar("G", Scored, Spread)
-
-
-def _grouped(items: Sequence[G]) -> list[tuple[tuple[str, str], list[G]]]:
-    """By texts and reference, in the order they come."""
-    found: dict[tuple[str, str], list[G]] = {}
-    for item in items:
-        found.setdefault((item.texts, item.reference), []).append(item)
-    return list(found.items())
-
-
-def _mean(estimate: Estimate) -> str:
-    if estimate.value is None or estimate.low is None:
-        return "-" if estimate.value is None else f"{estimate.value:.3f}"
-    return f"{estimate.value:.3f} [{estimate.low:.3f}, {estimate.high:.3f}]"
-
-
-def _percent(estimate: Estimate) -> str:
-    if estimate.value is None:
-        return "-"
-    if estimate.low is None:
-        return f"{estimate.value:+.1f}"
-    return f"{estimate.value:+.1f} [{estimate.low:+.1f}, {estimate.high:+.1f}]"
-
-
-def _p(value: float | None) -> str:
-    return "-" if value is None else f"{value:.2g}"
-
-
-def _spread_parts(spreads: Sequence[Spread], mark: _Marks) -> Iterator[Table | str]:
-    for (texts, reference), some in _grouped(spreads):
+def _spread_parts(spreads: Sequence[Spread], mark: _Marks) -> Iterator[Part]:
+    columns = [
+        Column("match"),
+        Column("people", ".1%"),
+        Column("machines", ".1%"),
+        Column("difference, %", "+.1f", with_interval=True),
+        Column("p", ".2g"),
+        Column("half: people"),
+        Column("machines", name="half_machines"),
+        _SIGNATURE,
+    ]
+    for (texts, reference), some in grouped(spreads):
         n, n_documents = some[0].n, len(some[0].curves["human"]) - 1
+        name = f"{texts}, against {reference}"
         yield ""
         yield (
-            f"{texts}, against {reference}: {n_documents} documents, clusters: {n['human']} of "
+            f"{name}: {n_documents} documents, clusters: {n['human']} of "
             f"people's texts, {n['machine']} of machines'"
         )
-        table = _table("match", "people", "machines", "difference, %", "p", "half: people",
-                       "machines", "")  # fmt: skip
-        for one in some:
-            table.add_row(
-                one.match, f"{one.curves['human'][-1]:.1%}", f"{one.curves['machine'][-1]:.1%}",
-                _percent(one.difference.percent), _p(one.difference.p),
+        rows: list[list[Cell]] = [
+            [
+                one.match, one.curves["human"][-1], one.curves["machine"][-1],
+                one.difference.percent, one.difference.p,
                 *(_half(one.to_half[side]) for side in ("human", "machine")), mark(one.signature),
-            )  # fmt: skip
-        yield table
+            ]
+            for one in some
+        ]  # fmt: skip
+        yield Sheet("documents", columns, rows, about=("texts", name))
 
 
 def _half(found: tuple[float | None, int, int]) -> str:
@@ -159,7 +144,28 @@ def _half(found: tuple[float | None, int, int]) -> str:
     return f"none of {n_all}" if mean is None else f"{mean:.1f} (for {n} of {n_all})"
 
 
-def _detection_parts(found: Analyses, mark: _Marks) -> Iterator[Table | str]:
+def _claim_parts(found: Analyses) -> list[Part]:
+    claims = found.claims
+    columns = [Column(title, ".1f", name=name) for name, title in _CLAIMED.items()]
+    cells = {(claim.by, claim.column): claim for claim in claims}
+    rows: list[list[Cell]] = [
+        [by, *(cells[by, name] for name in _CLAIMED)]
+        for by in dict.fromkeys(claim.by for claim in claims)
+    ]
+    sheet = Sheet("paper", [Column("texts, reference"), *columns], rows)
+    return ["", sheet, "", *agreement_lines(claims)]
+
+
+def _detection_parts(found: Analyses, mark: _Marks) -> Iterator[Part]:
+    columns = [
+        Column("against"),
+        Column("score"),
+        Column("outcome"),
+        Column("AUROC", ".3f", with_interval=True),
+        Column("missing", "d"),
+        Column("ECE", ".3f"),
+        _SIGNATURE,
+    ]
     for texts in dict.fromkeys(name for name, _, _ in found.detectors):
         some = [(against, one) for name, against, one in found.detectors if name == texts]
         yield ""
@@ -167,21 +173,24 @@ def _detection_parts(found: Analyses, mark: _Marks) -> Iterator[Table | str]:
             f"{texts}: {some[0][1].n_human} by people, {some[0][1].n_machine} by machines, in "
             f"{some[0][1].n_clusters} clusters"
         )
-        table = _table("against", "score", "outcome", "AUROC, 95 % interval", "missing", "ECE", "",
-                       n_left=3)  # fmt: skip
-        for against, one in some:
-            table.add_row(
-                against, NAMES[one.score], SHORT[one.outcome], auroc_shown(one),
-                str(one.n_missing), number(one.calibration_error, ".3f"), mark(one.signature),
-            )  # fmt: skip
-        yield table
+        rows: list[list[Cell]] = [
+            [
+                against, NAMES[one.score], SHORT[one.outcome], one.auroc, one.n_missing,
+                one.calibration_error, mark(one.signature),
+            ]
+            for against, one in some
+        ]  # fmt: skip
+        yield Sheet("detection", columns, rows, about=("texts", texts))
         yield from calibration_remarks([one for _, one in some])
 
 
 def analyses_json(found: Analyses) -> dict[str, Any]:
     """As plain values for JSON output."""
     return {
-        "paper": PAPER,
+        "paper": {
+            name: float(printed)
+            for (_, _, name), printed in load_printed("creativity_index").items()
+        },
         "texts": {name: asdict(texts) for name, texts in found.texts.items()},
         "index": [
             {
@@ -225,6 +234,7 @@ def analyses_json(found: Analyses) -> dict[str, Any]:
             {"texts": texts, "against": against, **calibration_row(one)}
             for texts, against, one in found.detectors
         ],
+        "claims": [claim.to_json() for claim in found.claims],
     }
 
 
@@ -246,7 +256,7 @@ def write_figures(found: Analyses, folder: Path) -> list[Path]:
 
 def _save_spreads(spreads: Sequence[Spread], path: Path) -> None:
     """Uniqueness against the number of documents, a panel a set and reference."""
-    panels = _grouped(spreads)
+    panels = grouped(spreads)
     n_columns = len({one.reference for one in spreads})
     n_rows = -(-len(panels) // n_columns)
     # By reference, the sets of texts below each other.

@@ -4,34 +4,31 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from rich.table import Table
-from rich.text import Text
-
 from fabula.measures.linguistic.metrics import METRICS
 from fabula.measures.linguistic.scoring import GOLD
 from fabula.presentation.continuation_tables import system_tables
-from fabula.presentation.sheet import number, render
-from fabula.replicate.linguistic_metrics import OTHER_GOLD, PAPER, PAPER_SYSTEMS, Replica
+from fabula.presentation.sheet import Part, number
+from fabula.replicate.claims import agreement_lines, claim_sheet
+from fabula.replicate.linguistic_metrics import OTHER_GOLD, PAPER_SYSTEMS, Replica
 
 __all__ = ["beside_paper"]
 
 
-def beside_paper(replica: Replica) -> str:
+def beside_paper(replica: Replica) -> list[Part]:
     """Our table with its tests; ours and the paper's side by side; and what to make of it."""
-    systems = [system for system in PAPER_SYSTEMS if system in replica.table.systems]
-    table = Table(box=None, pad_edge=False, padding=(0, 0, 0, 1))
-    table.add_column("ours (the paper's)", no_wrap=True)
-    for system in systems:
-        table.add_column(system, justify="right")
-    for metric in METRICS:
-        cells = []
-        for system in systems:
-            ours = replica.table.cells[metric.id, system].estimate.value
-            theirs = PAPER[metric.id][PAPER_SYSTEMS.index(system)]
-            form = f".{metric.n_digits}f"
-            cells.append(Text(f"{number(ours, form)} ({theirs:{form}})"))
-        table.add_row(f"{metric.number:2}. {metric.title}", *cells)
-    return system_tables(replica.table) + render("", table, "", *_remarks(replica))
+    claims = replica.claims
+    titles = {metric.id: f"{metric.number:2}. {metric.title}" for metric in METRICS}
+    systems = {system: system for system in PAPER_SYSTEMS}
+    return [
+        *system_tables(replica.table),
+        "",
+        "Table 2 (printed)",
+        "",
+        claim_sheet("paper", titles, systems, claims, form=".3f"),
+        "",
+        *agreement_lines(claims),
+        *_remarks(replica),
+    ]
 
 
 def _papers_way(replica: Replica) -> str:

@@ -9,7 +9,7 @@ among the answers of one model to one prompt in one number of shots, so it is he
 from __future__ import annotations
 
 import statistics
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -19,21 +19,25 @@ from numpy.typing import NDArray
 
 from fabula.errors import InputError
 from fabula.models.encoder import Encoder
+from fabula.replicate.claims import Claim, claims_of
 from fabula.replicate.story_feedback_files import (
-    FEEDBACK_FILE,
+    ERROR,
     ONE_SENTENCE,
-    RATINGS_FILE,
-    known_model,
+    PAPER,
+    QUESTIONS,
+    RELEASED_FILES,
     read_own,
     read_released,
 )
-from fabula.replicate.story_feedback_printed import QUESTIONS, automatic, ratings
 from fabula.replicate.story_feedback_ratings import (
     ORDERS,
+    RATED_TABLES,
     Rated,
     Validation,
+    printed_row,
     rate,
     read_rated,
+    row_of_paper,
     validate_rater,
 )
 from fabula.stats.agreement import pearson
@@ -44,6 +48,7 @@ from fabula.types import Estimate
 
 __all__ = [
     "LAYOUT",
+    "NOTHING",
     "Automatic",
     "Match",
     "Means",
@@ -55,10 +60,12 @@ __all__ = [
 
 
 Rows = Sequence[Mapping[str, Any]]
+_Numbers = Mapping[str, float | None]
 CountSentences = Callable[[list[str]], list[int]]
 
 LAYOUT = ("prompt", "shots", "model")
 """The order in which Table 9 lists its cells."""
+_MEASURED = ("Table 1", "Table 6", "Table 7", "Table 8", "Table 9", "Appendix E")
 _CROSSES = ((), ("model",), ("prompt",), ("shots",), ("method",), LAYOUT)
 
 
@@ -110,6 +117,48 @@ class Replica:
     lacking: tuple[str, ...] = ()
     """Released files that are not there."""
 
+    @property
+    def claims(self) -> list[Claim]:
+        """Tables 1 and 3 to 9, and appendix E: each number once for each `by` that computed it.
+
+        Of one's own feedback, only what the paper has of its models.
+        """
+        numbers: dict[tuple[tuple[str, ...], str], dict[tuple[str, str], float | None]] = {}
+        if self.is_released:
+            sources = (_MEASURED, "released"), (_MEASURED, "ours"), (RATED_TABLES, "people")
+            numbers = {source: {} for source in sources}
+        for tables, by, where, values in self._computed():
+            by, row = self.place(where, by)
+            own = numbers.setdefault((tables, by), {})
+            own |= {(row, column): value for column, value in values.items()}
+        lacking = f"no {' and no '.join(self.lacking)}" if self.lacking else "no such feedback"
+        return [
+            claim
+            for (tables, by), own in numbers.items()
+            for claim in claims_of(PAPER, tables, own, missing=f"{lacking}, or not measured", by=by)
+            if self.is_released or claim.row in {row for row, _ in own}
+        ]
+
+    def place(self, where: Mapping[str, str], by: str) -> tuple[str, str]:
+        """The `by` and the row of the claims of a subset; of one's own feedback with its model."""
+        own = "" if self.is_released else f", {where.get('model')}"
+        return by + own, row_of_paper(where, is_released=self.is_released)
+
+    def _computed(self) -> Iterator[tuple[tuple[str, ...], str, Mapping[str, str], _Numbers]]:
+        """Tables that have numbers of a subset, what computed these, the subset, the numbers."""
+        for row in self.automatic.rows if self.automatic else ():
+            yield _MEASURED, "ours", row.where, {name: e.value for name, e in row.ours.items()}
+            if self.is_released:
+                yield _MEASURED, "released", row.where, row.released
+        for rated in self.rated:
+            for means in rated.rows:
+                errors = {question + ERROR: one.error for question, one in means.ours.items()}
+                values = {question: one.mean for question, one in means.ours.items()}
+                yield RATED_TABLES, rated.rater, means.where, values | errors
+        for one in self.validations if self.is_released else ():
+            where = {"question": one.question}
+            yield _MEASURED, one.by, where, {one.metric: one.correlation.value}
+
 
 @dataclass(frozen=True, slots=True)
 class Means:
@@ -122,6 +171,9 @@ class Means:
 
 _PLAIN = Means()
 
+NOTHING = Replica("", True, None, (), (), {}, RELEASED_FILES)
+"""Where there is neither the release nor feedback of one's own: every number is missing."""
+
 
 def replicate_released(folder: Path, *, means: Means = _PLAIN, seed: int = 0) -> Replica:
     """What the released files of `folder` give. Raises `InputError`."""
@@ -129,18 +181,18 @@ def replicate_released(folder: Path, *, means: Means = _PLAIN, seed: int = 0) ->
     measured: dict[str, dict[str, dict[str, float]]] = {}
     tables = None
     if given.feedback is not None:
-        tables, measured["ours"] = _automatic(given.feedback, means, seed, automatic)
+        tables, measured["ours"] = _automatic(given.feedback, means, seed, is_released=True)
     rated: tuple[Rated, ...] = ()
     validations: tuple[Validation, ...] = ()
     if given.rated is not None:
         said = {question: _column(given.rated, "ratings", question) for question in QUESTIONS}
-        rated = (rate("people", True, said, given.rated, ratings),)
+        rated = (rate("people", True, said, given.rated),)
         measured["released"] = {
             metric: _column(given.rated, "columns", metric) for metric in ("perfect", "repetition")
         }
         stories = {row["id"]: row["story_id"] for row in given.rated}
         validations = validate_rater("people", said, measured, stories, seed)
-    present = {FEEDBACK_FILE: given.feedback, RATINGS_FILE: given.rated}
+    present = dict(zip(RELEASED_FILES, (given.feedback, given.rated), strict=True))
     return Replica(
         source=str(folder),
         is_released=True,
@@ -164,13 +216,13 @@ def replicate_run(
     A figure of the paper stands only beside a model that it had. Raises `InputError`.
     """
     rows = [{**row, "id": feedback_id(row)} for row in read_own(paths)]
-    tables, measured = _automatic(rows, means, seed, _printed_of_model)
+    tables, measured = _automatic(rows, means, seed, is_released=False)
     rated: list[Rated] = []
     validations: list[Validation] = []
     stories = {row["id"]: row["story_id"] for row in rows}
     for folder in folders:
         for rater, said in read_rated(folder).items():
-            one = rate(rater, False, said, rows, _ratings_of_model)
+            one = rate(rater, False, said, rows)
             if not one.n:
                 raise InputError(
                     f"{folder}: rated none of this feedback; give the run of `fabula feedback "
@@ -188,22 +240,8 @@ def replicate_run(
     )
 
 
-def _printed_of_model(where: Mapping[str, str]) -> dict[str, float]:
-    """Only what the paper has of that model: its other subsets are of its eight models."""
-    model = known_model(where["model"]) if "model" in where else None
-    return automatic({**where, "model": model}) if model is not None else {}
-
-
-def _ratings_of_model(name: str) -> dict[str, tuple[float, float]]:
-    model = known_model(name)
-    return ratings(model) if model is not None else {}
-
-
 def _automatic(
-    rows: Rows,
-    means: Means,
-    seed: int,
-    printed: Callable[[Mapping[str, str]], dict[str, float]],
+    rows: Rows, means: Means, seed: int, *, is_released: bool
 ) -> tuple[Automatic, dict[str, dict[str, float]]]:
     """The tables, and our measures of each answer by metric and id."""
     answers = read_answers(
@@ -219,9 +257,9 @@ def _automatic(
     found = []
     for subset in score_answers(answers, seed=seed, crosses=_CROSSES):
         held = [row for row in given if all(row[k] == v for k, v in subset.where.items())]
-        found.append(
-            Row(subset.where, subset.n, printed(subset.where), _released(held), subset.values)
-        )
+        row = row_of_paper(subset.where, is_released=is_released)
+        printed = dict(printed_row(row, _MEASURED))
+        found.append(Row(subset.where, subset.n, printed, _released(held), subset.values))
     tables = Automatic(
         rows=tuple(sorted(found, key=lambda row: _place(row.where))),
         n_answers=len(answers),

@@ -12,24 +12,25 @@ Of the one cell that is unknown, what the *other* rows of Table 1 require of it 
 from __future__ import annotations
 
 import functools
+import itertools
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, NamedTuple
 
-from fabula.replicate.story_feedback_printed import (
-    AUTOMATIC,
-    CELLS,
-    COLUMNS,
-    METHODS,
-    MODELS,
-    PERFECT_BY_METHOD,
-    PROMPTS,
-    SHOTS,
-)
+from fabula.replicate.claims import printed_table
+from fabula.replicate.story_feedback_files import COLUMNS, METHODS, MODELS, PAPER, PROMPTS, SHOTS
 
 __all__ = ["Agreement", "Check", "Derived", "Interval", "check_printed", "mean_bounds",
            "weighted_bounds"]  # fmt: skip
+
+_AUTOMATIC = printed_table(PAPER, "Table 1")
+_CELLS = {
+    cell: printed_table(PAPER, "Table 9").get(", ".join(cell))
+    for cell in itertools.product(PROMPTS, SHOTS, MODELS)
+}
+"""None for the one cell that is not in the text that the figures were read from. A precision is
+left out where nothing was said to be perfect."""
 
 _HALF = 0.005
 """Half of the last printed digit."""
@@ -73,6 +74,16 @@ class Derived:
     @property
     def follows(self) -> bool:
         return self.allowed is not None and self.allowed.meets(Interval.printed(self.printed))
+
+    def shown(self) -> str:
+        """The printed figure, with a mark where it does not follow."""
+        return f"{self.printed:.2f}{'' if self.follows else ' !'}"
+
+    def record(self, field: str) -> dict[str, object]:
+        """What a row of a CSV file holds of it."""
+        low, high = self.allowed or (None, None)
+        bounds = {f"{field}_low": low, f"{field}_high": high}
+        return {field: self.printed, **bounds, f"{field}_follows": self.follows}
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,11 +157,10 @@ RULES = (
 
 def check_printed() -> Check:
     """Table 1 against Table 9, the three splits of Table 1 against each other and Table 7."""
-    (cell,) = (key for key, row in CELLS.items() if row is None)
+    (cell,) = (key for key, row in _CELLS.items() if row is None)
     perfect = _required("perfect", "mean", cell, cell, _SHARE)
     derived = []
-    for name, row in AUTOMATIC.items():
-        printed = dict(zip(COLUMNS, row, strict=True))
+    for name, printed in _AUTOMATIC.items():
         for column, rule in RULES:
             # A row is not asked of what is to be held against it.
             others = [other for other in cell if other != name] if name in cell else []
@@ -161,24 +171,23 @@ def check_printed() -> Check:
     return Check(tuple(derived), unknown, cell, _agreements())
 
 
-def _cells(name: str) -> list[tuple[float | None, ...] | None]:
-    return [row for key, row in CELLS.items() if name in key]
+def _cells(name: str) -> list[dict[str, float] | None]:
+    return [row for key, row in _CELLS.items() if name in key]
 
 
 def _allowed(
     column: str, rule: str, name: str, missing: Interval, perfect: Interval | None
 ) -> Interval:
     """What the cells allow for a figure of a row of Table 1, the unknown one being `missing`."""
-    place = COLUMNS.index(column)
     values, weights = [], []
     for row in _cells(name):
         share = perfect or _SHARE
         value = missing
         if row is not None:
-            said, own = row[COLUMNS.index("perfect")], row[place]
+            own = row.get(column)
             # No precision: not one answer said so, and the cell has no part in the ratio.
             nobody = column == "perfect_precision" and own is None
-            share = Interval(0.0, 0.0) if nobody else Interval.printed(said or 0.0)
+            share = Interval(0.0, 0.0) if nobody else Interval.printed(row["perfect"])
             value = Interval.printed(own or 0.0)
         values.append(value)
         low, high = share.low, min(share.high, 1.0)
@@ -195,7 +204,7 @@ def _required(
     found: Interval | None = _LENGTH if column == "length" else _SHARE
     for name in names:
         if name in cell and found is not None:
-            printed = Interval.printed(AUTOMATIC[name][COLUMNS.index(column)])
+            printed = Interval.printed(_AUTOMATIC[name][column])
             one = (
                 _solve_mean(column, name, printed)
                 if rule == "mean"
@@ -226,12 +235,10 @@ def _solve_weighted(
 
 def _agreements() -> tuple[Agreement, ...]:
     splits = {"models": MODELS, "prompts": PROMPTS, "shots": SHOTS}
-    columns = {
-        split: [dict(zip(COLUMNS, AUTOMATIC[name], strict=True)) for name in names]
-        for split, names in splits.items()
-    }
+    columns = {split: [_AUTOMATIC[name] for name in names] for split, names in splits.items()}
     found = []
-    by_method = [Interval.printed(PERFECT_BY_METHOD[name]) for name in METHODS]
+    table_7 = printed_table(PAPER, "Table 7")
+    by_method = [Interval.printed(table_7[name]["perfect"]) for name in METHODS]
     for column in ("length", "perfect", "repetition"):
         sources = {
             f"Table 1, {split}": mean_bounds([Interval.printed(row[column]) for row in rows])

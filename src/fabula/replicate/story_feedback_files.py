@@ -16,23 +16,42 @@ from pathlib import Path
 from typing import Any
 
 from fabula.errors import InputError
-from fabula.replicate.story_feedback_printed import METHODS, MODELS, PROMPTS, QUESTIONS, SHOTS
+from fabula.replicate.claims import printed_table
 from fabula.store import read_rows
 from fabula.tasks.feedback.prompts import PROMPTS as OWN_PROMPTS
 from fabula.text.feedback import check_feedback_row
 
 __all__ = [
+    "COLUMNS",
+    "ERROR",
     "FEEDBACK_FILE",
     "HOME",
+    "METHODS",
+    "MODELS",
     "ONE_SENTENCE",
+    "PAPER",
+    "PROMPTS",
+    "QUESTIONS",
     "RATINGS_FILE",
     "RELEASED_FILES",
+    "SHOTS",
     "Released",
     "known_model",
     "read_own",
     "read_released",
     "read_released_file",
 ]
+
+PAPER = "story_feedback"
+MODELS, METHODS, _SETTINGS = (
+    tuple(printed_table(PAPER, table)) for table in ("Table 3", "Table 4", "Table 5")
+)
+PROMPTS, SHOTS = _SETTINGS[:4], _SETTINGS[4:]
+COLUMNS = tuple(printed_table(PAPER, "Table 1")["GPT 4"])
+"""Of Tables 1 and 9, under the names of `tasks.feedback.scoring`."""
+ERROR = ", standard error"
+"""Follows a question in the name of the column of its standard errors."""
+QUESTIONS = tuple(q for q in printed_table(PAPER, "Table 3")["GPT 4"] if not q.endswith(ERROR))
 
 HOME = "github.com/google-deepmind/igen"
 FEEDBACK_FILE = "generated_feedback.jsonl"

@@ -6,7 +6,7 @@ with raters. Table 2, the agreement of raters, is of single ratings, which were 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,12 +14,26 @@ from typing import Any
 from fabula.errors import InputError
 from fabula.judging.folder import read_run
 from fabula.measures.ratings import GroupMean, group_means, mean_scores, score_table
-from fabula.replicate.story_feedback_printed import METHODS, MODELS, PROMPTS, SHOTS
+from fabula.replicate.claims import load_printed, printed_table
+from fabula.replicate.story_feedback_files import (
+    ERROR,
+    METHODS,
+    MODELS,
+    PAPER,
+    PROMPTS,
+    QUESTIONS,
+    SHOTS,
+    known_model,
+)
 from fabula.tasks.feedback.validation import VALIDATED, validate
 from fabula.types import Estimate
 
-__all__ = ["ORDERS", "Rated", "RatedRow", "Validation", "rate", "read_rated", "validate_rater"]
+__all__ = [
+    "ORDERS", "RATED_TABLES", "Rated", "RatedRow", "Validation", "printed_row", "rate",
+    "read_rated", "row_of_paper", "validate_rater",
+]  # fmt: skip
 
+RATED_TABLES = ("Table 3", "Table 4", "Table 5")
 ORDERS = {"model": MODELS, "prompt": PROMPTS, "shots": SHOTS, "method": METHODS}
 """The values of each dimension in the paper's order."""
 
@@ -58,6 +72,31 @@ class Validation:
     correlation: Estimate
 
 
+def row_of_paper(where: Mapping[str, str], *, is_released: bool) -> str:
+    """The name of a subset in the paper's tables; none for a model that the paper has not.
+
+    Of one's own feedback, only subsets of a model can be beside the paper: its others are of its
+    eight models.
+    """
+    if is_released:
+        return ", ".join(where.values())
+    model = known_model(where.get("model", ""))
+    return "" if model is None else ", ".join({**where, "model": model}.values())
+
+
+def printed_row(name: str, tables: Sequence[str]) -> Iterator[tuple[str, float]]:
+    """What the tables print of a subset, with the names of the columns."""
+    for (table, row, column), printed in load_printed(PAPER).items():
+        if row == name and table in tables:
+            yield column, float(printed)
+
+
+def _printed(where: Mapping[str, str], is_people: bool) -> dict[str, tuple[float, float]]:
+    """Means and standard errors by question."""
+    found = dict(printed_row(row_of_paper(where, is_released=is_people), RATED_TABLES))
+    return {q: (found[q], found[q + ERROR]) for q in QUESTIONS if q in found}
+
+
 def read_rated(folder: Path) -> dict[str, dict[str, dict[str, float]]]:
     """By rater of a finished run, then by question and document."""
     rubric, measurements = read_run(folder)
@@ -78,7 +117,6 @@ def rate(
     is_people: bool,
     means: Mapping[str, Mapping[str, float]],
     rows: Sequence[Mapping[str, Any]],
-    printed: Callable[[str], dict[str, tuple[float, float]]],
 ) -> Rated:
     """The tables by one rater; `means` by question and document, which `rows` describe."""
     by_id = {row["id"]: row for row in rows}
@@ -89,7 +127,7 @@ def rate(
         groups = group_means(means, labels.get)
         known = [name for name in order if name in groups]
         found += [
-            RatedRow({dimension: name}, printed(name), groups[name])
+            RatedRow({dimension: name}, _printed({dimension: name}, is_people), groups[name])
             for name in known + sorted(set(groups) - set(known))
         ]
     n_known = len(documents & by_id.keys())
@@ -105,11 +143,12 @@ def validate_rater(
 ) -> tuple[Validation, ...]:
     """Two correlations by each way of measuring, with intervals over stories."""
     people = {question.replace("-", "_"): given for question, given in means.items()}
+    printed = printed_table(PAPER, "Appendix E") if rater == "people" else {}
     found = []
     for by, mine in measures.items():
         for item, estimate in validate(mine, people, stories, seed=seed).items():
             if estimate.n:
-                metric, printed = VALIDATED[item]
-                shown = printed if rater == "people" else None
-                found.append(Validation(rater, item.replace("_", "-"), metric, by, shown, estimate))
+                metric, question = VALIDATED[item][0], item.replace("_", "-")
+                shown = printed.get(question, {}).get(metric)
+                found.append(Validation(rater, question, metric, by, shown, estimate))
     return tuple(found)

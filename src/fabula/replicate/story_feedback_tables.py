@@ -1,21 +1,17 @@
-"""The replication of "Help Me Write a Story" for the terminal and as plain values."""
+"""The replication of "Help Me Write a Story" as tables and as plain values."""
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict
 from typing import Any
 
-from rich.table import Table
-from rich.text import Text
-
-from fabula.presentation.sheet import interval_shown, number, render
+from fabula.presentation.sheet import Cell, Column, Part, Sheet, interval_shown
+from fabula.replicate.claims import Claim, agreement_lines
 from fabula.replicate.story_feedback import LAYOUT, Automatic, Replica, Row
 from fabula.replicate.story_feedback_check import RULES, Check
-from fabula.replicate.story_feedback_files import HOME, RATINGS_FILE
-from fabula.replicate.story_feedback_printed import AUTOMATIC, COLUMNS, QUESTIONS
-from fabula.replicate.story_feedback_ratings import Rated
+from fabula.replicate.story_feedback_files import COLUMNS, ERROR, HOME, QUESTIONS, RATINGS_FILE
+from fabula.replicate.story_feedback_ratings import RATED_TABLES, Rated
 
 __all__ = ["check_tables", "replica_json", "replica_tables"]
 
@@ -24,13 +20,6 @@ _TITLES = {
     "repetition": "3-gramR", "repetition_imperfect": "w/o PAI", "overlap": "with story",
     "bertscore": "BERTScore", "one_sentence": "1 sentence",
 }  # fmt: skip
-_HEADERS = dict(
-    zip(
-        QUESTIONS,
-        ("sanity", "feedb.-\ntype", "perfect-\nagree", "correct-\nness", "error-\ndetect.",
-         "speci-\nficity", "rele-\nvance"), strict=True,
-    )
-)  # fmt: skip
 _SPLITS = (("model",), ("prompt",), ("shots",))
 _TABLES: tuple[tuple[str, tuple[tuple[str, ...], ...], tuple[str, ...]], ...] = (
     ("Table 1: feedback by model, prompt and examples", (*_SPLITS, ()), COLUMNS),
@@ -39,25 +28,23 @@ _TABLES: tuple[tuple[str, tuple[tuple[str, ...], ...], tuple[str, ...]], ...] = 
     ("Table 8: how many are one sentence, where that was asked", (LAYOUT,), ("one_sentence",)),
     ("Table 9: feedback by prompt, examples and model", (LAYOUT,), COLUMNS),
 )
-_DIFFERS = "!"
 _NOTE = (
     "PAI: says that the text is perfect as it is; prec: of those, how many stories were not "
     "corrupted. 3-gramR: trigrams of an answer that another of the same model, prompt and number "
     "of examples holds too."
 )
+Claims = Mapping[tuple[str, str, str], Claim]
 
 
-def check_tables(check: Check) -> str:
+def check_tables(check: Check) -> list[Part]:
     """Which figures of Table 1 follow from Table 9, and those that do not with both numbers."""
     first = [one for one in check.derived if (one.column, one.rule) in RULES[:5]]
-    table = _table("Table 1", *(_TITLES[column] for column in COLUMNS))
-    for name in AUTOMATIC:
-        shown = [
-            f"{one.printed:.2f}{' ' if one.follows else _DIFFERS}"
-            for one in first
-            if one.name == name
-        ]
-        table.add_row(name, *shown)
+    columns = [Column(_TITLES[column], ".2f", name=column) for column in COLUMNS]
+    cells = {(one.name, one.column): one for one in first}
+    rows: list[list[Cell]] = [
+        [name, *(cells[name, column] for column in COLUMNS)]
+        for name in dict.fromkeys(one.name for one in first)
+    ]
     failing = [
         f"  {one.name}, {_TITLES[one.column]}: printed {one.printed:.2f}, Table 9 allows "
         f"{_span(one.allowed, 3)}"
@@ -65,10 +52,10 @@ def check_tables(check: Check) -> str:
         if not one.follows
     ]
     plain = [one for one in check.derived if (one.column, one.rule) == RULES[5]]
-    return render(
+    return [
         f"THE PRINTED TABLES AMONG EACH OTHER. Does Table 1 follow from Table 9, up to rounding? "
-        f"{sum(one.follows for one in first)} of {len(first)} figures do; {_DIFFERS} where not.",
-        "", table, "", *failing,
+        f"{sum(one.follows for one in first)} of {len(first)} figures do; ! where not.",
+        "", Sheet("printed", [Column("Table 1", name="row"), *columns], rows), "", *failing,
         "Lengths, % PAI and 3-gramR are plain means of the cells, so repetition is among the "
         "answers of one cell; PAI prec is a ratio of pooled counts; w/o PAI weighs each cell by "
         f"the answers that are left: as a plain mean {sum(one.follows for one in plain)} of "
@@ -76,7 +63,7 @@ def check_tables(check: Check) -> str:
         "An answer of fewer than three words has no trigram. Were such answers left out of the "
         "means, a cell that has many would weigh less; that may be why a figure does not follow.",
         *_unknown(check), *_agreements(check), "",
-    )  # fmt: skip
+    ]  # fmt: skip
 
 
 def _unknown(check: Check) -> Iterator[str]:
@@ -104,141 +91,145 @@ def _span(interval: tuple[float, float] | None, n_digits: int) -> str:
     return f"{interval[0]:.{n_digits}f} to {interval[1]:.{n_digits}f}"
 
 
-def replica_tables(replica: Replica) -> str:
+def replica_tables(replica: Replica) -> list[Part]:
     """All tables of a source, in the paper's order, then what is missing."""
-    parts: list[Table | str] = [f"{replica.source}", ""]
+    claims = {(claim.by, claim.row, claim.column): claim for claim in replica.claims}
+    parts: list[Part] = [f"{replica.source}", ""]
     names = [f"{ours} ({theirs})" for ours, theirs in replica.names.items() if ours != theirs]
     if names:
         parts += [f"Prompts, as the files call them: {', '.join(names)}.", ""]
     if replica.automatic is not None:
-        parts += _automatic_parts(replica.automatic)
+        parts += _automatic_parts(replica, replica.automatic, claims)
     for rated in replica.rated:
-        parts += _rated_parts(rated)
+        parts += _rated_parts(replica, rated, claims)
     if replica.rated and replica.is_released:
         parts += [
             "Table 2, how far the annotators agree: cannot be had; only means over annotators are "
             "released.", "",
         ]  # fmt: skip
     if replica.validations:
-        parts += ["Appendix E: measures against raters, Pearson", "", _validated(replica), ""]
+        title = "Appendix E: measures against raters, Pearson (printed)"
+        parts += [title, "", _validated(replica, claims), *_agreement(claims, "Appendix E"), ""]
     for name in replica.lacking:
         tables = "Tables 3 to 5" if name == RATINGS_FILE else "Tables 1 and 6 to 9"
         parts.append(f"No {name} there: without it {tables} are missing. Get it from {HOME}.")
-    return render(*parts)
+    return parts
 
 
-def _automatic_parts(found: Automatic) -> Iterator[Table | str]:
+def _agreement(claims: Claims, *tables: str, by: str = "") -> list[str]:
+    """Of the claims of some tables; `by` is the one rater whose claims these are."""
+    some = [one for one in claims.values() if one.table in tables]
+    some = [one for one in some if f"{one.by}, ".startswith(by and f"{by}, ")]
+    return ["", *agreement_lines(some)] if some else []
+
+
+def _automatic_parts(replica: Replica, found: Automatic, claims: Claims) -> Iterator[Part]:
     released = "released: means of the authors' columns; " if found.matches else ""
     yield (
-        f"{found.n_answers:,} answers. printed: the paper; {released}ours: measured here. "
-        f"{_DIFFERS} beyond the rounding of what is printed."
+        f"{found.n_answers:,} answers. {released}ours: measured here; in brackets what the paper "
+        "prints. ! beyond the rounding of what is printed."
     )
     for title, crosses, metrics in _TABLES:
         rows = [row for row in found.rows if tuple(row.where) in crosses]
-        metrics = tuple(m for m in metrics if any(_has(row, m) for row in rows))
-        if metrics:
-            yield from ("", title, "", _automatic_table(rows, metrics))
-    yield from ("", _NOTE)
+        table = title.partition(":")[0]
+        sheet = _automatic_sheet(table, replica, rows, metrics, claims)
+        if sheet.rows:
+            yield from ("", title, "", sheet)
+            yield from _agreement(claims, table)
+    yield ""
+    yield _NOTE
     if found.n_empty:
         yield f"{found.n_empty:,} answers are empty: of length 0, and without a trigram."
     for reason, n in sorted(found.n_missing.items()):
         yield f"missing: {n:,} answers, {reason}"
     if found.matches:
-        table = _table("ours against released", "answers", "equal", "mean |difference|", "Pearson")
-        for metric, one in found.matches.items():
-            table.add_row(
-                _TITLES[metric], f"{one.n:,}", f"{one.n_equal / one.n:.1%}",
-                f"{one.mean_difference:.3f}", number(one.correlation, ".3f"),
-            )  # fmt: skip
-        yield from ("", "Are our measures theirs? Answer by answer", "", table)
+        columns = [
+            Column("ours against released"),
+            Column("answers", ","),
+            Column("equal", ".1%"),
+            Column("mean |difference|", ".3f", name="mean_difference"),
+            Column("Pearson", ".3f"),
+        ]
+        cells: list[list[Cell]] = [
+            [_TITLES[metric], one.n, one.n_equal / one.n, one.mean_difference, one.correlation]
+            for metric, one in found.matches.items()
+        ]
+        title = "Are our measures theirs? Answer by answer"
+        yield from ("", title, "", Sheet("matches", columns, cells))
     yield from (found.signature, "") if found.signature else ("",)
 
 
-def _has(row: Row, metric: str) -> bool:
-    """Whether the metric was measured at all: what is only printed makes no column."""
-    ours = row.ours.get(metric)
-    return row.released.get(metric) is not None or (ours is not None and ours.value is not None)
+def _automatic_sheet(
+    table: str, replica: Replica, rows: list[Row], metrics: tuple[str, ...], claims: Claims
+) -> Sheet:
+    """A line for each metric and subset of which either was measured at all."""
+    sources = ("released", "ours") if replica.is_released else ("ours",)
+    cells: list[list[Cell]] = []
+    for metric in metrics:
+        for row in rows:
+            ours = row.ours.get(metric)
+            numbers = {"released": row.released.get(metric), "ours": ours and ours.value}
+            if any(value is not None for value in numbers.values()):
+                label = ", ".join(row.where.values()) or "all"
+                values: list[Cell] = [
+                    claims.get((*replica.place(row.where, by), metric), numbers[by])
+                    for by in sources
+                ]
+                cells.append([_TITLES[metric], label, row.n, *values])
+    columns = [
+        Column("", name="measure", once=True),
+        Column("", name="feedback"),
+        Column("n", ","),
+        *(Column(by, ".2f") for by in sources),
+    ]
+    return Sheet(table.lower().replace(" ", ""), columns, cells)
 
 
-def _automatic_table(rows: Sequence[Row], metrics: Sequence[str]) -> Table:
-    """Up to three lines a subset: printed, released, ours."""
-    table = _table("", "n", *(_TITLES[metric] for metric in metrics), n_left=2)
-    for row in rows:
-        if not any(_has(row, metric) for metric in metrics):
-            continue
-        ours = {metric: estimate.value for metric, estimate in row.ours.items()}
-        label = ", ".join(row.where.values()) or "all"
-        for whose, values in (("printed", row.printed), ("released", row.released), ("ours", ours)):
-            if any(values.get(metric) is not None for metric in metrics):
-                cells = [_beside(values.get(m), row.printed.get(m), 2) for m in metrics]
-                n = "" if whose == "printed" else f"{row.n:,}"
-                table.add_row(Text(label), whose, n, *cells)
-                label = ""
-    return table
-
-
-def _beside(value: float | None, printed: float | None, n_digits: int) -> str:
-    if value is None:
-        return "- "
-    half = 0.5 * 10**-n_digits
-    differs = printed is not None and abs(value - printed) > half + 1e-9
-    return f"{value:.{n_digits}f}{_DIFFERS if differs else ' '}"
-
-
-def _rated_parts(rated: Rated) -> Iterator[Table | str]:
+def _rated_parts(replica: Replica, rated: Rated, claims: Claims) -> Iterator[Part]:
     who = "people" if rated.is_people else f"{rated.rater}, a model and not people"
-    yield f"Tables 3, 4 and 5, rated by {who}: mean ± standard error, {rated.n:,} answers"
+    yield f"Tables 3, 4 and 5 (printed), rated by {who}: {rated.n:,} answers"
     yield ""
-    table = _table("", *_HEADERS.values(), n_left=2)
-    for row in rated.rows:
-        (label,) = row.where.values()
-        if row.printed:
-            printed = [_rating(row.printed.get(question), None) for question in QUESTIONS]
-            table.add_row(Text(label), "printed", *printed)
-            label = ""
-        cells = [
-            _rating((one.mean, one.error), row.printed.get(question))
-            for question in QUESTIONS
-            if (one := row.ours[question])
-        ]
-        whose = "people" if rated.is_people else "rater"
-        table.add_row(Text(label), whose, *cells)
-    yield table
-    yield ""
+    rows: list[list[Cell]] = []
+    for question in QUESTIONS:
+        for row in rated.rows:
+            (label,) = row.where.values()
+            place, mean = replica.place(row.where, rated.rater), row.ours[question]
+            rows.append([
+                question, label, mean.n, claims.get((*place, question), mean.mean),
+                claims.get((*place, question + ERROR), mean.error),
+            ])  # fmt: skip
+    columns = [
+        Column("", name="question", once=True),
+        Column("", name="feedback"),
+        Column("n", ","),
+        Column("mean", ".3f"),
+        Column("standard error", ".2f"),
+    ]
+    yield Sheet("ratings", columns, rows, about=("rater", rated.rater))
+    yield from (*_agreement(claims, *RATED_TABLES, by=rated.rater), "")
     if rated.n_unknown:
         yield f"{rated.n_unknown:,} rated answers are not in the file and have no part."
 
 
-def _rating(
-    value: tuple[float | None, float | None] | None, printed: tuple[float, float] | None
-) -> str:
-    mean, error = value or (None, None)
-    if mean is None:
-        return "- "
-    marked = _beside(mean, printed[0] if printed else None, 3)
-    shown = "" if error is None else f"±{error:.2f}"
-    # Without leading zeros seven of them fit into 100 columns.
-    return re.sub(r"(?<!\d)0\.", ".", f"{marked[:-1]}{shown}{marked[-1]}")
-
-
-def _validated(replica: Replica) -> Table:
-    table = _table("rater", "question", "measure", "by", "printed", "r", "95 % interval", "n",
-                   n_left=4)  # fmt: skip
-    for one in replica.validations:
-        table.add_row(
-            Text(one.rater), one.question, _TITLES[one.metric], one.by,
-            number(one.printed, ".2f"), number(one.correlation.value, ".2f"),
-            interval_shown(one.correlation, ".2f"), f"{one.correlation.n:,}",
-        )  # fmt: skip
-    return table
-
-
-def _table(*columns: str, n_left: int = 1) -> Table:
-    table = Table(box=None, pad_edge=False, padding=(0, 1, 0, 0))
-    titles = ("", *columns) if n_left == 2 and columns[0] == "" else columns
-    for place, title in enumerate(titles):
-        table.add_column(title, justify="left" if place < n_left else "right", no_wrap=place > 0)
-    return table
+def _validated(replica: Replica, claims: Claims) -> Sheet:
+    columns = [
+        Column("rater"),
+        Column("question"),
+        Column("measure"),
+        Column("by"),
+        Column("r", ".2f"),
+        Column("95 % interval", name="interval"),
+        Column("n", ","),
+    ]
+    rows: list[list[Cell]] = [
+        [
+            one.rater, one.question, _TITLES[one.metric], one.by,
+            claims.get((one.by, one.question, one.metric), one.correlation.value),
+            interval_shown(one.correlation, ".2f"), one.correlation.n,
+        ]
+        for one in replica.validations
+    ]  # fmt: skip
+    return Sheet("validation", columns, rows)
 
 
 def replica_json(replica: Replica) -> dict[str, Any]:

@@ -6,6 +6,7 @@ figure stands the printed one; where they differ it says so, and why, as far as 
 
 from __future__ import annotations
 
+import math
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -18,6 +19,7 @@ from fabula.errors import InputError
 from fabula.measures.agreement import Panel, expert_correlation, read_experts
 from fabula.models import Answer
 from fabula.models.verdicts import read_verdict
+from fabula.replicate.claims import Claim, claims_of
 from fabula.rubrics import load_rubric
 from fabula.rubrics.released import EXPERTS_FILE, read_judge_answers, split_story_id
 from fabula.stats.agreement import Confusion, cohen_kappa, fleiss_kappa
@@ -26,13 +28,14 @@ from fabula.types import Measurement, Rubric, Scale
 
 __all__ = [
     "AUTHORS",
+    "FLEISS",
     "OUTLIER_GROUP",
-    "PRINTED",
     "JudgeReplica",
     "Replica",
     "panel_replica",
     "preferences_by_author",
     "replicate_ttcw",
+    "with_average",
 ]
 
 AUTHORS = ("GPT3.5", "GPT4", "Claude", "NewYorker")
@@ -45,37 +48,14 @@ one gives all 14. The printed pass rates are of all twelve groups.
 """
 
 
-@dataclass(frozen=True, slots=True)
-class Printed:
-    """A row of Tables 5 and 6 as printed: pass rates in percent by author, kappas."""
+FLEISS = "Fleiss kappa"
+"""The column of Table 5 that is beside those of the authors."""
 
-    pass_rate: tuple[float, float, float, float]
-    fleiss: float
-    cohen: tuple[float, float, float]
-    """Of GPT3.5, GPT4 and Claude as judges, on all 48 stories."""
-
-
-PRINTED: dict[int, Printed] = {
-    1: Printed((8.3, 19.4, 33.3, 91.7), 0.48, (-0.02, 0.02, 0.02)),
-    2: Printed((22.2, 33.3, 55.6, 91.7), 0.27, (-0.01, -0.01, -0.17)),
-    3: Printed((8.3, 50.0, 58.3, 91.7), 0.27, (-0.03, -0.08, -0.23)),
-    4: Printed((8.3, 52.8, 61.1, 94.4), 0.39, (0.05, 0.0, -0.22)),
-    5: Printed((5.6, 36.1, 13.9, 88.9), 0.37, (0.04, -0.09, -0.11)),
-    6: Printed((16.7, 19.4, 36.1, 91.7), 0.32, (-0.04, 0.0, 0.09)),
-    7: Printed((11.1, 19.4, 30.6, 88.9), 0.39, (-0.04, 0.0, -0.07)),
-    8: Printed((8.3, 16.7, 19.4, 72.2), 0.44, (0.0, 0.26, 0.14)),
-    9: Printed((2.8, 44.4, 19.4, 91.7), 0.40, (0.19, 0.31, 0.15)),
-    10: Printed((2.8, 8.3, 0.0, 63.9), 0.41, (0.08, 0.09, 0.03)),
-    11: Printed((0.0, 19.4, 11.1, 75.0), 0.66, (0.06, -0.01, 0.18)),
-    12: Printed((2.8, 11.1, 5.6, 88.9), 0.66, (0.0, 0.0, 0.02)),
-    13: Printed((16.7, 41.7, 58.3, 94.4), 0.33, (0.0, 0.0, 0.09)),
-    14: Printed((8.3, 16.7, 16.7, 61.1), 0.31, (-0.08, 0.02, 0.0)),
-}
-PRINTED_AVERAGE = Printed((8.7, 27.9, 30.0, 84.7), 0.41, (0.016, 0.035, -0.006))
-PRINTED_PEARSON = 0.69
-
-PRINTED_JUDGES = {"cgpt": 0, "gpt4": 1, "claudev13": 2}
-"""Which column of Table 6 a released file of answers belongs beside."""
+_AVERAGE = "The printed average of GPT4, 27.9, is not the mean of its own printed column, 27.8."
+_LATER_RUN = (
+    "The released answers are of a later run (March 2024) with a prompt that asks for the verdict "
+    "first, not the paper's, which reasons first: they are not expected to agree."
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,6 +96,22 @@ class Replica:
     origins: Mapping[str, Mapping[str, int]]
     """Figure 4b: what an author's stories were taken for."""
 
+    @property
+    def claims(self) -> list[Claim]:
+        """Tables 5 and 6, and the correlation of section 5.4.2."""
+        undefined = "no verdicts of which it is defined"
+        rates = with_average({**self.pass_rate, FLEISS: self.fleiss})
+        kappas = with_average({judge.name: judge.kappa for judge in self.judges})
+        correlation = {("tests passed", "Pearson"): self.pearson}
+        notes = {("average", "GPT4"): _AVERAGE} if "GPT4" in self.pass_rate else {}
+        return [
+            *claims_of("ttcw", ["Table 5"], rates, missing=undefined, notes=notes),
+            *claims_of("ttcw", ["Section 5.4.2"], correlation, missing=undefined),
+            *claims_of(
+                "ttcw", ["Table 6"], kappas, missing=f"no answers, or {undefined}", why=_LATER_RUN
+            ),
+        ]
+
     def to_json(self) -> dict[str, Any]:
         """Plain values. `fleiss_kappa` is without one group, as printed; `..._all` of all."""
         return {
@@ -133,7 +129,20 @@ class Replica:
             "origins": {author: dict(counts) for author, counts in self.origins.items()},
             "n_stories": self.n_stories,
             "n_verdicts": self.n_verdicts,
+            "claims": [claim.to_json() for claim in self.claims],
         }
+
+
+def with_average(
+    columns: Mapping[str, Mapping[int, float | None]],
+) -> dict[tuple[str, str], float | None]:
+    """Numbers by test and column, and the average of those of a column that are known."""
+    found: dict[tuple[str, str], float | None] = {}
+    for column, values in columns.items():
+        found |= {(str(index), column): value for index, value in values.items()}
+        known = [value for value in values.values() if value is not None]
+        found["average", column] = math.fsum(known) / len(known) if known else None
+    return found
 
 
 def _keys(table: Mapping[int, Any]) -> dict[str, Any]:

@@ -26,6 +26,7 @@ from fabula.measures.linguistic.scoring import (
 from fabula.measures.linguistic.style import style_match
 from fabula.measures.linguistic.table import compare_systems, read_vocabulary
 from fabula.presentation.continuation_tables import system_tables
+from fabula.presentation.sheet import render
 from fabula.stats.permutation import compare_pairs
 from fabula.tasks.continuation.passages import book_chapters, passages_of
 from fabula.text import find_files, read_documents
@@ -109,7 +110,7 @@ def test_the_table_counts_what_is_missing_by_reason(whole: tuple[list[Story], Pa
     assert cell.estimate.n == 42
     # an empty text has 0 words, a text that was not given has no length
     assert table.cells["sentence_length", "one"].estimate.n == 56
-    shown = system_tables(table)
+    shown = render(*system_tables(table))
     assert "missing, one: the system gave no text" in shown
     assert "nan" not in shown.lower()
     text = json.dumps(table.to_json(), allow_nan=False)
@@ -118,7 +119,9 @@ def test_the_table_counts_what_is_missing_by_reason(whole: tuple[list[Story], Pa
     assert dict(table.cells["type_token_ratio", "one"].missing) == {"no_words": 14, "no_text": 14}
     assert table.cells["unique_trigram_ratio", "one"].estimate.n == 42 - 28  # two words have none
     assert "no difference can be marked" not in shown
-    few = " ".join(system_tables(compare_systems(rows, n_permutations=99, level=0.01)).split())
+    few = " ".join(
+        render(*system_tables(compare_systems(rows, n_permutations=99, level=0.01))).split()
+    )
     assert "take at least 300" in few
 
 

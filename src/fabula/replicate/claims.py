@@ -1,0 +1,161 @@
+"""The numbers that a paper prints, beside what was computed for them.
+
+`printed/<paper>.csv` holds a paper's numbers by table, row and column. Where a table drops zeros at
+the end of its numbers they are written out, so that each number has the digits of its table.
+"""
+
+from __future__ import annotations
+
+import csv
+import math
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from functools import cache
+from importlib.resources import files
+
+from fabula.presentation.sheet import Cell, Column, Sheet
+
+__all__ = ["Claim", "agreement_lines", "claim_sheet", "claims_of", "load_printed", "printed_table"]
+
+_DIFFERS = " !"
+_TINY = 1e-9
+"""So that half of the last digit rounds either way, whatever its binary form."""
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """A number that a paper prints, and what was computed for it."""
+
+    table: str
+    row: str
+    column: str
+    printed: Decimal
+    computed: float | None
+    why: str = ""
+    """Why they differ or cannot be compared, as far as that is known."""
+    by: str = ""
+    """What computed it, where several things do."""
+
+    def __post_init__(self) -> None:
+        if self.computed is None and not self.why:
+            raise ValueError(f"{self.table}, {self.row}, {self.column}: missing without a reason")
+
+    @property
+    def n_digits(self) -> int:
+        """Digits after the point, as printed."""
+        return -int(self.printed.as_tuple().exponent)
+
+    @property
+    def differs(self) -> bool | None:
+        """Whether it rounds to another number than the printed one; None where it is missing.
+
+        0.415 rounds to 0.41 and to 0.42.
+        """
+        if self.computed is None:
+            return None
+        half = 0.5 * 10.0**-self.n_digits + _TINY
+        return not math.isclose(self.computed, float(self.printed), rel_tol=0, abs_tol=half)
+
+    def shown(self) -> str:
+        """`27.8 (27.9) !`: ours, the printed one in brackets, and a mark where they differ."""
+        ours = "missing" if self.computed is None else f"{self.computed:.{self.n_digits}f}"
+        return f"{ours} ({self.printed}){_DIFFERS if self.differs else ''}"
+
+    def record(self, field: str) -> dict[str, object]:
+        """What a row of a CSV file holds of it."""
+        parts = {"_printed": str(self.printed), "_differs": self.differs, "_why": self.why}
+        return {field: self.computed} | {f"{field}{name}": value for name, value in parts.items()}
+
+    def to_json(self) -> dict[str, object]:
+        """As plain values."""
+        return {
+            "table": self.table,
+            "row": self.row,
+            "column": self.column,
+            "by": self.by,
+            "printed": float(self.printed),
+            "computed": self.computed,
+            "differs": self.differs,
+            "why": self.why,
+        }
+
+
+@cache
+def load_printed(paper: str) -> Mapping[tuple[str, str, str], Decimal]:
+    """A paper's printed numbers, by table, row and column, in the order of its file."""
+    text = (files("fabula.replicate") / "printed" / f"{paper}.csv").read_text(encoding="utf-8")
+    return {
+        (record["table"], record["row"], record["column"]): Decimal(record["printed"])
+        for record in csv.DictReader(text.splitlines())
+    }
+
+
+def printed_table(paper: str, table: str) -> dict[str, dict[str, float]]:
+    """The numbers of a table, by row and column."""
+    found: dict[str, dict[str, float]] = {}
+    for (own, row, column), printed in load_printed(paper).items():
+        if own == table:
+            found.setdefault(row, {})[column] = float(printed)
+    return found
+
+
+def claims_of(
+    paper: str,
+    tables: Sequence[str],
+    computed: Mapping[tuple[str, str], float | None],
+    *,
+    missing: str,
+    why: str = "",
+    notes: Mapping[tuple[str, str], str] | None = None,
+    by: str = "",
+) -> list[Claim]:
+    """A claim for each printed number of `tables`; `computed` is by row and column.
+
+    `missing` says why numbers were not computed, and `why` why they differ; `notes` say so of some,
+    by row and column.
+    """
+    found = []
+    for (table, row, column), printed in load_printed(paper).items():
+        if table in tables:
+            value = computed.get((row, column))
+            reason = (notes or {}).get((row, column), missing if value is None else why)
+            found.append(Claim(table, row, column, printed, value, reason, by))
+    return found
+
+
+def claim_sheet(
+    name: str,
+    rows: Mapping[str, str],
+    columns: Mapping[str, str],
+    claims: Iterable[Claim],
+    others: Mapping[tuple[str, str], float | None] | None = None,
+    *,
+    form: str,
+    forms: Sequence[str] = (),
+) -> Sheet:
+    """Claims by row and column, whose titles are given; `others` are numbers without a claim.
+
+    `form` is the format of these, and `forms` where each row has its own.
+    """
+    cells: dict[tuple[str, str], Cell] = dict(others or {})
+    cells |= {(claim.row, claim.column): claim for claim in claims}
+    titles = [Column(title, form, name=column) for column, title in columns.items()]
+    lines = [
+        [title, *(cells.get((row, column)) for column in columns)] for row, title in rows.items()
+    ]
+    return Sheet(name, [Column("", name="row"), *titles], lines, forms=forms)
+
+
+def agreement_lines(claims: Sequence[Claim]) -> list[str]:
+    """How many of how many agree, why others differ, and why others are missing."""
+    n_computed = sum(claim.computed is not None for claim in claims)
+    n_equal = sum(claim.differs is False for claim in claims)
+    lines = [
+        f"ours (printed): {n_equal:,} of {n_computed:,} agree at the printed digits;"
+        f"{_DIFFERS} where not"
+    ]
+    lines += dict.fromkeys(claim.why for claim in claims if claim.differs and claim.why)
+    missing = Counter(claim.why for claim in claims if claim.computed is None)
+    return [*lines, *(f"missing: {n:,} of {len(claims):,}, {why}" for why, n in missing.items())]

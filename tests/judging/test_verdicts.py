@@ -9,7 +9,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from fabula.models import Answer
-from fabula.models.verdicts import MISSING, read_verdict
+from fabula.models.verdicts import read_verdict
+from fabula.reasons import REASONS
 from fabula.rubrics.released import read_judge_answers
 from fabula.types import Scale
 
@@ -122,7 +123,7 @@ def test_a_verdict_at_the_beginning_is_read(text: str, value: float) -> None:
 def test_what_has_no_verdict_at_its_beginning_says_why(text: str, reason: str) -> None:
     found = read_verdict(Answer(text), YES_NO, "verdict-first")
     assert (found.value, found.missing_reason) == (None, reason)
-    assert reason in MISSING
+    assert reason in REASONS
 
 
 @pytest.mark.parametrize(

@@ -27,6 +27,7 @@ from fabula.cli.scoring import score
 from fabula.jobs.models import NoModelSettings
 from fabula.jobs.reading import Reading
 from fabula.jobs.writing import ask_models, estimate_texts
+from fabula.reasons import explain
 from fabula.resume import kept_rows
 
 if TYPE_CHECKING:
@@ -306,7 +307,7 @@ def generate(
     print_done(
         {"out": str(out), "n": n, "n_asked": len(rows), "missing": dict(missing)},
         f"written: {out}, {n:,} continuations",
-        *(f"without a text: {n:,} ({_WHY_NO_TEXT.get(why, why)})" for why, n in missing.items()),
+        *(f"without a text: {n:,} ({explain(why)})" for why, n in missing.items()),
         as_json=as_json,
     )
 
@@ -369,12 +370,3 @@ def _generated(
 
 _SENTENCE_TOKENS = 40
 """About what a continuation takes."""
-
-_WHY_NO_TEXT = {
-    "no_similar_sentence": "no sentence of the training texts shares a word with the last one",
-    "failed": "the call failed after all retries; the same command asks again",
-    "no_answer": "the answer holds no sentence",
-    "refused": "the model refused; the same command asks again",
-    "blocked": "withheld by the provider",
-    "too_long": "the context is longer than the model's",
-}

@@ -267,7 +267,7 @@ def elicit(
     said before it starts. Source: Rashkin et al. 2025, section 4.
     """
     from fabula.models import Sampling
-    from fabula.tasks.asking import WITHHELD
+    from fabula.reasons import explain
     from fabula.tasks.feedback.eliciting import ElicitPlan, read_corrupted
     from fabula.tasks.feedback.prompts import PROMPTS, load_prompts
 
@@ -290,7 +290,7 @@ def elicit(
     n_cut = sum(bool(row.get("is_cut")) for row in rows)
     n = len(rows) - sum(missing.values())
     lines = [f"{n:,} of {len(rows):,} answers, written: {out}"]
-    lines += [f"missing: {n:,}, {WITHHELD.get(why, why)}" for why, n in sorted(missing.items())]
+    lines += [f"missing: {n:,}, {explain(why)}" for why, n in sorted(missing.items())]
     if n_cut:
         lines.append(f"cut at {max_tokens} tokens: {n_cut:,}")
     content = {

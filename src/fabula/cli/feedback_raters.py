@@ -218,8 +218,8 @@ def _print_ratings(
     agreements: dict[str, dict[str, RaterAgreement]],
 ) -> None:
     from fabula.measures.ratings import group_means, mean_scores, score_table
-    from fabula.models.verdicts import MISSING
     from fabula.presentation.rating_tables import means_table, people_table, rubric_items
+    from fabula.reasons import explain
 
     items = rubric_items(rubric)
     for rater, agreement in agreements.items():
@@ -239,7 +239,7 @@ def _print_ratings(
         missing = Counter(one.missing_reason for one in mine if one.missing_reason)
         n_spared = missing.pop("not_asked", 0)
         parts += [
-            f"no answer: {n:,}, {MISSING[str(reason)]}" for reason, n in sorted(missing.items())
+            f"no answer: {n:,}, {explain(str(reason))}" for reason, n in sorted(missing.items())
         ]
         if n_spared:
             parts.append(f"not asked, since earlier answers rule it out: {n_spared:,}")

@@ -300,13 +300,13 @@ def _human_rows(
 
 def _report(what: str, rows: Sequence[dict[str, Any]], out: Path, *, as_json: bool) -> None:
     """How many there are, and why others are not."""
-    from fabula.tasks.asking import WITHHELD
+    from fabula.reasons import explain
 
     missing = Counter(str(row["missing_reason"]) for row in rows if row["missing_reason"])
     n_framed = sum(bool(row.get("frame_removed")) for row in rows)
     n = len(rows) - sum(missing.values())
     lines = [f"{n:,} of {len(rows):,} {what}, written: {out}"]
-    lines += [f"missing: {n:,} {what}: {WITHHELD[why]}" for why, n in sorted(missing.items())]
+    lines += [f"missing: {n:,} {what}: {explain(why)}" for why, n in sorted(missing.items())]
     if n_framed:
         lines.append(f"cut off what the model said around {n_framed:,} {what} (frame_removed)")
     lines += [

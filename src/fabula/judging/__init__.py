@@ -3,10 +3,9 @@
 from fabula.judging.plan import AnswerBook, JudgePlan
 from fabula.judging.prompts import Style, Template, read_template
 from fabula.judging.run import judge_stories
-from fabula.models.verdicts import MISSING, read_verdict
+from fabula.models.verdicts import read_verdict
 
 __all__ = [
-    "MISSING",
     "AnswerBook",
     "JudgePlan",
     "Style",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fabula.models.verdicts import MISSING
+from fabula.reasons import explain
 from fabula.types import Measurement, Rubric, Scale
 
 __all__ = ["answer_shown", "score_range"]
@@ -11,7 +11,7 @@ __all__ = ["answer_shown", "score_range"]
 def answer_shown(one: Measurement, scale: Scale) -> str:
     """What was answered about one document: `Yes`, `67% Yes of 3`, `4 (1 to 5)`, a choice."""
     if one.value is None:
-        return f"missing: {MISSING[one.missing_reason or '']}"
+        return f"missing: {explain(one.missing_reason)}"
     n_samples = one.details.get("n_samples", 1)
     if n_samples == 1:
         return scale.shown(one.value)

@@ -43,7 +43,8 @@ from fabula.judging.plan import MAX_TOKENS
 from fabula.judging.prompts import Style, Template
 from fabula.judging.run import depends_on, is_asked
 from fabula.models.hosted import answer_of
-from fabula.models.verdicts import MISSING, read_verdict
+from fabula.models.verdicts import read_verdict
+from fabula.reasons import explain
 from fabula.rubrics import load_rubric
 from fabula.rubrics.released import STORIES_FILE, read_released_stories
 from fabula.text import find_files, read_documents
@@ -240,12 +241,12 @@ def verdict(loaded: Rubric, style: Style) -> Scorer:
         item = loaded.item(str(state.metadata["item"]))
         reason = str(state.metadata.get("not_asked") or "")
         if reason:
-            return Score.unscored(reason=reason, explanation=MISSING[reason])
+            return Score.unscored(reason=reason, explanation=explain(reason))
         found = read_verdict(answer_of(state.output), item.scale, style)
         if found.value is None:
             reason = found.missing_reason or ""
             return Score.unscored(
-                reason=reason, answer=state.output.completion, explanation=MISSING[reason]
+                reason=reason, answer=state.output.completion, explanation=explain(reason)
             )
         return Score(value=found.value, explanation=found.rationale)
 

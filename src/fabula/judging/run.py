@@ -19,7 +19,8 @@ from fabula.judging.prompts import choice_of
 from fabula.models import Answer, Model, Prompt, Sampling
 from fabula.models.concurrency import Places, all_of, in_turn
 from fabula.models.replay import prompt_digest
-from fabula.models.verdicts import MISSING, Verdict, read_verdict
+from fabula.models.verdicts import Verdict, read_verdict
+from fabula.reasons import explain
 from fabula.rubrics import Condition
 from fabula.text import TextSettings, check_documents
 from fabula.types import Document, Item
@@ -140,7 +141,7 @@ class Caller:
         shown = visible(" ".join(answer.text[:_MAX_SHOWN].split())) or "nothing"
         raise ModelError(
             f"{self._model.name}: {self._n_unreadable} answers in a row hold no verdict that "
-            f"can be read; the last one ({MISSING[reason or '']}) begins: {shown!r}; "
+            f"can be read; the last one ({explain(reason)}) begins: {shown!r}; "
             f"{self._remedy(reason)}; what was answered is kept"
         )
 

@@ -20,31 +20,13 @@ from fabula.models.spoken import plain_line, spoken
 from fabula.text.refusals import is_refusal
 from fabula.types import Scale
 
-__all__ = ["MISSING", "READER", "Style", "Verdict", "read_verdict"]
+__all__ = ["READER", "Style", "Verdict", "read_verdict"]
 
 READER = "2"
 """How answers are read, for signatures: 2 reads more forms, and drops what is taken back."""
 
 Style = Literal["reason-first", "verdict-first"]
 """Where the verdict stands: after the reasons, or before them."""
-
-MISSING = {
-    "no_answer": "the answer is empty",
-    "no_verdict": "no verdict in the asked form",
-    "contradictory": "a verdict that the answer contradicts or takes back",
-    "refusal": "the model refused",
-    "blocked": "withheld by the provider",
-    "truncated": "cut at the limit of tokens before a verdict",
-    "too_long": "the story is longer than the model's context",
-    "failed": "the call failed after all retries",
-    "no_words": "no words to judge",
-    "not_asked": "its condition does not hold",
-    "gate_missing": "the answer that decides whether it is asked is missing",
-    "out_of_scale": "a verdict outside the scale",
-    "order": "the other story is preferred when their order is turned",
-    "tie": "repeated answers are equally divided",
-}
-"""Why there is no verdict, for people."""
 
 # Of an answer that is known to hold no verdict, so a first phrase is enough to say why.
 _DECLINES = re.compile(

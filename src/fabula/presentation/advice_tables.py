@@ -6,7 +6,7 @@ import textwrap
 from collections.abc import Sequence
 
 from fabula.presentation.sheet import terminal_width
-from fabula.tasks.asking import WITHHELD
+from fabula.reasons import explain
 from fabula.tasks.feedback.advising import Advice, Earlier
 from fabula.tasks.feedback.points import DROPPED, Point
 from fabula.web import visible
@@ -38,7 +38,7 @@ def advice_notes(advice: Advice) -> list[str]:
             f"words of the draft."
         )
     for reason, n in sorted(advice.missing.items()):
-        notes.append(f"{n} of the answers have no part in this: {WITHHELD[reason]}.")
+        notes.append(f"{n} of the answers have no part in this: {explain(reason)}.")
     if n := sum(advice.other_lines.values()):
         kinds = ", ".join(f"{n} {kind}" for kind, n in sorted(advice.other_lines.items()))
         notes.append(f"no remark: {n} line{'s' if n > 1 else ''} of the answers ({kinds}).")

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from fabula.errors import InputError
-from fabula.measures.linguistic.metrics import Metric, explain
+from fabula.measures.linguistic.metrics import Metric
 from fabula.measures.linguistic.table import SystemTable
 from fabula.presentation.latex import escape_latex
 from fabula.presentation.page_file import check_page_path, write_page_file
@@ -24,6 +24,7 @@ from fabula.presentation.sheet import (
     interval_shown,
     number,
 )
+from fabula.reasons import explain
 from fabula.stats.permutation import PairTest
 from fabula.store import write_whole
 from fabula.types import Estimate

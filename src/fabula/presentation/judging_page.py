@@ -10,8 +10,8 @@ from fabula.judging.answers import answer_shown, score_range
 from fabula.judging.run import RETEST
 from fabula.judging.summary import JudgeSummary
 from fabula.judging.trust import NEVER_CHECKED, Trust
-from fabula.models.verdicts import MISSING
 from fabula.presentation.page_file import write_page_file
+from fabula.reasons import explain
 from fabula.types import Document, Item, Measurement, Rubric
 from fabula.web import visible
 
@@ -100,7 +100,7 @@ def judge_view(
             _story(number, document, mine.get(document.id, {}), summary, trust, rubric)
             for number, document in enumerate(documents, 1)
         ],
-        missing=[f"{n} {MISSING[reason]}" for reason, n in summary.missing.items()],
+        missing=[f"{n} {explain(reason)}" for reason, n in summary.missing.items()],
         trust=f"{overall.shown} ({overall.data}; {overall.how})" if overall else "",
         worth=overall.worth if overall else "",
     )
@@ -151,7 +151,7 @@ def _score(
 def _verdict(item: Item, one: Measurement, trust: Trust | None) -> Verdict:
     value = one.value
     if value is None:
-        kind, short, shown = "miss", "?", MISSING[one.missing_reason or ""]
+        kind, short, shown = "miss", "?", explain(one.missing_reason)
     else:
         kind, short, shown = "other", item.scale.short(value), answer_shown(one, item.scale)
         if item.scale.is_test and isinstance(value, float):

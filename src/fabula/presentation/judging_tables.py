@@ -11,7 +11,6 @@ from fabula.judging.session import Spent
 from fabula.judging.summary import ItemSummary, JudgeSummary
 from fabula.judging.trust import NEVER_CHECKED, Trust
 from fabula.measures.agreement import JudgeAgreement, PanelRow
-from fabula.models.verdicts import MISSING
 from fabula.presentation.sheet import (
     Cell,
     Column,
@@ -22,6 +21,7 @@ from fabula.presentation.sheet import (
     interval_shown,
     number,
 )
+from fabula.reasons import explain
 from fabula.types import Measurement, Rubric
 
 __all__ = [
@@ -125,7 +125,7 @@ def _remarks(summary: JudgeSummary, rubric: Rubric) -> list[str]:
     ]
     n_missing = sum(summary.missing.values())
     if n_missing:
-        reasons = ", ".join(f"{n} {MISSING[reason]}" for reason, n in summary.missing.items())
+        reasons = ", ".join(f"{n} {explain(reason)}" for reason, n in summary.missing.items())
         remarks.append(f"missing: {n_missing} verdicts ({reasons}); none of them counts as No")
     if summary.flip_rate is not None:
         remarks.append(

@@ -14,8 +14,8 @@ from markupsafe import Markup
 
 from fabula.presentation.marked_text import Borrowed, Note, Odd, Piece, cut_text
 from fabula.presentation.near_parts import glosses_of, spread_of
-from fabula.presentation.originality_tables import MISSING_REASONS
 from fabula.presentation.page_file import write_page_file
+from fabula.reasons import explain
 from fabula.types import Document
 from fabula.web import visible
 
@@ -96,7 +96,7 @@ def article_of(
         title=visible(str(document.meta.get("title") or document.id)),
         n_words=row["n_words"],
         index=row["creativity_index"],
-        missing=MISSING_REASONS.get(row["missing_reason"] or "", row["missing_reason"] or ""),
+        missing=row["missing_reason"] and explain(row["missing_reason"]),
         n_levels=len(levels),
         low=low,
         shade_top=high,

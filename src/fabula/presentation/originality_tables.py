@@ -7,16 +7,9 @@ from collections.abc import Sequence
 
 from fabula.measures.comparison import Comparison
 from fabula.presentation.sheet import Cell, Column, Missing, Part, Sheet, interval_notes
+from fabula.reasons import explain
 
-__all__ = ["MISSING_REASONS", "comparison_tables", "originality_table"]
-
-MISSING_REASONS = {
-    "no_words": "no words in the text",
-    "too_short": "shorter than the longest level",
-    "no_known_words": "no word of it is in the reference",
-    "lookup_failed": "a look-up failed",
-}
-"""Why a text has no Creativity Index, for people."""
+__all__ = ["comparison_tables", "originality_table"]
 
 
 def originality_table(
@@ -47,7 +40,7 @@ def originality_table(
 
 
 def _index(value: float | None, reason: str | None) -> Cell:
-    return Missing(MISSING_REASONS.get(reason or "", str(reason))) if value is None else value
+    return Missing(explain(reason)) if value is None else value
 
 
 def comparison_tables(comparison: Comparison) -> list[Part]:
@@ -86,7 +79,7 @@ def comparison_tables(comparison: Comparison) -> list[Part]:
         ],
     )
     reasons = [
-        f"missing in {group.name}: {n:,} {MISSING_REASONS.get(reason, reason)}"
+        f"missing in {group.name}: {n:,} {explain(reason)}"
         for group in comparison.groups
         for reason, n in group.missing.items()
     ]

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from fabula.measures.linguistic.metrics import explain
 from fabula.measures.linguistic.profile import PROFILE_METRICS, Profile, Sentence
 from fabula.presentation.page_file import write_page_file
 from fabula.presentation.sheet import Column, Part, Sheet, cell_shown
+from fabula.reasons import explain
 from fabula.web import visible
 
 __all__ = ["CHART_HEIGHT", "CHART_WIDTH", "profile_tables", "profile_view", "write_profile_page"]

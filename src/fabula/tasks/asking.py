@@ -15,7 +15,6 @@ from fabula.text.framing import unframed
 from fabula.text.refusals import is_refusal
 
 __all__ = [
-    "WITHHELD",
     "Wanted",
     "Written",
     "ask_for",
@@ -25,16 +24,6 @@ __all__ = [
 ]
 
 T = TypeVar("T")
-
-WITHHELD = {
-    "no_answer": "the answer is empty",
-    "refused": "the model refused; the same command asks again",
-    "blocked": "withheld by the provider",
-    "too_long": "the prompt is longer than the model's context",
-    "failed": "the call failed after all retries",
-    "not_converged": "not near the wanted length after all rounds",
-}
-"""Why a model gave no text, for people."""
 
 _MAX_FAILURES = 10
 

@@ -21,7 +21,8 @@ from fabula.measures.linguistic.continuation import (
 )
 from fabula.measures.linguistic.grammar import open_checker, share_correct
 from fabula.measures.linguistic.lexis import mattr, mtld, trigrams, type_token_ratio
-from fabula.measures.linguistic.metrics import METRICS, MISSING, ToolChoice, Tools, open_tools
+from fabula.measures.linguistic.metrics import METRICS, ToolChoice, Tools, open_tools
+from fabula.reasons import REASONS
 
 CONTEXT = ("The old king had a golden ring.", "He lost it in the garden.")
 SENTENCE = "The king found the ring."
@@ -196,7 +197,7 @@ def test_degenerate_continuations_are_defined(tools: Tools, text: str) -> None:
     (result,) = scored(tools, text)
     for metric, value in result.values.items():
         if value is None:
-            assert result.missing[metric] in MISSING
+            assert result.missing[metric] in REASONS
         else:
             assert math.isfinite(value)
             assert metric not in result.missing

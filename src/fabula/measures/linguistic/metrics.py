@@ -19,12 +19,10 @@ from fabula.types import Signature
 
 __all__ = [
     "METRICS",
-    "MISSING",
     "Metric",
     "TextTools",
     "ToolChoice",
     "Tools",
-    "explain",
     "open_tools",
 ]
 
@@ -59,27 +57,6 @@ METRICS = (
     Metric("pos_trigram_similarity", 14, "Trigram POS similarity", needs_context=True),
     Metric("coreference_rate", 15, "Entity coreference rate", needs_context=True),
 )
-
-MISSING = {
-    "no_text": "the system gave no text",
-    "no_words": "no word in the text",
-    "no_noun_phrase": "no noun phrase in the text",
-    "no_verb_phrase": "no verb phrase in the text",
-    "no_content_word": "no content word in text and context",
-    "no_vector": "no content word has a vector",
-    "no_trigram": "no three words in a row",
-    "no_context": "the context holds no word",
-    "not_measured": "switched off",
-    "too_short": "fewer words than a window, or none repeated",
-    "no_token": "no word of the vocabulary in the text",
-    "one_sentence": "one sentence only",
-}
-"""Why a metric has no value, for people."""
-
-
-def explain(reason: str) -> str:
-    """A reason for people; one that is not a key of `MISSING` is a sentence already."""
-    return MISSING.get(reason, reason)
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,7 +20,8 @@ from fabula.models.concurrency import in_turn
 from fabula.models.cost import Estimate as CostEstimate
 from fabula.models.cost import Price, estimate_tokens
 from fabula.models.encoder import Encoder
-from fabula.tasks.asking import WITHHELD, why_no_text
+from fabula.reasons import explain
+from fabula.tasks.asking import why_no_text
 from fabula.tasks.feedback.editor import (
     ASK,
     CLOSED_SAMPLING,
@@ -134,7 +135,7 @@ class Advice:
         from fabula.web.notebook import notebook_table
 
         said = [(f"in {p.n_said} of {self.n_answers}", p.text) for p in self.points]
-        missing = [(f"missing: {WITHHELD[reason]}", str(n)) for reason, n in self.missing.items()]
+        missing = [(f"missing: {explain(reason)}", str(n)) for reason, n in self.missing.items()]
         all_lines = [*said, ("would change nothing", str(self.n_perfect)), *missing]
         lines = [(name, value, None) for name, value in all_lines]
         return notebook_table(f"Advice on {self.document.id}", lines, self.signature)
@@ -184,7 +185,7 @@ async def advise(
     if not read.n_answers:
         reason = read.missing.most_common(1)[0][0]
         raise ModelError(
-            f"{model.name} gave no answer on {document.id}: {WITHHELD[reason]}"
+            f"{model.name} gave no answer on {document.id}: {explain(reason)}"
             f"{f' ({editor.note})' if editor.note else ''}; ask another model, or give it the "
             f"draft in parts"
         )

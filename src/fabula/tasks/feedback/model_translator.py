@@ -16,7 +16,8 @@ from fabula.errors import CallFailed, ModelError
 from fabula.models import Answer, Model, Prompt, Sampling, Usage
 from fabula.models.concurrency import HeldOpen, in_turn
 from fabula.models.cost import Estimate, Price, estimate_tokens
-from fabula.tasks.asking import WITHHELD, why_no_text
+from fabula.reasons import explain
+from fabula.tasks.asking import why_no_text
 from fabula.tasks.feedback.translating import NoTranslation
 from fabula.text.framing import unframed
 from fabula.text.refusals import is_refusal
@@ -107,9 +108,9 @@ def _why_none(answer: Answer, sampling: Sampling, source: str) -> str | None:
     reason = why_no_text(answer)
     # The translation of a story that reads as a refusal reads as one too.
     if reason is not None and not (reason == "refused" and is_refusal(source)):
-        return WITHHELD[reason]
+        return explain(reason)
     if not unframed(answer.text, has_title=True).text:
-        return WITHHELD["no_answer"]
+        return explain("no_answer")
     if answer.stop == "length":
         return f"the answer was cut at {sampling.max_tokens} tokens"
     return None

@@ -1,0 +1,46 @@
+"""Why something is missing: the code that a row holds, and what it means for people."""
+
+from __future__ import annotations
+
+__all__ = ["REASONS", "explain"]
+
+REASONS = {
+    # A text cannot be measured.
+    "no_text": "the system gave no text",
+    "no_words": "no words in the text",
+    "too_short": "the text is too short for it",
+    "no_known_words": "no word of it is in the reference",
+    "lookup_failed": "a look-up failed",
+    "not_measured": "switched off",
+    "one_sentence": "one sentence only",
+    "no_noun_phrase": "no noun phrase in the text",
+    "no_verb_phrase": "no verb phrase in the text",
+    "no_content_word": "no content word in text and context",
+    "no_vector": "no content word has a vector",
+    "no_trigram": "no three words in a row",
+    "no_context": "the context holds no word",
+    "no_token": "no word of the vocabulary in the text",
+    # A model gave nothing.
+    "no_answer": "the answer is empty",
+    "refused": "the model refused; the same command asks again",
+    "blocked": "withheld by the provider",
+    "too_long": "longer than the model's context",
+    "failed": "the call failed after all retries; the same command asks again",
+    "not_converged": "not near the wanted length after all rounds",
+    "no_similar_sentence": "no sentence of the training texts shares a word with the last one",
+    # An answer holds no verdict.
+    "no_verdict": "no verdict in the asked form",
+    "contradictory": "a verdict that the answer contradicts or takes back",
+    "refusal": "the model refused",
+    "truncated": "cut at the limit of tokens before a verdict",
+    "not_asked": "its condition does not hold",
+    "gate_missing": "the answer that decides whether it is asked is missing",
+    "out_of_scale": "a verdict outside the scale",
+    "order": "the other story is preferred when their order is turned",
+    "tie": "repeated answers are equally divided",
+}
+
+
+def explain(reason: str | None) -> str:
+    """A reason for people; one that is no code is a sentence already."""
+    return REASONS.get(reason or "", reason or "no reason given")

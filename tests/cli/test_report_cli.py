@@ -22,8 +22,8 @@ STORY = (
 def test_the_command_knows_every_part_that_a_review_has() -> None:
     """It names them itself, so that its help needs none of the instruments."""
     (without,) = [one for one in report.params if one.name == "without"]
-    assert isinstance(without.type, click.Choice)
-    assert tuple(without.type.choices) == PARTS
+    assert isinstance(without, click.Option)
+    assert all(part in (without.help or "") for part in PARTS)
 
 
 @pytest.fixture(scope="module")

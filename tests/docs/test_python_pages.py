@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from fabula import __version__
+from fabula import __version__, instruments
 from fabula.scales import KINDS
 from fabula.text.readers import READERS
 
@@ -39,12 +39,13 @@ def test_the_examples_of_the_manual_give_what_it_shows(
     assert len(examples.examples) > 10
     said: list[str] = []
     runner = doctest.DocTestRunner()
-    known = dict(READERS), dict(KINDS)
+    registries = READERS, KINDS, instruments._OWN
+    known = [dict(registry) for registry in registries]
     try:
         runner.run(examples, out=said.append)
     finally:
-        # A page adds a format and a kind of scale of its own.
-        for registry, before in zip((READERS, KINDS), known, strict=True):
+        # A page adds a format, a kind of scale and an instrument of its own.
+        for registry, before in zip(registries, known, strict=True):
             registry.clear()
             registry.update(before)
     assert runner.tries == len(examples.examples), "an example was skipped"

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from fabula.measures.detection import Calibration
     from fabula.measures.linguistic.profile import Profile
     from fabula.measures.verdicts import Label
-    from fabula.presentation.sheet import Part
+    from fabula.presentation.sheet import Block
     from fabula.review import GroupTest, Review
     from fabula.types import Measurement, Rubric
 
@@ -36,7 +36,7 @@ class _Tabled:
 
     __slots__ = ()
 
-    def tables(self) -> list[Part]:
+    def tables(self) -> list[Block]:
         """Tables, and lines between them, as the command prints them."""
         raise NotImplementedError
 
@@ -50,7 +50,7 @@ class _Tabled:
         name = "latex" if str(path).endswith(".tex") else "csv"
         return TableFiles(**{name: Path(path)}).write(self._written())
 
-    def _written(self) -> list[Part]:
+    def _written(self) -> list[Block]:
         """The tables as files hold them."""
         return self.tables()
 
@@ -103,7 +103,7 @@ class Scores(_Tabled):
         else:
             _save_rows(path, self.rows)
 
-    def tables(self) -> list[Part]:
+    def tables(self) -> list[Block]:
         from fabula.presentation.originality_tables import originality_table
 
         return originality_table(self.result.table, self.result.levels, self.signature)
@@ -150,7 +150,7 @@ class Profiles(_Tabled):
 
         save_profiles(self.profiles, Path(path))
 
-    def tables(self) -> list[Part]:
+    def tables(self) -> list[Block]:
         from fabula.presentation.profile_page import profile_tables
 
         return profile_tables(self.profiles)
@@ -192,7 +192,7 @@ class Verdicts(_Tabled):
 
         _save_rows(path, [measurement_row(one) for one in self.judged.measurements])
 
-    def tables(self) -> list[Part]:
+    def tables(self) -> list[Block]:
         from fabula.presentation.judging_tables import judge_tables
 
         return judge_tables(self.judged.summaries(), self.judged.measurements, self.rubric)
@@ -226,7 +226,7 @@ class Agreement(_Tabled):
             None,
         )
 
-    def tables(self) -> list[Part]:
+    def tables(self) -> list[Block]:
         from fabula.presentation.judging_tables import agreement_tables
 
         return agreement_tables(self.judges, self.experts, self.expert_correlation, self.rubric)
@@ -264,7 +264,7 @@ class Comparison(_Tabled):
 
         save_comparison(self.comparison, Path(path))
 
-    def tables(self) -> list[Part]:
+    def tables(self) -> list[Block]:
         from fabula.presentation.originality_tables import comparison_tables
 
         return comparison_tables(self.comparison)
@@ -301,7 +301,7 @@ class Detector(_Tabled):
 
         save_rocs(self.calibrations, Path(path))
 
-    def tables(self) -> list[Part]:
+    def tables(self) -> list[Block]:
         from fabula.presentation.detection_tables import calibration_tables
 
         return calibration_tables(self.calibrations)
@@ -342,7 +342,7 @@ class Report(_Tabled):
 
         write_review_page(path, self.review, by=self.by, tests=self.tests)
 
-    def _written(self) -> list[Part]:
+    def _written(self) -> list[Block]:
         from fabula.presentation.review_tables import review_sheets
 
         return review_sheets(self.review, self.tests)
@@ -365,7 +365,7 @@ class Report(_Tabled):
         """Instruments that did not run, each with the reason and the remedy."""
         return [asdict(entry) for entry in self.review.left_out]
 
-    def tables(self) -> list[Part]:
+    def tables(self) -> list[Block]:
         from fabula.presentation.review_tables import review_tables
 
         return review_tables(self.review, self.tests)

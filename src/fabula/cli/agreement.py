@@ -17,7 +17,7 @@ from fabula.jobs.tables import TableFiles
 if TYPE_CHECKING:
     from fabula.measures.agreement import JudgeAgreement, PanelRow
     from fabula.measures.ratings import GradedAgreement
-    from fabula.presentation.sheet import Part
+    from fabula.presentation.sheet import Block
     from fabula.types import Measurement, Rubric
 
 __all__ = ["agreement"]
@@ -120,10 +120,10 @@ def _graded(
     return found if found.people else None
 
 
-def _graded_tables(graded: GradedAgreement) -> list[Part]:
+def _graded_tables(graded: GradedAgreement) -> list[Block]:
     from fabula.presentation.rating_tables import agreement_table, people_table
 
-    parts: list[Part] = [
+    parts: list[Block] = [
         "items that are not yes-no: similarity, and Krippendorff's alpha with |a - b| as the "
         "distance",
         agreement_table(graded.people),

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from fabula.judging.plan import JudgePlan
     from fabula.measures.categories import CategoryShares
     from fabula.measures.ratings import RaterAgreement
-    from fabula.presentation.sheet import Part
+    from fabula.presentation.sheet import Block
     from fabula.types import Document, Estimate, Measurement, Rubric
 
 __all__ = ["label", "rate"]
@@ -225,7 +225,7 @@ def _print_ratings(
     for rater, agreement in agreements.items():
         mine = [one for one in measurements if one.rater == rater]
         means = mean_scores(score_table(mine, rubric))
-        parts: list[Part] = [f"answers of {rater}, which is not people: mean, standard error"]
+        parts: list[Block] = [f"answers of {rater}, which is not people: mean, standard error"]
         for name in _BY:
             by = {document.id: str(document.meta.get(name, "any")) for document in documents}
             groups = group_means(means, by.get)

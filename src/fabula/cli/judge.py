@@ -21,7 +21,7 @@ from fabula.jobs.tables import TableFiles
 if TYPE_CHECKING:
     from fabula.jobs.judging import Judged
     from fabula.measures.agreement import Panel
-    from fabula.presentation.sheet import Part
+    from fabula.presentation.sheet import Block
 
 __all__ = ["judge"]
 
@@ -94,7 +94,7 @@ def stories(
     print_end(judged.spent, [settings.measurements_path, html, *written], quiet=bool(as_json))
 
 
-def _tables(judged: Judged) -> list[Part]:
+def _tables(judged: Judged) -> list[Block]:
     from fabula.presentation.judging_tables import judge_tables
 
     return judge_tables(judged.summaries(), judged.measurements, judged.plan.rubric)
@@ -164,11 +164,11 @@ def _n_documents(panel: Panel) -> int:
     return len({document for document, _ in panel.subjects})
 
 
-def _pair_tables(judged: Judged) -> list[Part]:
+def _pair_tables(judged: Judged) -> list[Block]:
     from fabula.judging.pairwise import summarise_pairs
     from fabula.presentation.judging_tables import pair_table
 
-    parts: list[Part] = []
+    parts: list[Block] = []
     for rater in dict.fromkeys(one.rater for one in judged.measurements):
         mine = [one for one in judged.measurements if one.rater == rater]
         parts += pair_table(summarise_pairs(mine), mine[0].signature)

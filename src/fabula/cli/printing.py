@@ -12,7 +12,7 @@ from fabula.cli.derived import in_options
 
 if TYPE_CHECKING:
     from fabula.jobs.tables import TableFiles
-    from fabula.presentation.sheet import Part
+    from fabula.presentation.sheet import Block
 
 __all__ = ["JsonRows", "print_done", "print_result", "print_tables", "print_written"]
 
@@ -48,7 +48,7 @@ class JsonRows:
 
 
 def print_result(
-    parts: Sequence[Part],
+    parts: Sequence[Block],
     content: object,
     files: TableFiles,
     *,
@@ -66,7 +66,7 @@ def print_result(
     print_written([*written, *own], as_json=as_json)
 
 
-def print_tables(parts: Sequence[Part]) -> None:
+def print_tables(parts: Sequence[Block]) -> None:
     from fabula.presentation.sheet import render
 
     click.echo(in_options(render(*parts)), nl=False)

@@ -12,7 +12,7 @@ import click
 from fabula.cli.printing import print_tables
 
 if TYPE_CHECKING:
-    from fabula.presentation.sheet import Part
+    from fabula.presentation.sheet import Block
     from fabula.studies.design import StudyDesign
     from fabula.studies.units import Unit
     from fabula.types import Measurement
@@ -128,7 +128,7 @@ def analyse_feedback(
         }
         click.echo(dump_json(content))
         return
-    parts: list[Part] = [
+    parts: list[Block] = [
         f"{len({one.rater for one in found}):,} people; mean of 1 - |a - b| over pairs, "
         "Krippendorff's alpha with |a - b| as the distance",
         agreement_table(agreement),

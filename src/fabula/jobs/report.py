@@ -10,9 +10,21 @@ from fabula.jobs.engine import Processes
 from fabula.jobs.models import NoModelSettings
 from fabula.jobs.originality import Matching
 from fabula.settings import Between, part, setting
-from fabula.types import Part
 
 __all__ = ["GroupSettings", "InstrumentSettings", "ReportSettings"]
+
+
+def _is_part(name: str) -> str | None:
+    from fabula.instruments import names_of_parts
+
+    known = names_of_parts()
+    return None if name in known else f"{name!r}: there are {', '.join(known)}"
+
+
+def _is_measured(name: str) -> str | None:
+    """Verdicts and feedback make no group: nobody asks a model of all its texts."""
+    is_said = name in ("verdicts", "feedback")
+    return f"{name!r} is never part of a group" if is_said else _is_part(name)
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,9 +53,15 @@ class InstrumentSettings(Processes, Matching):
         help="harper, languagetool (its server, as languagetool@URL if not on port 8081), or none.",
         unit="CHECKER",
     )
-    without: tuple[Part, ...] = setting((), help="Leave an instrument out; repeat for several.")
+    without: tuple[str, ...] = setting(
+        (),
+        help="Leave an instrument out: originality, fluency, profile, verdicts, feedback, or one "
+        "that another package adds; repeat it for several.",
+        unit="INSTRUMENT",
+        check=_is_part,
+    )
 
-    def asks(self, instrument: Part) -> bool:
+    def asks(self, instrument: str) -> bool:
         """Whether an instrument is to run."""
         return instrument not in self.without
 
@@ -80,8 +98,12 @@ class ReportSettings(InstrumentSettings):
 class GroupSettings(InstrumentSettings):
     """The instruments whose numbers make a reference group."""
 
-    without: tuple[Literal["originality", "fluency", "profile"], ...] = setting(
-        (), help="Leave an instrument out; repeat for several."
+    without: tuple[str, ...] = setting(
+        (),
+        help="Leave an instrument out: originality, fluency, profile, or one that another package "
+        "adds; repeat it for several.",
+        unit="INSTRUMENT",
+        check=_is_measured,
     )
 
     def report(self) -> ReportSettings:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Self
 
 from fabula.errors import CallFailed, FabulaError, ModelError
+from fabula.instruments import instruments
 from fabula.jobs.originality import OriginalityOptions, open_measure
 from fabula.jobs.progress import SILENT, Confirm, Progress, agreed
 from fabula.jobs.report import ReportSettings
@@ -85,7 +86,7 @@ class Reviewer:
         review = Review(reviews, (), self._groups)
         if self.plan.models.models and self.plan.asks("verdicts"):
             review = replace(review, rubric=judge_plan(self.plan).rubric)
-        for step in (self._originality, self._profile, self._fluently):
+        for step in (self._originality, self._profile, self._fluently, self._others):
             review = step(review, progress)
             yield review
         yield self._models(review, progress, confirm)
@@ -188,6 +189,25 @@ class Reviewer:
             self._fluency = FluencyMeasure(model, nlp)
         return self._fluency
 
+    def _others(self, review: Review, progress: Progress) -> Review:
+        """What registered instruments say."""
+        for one in instruments():
+            if not self.plan.asks(one.id):
+                review = _without(review, one.id)
+                continue
+            progress.begin(one.title, len(review.texts))
+            documents = [text.document for text in review.texts]
+            texts = []
+            try:
+                for text, said in zip(review.texts, one.measure(documents), strict=True):
+                    texts.append(replace(text, others={**text.others, one.id: tuple(said)}))
+                    progress.advance(1)
+            except ModelError as error:
+                review = _left_out(review, one.id, str(error), "install what it needs")
+                continue
+            review = _signed(replace(review, texts=tuple(texts)), one.id, str(one.signature))
+        return review
+
     def _models(self, review: Review, progress: Progress, confirm: Confirm) -> Review:
         wanted: list[Part] = []
         for part in ("verdicts", "feedback"):
@@ -278,16 +298,16 @@ def _with_said(review: Review, said: Said) -> Review:
     return replace(review, texts=tuple(texts))
 
 
-def _signed(review: Review, part: Part, signature: str) -> Review:
+def _signed(review: Review, part: str, signature: str) -> Review:
     return replace(review, signatures={**review.signatures, part: signature})
 
 
 def _left_out(
-    review: Review, part: Part, reason: str, remedy: str, *, is_failure: bool = False
+    review: Review, part: str, reason: str, remedy: str, *, is_failure: bool = False
 ) -> Review:
     one = LeftOut(part, reason, remedy, is_failure)
     return replace(review, left_out=(*review.left_out, one))
 
 
-def _without(review: Review, part: Part) -> Review:
+def _without(review: Review, part: str) -> Review:
     return _left_out(review, part, "it was not asked for", f"run again without `--without {part}`")

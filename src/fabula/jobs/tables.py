@@ -11,7 +11,7 @@ from fabula.errors import InputError
 from fabula.settings import Settings, setting
 
 if TYPE_CHECKING:
-    from fabula.presentation.sheet import Part
+    from fabula.presentation.sheet import Block
 
 __all__ = ["TableFiles"]
 
@@ -52,7 +52,7 @@ class TableFiles(Settings):
                         f"another name"
                     )
 
-    def write(self, parts: Sequence[Part]) -> list[Path]:
+    def write(self, parts: Sequence[Block]) -> list[Path]:
         """Write what is asked for; returns the files."""
         from fabula.presentation.sheet import csv_of, latex_of
         from fabula.store import write_whole

@@ -1,11 +1,12 @@
 """Rubrics put to language models."""
 
-from fabula.judging.plan import AnswerBook, JudgePlan
+from fabula.judging.plan import ANSWERS, AnswerBook, JudgePlan
 from fabula.judging.prompts import Style, Template, read_template
 from fabula.judging.run import judge_stories
 from fabula.models.verdicts import read_verdict
 
 __all__ = [
+    "ANSWERS",
     "AnswerBook",
     "JudgePlan",
     "Style",

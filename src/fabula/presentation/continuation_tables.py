@@ -16,9 +16,9 @@ from fabula.measures.linguistic.table import SystemTable
 from fabula.presentation.latex import escape_latex
 from fabula.presentation.page_file import check_page_path, write_page_file
 from fabula.presentation.sheet import (
+    Block,
     Cell,
     Column,
-    Part,
     Sheet,
     interval_notes,
     interval_shown,
@@ -99,7 +99,7 @@ def _sections(table: SystemTable) -> Iterator[tuple[str, list[Metric]]]:
     )
 
 
-def system_tables(table: SystemTable) -> list[Part]:
+def system_tables(table: SystemTable) -> list[Block]:
     """The table, with what its marks mean, and what is missing."""
     rows: list[list[Cell]] = []
     for heading, metrics in _sections(table):

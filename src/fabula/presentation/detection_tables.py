@@ -9,7 +9,7 @@ from typing import Any
 from fabula.measures.detection import Calibration
 from fabula.measures.verdicts import OUTCOMES
 from fabula.presentation.plots import COLOURS, LINE, SOFT, figure_of
-from fabula.presentation.sheet import Cell, Column, Missing, Part, Sheet
+from fabula.presentation.sheet import Block, Cell, Column, Missing, Sheet
 
 __all__ = [
     "calibration_remarks",
@@ -43,7 +43,7 @@ NAMES = {
 }
 
 
-def calibration_tables(found: Sequence[Calibration]) -> list[Part]:
+def calibration_tables(found: Sequence[Calibration]) -> list[Block]:
     """One line a detector, then the thresholds of those that tell human from machine."""
     detectors = Sheet(
         "detectors",
@@ -84,7 +84,7 @@ def calibration_tables(found: Sequence[Calibration]) -> list[Part]:
         ],
     )
     silent = {k: one for k, one in enumerate(found, 1) if one.outcome != SEPARATES}
-    footer: list[Part] = []
+    footer: list[Block] = []
     if silent:
         why = "; ".join(dict.fromkeys(OUTCOMES[one.outcome] for one in silent.values()))
         footer.append(f"No verdicts are given by {', '.join(map(str, silent))}: {why}.")
@@ -97,7 +97,7 @@ def calibration_tables(found: Sequence[Calibration]) -> list[Part]:
         )
         footer.append(f"   {one.signature}")
     remarks = calibration_remarks(found)
-    shown: list[Part] = [detectors, "", limits] if limits.rows else [detectors]
+    shown: list[Block] = [detectors, "", limits] if limits.rows else [detectors]
     return [*shown, "", *footer, *remarks]
 
 
@@ -131,7 +131,7 @@ def auroc_shown(one: Calibration) -> str:
     return f"{found.value:.3f} [{found.low:.3f}, {found.high:.3f}]"
 
 
-def probability_table(rows: Sequence[dict[str, Any]], signature: str) -> list[Part]:
+def probability_table(rows: Sequence[dict[str, Any]], signature: str) -> list[Block]:
     """Texts with what a model finds of them."""
     columns = [
         Column("text"),
@@ -154,7 +154,7 @@ def probability_table(rows: Sequence[dict[str, Any]], signature: str) -> list[Pa
     return [Sheet("probabilities", columns, cells, many="texts"), signature]
 
 
-def verdict_table(rows: Sequence[dict[str, Any]]) -> list[Part]:
+def verdict_table(rows: Sequence[dict[str, Any]]) -> list[Block]:
     """Texts with their verdicts, and how often such verdicts are wrong."""
     reasons = {row["missing_reason"] for row in rows}
     if len(reasons) == 1 and None not in reasons:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from fabula.presentation.sheet import Cell, Column, Part, Sheet, interval_notes
+from fabula.presentation.sheet import Block, Cell, Column, Sheet, interval_notes
 from fabula.tasks.feedback.answers import Answers
 from fabula.tasks.feedback.scoring import Subset
 from fabula.tasks.feedback.validation import VALIDATED
@@ -29,9 +29,9 @@ _COLUMNS = {
 
 def score_tables(
     subsets: Sequence[Subset], crosses: Sequence[tuple[str, ...]], answers: Answers
-) -> list[Part]:
+) -> list[Block]:
     """A table for each cross of dimensions, in the paper's columns, then what is missing."""
-    parts: list[Part] = []
+    parts: list[Block] = []
     columns = {
         name: title
         for name, title in _COLUMNS.items()
@@ -77,7 +77,7 @@ _SAID = {
 }  # fmt: skip
 
 
-def validation_table(found: Mapping[str, Estimate]) -> list[Part]:
+def validation_table(found: Mapping[str, Estimate]) -> list[Block]:
     """How measures without people go together with what people said."""
     columns = [
         Column("measure"),

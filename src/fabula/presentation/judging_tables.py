@@ -12,10 +12,10 @@ from fabula.judging.summary import ItemSummary, JudgeSummary
 from fabula.judging.trust import NEVER_CHECKED, Trust
 from fabula.measures.agreement import JudgeAgreement, PanelRow
 from fabula.presentation.sheet import (
+    Block,
     Cell,
     Column,
     Missing,
-    Part,
     Sheet,
     interval_notes,
     interval_shown,
@@ -40,9 +40,9 @@ _TRUST = Column("agreement with experts (kappa)", name="trust")
 
 def judge_tables(
     summaries: Sequence[JudgeSummary], measurements: Sequence[Measurement], rubric: Rubric
-) -> list[Part]:
+) -> list[Block]:
     """For one story its verdicts; for more, the answers by item and the score of each story."""
-    parts: list[Part] = []
+    parts: list[Block] = []
     for summary in summaries:
         parts += [f"{rubric.title}, by {summary.rater}", ""]
         if len(summary.scores) == 1:
@@ -148,7 +148,7 @@ def _trust(trust: Trust | None) -> str:
     return NEVER_CHECKED if trust is None else trust.shown
 
 
-def pair_table(pairs: Sequence[PairSummary], signature: str) -> list[Part]:
+def pair_table(pairs: Sequence[PairSummary], signature: str) -> list[Block]:
     """Preferences by item, with how often they turned with the order."""
     columns = [
         _TEST,
@@ -186,10 +186,10 @@ def agreement_tables(
     panel: Sequence[PanelRow],
     expert_r: float | None,
     rubric: Rubric,
-) -> list[Part]:
+) -> list[Block]:
     """Experts among themselves, then each judge with their majority."""
     titles = {item.id: f"{item.index} {item.title}" for item in rubric.items}
-    parts: list[Part] = ["experts among themselves, on all that they judged", ""]
+    parts: list[Block] = ["experts among themselves, on all that they judged", ""]
     parts += [_panel_rows(panel, titles, "experts"), _expert_correlation(expert_r), ""]
     for judge in judges:
         parts += _judge_parts(judge, titles)
@@ -203,7 +203,7 @@ def calibration_tables(
     expert_r: float | None,
     rubric: Rubric,
     n_stories: tuple[int, int],
-) -> list[Part]:
+) -> list[Block]:
     """The stories that the judge read, with experts and judge; then all that experts judged.
 
     `n_stories` are the counts of both. What experts reach on other stories is no yardstick for a
@@ -211,7 +211,7 @@ def calibration_tables(
     """
     titles = {item.id: f"{item.index} {item.title}" for item in rubric.items}
     n_here, n_all = n_stories
-    parts: list[Part] = [
+    parts: list[Block] = [
         f"the {n_here} stories with texts, which the judge read: experts among themselves",
         "",
         _panel_rows(here, titles, "experts"),
@@ -267,9 +267,9 @@ def _panel_rows(panel: Sequence[PanelRow], titles: Mapping[str, str], name: str)
     return Sheet(name, columns, rows)
 
 
-def _judge_parts(judge: JudgeAgreement, titles: Mapping[str, str]) -> list[Part]:
+def _judge_parts(judge: JudgeAgreement, titles: Mapping[str, str]) -> list[Block]:
     n = judge.overall.confusion.n
-    parts: list[Part] = [
+    parts: list[Block] = [
         f"{judge.rater} with the experts' majority, on {n:,} items that both judged (Cohen)",
         "",
         _judge_rows(judge, titles),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from fabula import __version__
+from fabula.instruments import Instrument, instruments
 from fabula.review import Review
 from fabula.types import PARTS, Part, Signature
 
@@ -70,6 +71,7 @@ def methods_of(review: Review, by: str | None = None) -> list[str]:
     many = "one text was" if n == 1 else f"{n:,} texts were"
     first = f"With Fabula {__version__}, {many} measured as follows."
     paragraphs = [first, *(says[part](review) for part in PARTS if part in review.signatures)]
+    paragraphs += [one.methods for one in _others(review)]
     if by is not None:
         paragraphs.append(
             f"Groups by {by} were compared pair by pair with the two-sided Mann-Whitney U test; "
@@ -84,7 +86,13 @@ def bibtex_of(review: Review) -> str:
     is_ttcw = review.rubric is not None and review.rubric.id == _TTCW_ID
     parts = [p for p in PARTS if p in review.signatures and (p != "verdicts" or is_ttcw)]
     found = [entry for part in parts for entry in _BIBTEX[part]]
+    found += [one.citation for one in _others(review) if one.citation]
     return "\n\n".join(dict.fromkeys(found))
+
+
+def _others(review: Review) -> list[Instrument]:
+    """The registered instruments that measured these texts."""
+    return [one for one in instruments() if one.id in review.signatures]
 
 
 def _parts(review: Review, part: Part) -> dict[str, str]:

@@ -6,7 +6,7 @@ import statistics
 from collections.abc import Sequence
 
 from fabula.measures.comparison import Comparison
-from fabula.presentation.sheet import Cell, Column, Missing, Part, Sheet, interval_notes
+from fabula.presentation.sheet import Block, Cell, Column, Missing, Sheet, interval_notes
 from fabula.reasons import explain
 
 __all__ = ["comparison_tables", "originality_table"]
@@ -16,7 +16,7 @@ def originality_table(
     rows: Sequence[tuple[str, int, float | None, float | None, str | None]],
     levels: Sequence[str],
     signature: str,
-) -> list[Part]:
+) -> list[Block]:
     """Texts with their scores: (id, words, index, uniqueness at the lowest L, missing reason)."""
     columns = [
         Column("text"),
@@ -43,7 +43,7 @@ def _index(value: float | None, reason: str | None) -> Cell:
     return Missing(explain(reason)) if value is None else value
 
 
-def comparison_tables(comparison: Comparison) -> list[Part]:
+def comparison_tables(comparison: Comparison) -> list[Block]:
     """Groups with their means, then pairs with their tests."""
     groups = Sheet(
         "groups",
@@ -83,7 +83,7 @@ def comparison_tables(comparison: Comparison) -> list[Part]:
         for group in comparison.groups
         for reason, n in group.missing.items()
     ]
-    tests: Part = pairs if comparison.pairs else "one group, nothing to compare"
+    tests: Block = pairs if comparison.pairs else "one group, nothing to compare"
     notes = interval_notes([*groups.estimates(), *pairs.estimates()], "texts")
     return [groups, *reasons, "", tests, *notes, "", comparison.signature]
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from fabula.measures.linguistic.profile import PROFILE_METRICS, Profile, Sentence
 from fabula.presentation.page_file import write_page_file
-from fabula.presentation.sheet import Column, Part, Sheet, cell_shown
+from fabula.presentation.sheet import Block, Column, Sheet, cell_shown
 from fabula.reasons import explain
 from fabula.web import visible
 
@@ -21,7 +21,7 @@ CHART_WIDTH, CHART_HEIGHT = 960, 120
 _ZIPF_STEPS = 8
 
 
-def profile_tables(profiles: Sequence[Profile]) -> list[Part]:
+def profile_tables(profiles: Sequence[Profile]) -> list[Block]:
     """Texts beside each other, at most six; what is missing with its reason."""
     shown = profiles[:_MAX_COLUMNS]
     sheet = Sheet(

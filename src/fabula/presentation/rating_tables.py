@@ -11,9 +11,9 @@ from fabula.measures.categories import CategoryShares
 from fabula.measures.ratings import GroupMean, ItemAgreement, RaterAgreement
 from fabula.presentation.plots import COLOURS, LINE, figure_of
 from fabula.presentation.sheet import (
+    Block,
     Cell,
     Column,
-    Part,
     Sheet,
     interval_notes,
     interval_shown,
@@ -63,7 +63,7 @@ def agreement_table(agreement: Mapping[str, ItemAgreement]) -> Sheet:
     return Sheet("raters", columns, rows)
 
 
-def people_table(rater: str, agreement: Mapping[str, RaterAgreement]) -> list[Part]:
+def people_table(rater: str, agreement: Mapping[str, RaterAgreement]) -> list[Block]:
     """A model's answers against people's means, by item."""
     columns = [
         Column(f"{rater} with people", name="item"),
@@ -85,9 +85,9 @@ def category_tables(
     categories: Sequence[str],
     accuracy: Estimate | None,
     signature: str,
-) -> list[Part]:
+) -> list[Block]:
     """A table for each writer: what was done to the stories in columns, categories in percent."""
-    parts: list[Part] = []
+    parts: list[Block] = []
     for writer in dict.fromkeys(one.group[0] for one in shares):
         mine = [one for one in shares if one.group[0] == writer]
         columns = [

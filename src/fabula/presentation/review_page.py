@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from fabula.instruments import Figure, find_instrument
 from fabula.judging.trust import NEVER_CHECKED
 from fabula.measures.groups import GroupNumbers
 from fabula.measures.scores import to_row
@@ -34,6 +35,7 @@ from fabula.presentation.review_pictures import (
     scatter,
     strip,
 )
+from fabula.reasons import explain
 from fabula.review import GroupTest, LeftOut, Review, TextReview, numbers_of_review
 from fabula.types import Document
 from fabula.web import visible
@@ -69,8 +71,15 @@ class TextView:
     fluency: FluencyView | None = None
     profile: dict[str, Any] | None = None
     judges: list[Judge] = field(default_factory=list)
+    others: list[dict[str, Any]] = field(default_factory=list)
     remarks: list[str] = field(default_factory=list)
     nothing: list[str] = field(default_factory=list)
+
+
+def title_of(part: str) -> str:
+    """The name of a part of the report, for people."""
+    instrument = None if part in PART_TITLES else find_instrument(part)
+    return PART_TITLES.get(part, part) if instrument is None else visible(instrument.title)
 
 
 def write_review_page(
@@ -88,7 +97,7 @@ def page_of(
     one = len(review.texts) == 1
     tested = by if was_tested(tests) else None
     signatures = {
-        PART_TITLES[part]: [visible(line) for line in signature.split("\n")]
+        title_of(part): [visible(line) for line in signature.split("\n")]
         for part, signature in review.signatures.items()
     }
     return {
@@ -140,6 +149,7 @@ def _text(number: int, text: TextReview, review: Review) -> TextView:
         notes=notes,
         profile=_profile(text, review),
         judges=_judges(text, review),
+        others=[_other(name, text, review) for name in text.others],
         remarks=[line for advice in text.advice for line in advice_notes(advice)],
         nothing=[visible(nothing_left(one)) for one in text.advice if not one.points],
     )
@@ -164,10 +174,10 @@ def _group_remarks(review: Review) -> list[str]:
             continue
         here = review.groups.find(signature)
         if here.remark:
-            found.append(f"{PART_TITLES[part]}: {visible(here.remark)}.")
+            found.append(f"{title_of(part)}: {visible(here.remark)}.")
         elif not here.groups:
             found.append(
-                f"{PART_TITLES[part]}: no reference group was measured in this way, so nothing "
+                f"{title_of(part)}: no reference group was measured in this way, so nothing "
                 f"says whether these numbers are high or low."
             )
     return found
@@ -196,6 +206,31 @@ def _profile(text: TextReview, review: Review) -> dict[str, Any] | None:
     return view
 
 
+def _other(name: str, text: TextReview, review: Review) -> dict[str, Any]:
+    """What a registered instrument says: its figures among groups, and the places it names."""
+    instrument = find_instrument(name)
+    figures = {} if instrument is None else {one.item: one for one in instrument.figures}
+    groups = _groups(review, name)
+    rows, places = [], []
+    for one in text.others[name]:
+        figure = figures.get(one.item, Figure(one.item, one.item))
+        value = one.value
+        number = None if isinstance(value, str) else value
+        rows.append(
+            {
+                "title": visible(figure.title),
+                "explained": visible(figure.explained),
+                "value": visible(str(value)) if number is None else format(number, figure.form),
+                "missing": visible(explain(one.missing_reason)) if value is None else "",
+                "strip": None if number is None else strip(groups, one.item, number),
+            }
+        )
+        quoted = [visible(text.document.text[span.start : span.end]) for span in one.evidence]
+        if quoted or one.rationale:
+            places.append({"quoted": quoted, "text": visible(one.rationale or figure.title)})
+    return {"id": name, "title": title_of(name), "figures": rows, "places": places}
+
+
 def _judges(text: TextReview, review: Review) -> list[Judge]:
     if review.rubric is None:
         return []
@@ -219,7 +254,7 @@ def _title(document: Document) -> str:
 
 def _left_out(entry: LeftOut) -> dict[str, Any]:
     return {
-        "title": PART_TITLES[entry.part],
+        "title": title_of(entry.part),
         "reason": visible(entry.reason),
         # What stands between backticks is for a terminal.
         "remedy": [(k % 2 == 1, visible(p)) for k, p in enumerate(entry.remedy.split("`")) if p],

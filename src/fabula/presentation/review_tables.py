@@ -8,7 +8,7 @@ from typing import Any
 
 from fabula.measures.scores import to_row
 from fabula.presentation.review_groups import p_shown
-from fabula.presentation.sheet import Cell, Column, Missing, Part, Sheet, interval_notes
+from fabula.presentation.sheet import Block, Cell, Column, Missing, Sheet, interval_notes
 from fabula.review import GroupTest, Review, TextReview, numbers_of_review
 from fabula.review.numbers import Number, share_below
 from fabula.store import measurement_row
@@ -21,10 +21,10 @@ _SURE = (
 )
 
 
-def review_tables(review: Review, tests: Sequence[GroupTest]) -> list[Part]:
+def review_tables(review: Review, tests: Sequence[GroupTest]) -> list[Block]:
     """Numbers down, texts across, at most six; then groups, and what was left out."""
     numbers, rows = numbers_of_review(review)
-    parts: list[Part] = [_beside(review), ""] if numbers else []
+    parts: list[Block] = [_beside(review), ""] if numbers else []
     if len(rows) > _MAX_COLUMNS and numbers:
         n_more = len(rows) - _MAX_COLUMNS
         parts.append(f"and {n_more:,} more texts; the page and the JSON output have them all")
@@ -85,7 +85,7 @@ def _share(share: float) -> str:
     return "nearly none" if percent == 0 else "nearly all" if percent == 100 else f"{percent}%"
 
 
-def _group_tables(tests: Sequence[GroupTest]) -> list[Part]:
+def _group_tables(tests: Sequence[GroupTest]) -> list[Block]:
     columns = [
         Column("", name="number", once=True),
         Column("group"),
@@ -123,22 +123,32 @@ def _text_json(text: TextReview, review: Review) -> dict[str, Any]:
     below: dict[str, Any] = {}
     if text.originality is not None:
         content["originality"] = to_row(text.originality)
-        below |= _below(review, "originality", text.originality.creativity_index)
+        below |= _below(
+            review, "originality", "creativity_index", text.originality.creativity_index
+        )
     if text.fluency is not None:
         row = text.fluency.to_row()
         del row["tokens"]
         content["fluency"] = row
-        below |= _below(review, "fluency", text.fluency.bits_per_word)
+        below |= _below(review, "fluency", "bits_per_word", text.fluency.bits_per_word)
     if text.profile is not None:
         content["profile"] = text.profile.to_row()
     content["verdicts"] = [measurement_row(one) for one in text.verdicts]
     content["points"] = [measurement_row(m) for one in text.advice for m in one.measurements()]
+    if text.others:
+        content["instruments"] = {
+            name: [measurement_row(one) for one in said] for name, said in text.others.items()
+        }
+    for name, said in text.others.items():
+        for one in said:
+            if isinstance(one.value, int | float):
+                found = _below(review, name, one.item, float(one.value))
+                below |= {f"{name}.{item}": shares for item, shares in found.items()}
     content["share_of_group_below"] = below
     return content
 
 
-def _below(review: Review, part: str, value: float | None) -> dict[str, Any]:
-    item = {"originality": "creativity_index", "fluency": "bits_per_word"}[part]
+def _below(review: Review, part: str, item: str, value: float | None) -> dict[str, Any]:
     if value is None or part not in review.signatures:
         return {}
     return {item: dict(share_below(review, review.signatures[part], item, value))}
@@ -160,7 +170,7 @@ def _test_json(test: GroupTest) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def review_sheets(review: Review, tests: Sequence[GroupTest]) -> list[Part]:
+def review_sheets(review: Review, tests: Sequence[GroupTest]) -> list[Block]:
     """The numbers of all texts, and of groups, as they are written for LaTeX and CSV."""
     numbers, rows = numbers_of_review(review)
     columns = [Column("text"), *(Column(n.title, n.form, name=n.key) for n in numbers)]
@@ -169,5 +179,5 @@ def review_sheets(review: Review, tests: Sequence[GroupTest]) -> list[Part]:
         for text, row in zip(review.texts, rows, strict=True)
     ]
     signatures = [line for one in review.signatures.values() for line in one.split("\n")]
-    parts: list[Part] = [*signatures, Sheet("numbers", columns, cells)]
+    parts: list[Block] = [*signatures, Sheet("numbers", columns, cells)]
     return [*parts, *_group_tables(tests)] if tests else parts

@@ -27,11 +27,11 @@ from fabula.web import visible
 
 __all__ = [
     "LATEX_BEGIN",
+    "Block",
     "Cell",
     "Column",
     "CustomCell",
     "Missing",
-    "Part",
     "Sheet",
     "cell_shown",
     "csv_of",
@@ -188,7 +188,7 @@ class Sheet:
             yield record
 
 
-Part = Sheet | str
+Block = Sheet | str
 """Of a result: a table, or a line between tables."""
 
 
@@ -232,7 +232,7 @@ def terminal_width() -> int:
     return max(60, shutil.get_terminal_size((100, 40)).columns)
 
 
-def render(*parts: Part) -> str:
+def render(*parts: Block) -> str:
     """Tables and lines as the terminal shows them."""
     out = io.StringIO()
     console = Console(file=out, width=terminal_width(), highlight=False)
@@ -272,7 +272,7 @@ def _terminal_table(sheet: Sheet) -> Table:
     return table
 
 
-def latex_of(parts: Sequence[Part]) -> str:
+def latex_of(parts: Sequence[Block]) -> str:
     """The tables as tabulars in the style of booktabs; lines between them are comments."""
     lines = [LATEX_BEGIN]
     for part in parts:
@@ -297,7 +297,7 @@ def _latex_table(sheet: Sheet) -> list[str]:
     return [*lines, r"\bottomrule", r"\end{tabular}", ""]
 
 
-def html_of(parts: Sequence[Part]) -> str:
+def html_of(parts: Sequence[Block]) -> str:
     """The tables and lines as HTML without script and style sheet, in which all is escaped."""
     return "".join(
         _html_table(part) if isinstance(part, Sheet) else f"<p>{escape(visible(part))}</p>"
@@ -316,7 +316,7 @@ def _html_table(sheet: Sheet) -> str:
     return f"<table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>"
 
 
-def csv_of(parts: Sequence[Part]) -> dict[str, str]:
+def csv_of(parts: Sequence[Block]) -> dict[str, str]:
     """The sheets of each name as one CSV, by that name: values as they are, not as shown.
 
     A column of estimates has columns for the ends of its interval, n and its units. A cell without

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from fabula.measures.agreement import Panel, PanelRow, panel_agreement
-from fabula.presentation.sheet import Cell, Column, Part, Sheet, interval_notes
+from fabula.presentation.sheet import Block, Cell, Column, Sheet, interval_notes
 from fabula.types import Rubric
 
 __all__ = ["pass_rates", "study_tables", "tests_passed"]
@@ -60,7 +60,7 @@ def study_tables(
     signature: str,
     *,
     seed: int = 0,
-) -> list[Part]:
+) -> list[Block]:
     """Pass rates, agreement with intervals, tests passed, places and supposed origins."""
     rates = pass_rates(panel, rubric, authors)
     first = Sheet(
@@ -83,7 +83,7 @@ def study_tables(
         [[author, *(counts.get(k, "·") for k in totals)] for author, counts in passed.items()],
     )
     notes = interval_notes(second.estimates(), "stories")
-    parts: list[Part] = [first, "", second, *notes, "", third]
+    parts: list[Block] = [first, "", second, *notes, "", third]
     if ranks:
         parts += ["", _counted("places", "place in the group", ranks)]
     if origins:

@@ -15,7 +15,7 @@ from fabula.presentation.detection_tables import (
     save_rocs,
 )
 from fabula.presentation.plots import COLOURS, LINE, SOFT, figure_of, save_comparison
-from fabula.presentation.sheet import Cell, Column, Part, Sheet
+from fabula.presentation.sheet import Block, Cell, Column, Sheet
 from fabula.replicate.claims import agreement_lines, load_printed
 from fabula.replicate.creativity_index import Analyses, Scored, Spread, grouped
 from fabula.replicate.creativity_index_texts import Texts
@@ -47,10 +47,10 @@ class _Marks:
         return [f"[{k}] {signature}" for signature, k in self._known.items()]
 
 
-def analyses_tables(found: Analyses) -> list[Part]:
+def analyses_tables(found: Analyses) -> list[Block]:
     """Index by group, spread over documents, and detection; then all signatures."""
     mark = _Marks()
-    parts: list[Part] = [
+    parts: list[Block] = [
         "TEXTS: those of one cluster (a prompt, and copies of each other) count as one in every "
         "mean, interval and test, and are left out of the reference together.",
         *(_texts_line(name, texts) for name, texts in found.texts.items()),
@@ -83,7 +83,7 @@ def _texts_line(name: str, texts: Texts) -> str:
     )
 
 
-def _index_parts(scored: Sequence[Scored], mark: _Marks) -> Iterator[Part]:
+def _index_parts(scored: Sequence[Scored], mark: _Marks) -> Iterator[Block]:
     above = Column("people above, %", "+.1f", with_interval=True, name="people_above_percent")
     first, last = [Column("group"), Column("match"), Column("n", "d")], Column("p, Holm", ".2g")
     columns = [*first, Column("index", ".3f", with_interval=True), above, last, _SIGNATURE]
@@ -109,7 +109,7 @@ def _index_parts(scored: Sequence[Scored], mark: _Marks) -> Iterator[Part]:
             yield f"{n_copied:,} of these texts stand in the reference for half of their words"
 
 
-def _spread_parts(spreads: Sequence[Spread], mark: _Marks) -> Iterator[Part]:
+def _spread_parts(spreads: Sequence[Spread], mark: _Marks) -> Iterator[Block]:
     columns = [
         Column("match"),
         Column("people", ".1%"),
@@ -144,7 +144,7 @@ def _half(found: tuple[float | None, int, int]) -> str:
     return f"none of {n_all}" if mean is None else f"{mean:.1f} (for {n} of {n_all})"
 
 
-def _claim_parts(found: Analyses) -> list[Part]:
+def _claim_parts(found: Analyses) -> list[Block]:
     claims = found.claims
     columns = [Column(title, ".1f", name=name) for name, title in _CLAIMED.items()]
     cells = {(claim.by, claim.column): claim for claim in claims}
@@ -156,7 +156,7 @@ def _claim_parts(found: Analyses) -> list[Part]:
     return ["", sheet, "", *agreement_lines(claims)]
 
 
-def _detection_parts(found: Analyses, mark: _Marks) -> Iterator[Part]:
+def _detection_parts(found: Analyses, mark: _Marks) -> Iterator[Block]:
     columns = [
         Column("against"),
         Column("score"),

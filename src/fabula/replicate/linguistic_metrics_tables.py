@@ -7,14 +7,14 @@ from collections.abc import Iterator
 from fabula.measures.linguistic.metrics import METRICS
 from fabula.measures.linguistic.scoring import GOLD
 from fabula.presentation.continuation_tables import system_tables
-from fabula.presentation.sheet import Part, number
+from fabula.presentation.sheet import Block, number
 from fabula.replicate.claims import agreement_lines, claim_sheet
 from fabula.replicate.linguistic_metrics import OTHER_GOLD, PAPER_SYSTEMS, Replica
 
 __all__ = ["beside_paper"]
 
 
-def beside_paper(replica: Replica) -> list[Part]:
+def beside_paper(replica: Replica) -> list[Block]:
     """Our table with its tests; ours and the paper's side by side; and what to make of it."""
     claims = replica.claims
     titles = {metric.id: f"{metric.number:2}. {metric.title}" for metric in METRICS}

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import asdict
 from typing import Any
 
-from fabula.presentation.sheet import Cell, Column, Part, Sheet, interval_shown
+from fabula.presentation.sheet import Block, Cell, Column, Sheet, interval_shown
 from fabula.replicate.claims import Claim, agreement_lines
 from fabula.replicate.story_feedback import LAYOUT, Automatic, Replica, Row
 from fabula.replicate.story_feedback_check import RULES, Check
@@ -36,7 +36,7 @@ _NOTE = (
 Claims = Mapping[tuple[str, str, str], Claim]
 
 
-def check_tables(check: Check) -> list[Part]:
+def check_tables(check: Check) -> list[Block]:
     """Which figures of Table 1 follow from Table 9, and those that do not with both numbers."""
     first = [one for one in check.derived if (one.column, one.rule) in RULES[:5]]
     columns = [Column(_TITLES[column], ".2f", name=column) for column in COLUMNS]
@@ -91,10 +91,10 @@ def _span(interval: tuple[float, float] | None, n_digits: int) -> str:
     return f"{interval[0]:.{n_digits}f} to {interval[1]:.{n_digits}f}"
 
 
-def replica_tables(replica: Replica) -> list[Part]:
+def replica_tables(replica: Replica) -> list[Block]:
     """All tables of a source, in the paper's order, then what is missing."""
     claims = {(claim.by, claim.row, claim.column): claim for claim in replica.claims}
-    parts: list[Part] = [f"{replica.source}", ""]
+    parts: list[Block] = [f"{replica.source}", ""]
     names = [f"{ours} ({theirs})" for ours, theirs in replica.names.items() if ours != theirs]
     if names:
         parts += [f"Prompts, as the files call them: {', '.join(names)}.", ""]
@@ -123,7 +123,7 @@ def _agreement(claims: Claims, *tables: str, by: str = "") -> list[str]:
     return ["", *agreement_lines(some)] if some else []
 
 
-def _automatic_parts(replica: Replica, found: Automatic, claims: Claims) -> Iterator[Part]:
+def _automatic_parts(replica: Replica, found: Automatic, claims: Claims) -> Iterator[Block]:
     released = "released: means of the authors' columns; " if found.matches else ""
     yield (
         f"{found.n_answers:,} answers. {released}ours: measured here; in brackets what the paper "
@@ -185,7 +185,7 @@ def _automatic_sheet(
     return Sheet(table.lower().replace(" ", ""), columns, cells)
 
 
-def _rated_parts(replica: Replica, rated: Rated, claims: Claims) -> Iterator[Part]:
+def _rated_parts(replica: Replica, rated: Rated, claims: Claims) -> Iterator[Block]:
     who = "people" if rated.is_people else f"{rated.rater}, a model and not people"
     yield f"Tables 3, 4 and 5 (printed), rated by {who}: {rated.n:,} answers"
     yield ""

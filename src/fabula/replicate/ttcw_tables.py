@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from fabula.presentation.sheet import Column, Part, Sheet
+from fabula.presentation.sheet import Block, Column, Sheet
 from fabula.replicate.claims import Claim, agreement_lines, claim_sheet
 from fabula.replicate.ttcw import (
     AUTHORS,
@@ -22,12 +22,12 @@ __all__ = ["replica_tables", "save_distribution"]
 _ALL = "all stories"
 
 
-def replica_tables(replica: Replica) -> list[Part]:
+def replica_tables(replica: Replica) -> list[Block]:
     """Table 5, dimensions, Figure 3, aggregate correlation, Table 6, Figure 4 where given."""
     rates = [c for c in replica.claims if c.table == "Table 5" and c.column != FLEISS]
     kappas = [c for c in replica.claims if c.column == FLEISS]
     dimensions = list(dict.fromkeys(item.dimension for item in replica.rubric.items))
-    parts: list[Part] = [
+    parts: list[Block] = [
         f"Table 5: passed by the experts, % (printed), over {replica.n_stories} stories and "
         f"{replica.n_verdicts:,} verdicts",
         "",
@@ -97,7 +97,7 @@ def _correlation(replica: Replica) -> Sheet:
     return claim_sheet("correlation", {claim.row: claim.row}, columns, [claim], others, form=".2f")
 
 
-def _judge_parts(replica: Replica) -> list[Part]:
+def _judge_parts(replica: Replica) -> list[Block]:
     claims = [claim for claim in replica.claims if claim.table == "Table 6"]
     printed = {claim.column for claim in claims}
     in_paper = [judge for judge in replica.judges if judge.name in printed]

@@ -12,7 +12,7 @@ from fabula.measures.groups import GroupBook
 from fabula.measures.linguistic.profile import Profile
 from fabula.measures.originality import Originality
 from fabula.tasks.feedback.advising import Advice
-from fabula.types import Document, Measurement, Part, Rubric
+from fabula.types import Document, Measurement, Rubric
 
 __all__ = ["LeftOut", "Review", "TextReview"]
 
@@ -21,7 +21,7 @@ __all__ = ["LeftOut", "Review", "TextReview"]
 class LeftOut:
     """An instrument that did not run, or not to its end."""
 
-    part: Part
+    part: str
     reason: str
     remedy: str
     """What to do to have it; commands stand in backticks."""
@@ -39,6 +39,10 @@ class TextReview:
     profile: Profile | None = None
     verdicts: tuple[Measurement, ...] = ()
     advice: tuple[Advice, ...] = ()
+    others: Mapping[str, tuple[Measurement, ...]] = field(
+        default_factory=lambda: MappingProxyType({})
+    )
+    """What registered instruments say, by their ids."""
 
     def _repr_html_(self) -> str:
         from fabula.web.notebook import measured_lines, notebook_table
@@ -53,6 +57,8 @@ class TextReview:
         found += self.verdicts
         for advice in self.advice:
             found += advice.measurements()
+        for said in self.others.values():
+            found += said
         return found
 
 

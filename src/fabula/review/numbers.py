@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
+from fabula.instruments import instruments
 from fabula.judging.answers import score_range
 from fabula.measures.linguistic.profile import PROFILE_METRICS
 from fabula.review.found import Review, TextReview
-from fabula.types import Part
 
 __all__ = ["NUMBERS", "Number", "numbers_of", "numbers_of_review"]
 
@@ -20,7 +20,7 @@ class Number:
     key: str
     title: str
     form: str
-    part: Part
+    part: str
     item: str
 
 
@@ -41,7 +41,20 @@ def numbers_of(text: TextReview) -> dict[str, float | None]:
         found["bits_per_word"] = text.fluency.bits_per_word
     if text.profile is not None:
         found |= text.profile.values
+    for name, said in text.others.items():
+        for one in said:
+            value = one.value
+            found[f"{name}.{one.item}"] = None if isinstance(value, str) else value
     return found
+
+
+def _of_instruments(review: Review) -> Iterator[Number]:
+    """The numbers of registered instruments that measured these texts."""
+    for one in instruments():
+        if one.id in review.signatures:
+            for figure in one.figures:
+                key = f"{one.id}.{figure.item}"
+                yield Number(key, figure.title, figure.form, one.id, figure.item)
 
 
 def numbers_of_review(review: Review) -> tuple[list[Number], list[dict[str, float | None]]]:
@@ -57,7 +70,8 @@ def numbers_of_review(review: Review) -> tuple[list[Number], list[dict[str, floa
         for text, row in zip(review.texts, rows, strict=True):
             row[number.key] = judge.scores.get(text.document.id)
     known = {key for row in rows for key in row}
-    return [*(n for n in NUMBERS if n.key in known), *judged], rows
+    measured = (*NUMBERS, *_of_instruments(review))
+    return [*(n for n in measured if n.key in known), *judged], rows
 
 
 def share_below(review: Review, signature: str, item: str, value: float) -> Mapping[str, float]:

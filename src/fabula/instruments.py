@@ -1,0 +1,102 @@
+"""Instruments as plug-ins: one class, and what it measures is wherever texts are measured.
+
+An instrument that is registered is on the page of the report and of the desk, in the JSON, LaTeX
+and CSV of `fabula report`, among the numbers that groups are compared by and that `fabula groups
+measure` keeps, and in the sentences for a paper. It is registered by `register`, or by an entry
+point of the group `fabula.instruments` of any package that is installed:
+
+    [project.entry-points."fabula.instruments"]
+    adverbs = "my_package:Adverbs"
+
+docs/extend.md has an example.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cache
+from importlib.metadata import entry_points
+from typing import Protocol, TypeVar
+
+from fabula.types import PARTS, Document, Measurement, Signature
+
+__all__ = ["Figure", "Instrument", "find_instrument", "instruments", "names_of_parts", "register"]
+
+_GROUP = "fabula.instruments"
+_OWN: dict[str, Instrument] = {}
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """A number that an instrument has of a text. `item` is its name among measurements."""
+
+    item: str
+    title: str
+    form: str = ".3f"
+    """The format of its value."""
+    explained: str = ""
+    """What it is, in a phrase, for somebody who never heard of it."""
+
+
+class Instrument(Protocol):
+    """What measures texts. `id` names it in commands and files, `title` on pages.
+
+    Errors: `ModelError` where something that it needs is not installed; it is left out then, with
+    the error's sentence.
+    """
+
+    id: str
+    title: str
+    figures: Sequence[Figure]
+    citation: str
+    """BibTeX of the paper that it follows; empty where there is none."""
+
+    @property
+    def signature(self) -> Signature:
+        """All that decides its numbers."""
+
+    @property
+    def methods(self) -> str:
+        """What was done, in a sentence or two, for the methods section of a paper."""
+
+    def measure(self, documents: Sequence[Document]) -> Iterator[Sequence[Measurement]]:
+        """For each document, in order, a measurement of each figure.
+
+        Where there is no value it has the reason; `evidence` are the places that decided it.
+        """
+
+
+I = TypeVar("I", bound=Instrument)  # noqa: E741 (an instrument's type)
+
+
+def register(instrument: I) -> I:
+    """Make an instrument known. Raises `ValueError` where its id is taken."""
+    if instrument.id in PARTS or _OWN.get(instrument.id, instrument) is not instrument:
+        raise ValueError(f"there is an instrument {instrument.id!r} already")
+    _OWN[instrument.id] = instrument
+    return instrument
+
+
+@cache
+def _installed() -> tuple[Instrument, ...]:
+    """Those of other packages, made once."""
+    return tuple(one.load()() for one in sorted(entry_points(group=_GROUP), key=lambda e: e.name))
+
+
+def instruments() -> tuple[Instrument, ...]:
+    """All that are registered, in order, besides the parts of the report that Fabula has."""
+    found = dict(_OWN)
+    for one in _installed():
+        found.setdefault(one.id, one)
+    return tuple(found.values())
+
+
+def find_instrument(name: str) -> Instrument | None:
+    """The registered instrument of this id."""
+    return next((one for one in instruments() if one.id == name), None)
+
+
+def names_of_parts() -> tuple[str, ...]:
+    """Everything that a report may have: Fabula's own parts, then what is registered."""
+    return (*PARTS, *(one.id for one in instruments()))

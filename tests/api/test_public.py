@@ -243,6 +243,23 @@ def test_a_report_of_a_frame_is_saved_as_a_page(books: fb.Reference, tmp_path: P
     assert report.wide()["id"].to_list() == ["a", "b"]
 
 
+def test_verdicts_that_are_there_stand_on_the_page(books: fb.Reference, tmp_path: Path) -> None:
+    drafts = DRAFTS[:2]
+    verdicts = fb.judge(drafts, "ttcw", model=answer, style="verdict-first")
+    without = ("fluency", "profile", "originality")
+    report = fb.report(drafts, judge=verdicts, without=without, n_jobs=1)
+    report.save(tmp_path / "report.html")
+    page = (tmp_path / "report.html").read_text(encoding="utf-8")
+    assert "never checked against experts" in page
+    assert "The boats lie down." in page
+    assert "verdicts" not in {entry["part"] for entry in report.left_out}
+    assert list(report.wide().filter(like="score ").iloc[:, 0]) == [14, 0]
+    with pytest.raises(fb.InputError, match="no verdict on any of these texts"):
+        fb.report(DRAFTS[2:], judge=verdicts, without=without, n_jobs=1)
+    with pytest.raises(fb.InputError, match="holds verdicts already"):
+        fb.report(drafts, judge=verdicts, model="local", without=without, n_jobs=1)
+
+
 def test_documents_keep_what_kind_of_frame_they_came_in() -> None:
     assert documents_of(pd.DataFrame(DRAFTS)).kind == "pandas"
     assert documents_of(DRAFTS).kind is None

@@ -257,6 +257,7 @@ def report(
     texts: Texts,
     reference: str | Path | Reference | Sequence[str | Path] | None = None,
     *,
+    judge: Verdicts | None = None,
     model: str | None = None,
     by: str | None = None,
     text: str = "text",
@@ -265,11 +266,12 @@ def report(
 ) -> Report:
     """Run every instrument that can run, and say what was left out and how to have it.
 
-    With `model`, a language model judges and advises. settings: those of `fabula report`. Raises
-    `InputError`, `CorpusError` for what cannot be opened.
+    `judge` holds verdicts on these texts, by id, that are there already; with `model`, a language
+    model judges and advises. settings: those of `fabula report`. Raises `InputError`, `CorpusError`
+    for what cannot be opened, and `InputError` where `judge` and `model` are both to judge.
     """
     from fabula.jobs.report import ReportSettings
-    from fabula.jobs.reviewer import Reviewer
+    from fabula.jobs.reviewer import Reviewer, with_verdicts
     from fabula.review import compare_groups
 
     given = documents_of(texts, text=text, id=id)
@@ -278,7 +280,11 @@ def report(
         "models": () if model is None else (model,),
     }
     chosen = settings_from(ReportSettings, settings, fixed)
+    if judge is not None and chosen.models.models and chosen.asks("verdicts"):
+        raise InputError("`judge` holds verdicts already; leave out `model`, or its verdicts")
     with Reviewer(chosen) as reviewer:
         review = reviewer.run(given.documents)
+    if judge is not None:
+        review = with_verdicts(review, judge.measurements(), judge.rubric)
     tests = () if by is None else tuple(compare_groups(review, by, seed=chosen.seed))
     return Report(review, by, tests, given.kind)

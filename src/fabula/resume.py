@@ -79,7 +79,10 @@ class KeptRows:
         for line, row in enumerate(rows, 1):
             key = self._key(row)
             # A row that was made again stands further down; the last one counts.
-            self._kept.pop(key, None) if kind.is_made_again(row) else self._kept.update({key: row})
+            if kind.is_made_again(row):
+                self._kept.pop(key, None)
+            else:
+                self._kept[key] = row
             self._lines.setdefault(key, line)
         self.has_stale = len(self._kept) < len(rows)
         """Whether the file holds rows that do not count."""

@@ -224,6 +224,8 @@ def test_groups_are_compared_by_a_field_of_the_texts(tmp_path: Path) -> None:
     found = fb.compare(scores, by="label", baseline="old")
     means = dict(zip(found.wide()["name"], found.wide()["creativity_index"], strict=True))
     assert means["new"] > means["old"]
+    assert "<td>new</td>" in found._repr_html_()
+    assert "superiority" in found.save_tables(tmp_path / "c.csv")[1].read_text()
     found.plot(tmp_path / "c.svg")
     assert (tmp_path / "c.svg").read_text().startswith("<?xml")
     with pytest.raises(fb.InputError, match="row 1: no field 'nosuch' to group by"):

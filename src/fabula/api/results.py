@@ -59,6 +59,11 @@ class _Tabled:
 
         return render(*self.tables())
 
+    def _repr_html_(self) -> str:
+        from fabula.presentation.sheet import html_of
+
+        return html_of(self.tables())
+
 
 @dataclass(frozen=True, slots=True)
 class Scores(_Tabled):

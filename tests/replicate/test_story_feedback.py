@@ -537,7 +537,8 @@ def test_bounds_of_means_hold_every_choice_in_the_intervals() -> None:
 def test_the_command_without_data_checks_the_printed_tables_only() -> None:
     result = CliRunner().invoke(cli, ["replicate", "story-feedback"])
     assert result.exit_code == 0
-    assert "github.com/google-deepmind/igen; give their folder as DIR" in result.output
+    shown = " ".join(result.output.split())
+    assert "github.com/google-deepmind/igen; give their folder as DIR" in shown
     assert "Table 3" not in result.output
 
 

@@ -47,6 +47,7 @@ __all__ = [
 
 _WIDEST = 10_000
 _MAX_ROWS = 40
+_MIN_NAME_CHARS = 12
 LATEX_BEGIN = "% Fabula"
 """How a file of tables begins."""
 
@@ -266,7 +267,10 @@ def _terminal_table(sheet: Sheet) -> Table:
                 Text(title), no_wrap=True, overflow="ellipsis", max_width=max(14, min(40, room))
             )
         else:
-            table.add_column(Text(title), overflow="fold")
+            # A name keeps a few letters in a line, or nobody can read it.
+            table.add_column(
+                Text(title), overflow="fold", min_width=min(_MIN_NAME_CHARS, widths[k])
+            )
     for row in cells.rows:
         table.add_row(*map(Text, row))
     return table

@@ -253,14 +253,19 @@ def render(*parts: Block) -> str:
 def _terminal_table(sheet: Sheet) -> Table:
     table = Table(box=None, pad_edge=False)
     cells = sheet.shown(_MAX_ROWS if sheet.many else None)
-    # The narrowest that a column can be: its numbers in one line, its title by words.
+    # The narrowest that a column can be: its numbers in one line, its title by words, and a title
+    # that is the name of a file in several.
     widths = [
-        max(*map(len, title.split() or [""]), *(len(row[k]) for row in cells.rows), 1)
+        max(
+            *(min(len(word), _MIN_NAME_CHARS) for word in title.split() or [""]),
+            *(len(row[k]) for row in cells.rows),
+            1,
+        )
         for k, title in enumerate(cells.titles)
     ]
     for k, (title, is_number) in enumerate(zip(cells.titles, cells.are_numbers, strict=True)):
         if is_number:
-            table.add_column(Text(title), justify="right", min_width=widths[k])
+            table.add_column(Text(title), justify="right", min_width=widths[k], overflow="fold")
         elif sheet.columns[0].cut and k == 0:
             room = terminal_width() - sum(2 + n_chars for n_chars in widths[1:])
             table.add_column(

@@ -63,7 +63,7 @@ class Instrument(Protocol):
     def measure(self, documents: Sequence[Document]) -> Iterator[Sequence[Measurement]]:
         """For each document, in order, a measurement of each figure.
 
-        Where there is no value it has the reason; `evidence` are the places that decided it.
+        One without a value gives the reason; `evidence` holds the places that decided the value.
         """
 
 

@@ -42,5 +42,5 @@ REASONS = {
 
 
 def explain(reason: str | None) -> str:
-    """A reason for people; one that is no code is a sentence already."""
+    """The reason in words; one that is not a code is returned as it is."""
     return REASONS.get(reason or "", reason or "no reason given")

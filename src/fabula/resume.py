@@ -194,7 +194,7 @@ def _difference(name: str, was: object, expected: object) -> str:
 
 @contextmanager
 def kept_rows(path: Path | None, kind: RowKind, *, restart: bool = False) -> Iterator[KeptRows]:
-    """The rows of a file, and the only right to add to it; in memory where there is no file.
+    """Open the rows of a file as its only writer; without a path they are kept in memory.
 
     Raises `InputError` where it holds something else, `BusyError` where another process writes.
     """

@@ -69,5 +69,5 @@ def test_groups_are_compared_in_a_table_that_latex_reads(folder: Path) -> None:
     assert (folder / "t.tex").read_text().count(r"\begin{tabular}") == 2
     (folder / "t.tex").write_text("My own table")
     said = fabula(*given, code=REFUSED, cwd=folder)
-    assert "t.tex: holds something that is no table of Fabula's" in said
+    assert "t.tex: was not written by Fabula" in said
     assert "no field 'model'" in fabula(*given[:6], "--by", "model", code=REFUSED, cwd=folder)

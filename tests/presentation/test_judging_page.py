@@ -74,6 +74,6 @@ def test_a_foreign_file_is_not_replaced(tmp_path: Path, book: TrustBook) -> None
     path.write_text("my novel")
     found = [measured("s", k, 1.0) for k in range(14)]
     documents = [Document("s", "A text.")]
-    with pytest.raises(InputError, match="no page of Fabula"):
+    with pytest.raises(InputError, match="was not written by Fabula"):
         write_judging_page(path, summarise(found, documents, TTCW, book), found, documents, TTCW)
     assert path.read_text() == "my novel"

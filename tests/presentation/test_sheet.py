@@ -118,7 +118,7 @@ def test_files_are_named_after_their_tables_and_take_no_drafts_place(tmp_path: P
     ]
     files.check_files()
     (tmp_path / "t.tex").write_text("my thesis")
-    with pytest.raises(InputError, match="no table of Fabula's"):
+    with pytest.raises(InputError, match="was not written by Fabula"):
         files.check_files()
     with pytest.raises(SettingsError, match=r"must end with \.csv"):
         TableFiles(csv=tmp_path / "draft.txt")

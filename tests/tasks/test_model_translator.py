@@ -97,7 +97,7 @@ def test_a_call_that_fails_is_no_refusal() -> None:
     with (
         serving(lambda *_: error) as server,
         translator(server.url) as model,
-        pytest.raises(ModelError, match="the same command goes on"),
+        pytest.raises(ModelError, match="run the same command again"),
     ):
         model.round_trip([STORY])
 
@@ -193,7 +193,7 @@ def test_after_a_failed_call_the_same_command_goes_on(stories: Path, tmp_path: P
     with serving(answer) as server:
         done = corrupt(stories, out, server.url)
         assert isinstance(done.exception, ModelError)
-        assert "the same command goes on" in str(done.exception)
+        assert "run the same command again" in str(done.exception)
         is_down = False
         assert corrupt(stories, out, server.url).exit_code == 0
     assert len(out.read_text().splitlines()) == 12

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -31,14 +32,14 @@ def _save_rows(path: str | Path, rows: Sequence[dict[str, Any]]) -> None:
     write_whole(Path(path), lines.encode(errors="replace"))
 
 
-class _Tabled:
-    """What shows itself as tables: printed, for LaTeX, and as CSV."""
+class _Tabled(ABC):
+    """A result that is shown as tables: printed, in a notebook, in LaTeX and as CSV."""
 
     __slots__ = ()
 
+    @abstractmethod
     def tables(self) -> list[Block]:
-        """Tables, and lines between them, as the command prints them."""
-        raise NotImplementedError
+        """The tables, with the lines between them, as the command prints them."""
 
     def save_tables(self, path: str | Path) -> list[Path]:
         """Write them for LaTeX (.tex), or as CSV (.csv, each further table in a file beside it).

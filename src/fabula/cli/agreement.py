@@ -11,11 +11,11 @@ import click
 
 from fabula.cli.derived import Command, settings_options
 from fabula.cli.options import check_outputs, json_option
-from fabula.cli.printing import print_tables, print_written
+from fabula.cli.printing import print_result
 from fabula.jobs.tables import TableFiles
 
 if TYPE_CHECKING:
-    from fabula.measures.agreement import JudgeAgreement, PanelRow
+    from fabula.measures.agreement import JudgeAgreement
     from fabula.measures.ratings import GradedAgreement
     from fabula.presentation.sheet import Block
     from fabula.types import Measurement, Rubric
@@ -62,7 +62,6 @@ def agreement(
     )
     from fabula.presentation.judging_tables import agreement_tables
     from fabula.rubrics import load_rubric
-    from fabula.store import dump_json
 
     check_outputs([files.csv, files.latex], [experts])
     files.check_files()
@@ -78,13 +77,7 @@ def agreement(
     ]
     graded = _graded(by_rater, experts, rubric, seed)
     if graded and not any(item.scale.agreement == "kappa" for item in rubric.items):
-        tables = _graded_tables(graded)
-        written = files.write(tables)
-        if as_json:
-            click.echo(dump_json({"graded": asdict(graded)}))
-        else:
-            print_tables(tables)
-        print_written(written, as_json=as_json)
+        print_result(_graded_tables(graded), {"graded": asdict(graded)}, files, as_json=as_json)
         return
     panel = read_experts(experts, rubric)
     judges = [judge_agreement(mine, panel, rubric, by, seed=seed) for mine in by_rater]
@@ -92,17 +85,13 @@ def agreement(
     correlation = expert_correlation(panel, rubric)
     tables = agreement_tables(judges, rows, correlation, rubric)
     tables += _graded_tables(graded) if graded else []
-    written = files.write(tables)
-    if as_json:
-        content = {
-            "experts": [_panel_json(row) for row in rows],
-            "experts_pearson": correlation,
-            "judges": [_judge_json(judge) for judge in judges],
-        }
-        click.echo(dump_json(content | ({"graded": asdict(graded)} if graded else {})))
-    else:
-        print_tables(tables)
-    print_written(written, as_json=as_json)
+    content: dict[str, Any] = {
+        "experts": [asdict(row) for row in rows],
+        "experts_pearson": correlation,
+        "judges": [_judge_json(judge) for judge in judges],
+    }
+    content |= {"graded": asdict(graded)} if graded else {}
+    print_result(tables, content, files, as_json=as_json)
 
 
 def _graded(
@@ -131,10 +120,6 @@ def _graded_tables(graded: GradedAgreement) -> list[Block]:
     for name, one in graded.judges.items():
         parts += ["", *people_table(name, one)]
     return parts
-
-
-def _panel_json(row: PanelRow) -> dict[str, Any]:
-    return asdict(row)
 
 
 def _judge_json(judge: JudgeAgreement) -> dict[str, Any]:

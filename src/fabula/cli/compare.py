@@ -8,7 +8,7 @@ import click
 
 from fabula.cli.derived import Command, settings_options
 from fabula.cli.options import check_outputs, json_option
-from fabula.cli.printing import print_tables, print_written
+from fabula.cli.printing import print_result
 from fabula.jobs.tables import TableFiles
 
 __all__ = ["compare"]
@@ -54,7 +54,6 @@ def compare(
     """
     from fabula.measures.comparison import compare_scores
     from fabula.presentation.originality_tables import comparison_tables
-    from fabula.store import dump_json
 
     if plot is not None and plot.resolve() in {path.resolve() for path in scores}:
         raise click.UsageError("--plot names a file of scores, which it would replace")
@@ -67,9 +66,4 @@ def compare(
 
         save_comparison(comparison, plot)
     tables = comparison_tables(comparison)
-    written = files.write(tables)
-    if as_json:
-        click.echo(dump_json(comparison.to_json()))
-    else:
-        print_tables(tables)
-    print_written([plot, *written], as_json=as_json)
+    print_result(tables, comparison.to_json(), files, as_json=as_json, written=[plot])

@@ -157,7 +157,7 @@ _KIND = click.Choice(["random", "unigram", "case", "recurrent"])
     "--plot", type=click.Path(path_type=Path), metavar="FILE",
     help="Draw the recurrent network's loss here (.svg, .pdf or .png).",
 )  # fmt: skip
-@click.option("--restart", is_flag=True, help="Train the recurrent network anew.")
+@click.option("--restart", is_flag=True, help="Train the recurrent network again from the start.")
 @jobs_option
 @json_option
 @settings_options(Reading, "how_to_read")

@@ -14,7 +14,7 @@ from fabula.cli.options import (
     seed_option,
     texts_argument,
 )
-from fabula.cli.printing import JsonRows, print_tables, print_written
+from fabula.cli.printing import JsonRows, print_result, print_tables, print_written
 from fabula.cli.reading import reading
 from fabula.jobs.reading import Reading
 from fabula.jobs.tables import TableFiles
@@ -45,9 +45,9 @@ def detect() -> None:
 )  # fmt: skip
 @click.option(
     "--out", type=click.Path(path_type=Path), metavar="FILE",
-    help="Write a row a text here (.jsonl); an interrupted run goes on.",
+    help="Write a row a text here (.jsonl); interrupted runs resume.",
 )  # fmt: skip
-@click.option("--restart", is_flag=True, help="Score everything anew, whatever --out holds.")
+@click.option("--restart", is_flag=True, help="Score everything again and replace --out.")
 @rows_option
 @settings_options(Reading, "how_to_read")
 def score(
@@ -137,7 +137,6 @@ def calibrate(
     from fabula.measures.detection_rows import calibration_row
     from fabula.measures.verdicts import Label, calibrate_files, write_detectors
     from fabula.presentation.detection_tables import calibration_tables
-    from fabula.store import dump_json
 
     check_outputs([out, plot, files.csv, files.latex], scores)
     files.check_files()
@@ -156,12 +155,8 @@ def calibrate(
 
         save_rocs(found, plot)
     tables = calibration_tables(found)
-    written = files.write(tables)
-    if as_json:
-        click.echo(dump_json([calibration_row(calibration) for calibration in found]))
-    else:
-        print_tables(tables)
-    print_written([out, plot, *written], as_json=as_json)
+    content = [calibration_row(calibration) for calibration in found]
+    print_result(tables, content, files, as_json=as_json, written=[out, plot])
 
 
 @detect.command(short_help="Apply a calibrated detector to scores.")

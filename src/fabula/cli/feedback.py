@@ -56,7 +56,7 @@ def feedback() -> None:
 )  # fmt: skip
 @click.option(
     "--out", required=True, type=click.Path(path_type=Path), metavar="FILE",
-    help="Write the stories here (.jsonl); an interrupted run goes on.",
+    help="Write the stories here (.jsonl); interrupted runs resume.",
 )  # fmt: skip
 @click.option(
     "--translator", metavar="NAME",
@@ -82,7 +82,7 @@ def feedback() -> None:
     show_default=True, metavar="FIELD",
     help="Field that names the set a story belongs to.",
 )  # fmt: skip
-@click.option("--restart", is_flag=True, help="Begin anew, whatever --out holds.")
+@click.option("--restart", is_flag=True, help="Start over, ignoring what --out holds.")
 @seed_option
 @settings_options(Spending, "spending")
 @yes_option
@@ -238,11 +238,11 @@ def _report(
 )  # fmt: skip
 @click.option(
     "--out", required=True, type=click.Path(path_type=Path), metavar="FILE",
-    help="Write the feedback here (.jsonl); an interrupted run goes on.",
+    help="Write the feedback here (.jsonl); interrupted runs resume.",
 )  # fmt: skip
 @click.option("--temperature", type=click.FloatRange(0, 2), default=0.7, show_default=True)
 @click.option("--max-tokens", type=click.IntRange(min=1), default=512, show_default=True)
-@click.option("--restart", is_flag=True, help="Ask everything anew, whatever --out holds.")
+@click.option("--restart", is_flag=True, help="Ask for everything again and replace --out.")
 @seed_option
 @settings_options(ModelSettings, "asked")
 @yes_option

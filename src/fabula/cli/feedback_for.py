@@ -18,6 +18,7 @@ from fabula.cli.options import (
     seed_option,
     yes_option,
 )
+from fabula.cli.printing import print_written
 from fabula.cli.progress import Bar, progress_bar
 from fabula.cli.reading import read_stories
 from fabula.jobs.models import ModelSettings
@@ -117,9 +118,7 @@ def for_draft(
         from fabula.presentation.advice_page import write_advice_page
 
         write_advice_page(html, advice, fates, new)
-    for path in (out, html):
-        if path is not None:
-            click.echo(f"written: {path}", err=as_json)
+    print_written([out, html], as_json=as_json)
 
 
 async def _ask(

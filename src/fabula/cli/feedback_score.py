@@ -16,7 +16,7 @@ from fabula.cli.feedback_reading import (
     people_means,
 )
 from fabula.cli.options import check_outputs, json_option, seed_option
-from fabula.cli.printing import print_tables, print_written
+from fabula.cli.printing import print_result
 from fabula.cli.progress import Bar, progress_bar
 from fabula.jobs.tables import TableFiles
 
@@ -113,12 +113,7 @@ def score(
     tables = score_tables(subsets, crosses, columns)
     if validation:
         tables += validation_table(validation)
-    written = files.write(tables)
-    if as_json:
-        click.echo(dump_json(content))
-    else:
-        print_tables(tables)
-    print_written([out, *written], as_json=as_json)
+    print_result(tables, content, files, as_json=as_json, written=[out])
 
 
 def _columns(rows: list[dict[str, Any]], one_sentence: str, encoder: str | None, bar: Bar) -> Any:

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from fabula.cli.printing import print_written
+
 if TYPE_CHECKING:
     from fabula.judging.session import Spent
     from fabula.types import Measurement
@@ -27,6 +29,4 @@ def print_end(spent: list[Spent], written: list[Path | None], *, quiet: bool) ->
 
     for line in spent_lines(spent):
         click.echo(line, err=quiet)
-    for path in written:
-        if path is not None:
-            click.echo(f"written: {path}", err=quiet)
+    print_written(written, as_json=quiet)

@@ -20,7 +20,8 @@ __all__ = ["JsonRows", "print_done", "print_result", "print_tables", "print_writ
 class JsonRows:
     """Rows on standard output as they come: one array (`json`), a line each (`jsonl`), or nothing.
 
-    Where an error ends the rows, the array stays open: half of a result is no document.
+    If an error stops them, the array is left open, so that part of a result is not read as all of
+    it.
     """
 
     def __init__(self, form: str | None) -> None:

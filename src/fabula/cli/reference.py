@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 __all__ = ["reference"]
 
 _restart = click.option(
-    "--restart", is_flag=True, help="Begin anew, whatever an earlier run has left."
+    "--restart", is_flag=True, help="Start over, ignoring what an earlier run left."
 )
 _passages = click.option(
     "--passages/--no-passages",
@@ -103,7 +103,7 @@ def build(
     """Build a reference corpus from SOURCES: files, folders, patterns, URLs, or - for stdin.
 
     Reads .txt, .md, .docx, .epub, .jsonl, .csv, .tsv and .parquet, the text formats also with .gz
-    or .zst. An interrupted build goes on where it was when the same command is run again.
+    or .zst. An interrupted build resumes when the same command is run again.
     """
     from fabula.reference.build import BuildParameters, build_reference
     from fabula.text import TextSettings

@@ -51,7 +51,7 @@ __all__ = ["write"]
     help="Length of a continuation at most.",
 )  # fmt: skip
 @seed_option
-@click.option("--restart", is_flag=True, help="Ask everything anew, and build anew.")
+@click.option("--restart", is_flag=True, help="Ask for everything again, and rebuild.")
 @settings_options(ModelSettings, "asked")
 @yes_option
 @jobs_option

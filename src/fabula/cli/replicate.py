@@ -68,7 +68,7 @@ def ttcw(
 @click.argument("data", metavar="[DATA]", type=click.Path(path_type=Path), required=False)
 @click.option(
     "--out", type=click.Path(path_type=Path, file_okay=False), required=True, metavar="DIR",
-    help="Folder of generators, continuations and scores; an interrupted run goes on.",
+    help="Folder of generators, continuations and scores; interrupted runs resume.",
 )  # fmt: skip
 @click.option(
     "--books", multiple=True, metavar="SOURCE",

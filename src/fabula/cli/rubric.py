@@ -13,7 +13,7 @@ from fabula.cli.options import json_option, rows_option, yes_option
 from fabula.cli.printing import JsonRows, print_done
 from fabula.cli.progress import Bar
 from fabula.jobs.models import ModelSettings
-from fabula.jobs.writing import confirm_all, estimate_texts
+from fabula.jobs.writing import confirm_prompts
 
 __all__ = ["rubric"]
 
@@ -197,11 +197,8 @@ def draft(
     found, sources = draft_rubric(
         rows, out.stem, n_groups=groups, distance=distance, model=spec,
         options=asked.options(),
-        agree=lambda prompts: confirm_all(
-            asked.models,
-            asked.options().price,
-            estimate_texts(prompts, _LINE_TOKENS),
-            confirm_on(Bar(), yes=yes),
+        agree=confirm_prompts(
+            asked.models, asked.options().price, _LINE_TOKENS, confirm_on(Bar(), yes=yes)
         ),
     )  # fmt: skip
     text = rubric_toml(found) + "".join(f"# {line}\n" for line in sources)

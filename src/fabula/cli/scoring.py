@@ -14,7 +14,7 @@ from fabula.cli.options import (
     json_option,
     seed_option,
 )
-from fabula.cli.printing import print_tables
+from fabula.cli.printing import print_tables, print_written
 from fabula.cli.progress import progress_bar
 from fabula.jobs.engine import Engine, open_cluster
 
@@ -31,7 +31,7 @@ __all__ = ["score"]
 )  # fmt: skip
 @click.option(
     "--out", type=click.Path(path_type=Path), metavar="FILE",
-    help="Write the metrics of each continuation here (.jsonl); an interrupted run goes on.",
+    help="Write the metrics of each continuation here (.jsonl); interrupted runs resume.",
 )  # fmt: skip
 @click.option("--gold/--no-gold", default=True, help="Measure the book's own sentences too.")
 @click.option(
@@ -60,7 +60,7 @@ __all__ = ["score"]
     "--csv", type=click.Path(path_type=Path), metavar="FILE",
     help="Write the table, and the pairs beside it (FILE with .pairs before its ending).",
 )  # fmt: skip
-@click.option("--restart", is_flag=True, help="Measure everything anew, whatever --out holds.")
+@click.option("--restart", is_flag=True, help="Measure everything again and replace --out.")
 @grammar_option
 @click.option(
     "--encoder", type=click.Path(path_type=Path, file_okay=False), metavar="DIR",
@@ -128,8 +128,7 @@ def score(
         click.echo(dump_json(table.to_json()))
         return
     print_tables(system_tables(table))
-    for path in [*([out] if out else []), *written]:
-        click.echo(f"written: {path}")
+    print_written([out, *written])
 
 
 def _read(systems: tuple[Path, ...], contexts: Path, *, with_gold: bool) -> tuple[Any, Any]:

@@ -41,7 +41,7 @@ def _out_option(what: str) -> Callable[[F], F]:
 
 
 restart_option = click.option(
-    "--restart", is_flag=True, help="Ask everything anew, whatever --out holds."
+    "--restart", is_flag=True, help="Ask for everything again and replace --out."
 )
 seed_option = click.option(
     "--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Seed of sampling."
@@ -69,7 +69,7 @@ def plot(
 ) -> None:
     """Summarise the plot of each story of SOURCES in a sentence.
 
-    Read the plots, mend them where they are wrong, and set `verified` to true, before stories are
+    Read the plots, correct those that are wrong, and set `verified` to true, before stories are
     written to them.
     """
     from fabula.tasks.stories import PLOTS, make_plots

@@ -13,7 +13,7 @@ from fabula.cli.options import rows_option, yes_option
 from fabula.cli.printing import JsonRows
 from fabula.cli.progress import progress_bar
 from fabula.jobs.models import ModelSettings
-from fabula.jobs.writing import confirm_all, estimate_texts
+from fabula.jobs.writing import confirm_prompts
 
 __all__ = ["themes"]
 
@@ -62,11 +62,8 @@ def themes(
             rationales, rubric, n_themes=n_themes,
             model=asked.models[0] if name_with_model else None,
             options=asked.options(),
-            agree=lambda prompts: confirm_all(
-                asked.models[:1],
-                asked.options().price,
-                estimate_texts(prompts, _LABEL_TOKENS),
-                confirm_on(bar, yes=yes),
+            agree=confirm_prompts(
+                asked.models[:1], asked.options().price, _LABEL_TOKENS, confirm_on(bar, yes=yes)
             ),
             meter=bar.advance,
         )  # fmt: skip

@@ -1,4 +1,4 @@
-"""The desk: a local page where a writer drops a draft, reads its report, mends it and compares."""
+"""The desk: a local page where a writer drops a draft, reads its report, revises and compares."""
 
 from __future__ import annotations
 

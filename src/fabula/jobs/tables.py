@@ -48,8 +48,7 @@ class TableFiles(Settings):
             with self.latex.open("rb") as file:
                 if not file.read(64).startswith(LATEX_BEGIN.encode()):
                     raise InputError(
-                        f"{self.latex}: holds something that is no table of Fabula's; choose "
-                        f"another name"
+                        f"{self.latex}: was not written by Fabula; choose another name"
                     )
 
     def write(self, parts: Sequence[Block]) -> list[Path]:

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from fabula.models import Model
     from fabula.models.cost import Estimate, Price
 
-__all__ = ["ask_models", "confirm_all", "estimate_texts"]
+__all__ = ["ask_models", "confirm_prompts", "estimate_texts"]
 
 _PROMPT_TOKENS = 150
 """About what a question takes besides the text it is about."""
@@ -41,7 +41,7 @@ def estimate_texts(
     return estimate
 
 
-def confirm_all(
+def _confirm_all(
     models: Sequence[str],
     price: Price | None,
     estimate: Callable[[Price | None], Estimate],
@@ -52,6 +52,13 @@ def confirm_all(
 
     for spec in dict.fromkeys(models):
         confirm(spec, estimate(price or known_price(spec)))
+
+
+def confirm_prompts(
+    models: Sequence[str], price: Price | None, n_output: int, confirm: Confirm
+) -> Callable[[Sequence[str]], None]:
+    """Confirms what a call on each prompt takes, answered in about `n_output` tokens."""
+    return lambda prompts: _confirm_all(models, price, estimate_texts(prompts, n_output), confirm)
 
 
 def ask_models(
@@ -67,7 +74,7 @@ def ask_models(
     from fabula.models import open_model
 
     terms = asked.options()
-    confirm_all(asked.models, terms.price, estimate, confirm)
+    _confirm_all(asked.models, terms.price, estimate, confirm)
 
     async def run(spec: str) -> list[Row]:
         async with open_model(spec, terms) as model:

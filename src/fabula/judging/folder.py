@@ -70,7 +70,7 @@ class RunFolder:
             self._begin()
 
     def _prepare(self, rows: KeptRows, earlier: Path | None) -> None:
-        """Answers of an `earlier` run, which begins anew, are set aside."""
+        """Set aside the answers of an `earlier` run, if there is one, and begin."""
         if earlier is not None:
             number = 1 + len(list(self.path.glob("answers.before-restart-*.jsonl")))
             aside = self.path / f"answers.before-restart-{number}.jsonl"

@@ -124,7 +124,7 @@ class Caller:
             if self._n_failures >= _MAX_FAILURES:
                 raise ModelError(
                     f"{self._n_failures} calls in a row failed, the last one with: {error}; what "
-                    f"was answered is kept, the same command goes on"
+                    f"was answered is kept, run the same command again to resume"
                 ) from error
             return None
         self._n_failures = 0

@@ -174,9 +174,7 @@ def check_reports(*, html: Path | None, latex: Path | None, csv: Path | None) ->
         if path is not None and path.exists() and path.stat().st_size:
             with path.open("rb") as file:
                 if not file.read(64).startswith(begins.encode()):
-                    raise InputError(
-                        f"{path}: holds something that is no table of Fabula's; choose another name"
-                    )
+                    raise InputError(f"{path}: was not written by Fabula; choose another name")
 
 
 def write_reports(

@@ -31,6 +31,4 @@ def check_page_path(path: Path) -> None:
     if path.is_dir():
         raise InputError(f"{path}: is a folder; name a file for the page")
     if path.exists() and _GENERATOR not in path.read_bytes()[:2048]:
-        raise InputError(
-            f"{path}: holds something that is no page of Fabula's; choose another name"
-        )
+        raise InputError(f"{path}: was not written by Fabula; choose another name")

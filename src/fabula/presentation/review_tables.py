@@ -30,7 +30,7 @@ def review_tables(review: Review, tests: Sequence[GroupTest]) -> list[Block]:
         parts.append(f"and {n_more:,} more texts; the page and the JSON output have them all")
     if len(review.texts) == 1 and numbers:
         parts += [
-            f"{len(advice.points)} points to mend, by {advice.model.partition('@')[0]}"
+            f"{len(advice.points)} points to revise, by {advice.model.partition('@')[0]}"
             for advice in review.texts[0].advice
         ]
     if tests:

@@ -263,7 +263,7 @@ class LookupCache:
     def _unusable(self, error: Exception) -> InputError:
         return InputError(
             f"{self.path} cannot be used as the cache of look-ups ({error}); remove it, so that "
-            "they are asked anew, or name another folder in FABULA_CACHE"
+            "they are asked again, or name another folder in FABULA_CACHE"
         )
 
 

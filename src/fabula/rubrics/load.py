@@ -259,7 +259,7 @@ def _check(rubric: Rubric, where: str) -> None:
         seen.add(item.id)
     indices = [item.index for item in rubric.items]
     if len(set(indices)) != len(indices):
-        raise InputError(f"{where}: two items have the same index; number them anew")
+        raise InputError(f"{where}: two items have the same index; renumber them")
     counts = rubric.aggregate.rule == "count"
     if counts and not any(item.scale.is_test for item in rubric.items):
         raise InputError(f"{where}: counts {rubric.aggregate.counts}, but no item is yes-no")

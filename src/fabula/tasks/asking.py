@@ -117,7 +117,7 @@ async def in_parallel(
             if n_failures >= _MAX_FAILURES:
                 raise ModelError(
                     f"{n_failures} calls in a row failed, the last one with: {error}; what was "
-                    f"written is kept, the same command goes on"
+                    f"written is kept, run the same command again to resume"
                 ) from error
             return failed(error)
         n_failures = 0

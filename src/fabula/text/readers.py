@@ -68,11 +68,11 @@ def read_jsonl(stream: IO[bytes], name: str, fields: Fields) -> Iterator[Documen
         except (ValueError, RecursionError) as error:
             detail = getattr(error, "msg", "nested too deeply, or a number too long")
             raise InputError(
-                f"{where}: not a JSON object ({detail}); mend or remove the line"
+                f"{where}: not a JSON object ({detail}); fix or remove the line"
             ) from error
         if not isinstance(row, dict):
             kind = _KINDS.get(type(row), "a string")
-            raise InputError(f"{where}: {kind}, not a JSON object; mend the line")
+            raise InputError(f"{where}: {kind}, not a JSON object; fix the line")
         yield document_of_row(row, where, f"{_stem(name)}:{number}", fields)
 
 
@@ -92,7 +92,7 @@ def read_csv(stream: IO[bytes], name: str, fields: Fields) -> Iterator[Document]
         where = f"{name}, after line {rows.line_num}"
         raise InputError(f"{where}: not UTF-8 ({error.reason}); convert it to UTF-8") from error
     except csv.Error as error:
-        raise InputError(f"{name}, line {rows.line_num}: {error}; mend the line") from error
+        raise InputError(f"{name}, line {rows.line_num}: {error}; fix the line") from error
     finally:
         lines.detach()
 

@@ -61,7 +61,7 @@ class Shard:
             return cls(folder, *(np.load(folder / f"{name}.npy", mmap_mode="r") for name in names))
         except (OSError, ValueError) as error:
             raise CorpusError(
-                f"{folder}: a file of this shard is missing or damaged; train anew"
+                f"{folder}: a file of this shard is missing or damaged; train again"
             ) from error
 
     def sentence(self, number: int) -> str:

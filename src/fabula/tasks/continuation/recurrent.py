@@ -94,10 +94,10 @@ class Recurrent:
                 f"continuation train` with `kind` recurrent"
             ) from error
         except (RuntimeError, EOFError, OSError, pickle.UnpicklingError) as error:
-            raise CorpusError(f"{path}: is damaged; train anew with `restart`") from error
+            raise CorpusError(f"{path}: is damaged; train again with `restart`") from error
         if saved["vocabulary"] != corpus.digest:
             raise CorpusError(
-                f"{path}: was trained on other texts than those of the folder now; train anew "
+                f"{path}: was trained on other texts than those of the folder now; train again "
                 f"with `restart`"
             )
         shape = Network(**saved["shape"])

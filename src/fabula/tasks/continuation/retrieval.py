@@ -116,7 +116,7 @@ class CaseIndex:
             ]
         except (OSError, ValueError) as error:
             raise CorpusError(
-                f"{folder}: a file of the index is missing or damaged; train `kind` case anew"
+                f"{folder}: a file of the index is missing or damaged; train `kind` case again"
             ) from error
         self._are_words = corpus.vocabulary.are_words()
 

@@ -65,7 +65,8 @@ class ModelTranslator:
             return self._held.run(self._all(texts))
         except CallFailed as error:
             raise ModelError(
-                f"a translation failed: {error}; what was written is kept, the same command goes on"
+                f"a translation failed: {error}; what was written is kept, run the same command "
+                f"again to resume"
             ) from error
 
     async def _all(self, texts: Sequence[str]) -> list[tuple[str, str] | NoTranslation]:

@@ -28,13 +28,13 @@ $(READY): pyproject.toml uv.lock | $(filter .uv/%,$(UV))
 demo: $(READY) ## Write the report of a sample story, judged by the embedded model
 	@rm -rf demo
 	$(RUN)fabula reference build examples/library --out demo/library.ref
-	$(RUN)fabula report examples/the-count.txt --reference demo/library.ref --model local --style verdict-first --readings 2 --out demo/the-count.html
+	$(RUN)fabula report examples/the-count.txt --reference demo/library.ref --model local --style verdict-first --samples 2 --out demo/the-count.html
 	@echo; echo "Open demo/the-count.html in a browser."
 
 test: $(READY) ## Run all tests; build/timings.txt says which were slow
 	@# Stale bytecode is written once, not compiled by every process where none is kept.
 	$(RUN)python -m compileall -q src
-	$(RUN)pytest -n $(WORKERS) --dist loadgroup --no-loadscope-reorder --durations 20 --timings build/timings.txt $(TESTS)
+	$(RUN)pytest -n $(WORKERS) --durations 20 --timings build/timings.txt $(TESTS)
 
 check: $(READY) ## Run the linters and the type checker
 	$(RUN)ruff format --check

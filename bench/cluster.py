@@ -27,6 +27,8 @@ WAYS = {
     "ray, one worker": ["--engine", "ray", "--jobs", "1"],
     "ray, two workers": ["--engine", "ray", "--jobs", "2"],
 }
+if corpora.SMOKE:
+    del WAYS["ray, one worker"]
 
 
 def main() -> None:
@@ -58,9 +60,11 @@ def report(what: str, command, folder: Path, name: str) -> None:  # type: ignore
         subprocess.run([FABULA, *command(how, str(out))], check=True, capture_output=True)
         seconds.append(time.perf_counter() - begin)
         results.append(content(out))
-    assert results[0] == results[1] == results[2], "the results differ"
+    assert all(result == results[0] for result in results), "the results differ"
     for way, took in zip(WAYS, seconds, strict=True):
-        print(f"{what}, {way}: {took:.1f} s")
+        print(f"{what}, {way}: {took:.1f} s", flush=True)
+    if corpora.SMOKE:
+        return
     print(f"  one worker takes {seconds[1] / seconds[0] - 1:+.0%} over one process; two are "
           f"{seconds[1] / seconds[2]:.2f} times one; equal bytes", flush=True)  # fmt: skip
 

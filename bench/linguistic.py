@@ -77,7 +77,7 @@ def stages(tools: Tools, stories: list[Story]) -> dict[str, float]:
     timed("encode", tools.encoder.encode, texts)
     assert tools.checker is not None
     checker = tools.checker
-    timed("grammar", lambda: [checker.errors(text) for text in texts])
+    timed("grammar", lambda: [checker.faults(text) for text in texts])
     timed(
         "coreference",
         lambda: [

@@ -181,7 +181,7 @@ def from_disk(before: Plain, after: InPacked, queries: list[Query], memory: int)
             np.save(folder / "queries.npy", np.stack(queries[:N_COLD_TEXTS]))
         n_pairs = after.pairs.entries.n_values
         found: dict[str, list[dict[str, float]]] = {layout: [] for layout in LAYOUTS}
-        for _ in range(3):
+        for _ in range(corpora.sized(3, 1)):
             for layout in LAYOUTS:
                 scale.drop_caches()
                 command = [sys.executable, __file__, "--step", layout, "--at",

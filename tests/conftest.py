@@ -1,8 +1,10 @@
 from __future__ import annotations
 
+import importlib.util
 import os
 import signal
-from collections import Counter
+from collections.abc import Iterator
+from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -12,6 +14,9 @@ from hypothesis import settings
 
 import fabula
 from tests.forking import write_programs
+from tests.object_store import BUCKET, RCLONE, Bucket, s3_server
+from tests.ray_nodes import ray_nodes
+from tests.scheduling import order, scheduler
 from tests.session_folder import begin_session, end_session, made_once
 from tests.timings import write_timings
 from tests.tiny_gguf import write_tiny_gguf
@@ -22,12 +27,17 @@ settings.load_profile("fabula")
 
 ROOT = Path(__file__).parents[1]
 
-# Tests run side by side; llama.cpp's threads would wait for each other at every step.
+# Tests run side by side; threads of llama.cpp, torch and BLAS would wait for each other at every
+# step.
 os.environ["FABULA_THREADS"] = "1"
+os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 
-# Under `nohup` it is ignored, and so it would be by all commands that the tests start and stop.
+# Under `nohup` the one is ignored, and the other by what a script starts with `&`; and so they
+# would be by all commands that the tests start and stop.
 signal.signal(signal.SIGHUP, signal.SIG_DFL)
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -49,24 +59,13 @@ def pytest_unconfigure(config: pytest.Config) -> None:
         end_session()
 
 
-@pytest.hookimpl(tryfirst=True)  # before xdist reads the marks
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """A worker takes a whole file, or what a mark says belongs together.
-
-    What has few tests comes first: pages, browsers and clusters, which one worker would end alone
-    with.
-    """
-    for item in items:
-        if item.get_closest_marker("xdist_group") is None:
-            item.add_marker(pytest.mark.xdist_group(item.nodeid.partition("::")[0]))
-    n_tests = Counter(_group(item) for item in items)
-    items.sort(key=lambda item: (n_tests[_group(item)], _group(item)))
+    order(items)
 
 
-def _group(item: pytest.Item) -> str:
-    mark = item.get_closest_marker("xdist_group")
-    assert mark is not None
-    return str(mark.args[0])
+@pytest.hookimpl(optionalhook=True)  # xdist may be missing
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    return scheduler(config, log)
 
 
 @pytest.fixture(scope="session")
@@ -88,3 +87,28 @@ def small_model() -> Path:
     """A model that reads as much as the embedded one and answers noise, for nothing."""
     write = partial(write_tiny_gguf, has_mark=True, context_tokens=8192)
     return made_once("small.gguf", write)
+
+
+@pytest.fixture(scope="session")
+def bucket(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bucket | None]:
+    """A bucket of an object store that the nodes know of; None where its server is missing."""
+    if RCLONE is None or importlib.util.find_spec("s3fs") is None:
+        yield None
+        return
+    folder = tmp_path_factory.mktemp("store")
+    with s3_server(folder) as environment:
+        yield Bucket(folder / BUCKET, environment, folder / "cache")
+
+
+@pytest.fixture(scope="session")
+def nodes(bucket: Bucket | None) -> Iterator[Any]:
+    """A Ray cluster of three nodes with a processor each. Who removes a node has added it."""
+    with ExitStack() as stack:
+        with pytest.MonkeyPatch.context() as there:
+            if bucket is not None:
+                # They keep their copies elsewhere than the machine that gives the command.
+                for name, value in bucket.environment.items():
+                    there.setenv(name, value)
+                there.setenv("FABULA_CACHE", str(bucket.cache))
+            made = stack.enter_context(ray_nodes(1, n_others=2))
+        yield made

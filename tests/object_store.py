@@ -10,12 +10,22 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
 RCLONE = shutil.which("rclone", path=f"{Path(sys.executable).parent}:{os.environ['PATH']}")
 BUCKET = "corpora"
+
+
+@dataclass(frozen=True)
+class Bucket:
+    """The folder behind a bucket, what leads there, and where nodes keep copies of it."""
+
+    folder: Path
+    environment: dict[str, str]
+    cache: Path
 
 
 @contextmanager
@@ -48,3 +58,18 @@ def s3_server(folder: Path) -> Iterator[dict[str, str]]:
         finally:
             server.kill()
             s3fs.S3FileSystem.clear_instance_cache()  # They know this server's address.
+
+
+@contextmanager
+def reached(environment: dict[str, str]) -> Iterator[None]:
+    """This process, too, finds the server that this environment leads to."""
+    import s3fs
+
+    with pytest.MonkeyPatch.context() as here:
+        for name, value in environment.items():
+            here.setenv(name, value)
+        s3fs.S3FileSystem.clear_instance_cache()  # They know the address of a server.
+        try:
+            yield
+        finally:
+            s3fs.S3FileSystem.clear_instance_cache()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 
 
@@ -80,3 +81,53 @@ def components(n: int, joined: Sequence[tuple[int, int]]) -> list[set[int]]:
                 names[a] = names[b] = min(names[a], names[b])
                 changed = True
     return sorted(({k for k in range(n) if names[k] == name} for name in set(names)), key=min)
+
+
+def counted_ngrams(
+    texts: Sequence[Sequence[str]], prompts: Sequence[Sequence[str]], n: int, *, echo_from: int
+) -> list[Counter[tuple[str, ...]]]:
+    """The n-grams of each text, those of its prompt left out where they are long enough."""
+
+    def within(words: Sequence[str]) -> Counter[tuple[str, ...]]:
+        return Counter(tuple(words[k : k + n]) for k in range(len(words) - n + 1))
+
+    found = []
+    for words, prompt in zip(texts, prompts, strict=True):
+        echoed = within(prompt) if n >= echo_from else Counter()
+        own = within(words)
+        found.append(Counter({gram: times for gram, times in own.items() if gram not in echoed}))
+    return found
+
+
+def counts_in_subset(
+    holders: Sequence[dict[int, int]], chosen: Sequence[bool]
+) -> tuple[int, list[int], list[int], list[int]]:
+    """What `count_in_subsets` counts, of n-grams as mappings from text to occurrences."""
+    n_different = 0
+    n_shared, n_others, n_clipped = ([0] * len(chosen) for _ in range(3))
+    for one in holders:
+        held = {text: n for text, n in one.items() if chosen[text]}
+        n_different += bool(held)
+        for text, n in held.items():
+            others = [m for other, m in held.items() if other != text]
+            n_shared[text] += n if others else 0
+            n_others[text] += len(others)
+            n_clipped[text] += min(n, max(others, default=0))
+    return n_different, n_shared, n_others, n_clipped
+
+
+def common_runs(a: Sequence[int], b: Sequence[int]) -> list[tuple[int, int, int]]:
+    """From left to right the longest run of `a` that stands in `b`; negative numbers match none."""
+    found = []
+    i = 0
+    while i < len(a):
+        best = (0, 0)
+        for j in range(len(b)):
+            k = 0
+            while i + k < len(a) and j + k < len(b) and a[i + k] == b[j + k] >= 0:
+                k += 1
+            best = max(best, (k, -j))
+        if best[0]:
+            found.append((i, -best[1], best[0]))
+        i += max(1, best[0])
+    return found

@@ -39,7 +39,10 @@ def answers(folder: Path) -> Any:
     ids = reference.numbers_of(["d4", "d31"])
     texts = [reference.document(k).text for k in (0, 17, 33)]
     near = open_near(
-        reference, [str(folder / "r")], NearSettings(threshold=0.5, floor=1, window=8),
+        reference, [str(folder / "r")],
+        # Without the encoder of sentences, which takes longer to load than all else and reads no
+        # file of a reference.
+        NearSettings(threshold=0.5, floor=1, window=8, meaning=0),
         PassageSettings(8, 2), vectors=str(folder / "vectors.txt"),
     )  # fmt: skip
     exact = reference.longest_matches(words)

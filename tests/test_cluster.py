@@ -5,27 +5,30 @@ from __future__ import annotations
 import gzip
 import json
 import shutil
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
+from click.testing import CliRunner
 from hypothesis import given
 from hypothesis import strategies as st
 
 from fabula import __version__
+from fabula.cli.main import cli
 from fabula.cluster import Cluster
 from fabula.errors import CorpusError, InputError
 from fabula.jobs.originality import NearOptions, OriginalityOptions, open_measure
 from fabula.jobs.progress import SILENT
+from fabula.measures import team
 from fabula.measures.near_opening import open_near
 from fabula.measures.originality import OriginalityMeasure
 from fabula.measures.scores import ScoreRun, to_row
 from fabula.measures.team import TeamMeasure, row_of
-from fabula.reference import Reference
+from fabula.reference import Reference, build
 from fabula.reference.build import BuildParameters, add_documents, build_reference
 from fabula.reference.build_cluster import on_cluster
 from fabula.reference.distributed import Holders, divide
@@ -35,9 +38,7 @@ from fabula.reference.reading_cluster import FarDocuments, are_far
 from fabula.text import TextSettings, find_files, in_batches, read_documents
 from fabula.text.stopwords import load_stop_words
 from fabula.types import Document
-from tests.cli.test_judging_cli import fabula
-from tests.object_store import BUCKET, RCLONE, s3_server
-from tests.ray_nodes import ray_nodes
+from tests.object_store import BUCKET, Bucket, reached
 
 ray = pytest.importorskip("ray", reason="needs fabula[cluster]")
 
@@ -67,27 +68,8 @@ def drafts() -> list[dict[str, Any]]:
 
 
 @pytest.fixture(scope="module")
-def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path | None]:
-    """The folder behind a bucket that the nodes know of, which keep copies elsewhere than here."""
-    folder = tmp_path_factory.mktemp("store")
-    if RCLONE is None:
-        yield None
-        return
-    with s3_server(folder) as environment, pytest.MonkeyPatch.context() as here:
-        for name, value in environment.items():
-            here.setenv(name, value)
-        here.setenv("FABULA_CACHE", str(folder / "cache"))
-        yield folder / BUCKET
-
-
-@pytest.fixture(scope="module")
-def nodes(store: Path | None) -> Iterator[Any]:
-    with ray_nodes(1, n_others=2) as made:
-        yield made
-
-
-@pytest.fixture
 def cluster(nodes: Any) -> Iterator[Cluster]:
+    """One connection: of another one the nodes would begin new processes."""
     with Cluster(nodes.address) as connected:
         yield connected
 
@@ -113,6 +95,16 @@ def indexed(built: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
+@pytest.fixture(scope="module")
+def vectors(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Of the library's words; those that ship take seconds to load, on every node."""
+    rng = np.random.default_rng(0)
+    words = [f"{word}{n}" for word in WORDS for n in range(9)]
+    path = tmp_path_factory.mktemp("vectors") / "v.txt"
+    path.write_text("".join(f"{w} {' '.join(map(str, rng.normal(size=6)))}\n" for w in words))
+    return path
+
+
 def tree(path: Path) -> dict[str, bytes]:
     files = (file for file in path.rglob("*") if file.is_file() and file.name != ".lock")
     return {str(file.relative_to(path)): file.read_bytes() for file in files}
@@ -133,10 +125,16 @@ def test_a_build_on_three_nodes_is_the_build_of_one_process(
     assert tree(tmp_path / "r") == tree(built)
 
 
-def test_where_memory_ends_a_shard_it_ends_alike(cluster: Cluster, tmp_path: Path) -> None:
+def test_where_memory_ends_a_shard_it_ends_alike(
+    cluster: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Then the size of the vocabulary decides, which only the nodes know."""
-    words = [f"{k:x}" for k in range(3_200_000)]
-    texts = [Document(f"d{k}", " ".join(words[50_000 * k : 50_000 * (k + 1)])) for k in range(64)]
+    # Words ten times as large, and a tenth of them.
+    monkeypatch.setattr(build, "_BYTES_PER_TOKEN", 180)
+    monkeypatch.setattr(build, "_BYTES_PER_WORD", 2500)
+    monkeypatch.setattr(build, "_BATCH_CHARS", 1 << 17)
+    words = [f"{k:x}" for k in range(320_000)]
+    texts = [Document(f"d{k}", " ".join(words[5_000 * k : 5_000 * (k + 1)])) for k in range(64)]
     texts += [Document(f"e{k}", texts[k].text) for k in range(20)]
     few = BuildParameters(shard_tokens=2**31, memory_bytes=800 << 20)
     paths = tmp_path / "here", tmp_path / "there"
@@ -278,91 +276,111 @@ def test_what_a_node_cannot_read_is_told_as_it_is(cluster: Cluster, tmp_path: Pa
 @pytest.fixture(scope="module")
 def texts(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("texts") / "t.jsonl"
-    path.write_text("".join(json.dumps(row) + "\n" for row in drafts()))
+    path.write_text("".join(json.dumps(row) + "\n" for row in drafts()[:24]))
     return path
 
 
+def run(*arguments: str) -> None:
+    """A command in this process, whose connection it takes."""
+    result = CliRunner().invoke(cli, arguments, catch_exceptions=False)
+    assert result.exit_code == 0, result.output
+
+
+@pytest.mark.usefixtures("cluster")
 def test_scores_of_three_nodes_are_the_scores_of_one_process(
     nodes: Any, indexed: Path, texts: Path, tmp_path: Path
 ) -> None:
     options = ["--exclude", "auto", "--exclude-same", "author", "--spread", "3"]
     asked = ["originality", str(texts), "--reference", str(indexed), *options]
     here, there = tmp_path / "here.jsonl", tmp_path / "there.jsonl"
-    fabula(*asked, "--jobs", "1", "--out", str(here))
-    fabula(*asked, "--engine", "ray", "--address", nodes.address, "--out", str(there))
+    run(*asked, "--jobs", "1", "--out", str(here))
+    run(*asked, "--engine", "ray", "--address", nodes.address, "--out", str(there))
     assert here.read_bytes() == there.read_bytes()
     rows = [json.loads(line) for line in here.read_text().splitlines()]
-    assert len(rows) == 60
+    assert len(rows) == 24
     assert any(row["covered"] for row in rows)
     assert any(row["excluded"] for row in rows)
 
 
+@pytest.fixture
+def store(bucket: Bucket | None) -> Iterator[Bucket]:
+    if bucket is None:
+        pytest.skip("rclone or s3fs is not installed")
+    with reached(bucket.environment):
+        yield bucket
+
+
+@pytest.mark.usefixtures("cluster")
+@pytest.mark.filterwarnings("ignore::DeprecationWarning:botocore.*")
 def test_nodes_write_to_an_object_store_and_copy_what_each_needs(
     nodes: Any,
-    store: Path | None,
+    store: Bucket,
     texts: Path,
+    vectors: Path,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    if store is None:
-        pytest.skip("rclone is not installed")
     on = ("--engine", "ray", "--address", nodes.address)
-    plan = ("reference", "build", str(texts), "--shard-tokens", "4000", "--out")
+    plan = ("reference", "build", str(texts), "--shard-tokens", "1500", "--out")
     paths = {"here": str(tmp_path / "mine"), "there": f"s3://{BUCKET}/mine"}
     monkeypatch.setenv("FABULA_CACHE", str(tmp_path / "cache"))
-    fabula(*plan, paths["here"], "--jobs", "1")
-    fabula(*plan, paths["there"], *on)
-    assert tree(store / "mine") == tree(tmp_path / "mine")
+    run(*plan, paths["here"], "--jobs", "1")
+    run(*plan, paths["there"], *on)
+    assert tree(store.folder / "mine") == tree(tmp_path / "mine")
     rows = {}
     for where, path in paths.items():
         out = tmp_path / f"{where}.jsonl"
         how = on if where == "there" else ("--jobs", "1")
-        fabula("originality", str(texts), "--reference", path, "--match", "near", *how,
-               "--out", str(out))  # fmt: skip
+        run("originality", str(texts), "--reference", path, "--match", "near", "--vectors",
+            str(vectors), "--meaning", "0", *how, "--out", str(out))  # fmt: skip
         rows[where] = out.read_bytes()
     assert rows["there"] == rows["here"]
     # Who gives the command needs none of the shards.
     assert not list((tmp_path / "cache").rglob("tokens.npy"))
-    assert list((store.parent / "cache").rglob("tokens.npy"))
+    assert list(store.cache.rglob("tokens.npy"))
 
 
+@pytest.mark.usefixtures("cluster")
 def test_profiles_of_three_nodes_are_those_of_one_process(nodes: Any, tmp_path: Path) -> None:
     texts = tmp_path / "t.jsonl"
     said = "The lamp went round. She counted nine, and then she put out her hand. Nobody woke."
     rows = [{"id": f"{k}", "text": " ".join([said] * (1 + k % 3))} for k in range(12)]
     texts.write_text("".join(json.dumps(row) + "\n" for row in rows))
     here, there = tmp_path / "here.jsonl", tmp_path / "there.jsonl"
-    fabula("profile", str(texts), "--out", str(here), "--jobs", "1")
+    run("profile", str(texts), "--out", str(here), "--jobs", "1")
     on = ("--engine", "ray", "--address", nodes.address)
-    fabula("profile", str(texts), "--out", str(there), *on)
+    run("profile", str(texts), "--out", str(there), *on)
     assert here.read_bytes() == there.read_bytes()
     assert len(here.read_text().splitlines()) == 12
 
 
 def test_a_node_that_is_lost_in_scoring_changes_nothing(
-    nodes: Any, cluster: Cluster, indexed: Path, tmp_path: Path
+    nodes: Any,
+    cluster: Cluster,
+    indexed: Path,
+    vectors: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Near matches are verbatim ones too, and ask the nodes for more."""
-    near = NearOptions(passage_words=CUT.n_words, passage_overlap=CUT.overlap)
+    # A text or two are a batch: each worker has some before it when the node is lost.
+    monkeypatch.setattr(team, "_NEAR_BATCH_CHARS", 1 << 12)
+    near = NearOptions(
+        passage_words=CUT.n_words, passage_overlap=CUT.overlap, vectors=str(vectors), meaning=0
+    )
     options = OriginalityOptions((str(indexed),), match="near", near=near)
-    texts = [Document(**row) for row in drafts()] * 4
-    texts = [Document(f"{k}", text.text) for k, text in enumerate(texts)]
-    paths = [str(indexed)]
+    texts = [Document(row["id"], row["text"]) for row in drafts()[:40]]
     with open_measure(options) as measure:
         expected = [to_row(result) for result in measure.measure(texts)]
-        extra = nodes.add_node(num_cpus=1)
+        extra = [nodes.add_node(num_cpus=1)]
         open_there = partial(open_measure, options, SILENT)
-        team = TeamMeasure(cluster, measure, open_there, to_row, paths)
-        run = ScoreRun(team, row_of, tmp_path / "scores.jsonl")
+        on_nodes = TeamMeasure(cluster, measure, open_there, to_row, [str(indexed)])
+        run = ScoreRun(on_nodes, row_of, tmp_path / "scores.jsonl")
         found = []
         for _, row in run.rows(texts):
             found.append({key: row[key] for key in row if key != "asked"})
-            if len(found) == 1:
-                ending = threading.Thread(
-                    target=partial(nodes.remove_node, extra, allow_graceful=False)
-                )
-                ending.start()
-        ending.join()
+            while extra:
+                nodes.remove_node(extra.pop(), allow_graceful=False)
     assert found == expected
     written = [json.loads(line) for line in (tmp_path / "scores.jsonl").read_text().splitlines()]
     assert [row["id"] for row in written] == [text.id for text in texts]
@@ -406,8 +424,8 @@ def test_near_matches_are_found_where_each_node_holds_a_share(
     measure = OriginalityMeasure(reference, near=near, spread=5)
     texts = [Document(**row) for row in drafts()[:12]]
     expected = [to_row(result) for result in measure.measure(texts)]
-    team = TeamMeasure(cluster, measure, there, to_row, [str(indexed)])
-    assert [one.row for one in team.measure(texts)] == expected
+    on_nodes = TeamMeasure(cluster, measure, there, to_row, [str(indexed)])
+    assert [one.row for one in on_nodes.measure(texts)] == expected
     kinds = {span["kind"] for row in expected for span in row["covered"]}
     assert kinds == {"verbatim", "near"}
 
@@ -421,11 +439,11 @@ def test_passages_that_are_lacking_on_a_node_are_told_as_it_is(
         PassageIndex(reference, PassageSettings(42, 10), STOP)
         yield OriginalityMeasure(reference)
 
-    team = TeamMeasure(
+    on_nodes = TeamMeasure(
         cluster, OriginalityMeasure(Reference.open(indexed)), there, to_row, [str(indexed)]
     )
     with pytest.raises(CorpusError, match="no passages of this kind; build them"):
-        list(team.measure([Document("a", "one two three")]))
+        list(on_nodes.measure([Document("a", "one two three")]))
 
 
 def test_what_was_read_before_an_error_is_measured_first(cluster: Cluster, built: Path) -> None:
@@ -452,9 +470,9 @@ def test_what_goes_wrong_on_a_node_is_told_as_it_is(
         raise CorpusError("nowhere: not a reference corpus")
 
     measure = OriginalityMeasure(Reference.open(built))
-    team = TeamMeasure(cluster, measure, missing, to_row, [str(built)])
+    on_nodes = TeamMeasure(cluster, measure, missing, to_row, [str(built)])
     with pytest.raises(CorpusError, match="nowhere"):
-        list(team.measure([Document("a", "one two three")]))
+        list(on_nodes.measure([Document("a", "one two three")]))
 
 
 def test_nodes_with_another_version_are_refused(

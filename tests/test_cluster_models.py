@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -17,7 +16,7 @@ from fabula.cluster import Cluster
 from fabula.errors import InputError, ModelError
 from fabula.judging import JudgePlan, Template
 from fabula.judging.session import Session, run_session
-from fabula.models import ModelOptions, Prompt, Sampling, open_model
+from fabula.models import ModelOptions, Prompt, Sampling, clustered, open_model
 from fabula.models.clustered import ClusterModel, ClusterTerms, Seat, seats
 from fabula.models.copies import Copies
 from fabula.models.local import LocalModel, embedded_model, has_gpu
@@ -25,7 +24,6 @@ from fabula.rubrics import load_rubric
 from fabula.types import Document
 from tests.cli.test_judging_cli import fabula
 from tests.exit_codes import REFUSED
-from tests.ray_nodes import ray_nodes
 
 pytest.importorskip("ray", reason="needs fabula[cluster]")
 
@@ -35,97 +33,98 @@ STORIES = [
     Document("lamp", "The lamp went out. Nobody rowed over to see why. The sea kept it."),
     Document("gull", "A gull took the letter from his hand, and he let it. It was to himself."),
     Document("stone", "She counted the stones of the harbour twice. The second time one was gone."),
+    Document("rope", "He cut the rope, and the boat stayed where it was."),
 ]
-ITEMS = "narrative_ending,emotional_flexibility,originality_in_form"
 
 
 @pytest.fixture(scope="module", autouse=True)
-def gguf() -> Path:
-    try:
-        return embedded_model()
-    except ModelError as error:
-        pytest.skip(str(error))
-
-
-@pytest.fixture(scope="module")
-def nodes() -> Iterator[Any]:
-    """A head without processors, and two nodes with one each."""
-    with ray_nodes(0, n_others=2) as made:
-        yield made
+def runtime() -> None:
+    pytest.importorskip("xllamacpp", reason="needs fabula[local]")
 
 
 def judged(
-    out: Path, options: ModelOptions, meter: Callable[[int], None] = lambda _: None
+    out: Path, model: Path, options: ModelOptions, meter: Callable[[int], None] = lambda _: None
 ) -> bytes:
     rubric = load_rubric("ttcw")
     plan = JudgePlan(
         replace(rubric, items=rubric.items[:3]), Template("verdict-first"), max_tokens=20
     )
-    run_session(Session(STORIES, ["local"], plan, out, options=options), meter=meter)
+    run_session(Session(STORIES, [str(model)], plan, out, options=options), meter=meter)
     return (out / "measurements.jsonl").read_bytes()
 
 
-@pytest.fixture(scope="module")
-def here(tmp_path_factory: pytest.TempPathFactory) -> bytes:
-    """What one process says."""
-    return judged(tmp_path_factory.mktemp("here") / "run", ModelOptions())
-
-
-def test_verdicts_of_two_copies_are_those_of_one_process(nodes: Any, tmp_path: Path) -> None:
+def test_verdicts_of_copies_of_the_embedded_model_are_those_of_one_process(
+    nodes: Any, tmp_path: Path
+) -> None:
+    try:
+        embedded_model()
+    except ModelError as error:
+        pytest.skip(str(error))
     texts = tmp_path / "t.jsonl"
-    rows = [{"id": story.id, "text": story.text} for story in STORIES]
+    rows = [{"id": story.id, "text": story.text} for story in STORIES[:2]]
     texts.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    asked = ["judge", str(texts), "--items", ITEMS, "--style", "verdict-first", "--max-tokens",
-             "20"]  # fmt: skip
+    asked = ["judge", str(texts), "--items", "narrative_ending", "--style", "verdict-first",
+             "--max-tokens", "8"]  # fmt: skip
     fabula(*asked, "--out", str(tmp_path / "here"))
     on = ("--engine", "ray", "--address", nodes.address)
     fabula(*asked, *on, "--out", str(tmp_path / "there"))
     found = [(tmp_path / name / "measurements.jsonl").read_bytes() for name in ("here", "there")]
     assert found[0] == found[1]
-    assert found[0].count(b'"p_yes"') == 9
+    assert found[0].count(b'"p_yes"') == 2
 
 
 def test_a_copy_that_is_lost_is_made_up_for_by_the_others(
-    nodes: Any, here: bytes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    nodes: Any, small_model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    here = judged(tmp_path / "here", small_model, ModelOptions())
     lost = []
     drop = Copies.drop
     monkeypatch.setattr(Copies, "drop", lambda own, copy: (lost.append(copy), drop(own, copy)))
-    extra = nodes.add_node(num_cpus=1)
-    ending = threading.Thread(target=partial(nodes.remove_node, extra, allow_graceful=False))
+    extra = [nodes.add_node(num_cpus=1)]
 
     def meter(_: int) -> None:
-        # Three stories are under way, one of them there.
-        if ending.ident is None:
-            ending.start()
+        # Four stories are under way, one of them there, and no one is read to its end.
+        while extra:
+            nodes.remove_node(extra.pop(), allow_graceful=False)
 
-    there = judged(tmp_path / "run", ModelOptions(cluster=ClusterTerms(nodes.address)), meter)
-    ending.join()
-    assert len(lost) == 1
-    assert there == here
-    assert len((tmp_path / "run" / "answers.jsonl").read_text().splitlines()) == 9
+    options = ModelOptions(cluster=ClusterTerms(nodes.address))
+    assert judged(tmp_path / "run", small_model, options, meter) == here
+    # Where its calls were answered before the node was gone, nothing was asked of it again.
+    assert len(lost) <= 1
+    assert len((tmp_path / "run" / "answers.jsonl").read_text().splitlines()) == 12
 
 
-def test_where_every_copy_is_lost_others_are_opened_on_the_nodes_that_are_there(gguf: Path) -> None:
+def test_where_every_copy_is_lost_others_are_opened_on_the_nodes_that_are_there(
+    nodes: Any, small_model: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with Cluster(nodes.address) as cluster:
+        others = set(cluster.nodes())
+    # All copies are on nodes that begin and end here.
+    monkeypatch.setattr(
+        clustered, "seats", lambda *terms: [s for s in seats(*terms) if s.node not in others]
+    )
 
-    async def ask(made: Any) -> list[str]:
-        first = made.add_node(num_cpus=1)
-        options = ModelOptions(cluster=ClusterTerms(made.address))
+    async def ask() -> list[str]:
+        added = [nodes.add_node(num_cpus=1)]
+        options = ModelOptions(cluster=ClusterTerms(nodes.address))
         prompt, sampling = Prompt("It rained. ", "Did it rain?"), Sampling(max_tokens=8)
-        async with open_model("local", options) as model:
-            assert model.n_parallel == 1
-            answers = [await model.ask(prompt, sampling)]
-            made.add_node(num_cpus=1)
-            made.remove_node(first, allow_graceful=False)
-            answers.append(await model.ask(prompt, sampling))
+        try:
+            async with open_model(str(small_model), options) as model:
+                assert model.n_parallel == 1
+                answers = [await model.ask(prompt, sampling)]
+                added.append(nodes.add_node(num_cpus=1))
+                nodes.remove_node(added.pop(0), allow_graceful=False)
+                answers.append(await model.ask(prompt, sampling))
+        finally:
+            for node in added:
+                nodes.remove_node(node)
         return [answer.text for answer in answers]
 
-    with ray_nodes(0) as made:
-        texts = asyncio.run(ask(made))
+    texts = asyncio.run(ask())
     assert texts[0] == texts[1] != ""
 
 
-def test_there_is_a_copy_for_each_gpu_where_there_are_any(nodes: Any, gguf: Path) -> None:
+def test_there_is_a_copy_for_each_gpu_where_there_are_any(nodes: Any, small_model: Path) -> None:
     with Cluster(nodes.address) as cluster:
         assert seats(cluster, None) == [Seat(node, 0, 1) for node in cluster.nodes()]
         before = set(cluster.nodes())
@@ -138,32 +137,34 @@ def test_there_is_a_copy_for_each_gpu_where_there_are_any(nodes: Any, gguf: Path
                 seats(cluster, 5)
             if not has_gpu():
                 with pytest.raises(ModelError, match=f"node {node[:8]}: .* cannot use a GPU"):
-                    open_on(nodes, LocalModel, gguf)
+                    open_on(nodes, small_model, small_model)
         finally:
             nodes.remove_node(extra)
 
 
-def open_on(nodes: Any, open_copy: Callable[..., Any], path: Path) -> None:
+def open_on(nodes: Any, here: Path, there: Path) -> None:
     async def once() -> None:
         terms = ClusterTerms(nodes.address)
-        async with ClusterModel(LocalModel(embedded_model()), partial(open_copy, path), terms):
+        async with ClusterModel(LocalModel(here), partial(LocalModel, there), terms):
             pass
 
     asyncio.run(once())
 
 
 def test_a_node_with_another_file_under_the_path_is_refused(
-    nodes: Any, gguf: Path, tmp_path: Path
+    nodes: Any, small_model: Path, tmp_path: Path
 ) -> None:
     other = tmp_path / "other.gguf"
-    other.symlink_to(gguf)
+    other.symlink_to(small_model)
     with pytest.raises(ModelError, match="a node has local/other@"):
-        open_on(nodes, LocalModel, other)
+        open_on(nodes, small_model, other)
 
 
-def test_what_is_wrong_on_a_node_is_told_as_it_is(nodes: Any, tmp_path: Path) -> None:
+def test_what_is_wrong_on_a_node_is_told_as_it_is(
+    nodes: Any, small_model: Path, tmp_path: Path
+) -> None:
     with pytest.raises(ModelError, match=r"gone\.gguf: no such model file"):
-        open_on(nodes, LocalModel, tmp_path / "gone.gguf")
+        open_on(nodes, small_model, tmp_path / "gone.gguf")
 
 
 def test_a_model_that_is_asked_elsewhere_needs_no_cluster(tmp_path: Path) -> None:

@@ -162,7 +162,7 @@ def test_a_package_that_is_installed_adds_its_own(
     monkeypatch.syspath_prepend(str(tmp_path))
     instruments._installed.cache_clear()
     try:
-        assert [one.id for one in instruments.instruments()] == ["pages"]
+        assert [one.id for one in instruments.instruments()] == ["book", "pages"]
         assert "pages" in instruments.names_of_parts()
     finally:
         instruments._installed.cache_clear()

@@ -23,7 +23,7 @@ FLOORS = {
     "presentation": 7,
     "jobs": 8, "replicate": 8,
     "desk": 9, "api": 9,
-    "cli": 10,
+    "cli": 10, "evals": 10,
     "__main__": 11,
 }  # fmt: skip
 

@@ -244,7 +244,8 @@ def test_judges_agree_with_experts_on_it_beside_the_kappa_of_tests(
     expected = np.corrcoef([0.2, 0.4, 0.9], theirs)[0, 1]
     assert judge["pace"]["correlation"]["value"] == pytest.approx(expected)
     shown = CliRunner().invoke(cli, command).output
-    assert f"pace 3 {among['similarity']:.2f} {among['alpha']:.2f}" in " ".join(shown.split())
+    row = f"pace 3 {among['kappa']['value']:.2f} - (n 3) {among['alpha']['value']:.2f}"
+    assert row in " ".join(shown.split())
     assert ("with the experts' majority" in shown) == has_test
 
 
@@ -331,7 +332,8 @@ def test_people_are_asked_by_its_widget_and_their_agreement_is_of_its_worth(tmp_
 def test_inspect_reports_its_figures(tmp_path: Path) -> None:
     from inspect_ai.scorer import SampleScore, Score
 
-    from fabula.judging.inspect_tasks import by_item, rubric
+    from fabula.evals.tasks import rubric
+    from fabula.evals.verdicts import by_item
 
     (tmp_path / "paced.toml").write_text(LETTER.partition('[[items]]\nid = "why"')[0])
     stories = tmp_path / "stories.jsonl"

@@ -21,10 +21,18 @@ WHOLE_NAMES = {"n", "count", "file_size", "st_size", "nbytes"}
 COUNTERS = {"counts", "missing"}
 
 ALLOWED: dict[str, set[str]] = {
-    "cli/stories.py": {"sum(lengths)"},
+    "api/results.py": {"sum(value.values())"},
+    "evals/tasks.py": {"sum((one.usage for one in outputs if one.usage), ModelUsage())"},
     "judging/summary.py": {"sum(flips)"},
     "measures/linguistic/continuation.py": {"sum(in_context)", "sum(nouns)", "sum(verbs)"},
     "measures/linguistic/grammar.py": {"sum((_touches(word, marked) for word in words))"},
+    "measures/linguistic/parsing.py": {"sum((_is_word(token.text) for token in doc))"},
+    "measures/linguistic/readability.py": {
+        "sum(syllables)",
+        "sum((abs(token.head - k) for k, token in enumerate(parsed.tokens)))",
+    },
+    "reference/sampling.py": {"sum((size for size in sizes if size is not None))"},
+    "replicate/creativity_index_tables.py": {"sum(cleared.values())"},
     "measures/linguistic/profile.py": {"sum(flags_within(words, speech))"},
     "measures/linguistic/style.py": {
         "sum((a[part] for part in parts))",

@@ -20,18 +20,30 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from fabula.api import detect as detect
     from fabula.api.functions import agreement as agreement
+    from fabula.api.functions import book as book
     from fabula.api.functions import build as build
     from fabula.api.functions import compare as compare
+    from fabula.api.functions import compare_judges as compare_judges
+    from fabula.api.functions import correct as correct
+    from fabula.api.functions import diversity as diversity
+    from fabula.api.functions import find_faults as find_faults
     from fabula.api.functions import judge as judge
     from fabula.api.functions import open_reference as open_reference
     from fabula.api.functions import originality as originality
+    from fabula.api.functions import plan_raters as plan_raters
     from fabula.api.functions import profile as profile
     from fabula.api.functions import read as read
     from fabula.api.functions import report as report
     from fabula.api.results import Agreement as Agreement
+    from fabula.api.results import Books as Books
     from fabula.api.results import Comparison as Comparison
+    from fabula.api.results import Corrected as Corrected
     from fabula.api.results import Detector as Detector
+    from fabula.api.results import Diversity as Diversity
+    from fabula.api.results import FoundFaults as FoundFaults
+    from fabula.api.results import JudgeComparison as JudgeComparison
     from fabula.api.results import Profiles as Profiles
+    from fabula.api.results import RaterPlan as RaterPlan
     from fabula.api.results import Report as Report
     from fabula.api.results import Scores as Scores
     from fabula.api.results import Verdicts as Verdicts
@@ -65,11 +77,13 @@ __version__ = "0.1.0"
 _PLACES = {
     "fabula.api": ("detect",),
     "fabula.api.functions": (
-        "agreement", "build", "compare", "judge", "open_reference", "originality", "profile",
-        "read", "report",
+        "agreement", "book", "build", "compare", "compare_judges", "correct", "diversity",
+        "find_faults", "judge", "open_reference", "originality", "plan_raters", "profile", "read",
+        "report",
     ),
     "fabula.api.results": (
-        "Agreement", "Comparison", "Detector", "Profiles", "Report", "Scores", "Verdicts",
+        "Agreement", "Books", "Comparison", "Corrected", "Detector", "Diversity", "FoundFaults",
+        "JudgeComparison", "Profiles", "RaterPlan", "Report", "Scores", "Verdicts",
     ),
     "fabula.errors": (
         "BusyError", "CallFailed", "CorpusError", "FabulaError", "InputError", "LookupFailed",

@@ -2,8 +2,8 @@
 
 An instrument that is registered is on the page of the report and of the desk, in the JSON, LaTeX
 and CSV of `fabula report`, among the numbers that groups are compared by and that `fabula groups
-measure` keeps, and in the sentences for a paper. It is registered by `register`, or by an entry
-point of the group `fabula.instruments` of any package that is installed:
+measure` keeps, in the sentences for a paper, and a scorer of Inspect AI. It is registered by
+`register`, or by an entry point of the group `fabula.instruments` of any package that is installed:
 
     [project.entry-points."fabula.instruments"]
     adverbs = "my_package:Adverbs"
@@ -16,14 +16,26 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
-from importlib.metadata import entry_points
+from importlib.metadata import EntryPoint, entry_points
 from typing import Protocol, TypeVar
 
 from fabula.types import PARTS, Document, Measurement, Signature
 
-__all__ = ["Figure", "Instrument", "find_instrument", "instruments", "names_of_parts", "register"]
+__all__ = [
+    "SET",
+    "Figure",
+    "Instrument",
+    "find_instrument",
+    "instruments",
+    "names_of_parts",
+    "register",
+]
 
+SET = "diversity"
+"""The part of a report that is of several texts together."""
 _GROUP = "fabula.instruments"
+_BUILT_IN = (EntryPoint("book", "fabula.measures.book:BookInstrument", _GROUP),)
+"""Fabula's own, which are loaded when they are asked for, as those of other packages are."""
 _OWN: dict[str, Instrument] = {}
 
 
@@ -64,6 +76,7 @@ class Instrument(Protocol):
         """For each document, in order, a measurement of each figure.
 
         One without a value gives the reason; `evidence` holds the places that decided the value.
+        No measurement at all where the instrument is not for such a text: nothing is shown then.
         """
 
 
@@ -72,7 +85,7 @@ I = TypeVar("I", bound=Instrument)  # noqa: E741 (an instrument's type)
 
 def register(instrument: I) -> I:
     """Make an instrument known. Raises `ValueError` where its id is taken."""
-    if instrument.id in PARTS or _OWN.get(instrument.id, instrument) is not instrument:
+    if instrument.id in (*PARTS, SET) or _OWN.get(instrument.id, instrument) is not instrument:
         raise ValueError(f"there is an instrument {instrument.id!r} already")
     _OWN[instrument.id] = instrument
     return instrument
@@ -80,8 +93,9 @@ def register(instrument: I) -> I:
 
 @cache
 def _installed() -> tuple[Instrument, ...]:
-    """Those of other packages, made once."""
-    return tuple(one.load()() for one in sorted(entry_points(group=_GROUP), key=lambda e: e.name))
+    """Fabula's own, and those of other packages, made once."""
+    others = sorted(entry_points(group=_GROUP), key=lambda one: one.name)
+    return tuple(one.load()() for one in (*_BUILT_IN, *others))
 
 
 def instruments() -> tuple[Instrument, ...]:
@@ -99,4 +113,4 @@ def find_instrument(name: str) -> Instrument | None:
 
 def names_of_parts() -> tuple[str, ...]:
     """Everything that a report may have: Fabula's own parts, then what is registered."""
-    return (*PARTS, *(one.id for one in instruments()))
+    return (*PARTS, SET, *(one.id for one in instruments()))

@@ -19,13 +19,19 @@ REASONS = {
     "no_vector": "no content word has a vector",
     "no_trigram": "no three words in a row",
     "no_context": "the context holds no word",
+    "no_headings": "no headings of chapters in the text",
     "no_token": "no word of the vocabulary in the text",
+    # Texts cannot be compared.
+    "few_texts": "fewer than two texts to compare",
+    "few_units": "no interval from fewer than 10 texts or prompts",
+    "no_spread": "no interval where the value is the same whichever texts are left out",
     # A model gave nothing.
     "no_answer": "the answer is empty",
     "refused": "the model refused; the same command asks again",
     "blocked": "withheld by the provider",
     "too_long": "longer than the model's context",
     "failed": "the call failed after all retries; the same command asks again",
+    "no_point": "the answer makes no point and does not call the text perfect",
     "not_converged": "not near the wanted length after all rounds",
     "no_similar_sentence": "no sentence of the training texts shares a word with the last one",
     # An answer holds no verdict.
@@ -38,6 +44,10 @@ REASONS = {
     "out_of_scale": "a verdict outside the scale",
     "order": "the other story is preferred when their order is turned",
     "tie": "repeated answers are equally divided",
+    # A ranking has no number.
+    "one_sided": "infinite: all that could tell went one way",
+    "not_compared": "compared with no other",
+    "place_unknown": "the answers cannot tell it from the strengths",
 }
 
 

@@ -104,6 +104,13 @@ class Scale:
             return None
         return f"is never {answer!r}; it is {' or '.join(map(repr, self.answers))}"
 
+    @property
+    def level(self) -> Literal["nominal", "ordinal", "interval"] | None:
+        """The level of measurement, which decides the distance of two answers; None of prose."""
+        if self.form == "prose":
+            return None
+        return "interval" if self.has_worth else "ordinal" if self.is_ranking else "nominal"
+
     # Answers and values.
 
     def read(self, answer: str) -> float | str | None:

@@ -32,6 +32,7 @@ __all__ = [
     "build",
     "fields_of",
     "part",
+    "seed_setting",
     "setting",
 ]
 
@@ -115,6 +116,14 @@ def setting(default: Any = MISSING, *, help: str, **known: Any) -> Any:  # noqa:
     if default is MISSING:
         return dataclasses.field(metadata=metadata)
     return dataclasses.field(default=default, metadata=metadata)
+
+
+def seed_setting(
+    help: str = "Seed of all that is drawn; the same seed gives the same bytes.",  # noqa: A002
+) -> int:
+    """The field `seed` of a job that draws at random."""
+    made: int = setting(0, help=help, check=Between(0, 2**63 - 1))
+    return made
 
 
 def part(kind: type[S] | None) -> S:

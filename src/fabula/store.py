@@ -17,7 +17,7 @@ import os
 import secrets
 import shutil
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import IO, Any, Self
@@ -38,6 +38,7 @@ __all__ = [
     "read_measurements",
     "read_rows",
     "sync",
+    "write_rows",
     "write_whole",
     "writer_lock",
 ]
@@ -75,14 +76,17 @@ def checksum(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def write_whole(path: Path, data: bytes) -> None:
+def write_whole(path: Path, data: bytes, *, is_private: bool = False) -> None:
     """Replace a file's content at once: after a crash it holds the old or the new, whole.
 
-    Of several that write it at the same time the last one stays.
+    A private one is for its owner alone. Of several that write it at the same time the last one
+    stays.
     """
     aside = _aside(path)
     try:
         with aside.open("xb") as file:
+            if is_private:
+                os.fchmod(file.fileno(), 0o600)
             file.write(data)
             sync(file)
         aside.replace(path)
@@ -293,6 +297,14 @@ def read_rows(path: Path) -> Iterator[dict[str, Any]]:
                 raise InputError(f"{path}, line {number}: not a JSON object; is this the file?")
             check_not_newer(row, f"{path}, line {number}")
             yield row
+
+
+def write_rows(path: Path, rows: Iterable[Mapping[str, Any]]) -> None:
+    """Write rows as `read_rows` reads them, in place of what is there, whole."""
+    lines = "".join(dump_json(row) + "\n" for row in rows)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    # A model may write half of a surrogate pair, which is no UTF-8.
+    write_whole(path, lines.encode(errors="replace"))
 
 
 def measurement_row(measurement: Measurement) -> dict[str, Any]:

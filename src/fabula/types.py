@@ -27,9 +27,9 @@ __all__ = [
 ]
 
 
-Part = Literal["originality", "fluency", "profile", "verdicts", "feedback"]
+Part = Literal["originality", "fluency", "profile", "lines", "verdicts", "feedback"]
 """A part of a report, by the instrument that says it."""
-PARTS: tuple[Part, ...] = ("originality", "fluency", "profile", "verdicts", "feedback")
+PARTS: tuple[Part, ...] = ("originality", "fluency", "profile", "lines", "verdicts", "feedback")
 """In the order in which they are shown."""
 
 
@@ -118,6 +118,8 @@ class Item:
     question: str
     dimension: str = ""
     background: str = ""
+    paraphrases: tuple[str, ...] = ()
+    """The question in other words, to see how far an answer depends on the wording."""
     list_first: str = ""
     """What to list before deciding, for those who reason before they judge."""
     scale: Scale = Scale()

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import inspect
+import json
 import random
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -16,16 +18,22 @@ import pytest
 
 import fabula as fb
 from fabula.api.texts import documents_of
+from fabula.judging.trust import Trust, TrustBook
+from fabula.types import Signature
 
 ROOT = Path(__file__).parents[2]
 
 PUBLIC = [
-    "Agreement", "BusyError", "CallFailed", "Comparison", "CorpusError", "Detector", "Document",
-    "Estimate", "FabulaError", "FunctionModel", "InputError", "Item", "LookupFailed",
-    "Measurement", "MixError", "ModelError", "Profiles", "Reference", "Report", "Rubric", "Scale",
-    "Scores", "SettingsError", "Signature", "Span", "Verdicts", "WorkersEnded", "__version__",
-    "agreement", "build", "compare", "detect", "judge", "load_rubric", "open_reference",
-    "originality", "profile", "read", "report", "to_arrow", "to_pandas", "to_polars",
+    "Agreement", "Books", "BusyError", "CallFailed", "Comparison", "CorpusError", "Corrected",
+    "Detector",
+    "Diversity", "Document", "Estimate", "FabulaError", "FoundFaults", "FunctionModel",
+    "InputError", "Item", "JudgeComparison", "LookupFailed", "Measurement", "MixError",
+    "ModelError", "Profiles", "RaterPlan", "Reference", "Report", "Rubric", "Scale", "Scores",
+    "SettingsError", "Signature",
+    "Span", "Verdicts", "WorkersEnded", "__version__", "agreement", "book", "build", "compare",
+    "compare_judges", "correct", "detect", "diversity", "find_faults", "judge", "load_rubric",
+    "open_reference", "originality", "plan_raters", "profile", "read", "report", "to_arrow",
+    "to_pandas", "to_polars",
 ]  # fmt: skip
 
 
@@ -43,8 +51,9 @@ def test_every_public_function_and_class_says_what_it_does() -> None:
         found = getattr(fb, name)
         if inspect.isclass(found) or inspect.isfunction(found):
             assert inspect.getdoc(found), name
-    for name in ("agreement", "build", "compare", "judge", "originality", "profile", "read",
-                 "report", "open_reference"):  # fmt: skip
+    for name in ("agreement", "book", "build", "compare", "compare_judges", "correct", "diversity",
+                 "find_faults", "judge", "originality", "plan_raters", "profile", "read", "report",
+                 "open_reference"):  # fmt: skip
         assert "Raises" in (inspect.getdoc(getattr(fb, name)) or ""), name
 
 
@@ -181,6 +190,109 @@ def test_a_function_is_a_judge(model: Any) -> None:
     found = fb.agreement(verdicts, pd.DataFrame(experts))
     assert found.judges[0].overall.kappa.value == 1
     assert found.judges[0].overall.kappa.low is None, "two stories are too few for an interval"
+    corrected = fb.correct(verdicts, pd.DataFrame(experts))
+    assert corrected.to_json()["overall"]["corrected"] == 0.5
+    row = corrected.wide().set_index("name").loc["all"]
+    assert (row["raw"], row["n_labelled"]) == (0.5, 2)
+    with pytest.raises(fb.SettingsError, match="sensitivity"):
+        fb.correct(verdicts)
+
+
+def yes_to(share: float, seed: int) -> fb.FunctionModel:
+    """A judge that says Yes where the text does, but for a share of the texts and items."""
+
+    def ask(prompt: str) -> str:
+        rng = random.Random(f"{seed} {prompt}")
+        return "Yes. So." if ("It works." in prompt) != (rng.random() < share) else "No. Not so."
+
+    return fb.FunctionModel(ask, f"m{seed}")
+
+
+TALES = [{"id": f"t{k}", "text": f"Tale {k}. {'It works.' if k % 3 else 'It fails.'}"}
+         for k in range(12)]  # fmt: skip
+
+
+def labels_of_tales() -> list[dict[str, str]]:
+    """Three people's labels; one of them errs on every fourth item."""
+    return [
+        {"document": tale["id"], "item": item.id, "rater": who,
+         "value": "Yes" if (k % 3 > 0) != (who == "c" and (k + item.index) % 4 == 0) else "No"}
+        for k, tale in enumerate(TALES) for item in fb.load_rubric("ttcw").items for who in "abc"
+    ]  # fmt: skip
+
+
+def test_judges_are_compared_as_the_command_compares_their_runs(tmp_path: Path) -> None:
+    runs = [
+        fb.judge(TALES, model=yes_to(share, k), style="verdict-first", out=tmp_path / f"m{k}")
+        for k, share in enumerate((0.1, 0.2, 0.3))
+    ]
+    labels = labels_of_tales()
+    pd.DataFrame(labels).to_csv(tmp_path / "labels.csv", index=False)
+    found = fb.compare_judges(runs, labels)
+    folders = [tmp_path / f"m{k}" for k in range(3)]
+    said = subprocess.run(
+        [sys.executable, "-m", "fabula", "judge", "compare", *map(str, folders),
+         "--labels", "labels.csv", "--json"],
+        check=True, cwd=tmp_path, capture_output=True, text=True,
+    ).stdout  # fmt: skip
+    printed = json.loads(said)
+    of_folders = fb.compare_judges(folders, tmp_path / "labels.csv")
+    assert json.loads(json.dumps(of_folders.to_json())) == printed
+    wide = found.wide()
+    assert wide["rater"].tolist() == [entry["rater"] for entry in printed]
+    assert wide["kappa"].tolist() == [entry["kappa"] for entry in printed]
+    assert wide["low"].tolist() == [entry["low"] for entry in printed]
+    assert wide["baseline"][0] == printed[0]["baseline"] < 1
+    of_judges = [entry["corrected"]["corrected"] for entry in printed[:3]]
+    assert wide["corrected"].tolist()[:3] == of_judges
+    assert wide["retest"].isna().all(), "nothing was asked twice: missing, not 0"
+    assert wide["n_calls"].tolist()[:3] == [12 * 14] * 3
+    assert found.save_tables(tmp_path / "t.csv")
+    assert f"<td>{wide['rater'][0]}</td>" in found._repr_html_()
+    alone = fb.compare_judges(folders[0])
+    assert pd.isna(alone.wide()["kappa"][0])
+    assert alone.to_json()[0]["why_missing"]["kappa"] == "no labels were given"
+
+
+def test_judges_that_cannot_be_compared_get_a_sentence(tmp_path: Path) -> None:
+    with pytest.raises(fb.InputError, match="there are no verdicts"):
+        fb.compare_judges([])
+    verdicts = fb.judge(TALES[:1], model=answer, style="verdict-first")
+    with pytest.raises(fb.InputError, match="row 1: ttcw has no item 'pace'"):
+        fb.compare_judges(verdicts, [{"document": "t0", "item": "pace", "rater": "a", "value": 1}])
+    twice = fb.compare_judges([verdicts, verdicts]).wide()["rater"]
+    assert [name.rpartition(" (")[2] for name in twice] == ["run 1)", "run 2)"]
+    other = tmp_path / "one.toml"
+    other.write_text(
+        'id = "one"\nversion = "1"\ntitle = "One"\n[[items]]\nid = "a"\nindex = 1\ntitle = "A"\n'
+        'question = "Is it good?"\n'
+    )
+    one = fb.judge(TALES[:1], other, model=answer, style="verdict-first")
+    with pytest.raises(fb.MixError, match="run 2: judged on other items"):
+        fb.compare_judges([verdicts, one])
+
+
+def test_raters_are_planned_as_the_command_plans_them(tmp_path: Path) -> None:
+    labels = labels_of_tales()
+    pd.DataFrame(labels).to_csv(tmp_path / "pilot.csv", index=False)
+    plan = fb.plan_raters(pd.DataFrame(labels), max_raters=3, kappa_width=0.5)
+    said = subprocess.run(
+        [sys.executable, "-m", "fabula", "plan", "raters", "pilot.csv", "--max-raters", "3",
+         "--kappa-width", "0.5", "--json"],
+        check=True, cwd=tmp_path, capture_output=True, text=True,
+    ).stdout  # fmt: skip
+    printed, mine = json.loads(said), json.loads(json.dumps(plan.to_json()))
+    assert mine["rows"] == printed["rows"]
+    assert mine["pilot"]["predicted"] == printed["pilot"]["predicted"]
+    wide = plan.wide()
+    assert wide["n_raters"].tolist() == [1, 2, 3]
+    assert wide["mean_readings"][2] == 3 * wide["mean_stories"][2]
+    assert pd.isna(wide["kappa_stories"][0]), "one rater has nobody to agree with"
+    assert "readings" in str(plan)
+    with pytest.raises(fb.InputError, match="labels: the pilot has fewer than 10 stories"):
+        fb.plan_raters(labels[: 42 * 9])
+    with pytest.raises(fb.SettingsError, match="did you mean `mean_width`"):
+        fb.plan_raters(labels, mean_with=0.1)
 
 
 def test_a_function_that_fails_leaves_verdicts_missing_and_a_run_resumes(tmp_path: Path) -> None:
@@ -256,10 +368,38 @@ def test_verdicts_that_are_there_stand_on_the_page(books: fb.Reference, tmp_path
     assert "The boats lie down." in page
     assert "verdicts" not in {entry["part"] for entry in report.left_out}
     assert list(report.wide().filter(like="score ").iloc[:, 0]) == [14, 0]
+    labels = [{"document": one["id"], "item": 1, "rater": "Ann", "value": "No"} for one in drafts]
+    labelled = fb.report(drafts, judge=verdicts, labels=labels, without=without, n_jobs=1)
+    (corrected,) = labelled.to_json()["corrected"]
+    assert corrected == fb.correct(verdicts, labels).to_json()
+    with pytest.raises(fb.InputError, match="give `judge` or `model`"):
+        fb.report(drafts, labels=labels, without=without, n_jobs=1)
     with pytest.raises(fb.InputError, match="no verdict on any of these texts"):
         fb.report(DRAFTS[2:], judge=verdicts, without=without, n_jobs=1)
     with pytest.raises(fb.InputError, match="holds verdicts already"):
         fb.report(drafts, judge=verdicts, model="local", without=without, n_jobs=1)
+
+
+@pytest.mark.parametrize(("low", "is_shown"), [(0.1, True), (-0.1, False), (None, False)])
+def test_a_judge_heads_the_page_only_if_it_was_measured_above_chance(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, low: float | None, is_shown: bool
+) -> None:
+    monkeypatch.setenv("FABULA_HOME", str(tmp_path))
+    verdicts = fb.judge(DRAFTS[:2], "ttcw", model=answer, style="verdict-first")
+    parts = dict(Signature.parse(verdicts.measurements()[0].signature).parts)
+    trust = Trust(
+        model=parts["model"], rubric=parts["rubric"], style=parts["style"], prompt=parts["prompt"],
+        item="all", kappa=0.3, low=low, high=0.5, n=500, n_missing=0, balanced_accuracy=0.6,
+        data="experts.csv", samples=1, temperature=0.0,
+    )  # fmt: skip
+    TrustBook().add([trust])
+    without = ("fluency", "profile", "originality", "diversity")
+    fb.report(DRAFTS[:2], judge=verdicts, without=without).save(tmp_path / "report.html")
+    page = (tmp_path / "report.html").read_text(encoding="utf-8")
+    heads = re.findall(r'<dl class="kpi">(.*?)</dl>', page, re.DOTALL)
+    assert heads
+    assert all(("tests passed, by" in head) == is_shown for head in heads)
+    assert "0.30" in page
 
 
 def test_documents_keep_what_kind_of_frame_they_came_in() -> None:

@@ -42,7 +42,7 @@ def stories(folder: Path, n: int = 6) -> Path:
 def feedback(folder: Path) -> Path:
     return rows(folder / "feedback.jsonl", [{
         "id": f"s{k}_swap_spot_0", "story_id": f"s{k}", "method": "swap", "prompt": "spot",
-        "shots": 0, "model": "writer", "feedback": "Say more.", "missing_reason": None,
+        "shots": 0, "model": "writer", "feedback": "Say more of it.", "missing_reason": None,
         "is_cut": False, "story": TALE, "original": TALE, "change": {"what": "two sentences"},
         "signature": "feedback",
     } for k in range(4)])  # fmt: skip
@@ -79,6 +79,14 @@ def draft(folder: Path) -> Path:
     return folder / "draft.txt"
 
 
+def bare_rubric(folder: Path) -> Path:
+    """A rubric whose only item says nothing of what it means."""
+    path = folder / "bare.toml"
+    item = 'id = "warm"\nindex = 1\ntitle = "Warmth"\nquestion = "Is it warm?"\n'
+    path.write_text(f'id = "bare"\nversion = "1"\ntitle = "Bare"\n[[items]]\n{item}')
+    return path
+
+
 def measures(folder: Path) -> Path:
     (folder / "m.csv").write_text("measure\nThe ending is earned\nThe people seem real\n")
     return folder / "m.csv"
@@ -100,16 +108,19 @@ CASES: dict[tuple[str, str], Callable[[Path], list[Any]]] = {
     ("feedback corrupt", "--translator"): lambda f: [
         stories(f), "--methods", "backtranslate", "--rounds", 2, "--out", f / "o.jsonl"],
     ("feedback elicit", "--model"): lambda f: [corrupted(f), "--out", f / "o.jsonl"],
+    ("feedback find", "--model"): lambda f: [feedback(f), "--out", f / "o"],
     ("feedback for", "--model"): lambda f: [draft(f)],
     ("feedback label", "--model"): lambda f: [feedback(f), "--out", f / "o"],
     ("feedback rate", "--model"): lambda f: [feedback(f), "--out", f / "o"],
     ("judge calibrate", "--model"): lambda f: ["--out", f / "o"],
+    ("judge probe", "--model"): lambda f: [stories(f), "--out", f / "o"],
     ("judge stories", "--model"): lambda f: [stories(f), "--out", f / "o"],
     ("originality", "--exclude-model"): doubtful,
     ("reference write", "--model"): lambda f: ["--beginnings", stories(f), "--out", f / "o"],
     ("report", "--model"): lambda f: [
         stories(f, 1), "--without", "profile", "--without", "fluency", "--out", f / "o.html"],
     ("rubric draft", "--model"): lambda f: [measures(f), "--out", f / "o.toml"],
+    ("rubric expand", "--model"): lambda f: [bare_rubric(f), "--out", f / "o.toml"],
     ("stories openings", "--model"): lambda f: [
         stories(f), "--kind", "novel", "--out", f / "o.jsonl"],
     ("stories plot", "--model"): lambda f: [stories(f), "--out", f / "o.jsonl"],

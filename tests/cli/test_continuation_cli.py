@@ -186,3 +186,73 @@ def test_a_seed_beyond_the_range_and_a_book_given_twice_are_refused(
     done = fabula("continuation", "passages", other, "--sentences", "1", "--out",
                   tmp_path / "p.jsonl", code=REFUSED)  # fmt: skip
     assert "same name" in done.stderr
+
+
+def test_sentences_as_long_stand_below_the_papers_numbers_and_change_none(
+    made: Path, tmp_path: Path
+) -> None:
+    arguments = ("continuation", "score", made / "systems.jsonl", "--contexts",
+                 made / "passages.jsonl", "--grammar", "none", "--permutations", "99")  # fmt: skip
+    fabula(*arguments, "--draws", "0", "--out", tmp_path / "a.jsonl", "--csv", tmp_path / "a.csv")
+    shown = fabula(*arguments, "--draws", "3", "--out", tmp_path / "b.jsonl", "--csv",
+                   tmp_path / "b.csv", "--html", tmp_path / "b.html").stdout  # fmt: skip
+    assert (tmp_path / "a.jsonl").read_bytes() == (tmp_path / "b.jsonl").read_bytes()
+    assert not (tmp_path / "a.as-long.jsonl").exists()
+    assert len(rows(tmp_path / "b.as-long.jsonl")) == len(rows(made / "passages.jsonl"))
+    lines = [
+        (tmp_path / name).read_text(encoding="utf-8").splitlines() for name in ("a.csv", "b.csv")
+    ]
+    for plain, longer in zip(*lines, strict=True):
+        assert longer.startswith(plain)
+    assert "random, as long" in shown
+    assert "Spearman" in shown
+    page = (tmp_path / "b.html").read_text(encoding="utf-8")
+    assert page.count("<details open>") == 2
+    assert fabula(*arguments, "--draws", "-1", code=REFUSED).stderr.count("--draws") >= 1
+
+
+def test_examples_show_a_context_with_every_systems_sentence_and_scores(made: Path) -> None:
+    arguments = ("continuation", "score", made / "systems.jsonl", "--contexts",
+                 made / "passages.jsonl", "--grammar", "none", "--permutations", "99",
+                 "--draws", "0", "--examples", "1")  # fmt: skip
+    (example,) = json.loads(fabula(*arguments, "--json").stdout)["examples"]
+    passages = {row["id"]: row for row in rows(made / "passages.jsonl")}
+    texts = {
+        row["system"]: row["text"]
+        for row in rows(made / "systems.jsonl")
+        if row["id"] == example["id"]
+    }
+    assert example["context"] == passages[example["id"]]["context"]
+    assert {name: one["text"] for name, one in example["systems"].items()} == {
+        **texts, "gold": passages[example["id"]]["gold"]
+    }  # fmt: skip
+    shown = " ".join(fabula(*arguments).stdout.split())
+    assert f"Passage {example['id']}" in shown
+    for name, text in texts.items():
+        assert " ".join(f"{name}: {text}".split()) in shown
+    value = example["systems"]["gold"]["values"]["pos_similarity"]
+    assert f"{value:.3f}" in shown
+
+
+@pytest.mark.parametrize("kind", ["CN", "V", "P"])
+def test_items_by_the_rule_of_the_childrens_book_test(
+    examples: Path, tmp_path: Path, kind: str
+) -> None:
+    arguments = ("continuation", "passages", examples / "library", "--sentences", "6",
+                 "--stride", "1")  # fmt: skip
+    fabula(*arguments, "--out", tmp_path / "all.jsonl")
+    fabula(*arguments, "--cbt", kind, "--out", tmp_path / "items.jsonl")
+    fabula(*arguments, "--cbt", kind, "--out", tmp_path / "again.jsonl")
+    every = {row["id"]: row for row in rows(tmp_path / "all.jsonl")}
+    items = rows(tmp_path / "items.jsonl")
+    assert (tmp_path / "items.jsonl").read_bytes() == (tmp_path / "again.jsonl").read_bytes()
+    assert 0 < len(items) < len(every)
+    for item in items:
+        passage = every[item["id"].removesuffix(f":{kind}")]
+        assert (item["context"], item["gold"]) == (passage["context"], passage["gold"])
+        assert item["question"].replace("XXXXX", item["answer"], 1) == item["gold"]
+        assert item["answer"].lower() in " ".join(item["context"]).lower()
+        assert item["answer"] in item["candidates"]
+        assert len(set(item["candidates"])) == len(item["candidates"]) <= 10
+    done = fabula(*arguments, "--cbt", "XX", "--out", tmp_path / "no.jsonl", code=REFUSED)
+    assert "--cbt" in done.stderr

@@ -82,6 +82,41 @@ def test_a_value_out_of_range_is_refused_with_the_option() -> None:
     assert "1<=x<=9" in done.stderr
 
 
+def test_help_shows_a_default_of_zero_and_of_true_but_none_of_an_option_that_is_off() -> None:
+    @dataclass(frozen=True, slots=True)
+    class Defaults(Settings):
+        n_rest: int = setting(0, help="Rest.")
+        wanted: bool = setting(True, help="Wanted.")
+        quick: bool = setting(False, help="Quick.")
+
+    @click.command(cls=Command)
+    @settings_options(Defaults)
+    def command(settings: Defaults) -> None:
+        pass
+
+    shown = CliRunner().invoke(command, ["--help"]).stdout
+    assert re.search(r"Rest\.\s+\[default: 0\]", shown)
+    assert re.search(r"Wanted\.\s+\[default: wanted\]", shown)
+    assert re.search(r"Quick\.\n", shown)
+
+
+def test_a_folder_that_is_a_file_is_refused_with_the_option(tmp_path: Path) -> None:
+    @dataclass(frozen=True, slots=True)
+    class Folder(Settings):
+        out: Path = setting(help="Folder.", unit="DIR")
+
+    @click.command(cls=Command)
+    @settings_options(Folder)
+    def command(settings: Folder) -> None:
+        pass
+
+    (tmp_path / "file").touch()
+    done = CliRunner().invoke(command, ["--out", str(tmp_path / "file")])
+    assert done.exit_code == 2
+    assert "'--out'" in done.stderr
+    assert CliRunner().invoke(command, ["--out", str(tmp_path / "new")]).exit_code == 0
+
+
 def test_errors_and_help_name_options_where_the_layers_below_name_settings() -> None:
     error = run("--quick").exception
     assert str(error) == "run.jsonl: taken; choose another --out or more --samples, not `other`"
@@ -122,8 +157,8 @@ ONE_MEANING = {
 
 OPTION = re.compile(r"(?<![-\w(!`])--[a-z][a-z-]+(?!\s*\()")
 COMMANDS = re.compile(
-    r"`[^`]*`|<code>.*?</code>|inspect eval .*|<!--|var\(--|--no-deps|llama-gguf-split --merge"
-    r"|--max-places|--max-excluded|--num-gpus|--head\b|--token-file"
+    r"`[^`]*`|<code>.*?</code>|inspect (?:eval|score) .*|<!--|var\(--|--no-deps"
+    r"|llama-gguf-split --merge|--max-places|--max-excluded|--num-gpus|--head\b|--token-file"
 )
 
 
@@ -148,6 +183,13 @@ def test_layers_below_the_command_line_name_no_options_in_what_they_say() -> Non
             if OPTION.search(COMMANDS.sub("", line)) and "`fabula" not in line:
                 found.append(f"{file.relative_to(SOURCE)}:{number}: {line.strip()}")
     assert found == []
+
+
+@pytest.mark.parametrize(("path", "command"), list(commands(cli)))
+def test_no_two_parameters_of_a_command_have_one_name(path: str, command: click.Command) -> None:
+    """Else click gives one the value of the other."""
+    names = [param.name for param in command.params if param.name != "as_json"]
+    assert len(set(names)) == len(names), path
 
 
 @pytest.mark.parametrize(("path", "command"), list(commands(cli)))

@@ -80,6 +80,31 @@ def test_judging_and_agreement_in_one_go(shared_data: Path, tmp_path: Path) -> N
     assert found["experts_pearson"] == pytest.approx(0.69, abs=5e-3)
 
 
+def test_failures_end_a_run_with_a_code_and_a_line_and_are_asked_again_alone(
+    tmp_path: Path,
+) -> None:
+    (tmp_path / "a.txt").write_text("The lamp went out.")
+
+    def answer(_: dict[str, Any], number: int) -> Reply:
+        if number == 3:
+            return 500, {"error": {"message": "melted"}}
+        return "" if number == 5 else "No. Bad."
+
+    with serving(answer) as server:
+        words = ["judge", "a.txt", "--model", f"{server.url}/v1#m", "--style", "verdict-first",
+                 "--max-retries", "0", "--parallel", "1"]  # fmt: skip
+        said = fabula(*words, code=1, cwd=tmp_path)
+        assert "1 of 14 answers are missing, since calls failed" in said
+        assert "melted" in said
+        fabula(*words, cwd=tmp_path)
+        assert len(server.requests) == 15
+        fabula(*words, "--again", "no_answer", cwd=tmp_path)
+        assert len(server.requests) == 16
+    assert "--again" in fabula(*words, "--again", "boredom", code=REFUSED, cwd=tmp_path)
+    said = fabula(*words, "--again", "no_answer", "--restart", code=REFUSED, cwd=tmp_path)
+    assert "--again" in said
+
+
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [

@@ -88,7 +88,7 @@ def test_a_draft_is_measured_edited_and_compared(client: TestClient, desk: Desk)
     assert "How it reads" in report
     kept = client.get("/piece/0001/1/report.html")
     assert "default-src 'none'" in kept.text
-    assert "<nav" not in kept.text
+    assert 'aria-label="Desk"' not in kept.text
     assert STORY.split("\n")[0] in client.get("/piece/0001/1/edit").text
     mended = STORY.replace("put out her hand", "gave it her hand")
     client.post("/piece/0001/versions", data=form(client, desk, text=mended))
@@ -101,6 +101,16 @@ def test_a_draft_is_measured_edited_and_compared(client: TestClient, desk: Desk)
     client.post("/piece/0001/remove", data={"csrf": csrf(client)})
     assert client.get("/piece/0001/1").status_code == 404
     assert not any(path.is_dir() for path in desk.drafts.folder.iterdir())
+
+
+def test_the_models_that_can_be_asked_here_are_offered(
+    client: TestClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("MISTRAL_API_KEY", raising=False)
+    assert '<option value="local">' in client.get("/").text
+    assert "mistral/" not in client.get("/").text
+    monkeypatch.setenv("MISTRAL_API_KEY", "k")
+    assert '<option value="mistral/">key in MISTRAL_API_KEY</option>' in client.get("/").text
 
 
 def test_files_are_read_by_what_they_are(client: TestClient, desk: Desk) -> None:

@@ -30,7 +30,7 @@ STORY = (
 
 
 @pytest.fixture(scope="module")
-def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+def address(tmp_path_factory: pytest.TempPathFactory, small_model: Path) -> Iterator[str]:
     """A desk on loopback, served from a thread of this process."""
     import uvicorn
 
@@ -38,7 +38,12 @@ def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     source = Document("b", "Then she put out her hand and held it still until the bell had rung.",
                       meta={"title": "The Bell"})  # fmt: skip
     Reference.build([source], folder / "books.ref").close()
-    with Desk(folder / "desk", (str(folder / "books.ref"),)) as desk:
+    with (
+        pytest.MonkeyPatch.context() as environment,
+        Desk(folder / "desk", (str(folder / "books.ref"),)) as desk,
+    ):
+        # How surprising a sentence is, is not the point here.
+        environment.setenv("FABULA_LOCAL_MODEL", str(small_model))
         app = create_app(desk, key=KEY)
         server = uvicorn.Server(uvicorn.Config(app, port=0, log_level="error", ws="none"))
         thread = threading.Thread(target=server.run)

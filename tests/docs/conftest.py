@@ -35,7 +35,7 @@ def stages(
             "OPENAI_API_KEY": "none", "OPENAI_BASE_URL": f"{models.url}/v1",
             "ANTHROPIC_API_KEY": "none", "ANTHROPIC_BASE_URL": models.url,
             "FABULA_INFINIGRAM_URL": index.url,
-            "FABULA_STUDY_PASSWORD": "secret",
+            "FABULA_STUDY_PASSWORD": "a secret of ours",
             "BROWSER": "true",
         }  # fmt: skip
         made: dict[tuple[str, int], Stage] = {}

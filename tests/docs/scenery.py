@@ -15,6 +15,7 @@ from typing import Any
 
 from docx import Document as WordDocument
 from tests.docs.reading_pages import ROOT, expected_files
+from tests.eval_logs import log_of
 from tests.serving import Reply, completion, prompt_of
 
 from fabula.rubrics import load_rubric
@@ -106,6 +107,26 @@ def _gold(path: Path) -> None:
     _rows(path, [{"id": id_, "label": options[k % 2]} for k, id_ in enumerate(sorted(ids))])
 
 
+def _found_by_people(path: Path) -> None:
+    """What a person says of each answer on a changed story."""
+    written = (path.parent / "feedback.jsonl").read_text(encoding="utf-8").splitlines()
+    rows = [one for line in written if (one := json.loads(line))["method"] != "original"]
+    said = [f"{feedback_id(one)},found,Ann,{('Yes', 'No')[k % 2]}" for k, one in enumerate(rows)]
+    path.write_text("\n".join(["document,item,rater,value", *said, ""]), encoding="utf-8")
+
+
+def _edits(path: Path) -> None:
+    """What an editor changed in the stories that feedback was asked on, in LAMP's layout."""
+    written = (path.parent / "feedback.jsonl").read_text(encoding="utf-8").splitlines()
+    texts = sorted({json.loads(line)["story"] for line in written})
+    rows = [
+        {"id": f"W1_{k}", "preedit": text, "fine_grained_edits": [
+            {"originalText": text[20:60], "editedText": "", "categorization": "Cliche"}]}
+        for k, text in enumerate(texts)
+    ]  # fmt: skip
+    path.write_text(json.dumps(rows), encoding="utf-8")
+
+
 def _annotations(path: Path) -> None:
     """Three experts' verdicts on every story, in the released file's form."""
     rows = [
@@ -115,6 +136,44 @@ def _annotations(path: Path) -> None:
         for author in _AUTHORS for expert in range(3) for item in load_rubric("ttcw").items
     ]  # fmt: skip
     path.write_text(json.dumps(rows), encoding="utf-8")
+
+
+def _labels(path: Path) -> None:
+    """Two people's labels of every story."""
+    rows = [
+        f"0_{author},{item.id},{rater},{_chosen(f'{author} {rater} {item.id}', ['Yes', 'No'])}"
+        for author in _AUTHORS for rater in ("Ann", "Ben") for item in load_rubric("ttcw").items
+    ]  # fmt: skip
+    path.write_text("\n".join(["document,item,rater,value", *rows, ""]), encoding="utf-8")
+
+
+def _pilot(path: Path) -> None:
+    """Verdicts of three raters on twelve stories, some of which they like better than others."""
+    lines = ["document,item,rater,value"]
+    for item in load_rubric("ttcw").items:
+        for k in range(12):
+            choices = ["Yes"] * k + ["No"] * (11 - k)
+            said = [_chosen(f"{k} {item.id} {rater}", choices) for rater in "abc"]
+            lines += [f"s{k},{item.id},{r},{one}" for r, one in zip("abc", said, strict=True)]
+    path.write_text("\n".join(lines), encoding="utf-8")
+
+
+def _marks(path: Path) -> None:
+    """Two teachers' marks of every essay."""
+    rows = [
+        f"essays/{k}.txt,{item},{rater},{_chosen(f'{k} {item} {rater}', options)}"
+        for k in range(4) for rater in ("Ann", "Ben")
+        for item, options in (("thesis", ["Yes", "No"]), ("style", ["2", "3", "4"]))
+    ]  # fmt: skip
+    path.write_text("\n".join(["document,item,rater,value", *rows, ""]), encoding="utf-8")
+
+
+def _rubric_of_marks(path: Path) -> None:
+    """The rubric that the page shows."""
+    page = (ROOT / "docs" / "teacher.md").read_text(encoding="utf-8")
+    shown = re.search(r'```toml\n(id = "marks".*?)```', page, re.DOTALL)
+    assert shown
+    path.write_text(shown[1], encoding="utf-8")
 
 
 def _published_tests(path: Path) -> None:
@@ -134,6 +193,12 @@ def _others(path: Path) -> None:
     _rows(path, [json.loads(line) | {"id": f"other {k}"} for k, line in enumerate(scores)])
 
 
+def _eval_log(path: Path) -> None:
+    """Two stories that a model wrote in an evaluation."""
+    log = log_of(path.parent / "logs", {f"p{k}": _tale(k) for k in range(N_STORIES)})
+    Path(log.location).rename(path)
+
+
 def _plain(*texts: str) -> Callable[[Path], None]:
     return lambda path: path.write_text("\n".join(texts) + "\n", encoding="utf-8") and None
 
@@ -150,7 +215,9 @@ MAKERS: dict[str, Callable[[Path], None]] = {
     "second.docx": _second,
     "story.txt": _plain(_STORY),
     "stories.jsonl": _stories,
+    "stories.eval": _eval_log,
     "labelled.jsonl": lambda path: _stories(path, 4),
+    "list.json": _plain('[["once upon a time", 12], "a tapestry of"]'),
     "human.jsonl": lambda path: _rows(path, [{"id": "p0", "text": _tale(0)}]),
     "others.jsonl": lambda path: _stories(path, 2),
     "scores-of-others.jsonl": _others,
@@ -158,9 +225,15 @@ MAKERS: dict[str, Callable[[Path], None]] = {
     "first-lines.txt": _plain(*_SENTENCES[:2]),
     "yours.jsonl": _yours,
     "gold.jsonl": _gold,
+    "edits.json": _edits,
+    "found-by-people.csv": _found_by_people,
     "measures.csv": _plain("measure,dimension", "Does it surprise me?,Originality",
                            "The voices differ from each other,Elaboration"),
     "ttcw_annotations.json": _annotations,
+    "labels.csv": _labels,
+    "marks.csv": _marks,
+    "marks.toml": _rubric_of_marks,
+    "pilot.csv": _pilot,
     "ttcw_all_tests.json": _published_tests,
     "reference/": _shared("reference"),
     "gpt35_novel.jsonl": _shared("generated/gpt35_novel.jsonl"),

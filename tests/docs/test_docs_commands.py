@@ -10,12 +10,6 @@ from tests.docs.stage import Stage
 pytest.importorskip("aiohttp", reason="the extra [remote] is not installed")
 
 
-@pytest.mark.parametrize(
-    "step",
-    [
-        pytest.param(step, id=step.name, marks=pytest.mark.xdist_group(step.page))
-        for step in steps_run(readme=False)
-    ],
-)
+@pytest.mark.parametrize("step", steps_run(readme=False), ids=lambda step: step.name)
 def test_it_runs_as_it_is_written(step: Step, stages: dict[tuple[str, int], Stage]) -> None:
     check_step(step, stages)

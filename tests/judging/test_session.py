@@ -25,6 +25,7 @@ from fabula.judging.trust import TrustBook
 from fabula.models import ModelOptions
 from fabula.models.cost import parse_price
 from fabula.rubrics import load_rubric, parse_rubric
+from fabula.rubrics.released import released_rubric
 from fabula.types import Document, Measurement, Rubric
 
 TTCW = load_rubric("ttcw")
@@ -566,6 +567,42 @@ def test_a_template_of_the_users_is_used_word_for_word(tmp_path: Path) -> None:
         read_template(file, "verdict-first")
 
 
+def test_a_template_has_its_marks_in_any_order_and_what_it_holds_stays_as_it_is(
+    tmp_path: Path,
+) -> None:
+    file = tmp_path / "t.txt"
+    file.write_text("[BACKGROUND]\n[INSTRUCTION]\nQ) [QUESTION]\n\n[STORY]\nSo Yes. or So No.")
+    template = read_template(file, "reason-first")
+    story = Document("s", "A [QUESTION] in the story, and [STORY].")
+    item = replace(TTCW.items[0], background="Of [STORY].")
+    prompt = template.prompt(story, item)
+    assert prompt.text == (
+        f"Of [STORY].\n{item.list_first}\nQ) {item.question}\n\n{story.text}\nSo Yes. or So No."
+    )
+    # No two items share a prefix here, and a story that comes first is shared by all.
+    assert (prompt.prefix, template.has_story_first) == ("", False)
+    file.write_text("[STORY]\n[QUESTION] [BACKGROUND]\n")
+    template = read_template(file, "reason-first")
+    assert (template.prompt(story, item).prefix, template.has_story_first) == (story.text, True)
+    file.write_text("[STORY] [INSTRUCTION] [INSTRUCTION] [QUESTION] [BACKGROUND]")
+    with pytest.raises(InputError, match=r"\[INSTRUCTION\] once"):
+        read_template(file, "reason-first")
+
+
+def test_the_published_prompts_are_sent_word_for_word(shared_data: Path, tmp_path: Path) -> None:
+    path = shared_data / "ttcw" / "ttcw_all_tests.json"
+    rubric = released_rubric("ttcw", path)
+    file = tmp_path / "t.txt"
+    file.write_text("[STORY]\n\n[BACKGROUND]\n\n[INSTRUCTION]\n\nQ) [QUESTION]")
+    template = read_template(file, "reason-first")
+    for row in json.loads(path.read_text(encoding="utf-8")):
+        (item,) = [one for one in rubric.items if one.index == row["ttcw_idx"]]
+        sent = template.prompt(Document("s", "THE STORY"), item).text
+        # One of them has an n before its Q, left over from a line break.
+        published = row["full_prompt"].replace("nQ)", "Q)")
+        assert sent.split() == ["THE", "STORY", *published.split()]
+
+
 def test_the_released_template_is_taken(shared_data: Path) -> None:
     template = read_template(
         shared_data / "ttcw" / "llm_judges" / "with_background.txt", "verdict-first"
@@ -634,6 +671,64 @@ def test_answers_that_are_all_cut_say_so(tmp_path: Path) -> None:
     cut = (200, completion("First I list the", "length"))
     with serving(lambda *_: cut) as server, pytest.raises(ModelError, match="than 200 tokens"):
         run_session(session(server.url, tmp_path / "run"))
+
+
+def test_what_was_cut_is_asked_again_alone_and_may_be_longer(tmp_path: Path) -> None:
+    def cut_or_not(body: dict[str, Any], number: int) -> Reply:
+        is_short = (body.get("max_tokens") or body["max_completion_tokens"]) <= 200
+        if is_short and number % 3 == 0:
+            return 200, completion("Let me think about", "length")
+        return "" if is_short and number % 3 == 1 else "No. It is flat."
+
+    one_at_a_time = ModelOptions(n_parallel=1, max_retries=0)
+    with serving(cut_or_not) as server:
+        run = session(server.url, tmp_path / "run", options=one_at_a_time)
+        found, _ = run_session(run)
+        reasons = Counter(one.missing_reason for one in found)
+        assert reasons == {"truncated": 14, "no_answer": 14, None: 14}
+        # Nothing is asked again of itself, and only what is named.
+        run_session(run)
+        assert len(server.requests) == 42
+        longer = replace(run, plan=replace(PLAN, max_tokens=900))
+        with pytest.raises(InputError, match="tokens"):
+            run_session(longer)
+        with pytest.raises(InputError, match="tokens"):
+            run_session(replace(longer, again=["no_answer"]))
+        asked: list[int] = []
+        found, spent = run_session(
+            replace(longer, again=["truncated"]), agree=lambda _, e: asked.append(e.n_calls)
+        )
+        assert (asked, spent[0].n_calls, len(server.requests)) == ([14], 14, 56)
+        reasons = Counter(one.missing_reason for one in found)
+        assert reasons == {"no_answer": 14, None: 28}
+        found, _ = run_session(replace(longer, again=["no_answer", "truncated"]))
+        assert len(server.requests) == 70
+        assert {one.value for one in found} == {0.0}
+        # What came of it is there for the next run, and never becomes shorter.
+        run_session(longer)
+        assert len(server.requests) == 70
+        with pytest.raises(InputError, match="tokens"):
+            run_session(replace(run, again=["truncated"]))
+
+
+def test_a_run_that_stops_says_how_to_ask_again(tmp_path: Path) -> None:
+    cut = (200, completion("First I list the", "length"))
+    with (
+        serving(lambda *_: cut) as server,
+        pytest.raises(ModelError, match=r"`again` truncated asks these alone once more"),
+    ):
+        run_session(session(server.url, tmp_path / "run"))
+
+
+def test_a_failed_call_says_why_in_its_measurement(tmp_path: Path) -> None:
+    def sometimes(_: dict[str, Any], number: int) -> Reply:
+        return (500, {"error": {"message": "melted"}}) if number == 5 else "No. Flat."
+
+    one_at_a_time = ModelOptions(n_parallel=1, max_retries=0)
+    with serving(sometimes) as server:
+        found, _ = run_session(session(server.url, tmp_path / "run", options=one_at_a_time))
+    (failed,) = (one for one in found if one.missing_reason == "failed")
+    assert "melted" in failed.details["note"]
 
 
 def test_a_content_in_parts_is_read() -> None:

@@ -153,6 +153,42 @@ def test_the_yardstick_is_what_people_reach_on_the_same_stories(shared_data: Pat
     assert "0.41" not in worth
 
 
+def test_what_a_judge_is_worth_is_said_by_intervals_beside_chance_and_people(
+    shared_data: Path, tmp_path: Path
+) -> None:
+    documents, experts = released_folder(shared_data / "ttcw")
+    panel = read_experts(experts, TTCW)
+    texts = {document.id for document in documents}
+    truth = {key: value for key, value in panel.majority().items() if key[0] in texts}
+    rng = random.Random(0)
+    judges = {
+        "the majority itself": (truth, "above chance", "more than one person"),
+        "a coin": (
+            {key: float(rng.random() < 0.5) for key in truth}, "told from chance",
+            "cannot be told from what one",
+        ),
+        "the contrary": (
+            {key: 1 - value for key, value in truth.items()}, "below chance", "less than one",
+        ),
+        "half of each": (
+            {key: value if rng.random() < 0.4 else float(rng.random() < 0.5)
+             for key, value in truth.items()}, "above chance", "cannot be told from what one",
+        ),
+    }  # fmt: skip
+    for name, (said, beside_chance, beside_people) in judges.items():
+        signature = str(PLAN.signature(f"local/{name}@1"))
+        mine = [replace(measured(*key, value), signature=signature) for key, value in said.items()]
+        ((_, trusts),) = calibrate(mine, panel, PLAN, TrustBook(tmp_path / "t.jsonl"))
+        trust = trusts[-1]
+        assert trust.item == "all"
+        assert trust.less == pytest.approx((trust.kappa or 0) - (trust.people or 0), abs=2e-4)
+        assert beside_chance in trust.worth, name
+        assert beside_people in trust.worth, name
+    few = [one for one in mine if one.document_id in sorted(texts)[:9]]
+    ((_, trusts),) = calibrate(few, panel, PLAN, TrustBook(tmp_path / "t.jsonl"))
+    assert "too few documents" in trusts[-1].worth
+
+
 def test_a_calibration_shows_the_two_sets_of_stories_apart(
     shared_data: Path, tmp_path: Path
 ) -> None:
@@ -172,7 +208,7 @@ def test_a_calibration_shows_the_two_sets_of_stories_apart(
     )  # fmt: skip
     shown = render(*tables)
     first, _, second = shown.partition("all 48 stories")
-    assert "36 stories with texts" in first
+    assert "36 stories that the judge read" in first
     assert "on 504 items that both judged" in " ".join(first.split())
     assert "2016" not in first
     assert "2,016" not in first
@@ -281,6 +317,40 @@ def test_being_held_to_a_schema_is_part_of_a_verdicts_signature(tmp_path: Path) 
             run_session(replace(run, plan=held))
 
 
+def test_trust_at_another_reasoning_effort_is_trust_of_another_mode(tmp_path: Path) -> None:
+    thinking = replace(PLAN, effort="high")
+    assert thinking.signature("m").differences(PLAN.signature("m")) == ["effort: high | absent"]
+    mode = Mode.of(dict(thinking.signature("m").parts))
+    assert str(mode) == "1 answer at temperature 0, reasoning effort high"
+    book = TrustBook(tmp_path / "trust.jsonl")
+    own = {"samples": 1, "temperature": 0.0, "effort": "high"}
+    high = Trust("m", TTCW.key, "verdict-first", "own@1", "all", 0.5, 0.4, 0.6, 36, 0, 0.7, "x",
+                 str(mode), **own)  # type: ignore[arg-type]  # fmt: skip
+    book.add([high, replace(high, effort="", kappa=0.1)])
+    again = TrustBook(tmp_path / "trust.jsonl")
+    args = ("m", TTCW.key, "verdict-first", "own@1")
+    assert again.find(*args, mode)["all"] == high
+    assert again.find(*args, Mode(1, 0.0))["all"].kappa == 0.1
+    assert again.find(*args, Mode(1, 0.0, effort="low"))["all"].is_other_mode
+
+
+def test_the_day_of_a_measurement_is_kept_and_shown_and_may_be_absent(tmp_path: Path) -> None:
+    path = tmp_path / "trust.jsonl"
+    old = Trust("m", TTCW.key, "verdict-first", "own@1", "all", 0.5, 0.4, 0.6, 36, 0, 0.7, "x", "h")
+    TrustBook(path).add([replace(old, date="2026-05-31")])
+    args = ("m", TTCW.key, "verdict-first", "own@1")
+    assert TrustBook(path).find(*args)["all"].origin == "x; h; measured on 2026-05-31"
+    row = json.loads(path.read_text())
+    for name in ("date", "effort"):
+        del row[name]
+    path.write_text(json.dumps(row) + "\n")
+    assert TrustBook(path).find(*args)["all"] == old
+    assert old.origin == "x; h"
+    path.write_text(json.dumps(row | {"date": "yesterday"}) + "\n")
+    with pytest.raises(InputError, match="not a file of trust"):
+        TrustBook(path)
+
+
 def _shipped() -> Path:
     import fabula.judging.trust as module
 
@@ -350,7 +420,7 @@ def test_experts_are_people_and_not_places_of_rows(shared_data: Path, tmp_path: 
     with pytest.raises(InputError, match="not on mine"):
         read_experts(file, replace(TTCW, id="mine"))
     file.write_text(json.dumps([*rows, rows[0]]))
-    with pytest.raises(InputError, match="two verdicts"):
+    with pytest.raises(InputError, match="second answer on"):
         read_experts(file, TTCW)
 
 

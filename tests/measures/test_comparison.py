@@ -6,10 +6,15 @@ import json
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
+from scipy.stats import kruskal
 
 from fabula.errors import InputError, MixError
 from fabula.measures.comparison import compare_scores
+from fabula.presentation.originality_tables import comparison_tables
+from fabula.presentation.sheet import render
+from fabula.text.sketch import sketch_of
 
 SIGNATURE = "originality|match:verbatim|L:5-6|ref:books@abc|v:0.1.0"
 
@@ -46,6 +51,75 @@ def test_groups_pairs_and_missing_texts(tmp_path: Path) -> None:
         assert pair.difference.p is not None
         assert pair.p_holm >= pair.difference.p
     json.dumps(found.to_json(), allow_nan=False)
+
+
+def clustered_rows(n: int = 20) -> list[dict[str, Any]]:
+    """Prompts of very different levels, and B a little below A on each; C wrote to others."""
+    rng = np.random.default_rng(0)
+    rows = []
+    for k, level in enumerate(rng.normal(5, 2, size=n)):
+        for model, less in (("A", 0.0), ("B", 0.3), ("C", 0.3)):
+            for _ in range(1 if model == "A" else 3):
+                prompt = f"own{k}" if model == "C" else f"p{k}"
+                value = level - less + rng.normal() / 5
+                rows.append(row(float(value), model=model, prompt_id=prompt))
+    return rows
+
+
+def test_texts_of_a_cluster_count_as_one_and_are_compared_with_their_own(tmp_path: Path) -> None:
+    path = write(tmp_path / "s.jsonl", clustered_rows())
+    found = compare_scores([path], by="model", cluster="prompt_id")
+    assert [(g.name, g.index.n, g.n_texts) for g in found.groups] == [
+        ("A", 20, 20), ("B", 20, 60), ("C", 20, 60),
+    ]  # fmt: skip
+    pairs = {(pair.a, pair.b): pair.difference for pair in found.pairs}
+    assert pairs["A", "B"].p is not None
+    assert pairs["A", "B"].p < 0.001
+    # The same difference between groups of other prompts is far within chance.
+    assert pairs["A", "C"].p is not None
+    assert pairs["A", "C"].p > 0.2
+    # As if texts were independent, neither shows.
+    plain = {(p.a, p.b): p.difference.p for p in compare_scores([path], by="model").pairs}
+    assert all(p is not None and p > 0.1 for p in plain.values())
+    assert found.signature == f"{SIGNATURE}|cluster:prompt_id"
+    content = found.to_json()
+    assert content["cluster"] == "prompt_id"
+    assert content["omnibus"]["test"] == "permutation F"
+    json.dumps(content, allow_nan=False)
+
+
+def test_all_groups_are_tested_at_once_and_shared_prompts_are_told(tmp_path: Path) -> None:
+    rows = clustered_rows()
+    found = compare_scores([write(tmp_path / "s.jsonl", rows)], by="model")
+    oracle = kruskal(*([r["creativity_index"] for r in rows if r["model"] == m] for m in "ABC"))
+    assert found.omnibus is not None
+    assert found.omnibus.statistic == pytest.approx(oracle.statistic)
+    assert found.omnibus.p == pytest.approx(oracle.pvalue)
+    assert found.shared_field == "prompt_id"
+    shown = " ".join(render(*comparison_tables(found)).split())
+    assert "--cluster prompt_id" in shown
+    alike = compare_scores([write(tmp_path / "t.jsonl", [row(8.0, m=k) for k in "aabb"])], by="m")
+    assert alike.omnibus is not None
+    assert alike.omnibus.p == 1
+    alone = compare_scores([write(tmp_path / "u.jsonl", [row(8.0, m="a")] * 2)], by="m")
+    assert alone.omnibus is None
+
+
+def test_copies_are_of_one_cluster_whatever_the_field_says(tmp_path: Path) -> None:
+    words = [f"w{k}" for k in range(80)]
+    sketch = sketch_of(" ".join(words)).to_row()
+    others = [sketch_of(" ".join(f"{k}-{w}" for w in words)).to_row() for k in range(3)]
+    rows = [
+        row(7.0, m="a", prompt_id=str(k), sketch=s) for k, s in enumerate([sketch] * 2 + others)
+    ]
+    found = compare_scores([write(tmp_path / "s.jsonl", rows)], by="m", cluster="prompt_id")
+    assert (found.groups[0].index.n, found.n_joined) == (4, 1)
+
+
+def test_a_row_without_its_cluster_is_named(tmp_path: Path) -> None:
+    rows = [row(7.0, m="a", prompt_id="1"), row(7.0, m="a", prompt_id="")]
+    with pytest.raises(InputError, match="line 2: no field 'prompt_id' to cluster by"):
+        compare_scores([write(tmp_path / "s.jsonl", rows)], by="m", cluster="prompt_id")
 
 
 def test_a_baseline_is_group_b_of_every_pair(tmp_path: Path) -> None:

@@ -16,6 +16,7 @@ from sklearn.metrics import roc_auc_score, roc_curve
 
 from fabula.errors import InputError, MixError
 from fabula.measures.detection import Labelled, auroc, calibrate, find_threshold
+from fabula.measures.detection_rows import calibration_row
 from fabula.measures.verdicts import (
     FORMAT,
     Label,
@@ -24,7 +25,8 @@ from fabula.measures.verdicts import (
     read_detectors,
     write_detectors,
 )
-from fabula.presentation.detection_tables import calibration_remarks
+from fabula.presentation.detection_tables import calibration_remarks, calibration_tables
+from fabula.presentation.sheet import render
 from fabula.text.sketch import sketch_of
 
 SIGNATURE = "originality|match:verbatim|ref:r@1"
@@ -247,6 +249,16 @@ def test_one_text_under_two_prompts_stands_in_one_group(tmp_path: Path) -> None:
         row["text_digest"] = "same"
     path.write_text("".join(json.dumps(row) + "\n" for row in rows))
     assert calibrate_files([path], label)[0].n_clusters == 51
+
+
+def test_the_field_that_was_clustered_by_is_told(tmp_path: Path) -> None:
+    path = score_file(tmp_path / "s.jsonl", labelled(20, 1.0))
+    (found,) = calibrate_files([path], Label("label", "human"))
+    assert found.auroc.signature == f"{SIGNATURE}|cluster:pair_id"
+    assert calibration_row(found)["cluster"] == "pair_id"
+    # Scores of other texts are compared with how these were measured, and not with their clusters.
+    assert found.signature == SIGNATURE
+    assert "clusters by pair_id, " in render(*calibration_tables([found]))
 
 
 @pytest.mark.parametrize(

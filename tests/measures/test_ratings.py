@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from fabula.errors import InputError
 from fabula.measures.categories import category_shares, label_accuracy, read_gold
 from fabula.measures.ratings import (
+    group_estimates,
     group_means,
     item_agreement,
     mean_scores,
@@ -126,3 +127,37 @@ def test_a_label_is_right_where_it_is_among_the_gold_ones(tmp_path: Path) -> Non
         path.write_text(json.dumps(wrong) + "\n")
         with pytest.raises(InputError, match=expected):
             read_gold(path, categories)
+
+
+def test_means_of_groups_have_n_and_intervals_over_stories() -> None:
+    rng = np.random.default_rng(0)
+    values = {f"d{k}": float(rng.random()) for k in range(240)}
+    stories = {name: f"s{k % 30}" for k, name in enumerate(values)}
+    found = group_estimates({"item": values}, lambda _: "all", stories.__getitem__)["all"]["item"]
+    assert (found.n, found.n_units) == (240, 30)
+    assert found.value == pytest.approx(np.mean(list(values.values())))
+    # Against whole stories drawn in a loop.
+    by_story = [[values[d] for d in values if stories[d] == f"s{k}"] for k in range(30)]
+    means = [
+        np.mean([v for k in rng.integers(30, size=30) for v in by_story[k]]) for _ in range(2000)
+    ]
+    assert (found.low, found.high) == pytest.approx(
+        tuple(np.percentile(means, [2.5, 97.5])), abs=0.01
+    )
+    few = group_estimates({"item": values}, lambda d: stories[d] if d < "d2" else None,
+                          stories.__getitem__)  # fmt: skip
+    assert all(by_item["item"].low is None for by_item in few.values())
+
+
+def test_shares_of_labels_have_intervals_over_stories() -> None:
+    labels = {f"d{k}": None if k % 7 == 0 else "ab"[k % 2] for k in range(120)}
+    (one,) = category_shares(
+        labels, ["a", "b"], lambda _: ("m",), lambda id_: str(int(id_[1:]) % 20)
+    )
+    assert (one.n, one.n_missing) == (102, 18)
+    assert one.intervals["a"].value == one.shares["a"] == 51 / 102
+    assert one.intervals["a"].n_units == 20
+    low, high = one.intervals["a"].low, one.intervals["a"].high
+    assert low is not None
+    assert high is not None
+    assert 0 < low < 0.5 < high < 1

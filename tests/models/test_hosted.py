@@ -2,14 +2,17 @@ from __future__ import annotations
 
 import asyncio
 import sys
+import threading
+import time
 from typing import Any
 
 import pytest
 from tests.serving import Reply, completion, serving
 
-from fabula.errors import ModelError
+from fabula.errors import InputError, ModelError
 from fabula.models import Choice, ModelOptions, Prompt, Sampling, open_model
-from fabula.models.base import Answer
+from fabula.models.base import Answer, ChargedCallFailed
+from fabula.models.cost import Price
 
 YES_NO = Choice(("Yes", "No"), is_first=True)
 NO_RETRIES = ModelOptions(max_retries=0)
@@ -121,3 +124,80 @@ def test_anthropic_is_told_where_the_shared_prefix_ends(monkeypatch: pytest.Monk
     assert story["cache_control"] == {"type": "ephemeral"}
     assert "cache_control" not in question
     assert (answer.usage.n_input, answer.usage.n_cached, answer.usage.n_output) == (100, 90, 3)
+
+
+def test_reasoning_effort_reaches_the_server_and_is_left_out_where_none_is_asked() -> None:
+    with serving(lambda *_: "Yes.") as server:
+        ask(f"{server.url}/v1#m", ModelOptions(max_retries=0, effort="high"))
+        ask(f"{server.url}/v1#m")
+    told, silent = server.requests
+    assert told["reasoning_effort"] == "high"
+    assert "reasoning_effort" not in silent
+
+
+def test_reasoning_effort_is_refused_of_a_model_that_runs_here() -> None:
+    with pytest.raises(InputError, match=r"local: `reasoning_effort` is for hosted models"):
+        open_model("local", ModelOptions(effort="low"))
+
+
+def test_a_call_that_takes_too_long_is_given_up_and_tried_again() -> None:
+    ended = threading.Event()
+
+    def slow_at_first(_: dict[str, Any], number: int) -> Reply:
+        if number == 0:
+            ended.wait(30)
+        return "Yes."
+
+    with serving(slow_at_first) as server:
+        started = time.monotonic()
+        answer = ask(f"{server.url}/v1#m", ModelOptions(max_retries=1, timeout_s=1))
+        took = time.monotonic() - started
+        ended.set()
+    assert (answer.text, len(server.requests)) == ("Yes.", 2)
+    assert took < 25
+
+
+def test_a_call_that_never_ends_has_failed_and_may_be_charged() -> None:
+    ended = threading.Event()
+
+    def silent(_: dict[str, Any], __: int) -> Reply:
+        ended.wait(30)
+        return "Yes."
+
+    with serving(silent) as server:
+        try:
+            with pytest.raises(ChargedCallFailed, match="no answer within 1 s"):
+                ask(f"{server.url}/v1#m", ModelOptions(max_retries=0, timeout_s=1))
+        finally:
+            ended.set()
+
+
+THOUGHT = "Let me weigh this again, word by word. " * 100
+
+
+@pytest.mark.parametrize(
+    ("usage", "thought", "least"),
+    [
+        # What a server cannot mean is no report: counted here, at one token in six letters or more.
+        ({"prompt_tokens": -900, "completion_tokens": -50, "total_tokens": -950}, "", 9),
+        ({"prompt_tokens": 10, "completion_tokens": 5, "total_tokens": 15,
+          "prompt_tokens_details": {"cached_tokens": 90_000}}, "", 9),
+        # Thinking is paid for where nobody counts it.
+        (None, THOUGHT, len(THOUGHT) / 6),
+    ],
+)  # fmt: skip
+def test_what_a_server_reports_wrongly_or_not_at_all_is_never_spent_for_less(
+    usage: dict[str, Any] | None, thought: str, least: float
+) -> None:
+    body = completion("Yes. So.") | {"usage": usage}
+    if thought:
+        body["choices"][0]["message"]["reasoning_content"] = thought
+
+    async def once() -> float:
+        options = ModelOptions(max_retries=0, price=Price(1e6, 1e6, 1e6))
+        async with open_model(f"{server.url}/v1#m", options) as model:
+            await model.ask(Prompt("The story. " * 5, "Is it good?"), Sampling(max_tokens=2000))
+            return model.budget.spent
+
+    with serving(lambda *_: (200, body)) as server:
+        assert asyncio.run(once()) >= least

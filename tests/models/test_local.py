@@ -33,11 +33,14 @@ def gguf() -> Iterator[Path]:
         pytest.skip(str(error))
 
 
+@pytest.mark.slow
 def test_a_story_is_judged_whole_by_the_embedded_model(examples: Path, tmp_path: Path) -> None:
     story = Document("count", (examples / "the-count.txt").read_text(encoding="utf-8"))
-    plan = JudgePlan(load_rubric("ttcw"), Template("verdict-first"), max_tokens=20)
+    rubric = load_rubric("ttcw")
+    rubric = replace(rubric, items=rubric.items[:5])  # README's command asks all.
+    plan = JudgePlan(rubric, Template("verdict-first"), max_tokens=8)
     found, spent = run_session(Session([story], ["local"], plan, tmp_path / "run"))
-    assert len(found) == 14
+    assert len(found) == 5
     for one in found:
         # A verdict, or the reason for none; with its probability and its rationale.
         assert one.value in (0.0, 1.0), one.missing_reason
@@ -51,14 +54,14 @@ def test_a_story_is_judged_whole_by_the_embedded_model(examples: Path, tmp_path:
         found[0].rater, plan.rubric.key, parts["style"], parts["prompt"]
     )
     assert trust["all"].n == 504
-    # The story is read once: most of what 14 prompts hold comes from the cache.
-    assert spent[0].usage.n_cached > 0.6 * spent[0].usage.n_input
+    # The story is read once: most of what five prompts hold comes from the cache.
+    assert spent[0].usage.n_cached > 0.5 * spent[0].usage.n_input
 
 
 def test_the_embedded_model_says_the_same_again(tmp_path: Path) -> None:
     rubric = load_rubric("ttcw")
     plan = JudgePlan(
-        replace(rubric, items=rubric.items[:3]), Template("verdict-first"), max_tokens=40
+        replace(rubric, items=rubric.items[:2]), Template("verdict-first"), max_tokens=20
     )
     story = Document("s", "The lamp went out. Nobody rowed over to see why. The sea kept it.")
     for name in ("once", "again"):
@@ -67,12 +70,15 @@ def test_the_embedded_model_says_the_same_again(tmp_path: Path) -> None:
     assert files[0].read_bytes() == files[1].read_bytes()
 
 
-def test_answers_of_another_runtime_are_told_in_the_signature(tmp_path: Path) -> None:
+def test_answers_of_another_runtime_are_told_in_the_signature(
+    small_model: Path, tmp_path: Path
+) -> None:
     rubric = load_rubric("ttcw")
     plan = JudgePlan(
         replace(rubric, items=rubric.items[:2]), Template("verdict-first"), max_tokens=20
     )
-    session = Session([Document("s", "The lamp went out.")], ["local"], plan, tmp_path / "run")
+    story = Document("s", "The lamp went out.")
+    session = Session([story], [str(small_model)], plan, tmp_path / "run")
     run_session(session)
     answers = tmp_path / "run" / "answers.jsonl"
     first, second = [json.loads(line) for line in answers.read_text().splitlines()]

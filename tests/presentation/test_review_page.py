@@ -19,7 +19,7 @@ from fabula.jobs.reviewer import Reviewer
 from fabula.measures.fluency import Fluency, SpanSurprisal
 from fabula.measures.groups import GroupBook, measure_group
 from fabula.models.surprisal import TokenSurprisal
-from fabula.presentation.marked_text import Borrowed, Note, Odd, cut_text
+from fabula.presentation.marked_text import Borrowed, Listed, Note, Odd, cut_text
 from fabula.presentation.review_page import page_of, write_review_page
 from fabula.presentation.review_pictures import Dot, scatter
 from fabula.presentation.review_tables import review_json, review_sheets, review_tables
@@ -42,7 +42,7 @@ STORY = (
 
 
 @st.composite
-def marked(draw: st.DrawFn) -> tuple[str, list[Borrowed], list[Note], list[Odd]]:
+def marked(draw: st.DrawFn) -> tuple[str, list[Borrowed], list[Note], list[Odd], list[Listed]]:
     """A text of words, spaces and breaks with everything marked, overlapping as it likes.
 
     No character but space occurs twice, so that each is known wherever it is shown.
@@ -68,15 +68,21 @@ def marked(draw: st.DrawFn) -> tuple[str, list[Borrowed], list[Note], list[Odd]]
         if a >= reached and b > a:
             odd.append(Odd(a, b, 20.0))
             reached = b
-    return text, spans, notes, odd
+    listed = [
+        Listed(a, b, b - a, "", str(k))
+        for k, (a, b) in enumerate(draw(st.lists(place, max_size=6)))
+        if b > a
+    ]
+    return text, spans, notes, odd, listed
 
 
 @given(marked())
 def test_every_character_is_shown_once_with_all_that_marks_it(
-    given_: tuple[str, list[Borrowed], list[Note], list[Odd]],
+    given_: tuple[str, list[Borrowed], list[Note], list[Odd], list[Listed]],
 ) -> None:
-    text, spans, notes, odd = given_
-    pieces = [piece for paragraph in cut_text(text, spans, notes, odd) for piece in paragraph]
+    text, spans, notes, odd, listed = given_
+    paragraphs = cut_text(text, spans, notes, odd, listed)
+    pieces = [piece for paragraph in paragraphs for piece in paragraph]
     shown = "".join(piece.text for piece in pieces)
     assert "".join(shown.split()) == "".join(text.split())
     # Against the plain definition, character by character.
@@ -87,6 +93,9 @@ def test_every_character_is_shown_once_with_all_that_marks_it(
             assert piece.borrowed is longest
             mine = {n.name for n in notes if any(a <= at < b for a, b in n.places)}
             assert {n.name for n in piece.notes} == mine
+            phrases = [one for one in listed if one.start <= at < one.end]
+            best = max(phrases, key=lambda one: (one.n_words, -one.start), default=None)
+            assert piece.listed is best
             assert piece.odd == next((o for o in odd if o.start <= at < o.end), None)
     firsts = [note.name for piece in pieces for note in piece.first_notes]
     assert len(firsts) == len(set(firsts)), "a point stands in the margin once"
@@ -267,6 +276,9 @@ def test_the_page_has_no_barrier_and_nothing_on_it_acts(browser: Any, tmp_path: 
         browser.get((tmp_path / f"{name}.html").as_uri())
         assert browser.title != "owned"
         found[name] = barriers(browser, script)
+        browser.find_element("id", "view-research").click()
+        assert browser.find_element("id", "methods").is_displayed()
+        found[name] += barriers(browser, script)
     assert found == {"one": [], "many": []}
 
 

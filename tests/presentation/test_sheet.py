@@ -19,7 +19,9 @@ from fabula.presentation.sheet import (
     csv_of,
     html_of,
     interval_notes,
+    interval_shown,
     latex_of,
+    number,
     render,
 )
 from fabula.settings import SettingsError
@@ -105,7 +107,7 @@ def test_no_digit_is_cut_on_any_terminal(width: int, values: list[float]) -> Non
     sheet = Sheet("s", columns, [["a long name of a row " * 3, *(values[0] for _ in range(6))]])
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("COLUMNS", str(width))
-        assert render(sheet).count(f"{values[0]:,.3f}") == 6
+        assert render(sheet).count(number(values[0], ",.3f")) == 6
 
 
 def test_files_are_named_after_their_tables_and_take_no_drafts_place(tmp_path: Path) -> None:
@@ -122,3 +124,10 @@ def test_files_are_named_after_their_tables_and_take_no_drafts_place(tmp_path: P
         files.check_files()
     with pytest.raises(SettingsError, match=r"must end with \.csv"):
         TableFiles(csv=tmp_path / "draft.txt")
+
+
+def test_what_rounds_to_nothing_has_no_sign() -> None:
+    assert [number(value, ".2f") for value in (-0.001, 0.001, -0.01)] == ["0.00", "0.00", "-0.01"]
+    assert [number(-0.0004, form) for form in (".1%", "+.2f", "+.2%")] == ["0.0%", "0.00", "-0.04%"]
+    ends = Estimate(0.0, -0.004, 0.004, 20, "", "")
+    assert interval_shown(ends, ".2f") == "0.00 to 0.00"

@@ -48,6 +48,7 @@ def damage(folder: Path, *words: str, **environment: str) -> list[tuple[str, int
     return [(name, place, found) for name, place, found in rows if found != "begun"]
 
 
+@pytest.mark.slow
 def test_no_damaged_byte_changes_an_answer(tmp_path: Path) -> None:
     found = damage(build(tmp_path), "12", "5")
     assert len(found) > 500
@@ -59,6 +60,7 @@ def test_no_damaged_byte_changes_an_answer(tmp_path: Path) -> None:
     assert same.keys() <= {"shard.json", "manifest.json"}, same
 
 
+@pytest.mark.slow
 def test_no_kernel_reads_beyond_its_arrays_whatever_files_hold(tmp_path: Path) -> None:
     # With bounds checked, numba raises IndexError where a search would read other memory.
     strict = {"NUMBA_BOUNDSCHECK": "1", "NUMBA_CACHE_DIR": str(tmp_path / "numba")}

@@ -67,7 +67,7 @@ def run(*arguments: str | Path) -> str:
 
 
 def test_commands_do_there_what_they_do_in_a_folder(store: Path, tmp_path: Path) -> None:
-    for k, documents in enumerate((library(40), library(20, first=40))):
+    for k, documents in enumerate((library(40), library(20, first=40), library(4, first=49))):
         rows = "".join(json.dumps({"id": d.id, "text": d.text}) + "\n" for d in documents)
         (tmp_path / f"{k}.jsonl").write_text(rows)
     said = {}
@@ -81,9 +81,9 @@ def test_commands_do_there_what_they_do_in_a_folder(store: Path, tmp_path: Path)
             run("reference", "info", path),
             run("reference", "info", path, "--ids"),
             run("reference", "verify", path),
-            run("originality", tmp_path / "1.jsonl", "--reference", path, "--spread", "2",
+            run("originality", tmp_path / "2.jsonl", "--reference", path, "--spread", "2",
                       "--exclude", "none", "--out", tmp_path / f"{where}.jsonl"),
-            run("originality", tmp_path / "1.jsonl", "--reference", path, "--match", "near",
+            run("originality", tmp_path / "2.jsonl", "--reference", path, "--match", "near",
                       "--out", tmp_path / f"{where}-near.jsonl"),
         ]  # fmt: skip
         said[where] = [one.replace(str(path), "PATH") for one in told[:7]]

@@ -10,13 +10,20 @@ from tests.reference_serving import TOKEN, serving_reference
 from tests.serving import prompt_of, serving
 
 from fabula.errors import CorpusError, InputError
+from fabula.jobs.correction import CorrectSettings, correct_measurements
 from fabula.jobs.models import NoModelSettings, Spending
 from fabula.jobs.progress import SILENT
 from fabula.jobs.report import ReportSettings
-from fabula.jobs.reviewer import Declined, Reviewer
+from fabula.jobs.reviewer import Declined, Reviewer, compared
+from fabula.measures.labels import read_labels
+from fabula.presentation.review_page import write_review_page
+from fabula.presentation.review_tables import review_json, review_tables
+from fabula.presentation.sheet import render
 from fabula.reference import Reference
 from fabula.reference.build import add_documents
 from fabula.review import Review, compare_groups, numbers_of_review
+from fabula.rubrics import load_rubric
+from fabula.settings import SettingsError
 from fabula.types import Document
 
 STORY = (
@@ -69,7 +76,7 @@ def test_what_can_run_runs_and_the_rest_says_how_to_have_it(books: str) -> None:
     assert {entry.part for entry in review.left_out} == {"fluency", "verdicts", "feedback"}
     assert not any(entry.is_failure for entry in review.left_out)
     assert all(entry.remedy for entry in review.left_out)
-    assert set(review.signatures) == {"originality", "profile"}
+    assert set(review.signatures) == {"originality", "profile", "lines"}
 
 
 def test_without_a_reference_nothing_counts_as_new() -> None:
@@ -227,3 +234,128 @@ def test_groups_are_compared_in_every_number_and_a_text_without_group_is_refused
     assert "n_words" not in tests
     with pytest.raises(InputError, match="no field 'model'"):
         compare_groups(review, "model")
+
+
+def test_several_texts_say_who_wrote_like_whom(tmp_path: Path) -> None:
+    words = "the keeper of the last lamp never once looked out to sea"
+    texts = [Document(f"t{k}", " ".join(f"w{k}x{j}" for j in range(30))) for k in range(12)]
+    texts[3] = Document("t3", f"{words} {texts[3].text}")
+    texts[7] = Document("t7", f"{texts[7].text} {words}")
+    texts[11] = Document("t11", texts[0].text)
+    plan = ReportSettings(without=("fluency", "profile", "originality"), n_jobs=1)
+    with Reviewer(plan) as reviewer:
+        review = reviewer.run(texts)
+        few = reviewer.run(texts[:5])
+    found = review.together
+    assert found is not None
+    assert {found.pairs[0].a, found.pairs[0].b} == {"t0", "t11"}
+    assert {found.pairs[1].a, found.pairs[1].b} == {"t3", "t7"}
+    assert found.pairs[1].n_words == len(words.split())
+    assert "2 of 12 texts have the same words as another" in found.remarks[0]
+    assert found.diversity is not None
+    assert review.signatures["diversity"] == found.diversity.signature
+    assert few.together is not None
+    assert (few.together.diversity, few.together.pairs) == (None, [])
+    assert "need 10 texts, and these are 5" in few.together.reason
+    content = review_json(review, ())["together"]
+    assert content["pairs"][1]["longest_run"] == len(words.split())
+    assert content["set"]["n_units"] == 12
+    shown = render(*review_tables(review, ()))
+    assert "keeper of the last lamp" in shown
+    page = tmp_path / "page.html"
+    write_review_page(page, review)
+    assert page.read_text().count(f"<td>{words}</td>") == 2
+
+
+def test_people_s_labels_of_some_texts_correct_the_judge_of_all(tmp_path: Path) -> None:
+    """The figures are those of `fabula judge correct`, whole and by group."""
+    texts = [
+        Document(f"t{k:02d}", f"The lamp went round {k} times. {STORY}", author="ab"[k % 2])
+        for k in range(24)
+    ]
+
+    def lenient(body: dict[str, Any], _: int) -> str:
+        # Of every fifth text it says No; people do of every second.
+        number = int(prompt_of(body).split("The lamp went round ")[1].split()[0])
+        return "No. It drags." if number % 5 == 0 else "Yes. It holds."
+
+    items = load_rubric("ttcw").items
+    labels = tmp_path / "labels.csv"
+    rows = [
+        f"t{k:02d},{item.id},Ann,{'Yes' if k % 4 < 2 else 'No'}" for k in range(12)
+        for item in items
+    ]  # fmt: skip
+    labels.write_text("\n".join(["document,item,rater,value", *rows]))
+    with serving(lenient) as served:
+        given: dict[str, Any] = {
+            "models": NoModelSettings((f"{served.url}/v1#judge",), structured=False),
+            "without": ("fluency", "profile", "originality", "feedback", "diversity"),
+            "style": "verdict-first",
+        }
+        review = run(texts, **given, labels=labels)
+        with pytest.raises(InputError, match="labels none of the stories"):
+            run([Document("other", STORY)], **given, labels=labels)
+        n_asked = len(served.requests)
+    assert n_asked == 24 * 14, "labels of other texts are refused before anything is asked"
+    people = read_labels(labels, load_rubric("ttcw"))
+    verdicts = [one for text in review.texts for one in text.verdicts]
+    for by in (None, "author"):
+        corrected, tests = compared(review, by)
+        expected = correct_measurements(
+            verdicts, people, load_rubric("ttcw"), CorrectSettings(by=by), texts
+        )
+        found = review_json(corrected, tests)["corrected"]
+        assert found == [expected.content()]
+        assert (found[0]["overall"]["raw"], found[0]["overall"]["n_labelled"]) == (19 / 24, 12)
+        assert set(found[0]["groups"]) == (set() if by is None else {"a", "b"})
+        assert render(*expected.tables()) in render(*review_tables(corrected, tests))
+    page = tmp_path / "page.html"
+    write_review_page(page, corrected, by="author", tests=tests)
+    written = page.read_text()
+    assert "As experts would have it" in written
+    assert "prediction-powered inference" in written
+    assert written.count("</b> by Ann") == 12 * 14, "what people said stands beside the judge"
+
+
+def test_a_judge_that_cannot_be_corrected_takes_nothing_of_the_rest_with_it(
+    tmp_path: Path,
+) -> None:
+    """It was paid for: that it said nothing of the labelled text is told, and no more."""
+    labels, rubric = tmp_path / "labels.csv", tmp_path / "short.toml"
+    labels.write_text("document,item,rater,value\nt0,1,Ann,Yes\n")
+    rubric.write_text(
+        'id = "short"\nversion = "1"\ntitle = "Short"\n[[items]]\nid = "thesis"\nindex = 1\n'
+        'title = "Thesis"\nquestion = "Is there a thesis?"\n'
+    )
+
+    def silent_on_the_first(body: dict[str, Any], _: int) -> str:
+        return "Hm." if "Text 0." in prompt_of(body) else "Yes. It holds."
+
+    with serving(silent_on_the_first) as served:
+        review = run(
+            [Document(f"t{k}", f"Text {k}. {STORY}") for k in range(3)],
+            models=NoModelSettings((f"{served.url}/v1#judge",), structured=False),
+            without=("fluency", "profile", "originality", "feedback", "diversity"),
+            rubric=str(rubric),
+            labels=labels,
+        )
+    corrected, _ = compared(review, None)
+    assert not corrected.corrected
+    assert [text.verdicts for text in corrected.texts] == [text.verdicts for text in review.texts]
+    (entry,) = [one for one in corrected.left_out if "not corrected" in one.reason]
+    assert (entry.part, entry.is_failure) == ("verdicts", False)
+
+
+def test_labels_without_a_judge_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(SettingsError, match="no model is to judge"):
+        ReportSettings(labels=tmp_path / "labels.csv")
+
+
+def test_what_texts_have_in_common_can_be_left_out() -> None:
+    plan = ReportSettings(without=("fluency", "profile", "originality", "diversity"), n_jobs=1)
+    with Reviewer(plan) as reviewer:
+        review = reviewer.run([Document("a", "One two."), Document("b", "One two.")])
+        alone = reviewer.run([Document("a", "One two.")])
+    assert review.together is None
+    assert "diversity" in {entry.part for entry in review.left_out}
+    assert "diversity" not in {entry.part for entry in alone.left_out}

@@ -2,20 +2,27 @@ from __future__ import annotations
 
 import itertools
 from fractions import Fraction
+from typing import Any
 
 import krippendorff
 import numpy as np
+import pandas as pd
 import pytest
-from hypothesis import given
+import statsmodels.formula.api as smf
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from numpy.typing import NDArray
 from sklearn import metrics
 from statsmodels.stats import inter_rater
+from statsmodels.stats.anova import anova_lm
 
 from fabula.stats.agreement import (
     Confusion,
     Level,
+    _alpha_parts,
+    _icc_of_sums,
+    alpha_interval,
     bootstrap_interval,
     cohen_kappa,
     cohen_of_sums,
@@ -23,6 +30,8 @@ from fabula.stats.agreement import (
     fleiss_kappa,
     fleiss_of_sums,
     fleiss_sums,
+    icc_agreement,
+    icc_interval,
     krippendorff_alpha,
     pearson,
     pearson_of_sums,
@@ -83,6 +92,7 @@ def test_krippendorff_alpha_of_the_published_example() -> None:
                elements=st.sampled_from([0.0, 1.0, 2.0, 3.5, 7.0, NAN, NAN])),
     st.sampled_from(["nominal", "ordinal", "interval", "ratio"]),
 )  # fmt: skip
+@settings(max_examples=300, deadline=None)
 def test_krippendorff_alpha_of_ratings_with_gaps_as_its_package_has_it(
     ratings: NDArray[np.float64], level: Level
 ) -> None:
@@ -104,6 +114,92 @@ def test_krippendorff_alpha_without_anything_to_disagree_on_is_none() -> None:
     assert krippendorff_alpha(np.array([[1.0, -1.0]]), lambda a, b: abs(a) - abs(b)) is None
     with pytest.raises(ValueError, match="interval"):
         krippendorff_alpha(np.array([[1.0, -1.0]]), "ratio")
+
+
+@pytest.mark.parametrize("level", ["nominal", "ordinal", "interval"])
+def test_alphas_of_resampled_stories_are_those_of_their_table(level: Any) -> None:
+    """300 tables with gaps, each subject drawn 0 to 3 times, as the package has them."""
+    rng = np.random.default_rng(5)
+    n_known = 0
+    for _ in range(300):
+        values = rng.choice([1.0, 2.0, 4.0, 7.0, NAN], (rng.integers(2, 12), rng.integers(2, 5)))
+        times = rng.integers(0, 4, len(values))
+        drawn = np.repeat(values, times, axis=0)
+        paired = drawn[(~np.isnan(drawn)).sum(axis=1) > 1]
+        sums, of_sums = _alpha_parts(values, level)
+        with np.errstate(all="ignore"):
+            found = float(of_sums((times[:, None] * sums).sum(axis=0)))
+        if len(np.unique(paired[~np.isnan(paired)])) < 2:
+            assert not np.isfinite(found)
+            continue
+        expected = krippendorff.alpha(reliability_data=paired.T, level_of_measurement=level)
+        assert found == pytest.approx(expected, abs=1e-9)
+        n_known += 1
+    assert n_known > 200
+
+
+def icc_by_statsmodels(ratings: NDArray[np.float64]) -> float | None:
+    """Shrout and Fleiss's formula on the mean squares of statsmodels' analysis of variance."""
+    n, k = ratings.shape
+    rows, columns = np.indices(ratings.shape)
+    table = pd.DataFrame({"x": ratings.ravel(), "row": rows.ravel(), "column": columns.ravel()})
+    fit = smf.ols("x ~ C(row) + C(column)", table).fit()
+    squares = anova_lm(fit)["mean_sq"]
+    between, raters, error = squares["C(row)"], squares["C(column)"], squares["Residual"]
+    whole = between + (k - 1) * error + k * (raters - error) / n
+    return None if abs(whole) < 1e-9 else float((between - error) / whole)
+
+
+def test_icc_of_tables_and_of_resampled_stories_as_statsmodels_has_it() -> None:
+    rng = np.random.default_rng(6)
+    n_known = 0
+    for _ in range(300):
+        ratings = rng.integers(1, 6, (rng.integers(2, 9), rng.integers(2, 5))).astype(np.float64)
+        times = rng.integers(0, 3, len(ratings))
+        times[:2] += 1
+        for table, weights in ((ratings, np.ones(len(ratings))), (None, times)):
+            drawn = np.repeat(ratings, times, axis=0) if table is None else table
+            expected = icc_by_statsmodels(drawn) if np.ptp(drawn) > 0 else None
+            x = ratings - ratings.mean()
+            parts = [np.ones(len(x)), (x**2).sum(axis=1), x.sum(axis=1) ** 2, x]
+            with np.errstate(all="ignore"):
+                of_sums = float(_icc_of_sums(weights @ np.column_stack(parts)))
+            for found in (icc_agreement(drawn), of_sums):
+                if expected is None:
+                    assert found is None or not np.isfinite(found) or abs(found) > 1e6
+                else:
+                    assert found == pytest.approx(expected, abs=1e-7)
+            n_known += expected is not None
+    assert n_known > 550
+
+
+def test_intervals_of_alpha_and_icc_hold_what_the_ratings_were_drawn_from() -> None:
+    """Marks with a story's part and a rater's own: ICC and alpha are its share of the variance."""
+    rng = np.random.default_rng(8)
+    n_held = np.zeros(2)
+    for seed in range(60):
+        marks = rng.normal(0, 1, (40, 1)) + rng.normal(0, 1, (40, 3))
+        for k, found in enumerate((
+            alpha_interval(marks, range(40), "interval", seed=seed, signature="s"),
+            icc_interval(marks, range(40), seed=seed, signature="s"),
+        )):  # fmt: skip
+            assert found.low is not None
+            assert found.high is not None
+            n_held[k] += found.low <= 0.5 <= found.high
+    # A percentile bootstrap of 40 stories covers 0.5 nine times in ten.
+    assert (n_held > 48).all()
+
+
+def test_without_anything_to_compare_there_is_neither_value_nor_interval() -> None:
+    for table in (np.ones((12, 3)), np.full((12, 3), NAN), np.empty((0, 0)), np.ones((12, 1))):
+        for level in ("nominal", "ordinal", "interval"):
+            found = alpha_interval(table, range(len(table)), level, seed=0, signature="s")  # type: ignore[arg-type]
+            assert (found.value, found.low, found.high) == (None, None, None)
+        found = icc_interval(table, range(len(table)), seed=0, signature="s")
+        assert (found.value, found.low, found.high) == (None, None, None)
+    few = alpha_interval(np.array([[1.0, 2.0], [2.0, 2.0]]), "ab", seed=0, signature="s")
+    assert few.value is not None
+    assert few.low is None, "two stories say nothing of others"
 
 
 binary = hnp.arrays(np.float64, st.integers(2, 40), elements=st.sampled_from([0.0, 1.0]))
@@ -212,6 +308,7 @@ def test_fleiss_kappa_is_over_the_pairs_that_each_subject_has(
     hnp.arrays(np.float64, st.tuples(st.integers(2, 15), st.integers(2, 5)),
                elements=st.sampled_from([0.0, 1.0, 2.0]))
 )  # fmt: skip
+@settings(max_examples=300, deadline=None)
 def test_fleiss_kappa_of_equal_numbers_of_raters_as_statsmodels_has_it(
     ratings: NDArray[np.float64],
 ) -> None:
@@ -232,6 +329,7 @@ def test_cohen_kappa_of_the_published_example() -> None:
     hnp.arrays(np.float64, st.tuples(st.integers(1, 30), st.just(2)),
                elements=st.sampled_from([0.0, 1.0, 2.0, NAN])),
 )  # fmt: skip
+@settings(max_examples=300, deadline=None)
 def test_cohen_kappa_of_ratings_with_gaps_as_statsmodels_has_it(
     ratings: NDArray[np.float64],
 ) -> None:

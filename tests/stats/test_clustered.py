@@ -1,28 +1,54 @@
-"""Groups that share clusters: against SciPy's paired test and a plain bootstrap."""
+"""Groups that share clusters: against SciPy's tests of independent and of paired values."""
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
+
 import numpy as np
 import pytest
-from scipy.stats import ttest_rel
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.stats import f_oneway, permutation_test
 
-from fabula.stats.clustered import compare_clusters
+from fabula.stats.clustered import compare_clusters, permutation_f
+
+Values = dict[str, list[float]]
 
 
-def groups(n: int, shift: float, seed: int = 0) -> tuple[dict[str, float], dict[str, float]]:
+def groups(n: int, shift: float, seed: int = 0) -> tuple[Values, Values]:
     rng = np.random.default_rng(seed)
     own = rng.normal(10, 3, size=n)
     a, b = own + shift + rng.normal(size=n) / 5, own + rng.normal(size=n) / 5
     names = [f"c{k}" for k in range(n)]
-    return dict(zip(names, a.tolist(), strict=True)), dict(zip(names, b.tolist(), strict=True))
+    return (
+        {name: [float(x)] for name, x in zip(names, a, strict=True)},
+        {name: [float(x)] for name, x in zip(names, b, strict=True)},
+    )
+
+
+def alone(columns: Sequence[Sequence[float]]) -> list[Values]:
+    """Groups whose values are independent: each a cluster of its own."""
+    return [
+        {f"{k}-{i}": [float(value)] for i, value in enumerate(column)}
+        for k, column in enumerate(columns)
+    ]
 
 
 def test_clusters_are_compared_with_themselves() -> None:
-    a, b = groups(40, 0.3)
+    a, b = groups(40, 0.05)
     found = compare_clusters(a, b, seed=0, signature="s")
-    assert found.p == pytest.approx(ttest_rel(list(a.values()), list(b.values())).pvalue)
+    oracle = permutation_test(
+        ([v for (v,) in a.values()], [v for (v,) in b.values()]),
+        lambda x, y, axis: np.mean(x - y, axis=axis),
+        permutation_type="samples",
+        n_resamples=9_999,
+        random_state=1,
+    )
+    assert 0.005 < oracle.pvalue < 0.2
+    assert found.p == pytest.approx(oracle.pvalue, abs=0.01)
     rng = np.random.default_rng(1)
-    table = np.array([[a[name], b[name]] for name in a])
+    table = np.array([[*a[name], *b[name]] for name in a])
     plain = [table[rng.integers(40, size=40)].mean(axis=0) for _ in range(4000)]
     ends = np.percentile([100 * (x - y) / y for x, y in plain], [2.5, 97.5])
     assert (found.percent.low, found.percent.high) == pytest.approx(tuple(ends), abs=0.1)
@@ -32,17 +58,39 @@ def test_clusters_are_compared_with_themselves() -> None:
     assert compare_clusters(shuffled, b, seed=0, signature="s") == found
 
 
-def test_only_clusters_that_both_have_count() -> None:
+def test_groups_that_share_no_cluster_are_compared_by_whole_clusters() -> None:
+    rng = np.random.default_rng(3)
+    a = {f"x{k}": rng.normal(8, 0.1, size=5).tolist() for k in range(15)}
+    b = {f"y{k}": rng.normal(7.9, 0.1, size=5).tolist() for k in range(15)}
+    means = [[math.fsum(values) / 5 for values in group.values()] for group in (a, b)]
+    found = compare_clusters(a, b, seed=0, signature="s")
+    assert (found.percent.n, found.percent.n_units) == (30, 15)
+    assert found.percent.value == pytest.approx(100 * (np.mean(means[0]) / np.mean(means[1]) - 1))
+    assert found.percent.low is not None
+    oracle = permutation_test(
+        means,
+        lambda x, y, axis: np.mean(x, axis) - np.mean(y, axis),
+        n_resamples=9_999,
+        random_state=1,
+    )
+    assert found.p == pytest.approx(oracle.pvalue, abs=0.01)
+    assert 0.0001 < oracle.pvalue < 0.1
+
+
+def test_only_clusters_that_both_have_count_where_most_are_shared() -> None:
     a, b = groups(20, 0.5)
     whole = compare_clusters(a, b, seed=0, signature="s")
-    assert compare_clusters(a | {"x": 1e6}, b | {"y": -1e6}, seed=0, signature="s") == whole
-    assert compare_clusters({"x": 1.0}, {"y": 2.0}, seed=0, signature="s").percent.n == 0
+    assert compare_clusters(a | {"x": [1e6]}, b | {"y": [-1e6]}, seed=0, signature="s") == whole
+    few = {**{f"p{k}": [9.0] for k in range(20)}, "c0": a["c0"]}
+    assert compare_clusters(few, b, seed=0, signature="s").percent.n == 40
+    assert compare_clusters({}, {"y": [2.0]}, seed=0, signature="s").percent.n == 0
 
 
 def test_fewer_than_ten_clusters_have_neither_interval_nor_test() -> None:
     found = compare_clusters(*groups(9, 5.0), seed=0, signature="s")
     assert found.percent.value is not None
     assert (found.percent.low, found.percent.high, found.p) == (None, None, None)
+    assert permutation_f(groups(9, 5.0), seed=0).p is None
 
 
 def test_means_of_many_and_single_skewed_values_do_not_differ() -> None:
@@ -51,8 +99,75 @@ def test_means_of_many_and_single_skewed_values_do_not_differ() -> None:
     rejected = 0
     for _ in range(200):
         values = 8 - rng.exponential(size=(48, 7))
-        a = {str(k): float(row[0]) for k, row in enumerate(values)}
-        b = {str(k): float(row[1:].mean()) for k, row in enumerate(values)}
-        p = compare_clusters(a, b, seed=0, signature="s").p
+        a = {str(k): [float(row[0])] for k, row in enumerate(values)}
+        b = {str(k): row[1:].tolist() for k, row in enumerate(values)}
+        p = permutation_f([a, b], seed=0, n_permutations=200).p
         rejected += p is not None and p < 0.05
     assert rejected <= 22  # 10 are expected
+
+
+def test_f_of_independent_values_is_scipys() -> None:
+    rng = np.random.default_rng(5)
+    columns = [rng.normal(m, 1, size=n) for m, n in ((0, 12), (0.9, 20), (0.3, 9))]
+    found = permutation_f(alone(columns), seed=0)
+    oracle = f_oneway(*columns)
+    assert found.statistic == pytest.approx(oracle.statistic)
+    # Values are normal, so that F's own distribution is that of the permutations.
+    assert found.p == pytest.approx(oracle.pvalue, abs=0.01)
+    assert 0.001 < oracle.pvalue < 0.2
+
+
+@given(st.lists(st.lists(st.integers(-100, 100), min_size=2, max_size=6), min_size=2, max_size=4))
+@settings(max_examples=50, deadline=None)
+def test_f_does_not_depend_on_the_order_of_groups_or_a_common_shift(
+    columns: list[list[int]],
+) -> None:
+    there = permutation_f(alone(columns), seed=0, n_permutations=1).statistic
+    shifted = [[value + 8 for value in column] for column in reversed(columns)]
+    back = permutation_f(alone(shifted), seed=0, n_permutations=1).statistic
+    if there is not None and there < 1e6:
+        assert back == pytest.approx(there, rel=1e-3, abs=1e-3)
+
+
+@pytest.mark.parametrize("is_shared", [True, False])
+def test_one_in_twenty_is_rejected_where_groups_are_alike(is_shared: bool) -> None:
+    """Three groups, four texts each in 20 clusters whose level differs far more than texts do."""
+    rng = np.random.default_rng(7)
+    rejected = {"clusters": 0, "texts": 0}
+    for _ in range(200):
+        n = 20 if is_shared else 60
+        level = rng.normal(0, 3, size=n)
+        made: list[Values] = []
+        for k in range(3):
+            own = range(20) if is_shared else range(20 * k, 20 * k + 20)
+            made.append({str(c): (level[c] + rng.exponential(size=4)).tolist() for c in own})
+        p = permutation_f(made, seed=0, n_permutations=200).p
+        assert p is not None
+        rejected["clusters"] += p < 0.05
+        rejected["texts"] += (
+            f_oneway(*([v for c in g.values() for v in c] for g in made)).pvalue < 0.05
+        )
+    assert 2 <= rejected["clusters"] <= 20  # 10 are expected
+    # As if texts were independent: never, since clusters are noise; or far too often.
+    assert rejected["texts"] < 2 or rejected["texts"] > 60
+
+
+def test_a_small_difference_shows_within_clusters_and_equal_values_never_do() -> None:
+    rng = np.random.default_rng(2)
+    level = rng.normal(0, 3, size=30)
+    made = [
+        {str(c): [x + 0.4 * k + rng.normal() / 3] for c, x in enumerate(level)} for k in range(3)
+    ]
+    # One group wrote to half of the prompts only.
+    made[2] = dict(list(made[2].items())[:15])
+    assert permutation_f(made, seed=0).p == pytest.approx(1 / 10_001)
+    same = [{str(c): [7.9] for c in range(20)} for _ in range(3)]
+    found = permutation_f(same, seed=0)
+    assert (found.statistic, found.p) == (0, 1)
+
+
+def test_an_f_without_variation_within_groups_is_no_number() -> None:
+    found = permutation_f(alone([[1.0] * 6, [2.0] * 6]), seed=0)
+    assert found.statistic is None
+    assert found.p is not None
+    assert found.p < 0.01

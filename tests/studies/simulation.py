@@ -11,14 +11,17 @@ import json
 import os
 import random
 import re
+import shutil
 import signal
 import socket
+import sqlite3
 import subprocess
 import sys
+import tempfile
 import time
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -126,7 +129,7 @@ def simulate(file: Path, database: str, load: Load) -> Outcome:
 
 def _environment() -> dict[str, str]:
     source = str(Path(fabula.__file__).parents[1])
-    return {**os.environ, "PYTHONPATH": source, "FABULA_STUDY_PASSWORD": "secret"}
+    return {**os.environ, "PYTHONPATH": source, "FABULA_STUDY_PASSWORD": "a secret of ours"}
 
 
 class Server:
@@ -137,6 +140,8 @@ class Server:
             free.bind(("127.0.0.1", 0))
             self.port: int = free.getsockname()[1]
         self.log = file.parent / "server.log"
+        is_sqlite = database.startswith("sqlite")
+        self.sqlite_file = Path(database.removeprefix("sqlite:///")) if is_sqlite else None
         self._arguments = ("serve", str(file), "--database", database, "--port", str(self.port))
         self._process: subprocess.Popen[bytes] | None = None
         self.n_kills = 0
@@ -149,12 +154,13 @@ class Server:
                 stderr=log,
             )  # fmt: skip
 
-    def kill(self) -> None:
+    def kill(self, number: signal.Signals = signal.SIGKILL) -> int:
+        """The exit code."""
         assert self._process is not None
         self.n_kills += 1
         self.is_down = True
-        self._process.send_signal(signal.SIGKILL)
-        self._process.wait()
+        self._process.send_signal(number)
+        return self._process.wait()
 
     async def wait_until_there(self) -> None:
         """Raises `RuntimeError` where the server does not come up."""
@@ -329,11 +335,29 @@ async def _crashes(server: Server, people: list[Person], load: Load, outcome: Ou
         while outcome.n_acknowledged < (k + rng.uniform(0.2, 0.8)) * n_answers / load.n_kills:
             await asyncio.sleep(0.01)
         begun = time.perf_counter()
-        server.kill()
+        if k % 2:
+            _stop_in_order(server, outcome)
+        else:
+            server.kill()
         server.start()
         await server.wait_until_there()
         outcome.down_s += time.perf_counter() - begun
         outcome.n_kills += 1
+
+
+def _stop_in_order(server: Server, outcome: Outcome) -> None:
+    """With SIGTERM; a copy of SQLite's file alone then holds all that was acknowledged."""
+    code = server.kill(signal.SIGTERM)
+    if code != 0:
+        outcome.errors[f"SIGTERM: exit code {code}"] += 1
+    if server.sqlite_file is not None:
+        with tempfile.TemporaryDirectory() as folder:
+            copy = shutil.copy(server.sqlite_file, folder)
+            with closing(sqlite3.connect(copy)) as connection:
+                (n,) = connection.execute("SELECT count(*) FROM answers").fetchone()
+        # Whoever changed their mind has several rows.
+        if n < outcome.n_acknowledged:
+            outcome.lost.append(f"a copy after SIGTERM: {n} of {outcome.n_acknowledged}")
 
 
 @contextmanager

@@ -5,10 +5,13 @@ from __future__ import annotations
 import csv
 import io
 import json
+import re
 import sqlite3
 import sys
+from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow.parquet as pq
@@ -169,11 +172,61 @@ def test_a_study_of_stories_has_rates_agreement_and_places(tmp_path: Path) -> No
         assert len(given_rows) == 3 * 31
         assert {row["rater"] for row in rows} == {"p0001", "p0002", "p0003"}
         assert rows[0]["rationale"] == "For these reasons, I say."
+    for row in map(json.loads, (tmp_path / "a.jsonl").read_text().splitlines()):
+        is_time = re.fullmatch(r"20\d\d-\d\d-\d\dT\d\d:.*Z", row["details"].get("saved", ""))
+        assert bool(is_time) == (row["value"] is not None)
     agreed = run("agreement", "--experts", tmp_path / "a.jsonl")
     assert agreed.exit_code == 0, agreed.output
     assert "Narrative Ending" in agreed.output or "narrative_ending" in agreed.output
     assert run("study", "forget", design.path, "p0001", "--yes").output.startswith("45 answers")
     assert "2 stories, 56 verdicts" in run("study", "analyse", design.path).output
+
+
+def test_an_export_has_a_row_for_each_person_and_text_and_one_for_each_person(
+    tmp_path: Path,
+) -> None:
+    rows = story_rows(1, 2)
+    # An id that a spreadsheet would calculate stays what it is.
+    rows[0]["id"] = "=1+1"
+    design = begin(tmp_path, "ttcw", rows)
+    units = read_units(design)
+    store = open_store(design, units)
+    for value in ("Yes", "No"):
+        answer(store, design, units[0], {
+            ("1", "narrative_ending"): value, ("1", "narrative_ending.why"): "=HYPERLINK(1)",
+            ("2", "preference"): "1", ("1", "origin"): "An AI",
+        })  # fmt: skip
+    with store.writing() as connection:
+        invite(connection, 1, "test", "=note")
+    store.close()
+    readers: dict[str, Callable[[Path], list[dict[str, Any]]]] = {
+        "jsonl": lambda p: [json.loads(x) for x in p.read_text().splitlines()],
+        "csv": lambda p: list(csv.DictReader(io.StringIO(p.read_text()))),
+        "parquet": lambda p: pq.read_table(p).to_pylist(),
+    }
+    for form, read in readers.items():
+        out, people = tmp_path / f"a.{form}", tmp_path / f"p.{form}"
+        done = run("study", "export", design.path, "--out", out, "--format", form, "--wide",
+                   "--people", people)  # fmt: skip
+        assert done.exit_code == 0, done.output
+        wide = {(row["rater"], row["id"]): row for row in read(out)}
+        assert set(wide) == {(r, d) for r in ("p0001", "p0002") for d in ("=1+1", rows[1]["id"])}
+        first = wide["p0001", "=1+1"]
+        assert [wide[r, "=1+1"]["narrative_ending"] for r in ("p0001", "p0002")] == ["1", "0"]
+        # Guarded where a spreadsheet reads it, and only what people typed.
+        assert first["narrative_ending.why"] == ("'" if form == "csv" else "") + "=HYPERLINK(1)"
+        assert first["origin"] == "An AI"
+        assert first.get("preference") in (None, ""), "not answered"
+        assert (first["unit"], str(first["place"]), first["state"]) == ("plot 0", "1", "done")
+        three = read(people)
+        assert [row["rater"] for row in three] == ["p0001", "p0002", "p0003"]
+        assert [str(row["n_done"]) for row in three] == ["1", "1", "0"]
+        assert [row["state"] for row in three] == ["ready", "ready", "invited"]
+        assert three[2]["note"] == ("'" if form == "csv" else "") + "=note"
+        assert three[0]["consented"].startswith("20")
+        assert three[2]["consented"] in (None, "")
+        run("study", "export", design.path, "--out", out, "--format", form)
+        assert {row["id"] for row in read(out)} == {"=1+1", rows[1]["id"]}
 
 
 def test_a_study_of_feedback_has_means_and_agreement(tmp_path: Path) -> None:
@@ -223,10 +276,15 @@ def test_an_export_never_takes_the_place_of_what_it_is_made_from(tmp_path: Path)
     design = begin(tmp_path, "ttcw", story_rows(1, 2))
     assert run("study", "invite", design.path, "1").exit_code == 0
     database = tmp_path / "study.db"
-    before = database.read_bytes()
+
+    def content() -> list[str]:
+        with closing(sqlite3.connect(database)) as connection:
+            return list(connection.iterdump())
+
+    before = content()
     for taken in (database, design.documents, design.path, tmp_path / "study.db-wal"):
         assert run("study", "export", design.path, "--out", taken).exit_code != 0
-    assert database.read_bytes() == before
+    assert content() == before
     assert design.documents.exists()
 
 
@@ -268,3 +326,45 @@ def test_what_cannot_be_run_is_not_written(tmp_path: Path) -> None:
         with pytest.raises(InputError, match=expected):
             load_study(path)
         path.write_text(path.read_text().replace(f'rubric = "{rubric}"', 'rubric = "ttcw"'))
+
+
+def test_a_study_s_own_answers_plan_a_larger_one(tmp_path: Path) -> None:
+    """The same figures as `plan raters` of its export; people are readings over what each reads."""
+    design = begin(tmp_path, "ttcw", story_rows(6, 2))
+    units = read_units(design)
+    rng = np.random.default_rng(5)
+    store = open_store(design, units)
+    for unit in units:
+        likely = rng.random(2)
+        for _ in range(3):
+            answer(store, design, unit, {
+                (str(part), item.id): ("No", "Yes")[int(rng.random() < likely[part - 1])]
+                for part in (1, 2) for item in design.rubric.items
+            })  # fmt: skip
+    store.close()
+    out = tmp_path / "a.jsonl"
+    assert run("study", "export", design.path, "--out", out).exit_code == 0
+    widths = ("--max-raters", 3, "--kappa-width", 0.3, "--json")
+    ours = run("study", "power", design.path, *widths)
+    assert ours.exit_code == 0, ours.output
+    theirs = json.loads(run("plan", "raters", out, *widths).stdout)
+    found = json.loads(ours.stdout)
+    people = [(row.pop("mean_people"), row.pop("kappa_people")) for row in found["rows"]]
+    assert found["rows"] == theirs["rows"]
+    assert found["pilot"]["predicted"] == theirs["pilot"]["predicted"]
+    # A person reads one group of two stories.
+    assert people[0] == (-(-found["rows"][0]["mean_readings"] // 2), None)
+    assert people[2][1] == -(-found["rows"][2]["kappa_readings"] // 2)
+    assert "people" in run("study", "power", design.path, *widths[:-1]).stdout
+    few = begin_again(tmp_path)
+    assert "the pilot has fewer than 10 stories" in str(run("study", "power", few).exception)
+
+
+def begin_again(folder: Path) -> Path:
+    other = folder / "few"
+    other.mkdir()
+    design = begin(other, "ttcw", story_rows(1, 2))
+    store = open_store(design, read_units(design))
+    answer(store, design, read_units(design)[0], {("1", "narrative_ending"): "Yes"})
+    store.close()
+    return design.path

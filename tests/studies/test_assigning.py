@@ -27,6 +27,7 @@ from fabula.studies.participants import (
     remove,
 )
 from fabula.studies.units import Unit, read_units
+from fabula.studies.workload import workload_of
 
 
 def make_design(folder: Path, n_groups: int = 3, n_stories: int = 2) -> StudyDesign:
@@ -256,3 +257,121 @@ def test_a_story_that_was_given_back_still_counts_as_seen(tmp_path: Path, databa
         assert take(running, first) in (seen, None)
     finally:
         store.close()
+
+
+def write_groups(folder: Path, rows: list[dict[str, str]]) -> StudyDesign:
+    (folder / "s.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    new_study(folder / "study.toml", "ttcw", folder / "s.jsonl")
+    return load_study(folder / "study.toml")
+
+
+def readings(design: StudyDesign, database: str, n_people: int) -> list[list[str]]:
+    """What each of so many people is given, one after the other, who read all that they can."""
+    units = read_units(design)
+    store = open_store(design, units, database)
+    running = design, {unit.key: unit for unit in units}, store
+    found = []
+    try:
+        for one in people(store, n_people):
+            found.append([])
+            while (key := take(running, one)) is not None:
+                found[-1].append(key)
+                hand_in(running, one)
+    finally:
+        store.close()
+    return found
+
+
+@pytest.mark.parametrize("marked", ["id", "original", "text"])
+def test_nobody_reads_a_group_that_gives_away_a_story_of_another(
+    tmp_path: Path, database: str, marked: str
+) -> None:
+    whole, changed = "She went away. Then she came back.", "She went away."
+    rows = [
+        {"id": f"{group}{k}", "group": group, "author": "a", "text": f"Another story, {group}{k}."}
+        for group in "abc" for k in range(2)
+    ]  # fmt: skip
+    # Groups a and b hold one story, as it was and shortened; c holds neither.
+    rows[0] |= {"text": whole}
+    rows[2] |= {"text": whole.replace(" ", "\n") if marked == "text" else changed}
+    if marked == "id":
+        rows[0] |= {"story_id": "s"}
+        rows[2] |= {"story_id": "s"}
+    if marked == "original":
+        rows[2] |= {"original": whole}
+    design = replace(write_groups(tmp_path, rows), raters=2, per_participant=3)
+    for given in readings(design, database, 4):
+        assert not {"a", "b"} <= set(given)
+        assert given
+
+
+def test_several_pieces_about_one_story_are_given_where_they_show_the_same_text(
+    tmp_path: Path,
+) -> None:
+    rows = [
+        {"id": story, "story_id": story, "method": method, "prompt": "spot", "shots": 0,
+         "model": model, "feedback": f"Point of {model}.", "original": f"{story} began. It ended.",
+         "story": f"{story} began. It ended." if method == "original" else f"It ended. {story}."}
+        for story, method in (("one", "original"), ("two", "swap"))
+        for model in ("m1", "m2", "m3")
+    ]  # fmt: skip
+    (tmp_path / "f.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    new_study(tmp_path / "study.toml", "feedback", tmp_path / "f.jsonl")
+    design = replace(load_study(tmp_path / "study.toml"), raters=3, per_participant=90, per_story=2)
+    given = readings(design, f"sqlite:///{tmp_path / 's.db'}", 3)
+    for mine in given:
+        stories = Counter(key.partition("_")[0] for key in mine)
+        # Whoever read one piece on the changed story was shown how it was.
+        assert stories == {"one": 2, "two": 1}
+
+
+def fits(design: StudyDesign, units: list[Unit], story_of: dict[str, int], n: int) -> bool:
+    """Slow oracle: whether some way to share out fills the design with n people, as a flow."""
+    from scipy.sparse import lil_array
+    from scipy.sparse.csgraph import maximum_flow
+
+    stories = sorted(set(story_of.values()))
+    place = {("source",): 0, ("sink",): 1}
+
+    def node(*name: object) -> int:
+        return place.setdefault(name, len(place))
+
+    arcs = []
+    for person in range(n):
+        arcs.append((0, node("person", person), design.per_participant))
+        for story in stories:
+            arcs.append((node("person", person), node("reads", person, story), 1))
+            arcs += [(node("reads", person, story), node("unit", unit.key), 1)
+                     for unit in units if story_of[unit.key] == story]  # fmt: skip
+    arcs += [(node("unit", unit.key), 1, design.raters) for unit in units]
+    graph = lil_array((len(place), len(place)), dtype="int32")
+    for a, b, capacity in arcs:
+        graph[a, b] = capacity
+    return int(maximum_flow(graph.tocsr(), 0, 1).flow_value) == design.raters * len(units)
+
+
+def test_the_number_of_people_is_the_least_that_can_fill_a_design(tmp_path: Path) -> None:
+    rng = random.Random(3)
+    for trial in range(25):
+        sizes = [rng.randint(1, 4) for _ in range(rng.randint(1, 6))]
+        rows = [
+            {"id": f"{story}-{k}", "story_id": str(story), "method": "swap" if k else "original",
+             "prompt": "spot", "shots": 0, "model": "m", "feedback": "Say more.",
+             "story": f"Version {k} of {story}.", "original": f"Version 0 of {story}."}
+            for story, size in enumerate(sizes) for k in range(size)
+        ]  # fmt: skip
+        folder = tmp_path / str(trial)
+        folder.mkdir()
+        (folder / "f.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+        new_study(folder / "study.toml", "feedback", folder / "f.jsonl")
+        design = replace(
+            load_study(folder / "study.toml"), raters=rng.randint(1, 4),
+            per_participant=rng.randint(1, 5),
+        )  # fmt: skip
+        units = read_units(design)
+        story_of = {unit.key: int(str(unit.documents[0].meta["story_id"])) for unit in units}
+        work = workload_of(design, units)
+        assert fits(design, units, story_of, work.n_people)
+        assert not fits(design, units, story_of, work.n_people - 1)
+        assert work.n_people_shared_out is not None
+        assert work.n_people_shared_out >= work.n_people

@@ -58,7 +58,7 @@ class Session:
             (rb'name="csrf" value="\w+"', b"CSRF"),
             (rb'name="revision" value="\d+"', b"REVISION"),
             (rb'"revision":\d+', b"REVISION"),
-            (rb"fabula_study=[\w-]+", b"COOKIE"),
+            (rb"fabula_study\w*=[\w-]+", b"COOKIE"),
             # As long as a revision has digits.
             (rb"'content-length', '\d+'", b"LENGTH"),
         ]

@@ -246,7 +246,11 @@ def test_the_organiser_invites_pauses_removes_and_exports(
     press(scripted, "Pause")
     reader = scripted.window_handles[0]
     scripted.switch_to.new_window("tab")
+    # Somebody else has used the browser, and who comes by the new link is asked.
+    scripted.get(ttcw.link())
     scripted.get(link)
+    assert find(scripted, "h1").text == "Who is reading?"
+    press(scripted, "I am somebody else: use my own link")
     press(scripted, "I agree, go on")
     assert find(scripted, "h1").text == "The study rests"
     scripted.close()

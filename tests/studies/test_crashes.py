@@ -1,4 +1,6 @@
-"""The server dies again and again while people answer: nothing that was acknowledged is lost."""
+"""The server dies or is stopped again and again while people answer: nothing that was acknowledged
+is lost.
+"""
 
 from __future__ import annotations
 

@@ -6,6 +6,8 @@ import importlib.metadata
 import json
 import re
 import shutil
+from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -38,6 +40,7 @@ from fabula.tasks.feedback.translating import (
 )
 from fabula.text import read_documents
 from fabula.text.sentences import sentence_spans
+from fabula.text.speech import quotations_of
 from fabula.types import Document, Signature
 
 STORY = "Anna found a coin. She gave it to the boy.\n\nHe ran home at once. “Mother!” he cried."
@@ -169,12 +172,19 @@ def test_a_story_is_corrupted_alike_in_any_company(nlp: Any) -> None:
     assert {row["signature"] for row in other}.isdisjoint(row["signature"] for row in together)
 
 
-def test_all_seed_stories_undo_and_26_proverbs_are_eligible(nlp: Any, shared_data: Path) -> None:
-    from fabula.text import read_documents
+Corrupted = tuple[list[Document], list[dict[str, Any]], list[LeftOut]]
 
+
+@pytest.fixture(scope="module")
+def seeds(nlp: Any, shared_data: Path) -> Corrupted:
+    """All seed stories, what they become, and what was left out."""
     stories = list(read_documents([str(shared_data / "stories" / "seed_stories.jsonl")]))
+    return stories, *corrupted(stories, nlp, "swap", "delete")
+
+
+def test_all_seed_stories_undo_and_26_proverbs_are_eligible(nlp: Any, seeds: Corrupted) -> None:
+    stories, rows, left_out = seeds
     assert len(stories) == 986
-    rows, left_out = corrupted(stories, nlp, "swap", "delete")
     for row in rows:
         assert undo(row["text"], row["change"]["edits"]) == row["original"] != row["text"]
     assert len(rows) + len(left_out) == 2 * 986
@@ -265,7 +275,8 @@ def test_quotations_are_not_cut_where_another_place_is_free(nlp: Any, method: st
     for row in rows:
         assert '"I am old. I want to go home."' in row["text"]
         assert "cuts_quotation" not in row["change"]
-        assert "|places:quotations-whole|" in row["signature"]
+        places = {"swap": "speech-whole", "delete": "quotations-whole"}[method]
+        assert f"|places:{places}|" in row["signature"]
 
 
 def test_a_quotation_that_had_to_be_cut_is_named(nlp: Any) -> None:
@@ -283,10 +294,9 @@ def n_unpaired(text: str) -> int:
     return n
 
 
-def test_seed_stories_keep_their_quotations_and_can_be_undone(nlp: Any, shared_data: Path) -> None:
+def test_seed_stories_keep_their_quotations_and_can_be_undone(seeds: Corrupted) -> None:
     """Counted without the reader of speech: 20 swaps and 19 deletions left a mark alone before."""
-    source = shared_data / "stories" / "seed_stories.jsonl"
-    rows, _ = corrupted(list(read_documents([source])), nlp, "swap", "delete")
+    _, rows, _ = seeds
     assert len(rows) == 2 * 935
     for row in rows:
         assert undo(row["text"], row["change"]["edits"]) == row["original"]
@@ -344,3 +354,37 @@ def test_rows_of_another_run_are_not_mixed_in(tmp_path: Path) -> None:
     out.write_bytes(before[:-5])
     assert CliRunner().invoke(cli, restarted).exit_code == 0
     assert out.read_bytes() == before
+
+
+TALK = (
+    "The fox stopped at the gate. “Who is there?” said the hen. “It is I,” he said. “I am hungry. "
+    "I am cold. I am tired.” The hen shut the door."
+)
+
+
+def test_sentences_change_places_where_no_speech_is_torn_from_its_speaker(nlp: Any) -> None:
+    spans = sentence_spans(TALK, nlp)
+    quotations = [(one.start, one.end) for one in quotations_of(TALK)]
+    for seed in range(20):
+        edits = swap_sentences(TALK, spans, story_rng(seed, "s", "swap"), quotations)
+        assert edits is not None
+        for edit in edits:
+            was = TALK[edit.start : edit.end]
+            assert not was.startswith("said")
+            assert was not in {"I am cold.", "I am tired.”"}
+
+
+def test_balanced_stories_have_every_method(nlp: Any) -> None:
+    short = [Document(f"n{k}", f"Only one sentence, number {k}.") for k in range(6)]
+    whole = [Document(f"w{k}", STORY.replace("coin", f"coin {k}")) for k in range(6)]
+    stories = [one for pair in zip(short, whole, strict=True) for one in pair]
+    plan = CorruptPlan(("original", "swap", "delete"), balanced=True)
+    found = list(corrupt_stories(stories, plan, nlp))
+    by_method = Counter(row["method"] for rows, _ in found for row in rows)
+    assert by_method == {"original": 6, "swap": 6, "delete": 6}
+    reasons = {one.reason for _, left in found for one in left if one.method == "original"}
+    assert reasons == {"another method cannot change it (`balanced`)"}
+    few = list(corrupt_stories(stories, replace(plan, per_set=2), nlp))
+    assert Counter(row["method"] for rows, _ in few for row in rows) == {
+        "original": 2, "swap": 2, "delete": 2,
+    }  # fmt: skip

@@ -66,7 +66,10 @@ def test_a_name_changes_from_its_place_on_and_nowhere_else(nlp: Any, seed: int) 
     changed, record = planted("name", STORY, nlp, seed)
     old, new, place = record["old"], record["new"], record["place"]
     assert (record["kind"], old) == ("continuity", "Anna")
-    assert place > len(STORY) / 2
+    story = read_narration(STORY, nlp)
+    assert story.sentence_of(place) >= len(story.sentences) / 3
+    assert STORY[:place].count("Anna") >= 2
+    assert STORY[place : place + 4].upper() == "ANNA"
     assert changed[:place] == STORY[:place]
     assert "Anna" not in changed[place:]
     assert "ANNA" not in changed[place:]
@@ -132,7 +135,51 @@ def test_facts_of_every_kind_are_found(nlp: Any, text: str, key: str) -> None:
     ],
 )
 def test_what_may_be_another_thing_is_no_fact(nlp: Any, text: str) -> None:
-    assert why_not("fact", text, nlp) == "it states no fact twice that the rules know"
+    assert why_not("fact", text, nlp).startswith("it states no fact twice")
+
+
+TALE = (
+    "A fox lived in a wood. The fox was hungry and looked for grapes. They hung too high. A crow "
+    "sat above them and laughed at him. Then the fox jumped once more. He fell. At last the fox "
+    "went home and said that they were sour."
+)
+
+
+def test_who_is_called_by_what_they_are_is_called_something_else_of_the_kind(nlp: Any) -> None:
+    changed, record = planted("name", TALE, nlp)
+    assert (record["kind"], record["old"]) == ("continuity", "fox")
+    assert record["new"] in {"wolf", "bear", "lion", "tiger", "leopard", "boar"}
+    place = record["place"]
+    assert changed[:place] == TALE[:place]
+    assert changed[place:].replace(record["new"], "fox") == TALE[place:]
+    assert f"the fox is called the {record['new']}" in record["what"]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        TALE.replace("They hung", "Other foxes came, but they hung"),
+        TALE.replace("Then the fox", "Then a fox"),
+        TALE.replace("The fox was hungry", "The fox hunter was hungry"),
+    ],
+)
+def test_one_of_several_of_a_kind_is_not_renamed(nlp: Any, text: str) -> None:
+    found = plant_fault("name", read_narration(text, nlp), nlp, story_rng(0, "s", "name"))
+    assert isinstance(found, str) or found[1]["old"] != "fox"
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_two_sentences_are_planted_that_contradict_each_other(nlp: Any, seed: int) -> None:
+    changed, record = planted("fact", TALE, nlp, seed)
+    assert (record["kind"], record["class"]) == ("continuity", "planted")
+    first, second = record["planted"]
+    assert changed.index(first) == record["stated"][0] < len(changed) / 2 < record["place"]
+    assert changed.index(second) == record["place"]
+    assert changed.replace(f" {first}", "").replace(f" {second}", "") == TALE
+    assert record["thing"] not in TALE.lower()
+    assert record["old"] in first.lower() or record["old"] in first
+    assert record["new"] in second.lower() or record["new"] in second
+    assert "{" not in first + second
 
 
 def test_narrated_sentences_midway_go_into_the_present(nlp: Any) -> None:
@@ -203,8 +250,10 @@ def test_a_story_of_the_present_has_no_shift(nlp: Any) -> None:
 def test_a_thing_is_planted_and_never_comes_back(
     nlp: Any, text: str, person: str | None, verb: str
 ) -> None:
+    sentences = set()
     for seed in range(8):
         changed, record = planted("thread", text, nlp, seed)
+        sentences.add(record["planted"])
         assert record["person"] == person
         thing = record["thing"]
         assert len(re.findall(thing, changed)) == 1
@@ -213,6 +262,7 @@ def test_a_thing_is_planted_and_never_comes_back(
         assert "{" not in record["planted"]
         assert not verb or not re.search(r"\b(?:was|had|knew|made)\b(?! sent)",
                                          record["planted"])  # fmt: skip
+    assert len(sentences) >= 6, "they are drawn from more than a hundred"
 
 
 def test_a_check_sees_through_a_fault_that_is_none(nlp: Any) -> None:
@@ -260,7 +310,7 @@ def long_stories(shared_data: Path) -> list[Document]:
         Document(row["story_id"], row["content"])
         for row in rows
         if not row["content"].startswith("http")
-    ][:12]
+    ][:6]
 
 
 def test_long_stories_take_most_faults_alike_in_any_company(nlp: Any, shared_data: Path) -> None:
@@ -274,8 +324,8 @@ def test_long_stories_take_most_faults_alike_in_any_company(nlp: Any, shared_dat
         assert undo(row["text"], row["change"]["edits"]) == row["original"] != row["text"]
         assert "|beyond_paper:yes|" in row["signature"]
         assert row["change"]["kind"] in {"continuity", "tense", "thread"}
-    of_long = {row["id"] for row in rows if row["story_id"] in {s.id for s in stories[:12]}}
-    assert sum(id_.endswith(("_tense", "_thread")) for id_ in of_long) >= 16
+    of_long = {row["id"] for row in rows if row["story_id"] in {s.id for s in stories[:6]}}
+    assert sum(id_.endswith(("_tense", "_thread")) for id_ in of_long) >= 8
     alone = [row for found, _ in corrupt_stories(stories[3:4], plan, nlp) for row in found]
     assert alone == [row for row in rows if row["story_id"] == stories[3].id]
 

@@ -317,7 +317,7 @@ def test_scores_are_printed_and_written(tmp_path: Path) -> None:
     done = run("feedback", "score", path, "--by", "prompt,prompt*method", "--out", out)
     assert done.exit_code == 0, done.output
     # One answer says perfect, of a whole story; two of three stories are whole.
-    assert re.search(r"1\.00 +0\.67", done.output)
+    assert re.search(r"1\.00 +- \(n 1\) +0\.67", done.output)
     for expected in ("spot swap", "feedback|model:m"):
         assert expected in done.output
     subsets = json.loads(out.read_text())["subsets"]

@@ -12,8 +12,10 @@ from hypothesis import strategies as st
 
 from fabula.cli.main import cli
 from fabula.errors import InputError, ModelError
+from fabula.tasks.continuation.cloze import cloze_items
 from fabula.tasks.continuation.passages import (
     Chapter,
+    Passage,
     book_chapters,
     passages_of,
     text_chapters,
@@ -162,3 +164,47 @@ def test_a_book_too_short_says_so(tmp_path: Path, nlp: Any) -> None:
     )
     assert isinstance(result.exception, InputError)
     assert "--sentences" in str(result.exception)
+
+
+def test_an_item_repeats_a_word_of_its_class_from_the_context(nlp: Any) -> None:
+    pipeline = load_pipeline(("tok2vec", "tagger", "parser", "attribute_ruler"))
+    context = ("Anna walked to the garden.", "The dog ran after Anna.")
+
+    def kinds(gold: str) -> dict[str, str]:
+        passage = Passage("p", "b", 1, context, gold)
+        found = cloze_items([passage], ["CN", "NE", "V", "P"], pipeline, seed=0)
+        return {item.kind: item.answer for item in found}
+
+    assert kinds("A dog saw nobody.") == {"CN": "dog"}
+    assert kinds("Then Anna slept.") == {"NE": "Anna"}
+    assert kinds("It ran to a house.") == {"V": "ran", "P": "to"}
+    assert kinds("It slept.") == {}
+    passage = Passage("p", "b", 1, context, "The cat chased the dog.")
+    (item,) = cloze_items([passage], ["CN"], pipeline, seed=0)
+    assert item.question == "The cat chased the XXXXX."
+    assert sorted(item.candidates) == ["cat", "dog", "garden"]
+    assert item.to_row()["id"] == "p:CN"
+
+
+def test_an_item_of_the_released_layout_is_read_without_numbers_and_candidates(
+    tmp_path: Path, nlp: Any
+) -> None:
+    """Lines of Andersen's "The Darning-Needle" (public domain) in the layout of `cbtest_CN`."""
+    line = "There was once a darning-needle who thought herself so fine , she imagined herself"
+    context = [f"{k} {line} to be an embroidery-needle ." for k in range(1, 21)]
+    question = (
+        "21 ` Take care , and mind you hold me tight ! ' she said to the XXXXX that took her out ."
+        "\tfingers\t\tcare|darning-needle|embroidery-needle|fingers|needle|pride|thread"
+    )
+    path = tmp_path / "cbtest_CN_valid_2000ex.txt"
+    path.write_text("\n".join([*context, question, ""]) * 2)
+    result = CliRunner().invoke(
+        cli, ["continuation", "passages", str(path), "--out", str(tmp_path / "p.jsonl")]
+    )
+    assert result.exit_code == 0, result.output
+    rows = [json.loads(line) for line in (tmp_path / "p.jsonl").read_text().splitlines()]
+    assert len(rows) == 2
+    assert len(rows[0]["context"]) == 20
+    assert rows[0]["gold"] == (
+        "'Take care, and mind you hold me tight!' she said to the fingers that took her out."
+    )

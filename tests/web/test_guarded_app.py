@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import signal
+import socket
 import threading
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -210,3 +212,75 @@ def test_a_hangup_that_is_taken_stops_nothing() -> None:
         assert httpx.get(f"{address}/").status_code == 200
 
     serve_and_ask(application(), ask, on_hangup=taken.set)
+
+
+def test_half_sent_requests_are_dropped_and_whole_ones_are_not(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(web, "_REQUEST_S", 0.5)
+    post = b"POST /body HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\n"
+    sent = [b"", b"GET / HT", post, post + b"content-length: 10\r\n\r\n{", post[:-2] + b"\r\n\r\n"]
+    app = application()
+    done: list[int] = []
+
+    @app.get("/slow/answer")
+    def slow() -> str:
+        threading.Event().wait(1.5)
+        return "late"
+
+    def ask(address: str) -> None:
+        port = int(address.rpartition(":")[2])
+        clients = [socket.create_connection(("127.0.0.1", port), 30) for _ in sent]
+        for client, data in zip(clients, sent, strict=True):
+            client.sendall(data)
+        # What takes the server long is not the client's fault.
+        with httpx.Client(base_url=address) as patient:
+            assert patient.get("/slow/answer").json() == "late"
+            assert patient.get("/").status_code == 200
+        for client in clients[:4]:
+            # The end of the connection, and no answer.
+            with contextlib.suppress(ConnectionResetError):
+                assert client.recv(1000) == b""
+            client.close()
+            done.append(1)
+        assert clients[4].recv(1000).startswith(b"HTTP/1.1 4"), "a body of no length is answered"
+        clients[4].close()
+
+    serve_and_ask(app, ask)
+    assert len(done) == 4
+    assert "Traceback" not in caplog.text
+
+
+def test_one_address_holds_only_so_many_connections(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(web, "_N_PER_ADDRESS", 3)
+    refused: list[bool] = []
+
+    def ask(address: str) -> None:
+        port = int(address.rpartition(":")[2])
+        held = [socket.create_connection(("127.0.0.1", port), 30) for _ in range(3)]
+        for _ in range(2):
+            with pytest.raises(httpx.HTTPError):
+                httpx.get(f"{address}/")
+            refused.append(True)
+        held.pop().close()
+        # The server hears of it in its own time.
+        for _ in range(200):
+            with contextlib.suppress(httpx.HTTPError):
+                assert httpx.get(f"{address}/").status_code == 200
+                break
+        else:
+            raise AssertionError("a place that was given back is not taken again")
+        for client in held:
+            client.close()
+
+    serve_and_ask(application(), ask)
+    assert refused == [True] * 2
+
+    def ask_through_a_proxy(address: str) -> None:
+        port = int(address.rpartition(":")[2])
+        held = [socket.create_connection(("127.0.0.1", port), 30) for _ in range(9)]
+        assert httpx.get(f"{address}/").status_code == 200
+        for client in held:
+            client.close()
+
+    serve_and_ask(application(), ask_through_a_proxy, behind_proxy="127.0.0.1")

@@ -3,27 +3,47 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from fabula.api.given import settings_from
-from fabula.api.results import Agreement, Comparison, Profiles, Report, Scores, Verdicts
+from fabula.api.results import (
+    Agreement,
+    Books,
+    Comparison,
+    Corrected,
+    Diversity,
+    FoundFaults,
+    JudgeComparison,
+    Profiles,
+    RaterPlan,
+    Report,
+    Scores,
+    Verdicts,
+)
 from fabula.api.texts import Texts, documents_of, located, rows_of
 from fabula.errors import InputError
-from fabula.settings import SettingsError
 
 if TYPE_CHECKING:
+    from fabula.jobs.judge_comparison import JudgeRun
     from fabula.models.function import AskFunction, FunctionModel
     from fabula.reference import Reference
-    from fabula.types import Document
+    from fabula.types import Document, Measurement, Rubric
 
 __all__ = [
     "agreement",
+    "book",
     "build",
     "compare",
+    "compare_judges",
+    "correct",
+    "diversity",
+    "find_faults",
     "judge",
     "open_reference",
     "originality",
+    "plan_raters",
     "profile",
     "read",
     "report",
@@ -48,23 +68,16 @@ def build(
 ) -> Reference:
     """Build a reference corpus in the folder `out`, and open it.
 
-    settings: `case` ("fold", "keep"), `punct` ("drop", "keep"), `restart`, `n_jobs`. Raises
-    `CorpusError` where `out` holds something else, `InputError` for texts that cannot be read.
+    settings: those of `fabula reference build`, such as `case` ("fold", "keep"), `punct` ("drop",
+    "keep"), `restart`, `n_jobs`; `passages` is off unless it is set. Raises `CorpusError` where
+    `out` holds something else, `InputError` for texts that cannot be read.
     """
+    from fabula.jobs.references import BuildSettings, build_corpus
     from fabula.reference import Reference
-    from fabula.text import TextSettings
-    from fabula.workers import default_jobs
 
-    allowed = {"case", "punct", "restart", "n_jobs"}
-    if unknown := settings.keys() - allowed:
-        name = min(unknown)
-        raise SettingsError(name, f"is not a setting of this; there are {', '.join(allowed)}")
-    words = {name: settings.pop(name) for name in ("case", "punct") if name in settings}
-    n_jobs = settings.pop("n_jobs", None) or default_jobs()
-    documents = documents_of(texts, text=text, id=id).documents
-    return Reference.build(
-        documents, str(out), settings=TextSettings(**words), n_jobs=n_jobs, **settings
-    )
+    chosen = settings_from(BuildSettings, {"passages": False, **settings}, {"out": str(out)})
+    build_corpus(documents_of(texts, text=text, id=id).documents, chosen)
+    return Reference.open(str(out))
 
 
 def open_reference(*paths: str | Path) -> Reference:
@@ -128,6 +141,18 @@ def profile(
     return Profiles(list(found), given.kind)
 
 
+def book(texts: Texts, *, text: str = "text", id: str = "id", n_people: int = 12) -> Books:
+    """Measure books by chapter: length, pace, speech, repetition, who is where. English only.
+
+    A text without headings is measured in stretches. Raises `ModelError` where the language
+    pipeline is not installed.
+    """
+    from fabula.jobs.books import BookSettings, measure_books
+
+    given = documents_of(texts, text=text, id=id)
+    return Books(measure_books(given.documents, BookSettings(n_people=n_people)), given.kind)
+
+
 def judge(
     texts: Texts,
     rubric: str | Path = "ttcw",
@@ -183,52 +208,153 @@ def agreement(
 ) -> Agreement:
     """How far judges agree with experts, with 95 % intervals by a bootstrap over stories.
 
-    `experts` is a frame or rows with `document`, `item`, `rater`, `value` (Yes or No, 1 or 0), or
-    the path of a file that `fabula agreement --experts` takes. Raises `InputError`, `MixError`.
+    `experts` is a frame or rows with `document`, `item`, `rater`, `value`, or the path of a file
+    that `fabula agreement --experts` takes. Raises `InputError`, `MixError`.
     """
-    from fabula.measures.agreement import (
-        expert_correlation,
-        judge_agreement,
-        panel_agreement,
-        panel_of,
-        read_experts,
-    )
+    from fabula.jobs.agreement import AgreementSettings, agree
 
     listed = [verdicts] if isinstance(verdicts, Verdicts) else list(verdicts)
     if not listed:
         raise InputError("there are no verdicts")
     rubric = listed[0].rubric
-    if isinstance(experts, str | Path):
-        panel = read_experts(Path(experts), rubric)
-    else:
-        rows, _ = rows_of(experts)
-        if rows is None:
-            raise InputError("experts: give a frame or rows with document, item, rater, value")
-        panel = panel_of(map(_expert, rows), "experts")
-    judges = []
-    for one in listed:
-        for rater in dict.fromkeys(m.rater for m in one.measurements()):
-            mine = [m for m in one.measurements() if m.rater == rater]
-            judges.append(judge_agreement(mine, panel, rubric, by, seed=seed))
-    rows_of_panel = panel_agreement(panel, rubric, by, seed=seed)
-    return Agreement(judges, rows_of_panel, expert_correlation(panel, rubric), rubric)
+    labels, source = _labels(experts, rubric, "experts")
+    judges = [
+        [one for one in run.measurements() if one.rater == rater]
+        for run in listed
+        for rater in dict.fromkeys(one.rater for one in run.measurements())
+    ]
+    return Agreement(agree(judges, labels, rubric, AgreementSettings(by, seed), source))
 
 
-_YES = {"yes": 1.0, "no": 0.0, "1": 1.0, "0": 0.0, "1.0": 1.0, "0.0": 0.0, "true": 1.0,
-        "false": 0.0}  # fmt: skip
+def correct(
+    verdicts: Verdicts, labels: Any = None, *, by: str | None = None, **settings: Any
+) -> Corrected:
+    """What experts would have said of all texts, from a judge's verdicts and labels of some.
+
+    `labels` is a frame or rows with `document`, `item`, `rater`, `value`, or the path of a file
+    with them; `by` a field of the texts, whose groups are corrected and compared. settings: those
+    of `fabula judge correct`. Raises `InputError`, `SettingsError`.
+    """
+    from fabula.jobs.correction import CorrectSettings, correct_measurements
+
+    rubric = verdicts.rubric
+    found = [] if labels is None else _labels(labels, rubric, "labels")[0]
+    chosen = settings_from(CorrectSettings, settings, {"by": by, "labels": None})
+    run = correct_measurements(
+        verdicts.measurements(), found, rubric, chosen, verdicts.judged.documents
+    )
+    return Corrected(run)
 
 
-def _expert(row: dict[str, Any]) -> tuple[str, str, str, float]:
-    names = ("document", "item", "rater", "value")
-    lacking = [name for name in names if row.get(name) is None]
-    if lacking:
-        raise InputError(
-            f"experts: a row has no {lacking[0]!r}; its columns are {', '.join(map(repr, row))}"
-        )
-    value = _YES.get(str(row["value"]).strip().lower())
-    if value is None:
-        raise InputError(f"experts: {row['value']!r} is neither Yes nor No")
-    return str(row["document"]), str(row["item"]), str(row["rater"]), value
+def compare_judges(
+    runs: Verdicts | str | Path | Sequence[Verdicts | str | Path],
+    labels: Any = None,
+    *,
+    texts: Texts = None,
+    text: str = "text",
+    id: str = "id",
+    seed: int = 0,
+) -> JudgeComparison:
+    """Compare judges with people and with each other; from three on their panels too.
+
+    `runs` are verdicts, or the folders of finished runs (`out`); a judge that has several is one
+    judge in each. `labels` is a frame or rows with `document`, `item`, `rater`, `value`, or the
+    path of a file with them; without it judges are compared with each other alone. With the `texts`
+    that were judged, the bias for length is measured. Raises `InputError`, `MixError`.
+    """
+    from fabula.jobs.judge_comparison import JudgeComparisonSettings, compare_runs
+
+    listed = [runs] if isinstance(runs, Verdicts | str | Path) else list(runs)
+    if not listed:
+        raise InputError("there are no verdicts")
+    read = [_judge_run(run, f"run {number}") for number, run in enumerate(listed, 1)]
+    rubric = read[0].rubric
+    stories = [] if texts is None else documents_of(texts, text=text, id=id).documents
+    seed = JudgeComparisonSettings(seed=seed).seed
+    found, source = ([], "") if labels is None else _labels(labels, rubric, "labels")
+    return JudgeComparison(compare_runs(read, found, source, stories, seed=seed))
+
+
+def _judge_run(run: Verdicts | str | Path, name: str) -> JudgeRun:
+    from fabula.jobs.judge_comparison import JudgeRun, read_judge_run
+    from fabula.judging.judges import JudgeCost
+
+    if not isinstance(run, Verdicts):
+        return read_judge_run(Path(run))
+    # Answers that were there already were not counted.
+    costs = {
+        one.model: JudgeCost(one.n_calls, one.usage.n_input, one.usage.n_output, one.cost)
+        for one in run.judged.spent
+        if one.n_calls
+    }
+    return JudgeRun(name, run.rubric, run.measurements(), costs)
+
+
+def find_faults(
+    answers: Any,
+    labels: Any = None,
+    *,
+    model: str | AskFunction | FunctionModel | None = None,
+    out: str | Path | None = None,
+    **settings: Any,
+) -> FoundFaults:
+    """Score which answers of models find the faults that `fabula feedback corrupt` planted.
+
+    `answers` are rows of `fabula feedback elicit` or the path of its file; `labels` people's, of
+    some answers: a frame or rows with `document`, `item` ("found", "asks"), `rater`, `value`, or
+    the path of a file with them. With `model`, a name or a function, a judge reads the answers too,
+    and `out` keeps what it says. settings: those of `fabula feedback find`. Raises `InputError`,
+    `ModelError`, `BusyError`.
+    """
+    from fabula.jobs.finding import FindSettings
+    from fabula.jobs.finding import find_faults as find
+    from fabula.rubrics import load_rubric
+    from fabula.store import read_rows
+    from fabula.text.feedback import check_feedback_row
+
+    given = (
+        list(read_rows(Path(answers))) if isinstance(answers, str | Path) else rows_of(answers)[0]
+    )
+    if given is None:
+        raise InputError("answers are rows of `fabula feedback elicit`, or the path of its file")
+    rows = [dict(row) for row in given]
+    for number, row in enumerate(rows, 1):
+        check_feedback_row(row, f"answer {number}")
+    named = (model,) if isinstance(model, str) else ()
+    functions = () if model is None or named else (_function(model),)
+    fixed = {"models": named, "out": None if out is None else Path(out)}
+    chosen = settings_from(FindSettings, settings, fixed)
+    people = [] if labels is None else _labels(labels, load_rubric(chosen.rubric), "labels")[0]
+    return FoundFaults(find(rows, chosen, people, functions=functions))
+
+
+def plan_raters(labels: Any, rubric: str | Path = "ttcw", **settings: Any) -> RaterPlan:
+    """How many stories a study needs for each number of raters, from the labels of a pilot.
+
+    `labels` is a frame or rows with `document`, `item`, `rater`, `value`, or the path of a file
+    with them, on yes-no items or numbers. settings: those of `fabula plan raters`, such as
+    `mean_width`, `kappa_width`, `max_raters`. Raises `InputError`, also where the pilot is too
+    small or too uniform to plan from.
+    """
+    from fabula.jobs.rater_plan import RaterPlanSettings, plan_from
+    from fabula.rubrics import load_rubric
+
+    chosen = settings_from(RaterPlanSettings, settings, {"rubric": str(rubric)})
+    loaded = load_rubric(chosen.rubric)
+    found, source = _labels(labels, loaded, "labels")
+    return RaterPlan(plan_from(found, loaded, chosen, source))
+
+
+def _labels(given: Any, rubric: Rubric, name: str) -> tuple[list[Measurement], str]:
+    """People's labels, and what they are from."""
+    from fabula.measures.labels import labels_of, read_labels
+
+    if isinstance(given, str | Path):
+        return read_labels(Path(given), rubric), Path(given).name
+    rows, _ = rows_of(given)
+    if rows is None:
+        raise InputError(f"{name}: give a frame or rows with document, item, rater, value")
+    return labels_of(located(rows), rubric, name), name
 
 
 def compare(
@@ -243,8 +369,8 @@ def compare(
 
     Gives each group's mean Creativity Index with a 95 % interval, and the pairs (or each group and
     the `baseline`) with Mann-Whitney tests corrected after Holm. Texts that share the field
-    `cluster` count as one. Raises `InputError`, and `MixError` for scores that were not measured in
-    the same way.
+    `cluster` count as one, and tests permute within what groups share. Raises `InputError`, and
+    `MixError` for scores that were not measured in the same way.
     """
     from fabula.measures.comparison import compare_rows
 
@@ -253,12 +379,39 @@ def compare(
     return Comparison(found)
 
 
+def diversity(
+    texts: Texts,
+    *,
+    by: str | None = None,
+    prompt: str | None = None,
+    text: str = "text",
+    id: str = "id",
+    **settings: Any,
+) -> Diversity:
+    """How alike the texts of each group are, at equal length and equal number of texts.
+
+    `by` is a field of the texts, and so is `prompt`, which holds a text's prompt or an id of it.
+    settings: those of `fabula diversity`, such as `n_words`, `n_pairs`, `baseline`, `extras`.
+    Raises `InputError` where a text lacks a field, or no group has two texts. Sources: Shaib et al.
+    2024, Li et al. 2016, Zhu et al. 2018, Salkar et al. 2022.
+    """
+    from fabula.jobs.diversity import DiversitySettings
+    from fabula.jobs.diversity import diversity as measure
+
+    given = documents_of(texts, text=text, id=id)
+    chosen = settings_from(DiversitySettings, settings, {"by": by, "prompt": prompt})
+    return Diversity(
+        measure(given.documents, chosen), {one.id: one.text for one in given.documents}, given.kind
+    )
+
+
 def report(
     texts: Texts,
     reference: str | Path | Reference | Sequence[str | Path] | None = None,
     *,
     judge: Verdicts | None = None,
     model: str | None = None,
+    labels: Any = None,
     by: str | None = None,
     text: str = "text",
     id: str = "id",
@@ -267,24 +420,35 @@ def report(
     """Run every instrument that can run, and say what was left out and how to have it.
 
     `judge` holds verdicts on these texts, by id, that are there already; with `model`, a language
-    model judges and advises. settings: those of `fabula report`. Raises `InputError`, `CorpusError`
-    for what cannot be opened, and `InputError` where `judge` and `model` are both to judge.
+    model judges and advises. `labels`, people's of some of the texts (as `correct` takes them),
+    show what these people would have said of all beside what the judge says. settings: those of
+    `fabula report`. Raises `InputError`, `CorpusError` for what cannot be opened, and `InputError`
+    where `judge` and `model` are both to judge.
     """
+    from fabula.jobs.judging import check_labels
     from fabula.jobs.report import ReportSettings
-    from fabula.jobs.reviewer import Reviewer, with_verdicts
-    from fabula.review import compare_groups
+    from fabula.jobs.reviewer import Reviewer, compared, with_verdicts
+    from fabula.rubrics import load_rubric
 
     given = documents_of(texts, text=text, id=id)
     fixed = {
         "references": () if reference is None else _paths(reference),
         "models": () if model is None else (model,),
+        "labels": None,
     }
     chosen = settings_from(ReportSettings, settings, fixed)
     if judge is not None and chosen.models.models and chosen.asks("verdicts"):
         raise InputError("`judge` holds verdicts already; leave out `model`, or its verdicts")
+    people: list[Measurement] = []
+    if labels is not None:
+        if judge is None and not (chosen.models.models and chosen.asks("verdicts")):
+            raise InputError("`labels` correct a judge; give `judge` or `model`")
+        rubric = load_rubric(chosen.rubric) if judge is None else judge.rubric
+        found, source = _labels(labels, rubric, "labels")
+        people = check_labels(given.documents, found, rubric, source)
     with Reviewer(chosen) as reviewer:
         review = reviewer.run(given.documents)
     if judge is not None:
         review = with_verdicts(review, judge.measurements(), judge.rubric)
-    tests = () if by is None else tuple(compare_groups(review, by, seed=chosen.seed))
-    return Report(review, by, tests, given.kind)
+    review, tests = compared(replace(review, people=tuple(people)), by, seed=chosen.seed)
+    return Report(review, by, tests, given.kind, chosen.marking.n_marks)

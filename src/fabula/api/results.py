@@ -3,33 +3,48 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from fabula.api.texts import FrameKind, frame_of
-from fabula.store import dump_json, write_whole
+from fabula.store import write_rows
 
 if TYPE_CHECKING:
+    from fabula.jobs.agreement import Agreements
+    from fabula.jobs.books import MeasuredBooks
+    from fabula.jobs.correction import CorrectedRun
+    from fabula.jobs.finding import FoundFaults as _FoundFaults
+    from fabula.jobs.judge_comparison import JudgeComparison as _JudgeComparison
     from fabula.jobs.judging import Judged
-    from fabula.jobs.originality import OriginalityResult
+    from fabula.jobs.originality_result import OriginalityResult
+    from fabula.jobs.rater_plan import RaterPlan as _RaterPlan
     from fabula.measures.agreement import JudgeAgreement, PanelRow
     from fabula.measures.comparison import Comparison as _Comparison
     from fabula.measures.detection import Calibration
+    from fabula.measures.diversity import Diversity as _Diversity
     from fabula.measures.linguistic.profile import Profile
     from fabula.measures.verdicts import Label
     from fabula.presentation.sheet import Block
     from fabula.review import GroupTest, Review
     from fabula.types import Measurement, Rubric
 
-__all__ = ["Agreement", "Comparison", "Detector", "Profiles", "Report", "Scores", "Verdicts"]
-
-
-def _save_rows(path: str | Path, rows: Sequence[dict[str, Any]]) -> None:
-    lines = "".join(dump_json(row) + "\n" for row in rows)
-    Path(path).parent.mkdir(parents=True, exist_ok=True)
-    write_whole(Path(path), lines.encode(errors="replace"))
+__all__ = [
+    "Agreement",
+    "Books",
+    "Comparison",
+    "Corrected",
+    "Detector",
+    "Diversity",
+    "FoundFaults",
+    "JudgeComparison",
+    "Profiles",
+    "RaterPlan",
+    "Report",
+    "Scores",
+    "Verdicts",
+]
 
 
 class _Tabled(ABC):
@@ -107,12 +122,13 @@ class Scores(_Tabled):
         if str(path).endswith(".html"):
             self.result.save_page(Path(path))
         else:
-            _save_rows(path, self.rows)
+            write_rows(Path(path), self.rows)
 
     def tables(self) -> list[Block]:
         from fabula.presentation.originality_tables import originality_table
 
-        return originality_table(self.result.table, self.result.levels, self.signature)
+        result = self.result
+        return originality_table(result.table, result.levels, result.signature, result.own)
 
     def _repr_html_(self) -> str:
         from fabula.web.notebook import notebook_table
@@ -148,7 +164,7 @@ class Profiles(_Tabled):
         write_profile_page(self.profiles, Path(path))
 
     def save_rows(self, path: str | Path) -> None:
-        _save_rows(path, [profile.to_row() for profile in self.profiles])
+        write_rows(Path(path), [profile.to_row() for profile in self.profiles])
 
     def plot(self, path: str | Path) -> None:
         """Draw rhythm and rarity of up to 12 texts (.svg, .pdf or .png)."""
@@ -163,6 +179,73 @@ class Profiles(_Tabled):
 
     def _repr_html_(self) -> str:
         return "".join(profile._repr_html_() for profile in self.profiles)
+
+
+@dataclass(frozen=True, slots=True)
+class Books(_Tabled):
+    """Texts by chapter."""
+
+    found: MeasuredBooks
+    kind: FrameKind | None = None
+
+    @property
+    def rows(self) -> list[dict[str, Any]]:
+        """A row a text, with its chapters, people and repetitions, as the command prints them."""
+        return self.found.to_json()
+
+    def wide(self) -> Any:
+        """A frame of the input's kind, one row per chapter: `id`, and a column for each number."""
+        return frame_of(self.found.chapter_rows(), self.kind)
+
+    def tables(self) -> list[Block]:
+        return self.found.tables()
+
+
+@dataclass(frozen=True, slots=True)
+class Diversity(_Tabled):
+    """How alike the texts of groups are, with tests, shared phrases and pairs of texts."""
+
+    diversity: _Diversity
+    texts: Mapping[str, str]
+    """By id, for the words that are shown."""
+    kind: FrameKind | None = None
+
+    def wide(self) -> Any:
+        """A frame of the input's kind, one row per group and measure, with its interval."""
+        return frame_of(
+            (
+                {
+                    "group": group.name,
+                    "measure": measure,
+                    "value": one.value,
+                    "low": one.low,
+                    "high": one.high,
+                    "n": group.n,
+                    "n_units": one.n_units,
+                }
+                for group in self.diversity.groups
+                for measure, one in group.estimates.items()
+            ),
+            self.kind,
+        )
+
+    @property
+    def remarks(self) -> list[str]:
+        """What a reader of the numbers should know."""
+        return self.diversity.remarks
+
+    @property
+    def signature(self) -> str:
+        return self.diversity.signature
+
+    def to_json(self) -> dict[str, Any]:
+        """Everything as plain values, as `fabula diversity --json` prints it."""
+        return self.diversity.to_json()
+
+    def tables(self) -> list[Block]:
+        from fabula.presentation.diversity_tables import diversity_tables
+
+        return diversity_tables(self.diversity, self.texts)
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,22 +279,30 @@ class Verdicts(_Tabled):
             return
         from fabula.store import measurement_row
 
-        _save_rows(path, [measurement_row(one) for one in self.judged.measurements])
+        write_rows(Path(path), [measurement_row(one) for one in self.judged.measurements])
 
     def tables(self) -> list[Block]:
-        from fabula.presentation.judging_tables import judge_tables
-
-        return judge_tables(self.judged.summaries(), self.judged.measurements, self.rubric)
+        return self.judged.tables()
 
 
 @dataclass(frozen=True, slots=True)
 class Agreement(_Tabled):
     """How far judges agree with experts, and experts with each other."""
 
-    judges: list[JudgeAgreement]
-    experts: list[PanelRow]
-    expert_correlation: float | None
-    rubric: Rubric
+    found: Agreements
+
+    @property
+    def judges(self) -> list[JudgeAgreement]:
+        """Each judge with the experts' majority, on yes-no items."""
+        return self.found.judges
+
+    @property
+    def experts(self) -> list[PanelRow]:
+        """Experts among themselves, on yes-no items."""
+        return self.found.experts
+
+    def to_json(self) -> dict[str, Any]:
+        return self.found.content()
 
     def wide(self) -> Any:
         """A frame, one row per judge and group of items: kappa with its interval, and counts."""
@@ -233,9 +324,109 @@ class Agreement(_Tabled):
         )
 
     def tables(self) -> list[Block]:
-        from fabula.presentation.judging_tables import agreement_tables
+        return self.found.tables()
 
-        return agreement_tables(self.judges, self.experts, self.expert_correlation, self.rubric)
+
+@dataclass(frozen=True, slots=True)
+class Corrected(_Tabled):
+    """A judge's means as experts would have given them."""
+
+    found: CorrectedRun
+
+    def to_json(self) -> dict[str, Any]:
+        return self.found.content()
+
+    def wide(self) -> Any:
+        """A frame, one row per item, group and `all`: raw and corrected mean, interval, and n."""
+        content = self.found.content()
+        named = [("all", "all", content["overall"])]
+        named += [("item", name, one) for name, one in content["items"].items()]
+        named += [("group", name, one) for name, one in content["groups"].items()]
+        return frame_of(({"kind": kind, "name": name, **one} for kind, name, one in named), None)
+
+    def tables(self) -> list[Block]:
+        return self.found.tables()
+
+
+@dataclass(frozen=True, slots=True)
+class JudgeComparison(_Tabled):
+    """Judges and their panels beside each other, and beside people where there are labels."""
+
+    found: _JudgeComparison
+
+    def to_json(self) -> list[dict[str, Any]]:
+        """An entry for each judge and panel, as `fabula judge compare --json` prints it."""
+        return self.found.to_json()
+
+    def wide(self) -> Any:
+        """A frame, one row per judge and panel: every figure that is a number.
+
+        `kappa` with people's majority, its `low` and `high`, and what one person reaches
+        (`baseline`); `n_missing` counts the answers without a verdict. What each two judges differ
+        by is in `to_json`.
+        """
+        return frame_of((_flat(entry) for entry in self.to_json()), None)
+
+    def tables(self) -> list[Block]:
+        return self.found.tables()
+
+
+def _flat(entry: dict[str, Any]) -> dict[str, Any]:
+    """A judge's figures in one row; those with an interval have columns for its ends."""
+    row: dict[str, Any] = {}
+    for name, value in entry.items():
+        if name == "missing":
+            row["n_missing"] = sum(value.values())
+        elif isinstance(value, dict) and "low" in value:
+            key = name if name in value else next(iter(value))
+            rest = {f"{name}_{end}": number for end, number in value.items() if end != key}
+            row |= {name: value[key], **rest}
+        elif not isinstance(value, dict | list | tuple):
+            row[name] = value
+    return row
+
+
+@dataclass(frozen=True, slots=True)
+class RaterPlan(_Tabled):
+    """How many stories a study needs for each number of raters."""
+
+    found: _RaterPlan
+
+    def to_json(self) -> dict[str, Any]:
+        """The plan and the pilot, as `fabula plan raters --json` prints them."""
+        return self.found.to_json()
+
+    def wide(self) -> Any:
+        """A frame, one row per number of raters: stories and readings for each wanted interval.
+
+        `item` is missing of the plan for all yes-no items together.
+        """
+        content = self.to_json()
+        rows = [{"item": None, **row} for row in content["rows"]]
+        rows += [{"item": item, **row} for item, one in content["items"].items()
+                 for row in one["rows"]]  # fmt: skip
+        return frame_of(rows, None)
+
+    def tables(self) -> list[Block]:
+        return self.found.tables()
+
+
+@dataclass(frozen=True, slots=True)
+class FoundFaults(_Tabled):
+    """Which answers find the planted faults, as quotations and each judge have it."""
+
+    found: _FoundFaults
+
+    def to_json(self) -> dict[str, Any]:
+        """Every subset with its intervals, as `fabula feedback find --json` prints them."""
+        return self.found.to_json()
+
+    def wide(self) -> Any:
+        """A frame, one row per answer that could be read: what it finds, by which rule."""
+        return frame_of(self.found.rows(), None)
+
+    def tables(self) -> list[Block]:
+        return self.found.tables()
 
 
 @dataclass(frozen=True, slots=True)
@@ -321,6 +512,8 @@ class Report(_Tabled):
     by: str | None = None
     tests: tuple[GroupTest, ...] = ()
     kind: FrameKind | None = None
+    n_marks: int | None = None
+    """Borrowed passages that the page marks per 1,000 words; None for its own default."""
 
     def wide(self) -> Any:
         """A frame of the input's kind, one row per text: `id` and every number of the report."""
@@ -346,7 +539,18 @@ class Report(_Tabled):
     def save_page(self, path: Path) -> None:
         from fabula.presentation.review_page import write_review_page
 
-        write_review_page(path, self.review, by=self.by, tests=self.tests)
+        write_review_page(path, self.review, by=self.by, tests=self.tests, n_marks=self.n_marks)
+
+    def save_comments(self, path: str | Path, source: str | Path | None = None) -> int:
+        """The findings on one text as comments of a Word document (.docx), or as W3C annotations
+        (.jsonld); how many found no place is returned.
+
+        source: the .docx that the text was read from, whose look is kept. Raises `InputError` for
+        several texts.
+        """
+        from fabula.presentation.comments import write_comments
+
+        return write_comments(Path(path), self.review, None if source is None else Path(source))
 
     def _written(self) -> list[Block]:
         from fabula.presentation.review_tables import review_sheets

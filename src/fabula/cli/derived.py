@@ -150,7 +150,7 @@ def _attributes(one: Described) -> dict[str, Any]:
         "envvar": field.env or None,
         "multiple": several,
         "default": None if is_required else default,
-        "show_default": not is_required and default not in (None, (), False, ""),
+        "show_default": not is_required and default not in (None, (), "") and default is not False,
     }
     kind = _plain(one.type)
     if kind is bool:
@@ -172,7 +172,7 @@ def _click_type(field: Field, kind: Any) -> Any:
     if get_origin(kind) is Literal:
         return click.Choice([str(choice) for choice in get_args(kind)])
     if kind is Path:
-        return click.Path(path_type=Path)
+        return click.Path(path_type=Path, file_okay=field.unit != "DIR")
     check = field.check
     if isinstance(check, Between) and kind in (int, float):
         numbers = click.IntRange if kind is int else click.FloatRange

@@ -79,7 +79,7 @@ def rate(
         }
         print_json(measurements, agreement_with_people=agreement)
     else:
-        _print_ratings(measurements, documents, plan.rubric, found)
+        _print_ratings(measurements, documents, plan.rubric, found, settings.asking.seed)
     print_end(judged.spent, [settings.out / "measurements.jsonl"], quiet=as_json)
 
 
@@ -165,8 +165,11 @@ def _labelled(
             id_: (str(meta.get("model", "people")), str(meta.get("method", "any story")))
             for id_, meta in known.items()
         }
-        shares = category_shares(labels, categories, groups.__getitem__)
         stories = {id_: str(meta.get("story_id", id_)) for id_, meta in known.items()}
+        shares = category_shares(
+            labels, categories, groups.__getitem__, stories.__getitem__,
+            seed=seed, signature=mine[0].signature,
+        )  # fmt: skip
         accuracy = label_accuracy(
             labels, gold, stories.__getitem__, seed=seed, signature=mine[0].signature
         )
@@ -216,21 +219,24 @@ def _print_ratings(
     documents: list[Document],
     rubric: Rubric,
     agreements: dict[str, dict[str, RaterAgreement]],
+    seed: int,
 ) -> None:
-    from fabula.measures.ratings import group_means, mean_scores, score_table
-    from fabula.presentation.rating_tables import means_table, people_table, rubric_items
+    from fabula.measures.ratings import group_estimates, mean_scores, score_table
+    from fabula.presentation.rating_tables import estimates_table, people_table
     from fabula.reasons import explain
 
-    items = rubric_items(rubric)
+    stories = {one.id: str(one.meta.get("story_id", one.id)) for one in documents}
     for rater, agreement in agreements.items():
         mine = [one for one in measurements if one.rater == rater]
         means = mean_scores(score_table(mine, rubric))
-        parts: list[Block] = [f"answers of {rater}, which is not people: mean, standard error"]
+        parts: list[Block] = [f"answers of {rater}, which is not people"]
         for name in _BY:
             by = {document.id: str(document.meta.get(name, "any")) for document in documents}
-            groups = group_means(means, by.get)
+            groups = group_estimates(
+                means, by.get, stories.__getitem__, seed=seed, signature=mine[0].signature
+            )
             if len(groups) > 1 or name == "model":
-                parts += [means_table(name, groups, items), ""]
+                parts += [*estimates_table(name, groups), ""]
         parts += (
             people_table(rater, agreement)
             if agreement

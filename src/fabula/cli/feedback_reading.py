@@ -7,10 +7,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from fabula.models.encoder import Encoder
     from fabula.types import Measurement, Rubric
 
-__all__ = ["check_overlap", "feedback_rows", "open_encoder", "people_means"]
+__all__ = ["check_overlap", "feedback_rows", "people_means"]
 
 
 def feedback_rows(paths: Sequence[Path], *, whole: bool = False) -> list[dict[str, Any]]:
@@ -94,12 +93,3 @@ def check_overlap(ids: Collection[str], given: Mapping[str, Any], option: str) -
             f"{option}: none of its ids is one of the feedback; theirs are like "
             f"{next(iter(given))!r}, here like {next(iter(ids))!r} (id_model)"
         )
-
-
-def open_encoder(name: str | None) -> Encoder | None:
-    """The encoder of `--bertscore`: `packaged`, a folder, or none."""
-    if name is None:
-        return None
-    from fabula.models.encoder import Encoder
-
-    return Encoder(None if name == "packaged" else Path(name))

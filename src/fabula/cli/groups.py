@@ -9,11 +9,13 @@ import click
 
 from fabula.cli.derived import Group, settings_options
 from fabula.cli.options import check_outputs, json_option, rows_option, texts_argument
-from fabula.cli.printing import JsonRows, print_done
+from fabula.cli.printing import print_done, print_result, print_rows
 from fabula.cli.progress import progress_bar
 from fabula.cli.reading import read_stories
+from fabula.jobs.phrases import NamedTexts, PhraseSettings
 from fabula.jobs.reading import Reading
 from fabula.jobs.report import GroupSettings
+from fabula.jobs.tables import TableFiles
 
 __all__ = ["groups"]
 
@@ -98,12 +100,70 @@ def show(files: tuple[Path, ...], as_json: str | None) -> None:
 
     found = GroupBook.open(*files).groups
     if as_json:
-        with JsonRows(as_json) as rows:
-            for group in found:
-                rows.print(asdict(group))
+        print_rows(map(asdict, found), as_json)
         return
     for group in found:
         click.echo(f"{group.group} ({group.kind}): {group.title}\n  {group.signature}")
         for item, one in group.items.items():
             ends = ", ".join(f"{one.quantile(share):.4g}" for share in (0.1, 0.5, 0.9))
             click.echo(f"  {item}: {ends}  (n {one.n})")
+
+
+@groups.command(short_help="List phrases that one group uses more than another.")
+@texts_argument("texts")
+@settings_options(PhraseSettings)
+@click.option(
+    "--out", type=click.Path(path_type=Path), metavar="FILE",
+    help="The phrases, a line each (.jsonl), for `fabula report --phrases`.",
+)  # fmt: skip
+@settings_options(TableFiles, "files")
+@json_option
+@settings_options(Reading, "how_to_read")
+def phrases(
+    texts: tuple[str, ...],
+    settings: PhraseSettings,
+    out: Path | None,
+    files: TableFiles,
+    as_json: bool,
+    how_to_read: Reading,
+) -> None:
+    """List the phrases that texts of A use more often than texts of B, and B more than A.
+
+    TEXTS are two files or folders, A and B; with --by one or more, whose texts a field divides.
+    Texts are cut to one length. What is listed stands in so many more texts of its group that
+    chance does not explain it: words of one text do not count as independent. A phrase that
+    nearly only stands within a longer one is left out.
+    """
+    from datetime import UTC, datetime
+
+    from fabula.jobs.phrases import key_phrases
+    from fabula.measures.phrase_list import write_key_phrases
+    from fabula.presentation.phrase_tables import phrase_tables
+
+    check_outputs([out], [Path(text) for text in texts], files)
+    a, b = _two_groups(texts, settings, how_to_read)
+    with progress_bar("comparing", None) as bar:
+        found = key_phrases(a, b, settings, progress=bar)
+    if out is not None:
+        write_key_phrases(out, found, datetime.now(UTC).date().isoformat())
+    print_result(
+        phrase_tables(found, settings.n_listed), found.to_json(), files, as_json=as_json,
+        written=[out],
+    )  # fmt: skip
+
+
+def _two_groups(
+    texts: tuple[str, ...], settings: PhraseSettings, how: Reading
+) -> tuple[NamedTexts, NamedTexts]:
+    """The groups by their field, or of two files, named as these are."""
+    from fabula.jobs.phrases import split_texts
+
+    if settings.by is not None:
+        return split_texts(read_stories(texts, how), settings)
+    if len(texts) != 2:
+        raise click.UsageError("name two files or folders, A and B, or a field with --by")
+    a, b = texts
+    if a == b:
+        raise click.UsageError(f"{a} is both groups; name two")
+    names = (Path(a).stem, Path(b).stem) if Path(a).stem != Path(b).stem else (a, b)
+    return (names[0], read_stories((a,), how)), (names[1], read_stories((b,), how))

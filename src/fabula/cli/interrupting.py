@@ -1,15 +1,26 @@
-"""SIGTERM and SIGHUP end a command as Ctrl-C does: what was finished is kept."""
+"""SIGTERM and SIGHUP end a command as Ctrl-C does: what was finished is kept.
+
+Python drops an interrupt that comes while it is in a callback (of a weak reference, of a garbage
+collection): it prints the traceback and carries on. Here such an interrupt is sent once more.
+"""
 
 from __future__ import annotations
 
 import signal
+import sys
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from sys import UnraisableHookArgs
 
 __all__ = ["interrupt", "interrupted_by_signals"]
 
 _SIGNALS = ("SIGTERM", "SIGHUP")
+_AGAIN_AFTER_S = 0.01
 
 
 def interrupt(_number: int, _frame: FrameType | None) -> None:
@@ -24,8 +35,24 @@ def interrupted_by_signals() -> Iterator[None]:
     ours = [number for number in numbers if signal.getsignal(number) == signal.SIG_DFL]
     for number in ours:
         signal.signal(number, interrupt)
+    before = sys.unraisablehook
+
+    def send_again(unraisable: UnraisableHookArgs) -> None:
+        if not issubclass(unraisable.exc_type, KeyboardInterrupt):
+            before(unraisable)
+            return
+        # From another thread and later: sent from here it would be dropped as the first one was.
+        # As SIGTERM where that is ours, since a shell's background job ignores SIGINT.
+        number = ours[0] if ours else signal.SIGINT
+        main = threading.main_thread().ident
+        timer = threading.Timer(_AGAIN_AFTER_S, signal.pthread_kill, [main, number])
+        timer.daemon = True
+        timer.start()
+
+    sys.unraisablehook = send_again
     try:
         yield
     finally:
+        sys.unraisablehook = before
         for number in ours:
             signal.signal(number, signal.SIG_DFL)

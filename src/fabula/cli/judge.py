@@ -2,25 +2,30 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from fabula.cli.confirming import confirm_on
 from fabula.cli.derived import Group, settings_options
-from fabula.cli.judging import print_end
+from fabula.cli.judge_compare import compare
+from fabula.cli.judge_correct import correct
+from fabula.cli.judging import exit_where_calls_failed, print_end
 from fabula.cli.options import check_outputs, rows_option, yes_option
-from fabula.cli.printing import JsonRows, print_tables
+from fabula.cli.printing import print_tables_or_rows
 from fabula.cli.progress import progress_bar
 from fabula.cli.reading import read_stories
-from fabula.jobs.judging import CalibrateSettings, StoriesSettings
+from fabula.jobs.calibration import CalibrateSettings
+from fabula.jobs.judging import StoriesSettings
+from fabula.jobs.probing import ProbeSettings
 from fabula.jobs.reading import Reading
 from fabula.jobs.tables import TableFiles
 
 if TYPE_CHECKING:
     from fabula.jobs.judging import Judged
-    from fabula.measures.agreement import Panel
     from fabula.presentation.sheet import Block
 
 __all__ = ["judge"]
@@ -43,6 +48,9 @@ def judge() -> None:
 
     `fabula judge STORIES...` is short for `fabula judge stories STORIES...`.
     """
+
+
+judge.add_command(compare)
 
 
 @judge.command(short_help="Judge stories by a rubric.")
@@ -70,106 +78,138 @@ def stories(
     from fabula.jobs.judging import judge_stories
     from fabula.store import measurement_row
 
-    if html is not None:
-        from fabula.presentation.page_file import check_page_path
-
-        check_page_path(html)
-        if settings.pairwise:
-            raise click.UsageError("--html cannot be used with --pairwise")
+    _check_page(html)
+    if html is not None and settings.pairwise:
+        raise click.UsageError("--html cannot be used with --pairwise")
     check_outputs([html, files.csv, files.latex], [])
     files.check_files()
     documents = read_stories(stories, how_to_read)
     with progress_bar("asking", None) as bar:
         judged = judge_stories(documents, settings, progress=bar, confirm=confirm_on(bar, yes=yes))
-    tables = _pair_tables(judged) if settings.pairwise else _tables(judged)
-    written = files.write(tables)
-    if as_json:
-        with JsonRows(as_json) as rows:
-            for one in judged.measurements:
-                rows.print(measurement_row(one))
-    else:
-        print_tables(tables)
+    tables = _pair_tables(judged, settings) if settings.pairwise else judged.tables()
+    rows = chain(map(measurement_row, judged.measurements), _ranking_rows(judged, settings))
+    written = print_tables_or_rows(tables, rows, files, as_json)
     if html is not None:
         judged.save_page(html)
     print_end(judged.spent, [settings.measurements_path, html, *written], quiet=bool(as_json))
-
-
-def _tables(judged: Judged) -> list[Block]:
-    from fabula.presentation.judging_tables import judge_tables
-
-    return judge_tables(judged.summaries(), judged.measurements, judged.plan.rubric)
+    exit_where_calls_failed(judged.measurements)
 
 
 @judge.command(short_help="Measure how far a judge agrees with experts.")
-@click.argument("folder", metavar="DIR", type=click.Path(path_type=Path))
+@click.argument("stories", nargs=-1, required=True, metavar="DIR|STORIES...")
 @settings_options(CalibrateSettings)
+@click.option(
+    "--html",
+    type=click.Path(path_type=Path),
+    help="Write a page here: each verdict and reason beside people's.",
+)
 @settings_options(TableFiles, "files")
 @yes_option
 @rows_option
+@settings_options(Reading, "how_to_read")
 def calibrate(
-    folder: Path, settings: CalibrateSettings, files: TableFiles, yes: bool, as_json: str | None
+    stories: tuple[str, ...],
+    settings: CalibrateSettings,
+    how_to_read: Reading,
+    html: Path | None,
+    files: TableFiles,
+    yes: bool,
+    as_json: str | None,
 ) -> None:
-    """Measure how far a judge agrees with experts, on the stories published with TTCW.
+    """Measure how far a judge agrees with people, on stories that they have judged.
 
-    DIR is the folder Art_or_Artifice of github.com/salesforce/creativity_eval. It holds the texts
-    of 36 of the 48 stories, so a judge is measured against the experts' majority on 36 x 14 = 504
-    verdicts, beside what experts reach among themselves on the same 36. The result is kept by
-    model, wording, style and mode, and stands beside every later verdict of that judge.
+    STORIES with --labels, for any rubric; or DIR, the folder Art_or_Artifice of
+    github.com/salesforce/creativity_eval, which holds the texts of 36 of the 48 stories of TTCW and
+    their experts' verdicts. The judge stands beside people on the same stories. What it reaches is
+    kept by model, wording, style and mode, and is shown with every later verdict of that judge.
     """
-    from dataclasses import asdict
-
-    from fabula.jobs.judging import ask_judges, plan_of
-    from fabula.judging.calibrate import calibrate as measure
+    from fabula.jobs.calibration import calibrate_judges
     from fabula.judging.calibrate import released_folder
-    from fabula.judging.people import panel_on
-    from fabula.judging.plan import is_identified
-    from fabula.judging.trust import TrustBook
-    from fabula.measures.agreement import expert_correlation, panel_agreement, read_experts
-    from fabula.presentation.judging_tables import calibration_tables
+
+    _check_page(html)
+    check_outputs([html, files.csv, files.latex], [])
+    files.check_files()
+    if settings.labels is None:
+        if len(stories) != 1:
+            raise click.UsageError("STORIES need --labels; without, give the one released folder")
+        documents, labels = released_folder(Path(stories[0]))
+    else:
+        documents, labels = read_stories(stories, how_to_read), settings.labels
+    with progress_bar("asking", None) as bar:
+        found = calibrate_judges(
+            documents, labels, settings, progress=bar, confirm=confirm_on(bar, yes=yes)
+        )
+    written = print_tables_or_rows(found.tables(), found.trusts(), files, as_json)
+    if html is not None:
+        found.judged.save_page(html)
+    print_end(found.judged.spent, [found.book_path, html, *written], quiet=bool(as_json))
+    exit_where_calls_failed(found.judged.measurements)
+
+
+@judge.command(short_help="Measure how far stories can talk to a judge.")
+@click.argument("stories", nargs=-1, required=True, metavar="STORIES...")
+@settings_options(ProbeSettings)
+@settings_options(TableFiles, "files")
+@yes_option
+@rows_option
+@settings_options(Reading, "how_to_read")
+def probe(
+    stories: tuple[str, ...],
+    settings: ProbeSettings,
+    how_to_read: Reading,
+    files: TableFiles,
+    yes: bool,
+    as_json: str | None,
+) -> None:
+    """Put known injections into stories, and count the verdicts that they move.
+
+    Each story is judged as it is, with a harmless sentence put in, and with an injection of each
+    kind (a command, a verdict line, a false end of the story, a role, JSON, another
+    language, a dialogue, an authority) at the same place. Only yes-no items are asked.
+    """
+    from fabula.jobs.probing import probe_judges
 
     check_outputs([files.csv, files.latex], [])
     files.check_files()
-    documents, experts = released_folder(folder)
-    plan = plan_of(settings.judging)
-    # Before anything is paid for.
-    panel = read_experts(experts, plan.rubric)
-    book = TrustBook()
+    documents = read_stories(stories, how_to_read)
     with progress_bar("asking", None) as bar:
-        judged = ask_judges(
-            documents, plan, settings, progress=bar, confirm=confirm_on(bar, yes=yes)
-        )
-    results = measure(judged.measurements, panel, plan, book)
-    here = panel_on(panel, {one.document_id for one in judged.measurements})
-    tables = calibration_tables(
-        results,
-        panel_agreement(here, plan.rubric, "item", seed=plan.seed),
-        panel_agreement(panel, plan.rubric, "item", seed=plan.seed),
-        expert_correlation(panel, plan.rubric),
-        plan.rubric,
-        (_n_documents(here), _n_documents(panel)),
-    )
-    written = files.write(tables)
-    if as_json:
-        with JsonRows(as_json) as rows:
-            for _, trusts in results:
-                for trust in trusts:
-                    rows.print(asdict(trust))
-    else:
-        print_tables(tables)
-    is_kept = any(is_identified(trust.model) for _, trusts in results for trust in trusts)
-    print_end(judged.spent, [book.path if is_kept else None, *written], quiet=bool(as_json))
+        done = probe_judges(documents, settings, progress=bar, confirm=confirm_on(bar, yes=yes))
+    written = print_tables_or_rows(done.tables(), done.records(), files, as_json)
+    print_end(done.spent, [settings.measurements_path, *written], quiet=bool(as_json))
+    exit_where_calls_failed(done.measurements)
 
 
-def _n_documents(panel: Panel) -> int:
-    return len({document for document, _ in panel.subjects})
+judge.add_command(correct)
 
 
-def _pair_tables(judged: Judged) -> list[Block]:
+def _check_page(html: Path | None) -> None:
+    """Raise before anything is asked where the page could not be written."""
+    if html is not None:
+        from fabula.presentation.page_file import check_page_path
+
+        check_page_path(html)
+
+
+def _pair_tables(judged: Judged, settings: StoriesSettings) -> list[Block]:
+    from fabula.jobs.judging import rank_judged
     from fabula.judging.pairwise import summarise_pairs
-    from fabula.presentation.judging_tables import pair_table
+    from fabula.presentation.judging_tables import pair_table, ranking_tables
 
     parts: list[Block] = []
-    for rater in dict.fromkeys(one.rater for one in judged.measurements):
+    for rater, rankings in rank_judged(judged, settings).items():
         mine = [one for one in judged.measurements if one.rater == rater]
         parts += pair_table(summarise_pairs(mine), mine[0].signature)
+        for ranking in rankings:
+            parts += ["", *ranking_tables(ranking, rater, settings.by)]
     return parts
+
+
+def _ranking_rows(judged: Judged, settings: StoriesSettings) -> Iterator[dict[str, Any]]:
+    """After the measurements of pairs the rankings made of them, over all items and by item."""
+    from fabula.jobs.judging import rank_judged
+    from fabula.judging.pairwise import ranking_row
+
+    if settings.pairwise:
+        for rater, rankings in rank_judged(judged, settings, by_item=True).items():
+            for ranking in rankings:
+                yield ranking_row(ranking, rater)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +14,7 @@ if TYPE_CHECKING:
     from fabula.judging.session import Spent
     from fabula.types import Measurement
 
-__all__ = ["print_end", "print_json"]
+__all__ = ["exit_where_calls_failed", "print_end", "print_json"]
 
 
 def print_json(measurements: list[Measurement], **more: Any) -> None:
@@ -22,6 +23,20 @@ def print_json(measurements: list[Measurement], **more: Any) -> None:
 
     content = {"measurements": [measurement_row(one) for one in measurements], **more}
     click.echo(dump_json(content).encode(errors="replace").decode())
+
+
+def exit_where_calls_failed(measurements: Sequence[Measurement]) -> None:
+    """End with the code of what is done in part, and say why, where calls failed."""
+    failed = [one for one in measurements if one.missing_reason == "failed"]
+    if not failed:
+        return
+    why = next((str(one.details["note"]) for one in failed if "note" in one.details), "")
+    click.echo(
+        f"{len(failed):,} of {len(measurements):,} answers are missing, since calls failed"
+        f"{f' ({why})' if why else ''}; the same command asks for these again",
+        err=True,
+    )
+    click.get_current_context().exit(1)
 
 
 def print_end(spent: list[Spent], written: list[Path | None], *, quiet: bool) -> None:

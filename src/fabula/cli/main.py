@@ -11,16 +11,21 @@ import click
 from fabula import __version__
 from fabula.characters import without_controls
 from fabula.cli.agreement import agreement
+from fabula.cli.book import book
 from fabula.cli.compare import compare
 from fabula.cli.continuation import continuation
 from fabula.cli.derived import Group
 from fabula.cli.desk import desk
 from fabula.cli.detect import detect
+from fabula.cli.diversity import diversity
 from fabula.cli.feedback import feedback
 from fabula.cli.groups import groups
 from fabula.cli.interrupting import interrupted_by_signals
 from fabula.cli.judge import judge
+from fabula.cli.lines import lines
+from fabula.cli.models import models
 from fabula.cli.originality import originality
+from fabula.cli.plan import plan
 from fabula.cli.profile import profile
 from fabula.cli.reading import end_of_command
 from fabula.cli.reference import reference
@@ -62,9 +67,9 @@ def _end(_result: object) -> None:
 
 
 _WHOLE = report, desk, groups
-_ORIGINALITY = reference, originality, compare, detect
-_STORIES = stories, profile, continuation, feedback
-_RUBRICS = rubric, judge, agreement, themes, study, replicate
+_ORIGINALITY = reference, originality, compare, detect, diversity
+_STORIES = lines, book, stories, profile, continuation, feedback
+_RUBRICS = rubric, models, judge, agreement, themes, plan, study, replicate
 for command in (*_WHOLE, *_ORIGINALITY, *_RUBRICS, *_STORIES):
     cli.add_command(command)
 

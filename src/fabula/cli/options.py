@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from fabula.jobs.references import is_served, place_of
+
+if TYPE_CHECKING:
+    from fabula.jobs.tables import TableFiles
+
 __all__ = [
     "CorpusType",
-    "SizeType",
     "check_outputs",
     "grammar_option",
     "jobs_option",
@@ -25,21 +28,6 @@ __all__ = [
 F = TypeVar("F", bound=Callable[..., Any])
 
 
-class SizeType(click.ParamType):  # type: ignore[type-arg, unused-ignore]
-    """An amount of memory such as `4GB`, in bytes."""
-
-    name = "size"
-    _units = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}  # noqa: RUF012
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
-        if isinstance(value, int):
-            return value
-        match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([KMGT]?)i?B?", value.strip(), re.IGNORECASE)
-        if match is None:
-            self.fail(f"{value!r} is no amount of memory; write 4GB or 800MB", param, ctx)
-        return int(float(match[1]) * self._units[match[2].upper()])
-
-
 class CorpusType(click.ParamType):  # type: ignore[type-arg, unused-ignore]
     """Where a corpus lies: a folder, or an address of an object store such as `s3://...`."""
 
@@ -48,14 +36,9 @@ class CorpusType(click.ParamType):  # type: ignore[type-arg, unused-ignore]
     def convert(
         self, value: Any, param: click.Parameter | None, ctx: click.Context | None
     ) -> str | Path:
-        if "://" not in str(value):
-            return Path(value)
-        if str(value).startswith(("http://", "https://")):
-            self.fail(
-                f"{value}: name a folder or an address of an object store (s3://, gs://); what is "
-                f"served over HTTP is changed where it lies", param, ctx,
-            )  # fmt: skip
-        return str(value).rstrip("/")
+        if problem := is_served(str(value)):
+            self.fail(problem, param, ctx)
+        return place_of(str(value))
 
 
 def texts_argument(name: str) -> Callable[[F], F]:
@@ -72,13 +55,17 @@ seed_option = click.option(
 )
 
 
-def check_outputs(outputs: Iterable[Path | None], inputs: Iterable[Path]) -> None:
+def check_outputs(
+    outputs: Iterable[Path | None], inputs: Iterable[Path], files: TableFiles | None = None
+) -> None:
     """Raise `UsageError` where an output is an input, or two outputs are one file.
 
-    The folders of the outputs are made.
+    The files of tables are outputs too, and are checked as such. The folders of the outputs are
+    made.
     """
+    tables = [] if files is None else [files.csv, files.latex]
     taken = {path.resolve() for path in inputs}
-    for path in outputs:
+    for path in [*outputs, *tables]:
         if path is None:
             continue
         if path.is_dir():
@@ -90,6 +77,8 @@ def check_outputs(outputs: Iterable[Path | None], inputs: Iterable[Path]) -> Non
         taken.add(path.resolve())
         # Now, and not once everything is computed.
         path.parent.mkdir(parents=True, exist_ok=True)
+    if files is not None:
+        files.check_files()
 
 
 grammar_option = click.option(

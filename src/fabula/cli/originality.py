@@ -39,7 +39,7 @@ def originality(
     resume.
     """
     from fabula.jobs.originality import run
-    from fabula.presentation.originality_tables import originality_table
+    from fabula.presentation.originality_tables import originality_table, passages_table
 
     check_outputs([settings.out, html], [])
     if html is not None:
@@ -61,7 +61,8 @@ def originality(
     if html is not None:
         result.save_page(html)
     if not as_json:
-        print_tables(originality_table(result.table, result.levels, result.signature))
+        print_tables(originality_table(result.table, result.levels, result.signature, result.own))
+        print_tables(passages_table(result.passages, result.n_passages, result.n_commonplaces))
         for remark in result.remarks():
             click.echo(in_options(remark))
         print_written([settings.out, html])

@@ -14,7 +14,15 @@ if TYPE_CHECKING:
     from fabula.jobs.tables import TableFiles
     from fabula.presentation.sheet import Block
 
-__all__ = ["JsonRows", "print_done", "print_result", "print_tables", "print_written"]
+__all__ = [
+    "JsonRows",
+    "print_done",
+    "print_result",
+    "print_rows",
+    "print_tables",
+    "print_tables_or_rows",
+    "print_written",
+]
 
 
 class JsonRows:
@@ -48,6 +56,13 @@ class JsonRows:
             click.echo("\n]" if self._n else "[]")
 
 
+def print_rows(rows: Iterable[Any], form: str | None) -> None:
+    """Rows that are there already, as `JsonRows` prints them."""
+    with JsonRows(form) as printed:
+        for row in rows:
+            printed.print(row)
+
+
 def print_result(
     parts: Sequence[Block],
     content: object,
@@ -65,6 +80,18 @@ def print_result(
     else:
         print_tables(parts)
     print_written([*written, *own], as_json=as_json)
+
+
+def print_tables_or_rows(
+    parts: Sequence[Block], rows: Iterable[Any], files: TableFiles, form: str | None
+) -> list[Path]:
+    """Write the tables where `files` says, and print them or the rows; returns the files."""
+    written = files.write(parts)
+    if form is None:
+        print_tables(parts)
+    else:
+        print_rows(rows, form)
+    return written
 
 
 def print_tables(parts: Sequence[Block]) -> None:

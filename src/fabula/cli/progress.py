@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from rich.progress import Progress, TaskID
 
+from fabula.cli.derived import in_options
 from fabula.cli.notices import is_quiet, is_verbose, log_step, notify
 
 __all__ = ["Bar", "progress_bar"]
@@ -70,6 +71,7 @@ class Bar:
 
     def tell(self, sentence: str) -> None:
         """Something that stays to be read, whatever the bar shows later."""
+        sentence = in_options(sentence)
         if self.progress is not None:
             log_step(sentence, logging.WARNING)
             self.progress.console.print(sentence, markup=False, highlight=False, soft_wrap=True)

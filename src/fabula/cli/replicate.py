@@ -53,8 +53,7 @@ def ttcw(
     from fabula.replicate.ttcw_tables import replica_tables, save_distribution
 
     inputs = [*judges, preferences] if preferences is not None else judges
-    check_outputs([plot, files.csv, files.latex], inputs)
-    files.check_files()
+    check_outputs([plot], inputs, files)
     replica = replicate_ttcw(folder, judges=judges, preferences=preferences)
     if plot is not None:
         save_distribution(replica, plot)
@@ -121,10 +120,9 @@ def linguistic_metrics(
 
     if html is not None:
         check_page_path(html)
-    files.check_files()
     if data is None and not (books and train):
         raise click.UsageError("name DATA, or --books and --train")
-    check_outputs([html, files.csv, files.latex], [*map(Path, books), *map(Path, train)])
+    check_outputs([html], [*map(Path, books), *map(Path, train)], files)
     ours, theirs = default_files(data) if data is not None else ([], [])
     with progress_bar("replicating", None) as bar:
         shown = ""

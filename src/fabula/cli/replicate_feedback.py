@@ -7,10 +7,10 @@ from pathlib import Path
 import click
 
 from fabula.cli.derived import Command, settings_options
-from fabula.cli.feedback_reading import open_encoder
 from fabula.cli.options import check_outputs, json_option, seed_option
 from fabula.cli.printing import print_result
 from fabula.cli.progress import progress_bar
+from fabula.jobs.feedback import open_encoder
 from fabula.jobs.tables import TableFiles
 
 __all__ = ["story_feedback"]
@@ -52,18 +52,13 @@ def story_feedback(
     from fabula.replicate.story_feedback import NOTHING, Means, replicate_released, replicate_run
     from fabula.replicate.story_feedback_check import check_printed
     from fabula.replicate.story_feedback_files import HOME
-    from fabula.replicate.story_feedback_tables import (
-        check_tables,
-        replica_json,
-        replica_tables,
-    )
+    from fabula.replicate.story_feedback_tables import check_tables, replica_json, replica_tables
     from fabula.tasks.feedback.answers import sentence_counter
     from fabula.text.pipeline import load_pipeline
 
     if ratings and not runs:
         raise click.UsageError("--ratings: name the feedback that was rated, with --run")
-    check_outputs([files.csv, files.latex], runs)
-    files.check_files()
+    check_outputs([], runs, files)
     check = check_printed()
     released = own = None
     if folder is not None or runs:

@@ -10,6 +10,7 @@ import click
 
 from fabula.cli.confirming import agree_to_cost
 from fabula.cli.derived import Command, settings_options
+from fabula.cli.notices import notify
 from fabula.cli.options import check_outputs, json_option, texts_argument, yes_option
 from fabula.cli.printing import print_written
 from fabula.cli.progress import Bar, progress_bar
@@ -38,6 +39,13 @@ __all__ = ["report"]
     metavar="PAGE",
     help="The page.  [default: report.html]",
 )
+@click.option(
+    "--comments",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="Write the findings as comments into a Word document (.docx), which keeps the look of a "
+    ".docx draft, or as W3C annotations (.jsonld).",
+)
 @settings_options(TableFiles, "files")
 @yes_option
 @json_option
@@ -45,6 +53,7 @@ __all__ = ["report"]
 def report(
     texts: tuple[str, ...],
     out: Path | None,
+    comments: Path | None,
     files: TableFiles,
     by: str | None,
     settings: ReportSettings,
@@ -59,13 +68,15 @@ def report(
     page, so that an interrupted run does not pay twice. Several texts are set side by side.
     """
     from fabula.api.results import Report
-    from fabula.jobs.reviewer import Reviewer
-    from fabula.review import compare_groups
+    from fabula.jobs.reviewer import Reviewer, compared
+    from fabula.presentation.comments import check_comments_path
     from fabula.review.comparing import group_of
 
     page = out if out is not None or as_json else Path("report.html")
-    keep = _checked_outputs(texts, page, files)
+    keep = _checked_outputs(texts, page, comments, files)
     documents = read_stories(texts, how_to_read)
+    if comments is not None:
+        check_comments_path(comments, len(documents))
     if by is not None:
         for document in documents:
             group_of(document, by)
@@ -75,25 +86,28 @@ def report(
         Reviewer(replace(settings, keep=keep)) as reviewer,
     ):
         review = reviewer.run(documents, bar, _confirm(bar, yes=yes))
-    tests = () if by is None else tuple(compare_groups(review, by, seed=settings.seed))
-    found = Report(review, by, tests)
+    review, tests = compared(review, by, seed=settings.seed)
+    found = Report(review, by, tests, n_marks=settings.marking.n_marks)
     if page is not None:
         found.save_page(page)
+    if comments is not None and (n_lost := found.save_comments(comments, Path(texts[0]))):
+        notify(f"{n_lost:,} findings have no place in {comments}; the page has them")
     written = [
         path for name in (files.csv, files.latex) if name for path in found.save_tables(name)
     ]
-    _print(found, [page, *written], as_json=as_json)
+    _print(found, [page, comments, *written], as_json=as_json)
     if any(entry.is_failure for entry in review.left_out):
         # For scripts: something that was asked for is lacking.
         click.get_current_context().exit(1)
 
 
-def _checked_outputs(texts: tuple[str, ...], page: Path | None, files: TableFiles) -> Path | None:
+def _checked_outputs(
+    texts: tuple[str, ...], page: Path | None, comments: Path | None, files: TableFiles
+) -> Path | None:
     """The folder where answers are kept, beside the page. Raises before anything is measured."""
     from fabula.presentation.page_file import check_page_path
 
-    check_outputs([page, files.csv, files.latex], [Path(text) for text in texts])
-    files.check_files()
+    check_outputs([page, comments], [Path(text) for text in texts], files)
     if page is None:
         return None
     check_page_path(page)

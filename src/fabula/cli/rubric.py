@@ -10,8 +10,9 @@ import click
 from fabula.cli.confirming import confirm_on
 from fabula.cli.derived import Group, Option, settings_options
 from fabula.cli.options import json_option, rows_option, yes_option
-from fabula.cli.printing import JsonRows, print_done
-from fabula.cli.progress import Bar
+from fabula.cli.printing import JsonRows, print_done, print_rows
+from fabula.cli.progress import Bar, progress_bar
+from fabula.jobs.expansion import ExpansionSettings
 from fabula.jobs.models import ModelSettings
 from fabula.jobs.writing import confirm_prompts
 
@@ -108,9 +109,7 @@ def check(files: tuple[Path, ...], as_json: str | None) -> None:
             shown = f" ({dimensions})" if dimensions else ""
             click.echo(f"{file}: {good.key}, {len(good.items)} items{shown}, good")
     if as_json:
-        with JsonRows(as_json) as printed:
-            for row in rows:
-                printed.print(row)
+        print_rows(rows, as_json)
     if faults:
         raise InputError("\n       ".join(faults))
 
@@ -209,6 +208,38 @@ def draft(
         f"  fabula rubric check {out}",
         as_json=as_json,
     )
+
+
+@rubric.command(short_help="Expand the items of a draft rubric.")
+@click.argument("source", metavar="NAME|FILE")
+@click.option(
+    "--out", type=click.Path(path_type=Path), required=True, metavar="FILE",
+    help="Write the expanded rubric here, a .toml file to verify.",
+)  # fmt: skip
+@settings_options(ExpansionSettings)
+@yes_option
+@json_option
+def expand(source: str, out: Path, settings: ExpansionSettings, yes: bool, as_json: bool) -> None:
+    """Have a model write out what each question of a rubric means, for experts to verify.
+
+    As in section 5.2.1 of "Art or Artifice?", a question alone is ambiguous: each item gets a
+    background, what to list before deciding, and with --paraphrases other wordings. What an item
+    has already stays as it is.
+    """
+    from fabula.jobs.expansion import expand as expand_items
+    from fabula.reasons import explain
+
+    with progress_bar("writing", None) as bar:
+        found = expand_items(source, out, settings, progress=bar, confirm=confirm_on(bar, yes=yes))
+    lacking = ", ".join(f"{n} {explain(reason)}" for reason, n in found.missing.items())
+    print_done(
+        {"out": str(out), "key": found.rubric.key, "n_written": found.n_written,
+         "missing": found.missing},
+        f"written: {out} ({found.n_written} texts for {len(found.rubric.items)} items"
+        f"{f'; missing: {lacking}' if lacking else ''}); verify it, then",
+        f"  fabula rubric check {out}",
+        as_json=as_json,
+    )  # fmt: skip
 
 
 def _wrapped(text: str) -> str:

@@ -3,26 +3,30 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from fabula.cli.derived import Group
+from fabula.cli.derived import Group, settings_options
 from fabula.cli.options import check_outputs, json_option, seed_option
-from fabula.cli.printing import print_done
+from fabula.cli.printing import print_done, print_result
+from fabula.jobs.rater_plan import WidthSettings
+from fabula.jobs.tables import TableFiles
 
 if TYPE_CHECKING:
     from fabula.studies.database import Store
     from fabula.studies.design import StudyDesign
     from fabula.studies.units import Unit
+    from fabula.studies.workload import Workload
 
 __all__ = ["study"]
 
 F = TypeVar("F", bound=Callable[..., Any])
 _PASSWORD = "FABULA_STUDY_PASSWORD"
+_LEAST_PASSWORD = 10
 
 
 @click.group(cls=Group, short_help="Run a blinded study with human participants.")
@@ -47,7 +51,7 @@ def _study_options(command: F) -> F:
 
 @contextmanager
 def _opened(
-    file: Path, database: str | None, *, create: bool = False
+    file: Path, database: str | None, *, create: bool = False, serves: bool = False
 ) -> Iterator[tuple[StudyDesign, list[Unit], Store]]:
     from fabula.errors import InputError
 
@@ -68,15 +72,21 @@ def _opened(
     except SQLAlchemyError as error:
         raise InputError(f"the database failed: {str(error).splitlines()[0]}") from error
     finally:
-        store.close()
+        is_whole = store.close(is_served=serves)
+        if serves and not is_whole:
+            click.echo(
+                f"another program has {store.file} open, so the last answers are in "
+                f"{store.file}-wal beside it: copy both",
+                err=True,
+            )
 
 
-def _check_out(out: Path, design: StudyDesign, store: Store) -> None:
+def _check_out(outputs: Sequence[Path | None], design: StudyDesign, store: Store) -> None:
     """Raise `UsageError` where an export would take the place of what it is made from."""
     held = [design.path, design.documents, *([design.rubric_file] if design.rubric_file else [])]
     if store.file is not None:
         held += [store.file.with_name(store.file.name + end) for end in ("", "-wal", "-shm")]
-    check_outputs([out], held)
+    check_outputs(outputs, held)
 
 
 @study.command(short_help="Design a study and write its file.")
@@ -91,60 +101,121 @@ def _check_out(out: Path, design: StudyDesign, store: Store) -> None:
     help="Stories (ttcw), or what `feedback elicit` wrote (feedback).",
 )  # fmt: skip
 @click.option("--title", default="", help="What participants see.")
+@click.option(
+    "--group-field", metavar="NAME",
+    help="Field that groups the stories (ttcw).  [default: group, or prompt_id as "
+    "`stories write` has it]",
+)  # fmt: skip
 @json_option
-def new(file: Path, design: Any, documents: Path, title: str, as_json: bool) -> None:
-    """Write STUDY.toml, ready to run and yours to edit."""
+def new(
+    file: Path, design: Any, documents: Path, title: str, group_field: str | None, as_json: bool
+) -> None:
+    """Write STUDY.toml, ready to run and yours to edit.
+
+    It says how many people the study takes, and what it cannot keep from them.
+    """
     import shlex
 
     from fabula.errors import InputError
     from fabula.studies.design import load_study, new_study
-    from fabula.studies.units import count_for_one_person, read_units
+    from fabula.studies.units import NoGroup, group_field_of, read_units
+    from fabula.studies.workload import workload_of
 
-    new_study(file, design, documents, title=title)
+    if group_field is None and design == "ttcw":
+        group_field = group_field_of(documents)
+    new_study(file, design, documents, title=title, group_field=group_field or "group")
     try:
         study = load_study(file)
         units = read_units(study)
-    except InputError:
+    except InputError as error:
         # What cannot be run is not left behind.
         file.unlink()
+        if isinstance(error, NoGroup):
+            where = str(error).partition(";")[0]
+            remedy = "name the field that groups the stories with --group-field"
+            raise InputError(f"{where}; {remedy}") from error
         raise
+    work = workload_of(study, units)
     n = sum(len(unit.documents) for unit in units)
     kind = "groups" if design == "ttcw" else "pieces of feedback"
-    n_stories = count_for_one_person(units)
-    lines = [f"written: {file} ({len(units):,} {kind}, {n:,} texts)"]
-    if n_stories < min(len(units), study.per_participant):
-        lines.append(
-            f"a person reads one piece about each story, so {n_stories:,} at most: who has seen a "
-            f"story once knows what was changed in it"
-        )
+    lines = [f"written: {file} ({len(units):,} {kind}, {n:,} texts)", *_told_workload(work, kind)]
+    lines += [f"note: {note}" for note in _notes(study, units, work)]
     lines.append(
-        f"edit its texts and numbers, then: fabula study invite {shlex.quote(str(file))} 1"
+        f"edit its texts and numbers, then: fabula study invite {shlex.quote(str(file))} "
+        f"{work.n_people_shared_out or work.n_people}"
     )
     content = {
         "out": str(file),
         "n_units": len(units),
         "n_texts": n,
-        "n_for_one_person": min(n_stories, study.per_participant),
+        "n_for_one_person": work.n_for_one_person,
+        "n_readings": work.n_readings,
+        "n_people": work.n_people,
+        "n_people_shared_out": work.n_people_shared_out,
+        "notes": _notes(study, units, work),
     }
     print_done(content, *lines, as_json=as_json)
+
+
+def _told_workload(work: Workload, kind: str) -> list[str]:
+    lines = [
+        f"{work.n_readings:,} readings; a person reads {work.n_for_one_person:,} {kind} at most, "
+        f"so it takes {work.n_people:,} people or more"
+    ]
+    if (n := work.n_people_shared_out) is not None and n > work.n_people:
+        lines.append(f"as they come and read all they are given, {n:,} people fill it")
+    return lines
+
+
+def _notes(study: StudyDesign, units: Sequence[Unit], work: Workload) -> list[str]:
+    """What an organiser should know before anybody is invited."""
+    found = []
+    if work.n_for_one_person < min(len(units), study.per_participant):
+        found.append(
+            "nobody is given two versions of one story, since one tells what was changed in the "
+            "other; so nobody compares them either"
+        )
+    if work.giving_away:
+        found.append(
+            f"{_named(work.giving_away)}: holds several versions of one story, and its readers see "
+            f"both"
+        )
+    if study.kind == "ttcw":
+        single = [unit.key for unit in units if len(unit.documents) == 1]
+        if single:
+            found.append(f"{_named(single)}: holds one story only, and there is nothing to rank")
+        nameless = [one.id for unit in units for one in unit.documents if not one.author]
+        if nameless:
+            found.append(f"{_named(nameless)}: has no author; `analyse` compares authors")
+    return found
+
+
+def _named(names: Sequence[str]) -> str:
+    shown = ", ".join(names[:3])
+    return shown if len(names) <= 3 else f"{shown} and {len(names) - 3:,} more"
 
 
 @study.command(short_help="Print invitation links.")
 @_study_options
 @click.argument("n", type=click.IntRange(1, 10_000))
 @click.option(
-    "--url", default="http://127.0.0.1:8000", show_default=True,
-    help="Where the page will be reached.",
+    "--url", metavar="URL",
+    help="Where others reach the page.  [default: http://127.0.0.1:8000, for this machine only]",
 )  # fmt: skip
 @click.option("--note", default="", help="A note on these people, for yourself.")
 @json_option
-def invite(file: Path, n: int, database: str | None, url: str, note: str, as_json: bool) -> None:
+def invite(
+    file: Path, n: int, database: str | None, url: str | None, note: str, as_json: bool
+) -> None:
     """Print N invitations, one link a person. They are not kept and cannot be shown again."""
     from fabula.studies.forms import clean_text
     from fabula.studies.participants import invite as invite_people
 
     with _opened(file, database, create=True) as (_, _, store), store.writing() as connection:
         tokens = invite_people(connection, n, "command line", clean_text(note))
+    if url is None:
+        url = "http://127.0.0.1:8000"
+        click.echo("these links lead to this machine only; for others give --url", err=True)
     links = [f"{url.rstrip('/')}/i/{token}" for token in tokens]
     print_done({"links": links}, *links, as_json=as_json)
 
@@ -158,9 +229,14 @@ def invite(file: Path, n: int, database: str | None, url: str, note: str, as_jso
     help="Believe the forwarded headers of a proxy at this address (for https).",
 )  # fmt: skip
 @click.option("--root-path", default="", metavar="PATH", help="Where the proxy mounts the study.")
+@click.option(
+    "--insecure", is_flag=True,
+    help="Serve other machines without https: everybody on the way can read the answers.",
+)  # fmt: skip
 def serve(
-    file: Path, database: str | None, host: str, port: int, behind_proxy: str | None, root_path: str
-) -> None:
+    file: Path, database: str | None, host: str, port: int, behind_proxy: str | None,
+    root_path: str, insecure: bool,
+) -> None:  # fmt: skip
     """Serve the study's page. Organisers log in at /organise.
 
     Their password is that of the environment variable FABULA_STUDY_PASSWORD; without it, one is
@@ -168,12 +244,29 @@ def serve(
     """
     import secrets
 
-    with _opened(file, database, create=True) as (design, units, store):
+    from fabula.errors import InputError
+
+    with _opened(file, database, create=True, serves=True) as (design, units, store):
         from fabula.studies.app import create_app
         from fabula.web import app as web
+        from fabula.web.guard import is_loopback
 
+        is_ours = is_loopback(host)
+        if not (is_ours or behind_proxy or insecure):
+            raise InputError(
+                f"--host {host}: whoever is on the way could read the links and the answers; put a "
+                f"proxy that speaks https before it, with --behind-proxy, or allow it: --insecure"
+            )
         password = os.environ.get(_PASSWORD) or secrets.token_urlsafe(9)
-        app = create_app(design, units, store, password=password)
+        if len(password) < _LEAST_PASSWORD:
+            raise InputError(
+                f"{_PASSWORD}: is shorter than {_LEAST_PASSWORD} characters; choose a longer "
+                f"password, or leave it out to have one drawn"
+            )
+        app = create_app(
+            design, units, store, password=password,
+            own_names_only=is_ours and not behind_proxy,
+        )  # fmt: skip
         root_path = f"/{root_path.strip('/')}" if root_path.strip("/") else ""
         listening = web.listen(host, port)
         shown = f"http://{host}:{listening.getsockname()[1]}"
@@ -197,27 +290,89 @@ def serve(
     help="Write the measurements here.",
 )  # fmt: skip
 @click.option("--unfinished", is_flag=True, help="Also what was not handed in.")
+@click.option(
+    "--wide", is_flag=True, help="A row for each person and text, a column for each item."
+)
+@click.option(
+    "--people", type=click.Path(path_type=Path), metavar="FILE",
+    help="Write a table of participants here, in the same format.",
+)  # fmt: skip
 @json_option
 def export(
-    file: Path, database: str | None, format_: str, out: Path, unfinished: bool, as_json: bool
-) -> None:
-    """Write all answers that count as measurements, one a row."""
+    file: Path, database: str | None, format_: str, out: Path, unfinished: bool, wide: bool,
+    people: Path | None, as_json: bool,
+) -> None:  # fmt: skip
+    """Write all answers that count as measurements, one a row, each with when it was saved (UTC).
+
+    What reads measurements (`agreement --experts`, `feedback score --people`) wants them so.
+    """
     from fabula.studies.exporting import export as export_answers
-    from fabula.studies.tables import write_measurements
+    from fabula.studies.quality import standings
+    from fabula.studies.tables import write_measurements, write_people, write_wide
 
     with _opened(file, database) as (design, units, store), store.reading() as connection:
-        _check_out(out, design, store)
+        _check_out([out, people], design, store)
         known = {unit.key: unit for unit in units}
         found = list(export_answers(connection, design, known, unfinished=unfinished))
-    write_measurements(found, out, format_)
+        everybody = standings(connection, design, found) if people else []
+    (write_wide if wide else write_measurements)(found, out, format_)
+    if people is not None:
+        write_people(everybody, people, format_)
     given = [one for one in found if one.value is not None]
     n_people = len({one.rater for one in given})
     print_done(
         {"out": str(out), "n": len(given), "n_people": n_people},
         f"{len(given):,} answers of {n_people:,} people",
-        f"written: {out}",
+        f"written: {out}" if people is None else f"written: {out}, {people}",
         as_json=as_json,
     )
+
+
+@study.command(short_help="Copy a study that may be running into one file.")
+@_study_options
+@click.argument("backup_file", metavar="FILE", type=click.Path(path_type=Path))
+@json_option
+def backup(file: Path, backup_file: Path, database: str | None, as_json: bool) -> None:
+    """Copy all answers as they are now into FILE, and compare the copy with them.
+
+    The study may be running. FILE is a file of SQLite's, also where the database is PostgreSQL.
+    Keep STUDY.toml and the documents with it.
+    """
+    from fabula.studies.backups import back_up
+
+    with _opened(file, database) as (design, _, store):
+        _check_out([backup_file], design, store)
+        done = back_up(store, backup_file)
+    print_done(
+        {"out": str(backup_file), "n_saved": done.n_answers, "n_people": done.n_people},
+        f"{done.n_answers:,} saved answers of {done.n_people:,} people, copied and compared",
+        f"written: {backup_file}",
+        as_json=as_json,
+    )
+
+
+@study.command(short_help="Put a backup into an empty database.")
+@_study_options
+@click.argument("backup_file", metavar="FILE", type=click.Path(path_type=Path, exists=True))
+@json_option
+def restore(file: Path, backup_file: Path, database: str | None, as_json: bool) -> None:
+    """Put the answers in FILE, which `study backup` wrote, into a database without any.
+
+    FILE can also be a copy of the study's own file, with its log (FILE-wal) beside it or without.
+    """
+    from fabula.studies.backups import restore as put_back
+
+    with _opened(file, database, create=True) as (design, units, store):
+        done = put_back(store, design, units, backup_file)
+    lines = [f"{done.n_answers:,} saved answers of {done.n_people:,} people, restored and compared"]
+    if done.lacked_log:
+        lines.append(f"{backup_file} was copied without its log: later answers may be missing")
+    content = {
+        "n_saved": done.n_answers,
+        "n_people": done.n_people,
+        "may_lack_answers": done.lacked_log,
+    }
+    print_done(content, *lines, as_json=as_json)
 
 
 @study.command(short_help="Delete a participant's answers.")
@@ -265,3 +420,27 @@ def analyse(file: Path, database: str | None, plot: Path | None, seed: int, as_j
         if plot is not None:
             raise click.UsageError("--plot: is drawn of the design ttcw")
         analyse_feedback(design, units, found, as_json=as_json)
+
+
+@study.command(short_help="Plan how many people and stories a study needs.")
+@_study_options
+@settings_options(WidthSettings)
+@settings_options(TableFiles, "files")
+@json_option
+def power(
+    file: Path, database: str | None, settings: WidthSettings, files: TableFiles, as_json: bool
+) -> None:
+    """Plan how many people and stories intervals of a wanted width take, from the answers so far.
+
+    They are its pilot: yes-no items on ten stories or more, by two people each or more. How many
+    stories a person reads is that of STUDY.toml.
+    """
+    from fabula.jobs.rater_plan import plan_study
+    from fabula.studies.exporting import export as export_answers
+
+    files.check_files()
+    with _opened(file, database) as (design, units, store), store.reading() as connection:
+        _check_out([files.csv, files.latex], design, store)
+        found = list(export_answers(connection, design, {unit.key: unit for unit in units}))
+    plan = plan_study(design, units, found, settings)
+    print_result(plan.tables(), plan.to_json(), files, as_json=as_json)

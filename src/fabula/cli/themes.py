@@ -10,7 +10,7 @@ import click
 from fabula.cli.confirming import confirm_on
 from fabula.cli.derived import Command, in_options, settings_options
 from fabula.cli.options import rows_option, yes_option
-from fabula.cli.printing import JsonRows
+from fabula.cli.printing import print_rows
 from fabula.cli.progress import progress_bar
 from fabula.jobs.models import ModelSettings
 from fabula.jobs.writing import confirm_prompts
@@ -52,7 +52,7 @@ def themes(
     A source is a run of `fabula judge`, or the experts' ttcw_annotations.json. Reasons are grouped
     by the meaning of their sentences; beside each theme stand the most typical of them.
     """
-    from fabula.store import dump_json, write_whole
+    from fabula.store import write_rows
     from fabula.tasks.rationales import read_rationales
     from fabula.tasks.themes import find_themes, keep_labels, theme_row
 
@@ -72,13 +72,9 @@ def themes(
         found, others = keep_labels(found, out)
     rows = [theme_row(theme) for theme in found]
     if out is not None:
-        out.parent.mkdir(parents=True, exist_ok=True)
-        lines = "".join(dump_json(row) + "\n" for row in [*rows, *others])
-        write_whole(out, lines.encode(errors="replace"))
+        write_rows(out, [*rows, *others])
     if as_json:
-        with JsonRows(as_json) as shown:
-            for row in rows:
-                shown.print(row)
+        print_rows(rows, as_json)
         return
     from fabula.presentation.theme_tables import theme_lines
 

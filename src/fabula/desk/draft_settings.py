@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 from fabula.errors import InputError
 from fabula.jobs.models import NoModelSettings
 from fabula.jobs.report import ReportSettings
-from fabula.reference.choose import index_url, is_served
+from fabula.reference.choose import index_url, is_looked_up, is_served
 from fabula.types import Part
 
 __all__ = ["Asked", "where_to"]
@@ -80,7 +80,7 @@ class Asked:
 def where_to(asked: Asked) -> list[str]:
     """What leaves this machine and where it goes, a sentence each; empty where nothing does."""
     told = []
-    is_index = asked.reference.startswith("infinigram:")
+    is_index = is_looked_up(asked.reference)
     index = _host(index_url(asked.reference)) if is_index else "localhost"
     if index not in _LOOPBACK:
         told.append(f"runs of words of the draft are sent to {index}, to be looked up there")

@@ -85,6 +85,8 @@ class Drafts:
         self.folder = folder / "pieces"
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
+            # Drafts are nobody else's business.
+            self.folder.chmod(0o700)
         except OSError as error:
             raise InputError(
                 f"{folder}: drafts cannot be kept there ({error.strerror}); name another with `dir`"

@@ -20,6 +20,7 @@ from fabula.desk.drafts import Piece, Version
 from fabula.desk.rendering import render, render_waiting, with_bar
 from fabula.desk.work import Desk
 from fabula.errors import InputError
+from fabula.models.available import find_models
 from fabula.text import read_documents
 from fabula.web import visible
 from fabula.web.guard import is_secret
@@ -77,8 +78,9 @@ def home(owner: Owner) -> Response:
     last = desk.drafts.pieces()[0].last.asked if pieces else {}
     asked = Asked.read(last) if last else Asked(reference=next(iter(desk.references), ""))
     return owner.page(
-        "home.html.j2", pieces=pieces, asked=asked, references=_references(desk, asked)
-    )
+        "home.html.j2", pieces=pieces, asked=asked, references=_references(desk, asked),
+        models=find_models(),
+    )  # fmt: skip
 
 
 @router.post("/drafts")
@@ -178,7 +180,7 @@ def edit(owner: Owner, id_: str, number: int) -> Response:
     return owner.page(
         "edit.html.j2", piece=piece, version=version, title=visible(piece.title), asked=asked,
         text=version.text.encode(errors="replace").decode(),
-        references=_references(owner.desk, asked),
+        references=_references(owner.desk, asked), models=find_models(),
     )  # fmt: skip
 
 

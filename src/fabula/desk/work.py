@@ -138,7 +138,7 @@ class Desk:
         """A corpus made of texts that were dropped. Raises `InputError`."""
         plain = "-".join(re.findall(r"\w+", name.lower()))[:40] or "my-texts"
         folder = self.folder / "references"
-        folder.mkdir(exist_ok=True)
+        folder.mkdir(mode=0o700, exist_ok=True)
         taken = {path.stem for path in folder.iterdir()}
         numbered = (plain, *(f"{plain}-{k}" for k in range(2, len(taken) + 3)))
         path = folder / f"{next(one for one in numbered if one not in taken)}.ref"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
@@ -12,31 +12,57 @@ from fabula.jobs.progress import SILENT, Confirm, Progress, agreed
 from fabula.settings import Between, Settings, SettingsError, part, setting
 
 if TYPE_CHECKING:
+    from fabula.jobs.correction import CorrectedRun
+    from fabula.judging.pairwise import PairRanking
     from fabula.judging.plan import JudgePlan
     from fabula.judging.prompts import Template
     from fabula.judging.session import Spent
     from fabula.judging.summary import JudgeSummary
     from fabula.models.function import FunctionModel
+    from fabula.presentation.sheet import Block
     from fabula.types import Document, Measurement, Rubric
 
 __all__ = [
+    "FOLDER_HELP",
     "Asking",
-    "CalibrateSettings",
     "Judged",
     "Judging",
     "JudgingSettings",
     "LabelSettings",
+    "LabelledSettings",
     "Questions",
     "RateSettings",
     "StoriesSettings",
     "ask_judges",
+    "check_labels",
     "judge_stories",
+    "labels_of_some",
     "plan_of",
+    "rank_judged",
+    "with_examples",
 ]
 
 
-_FOLDER_HELP = "Folder of the run: keeps every answer; interrupted runs resume."
+FOLDER_HELP = "Folder of the run: keeps every answer; interrupted runs resume."
 _RESTART_HELP = "Ask everything again, ignoring what `out` holds."
+
+
+_ANSWERED = (
+    "no_answer", "no_verdict", "truncated", "refusal", "blocked", "too_long", "contradictory",
+    "out_of_scale",
+)  # fmt: skip
+"""Why an answer may hold no verdict; a call that failed is made again in any case."""
+
+
+def _reasons(again: str | None) -> tuple[str, ...]:
+    return tuple(name.strip() for name in (again or "").split(",") if name.strip())
+
+
+def _are_reasons(again: str) -> str | None:
+    unknown = [name for name in _reasons(again) if name not in _ANSWERED]
+    if unknown or not _reasons(again):
+        return f"{again!r}: give some of {', '.join(_ANSWERED)}, separated by commas"
+    return None
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,8 +79,8 @@ class Questions(Settings):
     )
     template: Path | None = setting(
         None,
-        help="A prompt with [STORY], [BACKGROUND], [QUESTION] to replace the built-in one, such as "
-        "the authors' with_background.txt.",
+        help="A prompt with [STORY], [BACKGROUND], [QUESTION] and perhaps [INSTRUCTION], in any "
+        "order, to replace the built-in one, such as the authors' with_background.txt.",
         unit="FILE",
     )
 
@@ -72,6 +98,13 @@ class Asking(Settings):
         help="Ask N times; the value is the share of Yes, or the most frequent choice.",
         unit="N",
         check=Between(1, 1000),
+    )
+    n_paraphrases: int = setting(
+        0,
+        help="Ask each question in N other wordings too, which the rubric holds, and show how far "
+        "verdicts depend on the wording.",
+        unit="N",
+        check=Between(0, 100),
     )
     temperature: float | None = setting(
         None,
@@ -110,8 +143,19 @@ class JudgingSettings(Settings):
     """A run of judges and where it is kept."""
 
     judging: Judging = part(Judging)
-    out: Path | None = setting(Path("judged"), help=_FOLDER_HELP)
+    out: Path | None = setting(Path("judged"), help=FOLDER_HELP)
     restart: bool = setting(False, help=_RESTART_HELP)
+    again: str | None = setting(
+        None,
+        help="Ask once more only for what `out` holds without a verdict for one of these reasons, "
+        "such as truncated,no_answer; `max_tokens` may be raised with truncated.",
+        unit="REASON,REASON",
+        check=_are_reasons,
+    )
+
+    def check_together(self) -> None:
+        if self.again and (self.restart or self.out is None):
+            raise SettingsError("again", "needs the answers in `out`; leave out `restart`")
 
     @property
     def measurements_path(self) -> Path | None:
@@ -120,7 +164,31 @@ class JudgingSettings(Settings):
 
 
 @dataclass(frozen=True, slots=True)
-class StoriesSettings(JudgingSettings):
+class LabelledSettings(JudgingSettings):
+    """The same, of stories of which people judged some."""
+
+    labels: Path | None = setting(
+        None,
+        help="People's labels of some of the stories, drawn at random: what they would have said "
+        "of all stands beside what the judge says (`fabula judge correct` tells more).",
+        unit="FILE",
+    )
+    n_shots: int = setting(
+        0,
+        help="Show N labelled stories with their answers before each story (few-shot); they need "
+        "`labels`.",
+        unit="N",
+        check=Between(0, 20),
+    )
+
+    def check_together(self) -> None:
+        JudgingSettings.check_together(self)
+        if self.n_shots and self.judging.questions.template is not None:
+            raise SettingsError("n_shots", "cannot be used with `template`")
+
+
+@dataclass(frozen=True, slots=True)
+class StoriesSettings(LabelledSettings):
     """The same, for stories one by one or in pairs."""
 
     n_retest: int = setting(
@@ -140,25 +208,46 @@ class StoriesSettings(JudgingSettings):
         unit="FIELD",
         formerly=("group",),
     )
+    max_pairs: int | None = setting(
+        None,
+        help="Ask only N pairs, chosen in rounds by the answers so far so that the ranking is "
+        "known soonest (pairwise).",
+        unit="N",
+        check=Between(1),
+        default_text="all pairs",
+    )
+    rank_by: str | None = setting(
+        None,
+        help="Rank the groups of this field too, such as models (pairwise, with `by`).",
+        unit="FIELD",
+        default_text="author",
+    )
 
     def check_together(self) -> None:
+        LabelledSettings.check_together(self)
         judging = self.judging
-        if self.by and not self.pairwise:
-            raise SettingsError("by", "is for `pairwise`")
+        if self.n_shots and self.labels is None:
+            raise SettingsError("n_shots", "needs `labels`, from which examples are drawn")
+        for name, is_given in (
+            ("by", self.by),
+            ("max_pairs", self.max_pairs),
+            ("rank_by", self.rank_by),
+        ):
+            if is_given and not self.pairwise:
+                raise SettingsError(name, "is for `pairwise`")
+        if self.rank_by and not self.by:
+            raise SettingsError(
+                "rank_by", "needs `by`: texts on one prompt, say, are what is resampled"
+            )
         for name, is_set in (
             ("n_retest", self.n_retest > 0),
             ("n_samples", judging.asking.n_samples > 1),
+            ("n_paraphrases", judging.asking.n_paraphrases > 0),
             ("template", judging.questions.template is not None),
+            ("labels", self.labels is not None),
         ):
             if self.pairwise and is_set:
                 raise SettingsError(name, "cannot be used with `pairwise`")
-
-
-@dataclass(frozen=True, slots=True)
-class CalibrateSettings(JudgingSettings):
-    """A run on stories that experts have judged."""
-
-    out: Path | None = setting(Path("calibrated"), help=_FOLDER_HELP)
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,7 +261,7 @@ class RateSettings(Settings):
     )
     asking: Asking = part(Asking)
     models: ModelSettings = part(ModelSettings)
-    out: Path = setting(Path("rated"), help=_FOLDER_HELP)
+    out: Path = setting(Path("rated"), help=FOLDER_HELP)
     restart: bool = setting(False, help=_RESTART_HELP)
 
     def judging(self) -> JudgingSettings:
@@ -188,7 +277,7 @@ class LabelSettings(RateSettings):
         help="The categories; a .toml file of the same items may word them differently.",
         unit="NAME|FILE",
     )
-    out: Path = setting(Path("labelled"), help=_FOLDER_HELP)
+    out: Path = setting(Path("labelled"), help=FOLDER_HELP)
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,6 +288,10 @@ class Judged:
     plan: JudgePlan
     measurements: list[Measurement]
     spent: list[Spent]
+    labels: Sequence[Measurement] = ()
+    """People's, of some of the documents, which correct the judges."""
+    people: Sequence[Measurement] = ()
+    """All that people said of the documents, also of those that were shown as examples."""
 
     def summaries(self) -> list[JudgeSummary]:
         """A summary of each judge beside its kept trust."""
@@ -207,12 +300,49 @@ class Judged:
 
         return summarise(self.measurements, self.documents, self.plan.rubric, TrustBook())
 
+    def corrected(self) -> dict[str, CorrectedRun]:
+        """By judge, what experts would have said; empty without labels."""
+        from fabula.jobs.correction import CorrectSettings, correct_measurements
+
+        if not self.labels:
+            return {}
+        raters = dict.fromkeys(one.rater for one in self.measurements)
+        # Those that were shown as examples are labelled too, and would be named to be labelled.
+        has_examples = len(self.people) > len(self.labels)
+        settings = CorrectSettings(n_next=0) if has_examples else CorrectSettings()
+        return {
+            rater: correct_measurements(
+                self.measurements,
+                self.labels,
+                self.plan.rubric,
+                replace(settings, judge=rater),
+            )
+            for rater in raters
+        }
+
+    def tables(self) -> list[Block]:
+        """The answers by item with their trust, and what experts would have said."""
+        from fabula.presentation.judging_tables import judge_tables
+
+        rubric = self.plan.rubric
+        parts = judge_tables(self.summaries(), self.measurements, rubric)
+        for run in self.corrected().values():
+            parts += ["", *run.tables()]
+        if self.people and not self.labels:
+            parts += [
+                "",
+                "not corrected: every labelled story was shown as an example (`n_shots`), and none "
+                "is left to measure the judge by",
+            ]
+        return parts
+
     def save_page(self, path: Path) -> None:
         from fabula.presentation.judging_page import write_judging_page
 
         write_judging_page(
-            path, self.summaries(), self.measurements, self.documents, self.plan.rubric
-        )
+            path, self.summaries(), self.measurements, self.documents, self.plan.rubric,
+            {rater: run.tables() for rater, run in self.corrected().items()}, self.people,
+        )  # fmt: skip
 
 
 def judge_stories(
@@ -227,16 +357,102 @@ def judge_stories(
     Raises `InputError`, `ModelError`, `BusyError`; what was answered is kept in `out`.
     """
     from fabula.errors import InputError
-    from fabula.judging.pairwise import pairs_of
+    from fabula.judging.pairwise import numbered, pairs_of
+    from fabula.stats.pair_choice import least_pairs
 
     plan = plan_of(settings.judging, is_pairwise=settings.pairwise)
     pairs = pairs_of(documents, settings.by) if settings.pairwise else None
     if pairs is not None and not pairs:
         raise InputError("comparing needs at least two stories (of one group, with `by`)")
-    return ask_judges(
+    if pairs is not None and settings.max_pairs is not None:
+        least = least_pairs(numbered(pairs)[1])
+        if settings.max_pairs < least:
+            raise SettingsError(
+                "max_pairs", f"must be at least {least}: fewer pairs do not connect these stories"
+            )
+    people = labels_of_some(documents, settings.labels, plan.rubric)
+    plan, labels = with_examples(plan, documents, people, settings.n_shots)
+    judged = ask_judges(
         documents, plan, settings, progress=progress, confirm=confirm,
-        pairs=pairs, n_retest=settings.n_retest,
+        pairs=pairs, max_pairs=settings.max_pairs, n_retest=settings.n_retest,
     )  # fmt: skip
+    return replace(judged, labels=labels, people=people)
+
+
+def with_examples(
+    plan: JudgePlan, documents: Sequence[Document], labels: list[Measurement], n_shots: int
+) -> tuple[JudgePlan, list[Measurement]]:
+    """The plan with labelled stories as examples, and the labels of those that are never shown.
+
+    Examples are drawn at random, so what is left of the labels is a random draw as well. Raises
+    `InputError` where there are too few.
+    """
+    from fabula.judging.examples import example_template
+
+    if not n_shots:
+        return plan, labels
+    style, seed = plan.template.style, plan.seed
+    template = example_template(style, documents, labels, plan.rubric, n_shots, seed)
+    shown = {story.id for document in documents for story in template.examples(document)}
+    left = {document.id for document in documents} - shown
+    return replace(plan, template=template), [one for one in labels if one.document_id in left]
+
+
+def labels_of_some(
+    documents: Sequence[Document], path: Path | None, rubric: Rubric
+) -> list[Measurement]:
+    """The labels of a file. Raises `InputError` where they could not correct a judge."""
+    from fabula.measures.labels import read_labels
+
+    if path is None:
+        return []
+    return check_labels(documents, read_labels(path, rubric), rubric, str(path))
+
+
+def check_labels(
+    documents: Sequence[Document], labels: list[Measurement], rubric: Rubric, source: str
+) -> list[Measurement]:
+    """The labels. Raises `InputError` where they could not correct a judge of these documents."""
+    from fabula.errors import InputError
+    from fabula.measures.correction import averaged_items
+
+    averaged_items(rubric)
+    if not {one.document_id for one in labels} & {one.id for one in documents}:
+        raise InputError(f"{source}: labels none of the stories; do the ids agree?")
+    return labels
+
+
+def rank_judged(
+    judged: Judged, settings: StoriesSettings, *, by_item: bool = False
+) -> dict[str, list[PairRanking]]:
+    """What each judge's answers about pairs say of the stories, and of the groups they are of.
+
+    Over all items; with `by_item` also for each.
+    """
+    from fabula.judging.pairwise import pairs_of, rank_groups, rank_stories
+    from fabula.stats.pair_choice import CHOICE
+
+    pairs = pairs_of(judged.documents, settings.by)
+    n = settings.max_pairs
+    budget = "" if n is None else f"|choice:{CHOICE}|max-pairs:{n}"
+    rankings: dict[str, list[PairRanking]] = {}
+    for rater in dict.fromkeys(one.rater for one in judged.measurements):
+        mine = [one for one in judged.measurements if one.rater == rater]
+        rankings[rater] = rank_stories(
+            mine, pairs, settings.by, seed=judged.plan.seed, by_item=by_item, extra=budget
+        )
+        if settings.by:
+            of = settings.rank_by or "author"
+            rankings[rater] += rank_groups(
+                mine,
+                pairs,
+                settings.by,
+                of,
+                seed=judged.plan.seed,
+                by_item=by_item,
+                extra=budget,
+            )
+    return rankings
 
 
 def ask_judges(
@@ -247,6 +463,7 @@ def ask_judges(
     progress: Progress = SILENT,
     confirm: Confirm = agreed,
     pairs: Sequence[tuple[Document, Document]] | None = None,
+    max_pairs: int | None = None,
     n_retest: int = 0,
     functions: Sequence[FunctionModel] = (),
 ) -> Judged:
@@ -264,11 +481,13 @@ def ask_judges(
         plan,
         settings.out,
         pairs=pairs,
+        max_pairs=max_pairs,
         n_retest=n_retest,
         options=options,
         price=options.price,
         max_cost=models.spending.max_cost,
         restart=settings.restart,
+        again=_reasons(settings.again),
         max_unreadable=settings.judging.asking.max_unreadable,
     )
     measurements, spent = run_session(
@@ -293,7 +512,7 @@ def plan_of(
         file = questions.template
         template = Template(asking.style) if file is None else read_template(file, asking.style)
     default = 0.0 if asking.n_samples == 1 else 1.0
-    return JudgePlan(
+    plan = JudgePlan(
         rubric=rubric,
         template=template,
         n_samples=asking.n_samples,
@@ -302,8 +521,18 @@ def plan_of(
         seed=asking.seed,
         only=only,
         kind="pairs" if is_pairwise else "stories",
+        effort=judging.models.reasoning_effort,
         structured=judging.models.structured,
+        n_paraphrases=asking.n_paraphrases,
     )
+    for item in plan.items:
+        if len(item.paraphrases) < asking.n_paraphrases:
+            raise SettingsError(
+                "n_paraphrases",
+                f"asks for more than item {item.id} of {rubric.id} has "
+                f"({len(item.paraphrases)}); write more of them into the rubric's file",
+            )
+    return plan
 
 
 def _check_items(rubric: Rubric, only: tuple[str, ...], *, is_pairwise: bool) -> None:

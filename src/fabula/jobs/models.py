@@ -72,6 +72,18 @@ class ModelSettings(Settings):
     max_retries: int = setting(
         5, help="Retries of a failed call (hosted models).", check=Between(0)
     )
+    timeout: int | None = setting(
+        None,
+        help="Longest time for one attempt of a call (hosted models).",
+        unit="SECONDS",
+        check=Between(1),
+        default_text="as long as the provider's client waits",
+    )
+    reasoning_effort: Literal["low", "medium", "high"] | None = setting(
+        None,
+        help="How long reasoning models think (hosted models); `max_tokens` includes the thinking.",
+        default_text="the model's own",
+    )
     cache: bool = setting(False, help="Use Inspect's cache (hosted models).")
     batch: bool = setting(False, help="Use the provider's batch mode: cheaper, slower.")
     structured: bool | None = setting(
@@ -102,6 +114,11 @@ class ModelSettings(Settings):
         elif not self.models:
             raise SettingsError("engine", "ray is for language models; name one with `models`")
 
+    @property
+    def n_models(self) -> int:
+        """How many there are; one that is named twice is asked once."""
+        return len(set(self.models))
+
     def options(self) -> ModelOptions:
         """For `open_model`; all models opened with it share the limit of cost."""
         from dataclasses import replace
@@ -115,6 +132,8 @@ class ModelSettings(Settings):
             max_retries=self.max_retries,
             cache=self.cache,
             batch=self.batch,
+            timeout_s=self.timeout,
+            effort=self.reasoning_effort,
             structured=self.structured,
             cluster=ClusterTerms(self.address, self.n_gpus) if is_spread else None,
         )

@@ -1,15 +1,16 @@
-"""How much of each text stands in a reference: the settings, the measure, the run and its rows."""
+"""How much of each text stands in a reference: the settings, the measure and the run."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, closing, contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from fabula.jobs.engine import Engine, open_cluster
 from fabula.jobs.models import Spending
+from fabula.jobs.originality_result import OriginalityResult
 from fabula.jobs.progress import SILENT, Confirm, Progress, agreed
 from fabula.settings import Between, Settings, SettingsError, part, setting
 
@@ -28,18 +29,15 @@ if TYPE_CHECKING:
     Rows = Callable[[Iterable[Document]], Iterator[tuple[Document, dict[str, Any]]]]
 
 __all__ = [
+    "Marking",
     "Matching",
     "NearOptions",
     "OriginalityOptions",
-    "OriginalityResult",
     "OriginalitySettings",
     "open_measure",
     "open_rows",
     "run",
 ]
-
-_UNFAMILIAR = 0.2
-"""Share of words that the reference does not know, above which a reader is told."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,7 +164,8 @@ class OriginalityOptions(Matching):
         help="Corpus to compare with: its folder, its address in an object store (s3://, gs://), "
         "or http://... where `fabula reference serve` serves it (FABULA_REFERENCE_TOKEN holds the "
         "token); repeat it to search several as one. Or a web-scale index: infinigram:NAME[@URL] "
-        "over HTTP (v4_rpj_llama_s4 is RedPajama; FABULA_INFINIGRAM_URL names your own server), "
+        "over HTTP (`fabula reference catalogue` has the names; FABULA_INFINIGRAM_URL is your own "
+        "server, infinigram-mini:NAME@URL one that compares characters), "
         "infinigram-index:PATH on this machine (PATH#tokenizer.json where it lies elsewhere).",
         unit="DIR|URL|INDEX",
         option="reference",
@@ -215,11 +214,13 @@ class OriginalityOptions(Matching):
 
     def open_backend(self, progress: Progress = SILENT, *, fresh: bool = False) -> Backend:
         """The reference. `fresh` forgets what look-ups have answered before."""
-        from fabula.reference.choose import open_backend
+        from fabula.reference.choose import is_looked_up, open_backend, pace_of
 
         def say(n_asked: int, n_remembered: int) -> None:
             progress.say(f"measuring ({n_asked:,} look-ups, {n_remembered:,} from the cache)")
 
+        for spec in filter(is_looked_up, self.references):
+            progress.tell(f"{spec}: {pace_of(spec).expectation(self.n_parallel)}")
         return open_backend(
             self.references,
             n_parallel=self.n_parallel,
@@ -231,10 +232,26 @@ class OriginalityOptions(Matching):
 
 
 @dataclass(frozen=True, slots=True)
+class Marking(Settings):
+    """How much of what is borrowed a page marks."""
+
+    n_marks: int | None = setting(
+        None,
+        help="Page: number of passages marked per 1,000 words, the least probable ones (5 in any "
+        "text); the others are listed.",
+        unit="N",
+        check=Between(0, 1000),
+        default_text="20",
+        option="marks",
+    )
+
+
+@dataclass(frozen=True, slots=True)
 class OriginalitySettings(Settings):
     """What decides the scores, and where they are computed and kept."""
 
     measure: OriginalityOptions = part(None)
+    marking: Marking = part(Marking)
     out: Path | None = setting(
         None, help="Write scores here, one JSON row per text; interrupted runs resume."
     )
@@ -254,84 +271,6 @@ class OriginalitySettings(Settings):
             )
 
 
-@dataclass(slots=True)
-class OriginalityResult:
-    """A run of any length: rows for a table, remarks, and the first texts for a page."""
-
-    MAX_KEPT = 200
-    keep_texts: bool = False
-    texts: list[tuple[Document, dict[str, Any]]] = field(default_factory=list)
-    """The first texts with their rows, where they are kept."""
-    table: list[tuple[str, int, float | None, float | None, str | None]] = field(
-        default_factory=list
-    )
-    """(id, words, Creativity Index, uniqueness at the lowest level, why it is missing)."""
-    size: str = ""
-    """The size of the reference, in words."""
-    signature: str = ""
-    levels: list[str] = field(default_factory=list)
-    n_rows: int = 0
-    n_with_copies: int = 0
-    n_unfamiliar: int = 0
-    copied: list[str] = field(default_factory=list)
-    failures: list[str] = field(default_factory=list)
-    n_by_remark: dict[str, int] = field(default_factory=dict)
-
-    def add(self, document: Document, row: dict[str, Any]) -> None:
-        from fabula.measures.scores import COPIED_SHARE
-
-        self.n_rows += 1
-        self.n_with_copies += bool(row["excluded"])
-        if (row["in_reference"] or 0) >= COPIED_SHARE:
-            self.copied.append(row["id"])
-        self.n_unfamiliar += 0 < (row["n_known_words"] or 0) < (1 - _UNFAMILIAR) * row["n_words"]
-        for remark in row.get("remarks", ()):
-            self.n_by_remark[remark] = self.n_by_remark.get(remark, 0) + 1
-        if (detail := row.get("missing_detail")) is not None:
-            self.failures.append(detail)
-        self.signature = row["signature"]
-        self.levels = list(row["uniqueness"])
-        lowest = next(iter(row["uniqueness"].values()))
-        self.table.append(
-            (row["id"], row["n_words"], row["creativity_index"], lowest, row["missing_reason"])
-        )
-        if self.keep_texts and len(self.texts) < self.MAX_KEPT:
-            self.texts.append((document, row))
-
-    def remarks(self) -> list[str]:
-        """What a reader of the numbers should know."""
-        of_all = f"of {self.n_rows:,} texts"
-        remarks = []
-        if self.n_with_copies:
-            remarks.append(
-                f"{self.n_with_copies:,} {of_all}: documents that copy or quote "
-                f"them were left out (named in the scores and on the page)"
-            )
-        if self.n_unfamiliar:
-            remarks.append(
-                f"{self.n_unfamiliar:,} {of_all}: over {_UNFAMILIAR:.0%} of the words do not occur "
-                f"in the reference at all, and count as new; is it in the same language?"
-            )
-        remarks += [f"{n:,} {of_all}: {remark}" for remark, n in self.n_by_remark.items()]
-        if self.copied:
-            remarks.append(
-                f"{len(self.copied):,} {of_all}: half of the words or more stand in one document "
-                f"of the reference (the first: {self.copied[0]}): copies, or borrowed? `exclude` "
-                f"auto and `exclude_same` leave such documents out"
-            )
-        if self.failures:
-            remarks.append(
-                f"{len(self.failures):,} {of_all} have no score, since a look-up failed "
-                f"({self.failures[0]}); run again with `out` to retry"
-            )
-        return remarks
-
-    def save_page(self, path: Path) -> None:
-        from fabula.presentation.originality_page import write_page
-
-        write_page(path, self.texts, self.n_rows, self.size)
-
-
 def run(
     documents: Iterable[Document],
     settings: OriginalitySettings,
@@ -345,12 +284,17 @@ def run(
 
     Raises `InputError`, `CorpusError`, `ModelError`; what was scored is kept in `out`.
     """
+    from fabula.jobs.held_out import held_out_of
+    from fabula.reference.backend import described
+
     confirm_cost(settings, confirm)
-    result = OriginalityResult(keep_texts)
-    with open_rows(settings, progress) as (rows, result.size):
+    result = OriginalityResult(keep_texts, settings.marking.n_marks)
+    with open_rows(settings, progress) as (rows, backend):
+        result.size, result.age = described(backend), backend.age
         for document, row in rows(documents):
             result.add(document, row)
             each(row)
+    result.own = held_out_of(settings.measure.references, result.signature)
     return result
 
 
@@ -464,8 +408,8 @@ def _open_near(
 @contextmanager
 def open_rows(
     settings: OriginalitySettings, progress: Progress = SILENT
-) -> Iterator[tuple[Rows, str]]:
-    """What gives rows of scores, in this process or on a cluster; and the reference's size."""
+) -> Iterator[tuple[Rows, Backend]]:
+    """What gives rows of scores, in this process or on a cluster; and the reference."""
     from fabula.measures.scores import ScoreRun, to_row
 
     options, engine = settings.measure, settings.engine
@@ -486,7 +430,7 @@ def open_rows(
             )
         )
         scoring = ScoreRun(measure, to_row, settings.out, restart=settings.restart)
-        yield scoring.rows, measure.reference.size
+        yield scoring.rows, measure.reference
 
 
 def _corpora(references: Sequence[str]) -> tuple[str, ...]:
@@ -507,7 +451,7 @@ def _corpora(references: Sequence[str]) -> tuple[str, ...]:
 
 def _rows_on_cluster(
     stack: ExitStack, cluster: Cluster, settings: OriginalitySettings, progress: Progress
-) -> tuple[Rows, str]:
+) -> tuple[Rows, Backend]:
     """As `open_rows`. Where there are several nodes, none needs all of the reference."""
     from functools import partial
 
@@ -531,7 +475,7 @@ def _rows_on_cluster(
     there = partial(open_measure, options, SILENT, spending=settings.spending)
     team = TeamMeasure(cluster, measure, there, to_row, options.references)
     rows = ScoreRun(team, row_of, settings.out, restart=settings.restart).rows
-    return rows, measure.reference.size
+    return rows, measure.reference
 
 
 def _build_passages(options: OriginalityOptions, progress: Progress, cluster: Cluster) -> None:

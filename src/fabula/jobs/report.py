@@ -8,22 +8,26 @@ from typing import Literal
 
 from fabula.jobs.engine import Processes
 from fabula.jobs.models import NoModelSettings
-from fabula.jobs.originality import Matching
-from fabula.settings import Between, part, setting
+from fabula.jobs.originality import Marking, Matching
+from fabula.settings import Between, SettingsError, part, setting
 
 __all__ = ["GroupSettings", "InstrumentSettings", "ReportSettings"]
 
 
 def _is_part(name: str) -> str | None:
     from fabula.instruments import names_of_parts
+    from fabula.measures.line_notes import LINE_KINDS
 
-    known = names_of_parts()
+    known = (*names_of_parts(), *LINE_KINDS)
     return None if name in known else f"{name!r}: there are {', '.join(known)}"
 
 
 def _is_measured(name: str) -> str | None:
-    """Verdicts and feedback make no group: nobody asks a model of all its texts."""
-    is_said = name in ("verdicts", "feedback")
+    """Verdicts and feedback make no group: nobody asks a model of all its texts.
+
+    Nor does what several texts have in common, which is no number of a text, nor notes on lines.
+    """
+    is_said = name in ("verdicts", "feedback", "diversity", "lines")
     return f"{name!r} is never part of a group" if is_said else _is_part(name)
 
 
@@ -55,8 +59,9 @@ class InstrumentSettings(Processes, Matching):
     )
     without: tuple[str, ...] = setting(
         (),
-        help="Leave an instrument out: originality, fluency, profile, verdicts, feedback, or one "
-        "that another package adds; repeat it for several.",
+        help="Leave an instrument out: originality, fluency, profile, lines, verdicts, feedback, "
+        "book, diversity (of several texts), or one that another package adds; or a kind of note "
+        "on lines, such as echo; repeat it for several.",
         unit="INSTRUMENT",
         check=_is_part,
     )
@@ -88,10 +93,27 @@ class ReportSettings(InstrumentSettings):
         help="Further reference groups, as `fabula groups measure` writes them.",
         unit="FILE",
     )
+    phrases: tuple[Path, ...] = setting(
+        (),
+        help="Mark the phrases of this list: what `fabula groups phrases --out` wrote, or a JSON "
+        "list of phrases, or of [phrase, count]; repeat it for several.",
+        unit="FILE",
+    )
+    marking: Marking = part(Marking)
+    labels: Path | None = setting(
+        None,
+        help="People's labels of some of the texts, drawn at random: what they would have said of "
+        "all stands beside what the models say (with `models`).",
+        unit="FILE",
+    )
     models: NoModelSettings = part(NoModelSettings)
     seed: int = setting(0, help="Seed of all random draws.", check=Between(0))
     keep: Path | None = None
     """A folder where models' answers are kept as they come, so that none is paid for twice."""
+
+    def check_together(self) -> None:
+        if self.labels is not None and not (self.models.models and self.asks("verdicts")):
+            raise SettingsError("labels", "correct what `models` say, and no model is to judge")
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,8 +122,8 @@ class GroupSettings(InstrumentSettings):
 
     without: tuple[str, ...] = setting(
         (),
-        help="Leave an instrument out: originality, fluency, profile, or one that another package "
-        "adds; repeat it for several.",
+        help="Leave an instrument out: originality, fluency, profile, book, or one that another "
+        "package adds; repeat it for several.",
         unit="INSTRUMENT",
         check=_is_measured,
     )
@@ -111,4 +133,6 @@ class GroupSettings(InstrumentSettings):
         from dataclasses import fields
 
         shared = {one.name: getattr(self, one.name) for one in fields(InstrumentSettings)}
-        return ReportSettings(**{**shared, "without": (*self.without, "verdicts", "feedback")})
+        return ReportSettings(
+            **{**shared, "without": (*self.without, "lines", "verdicts", "feedback", "diversity")}
+        )

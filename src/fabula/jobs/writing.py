@@ -2,22 +2,47 @@
 
 from __future__ import annotations
 
-import asyncio
+from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from fabula.jobs.models import ModelSettings
 from fabula.jobs.progress import Confirm
-from fabula.resume import Row
 
 if TYPE_CHECKING:
     from fabula.models import Model
     from fabula.models.cost import Estimate, Price
+    from fabula.resume import Row
 
-__all__ = ["ask_models", "confirm_prompts", "estimate_texts"]
+__all__ = ["Written", "ask_models", "confirm_prompts", "estimate_texts"]
 
 _PROMPT_TOKENS = 150
 """About what a question takes besides the text it is about."""
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """Texts that were asked for, a row each; what a model did not give has its reason."""
+
+    rows: Sequence[Row]
+    out: Path
+
+    @property
+    def missing(self) -> dict[str, int]:
+        """Why there is no text, and how often."""
+        reasons = Counter(str(row["missing_reason"]) for row in self.rows if row["missing_reason"])
+        return dict(sorted(reasons.items()))
+
+    @property
+    def n(self) -> int:
+        """How many texts there are."""
+        return len(self.rows) - sum(self.missing.values())
+
+    def to_json(self) -> dict[str, Any]:
+        n_asked = len(self.rows)
+        return {"out": str(self.out), "n": self.n, "n_asked": n_asked, "missing": self.missing}
 
 
 def estimate_texts(
@@ -71,6 +96,8 @@ def ask_models(
 
     Raises `ModelError`, and what `confirm` raises.
     """
+    import asyncio
+
     from fabula.models import open_model
 
     terms = asked.options()

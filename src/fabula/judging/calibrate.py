@@ -8,12 +8,13 @@ from pathlib import Path
 from fabula.errors import InputError
 from fabula.judging.people import people_agreement
 from fabula.judging.plan import JudgePlan, is_identified
-from fabula.judging.trust import Trust, TrustBook, trust_of
-from fabula.measures.agreement import JudgeAgreement, Panel, judge_agreement
+from fabula.judging.trust import Trust, TrustBook, trust_in_item, trust_of
+from fabula.measures.agreement import JudgeAgreement, Panel, judge_agreement, ratings_of
+from fabula.measures.graded import GradedAgreement
 from fabula.rubrics.released import EXPERTS_FILE, STORIES_FILE, read_released_stories
 from fabula.types import Document, Measurement
 
-__all__ = ["calibrate", "released_folder"]
+__all__ = ["calibrate", "graded_trust", "released_folder"]
 
 
 def released_folder(folder: Path) -> tuple[list[Document], Path]:
@@ -28,9 +29,13 @@ def released_folder(folder: Path) -> tuple[list[Document], Path]:
 
 
 def calibrate(
-    measurements: Sequence[Measurement], panel: Panel, plan: JudgePlan, book: TrustBook
+    measurements: Sequence[Measurement],
+    panel: Panel,
+    plan: JudgePlan,
+    book: TrustBook,
+    date: str = "",
 ) -> list[tuple[JudgeAgreement, list[Trust]]]:
-    """Each judge's agreement with the experts, kept in the book.
+    """Each judge's agreement with the experts, kept in the book with the day, as 2026-05-31.
 
     That of an address whose server does not say which model it has is not kept: another could be
     there tomorrow.
@@ -40,7 +45,8 @@ def calibrate(
         mine = [one for one in measurements if one.rater == rater]
         agreement = judge_agreement(mine, panel, plan.rubric, "item", seed=plan.seed)
         judged = {one.document_id for one in mine}
-        trusts = trust_of(agreement, plan.rubric, people_agreement(panel, judged))
+        people = people_agreement(panel, judged, ratings_of(mine), seed=plan.seed)
+        trusts = trust_of(agreement, plan.rubric, people, date)
         if plan.only:
             # What holds over some items is not what holds over all of them.
             trusts = [trust for trust in trusts if trust.item != "all"]
@@ -48,3 +54,23 @@ def calibrate(
             book.add(trusts)
         results.append((agreement, trusts))
     return results
+
+
+def graded_trust(
+    measurements: Sequence[Measurement],
+    graded: GradedAgreement,
+    plan: JudgePlan,
+    book: TrustBook,
+    source: str,
+    date: str = "",
+) -> list[Trust]:
+    """The same of items that are not yes-no, each by its own kappa, beside that of people."""
+    found = []
+    for rater, by_item in graded.judges.items():
+        mine = [one for one in measurements if one.rater == rater]
+        for item, one in by_item.items():
+            owed = [m for m in mine if m.item == item and m.value is None]
+            found.append(trust_in_item(mine[0].signature, plan.rubric, item, one,
+                                       n_missing=len(owed), source=source, date=date))  # fmt: skip
+    book.add([trust for trust in found if is_identified(trust.model)])
+    return found

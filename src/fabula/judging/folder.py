@@ -1,17 +1,19 @@
-"""A judge's run on disk: begin it, go on with it, and leave it whole."""
+"""A judge's run on disk: begin it, resume it, and leave it whole."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from fabula.errors import InputError
 from fabula.judging.plan import ANSWERS, AnswerBook, JudgePlan
+from fabula.judging.prompts import PAIR_SCALE
 from fabula.models.replay import recorded
-from fabula.resume import KeptRows
+from fabula.models.verdicts import read_verdict
+from fabula.resume import KeptRows, Row
 from fabula.rubrics import load_rubric, rubric_toml
 from fabula.store import (
     RowWriter,
@@ -23,17 +25,21 @@ from fabula.store import (
 )
 from fabula.types import Measurement, Rubric, Signature
 
-__all__ = ["RunFolder", "read_run"]
+__all__ = ["ROUNDS_FILE", "RunFolder", "read_run"]
+
+ROUNDS_FILE = "rounds.jsonl"
+"""The pairs that were chosen in each round, where they are judged under a budget."""
 
 
 class RunFolder:
     """A folder with `run.json`, `rubric.toml`, `answers.jsonl` and, when done, measurements."""
 
-    def __init__(self, path: Path, plan: JudgePlan) -> None:
+    def __init__(self, path: Path, plan: JudgePlan, again: Collection[str] = ()) -> None:
         if path.exists() and not path.is_dir():
             raise InputError(f"{path}: is a file; `out` names a folder")
         self.path = path
         self._plan = plan
+        self._again = again
         self._has_begun = False
         self._begin: Callable[[], None] = lambda: None
 
@@ -55,13 +61,24 @@ class RunFolder:
             rows = KeptRows(ANSWERS, file, restart=restart)
             self._begin = lambda: self._prepare(rows, file.path if is_aside else None)
             try:
-                yield AnswerBook(rows)
+                yield AnswerBook(rows, self._is_asked_again)
             finally:
                 if not (self._has_begun or had_answers):
                     # A model that cannot be had leaves nothing behind.
                     file.path.unlink()
                     if is_new:
                         self.path.rmdir()
+
+    def _is_asked_again(self, row: Row) -> bool:
+        """Whether an answer lacks its verdict for one of the reasons in `again`."""
+        if not self._again:
+            return False
+        plan = self._plan
+        known = {item.id: item.scale for item in plan.rubric.items}
+        scale = PAIR_SCALE if plan.kind == "pairs" else known.get(row["item"])
+        if scale is None:
+            return False
+        return read_verdict(recorded(row), scale, plan.template.style).missing_reason in self._again
 
     def begin(self) -> None:
         """From here on the folder is this run's."""
@@ -75,6 +92,7 @@ class RunFolder:
             number = 1 + len(list(self.path.glob("answers.before-restart-*.jsonl")))
             aside = self.path / f"answers.before-restart-{number}.jsonl"
             write_whole(aside, earlier.read_bytes())
+            (self.path / ROUNDS_FILE).unlink(missing_ok=True)
         rows.begin()
         # Until this run is done there are no measurements, not those of the last one.
         (self.path / "measurements.jsonl").unlink(missing_ok=True)
@@ -85,7 +103,10 @@ class RunFolder:
         return {"kind": "judge", "signature": str(self._plan.signature("*"))}
 
     def _check_same(self) -> None:
-        """Samples may be added to a run, and answers read again; all else must be as it was."""
+        """Samples and wordings may be added, and answers read again; all else must be as it was.
+
+        Where cut answers are asked again they may become longer: what had ended stays the same.
+        """
         try:
             row = json.loads((self.path / "run.json").read_bytes())
             signature = str(row["signature"])
@@ -95,11 +116,12 @@ class RunFolder:
                 f"choose another `out`"
             ) from error
         check_not_newer(row, str(self.path / "run.json"))
-        differences = [
-            difference
-            for difference in Signature.parse(signature).differences(self._plan.signature("*"))
-            if not difference.startswith(("samples:", "reader:", "v:"))
-        ]
+        was, now = Signature.parse(signature), self._plan.signature("*")
+        free = ["samples:", "paraphrases:", "reader:", "v:"]
+        limit = dict(was.parts).get("tokens", "")
+        if "truncated" in self._again and limit.isdecimal() and int(limit) < self._plan.max_tokens:
+            free.append("tokens:")
+        differences = [one for one in was.differences(now) if not one.startswith(tuple(free))]
         if differences:
             raise InputError(
                 f"{self.path}: was judged in another way ({'; '.join(differences)}); choose "

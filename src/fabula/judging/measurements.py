@@ -5,13 +5,14 @@ from __future__ import annotations
 import re
 import statistics
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import groupby
 from typing import Any
 
-from fabula.judging.plan import Judged, JudgePlan
+from fabula.judging.plan import WORDING_STEP, Judged, JudgePlan
 from fabula.judging.run import RETEST
 from fabula.text import check_documents
+from fabula.text.addressing import speaks_to_judge
 from fabula.types import Document, Item, Measurement
 
 __all__ = ["own_story", "to_measurements"]
@@ -39,13 +40,15 @@ def to_measurements(
     """A measurement for each document and item, in the order of `judged`."""
     judged = list(judged)
     signature = str(plan.signature(model, judged))
-    authors = {document.id: document.author for document in check_documents(documents)}
+    documents = list(check_documents(documents))
+    authors = {document.id: document.author for document in documents}
+    flags = {document.id: _flags(document, plan) for document in documents}
     for (document_id, item), answers in groupby(
         judged, key=lambda one: (one.asked.document_id, one.asked.item)
     ):
         yield _measurement(
             list(answers), document_id, plan.rubric.item(item), authors[document_id], model,
-            plan, signature,
+            plan, signature, flags[document_id],
         )  # fmt: skip
 
 
@@ -57,6 +60,7 @@ def _measurement(
     model: str,
     plan: JudgePlan,
     signature: str,
+    flags: Mapping[str, Any],
 ) -> Measurement:
     values = [one.verdict.value for one in answers if one.verdict.value is not None]
     missing = Counter(one.verdict.missing_reason for one in answers if one.verdict.missing_reason)
@@ -68,24 +72,28 @@ def _measurement(
     p_yes = [p for one in answers if (p := _p_yes(one)) is not None]
     if p_yes:
         details["p_yes"] = round(statistics.fmean(p_yes), 4)
-    if plan.n_samples > 1:
+    if plan.n_answers > 1:
         details |= {"n_samples": len(answers), "n_answered": len(values)}
         numbers = [number for number in values if isinstance(number, float)]
         if len(numbers) > 1:
             details["sd"] = round(statistics.stdev(numbers), 4)
         details |= item.scale.spread(values)
+        if plan.n_paraphrases:
+            details["wordings"] = _by_wording(answers, item)
         if missing:
             details["missing"] = dict(sorted(missing.items()))
     if any(one.verdict.is_cut for one in answers if one.verdict.value is not None):
         details["rationale_is_cut"] = True
     if reason in ("too_long", "blocked", "failed"):
-        note = next((one.answer.note for one in answers if one.answer and one.answer.note), "")
+        notes = (one.answer.note if one.answer else one.failure for one in answers)
+        note = next(filter(None, notes), "")
         details |= {"note": note} if note else {}
     own = own_story(model, author)
     if own:
         details["own_story"] = own
     if author is not None:
         details["author"] = author
+    details |= flags
     if document_id.endswith(RETEST):
         details["control"] = "retest"
     return Measurement(
@@ -100,6 +108,23 @@ def _measurement(
         signature=signature,
         details=details,
     )
+
+
+def _by_wording(answers: list[Judged], item: Item) -> list[float | str | None]:
+    """What was answered in each wording, the item's own first; None where nothing was."""
+    values: dict[int, list[float | str]] = {}
+    for one in answers:
+        of_wording = values.setdefault(one.asked.sample // WORDING_STEP, [])
+        if one.verdict.value is not None:
+            of_wording.append(one.verdict.value)
+    return [item.scale.combine(values[k]) if values[k] else None for k in sorted(values)]
+
+
+def _flags(document: Document, plan: JudgePlan) -> dict[str, Any]:
+    """What a reader of the verdicts should know of the story and of how it was shown."""
+    found = speaks_to_judge(document.text)
+    flags: dict[str, Any] = {"speaks_to_judge": list(found)} if found else {}
+    return flags if plan.template.is_fenced else flags | {"unfenced": True}
 
 
 def _p_yes(judged: Judged) -> float | None:

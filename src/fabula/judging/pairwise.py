@@ -1,16 +1,23 @@
 """Which of two stories passes an item more convincingly: both orders asked, never one alone.
 
 Judges favour a place (the first or the second story), so a preference that turns when the order
-turns is none; how often that happens is reported with the preferences.
+turns is none; how often that happens is reported with the preferences. A ranking is made of all
+answers, each in the order in which it was asked, with the place as a part of the model.
+
+Under a budget pairs are chosen in rounds, by the answers so far. Each choice is written down before
+it is asked, so that a run that resumes asks the same pairs.
 """
 
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from itertools import combinations
+from itertools import combinations, count
+from typing import Any
+
+import numpy as np
 
 from fabula.errors import InputError
 from fabula.judging.plan import AnswerBook, Asked, Judged, JudgePlan
@@ -19,12 +26,30 @@ from fabula.judging.run import MAX_UNREADABLE, Caller
 from fabula.models import Model
 from fabula.models.concurrency import all_of, in_turn
 from fabula.models.verdicts import Verdict
+from fabula.resume import KeptRows, Row, RowKind
+from fabula.stats.pair_choice import Pair, first_pairs, next_pairs, round_size
+from fabula.stats.ranking import METHOD, Comparisons, Ranking, rank
 from fabula.text import TextSettings, check_documents
-from fabula.types import Document, Item, Measurement
+from fabula.types import Document, Estimate, Item, Measurement
 
-__all__ = ["PairSummary", "judge_pairs", "pairs_of", "summarise_pairs"]
+__all__ = [
+    "ROUNDS",
+    "PairRanking",
+    "PairSummary",
+    "judge_pairs",
+    "numbered",
+    "pairs_of",
+    "rank_groups",
+    "rank_stories",
+    "ranking_row",
+    "summarise_pairs",
+]
 
 _BETWEEN = " : "
+
+Pairs = Sequence[tuple[Document, Document]]
+ROUNDS = RowKind("the choice of pairs", ("model", "round"), ("seed", "pairs"))
+"""A row for each round of a run under a budget: the pairs that were chosen for it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,46 +62,191 @@ class PairSummary:
     n_turned: int
     """Pairs in which the preference turned with the order."""
     first_share: float | None
-    """How often the story that came first was preferred, of all answers; 0.5 is no bias."""
+    """How often the story that came first was preferred, of all answers; without a bias 0.5."""
     n_wins: dict[str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class PairRanking:
+    """Stories, or groups of them, ranked by one judge on an item (`all`: on all items)."""
+
+    item: str
+    of: str
+    """`story`, or the field whose groups are ranked."""
+    names: tuple[str, ...]
+    """Of the things that the ranking numbers."""
+    shared: Mapping[str, str]
+    """What each story shares with those that it was paired with, where a field says so."""
+    ranking: Ranking
 
 
 def pairs_of(documents: Sequence[Document], group: str | None) -> list[tuple[Document, Document]]:
     """All pairs of stories; only within groups that share the field `group`, if it is given."""
     groups: dict[str, list[Document]] = defaultdict(list)
     for document in check_documents(documents):
-        own = {"prompt_id": document.prompt_id, "author": document.author, **document.meta}
-        if group and own.get(group) is None:
+        own = _field(document, group) if group else ""
+        if own is None:
             raise InputError(f"{document.id}: has no field {group!r} to group by")
-        groups[str(own[group]) if group else ""].append(document)
+        groups[own].append(document)
     return [pair for members in groups.values() for pair in combinations(members, 2)]
 
 
+def _field(document: Document, name: str) -> str | None:
+    own = {"prompt_id": document.prompt_id, "author": document.author, **document.meta}
+    return None if own.get(name) is None else str(own[name])
+
+
+def numbered(pairs: Pairs) -> tuple[list[str], list[Pair]]:
+    """The ids of the stories of pairs, and the pairs as their places among these."""
+    places: dict[str, int] = {}
+    found = [
+        (places.setdefault(a.id, len(places)), places.setdefault(b.id, len(places)))
+        for a, b in pairs
+    ]
+    return list(places), found
+
+
+_Both = list[tuple[Judged, Judged]]
+"""Each item's answers about a pair, the stories in their order and turned."""
+
+
 async def judge_pairs(
-    pairs: Sequence[tuple[Document, Document]],
+    pairs: Pairs,
     model: Model,
     plan: JudgePlan,
     book: AnswerBook,
     *,
+    max_pairs: int | None = None,
+    rounds: KeptRows | None = None,
     meter: Callable[[int], None] = lambda _: None,
     max_unreadable: int = MAX_UNREADABLE,
 ) -> list[Measurement]:
-    """A measurement for each pair and item: the id of the preferred story, or why there is none."""
+    """A measurement for each pair and item: the id of the preferred story, or why there is none.
+
+    With `max_pairs` so many pairs are chosen, in rounds by the answers of those before; `rounds`
+    keeps the choices. Raises `InputError` where these are of other stories.
+    """
     caller = Caller(model, plan, book, meter, max_unreadable)
-    by_pair = await in_turn([partial(_judge_pair, pair, caller, plan) for pair in pairs],
-                            model.n_parallel)  # fmt: skip
-    judged = [one for of_pair in by_pair for both in of_pair for one in both]
+
+    async def judge_all(chosen: Sequence[int]) -> list[_Both]:
+        calls = [partial(_judge_pair, pairs[k], caller, plan) for k in chosen]
+        return await in_turn(calls, model.n_parallel)
+
+    round_of: dict[int, int] = {}
+    if max_pairs is None or max_pairs >= len(pairs):
+        by_pair = dict(enumerate(await judge_all(range(len(pairs)))))
+    else:
+        by_pair = {}
+        kept = KeptRows(ROUNDS) if rounds is None else rounds
+        choices = _Choices(pairs, max_pairs, plan, model.name, kept)
+        for number in count():
+            chosen = choices.of_round(number, by_pair)
+            if not chosen:
+                break
+            by_pair |= zip(chosen, await judge_all(chosen), strict=True)
+            round_of |= dict.fromkeys(chosen, number)
+    judged = [one for of_pair in by_pair.values() for both in of_pair for one in both]
     signature = str(plan.signature(model.name, judged))
     return [
-        _measurement(item, pair, straight, turned, model.name, plan.rubric.key, signature)
-        for pair, of_pair in zip(pairs, by_pair, strict=True)
-        for item, (straight, turned) in zip(plan.items, of_pair, strict=True)
+        _measurement(
+            item,
+            pairs[k],
+            straight,
+            turned,
+            model.name,
+            plan.rubric.key,
+            signature,
+            {"round": round_of[k]} if round_of else {},
+        )
+        for k in sorted(by_pair)
+        for item, (straight, turned) in zip(plan.items, by_pair[k], strict=True)
     ]
 
 
-async def _judge_pair(
-    pair: tuple[Document, Document], caller: Caller, plan: JudgePlan
-) -> list[tuple[Judged, Judged]]:
+class _Choices:
+    """Which pairs are asked in each round: those that were chosen before, or newly chosen."""
+
+    def __init__(
+        self, pairs: Pairs, max_pairs: int, plan: JudgePlan, model: str, rounds: KeptRows
+    ) -> None:
+        self._plan, self._model, self._rounds = plan, model, rounds
+        self._max_pairs = max_pairs
+        self._ids, self._pairs = numbered(pairs)
+        self._place_of = {pair: place for place, pair in enumerate(self._pairs)}
+
+    def of_round(self, number: int, by_pair: dict[int, _Both]) -> list[int]:
+        """The places of a round's pairs among all; none where the budget is used up."""
+        n_left = self._max_pairs - len(by_pair)
+        if not n_left:
+            return []
+        made_of: Row = {"model": self._model, "round": number, "seed": self._plan.seed}
+        kept = self._rounds.find(made_of)
+        if kept is not None:
+            return self._places(kept["pairs"])[:n_left]
+        chosen = self._first(n_left) if number == 0 else self._next(n_left, by_pair)
+        ids = [[self._ids[k] for k in self._pairs[place]] for place in chosen]
+        self._rounds.add(made_of | {"pairs": ids})
+        return chosen
+
+    def _first(self, n_left: int) -> list[int]:
+        rng = np.random.default_rng([self._plan.seed, 3])
+        return [self._place_of[pair] for pair in first_pairs(self._pairs, n_left, rng)]
+
+    def _next(self, n_left: int, by_pair: dict[int, _Both]) -> list[int]:
+        n_things = len(self._ids)
+        left = [pair for place, pair in enumerate(self._pairs) if place not in by_pair]
+        chosen = next_pairs(
+            left,
+            self._answers(by_pair),
+            n_things,
+            min(n_left, round_size(n_things)),
+            2 * len(self._plan.items),
+        )
+        return [self._place_of[pair] for pair in chosen]
+
+    def _answers(self, by_pair: dict[int, _Both]) -> Comparisons:
+        rows = []
+        for place in sorted(by_pair):
+            a, b = self._pairs[place]
+            for straight, turned in by_pair[place]:
+                rows += _rows(a, b, [straight.verdict.value, turned.verdict.value])
+        return _comparisons(rows)
+
+    def _places(self, kept: object) -> list[int]:
+        place_of = {id_: place for place, id_ in enumerate(self._ids)}
+        try:
+            return [self._place_of[place_of[a], place_of[b]] for a, b in kept]  # type: ignore[attr-defined]
+        except (KeyError, TypeError, ValueError) as error:
+            raise InputError(
+                "the pairs that were chosen earlier in this run are of other stories; choose "
+                "another `out`, or start over with `restart`"
+            ) from error
+
+
+_Row = tuple[int, int, float]
+"""What was shown first and second, and 1 where the first was preferred, 0 the second."""
+
+
+def _rows(a: int, b: int, orders: Sequence[object]) -> list[_Row]:
+    """The readable answers about a pair in its order and turned, each in the order it was asked."""
+    shown = ((a, b), (b, a))
+    return [(*shown[k], float(said == "A")) for k, said in enumerate(orders) if said is not None]
+
+
+def _comparisons(
+    rows: Sequence[_Row],
+    cluster: Sequence[int] | None = None,
+    round_: Sequence[int] | None = None,
+) -> Comparisons:
+    """As arrays; `cluster` and `round_` are those of each row."""
+    table = np.array(rows, np.float64).reshape(-1, 3)
+    first, second = table[:, :2].T.astype(np.int64)
+    clusters = None if cluster is None else np.array(cluster, np.int64)
+    rounds = None if round_ is None else np.array(round_, np.int64)
+    return Comparisons(first, second, table[:, 2], clusters, rounds)
+
+
+async def _judge_pair(pair: tuple[Document, Document], caller: Caller, plan: JudgePlan) -> _Both:
     """Each item's answers, the stories in their order and turned."""
     first, second = pair
     words = TextSettings()
@@ -88,7 +258,7 @@ async def _judge_pair(
     for a, b in ((first, second), (second, first)):
         prompts = [plan.template.pair_prompt(a.text, b.text, item) for item in plan.items]
         calls = [
-            (f"{a.id}{_BETWEEN}{b.id}", replace(item, scale=PAIR_SCALE), 0, prompt)
+            (_key(a, b), replace(item, scale=PAIR_SCALE), 0, prompt)
             for item, prompt in zip(plan.items, prompts, strict=True)
         ]
         head = await caller.call(*calls[0])
@@ -105,7 +275,9 @@ def _measurement(
     model: str,
     rubric: str,
     signature: str,
+    chosen: Mapping[str, int],
 ) -> Measurement:
+    """`chosen` says in which round the pair was chosen, where it was."""
     first, second = pair[0].id, pair[1].id
     said = straight.verdict.value, turned.verdict.value
     value: str | None = None
@@ -117,7 +289,7 @@ def _measurement(
     else:
         value = first if said[0] == "A" else second
     return Measurement(
-        document_id=f"{first}{_BETWEEN}{second}",
+        document_id=_key(*pair),
         rubric=rubric,
         item=item.id,
         rater=model,
@@ -126,16 +298,13 @@ def _measurement(
         evidence=(),
         rationale=straight.verdict.rationale,
         signature=signature,
-        details={"orders": list(said), "turned_rationale": turned.verdict.rationale},
+        details={"orders": list(said), "turned_rationale": turned.verdict.rationale, **chosen},
     )
 
 
 def summarise_pairs(measurements: Iterable[Measurement]) -> list[PairSummary]:
     """By item, then over all."""
-    by_item: dict[str, list[Measurement]] = defaultdict(list)
-    for one in measurements:
-        by_item[one.item].append(one)
-        by_item["all"].append(one)
+    by_item = _by_item(measurements)
     by_item["all"] = by_item.pop("all")
     return [_pair_summary(item, of_item) for item, of_item in by_item.items()]
 
@@ -150,3 +319,135 @@ def _pair_summary(item: str, measurements: Sequence[Measurement]) -> PairSummary
         first_share=places.count("A") / len(places) if places else None,
         n_wins=dict(Counter(str(one.value) for one in measurements if one.value is not None)),
     )
+
+
+def rank_stories(
+    measurements: Sequence[Measurement],
+    pairs: Pairs,
+    by: str | None,
+    *,
+    seed: int,
+    by_item: bool = False,
+    extra: str = "",
+) -> list[PairRanking]:
+    """The stories of pairs ranked by what one judge said of them on all items.
+
+    `by` is the field that stories of a pair share. With `by_item` each item follows by itself.
+    `extra` is added to signatures.
+    """
+    ids, places = numbered(pairs)
+    pair_of = {_key(*pair): place for pair, place in zip(pairs, places, strict=True)}
+    shared = {one.id: _field(one, by) or "" for pair in pairs for one in pair} if by else {}
+    found = []
+    for item, of_item in _rankable(measurements, by_item=by_item):
+        rows: list[_Row] = []
+        round_: list[int] = []
+        for one in of_item:
+            own = _rows(*pair_of[one.document_id], one.details["orders"])
+            rows += own
+            round_ += [one.details.get("round", 0)] * len(own)
+        is_chosen = any("round" in one.details for one in of_item)
+        answers = _comparisons(rows, None, round_ if is_chosen else None)
+        ranking = rank(answers, len(ids), seed=seed, signature=_signature(of_item, extra))
+        found.append(PairRanking(item, "story", tuple(ids), shared, ranking))
+    return found
+
+
+def rank_groups(
+    measurements: Sequence[Measurement],
+    pairs: Pairs,
+    by: str,
+    of: str,
+    *,
+    seed: int,
+    by_item: bool = False,
+    extra: str = "",
+) -> list[PairRanking]:
+    """The groups that the field `of` makes of stories, such as models, ranked over all their texts.
+
+    What stories of a pair share (`by`), such as a prompt, is a cluster. A pair of one group, or
+    with a story that lacks the field, says nothing of groups. Empty where there are not two groups.
+    """
+    fields = {_key(*pair): tuple(_field(one, of) for one in pair) for pair in pairs}
+    across = {key: (a, b) for key, (a, b) in fields.items() if a and b and a != b}
+    shared = {_key(*pair): str(_field(pair[0], by)) for pair in pairs}
+    clusters = {name: k for k, name in enumerate(dict.fromkeys(shared.values()))}
+    names = sorted({name for both in across.values() for name in both})
+    if not names:
+        return []
+    places = {name: place for place, name in enumerate(names)}
+    found = []
+    for item, of_item in _rankable(measurements, by_item=by_item):
+        rows: list[_Row] = []
+        cluster: list[int] = []
+        for one in of_item:
+            if one.document_id in across:
+                a, b = (places[name] for name in across[one.document_id])
+                own = _rows(a, b, one.details["orders"])
+                rows += own
+                cluster += [clusters[shared[one.document_id]]] * len(own)
+        signature = _signature(of_item, f"|groups:{of}|clusters:{by}{extra}")
+        ranking = rank(_comparisons(rows, cluster), len(names), seed=seed, signature=signature)
+        found.append(PairRanking(item, of, tuple(names), {}, ranking))
+    return found
+
+
+def ranking_row(found: PairRanking, rater: str) -> dict[str, Any]:
+    """A ranking as a row of JSON, its things the strongest first."""
+    ranking, names = found.ranking, found.names
+    return {
+        "ranking": found.of,
+        "item": found.item,
+        "rater": rater,
+        "n": ranking.n,
+        "n_units": ranking.n_units,
+        "units": ranking.units,
+        "p_chance": ranking.p_chance,
+        "is_told_from_chance": ranking.is_told_from_chance,
+        "place": _ends(ranking.place) | {"missing_reason": ranking.place_reason},
+        "strengths": [
+            {"name": names[one.thing], "part": one.part, **_ends(one.estimate)}
+            | {"share": one.share, "missing_reason": one.missing_reason}
+            for one in ranking.strengths
+        ],
+        "gaps": [
+            {"upper": names[gap.upper], "lower": names[gap.lower], **_ends(gap.difference)}
+            | {"p": gap.p, "is_told_apart": gap.is_told_apart}
+            for gap in ranking.gaps
+        ],
+        "method": ranking.place.method,
+        "signature": ranking.place.signature,
+    }
+
+
+def _ends(estimate: Estimate) -> dict[str, Any]:
+    names = ("value", "low", "high", "n", "n_units")
+    return {name: getattr(estimate, name) for name in names}
+
+
+def _rankable(
+    measurements: Sequence[Measurement], *, by_item: bool
+) -> Iterator[tuple[str, list[Measurement]]]:
+    """All items as one, and each by itself where that is asked for."""
+    grouped = _by_item(measurements)
+    yield "all", grouped.pop("all")
+    if by_item:
+        yield from grouped.items()
+
+
+def _key(first: Document, second: Document) -> str:
+    """The id of a measurement of two stories."""
+    return f"{first.id}{_BETWEEN}{second.id}"
+
+
+def _signature(measurements: Sequence[Measurement], extra: str) -> str:
+    return f"{measurements[0].signature}|ranking:{METHOD}{extra}"
+
+
+def _by_item(measurements: Iterable[Measurement]) -> dict[str, list[Measurement]]:
+    """All of them, then those of each item."""
+    by_item: dict[str, list[Measurement]] = {"all": []}
+    for one in measurements:
+        by_item["all"].append(one)
+        by_item.setdefault(one.item, []).append(one)
+    return by_item

@@ -12,8 +12,15 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from fabula.measures.agreement import Panel
-from fabula.stats.agreement import cohen_kappa, fleiss_kappa
+from fabula.measures.agreement import Panel, Ratings
+from fabula.stats.agreement import (
+    cohen_kappa,
+    cohen_of_sums,
+    cohen_sums,
+    difference_interval,
+    fleiss_kappa,
+)
+from fabula.types import Estimate
 
 __all__ = ["PeopleAgreement", "panel_on", "people_agreement"]
 
@@ -29,6 +36,8 @@ class PeopleAgreement:
     fleiss: float | None
     fleiss_mean: float | None = None
     """The mean of the items' kappas; None of a single item."""
+    judge_less: Estimate | None = None
+    """A judge's kappa with the majority, less `one_with_rest`; documents are drawn for both."""
 
 
 def panel_on(panel: Panel, documents: Collection[str]) -> Panel:
@@ -38,49 +47,76 @@ def panel_on(panel: Panel, documents: Collection[str]) -> Panel:
     return Panel(subjects, panel.ratings[kept], panel.source)
 
 
-def people_agreement(panel: Panel, documents: Collection[str]) -> dict[str, PeopleAgreement]:
-    """By item, and `all`, over the documents."""
+def people_agreement(
+    panel: Panel, documents: Collection[str], judge: Ratings | None = None, *, seed: int = 0
+) -> dict[str, PeopleAgreement]:
+    """By item, and `all`, over the documents; beside a judge's verdicts on them, if given."""
     here = panel_on(panel, documents)
     items = list(dict.fromkeys(item for _, item in here.subjects))
     found = {
         item: _agreement(
-            item, here, [k for k, (_, name) in enumerate(here.subjects) if name == item]
+            item,
+            here,
+            [k for k, (_, name) in enumerate(here.subjects) if name == item],
+            judge,
+            seed,
         )
         for item in items
     }
     kappas = [one.fleiss for one in found.values() if one.fleiss is not None]
-    everything = _agreement("all", here, range(len(here.subjects)))
+    everything = _agreement("all", here, range(len(here.subjects)), judge, seed)
     mean = float(np.mean(kappas)) if kappas else None
     return found | {"all": replace(everything, fleiss_mean=mean)}
 
 
-def _agreement(item: str, panel: Panel, places: Iterable[int]) -> PeopleAgreement:
+def _agreement(
+    item: str, panel: Panel, places: Iterable[int], judge: Ratings | None, seed: int
+) -> PeopleAgreement:
     rows = list(places)
     ratings = panel.ratings[rows]
-    one, rest = _one_with_rest(ratings)
-    return PeopleAgreement(
+    one, rest, subjects = _one_with_rest(ratings)
+    documents = [panel.subjects[k][0] for k in rows]
+    found = PeopleAgreement(
         item=item,
-        n_documents=len({panel.subjects[k][0] for k in rows}),
+        n_documents=len(set(documents)),
         one_with_rest=cohen_kappa(one, rest),
         fleiss=fleiss_kappa(ratings),
     )
+    if judge is None:
+        return found
+    truth = panel.majority()
+    mine = np.array([judge.get(panel.subjects[k], np.nan) for k in rows])
+    theirs = np.array([truth.get(panel.subjects[k], np.nan) for k in rows])
+    difference = difference_interval(
+        (cohen_sums(mine, theirs), documents),
+        (cohen_sums(one, rest), [documents[k] for k in subjects]),
+        cohen_of_sums,
+        seed=seed,
+        method="difference of Cohen kappas, percentile bootstrap over stories",
+        signature=f"experts:{panel.source}",
+    )
+    return replace(found, judge_less=difference)
 
 
 def _one_with_rest(
     ratings: NDArray[np.float64],
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Each rating, and the majority of the others of its subject: shape (n_pairs,) twice.
+) -> tuple[NDArray[np.float64], NDArray[np.float64], list[int]]:
+    """Each rating, the majority of the others of its subject, and the subject's row.
 
     ratings: float64 of 0 and 1, shape (n_subjects, n_raters), NaN where missing. Pairs in which
-    the others are equally divided, or there are fewer than two of them, are left out.
+    the others are equally divided, or there are fewer than two of them, are left out; of two people
+    each is the other's rest.
     """
+    n_least = 2 if ratings.shape[1] > 2 else 1
     one: list[float] = []
     rest: list[float] = []
-    for row in ratings:
-        given = row[~np.isnan(row)]
+    subjects: list[int] = []
+    for row, values in enumerate(ratings):
+        given = values[~np.isnan(values)]
         for k, value in enumerate(given):
             others = np.delete(given, k)
-            if len(others) > 1 and 2 * others.sum() != len(others):
+            if len(others) >= n_least and 2 * others.sum() != len(others):
                 one.append(float(value))
                 rest.append(float(2 * others.sum() > len(others)))
-    return np.array(one), np.array(rest)
+                subjects.append(row)
+    return np.array(one), np.array(rest), subjects

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
 import re
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 from urllib.parse import urlsplit
 
@@ -12,6 +13,7 @@ from fabula import __version__
 from fabula.errors import CallFailed
 from fabula.judging.prompts import Template
 from fabula.models import Answer
+from fabula.models.base import Effort
 from fabula.models.replay import recorded, recording_row
 from fabula.models.verdicts import READER, Verdict
 from fabula.resume import KeptRows, Row, RowKind
@@ -20,6 +22,7 @@ from fabula.types import Item, Rubric, Signature
 __all__ = [
     "ANSWERS",
     "MAX_TOKENS",
+    "WORDING_STEP",
     "AnswerBook",
     "Asked",
     "JudgePlan",
@@ -30,6 +33,10 @@ __all__ = [
 
 MAX_TOKENS = {"reason-first": 1024, "verdict-first": 200}
 """The longest answer that is asked for, by style, where nothing else is said."""
+
+
+WORDING_STEP = 1000
+"""More than there are samples, so that samples and wordings can be added to a run."""
 
 
 def _is_failed(row: Mapping[str, Any]) -> bool:
@@ -48,12 +55,16 @@ class JudgePlan:
     rubric: Rubric
     template: Template
     n_samples: int = 1
+    n_paraphrases: int = 0
+    """In how many other wordings each question is asked too."""
     temperature: float = 0.0
     max_tokens: int = 1024
     seed: int = 0
     only: tuple[str, ...] = ()
     """Ids of the items to ask; all of them if empty."""
     kind: Literal["stories", "pairs"] = "stories"
+    effort: Effort | None = None
+    """How long a reasoning model is to think; None is its own default."""
     structured: bool | None = None
     """Hold hosted models to a JSON schema, or do not; None does what each is known to follow."""
 
@@ -61,6 +72,16 @@ class JudgePlan:
     def items(self) -> tuple[Item, ...]:
         """The items that are asked. The rubric stays whole, so that its digest stays its own."""
         return tuple(i for i in self.rubric.items if not self.only or i.id in self.only)
+
+    def wordings(self, item: Item) -> tuple[Item, ...]:
+        """An item as it is asked: in its own words, and in as many others as the plan has."""
+        others = item.paraphrases[: self.n_paraphrases]
+        return (item, *(replace(item, question=question) for question in others))
+
+    @property
+    def n_answers(self) -> int:
+        """How many answers are asked for to an item about a document."""
+        return self.n_samples * (1 + self.n_paraphrases)
 
     def signature(self, model: str, judged: Iterable[Judged] = ()) -> Signature:
         """All that decides a verdict of this model, with what the answers tell of who gave them."""
@@ -83,12 +104,20 @@ class JudgePlan:
             prompt=f"{_plain_name(self.template.name)}@{self.template.digest}",
             temperature=f"{self.temperature:g}",
             samples=str(self.n_samples),
+            **({"paraphrases": self._paraphrases()} if self.n_paraphrases else {}),
             **held,
+            **({"effort": self.effort} if self.effort else {}),
             tokens=str(self.max_tokens),
             seed=str(self.seed),
             reader=READER,
             v=__version__,
         )
+
+    def _paraphrases(self) -> str:
+        """How many, and after `@` the digest of them."""
+        words = [word.question for item in self.items for word in self.wordings(item)[1:]]
+        digest = hashlib.sha256("\n".join(words).encode()).hexdigest()[:8]
+        return f"{self.n_paraphrases}@{digest}"
 
 
 def identity(model: str, served: str = "") -> str:
@@ -128,6 +157,7 @@ class Asked:
     document_id: str
     item: str
     sample: int
+    """From `WORDING_STEP` on in another wording: its number times the step is added."""
     prompt_digest: str
     seed: int
 
@@ -139,6 +169,8 @@ class Judged:
     asked: Asked
     verdict: Verdict
     answer: Answer | None
+    failure: str = ""
+    """What went wrong with a call that failed."""
 
 
 class AnswerBook:
@@ -147,14 +179,20 @@ class AnswerBook:
     Without rows of a file they are in memory alone.
     """
 
-    def __init__(self, rows: KeptRows | None = None) -> None:
+    def __init__(
+        self, rows: KeptRows | None = None, is_asked_again: Callable[[Row], bool] | None = None
+    ) -> None:
         self._rows = KeptRows(ANSWERS) if rows is None else rows
+        again = is_asked_again or (lambda _: False)
+        self._again = {_key(row) for row in self._rows.kept() if again(row)}
+        """Answers that are there and are asked for once more."""
         self.n_new = 0
         """How many calls were made and kept since."""
 
     def count(self, model: str) -> int:
-        """How many answers of this model were there from the start."""
-        return sum(row["model"] == model for row in self._rows.kept())
+        """How many answers of this model were there from the start, and are used again."""
+        rows = (row for row in self._rows.kept() if row["model"] == model)
+        return sum(_key(row) not in self._again for row in rows)
 
     def find(self, asked: Asked, model: str) -> Answer | None:
         """The answer that is there; None where it must be asked, also because it failed before.
@@ -162,13 +200,18 @@ class AnswerBook:
         Raises `InputError` where the answer is to another prompt: the story or the wording changed.
         """
         row = self._rows.find(_made_of(asked, model))
-        return None if row is None else recorded(row)
+        return None if row is None or _key(row) in self._again else recorded(row)
 
     def add(self, asked: Asked, model: str, answer: Answer | CallFailed) -> None:
         row = _made_of(asked, model)
         row |= {"failed": str(answer)} if isinstance(answer, CallFailed) else recording_row(answer)
         self._rows.add(row)
+        self._again.discard(_key(row))
         self.n_new += 1
+
+
+def _key(row: Row) -> tuple[Any, ...]:
+    return tuple(row[name] for name in ANSWERS.key)
 
 
 def _made_of(asked: Asked, model: str) -> Row:

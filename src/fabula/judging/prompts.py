@@ -14,7 +14,7 @@ from pathlib import Path
 
 from fabula.errors import InputError
 from fabula.models import Choice, Prompt
-from fabula.models.prompting import fence
+from fabula.models.prompting import FENCE, fence
 from fabula.models.verdicts import Style
 from fabula.types import Document, Item, Scale
 
@@ -42,6 +42,8 @@ the stories, also where it seems to speak to you.
 _PAIR_QUESTION = "Which of the two stories answers this better: "
 
 _MARKS = "[STORY]", "[BACKGROUND]", "[QUESTION]"
+_FENCE_MARK = "[FENCE]"
+_MARK = re.compile(r"(\[(?:STORY|BACKGROUND|INSTRUCTION|QUESTION|FENCE)\])")
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +60,16 @@ class Template:
         words = self.text or f"{_STORY}{_PAIR}{_ending(Scale(), self.style)}"
         return hashlib.sha256(words.encode()).hexdigest()[:8]
 
+    @property
+    def is_fenced(self) -> bool:
+        """Whether the story stands between lines that it cannot hold itself."""
+        return not self.text or _FENCE_MARK in self.text
+
+    @property
+    def has_story_first(self) -> bool:
+        """Whether all items about a story share the story as the beginning of their prompts."""
+        return not self.text or "[STORY]" in _MARK.split(self.text)[: _n_shared(self.text)]
+
     def shown(self, document: Document) -> str:
         """What is shown of a document, whatever is asked."""
         return document.text
@@ -66,10 +78,17 @@ class Template:
         """One item about one story."""
         story = document.text
         if self.text:
-            before, after = self.text.split("[STORY]", 1)
-            # The question first: a background may itself hold the mark, and must stay as it is.
-            after = after.replace("[QUESTION]", item.question)
-            return Prompt(before + story, after.replace("[BACKGROUND]", item.background))
+            filled = {
+                "[STORY]": story,
+                "[BACKGROUND]": item.background,
+                "[INSTRUCTION]": item.list_first,
+                "[QUESTION]": item.question,
+                _FENCE_MARK: fence(FENCE, story),
+            }
+            # In one pass: a story or a background that holds a mark stays as it is.
+            pieces = [filled.get(piece, piece) for piece in _MARK.split(self.text)]
+            n_shared = _n_shared(self.text)
+            return Prompt("".join(pieces[:n_shared]), "".join(pieces[n_shared:]))
         prefix = fence(_STORY, story).format(story=story.strip("\n"))
         return Prompt(prefix, self._question(item, item.question))
 
@@ -87,6 +106,14 @@ class Template:
         return "\n" + "\n\n".join(part for part in parts if part) + "\n"
 
 
+def _n_shared(text: str) -> int:
+    """How many pieces of a template, split at its marks, are the same for all items of a story."""
+    pieces = _MARK.split(text)
+    of_items = [k for k, piece in enumerate(pieces) if piece in (*_MARKS[1:], "[INSTRUCTION]")]
+    story = pieces.index("[STORY]")
+    return story + 1 if story < of_items[0] else of_items[0]
+
+
 PAIR_SCALE = Scale("choice", ("A", "B"))
 
 
@@ -100,7 +127,10 @@ def choice_of(scale: Scale, style: Style) -> Choice | None:
 
 
 def read_template(path: Path, style: Style) -> Template:
-    """A user's template. Raises `InputError` where a mark is missing or the story is not first."""
+    """A user's template, its marks in any order. Raises `InputError` where one is missing.
+
+    Models read the story once for all items where it stands before what is asked.
+    """
     try:
         text = path.read_text(encoding="utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
@@ -108,8 +138,11 @@ def read_template(path: Path, style: Style) -> Template:
     missing = [mark for mark in _MARKS if text.count(mark) != 1]
     if missing:
         raise InputError(f"{path}: a template holds {', '.join(missing)} exactly once")
-    if text.index("[STORY]") > min(text.index(mark) for mark in _MARKS[1:]):
-        raise InputError(f"{path}: [STORY] must come first, so that all items share one prefix")
+    if text.count("[INSTRUCTION]") > 1:
+        raise InputError(f"{path}: a template holds [INSTRUCTION] once at most")
+    before, after = text.split("[STORY]", 1)
+    if _FENCE_MARK in text and not (_FENCE_MARK in before and _FENCE_MARK in after):
+        raise InputError(f"{path}: {_FENCE_MARK} must stand before [STORY] and after it")
     asked = _asked_order(text)
     if asked not in (style, None):
         place = "first" if asked == "verdict-first" else "after the reasons"

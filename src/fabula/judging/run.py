@@ -14,7 +14,7 @@ from dataclasses import replace
 from functools import partial
 
 from fabula.errors import CallFailed, ModelError
-from fabula.judging.plan import AnswerBook, Asked, Judged, JudgePlan
+from fabula.judging.plan import WORDING_STEP, AnswerBook, Asked, Judged, JudgePlan
 from fabula.judging.prompts import choice_of
 from fabula.models import Answer, Model, Prompt, Sampling
 from fabula.models.concurrency import Places, all_of, in_turn
@@ -30,6 +30,7 @@ __all__ = [
     "MAX_UNREADABLE",
     "RETEST",
     "Caller",
+    "call_seed",
     "depends_on",
     "is_asked",
     "judge_stories",
@@ -93,8 +94,9 @@ class Caller:
     async def call(self, document_id: str, item: Item, sample: int, prompt: Prompt) -> Judged:
         """The answer that the book holds, or a new one. Raises `ModelError`."""
         plan = self._plan
-        seed = _seed(plan.seed, item, sample, is_retest=document_id.endswith(RETEST))
+        seed = call_seed(plan.seed, item, sample, is_retest=document_id.endswith(RETEST))
         asked = Asked(document_id, item.id, sample, prompt_digest(prompt.text), seed)
+        failure = ""
         answer = self._book.find(asked, self._model.name)
         if answer is None:
             async with self._places.take(prompt.prefix):
@@ -102,18 +104,24 @@ class Caller:
                     raise self._error
                 try:
                     answer = await self._ask(prompt, asked, item)
+                except CallFailed as error:
+                    failure = str(error)
                 except ModelError as error:
                     self._error = error
                     raise
         self._meter(1)
         if answer is None:
-            return Judged(asked, Verdict(None, "failed", None), None)
+            return Judged(asked, Verdict(None, "failed", None), None, failure)
         return Judged(asked, read_verdict(answer, item.scale, plan.template.style), answer)
 
-    async def _ask(self, prompt: Prompt, asked: Asked, item: Item) -> Answer | None:
+    async def _ask(self, prompt: Prompt, asked: Asked, item: Item) -> Answer:
+        """Raises `CallFailed` where this call failed, `ModelError` where the run must stop."""
         plan = self._plan
         sampling = Sampling(
-            temperature=plan.temperature, max_tokens=plan.max_tokens, seed=asked.seed
+            temperature=plan.temperature,
+            max_tokens=plan.max_tokens,
+            seed=asked.seed,
+            effort=plan.effort,
         )
         choice = choice_of(item.scale, plan.template.style)
         try:
@@ -126,7 +134,7 @@ class Caller:
                     f"{self._n_failures} calls in a row failed, the last one with: {error}; what "
                     f"was answered is kept, run the same command again to resume"
                 ) from error
-            return None
+            raise
         self._n_failures = 0
         self._book.add(asked, self._model.name, answer)
         self._check_readable(answer, item)
@@ -142,12 +150,16 @@ class Caller:
         raise ModelError(
             f"{self._model.name}: {self._n_unreadable} answers in a row hold no verdict that "
             f"can be read; the last one ({explain(reason)}) begins: {shown!r}; "
-            f"{self._remedy(reason)}; what was answered is kept"
+            f"{self._remedy(reason)}; what was answered is kept, and `again` {reason} asks these "
+            f"alone once more"
         )
 
     def _remedy(self, reason: str | None) -> str:
         if reason == "truncated":
-            return f"allow longer answers than {self._plan.max_tokens} tokens"
+            return (
+                f"allow longer answers than {self._plan.max_tokens} tokens (`max_tokens`), which "
+                f"include the thinking of a model that reasons"
+            )
         wanted = "after its reasons, as `Verdict: Yes`"
         if self._plan.template.style == "verdict-first":
             wanted = "at its beginning, as `Yes. ...`"
@@ -167,8 +179,9 @@ async def _judge_story(document: Document, caller: Caller, plan: JudgePlan) -> l
     answers: dict[str, object] = {name: document.meta.get(name) for name in plan.rubric.facts}
     async for wave in _waves(document, plan, answers):
         calls = [
-            (item, sample, plan.template.prompt(document, item))
+            (item, WORDING_STEP * number + sample, plan.template.prompt(document, wording))
             for item in wave
+            for number, wording in enumerate(plan.wordings(item))
             for sample in range(plan.n_samples)
         ]
         results: list[Judged] = []
@@ -217,7 +230,7 @@ def is_asked(item: Item, answers: Mapping[str, object]) -> bool:
     return not item.show_if or Condition.parse(item.show_if).holds(answers)
 
 
-def _seed(seed: int, item: Item, sample: int, *, is_retest: bool) -> int:
+def call_seed(seed: int, item: Item, sample: int, *, is_retest: bool = False) -> int:
     """A seed of its own for each item and sample, the same on every run. 31 bits, as APIs take.
 
     A retest has another one: else a cache would answer it with the first answer.

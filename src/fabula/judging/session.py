@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from fabula.errors import InputError
-from fabula.judging.folder import RunFolder
+from fabula.judging.folder import ROUNDS_FILE, RunFolder
 from fabula.judging.measurements import to_measurements
-from fabula.judging.pairwise import judge_pairs
+from fabula.judging.pairwise import ROUNDS, judge_pairs
 from fabula.judging.plan import AnswerBook, JudgePlan
 from fabula.judging.run import MAX_UNREADABLE, RETEST, judge_stories, with_retest
 from fabula.models import Model, ModelOptions, Usage, open_model
 from fabula.models.cost import Estimate, Price, SharedBudget, estimate_tokens, known_price
 from fabula.models.function import FunctionModel
+from fabula.resume import kept_rows
 from fabula.text import check_ids
 from fabula.types import Document, Measurement
 
@@ -50,11 +51,15 @@ class Session:
     out: Path | None = None
     pairs: Pairs | None = None
     """Judge these pairs, not single stories."""
+    max_pairs: int | None = None
+    """Of these pairs choose so many, by the answers so far."""
     n_retest: int = 0
     options: ModelOptions = field(default_factory=ModelOptions)
     price: Price | None = None
     max_cost: float | None = None
     restart: bool = False
+    again: Collection[str] = ()
+    """Ask once more for what has no verdict for one of these reasons."""
     max_unreadable: int = MAX_UNREADABLE
     """Stop after so many answers in a row without a readable verdict; 0 never stops."""
 
@@ -101,7 +106,7 @@ def _book(session: Session) -> Iterator[tuple[AnswerBook, RunFolder | None]]:
     if session.out is None:
         yield AnswerBook(), None
         return
-    folder = RunFolder(session.out, session.plan)
+    folder = RunFolder(session.out, session.plan, session.again)
     with folder.open(restart=session.restart) as book:
         yield book, folder
 
@@ -126,10 +131,11 @@ async def _judge(
         agree(name, estimate)
         begin(name, _n_calls(session, documents))
         if session.pairs is not None:
-            found = await judge_pairs(
-                session.pairs, model, plan, book, meter=meter,
-                max_unreadable=session.max_unreadable,
-            )  # fmt: skip
+            with kept_rows(_rounds_path(session, session.pairs), ROUNDS) as rounds:
+                found = await judge_pairs(
+                    session.pairs, model, plan, book, max_pairs=session.max_pairs, rounds=rounds,
+                    meter=meter, max_unreadable=session.max_unreadable,
+                )  # fmt: skip
         else:
             judged = await judge_stories(
                 documents, model, plan, book, meter=meter, max_unreadable=session.max_unreadable
@@ -143,8 +149,21 @@ async def _judge(
 def _n_calls(session: Session, documents: Sequence[Document]) -> int:
     n_items = len(session.plan.items)
     if session.pairs is not None:
-        return 2 * n_items * len(session.pairs)
-    return n_items * session.plan.n_samples * len(documents)
+        return 2 * n_items * len(_asked_pairs(session.pairs, session.max_pairs))
+    return n_items * session.plan.n_answers * len(documents)
+
+
+def _rounds_path(session: Session, pairs: Pairs) -> Path | None:
+    """Where choices of pairs are kept; None where all pairs are asked, or nothing is kept."""
+    if session.out is None or session.max_pairs is None or session.max_pairs >= len(pairs):
+        return None
+    return session.out / ROUNDS_FILE
+
+
+def _asked_pairs(pairs: Pairs, max_pairs: int | None) -> Pairs:
+    """As many of the pairs as are asked; under a budget any, for which ones is not known yet."""
+    n = len(pairs) if max_pairs is None else min(max_pairs, len(pairs))
+    return [pairs[k * len(pairs) // n] for k in range(n)]
 
 
 def estimate_calls(
@@ -159,16 +178,17 @@ def estimate_calls(
     items = plan.items
     texts = [plan.template.shown(document) for document in documents]
     if session.pairs is not None:
-        texts = [a.text + b.text for a, b in session.pairs for _ in range(2)]
-    n_asked = len(items) * (plan.n_samples if session.pairs is None else 1)
+        asked = _asked_pairs(session.pairs, session.max_pairs)
+        texts = [a.text + b.text for a, b in asked for _ in range(2)]
+    n_asked = len(items) * (plan.n_answers if session.pairs is None else 1)
     blank = Document("", "")
     questions = sum(estimate_tokens(plan.template.prompt(blank, item).text) for item in items)
+    questions -= len(items) * estimate_tokens(plan.template.shown(blank))
     n_left = max(0, len(texts) * n_asked - book.count(model.name))
     share = n_left / (len(texts) * n_asked) if texts else 0.0
     prefixes = sum(map(estimate_tokens, texts))
     n_input = n_asked * prefixes + len(texts) * questions * n_asked // len(items)
     output = min(plan.max_tokens, _LIKELY_OUTPUT[plan.template.style])
-    usage = Usage(
-        round(share * n_input), round(share * (n_asked - 1) * prefixes), round(n_left * output)
-    )
+    n_cached = (n_asked - 1) * prefixes if plan.template.has_story_first else 0
+    usage = Usage(round(share * n_input), round(share * n_cached), round(n_left * output))
     return Estimate(n_left, usage, None if price is None else price.of(usage))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -15,7 +16,22 @@ from fabula.stats.agreement import spearman
 from fabula.text import TextSettings
 from fabula.types import Document, Item, Measurement, Rubric, Signature
 
-__all__ = ["ItemSummary", "JudgeSummary", "summarise"]
+__all__ = ["ItemSummary", "JudgeSummary", "WordingSpread", "summarise"]
+
+
+@dataclass(frozen=True, slots=True)
+class WordingSpread:
+    """How far answers depend on how the question is worded, where all wordings were answered."""
+
+    n: int
+    n_same: int
+    """Of these, how many are the same in every wording."""
+    shares_yes: tuple[float, ...]
+    """The share of Yes in each wording, the rubric's own first; empty without yes-no items."""
+
+    @property
+    def share_same(self) -> float | None:
+        return self.n_same / self.n if self.n else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +44,8 @@ class ItemSummary:
     mean_p_yes: float | None
     missing: Mapping[str, int]
     trust: Trust | None
+    wordings: WordingSpread | None = None
+    """None where each question was asked in one wording."""
 
     @property
     def n(self) -> int:
@@ -61,6 +79,11 @@ class JudgeSummary:
     """Spearman's rho of the aggregate with the number of words."""
     own_stories: Mapping[str, int]
     overall_trust: Trust | None
+    speaking: tuple[str, ...] = ()
+    """Stories with words that are addressed to whoever judges them."""
+    is_unfenced: bool = False
+    """The story stood in a template of the user's, without a fence."""
+    wordings: WordingSpread | None = None
 
     @property
     def missing(self) -> dict[str, int]:
@@ -141,7 +164,7 @@ def _summary(
         rater=measurements[0].rater,
         signature=signature,
         items=tuple(
-            _item(item, first, trust)
+            _item(item, first, trust, rubric)
             for item in rubric.items
             if any(one.item == item.id for one in first)
         ),
@@ -151,6 +174,13 @@ def _summary(
         length_rho=_length_correlation(scores, documents),
         own_stories=dict(sorted(own.items())),
         overall_trust=trust.get("all"),
+        speaking=tuple(
+            story
+            for story, of_story in _by_story(first).items()
+            if any("speaks_to_judge" in one.details for one in of_story)
+        ),
+        is_unfenced=any("unfenced" in one.details for one in first),
+        wordings=_wordings(first, rubric),
     )
 
 
@@ -161,7 +191,7 @@ def _side(one: Measurement, rubric: Rubric) -> float | str | None:
 
 
 def _item(
-    item: Item, measurements: Sequence[Measurement], trust: Mapping[str, Trust]
+    item: Item, measurements: Sequence[Measurement], trust: Mapping[str, Trust], rubric: Rubric
 ) -> ItemSummary:
     mine = [one for one in measurements if one.item == item.id]
     decided = [item.scale.decided(one.value) for one in mine]
@@ -176,6 +206,31 @@ def _item(
         mean_p_yes=float(np.mean(p_yes)) if p_yes else None,
         missing=dict(sorted(Counter(reason for reason in reasons if reason).items())),
         trust=trust.get(item.id),
+        wordings=_wordings(mine, rubric),
+    )
+
+
+def _wordings(measurements: Sequence[Measurement], rubric: Rubric) -> WordingSpread | None:
+    """What wordings change; None where there was one, or words cannot be compared."""
+    answers: list[tuple[float | str, ...]] = []
+    of_tests: list[tuple[float, ...]] = []
+    for one in measurements:
+        scale = rubric.item(one.item).scale
+        if scale.form == "prose" or "wordings" not in one.details:
+            continue
+        decided = [scale.decided(value) for value in one.details["wordings"]]
+        answered = tuple(value for value in decided if value is not None)
+        if len(answered) < len(decided):
+            continue
+        answers.append(answered)
+        if scale.is_test:
+            of_tests.append(tuple(float(value) for value in answered))
+    if not any("wordings" in one.details for one in measurements):
+        return None
+    return WordingSpread(
+        n=len(answers),
+        n_same=sum(len(set(answered)) == 1 for answered in answers),
+        shares_yes=tuple(math.fsum(said) / len(said) for said in zip(*of_tests, strict=True)),
     )
 
 

@@ -12,6 +12,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+from datetime import date as day
 from pathlib import Path
 
 from platformdirs import user_data_path
@@ -19,11 +20,12 @@ from platformdirs import user_data_path
 from fabula.errors import InputError
 from fabula.judging.people import PeopleAgreement
 from fabula.measures.agreement import JudgeAgreement
+from fabula.measures.graded import JudgeOnItem
 from fabula.stats.agreement import Confusion
 from fabula.store import dump_json, read_rows, write_whole
-from fabula.types import Rubric, Signature
+from fabula.types import Estimate, Rubric, Signature
 
-__all__ = ["NEVER_CHECKED", "Mode", "Trust", "TrustBook", "trust_of"]
+__all__ = ["NEVER_CHECKED", "Mode", "Trust", "TrustBook", "trust_in_item", "trust_of"]
 
 NEVER_CHECKED = "never checked against experts"
 _SHIPPED = Path(__file__).parent / "trust.jsonl"
@@ -37,6 +39,10 @@ class Mode:
     temperature: float | None = None
     structured: str = ""
     """`on` or `off` where a JSON schema was asked for or forbidden."""
+    effort: str = ""
+    """How long a reasoning model was told to think; empty is its own default."""
+    paraphrases: str = ""
+    """In how many further wordings each question was asked, with their digest; empty is none."""
 
     @classmethod
     def of(cls, parts: Mapping[str, str]) -> Mode:
@@ -46,6 +52,8 @@ class Mode:
             None if samples is None else int(samples),
             None if temperature is None else float(temperature),
             parts.get("structured", ""),
+            parts.get("effort", ""),
+            parts.get("paraphrases", ""),
         )
 
     def __str__(self) -> str:
@@ -53,7 +61,13 @@ class Mode:
             return "it is not known how"
         answers = "1 answer" if self.samples == 1 else f"{self.samples:,} answers"
         held = {"on": ", held to a JSON schema", "off": ", not held to a JSON schema"}
-        return f"{answers} at temperature {self.temperature:g}{held.get(self.structured, '')}"
+        effort = f", reasoning effort {self.effort}" if self.effort else ""
+        others = self.paraphrases.partition("@")[0]
+        worded = f", in {int(others) + 1} wordings" if others else ""
+        return (
+            f"{answers} at temperature {self.temperature:g}{worded}"
+            f"{held.get(self.structured, '')}{effort}"
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,12 +99,26 @@ class Trust:
     people_fleiss: float | None = None
     people_fleiss_mean: float | None = None
     """Over all items: the mean of their Fleiss kappas, where `people_fleiss` pools them."""
+    less: float | None = None
+    """The kappa less that of one person (`people`), and the ends of its interval."""
+    less_low: float | None = None
+    less_high: float | None = None
+    effort: str = ""
+    paraphrases: str = ""
+    date: str = ""
+    """The day on which it was measured, as 2026-05-31; empty where an older file does not say."""
     is_other_mode: bool = False
     """What it is shown beside was drawn in another way. Not kept."""
 
     @property
     def mode(self) -> Mode:
-        return Mode(self.samples, self.temperature, self.structured)
+        return Mode(self.samples, self.temperature, self.structured, self.effort, self.paraphrases)
+
+    @property
+    def origin(self) -> str:
+        """On what, how and when it was measured."""
+        when = f"measured on {self.date}" if self.date else ""
+        return "; ".join(filter(None, (self.data, self.how, when)))
 
     @property
     def shown(self) -> str:
@@ -109,19 +137,43 @@ class Trust:
 
     @property
     def worth(self) -> str:
-        """What the agreement means, beside that of people, in some sentences."""
-        if self.kappa is None or self.kappa < _FAIR:
-            says = (
-                "That is little or nothing above chance: take its verdicts as a demonstration, not "
-                "as a judgement."
-            )
-        elif self.kappa < _MODERATE:
-            says = "That is fair."
-        else:
-            says = "That is moderate or better."
+        """What the agreement means, beside chance and beside that of people, in some sentences."""
+        says = f"{self._beside_chance} {self._beside_people}".strip()
         if self.is_other_mode:
             says += " It was measured in another mode and may not hold for these verdicts."
         return f"{says} {self.yardstick}"
+
+    @property
+    def is_above_chance(self) -> bool:
+        """Whether it was measured in this mode, and its interval lies above chance."""
+        return not self.is_other_mode and self.low is not None and self.low > 0
+
+    @property
+    def _beside_chance(self) -> str:
+        """What the interval says of chance, where kappa is 0."""
+        if self.kappa is None:
+            return "There is nothing that could be agreed on."
+        if self.low is None or self.high is None:
+            return "It is of too few documents to be told from chance."
+        if self.low > 0:
+            return "That is above chance."
+        if self.high < 0:
+            return "That is below chance."
+        return (
+            "It cannot be told from chance: take its verdicts as a demonstration, not as a "
+            "judgement."
+        )
+
+    @property
+    def _beside_people(self) -> str:
+        """What the interval of the difference to one person says; nothing where it is not known."""
+        if self.less_low is None or self.less_high is None:
+            return ""
+        if self.less_high < 0:
+            return "It is less than one person reaches."
+        if self.less_low > 0:
+            return "It is more than one person reaches."
+        return "It cannot be told from what one person reaches."
 
     @property
     def yardstick(self) -> str:
@@ -154,9 +206,12 @@ _FAIR, _MODERATE = 0.2, 0.4
 
 
 def trust_of(
-    agreement: JudgeAgreement, rubric: Rubric, people: Mapping[str, PeopleAgreement] | None = None
+    agreement: JudgeAgreement,
+    rubric: Rubric,
+    people: Mapping[str, PeopleAgreement] | None = None,
+    date: str = "",
 ) -> list[Trust]:
-    """The trust that a measured agreement (by item) establishes, beside that of people."""
+    """The trust that an agreement (by item), measured on a day, establishes beside people's."""
     parts = dict(Signature.parse(agreement.signature).parts)
     mode = Mode.of(parts)
     trusts = [
@@ -175,6 +230,7 @@ def trust_of(
             data=parts["experts"],
             how=str(mode),
             always=_always(row.confusion),
+            date=date,
             **asdict(mode),
         )
         for row in (*agreement.rows, agreement.overall)
@@ -182,15 +238,56 @@ def trust_of(
     return [_beside(trust, (people or {}).get(trust.item)) for trust in trusts]
 
 
+def trust_in_item(
+    signature: str,
+    rubric: Rubric,
+    item: str,
+    found: JudgeOnItem,
+    *,
+    n_missing: int,
+    source: str,
+    date: str,
+) -> Trust:
+    """The trust in an item that is not yes-no: kappa with one person, and people's with another."""
+    parts = dict(Signature.parse(signature).parts)
+    mode = Mode.of(parts)
+    return Trust(
+        model=parts["model"],
+        rubric=rubric.key,
+        style=parts["style"],
+        prompt=parts["prompt"],
+        item=item,
+        kappa=_rounded(found.kappa.value),
+        low=_rounded(found.kappa.low),
+        high=_rounded(found.kappa.high),
+        n=found.n,
+        n_missing=n_missing,
+        balanced_accuracy=None,
+        data=source,
+        how=str(mode),
+        n_documents=found.n,
+        people=_rounded(found.people.value),
+        less=_rounded(found.difference.value),
+        less_low=_rounded(found.difference.low),
+        less_high=_rounded(found.difference.high),
+        date=date,
+        **asdict(mode),
+    )
+
+
 def _beside(trust: Trust, people: PeopleAgreement | None) -> Trust:
     if people is None:
         return trust
+    less = people.judge_less or Estimate(None, None, None, 0, "", "")
     return replace(
         trust,
         n_documents=people.n_documents,
         people=_rounded(people.one_with_rest),
         people_fleiss=_rounded(people.fleiss),
         people_fleiss_mean=_rounded(people.fleiss_mean),
+        less=_rounded(less.value),
+        less_low=_rounded(less.low),
+        less_high=_rounded(less.high),
     )
 
 
@@ -223,6 +320,22 @@ class TrustBook:
                 found[trust.item] = replace(trust, is_other_mode=other)
         return found
 
+    def best(self, model: str, rubric: str) -> Trust | None:
+        """What is known of a model over all items of a rubric, in the style that was checked best.
+
+        Best is most answers, then the highest kappa; None where it was never checked.
+        """
+        found = [
+            trust
+            for trust in self._known.values()
+            if trust.item == "all" and trust.rubric == rubric and _is_model(trust.model, model)
+        ]
+        return max(
+            found,
+            key=lambda trust: (trust.n, -1.0 if trust.kappa is None else trust.kappa),
+            default=None,
+        )
+
     def add(self, trusts: Iterable[Trust]) -> None:
         """Keep these, in place of what was known of the same."""
         own = {_key(trust): trust for trust in (_read(self.path) if self.path.exists() else ())}
@@ -237,7 +350,8 @@ class TrustBook:
 def _key(trust: Trust) -> tuple[str, ...]:
     return (
         trust.model.rpartition("@")[2], trust.rubric, trust.style, trust.prompt, trust.item,
-        str(trust.samples), str(trust.temperature), trust.structured,
+        str(trust.samples), str(trust.temperature), trust.structured, trust.effort,
+        trust.paraphrases,
     )  # fmt: skip
 
 
@@ -267,10 +381,13 @@ def _read(path: Path) -> Sequence[Trust]:
 def _checked(trust: Trust) -> Trust:
     """Raise `ValueError` where a figure is none."""
     figures = (trust.kappa, trust.low, trust.high, trust.n, trust.samples, trust.temperature,
-               trust.people, trust.people_fleiss, trust.people_fleiss_mean)  # fmt: skip
+               trust.people, trust.people_fleiss, trust.people_fleiss_mean, trust.less,
+               trust.less_low, trust.less_high)  # fmt: skip
     for figure in figures:
         if figure is not None and not isinstance(figure, int | float):
             raise ValueError(f"{figure!r} is no number")
+    if trust.date:
+        day.fromisoformat(trust.date)
     return trust
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Literal
@@ -18,9 +18,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fabula.errors import InputError
-from fabula.rubrics.released import read_expert_verdicts, split_story_id
+from fabula.measures.labels import read_labels
 from fabula.stats.agreement import (
     Confusion,
+    alpha_interval,
     bootstrap_interval,
     cohen_kappa,
     cohen_of_sums,
@@ -29,7 +30,6 @@ from fabula.stats.agreement import (
     fleiss_kappa,
     fleiss_of_sums,
     fleiss_sums,
-    krippendorff_alpha,
     pearson,
     pearson_of_sums,
     pearson_sums,
@@ -37,7 +37,6 @@ from fabula.stats.agreement import (
     pooled_pairs,
     spearman,
 )
-from fabula.store import read_measurements
 from fabula.types import Estimate, Measurement, Rubric
 
 __all__ = [
@@ -48,9 +47,12 @@ __all__ = [
     "PanelRow",
     "Ratings",
     "aggregates",
+    "experts_of",
     "judge_agreement",
     "panel_agreement",
     "panel_of",
+    "panel_of_labels",
+    "ratings_of",
     "read_experts",
 ]
 
@@ -91,9 +93,12 @@ class PanelRow:
     name: str
     kappa: Estimate
     """`n` counts the subjects of two raters or more, which alone have pairs."""
-    alpha: float | None
+    alpha: Estimate
+    """Krippendorff's, nominal."""
     percent: float | None
     share_yes: float | None
+    why_missing: str | None = None
+    """Why there is no kappa, and no alpha."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,16 +128,38 @@ class JudgeAgreement:
 
 
 def read_experts(path: Path, rubric: Rubric) -> Panel:
-    """The experts of a file: the authors' `ttcw_annotations.json`, or measurements of people.
+    """The experts of a file of labels, such as the authors' `ttcw_annotations.json`.
 
     Only yes-no items count. Raises `InputError`, also where an expert answers twice.
     """
-    authors: dict[str, str] = {}
-    panel = panel_of(_expert_values(path, rubric, authors), path.name)
-    panel = replace(panel, authors=authors)
+    return experts_of(read_labels(path, rubric), rubric, path.name, where=str(path))
+
+
+def experts_of(
+    labels: Sequence[Measurement], rubric: Rubric, source: str, *, where: str = ""
+) -> Panel:
+    """The panel of labels of which one at least is on a yes-no item.
+
+    `where` they are from, for errors, if that says more than `source`. Raises `InputError`.
+    """
+    panel = panel_of_labels(labels, rubric, source)
     if not panel.subjects:
-        raise InputError(f"{path}: holds no verdicts on yes-no items of {rubric.id}")
+        raise InputError(f"{where or source}: holds no verdicts on yes-no items of {rubric.id}")
     return panel
+
+
+def panel_of_labels(labels: Sequence[Measurement], rubric: Rubric, source: str) -> Panel:
+    """The panel of those who answered a rubric's yes-no items, without ties of repeated answers.
+
+    Raises `InputError` for a second verdict of one person.
+    """
+    yes_no = {item.id for item in rubric.items if item.scale.agreement == "kappa"}
+    verdicts = (
+        (one.document_id, one.item, one.rater, float(one.value > 0.5))
+        for one in labels
+        if one.item in yes_no and isinstance(one.value, float) and one.value != 0.5
+    )
+    return replace(panel_of(verdicts, source), authors=_authors(labels))
 
 
 def panel_of(verdicts: Iterable[tuple[str, str, str, float]], source: str) -> Panel:
@@ -155,35 +182,6 @@ def panel_of(verdicts: Iterable[tuple[str, str, str, float]], source: str) -> Pa
     return Panel(tuple(given), ratings, source)
 
 
-def _expert_values(
-    path: Path, rubric: Rubric, authors: dict[str, str]
-) -> Iterator[tuple[str, str, str, float]]:
-    """Story, item, expert and 1 or 0, of the rubric's yes-no items; notes who wrote a story."""
-    yes_no = {item.id for item in rubric.items if item.scale.agreement == "kappa"}
-    if path.suffix == ".json":
-        if rubric.id != "ttcw":
-            raise InputError(f"{path}: holds verdicts on ttcw, not on {rubric.id}")
-        items = {item.index: item.id for item in rubric.items}
-        for verdict in read_expert_verdicts(path):
-            # The ids of this release say who wrote a story; others are names like any.
-            authors[verdict.story_id] = split_story_id(verdict.story_id)[1]
-            item = items.get(verdict.index)
-            if item in yes_no:
-                yield verdict.story_id, item, verdict.expert, float(verdict.passed)
-        return
-    known = {item.id for item in rubric.items}
-    for measurement in read_measurements(path):
-        if measurement.item not in known:
-            if measurement.rubric.partition("@")[0].rpartition("-")[0] not in ("", rubric.id):
-                # A study asks for preferences too: an answer to another rubric is no fault.
-                continue
-            raise InputError(f"{path}: {rubric.id} has no item {measurement.item!r}")
-        authors |= _authors([measurement])
-        value = measurement.value
-        if measurement.item in yes_no and isinstance(value, float) and value != 0.5:
-            yield measurement.document_id, measurement.item, measurement.rater, float(value > 0.5)
-
-
 def panel_agreement(panel: Panel, rubric: Rubric, by: Grouping, *, seed: int = 0) -> list[PanelRow]:
     """Fleiss's kappa and Krippendorff's alpha of the experts, by group, then over all."""
     rows = []
@@ -191,11 +189,13 @@ def panel_agreement(panel: Panel, rubric: Rubric, by: Grouping, *, seed: int = 0
     for name, places in [*groups.items(), ("all", list(range(len(panel.subjects))))]:
         ratings = panel.ratings[places]
         sums, n_raters = fleiss_sums(ratings), describe_raters(ratings)
+        stories = [panel.subjects[place][0] for place in places]
+        why = "all said the same" if sums.any() else "nobody answered with another"
         kappa = bootstrap_interval(
             fleiss_kappa(ratings),
             sums,
             fleiss_of_sums,
-            [panel.subjects[place][0] for place in places],
+            stories,
             seed=seed,
             method=f"Fleiss kappa of {n_raters} raters, percentile bootstrap over stories",
             n=int(sums[:, 0].sum()),
@@ -204,7 +204,14 @@ def panel_agreement(panel: Panel, rubric: Rubric, by: Grouping, *, seed: int = 0
         )
         share = float(np.nanmean(ratings)) if ratings.size else None
         rows.append(
-            PanelRow(name, kappa, krippendorff_alpha(ratings), percent_agreement(ratings), share)
+            PanelRow(
+                name,
+                kappa,
+                alpha_interval(ratings, stories, seed=seed, signature=kappa.signature),
+                percent_agreement(ratings),
+                share,
+                None if kappa.value is not None else why,
+            )
         )
     return rows
 
@@ -220,7 +227,7 @@ def judge_agreement(
     """A judge's agreement with the majority, over the stories that both have seen."""
     yes_no = {item.id for item in rubric.items if item.scale.agreement == "kappa"}
     measurements = [one for one in measurements if one.item in yes_no]
-    judge = _ratings(measurements)
+    judge = ratings_of(measurements)
     truth = panel.majority()
     # An answer that the judge owes counts as missing; one that it was never asked for does not.
     asked = {(one.document_id, one.item) for one in measurements}
@@ -337,7 +344,7 @@ def _story_scores(
     return pairs[:, 0], pairs[:, 1], stories
 
 
-def _ratings(measurements: Iterable[Measurement]) -> dict[tuple[str, str], float]:
+def ratings_of(measurements: Iterable[Measurement]) -> dict[tuple[str, str], float]:
     """Yes or No by document and item; repeated answers count by their majority, a tie as none."""
     found = {}
     for measurement in measurements:

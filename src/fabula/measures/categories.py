@@ -29,23 +29,45 @@ class CategoryShares:
     n: int
     n_missing: int
     shares: Mapping[str, float]
+    intervals: Mapping[str, Estimate]
+    """The shares with their intervals over stories; empty where nobody says what these are."""
 
 
 def category_shares(
     labels: Mapping[str, str | None],
     categories: Sequence[str],
     group_of: Callable[[str], tuple[str, ...]],
+    story_of: Callable[[str], str] | None = None,
+    *,
+    seed: int = 0,
+    signature: str = "",
 ) -> list[CategoryShares]:
-    """Shares by group, groups in the order in which they come; labels None are missing."""
-    groups: dict[tuple[str, ...], list[str | None]] = {}
-    for document, label in labels.items():
-        groups.setdefault(group_of(document), []).append(label)
+    """Shares by group, groups in the order in which they come; labels None are missing.
+
+    With `story_of` they have intervals, which resample stories.
+    """
+    groups: dict[tuple[str, ...], list[str]] = {}
+    for document in labels:
+        groups.setdefault(group_of(document), []).append(document)
     found = []
-    for group, given in groups.items():
-        counts = Counter(label for label in given if label is not None)
-        n = counts.total()
+    for group, members in groups.items():
+        given = [one for one in members if labels[one] is not None]
+        counts = Counter(labels[one] for one in given)
+        n = len(given)
         shares = {name: counts[name] / n for name in categories} if n else {}
-        found.append(CategoryShares(group, n, len(given) - n, shares))
+        intervals = {} if story_of is None else {
+            name: bootstrap_interval(
+                share,
+                np.array([(1, labels[one] == name) for one in given], np.float64),
+                _share_of_sums,
+                [story_of(one) for one in given],
+                seed=seed,
+                method="share of labels, percentile bootstrap over stories",
+                signature=signature,
+            )
+            for name, share in shares.items()
+        }  # fmt: skip
+        found.append(CategoryShares(group, n, len(members) - n, shares, intervals))
     return found
 
 

@@ -24,7 +24,14 @@ from numpy.typing import NDArray
 
 from fabula.text.sketch import Sketch
 
-__all__ = ["USUAL_FIELDS", "Clusters", "cluster_field", "find_clusters", "same_wording"]
+__all__ = [
+    "USUAL_FIELDS",
+    "Clusters",
+    "cluster_field",
+    "find_clusters",
+    "repeated_field",
+    "same_wording",
+]
 
 USUAL_FIELDS = ("prompt_id", "pair_id", "author")
 """Fields that say what belongs together, the first that there is."""
@@ -57,6 +64,15 @@ def cluster_field(rows: Sequence[Mapping[str, Any]], field: str | None) -> str |
     if field is not None:
         return field
     return next((f for f in USUAL_FIELDS if any(has_value(r.get(f)) for r in rows)), None)
+
+
+def repeated_field(rows: Sequence[Mapping[str, Any]]) -> str | None:
+    """The usual field by which some rows belong together, or None."""
+    field = cluster_field(rows, None)
+    if field is None:
+        return None
+    values = [str(row[field]) for row in rows if has_value(row.get(field))]
+    return field if len(set(values)) < len(values) else None
 
 
 def has_value(value: Any) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from itertools import combinations
 from pathlib import Path
 from typing import Any
@@ -13,13 +13,23 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fabula.errors import InputError, MixError
-from fabula.stats.clustered import compare_clusters
-from fabula.stats.compare import Difference, compare_means, holm, mean_estimate
+from fabula.measures.clusters import find_clusters, has_value, repeated_field
+from fabula.stats.clustered import Clustered, Omnibus, cell_means, compare_clusters, permutation_f
+from fabula.stats.compare import Difference, compare_means, holm, kruskal_wallis, mean_estimate
 from fabula.stats.resample import bootstrap_means, percentile_interval
 from fabula.store import read_rows
+from fabula.text.sketch import Sketch
 from fabula.types import Estimate, Signature
 
-__all__ = ["Comparison", "Group", "Pair", "compare_rows", "compare_scores", "difference"]
+__all__ = [
+    "Comparison",
+    "Group",
+    "Pair",
+    "compare_rows",
+    "compare_scores",
+    "difference",
+    "omnibus",
+]
 
 _FILE_FIELD = "file"
 
@@ -31,13 +41,20 @@ class Group:
     name: str
     index: Estimate
     values: tuple[float, ...]
-    """The Creativity Index of each text that has one."""
+    """The Creativity Index of each text that has one, or the mean of each cluster's."""
     missing: dict[str, int]
     """How many texts have none, by reason."""
     uniqueness: dict[int, Estimate]
     """Mean L-uniqueness by L."""
-    clusters: tuple[str, ...] = ()
-    """The cluster of each value, where a value is a cluster's mean."""
+    clusters: Clustered | None = None
+    """The index of each text by cluster, where texts are clustered."""
+
+    @property
+    def n_texts(self) -> int:
+        """How many texts have an index."""
+        if self.clusters is None:
+            return len(self.values)
+        return sum(len(values) for values in self.clusters.values())
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,16 +75,28 @@ class Comparison:
     groups: tuple[Group, ...]
     pairs: tuple[Pair, ...]
     signature: str
+    """That of the scores, and the field of the clusters."""
+    omnibus: Omnibus | None = None
+    """Whether the groups differ at all; None of one group."""
+    cluster: str | None = None
+    """The field whose texts count as one."""
+    n_joined: int = 0
+    """How many clusters fewer there are because texts of several are copies of each other."""
+    shared_field: str | None = None
+    """A usual field that texts share, where they were not clustered."""
 
     def to_json(self) -> dict[str, Any]:
         """As plain values for JSON output."""
         return {
             "by": self.field,
+            "cluster": self.cluster,
             "signature": self.signature,
+            "omnibus": self.omnibus and asdict(self.omnibus),
             "groups": [
                 {
                     "name": group.name,
                     "n": group.index.n,
+                    "n_texts": group.n_texts,
                     "missing": group.missing,
                     "creativity_index": _interval(group.index),
                     "uniqueness": {str(k): _interval(e) for k, e in group.uniqueness.items()},
@@ -99,11 +128,12 @@ def compare_scores(
 ) -> Comparison:
     """Group the rows of score files by a field (`file`: the file's name) and compare the groups.
 
-    With `baseline`, every other group is compared with it; without, every pair is. Rows of a group
-    that share the field `cluster` count as one, by their mean.
+    With `baseline`, every other group is compared with it; without, every pair is. With `cluster`,
+    rows that share this field belong together, and so do near-duplicates: those of one group count
+    as one, by their mean, and tests permute within what groups share (`permutation_f`).
 
     Raises `MixError` where rows were not all measured in the same way, and `InputError` where a
-    row lacks the field.
+    row lacks a field.
     """
     paths = list(paths)
     if len({path.resolve() for path in paths}) < len(paths):
@@ -129,20 +159,67 @@ def compare_rows(
     seed: int = 0,
 ) -> Comparison:
     """As `compare_scores`, of rows of scores, each with the words that tell where it is from."""
-    rows: dict[str, list[dict[str, Any]]] = {}
     signature: str | None = None
+    found: list[dict[str, Any]] = []
+    names: list[str] = []
     for row, where in located:
         signature = _check_signature(row, signature, where)
-        if by not in row:
-            own = ", ".join(map(repr, row))
-            raise InputError(f"{where}: no field {by!r} to group by; the fields are {own}")
-        name = f"(no {by})" if row[by] is None else str(row[by])
-        rows.setdefault(name, []).append(row)
+        for field, purpose in ((by, "group"), *([] if cluster is None else [(cluster, "cluster")])):
+            if field not in row or (purpose == "cluster" and not has_value(row[field])):
+                own = ", ".join(map(repr, row))
+                raise InputError(
+                    f"{where}: no field {field!r} to {purpose} by; the fields are {own}"
+                )
+        found.append(row)
+        names.append(f"(no {by})" if row[by] is None else str(row[by]))
     if signature is None:
         raise InputError("the score files hold no rows; run `fabula originality` first")
-    if baseline is not None and baseline not in rows:
-        raise InputError(f"`baseline` {baseline}: no such group; there are {', '.join(rows)}")
-    groups = [_group(name, rows[name], cluster, seed, signature) for name in sorted(rows)]
+    if baseline is not None and baseline not in names:
+        listed = ", ".join(dict.fromkeys(names))
+        raise InputError(f"`baseline` {baseline}: no such group; there are {listed}")
+    belongs, n_joined = _clusters(found, cluster)
+    if cluster is not None:
+        signature = f"{signature}|cluster:{cluster}"
+    groups = []
+    for name in sorted(set(names)):
+        places = [place for place, own in enumerate(names) if own == name]
+        rows = [found[place] for place in places]
+        own_clusters = [belongs[place] for place in places] if cluster is not None else None
+        groups.append(_group(name, rows, own_clusters, seed, signature))
+    return Comparison(
+        field=by,
+        groups=tuple(groups),
+        pairs=_pairs(groups, baseline, seed, signature),
+        signature=signature,
+        omnibus=omnibus(groups, seed=seed),
+        cluster=cluster,
+        n_joined=n_joined,
+        shared_field=_shared_field(found, by) if cluster is None else None,
+    )
+
+
+def _shared_field(rows: list[dict[str, Any]], by: str) -> str | None:
+    field = repeated_field(rows)
+    return None if field == by else field
+
+
+def _clusters(rows: list[dict[str, Any]], field: str | None) -> tuple[list[str], int]:
+    """The cluster of each row, or none; and how many were joined, as their texts are copies."""
+    if field is None:
+        return [], 0
+    keys = [str(row[field]) for row in rows]
+    sketches = [Sketch.of_row(row.get("sketch")) for row in rows]
+    known = [sketch for sketch in sketches if sketch is not None]
+    if len(known) < len(rows):
+        return keys, 0
+    # Whose texts are people's is not known here, so that equal openings join none.
+    found = find_clusters(keys, known, [False] * len(rows))
+    return [found.names[number] for number in found.numbers], found.n_before - len(found)
+
+
+def _pairs(
+    groups: list[Group], baseline: str | None, seed: int, signature: str
+) -> tuple[Pair, ...]:
     pairs = [
         (a, b)
         for a, b in combinations(groups, 2)
@@ -152,26 +229,33 @@ def compare_rows(
         pairs = [(b, a) if a.name == baseline else (a, b) for a, b in pairs]
     differences = [difference(a, b, seed=seed, signature=signature) for a, b in pairs]
     corrected = holm([one.p for one in differences])
-    return Comparison(
-        field=by,
-        groups=tuple(groups),
-        pairs=tuple(
-            Pair(a.name, b.name, one, p)
-            for (a, b), one, p in zip(pairs, differences, corrected, strict=True)
-        ),
-        signature=signature,
+    return tuple(
+        Pair(a.name, b.name, one, p)
+        for (a, b), one, p in zip(pairs, differences, corrected, strict=True)
     )
+
+
+def omnibus(groups: Iterable[Group], *, seed: int) -> Omnibus | None:
+    """Whether any of the groups differs from the others; None where fewer than two have values.
+
+    Texts that are independent: Kruskal and Wallis's test, which extends the Mann-Whitney test of
+    the pairs. Texts in clusters: the permutation F that the pairs have too.
+    """
+    known = [group for group in groups if group.values]
+    if len(known) < 2:
+        return None
+    clustered = [group.clusters for group in known if group.clusters is not None]
+    if clustered:
+        return permutation_f(clustered, seed=seed)
+    statistic, p = kruskal_wallis([group.values for group in known])
+    n = sum(len(group.values) for group in known)
+    return Omnibus("Kruskal-Wallis H", statistic, p, len(known), n, False)
 
 
 def difference(a: Group, b: Group, *, seed: int, signature: str) -> Difference:
     """How group A differs from B: cluster by cluster where their values are of clusters."""
-    if a.clusters or b.clusters:
-        return compare_clusters(
-            dict(zip(a.clusters, a.values, strict=True)),
-            dict(zip(b.clusters, b.values, strict=True)),
-            seed=seed,
-            signature=signature,
-        )
+    if a.clusters is not None and b.clusters is not None:
+        return compare_clusters(a.clusters, b.clusters, seed=seed, signature=signature)
     return compare_means(a.values, b.values, seed=seed, signature=signature)
 
 
@@ -191,41 +275,43 @@ def _check_signature(row: dict[str, Any], expected: str | None, where: str) -> s
 
 
 def _group(
-    name: str, rows: list[dict[str, Any]], cluster: str | None, seed: int, signature: str
+    name: str, rows: list[dict[str, Any]], belongs: list[str] | None, seed: int, signature: str
 ) -> Group:
+    """A group of its rows; `belongs` names the cluster of each, where they are clustered."""
     missing: dict[str, int] = {}
     for row in rows:
         if row["creativity_index"] is None:
             missing[row["missing_reason"]] = missing.get(row["missing_reason"], 0) + 1
-    if cluster is not None:
-        rows = _means(rows, cluster)
-    known = [row for row in rows if row["creativity_index"] is not None]
-    values = [row["creativity_index"] for row in known]
+    clusters: dict[str, list[float]] | None = None
+    if belongs is not None:
+        clusters = {}
+        for row, own in zip(rows, belongs, strict=True):
+            if row["creativity_index"] is not None:
+                clusters.setdefault(own, []).append(row["creativity_index"])
+        values = list(cell_means(clusters).values())
+    else:
+        values = [row["creativity_index"] for row in rows if row["creativity_index"] is not None]
+    curves = [row["uniqueness"] for row in rows]
     return Group(
         name=name,
         index=mean_estimate(values, seed=seed, signature=signature),
         values=tuple(values),
         missing=missing,
-        uniqueness=_curve(rows, seed, signature),
-        clusters=() if cluster is None else tuple(row[cluster] for row in known),
+        uniqueness=_curve(curves if belongs is None else _means(curves, belongs), seed, signature),
+        clusters=clusters,
     )
 
 
-def _means(rows: list[dict[str, Any]], cluster: str) -> list[dict[str, Any]]:
-    """A row for each cluster, with the means of the scores that its rows have."""
-    found: dict[str, list[dict[str, Any]]] = {}
-    for row in rows:
-        found.setdefault(str(row[cluster]), []).append(row)
+def _means(
+    curves: list[dict[str, float | None]], belongs: list[str]
+) -> list[dict[str, float | None]]:
+    """For each cluster the mean uniqueness at each L, of the texts that have it."""
+    found: dict[str, list[dict[str, float | None]]] = {}
+    for curve, own in zip(curves, belongs, strict=True):
+        found.setdefault(own, []).append(curve)
     return [
-        {
-            cluster: name,
-            "creativity_index": _mean_known([row["creativity_index"] for row in some]),
-            "uniqueness": {
-                level: _mean_known([row["uniqueness"][level] for row in some])
-                for level in some[0]["uniqueness"]
-            },
-        }
-        for name, some in sorted(found.items())
+        {level: _mean_known([curve[level] for curve in some]) for level in some[0]}
+        for _, some in sorted(found.items())
     ]
 
 
@@ -234,10 +320,10 @@ def _mean_known(values: list[float | None]) -> float | None:
     return math.fsum(known) / len(known) if known else None
 
 
-def _curve(rows: list[dict[str, Any]], seed: int, signature: str) -> dict[int, Estimate]:
+def _curve(curves: list[dict[str, float | None]], seed: int, signature: str) -> dict[int, Estimate]:
     """Mean uniqueness at each L, over the texts that have a value at every L."""
-    levels = [int(level) for level in rows[0]["uniqueness"]]
-    whole = [row["uniqueness"] for row in rows if None not in row["uniqueness"].values()]
+    levels = [int(level) for level in curves[0]]
+    whole = [curve for curve in curves if None not in curve.values()]
     table: NDArray[np.float64] = np.array(
         [[row[str(level)] for level in levels] for row in whole], np.float64
     )

@@ -102,6 +102,8 @@ class Collected:
     n_copies: int
     """Texts that nearly repeat a text of another cluster; such clusters were joined."""
     n_clusters_before: int
+    cluster: str | None
+    """The field whose texts count as one, besides copies; None where no text has a usual one."""
     layout: Mapping[str, float]
     """How well length and layout alone tell people's texts from machines': AUROC by trait."""
 
@@ -173,6 +175,9 @@ def calibrate(
         outcome = "reversed"
     slope, intercept = _fit(texts.scores, texts.is_human)
     how = f"AUROC, percentile bootstrap over {n_groups} clusters"
+    own = signature
+    if collected is not None and collected.cluster is not None:
+        own = f"{signature}|cluster:{collected.cluster}"
     return Calibration(
         score=score,
         direction=DIRECTIONS[score],
@@ -182,7 +187,7 @@ def calibrate(
         n_missing=n_missing,
         n_clusters=n_groups,
         n_human_clusters=len(set(groups[texts.is_human])),
-        auroc=Estimate(value, low, high, n_human + n_machine, how, signature),
+        auroc=Estimate(value, low, high, n_human + n_machine, how, own),
         outcome=outcome,
         thresholds=tuple(find_threshold(texts, target) for target in targets),
         curve=_curve(texts),

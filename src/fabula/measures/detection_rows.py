@@ -45,6 +45,7 @@ def _collected_row(collected: Collected | None) -> dict[str, Any]:
     if collected is None:
         return {}
     return {
+        "cluster": collected.cluster,
         "n_copies": collected.n_copies,
         "n_clusters_before": collected.n_clusters_before,
         "layout_auroc": {name: round(value, 4) for name, value in collected.layout.items()},

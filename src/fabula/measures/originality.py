@@ -17,10 +17,11 @@ in another language or spelling than the reference, and its originality is missi
 
 from __future__ import annotations
 
+import copy
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -28,8 +29,15 @@ from numpy.typing import NDArray
 
 from fabula import __version__
 from fabula.errors import FabulaError, InputError, LookupFailed
+from fabula.measures.borrowed_passages import (
+    BorrowedRun,
+    RankedRuns,
+    WordInformation,
+    rank_runs,
+    trim_near,
+)
 from fabula.measures.exclusion import ExcludeIds, ExcludeSame, own_field
-from fabula.measures.near import Counterpart, NearSearch
+from fabula.measures.near import Counterpart, NearSearch, NearSettings
 from fabula.measures.quoting import QuoteJudge
 from fabula.measures.spread import Spread, find_spread
 from fabula.measures.uniqueness import Levels, uniqueness
@@ -86,6 +94,10 @@ class Originality:
     spread: Spread | None = None
     remarks: tuple[str, ...] = ()
     """What a reader of its numbers should know."""
+    ranked: RankedRuns | None = None
+    """Its borrowed runs by how improbable they are; None where a look-up failed."""
+    n_reference_words: int | None = None
+    """None where the reference does not say how large it is."""
 
     def measurements(self) -> list[Measurement]:
         """The index and each L-uniqueness as measurements."""
@@ -150,6 +162,7 @@ class OriginalityMeasure:
         self.n_threads = n_threads
         # What looks into documents needs them at hand.
         self._corpus = reference if isinstance(reference, Reference) else None
+        self._information = WordInformation(reference)
         leaves_out = exclude is not None or exclude_same is not None
         if self._corpus is None and (leaves_out or near is not None or spread):
             raise InputError(
@@ -170,6 +183,16 @@ class OriginalityMeasure:
             excl=out,
             v=__version__,
         )
+
+    def held_out(self, own: ExcludeSame) -> OriginalityMeasure:
+        """The same measure for documents of the reference itself, each of which `own` leaves out.
+
+        Its numbers have this measure's signature: they are those of texts from outside, for which
+        nothing has to be left out.
+        """
+        measure = copy.copy(self)
+        measure.same = own
+        return measure
 
     def measure(self, documents: Iterable[Document]) -> Iterator[Originality]:
         """Measure documents as they come, in order; a batch of them is searched at a time.
@@ -194,7 +217,11 @@ class OriginalityMeasure:
 
     def asked(self, document: Document) -> dict[str, Any]:
         """What else decides the document's row."""
-        asked: dict[str, Any] = {"cite": self.n_sources, "sources": self.spread}
+        asked: dict[str, Any] = {
+            "cite": self.n_sources,
+            "sources": self.spread,
+            "ranked": self._information.signature,
+        }
         if self.same is not None:
             asked[self.same.field] = own_field(document, self.same.field)
         return asked
@@ -255,7 +282,7 @@ class OriginalityMeasure:
             if self.judge is not None:
                 copies = self.judge.add_copies(self._corpus, text, copies, self.rule)
         own = self.same.of_text(document) if self.same else frozenset()
-        out = frozenset(copy.number for copy in copies) | self.left_out | own
+        out = frozenset(one.number for one in copies) | self.left_out | own
         if out != self.left_out and self._corpus is not None:
             exact = self._corpus.longest_matches(words, exclude=out)
         lengths, near = exact, dict[int, Counterpart]()
@@ -271,18 +298,23 @@ class OriginalityMeasure:
             missing = "too_short"
         by_level = {level: uniqueness(lengths, level) if n_known else None for level in self.levels}
         values = [value for value in by_level.values() if value is not None]
+        spans = maximal_spans(exact, self.levels.low)
+        cited = self.reference.cite(text, spans, self.n_sources, exclude=out)
+        verbatim = dict(zip(spans, cited, strict=True))
         return Originality(
             document=document,
             n_words=n_words,
             n_known_words=n_known,
             uniqueness=by_level,
             creativity_index=math.fsum(values) if missing is None else None,
-            borrowed=tuple(self._borrowed(document, text, lengths, near, out)),
+            borrowed=tuple(self._borrowed(document, text, lengths, near, verbatim)),
             excluded=copies.documents,
             remarks=(*copies.remarks, *(self.near.remarks if self.near else ())),
             missing_reason=missing,
             signature=self.signature,
             spread=self._spread(words, exact, lengths, near, out) if n_known else None,
+            ranked=self._ranked(document, text, lengths, near, verbatim),
+            n_reference_words=self._corpus.n_words if self._corpus else None,
         )
 
     def _borrowed(
@@ -291,22 +323,58 @@ class OriginalityMeasure:
         text: LocatedText,
         lengths: NDArray[np.int32],
         near: Mapping[int, Counterpart],
-        out: frozenset[int],
+        verbatim: Mapping[tuple[int, int], Attribution],
     ) -> Iterator[Borrowed]:
-        spans = maximal_spans(lengths, self.levels.low)
-        verbatim = [span for span in spans if span[0] not in near]
-        cited = self.reference.cite(text, verbatim, self.n_sources, exclude=out)
-        attributions = dict(zip(verbatim, cited, strict=True))
-        for first, n in spans:
-            start, end = int(text.words.starts[first]), int(text.words.ends[first + n - 1])
+        for first, n in maximal_spans(lengths, self.levels.low):
             yield Borrowed(
-                span=Span(document.id, start, end),
+                span=_span(document, text, first, n),
                 first_word=first,
                 n_words=n,
-                attribution=attributions.get((first, n)),
+                attribution=None if first in near else verbatim[first, n],
                 counterpart=near.get(first),
                 words=text.words.part(first, n),
             )
+
+    def _ranked(
+        self,
+        document: Document,
+        text: LocatedText,
+        lengths: NDArray[np.int32],
+        near: Mapping[int, Counterpart],
+        verbatim: Mapping[tuple[int, int], Attribution],
+    ) -> RankedRuns:
+        near_settings = self.near.settings if self.near else NearSettings()
+        runs = [
+            BorrowedRun(
+                span=_span(document, text, first, n),
+                first_word=first,
+                n_words=n,
+                count=found.count,
+                n_documents=None if found.is_bounded else found.n_documents,
+                sources=found.sources,
+            )
+            for (first, n), found in verbatim.items()
+        ]
+        for first, counterpart in near.items():
+            n = int(lengths[first])
+            left = trim_near(first, n, counterpart, verbatim, near_settings)
+            if left is not None:
+                begin, n, there = left
+                runs.append(
+                    BorrowedRun(
+                        span=_span(document, text, begin, n),
+                        first_word=begin,
+                        n_words=n,
+                        count=1,
+                        n_documents=1,
+                        sources=(there.source,),
+                        similarity=there.similarity,
+                    )
+                )
+        places = {k for run in runs for k in range(run.first_word, run.end_word)}
+        bits = self._information.of(text.words.words, sorted(places))
+        ranked = rank_runs(runs, bits, self._information.chance_bits)
+        return replace(ranked, word_counts=self._information.name)
 
     def _spread(
         self,
@@ -328,3 +396,9 @@ class OriginalityMeasure:
         return find_spread(
             self._corpus, words, exact, self.levels.low, self.spread, near=near, exclude=out
         )
+
+
+def _span(document: Document, text: LocatedText, first: int, n_words: int) -> Span:
+    """Where words stand in a text."""
+    starts, ends = text.words.starts, text.words.ends
+    return Span(document.id, int(starts[first]), int(ends[first + n_words - 1]))

@@ -15,6 +15,7 @@ from fabula.errors import CallFailed, LookupFailed
 from fabula.models import Choice, Model, Prompt, Sampling, Usage
 from fabula.models.concurrency import HeldOpen
 from fabula.models.cost import Estimate, Price, estimate_tokens
+from fabula.models.prompting import fenced_if_needed
 from fabula.reference import LocatedText, Reference
 from fabula.reference.exclude import Copies, Copy, CopyRule, maximal_spans, shared_runs
 
@@ -137,8 +138,8 @@ class QuoteJudge:
         there = reference.occurrence(number, place, n).span
         start, end = int(text.words.starts[first]), int(text.words.ends[first + n - 1])
         question = (
-            f"Paragraph A: {_around(document.text, there.start, there.end)}\n"
-            f"Paragraph B: {_around(text.text, start, end)}\nAnswer:"
+            f"Paragraph A: {fenced_if_needed(_around(document.text, there.start, there.end))}\n"
+            f"Paragraph B: {fenced_if_needed(_around(text.text, start, end))}\nAnswer:"
         )
         try:
             answer = self._held.run(

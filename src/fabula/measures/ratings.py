@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 import statistics
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import combinations
 from types import MappingProxyType
 
@@ -28,13 +28,12 @@ from fabula.stats.agreement import (
 from fabula.types import Estimate, Item, Measurement, Rubric
 
 __all__ = [
-    "GradedAgreement",
     "GroupMean",
     "ItemAgreement",
     "RaterAgreement",
     "Scores",
     "agreements_with_people",
-    "graded_agreement",
+    "group_estimates",
     "group_means",
     "item_agreement",
     "mean_scores",
@@ -75,15 +74,6 @@ class RaterAgreement:
     n: int
     similarity: Estimate
     correlation: Estimate
-
-
-@dataclass(frozen=True, slots=True)
-class GradedAgreement:
-    """Agreement on items that have alpha and no kappa: of people, and of judges with them."""
-
-    people: Mapping[str, ItemAgreement]
-    judges: Mapping[str, Mapping[str, RaterAgreement]]
-    """By rater, then by item, against people's means."""
 
 
 def value_of(item: Item, answer: float | str | None) -> float | None:
@@ -143,6 +133,41 @@ def _mean(values: Sequence[float]) -> GroupMean:
         return GroupMean(0, None, None)
     error = statistics.stdev(values) / math.sqrt(len(values)) if len(values) > 1 else None
     return GroupMean(len(values), statistics.fmean(values), error)
+
+
+def group_estimates(
+    means: Mapping[str, Mapping[str, float]],
+    group_of: Callable[[str], str | None],
+    story_of: Callable[[str], str],
+    *,
+    seed: int = 0,
+    signature: str = "",
+) -> dict[str, dict[str, Estimate]]:
+    """By group, then by item: the mean of the documents' means, with an interval over stories.
+
+    An item without a value in a group is not there; a document whose group is None has no part.
+    """
+    members: dict[str, dict[str, list[str]]] = {}
+    for item, given in means.items():
+        for document in given:
+            group = group_of(document)
+            if group is not None:
+                members.setdefault(group, {}).setdefault(item, []).append(document)
+    return {
+        group: {
+            item: bootstrap_interval(
+                math.fsum(means[item][one] for one in those) / len(those),
+                np.array([(1, means[item][one]) for one in those], np.float64),
+                _mean_of_sums,
+                [story_of(one) for one in those],
+                seed=seed,
+                method="mean over documents, percentile bootstrap over stories",
+                signature=signature,
+            )
+            for item, those in by_item.items()
+        }
+        for group, by_item in members.items()
+    }
 
 
 def spans_of(rubric: Rubric) -> dict[str, float]:
@@ -233,23 +258,6 @@ def agreements_with_people(
             if people.get(item)
         }  # fmt: skip
     return found
-
-
-def graded_agreement(
-    measurements: Sequence[Measurement],
-    people: Iterable[Measurement],
-    rubric: Rubric,
-    *,
-    seed: int = 0,
-) -> GradedAgreement:
-    """Agreement on what people answered of the items that count as numbers and have no kappa."""
-    graded = [one for one in rubric.items if one.scale.has_worth and one.scale.agreement == "alpha"]
-    rubric = replace(rubric, items=tuple(graded))
-    answered = {item: found for item, found in score_table(people, rubric).items() if found}
-    return GradedAgreement(
-        item_agreement(answered, spans_of(rubric)),
-        agreements_with_people(measurements, mean_scores(answered), rubric, str, seed=seed),
-    )
 
 
 def _mean_of_sums(sums: NDArray[np.float64]) -> NDArray[np.float64]:

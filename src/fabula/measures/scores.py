@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
 from typing import Any, Generic, Literal, Protocol, TypeVar
@@ -10,6 +11,7 @@ from typing import Any, Generic, Literal, Protocol, TypeVar
 import numpy as np
 
 from fabula.errors import InputError
+from fabula.measures.borrowed_passages import BorrowedPassage, BorrowedRun
 from fabula.measures.detection import DIRECTIONS
 from fabula.measures.near import Counterpart
 from fabula.measures.originality import Borrowed, Originality
@@ -23,17 +25,70 @@ from fabula.text import check_documents
 from fabula.text.sketch import Sketch, sketch_of
 from fabula.types import Document, Signature
 
-__all__ = ["COPIED_RUN", "COPIED_SHARE", "ScoreRun", "probability_row", "to_row"]
+__all__ = [
+    "COPIED_RUN",
+    "COPIED_SHARE",
+    "RankedPassage",
+    "ScoreRun",
+    "first_passages",
+    "probability_row",
+    "to_row",
+]
 
 COPIED_RUN, COPIED_SHARE = CopyRule().cover_run, CopyRule().cover
 """When a text nearly stands in the reference: as the rule has it that leaves copies out."""
 
 _SCORES = RowKind("the score", ("id",), ("text_digest", "signature"), in_order=True)
 _CONTEXT_CHARS = 60
+_MAX_IN_TABLE = 10
+"""Borrowed passages in a table."""
 _OWN_NAMES = {
     *DIRECTIONS, "asked", "in_reference", "missing_detail", "remarks", "sketch", "spread",
 }  # fmt: skip
 """What a row may say of a text: never to be taken from the text's own fields."""
+
+
+@dataclass(frozen=True, slots=True)
+class RankedPassage:
+    """A borrowed passage of a row of scores, as a table shows it."""
+
+    id: str
+    """Its text's."""
+    quote: str
+    n_words: int
+    n_verbatim: int
+    bits: float | None
+    count: int
+    score: float
+    """What it is ranked by: bits over chance, or words where bits are not known."""
+    source: str
+    """The title of the first that is named."""
+
+    @classmethod
+    def of_row(cls, document: Document, row: Mapping[str, Any]) -> list[RankedPassage]:
+        """Those of a row that a table may have room for."""
+        return [cls._of(document, one) for one in (row["passages"] or ())[:_MAX_IN_TABLE]]
+
+    @classmethod
+    def _of(cls, document: Document, passage: Mapping[str, Any]) -> RankedPassage:
+        text = document.text[passage["start"] : passage["end"]]
+        over_chance, sources = passage["over_chance"], passage["sources"]
+        return cls(
+            id=document.id,
+            quote=" ".join(text.split()),
+            n_words=passage["n_words"],
+            n_verbatim=passage["n_verbatim"],
+            bits=passage["bits"],
+            count=passage["count"],
+            score=passage["n_words"] if over_chance is None else over_chance,
+            source=str(sources[0]["title"] or sources[0]["id"]) if sources else "",
+        )
+
+
+def first_passages(passages: Iterable[RankedPassage]) -> list[RankedPassage]:
+    """Those that a table has room for, the least probable first; of equals, that of the first
+    text."""
+    return sorted(passages, key=lambda one: -one.score)[:_MAX_IN_TABLE]
 
 
 class Scored(Protocol):
@@ -145,6 +200,7 @@ def to_row(result: Originality) -> dict[str, Any]:
             {"id": copy.id, "title": copy.title, "reason": copy.reason} for copy in result.excluded
         ],
         "in_reference": _share_in_reference(result),
+        **_ranked_row(result),
         "missing_reason": result.missing_reason,
         "signature": str(result.signature),
     }
@@ -209,8 +265,7 @@ def _borrowed_row(borrowed: Borrowed) -> dict[str, Any]:
     if near is not None:
         return row | {
             "kind": "near",
-            # What is near is not verbatim, whatever the mean over its content words.
-            "similarity": min(round(near.similarity, 4), 0.9999),
+            "similarity": _near_similarity(near.similarity),
             "sources": [_source_row(near.source)],
             "pairs": _pair_rows(borrowed, near),
         }
@@ -223,6 +278,52 @@ def _borrowed_row(borrowed: Borrowed) -> dict[str, Any]:
         "n_documents": None if found.is_bounded else found.n_documents,
         "sources": [_source_row(source) for source in found.sources],
     }
+
+
+def _ranked_row(result: Originality) -> dict[str, Any]:
+    """Borrowed passages and commonplaces, each with what it is ranked by."""
+    ranked = result.ranked
+    return {
+        "passages": None
+        if ranked is None
+        else [
+            _ranked_run(one) | {"sources": list(map(_source_row, one.sources))}
+            for one in ranked.passages
+        ],
+        "commonplaces": None if ranked is None else list(map(_ranked_run, ranked.commonplaces)),
+        "longest_run": None if ranked is None else ranked.longest_run,
+        "word_counts": None if ranked is None else ranked.word_counts,
+        "n_reference_words": result.n_reference_words,
+    }
+
+
+def _ranked_run(passage: BorrowedPassage) -> dict[str, Any]:
+    return {
+        "start": passage.span.start,
+        "end": passage.span.end,
+        "n_words": passage.n_words,
+        "n_verbatim": passage.n_verbatim,
+        "bits": _rounded(passage.bits),
+        "over_chance": _rounded(passage.over_chance),
+        "count": passage.count,
+        "n_documents": passage.n_documents,
+        "runs": list(map(_run_row, passage.runs)),
+    }
+
+
+def _rounded(bits: float | None) -> float | None:
+    return None if bits is None else round(bits, 2)
+
+
+def _run_row(run: BorrowedRun) -> dict[str, Any]:
+    row = {"start": run.span.start, "end": run.span.end, "n_words": run.n_words}
+    similarity = run.similarity
+    return row if similarity is None else row | {"similarity": _near_similarity(similarity)}
+
+
+def _near_similarity(similarity: float) -> float:
+    """What is near is not verbatim, whatever the mean over its content words."""
+    return min(round(similarity, 4), 0.9999)
 
 
 def _pair_rows(borrowed: Borrowed, near: Counterpart) -> list[dict[str, Any]]:

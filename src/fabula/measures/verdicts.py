@@ -124,9 +124,9 @@ def calibrate_rows(
         )
     sketches = [_sketch(row, path, k) for k, row in enumerate(rows, 1)]
     digests = [str(row["text_digest"]) for row in rows]
-    keys = _keys(rows, cluster, path)
-    clusters = find_clusters(keys, sketches, is_human.tolist(), digests)
-    collected = _collected(sketches, is_human, clusters, digests)
+    field = cluster_field(rows, cluster)
+    clusters = find_clusters(_keys(rows, field, path), sketches, is_human.tolist(), digests)
+    collected = _collected(sketches, is_human, clusters, digests, field)
     for name in chosen:
         known = np.array([row.get(name) is not None for row in rows])
         values = [DIRECTIONS[name] * row[name] for row in rows if row.get(name) is not None]
@@ -150,6 +150,7 @@ def _collected(
     is_human: NDArray[np.bool_],
     clusters: Clusters,
     digests: Sequence[str],
+    field: str | None,
 ) -> Collected:
     layout = {}
     if not is_human.all():
@@ -160,6 +161,7 @@ def _collected(
         kind=Kind.of(sketches, is_human, clusters.numbers, digests),
         n_copies=len(clusters.copies),
         n_clusters_before=clusters.n_before,
+        cluster=field,
         layout=layout,
     )
 
@@ -219,9 +221,8 @@ def _sketch(row: dict[str, Any], path: str, number: int) -> Sketch:
     return sketch
 
 
-def _keys(rows: list[dict[str, Any]], cluster: str | None, path: str) -> list[str]:
+def _keys(rows: list[dict[str, Any]], field: str | None, path: str) -> list[str]:
     """What each row belongs to, as far as its fields say."""
-    field = cluster_field(rows, cluster)
     if field is None:
         return [f"text={row['text_digest']}" for row in rows]
     for number, row in enumerate(rows, 1):

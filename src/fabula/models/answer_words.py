@@ -26,18 +26,22 @@ class Reading:
 
 
 _FIRM = (
+    r"(?:(?:(?:sad|regrettab|unfortunate|fortunate|happi|thankful|honest|frank|surprising|obvious|"
+    r"decided)ly|alas|well|hm+),?\s{1,2})?"
     r"(?:an?\s)?(?:(?:clear|clearly|definite|definitely|firm|strong|resounding|emphatic|absolutely|"
     r"certainly|solid|simple|plain|unambiguous|unequivocal)[\s,]{1,2}){0,2}"
 )
 _STORY = r"(?:(?:story|option|text|choice|candidate|version)\s)"
 _ENDS = (
-    r"(?=\s{0,3}$|\s{0,3}[.,:;!…](?!\d)|\s{0,3}[—–](?!\s?\d)|\s{1,3}-{1,2}\s(?!\d)|-{1,2}\s(?!\d)"
+    r"(?=\s{0,3}$|\s{0,3}[.,:;!…|](?!\d)|\s{0,3}[—–](?!\s?\d)|\s{1,3}-{1,2}\s(?!\d)|-{1,2}\s(?!\d)"
     r"|\s{1,3}[(\[]|\s{0,3}\?|\s{2,3}(?-i:[A-Z]))"
 )
 _GOES_ON = (
     r"(?=\s{1,3}(?:it|this|that|the|i|he|she|they|there|we|because|since|as|though|although|but|while|"
     r"absolutely|definitely|clearly|indeed|certainly)\b)"
 )
+# "Yes," says the keeper: somebody in the story speaks.
+_IN_SPEECH = re.compile(r"\s{0,3}[\"'“‘«„][^\"”’»]{1,60}?[,!?.…—–-][\"'”’»]\s{0,2}(?=\w)")
 _PREFERRED = (
     r"(?=(?:\s(?!not\b|never\b|no\b|less\b|worse\b|weaker\b|than\b|nor\b)[\w’'-]{1,20}){0,6}?"
     r"\s(?:better|stronger|superior|preferable|wins|more\s\w{3,20})\b)"
@@ -54,13 +58,13 @@ def verdict_in(text: str, scale: Scale, *, line: int = 0) -> Reading | None:
         return _number(text, scale, line)
     options = _options(scale)
     joined = re.match(
-        rf"{MARKS}(?:{options})\b(?P<more>(?:{CLOSES}\s{{0,2}}(?:,|/|\||\bor\b|\band\b|\bbut\b)"
+        rf"{MARKS}(?:both\s)?(?:{options})\b(?P<more>(?:{CLOSES}\s{{0,2}}(?:,|/|\||\bor\b|\band\b|\bbut\b)"
         rf"(?:\s{{0,2}}(?:or|and|also|but|then|perhaps|maybe|an?)\b){{0,3}}{MARKS}(?:{options})"
         rf"{CLOSES}(?=\W|$)){{1,20}})(?P<ends>[\])\s]{{0,4}}(?:$|[.,;:!?\])—–-]|\s\())?",
         text, re.IGNORECASE,
     )  # fmt: skip
     if joined and (joined["ends"] is not None or re.search(r"/|\||\bor\b|\band\b", joined["more"])):
-        return _several(joined[0], options, scale, line)
+        return _several(joined, options, scale, line)
     firm = _FIRM if scale.is_test else ""
     prefix = f"{_STORY}?" if _has_letters(scale) else r"(?:[a-z1-9][.)]\s)?"
     head = re.match(
@@ -68,7 +72,7 @@ def verdict_in(text: str, scale: Scale, *, line: int = 0) -> Reading | None:
         rf"(?P<ends>{_ENDS}|{_GOES_ON}|{_PREFERRED})(?P<after>.*)",
         text, re.IGNORECASE,
     )  # fmt: skip
-    if head is None or not _is_clear(head, options):
+    if head is None or _IN_SPEECH.match(text) or not _is_clear(head, options):
         return None
     after = head["after"]
     value = _value(head["said"], scale)
@@ -89,9 +93,10 @@ def _is_clear(head: re.Match[str], options: str) -> bool:
         return True
     sentence = re.split(r"(?<=[.!?;:])\s", head["after"])[0]
     before = re.split(r"\bthan\b", sentence)[0]
+    # "A is the better one", where no article can stand; else an article is no story.
+    is_letter = re.match(r"[A-Z]\sis\s", head["said"] + head["after"]) is not None
     return bool(
-        head["prefix"].strip()
-        and _has_story(head["prefix"])
+        (is_letter or (head["prefix"].strip() and _has_story(head["prefix"])))
         and re.match(_PREFERRED, head["after"], re.IGNORECASE)
         and not _RESERVED.search(sentence)
         # In capitals: an article is no story.
@@ -103,14 +108,17 @@ def _has_story(prefix: str) -> bool:
     return re.fullmatch(_STORY, prefix, re.IGNORECASE) is not None
 
 
-def _several(text: str, options: str, scale: Scale, line: int) -> Reading:
+def _several(joined: re.Match[str], options: str, scale: Scale, line: int) -> Reading:
     """More than one option: the prompt's own list, said after it, or two verdicts."""
-    named = {match[0].casefold() for match in re.finditer(rf"\b(?:{options})\b", text, re.I)}
+    text = joined[0]
+    named = {_own(match[0].casefold()) for match in re.finditer(rf"\b(?:{options})\b", text, re.I)}
     is_all = len(named) == options.count("|") + 1
     is_list = re.search(r"/|\||\bor\b", text) and not re.search(r"\b(?:and|but|rather)\b", text)
     if len(named) == 1:
-        return Reading(_value(named.pop(), scale), None, line)
-    return Reading(None, "no_verdict" if is_all and is_list else "contradictory", line)
+        return Reading(_value(named.pop(), scale), None, line, joined.string[joined.end() :])
+    # "Yes or no? The honest answer is ..." asks, and what follows may answer.
+    after = joined.string[joined.end() :] if text.endswith("?") else ""
+    return Reading(None, "no_verdict" if is_all and is_list else "contradictory", line, after)
 
 
 def _number(text: str, scale: Scale, line: int) -> Reading | None:
@@ -142,8 +150,20 @@ def _bare(option: str) -> str:
 
 def _options(scale: Scale) -> str:
     """The answers of a scale as a pattern, longest first so that none hides another."""
-    named = {_bare(option) for option in scale.answers} - {""}
-    return "|".join(re.escape(option) for option in sorted(named, key=lambda o: (-len(o), o)))
+    return _pattern({_bare(option) for option in scale.answers})
+
+
+def _own(option: str) -> str:
+    """Without its article: "AI" is "An AI"."""
+    return re.sub(r"^an?\s", "", option)
+
+
+def _pattern(options: set[str]) -> str:
+    """Options as a pattern, longest first so that none hides another, each with or without `a`."""
+    return "|".join(
+        ("" if option == _own(option) else r"(?:an?\s)?") + re.escape(_own(option))
+        for option in sorted(options - {""}, key=lambda o: (-len(_own(o)), o))
+    )
 
 
 def _has_letters(scale: Scale) -> bool:
@@ -159,11 +179,11 @@ def other_options(value: float | str, scale: Scale) -> tuple[str, str]:
         return f"{value:g}", rf"(?!{own}(?![\d.]))-?\b\d{{1,4}}(?:\.\d{{1,3}})?(?![\w/%])|{words}"
     said = scale.word(value)
     others = {_bare(option) for option in scale.answers} - {_bare(said), ""}
-    pattern = "|".join(map(re.escape, sorted(others, key=lambda o: (-len(o), o))))
+    pattern = _pattern(others)
     return _bare(said), f"{_STORY}?(?:{pattern})" if _has_letters(scale) else pattern
 
 
 def _value(said: str, scale: Scale) -> float | str | None:
     """The value of the answer that these words are."""
-    answer = next((one for one in scale.answers if _bare(one) == said.casefold()), None)
+    answer = next((one for one in scale.answers if _own(_bare(one)) == _own(said.casefold())), None)
     return None if answer is None else scale.read(answer)

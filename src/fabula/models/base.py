@@ -8,10 +8,23 @@ from typing import Literal, Protocol, Self
 
 from fabula.errors import CallFailed
 
-__all__ = ["Answer", "ChargedCallFailed", "Choice", "Model", "Prompt", "Sampling", "Stop", "Usage"]
+__all__ = [
+    "Answer",
+    "ChargedCallFailed",
+    "Choice",
+    "Effort",
+    "Model",
+    "Prompt",
+    "Sampling",
+    "Stop",
+    "Usage",
+]
 
 Stop = Literal["end", "length", "blocked", "too_long"]
 """Why a model stopped: done; at `max_tokens`; withheld by the provider; prompt too long for it."""
+
+Effort = Literal["low", "medium", "high"]
+"""How long a reasoning model thinks before it answers."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,11 +63,14 @@ class Sampling:
     top_p: float = 1.0
     max_tokens: int = 512
     seed: int = 0
+    effort: Effort | None = None
+    """How long a reasoning model is to think; None is its own default."""
 
     def __str__(self) -> str:
+        effort = f"|effort:{self.effort}" if self.effort else ""
         return (
             f"temperature:{self.temperature:g}|top_p:{self.top_p:g}|tokens:{self.max_tokens}|"
-            f"seed:{self.seed}"
+            f"seed:{self.seed}{effort}"
         )
 
 

@@ -9,6 +9,7 @@ from fabula.models.base import (
     Answer,
     ChargedCallFailed,
     Choice,
+    Effort,
     Model,
     Prompt,
     Sampling,
@@ -22,8 +23,8 @@ __all__ = ["BudgetedModel"]
 class BudgetedModel:
     """Another model; no call begins that could spend more than its budget has."""
 
-    def __init__(self, model: Model, budget: Budget) -> None:
-        self._model, self.budget = model, budget
+    def __init__(self, model: Model, budget: Budget, *, effort: Effort | None = None) -> None:
+        self._model, self.budget, self._effort = model, budget, effort
         self.name, self.n_parallel = model.name, model.n_parallel
         self.can_be_held = model.can_be_held
 
@@ -32,6 +33,7 @@ class BudgetedModel:
 
         A failed call is paid for where the model read its prompt.
         """
+        sampling = replace(sampling, effort=sampling.effort or self._effort)
         async with self.budget.call(prompt, sampling):
             try:
                 answer = await self._model.ask(prompt, sampling, choice)

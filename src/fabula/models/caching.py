@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, Self
 
-from fabula.models.base import Answer, Choice, Model, Prompt, Sampling, Usage
+from fabula.models.base import Answer, Choice, Effort, Model, Prompt, Sampling, Usage
 from fabula.models.replay import prompt_digest, recorded, recording_row
 from fabula.resume import KeptRows, RowKind
 from fabula.text.refusals import is_refusal
@@ -29,12 +29,13 @@ class CachedModel:
     rows can be replayed (`replay:FILE`).
     """
 
-    def __init__(self, model: Model, rows: KeptRows) -> None:
-        self._model, self._rows = model, rows
+    def __init__(self, model: Model, rows: KeptRows, *, effort: Effort | None = None) -> None:
+        self._model, self._rows, self._effort = model, rows, effort
         self.name, self.n_parallel = model.name, model.n_parallel
         self.can_be_held = model.can_be_held
 
     async def ask(self, prompt: Prompt, sampling: Sampling, choice: Choice | None = None) -> Answer:
+        sampling = replace(sampling, effort=sampling.effort or self._effort)
         drawn = f"{sampling}|{choice}" if choice else str(sampling)
         key = {"model": self.name, "prompt_digest": prompt_digest(prompt.text), "drawn": drawn}
         row = self._rows.find(key)

@@ -8,7 +8,7 @@ from functools import partial
 from pathlib import Path
 
 from fabula.errors import InputError, ModelError
-from fabula.models.base import Model
+from fabula.models.base import Effort, Model
 from fabula.models.budgeted import BudgetedModel
 from fabula.models.clustered import ClusterModel, ClusterTerms
 from fabula.models.copies import SharedModel
@@ -29,6 +29,10 @@ class ModelOptions:
     max_retries: int = 5
     cache: bool = False
     batch: bool = False
+    timeout_s: int | None = None
+    """How long an attempt of a call may take; None waits as long as the provider's client does."""
+    effort: Effort | None = None
+    """How long a reasoning model is to think, where a call does not say."""
     structured: bool | None = None
     """Hold hosted models to a JSON schema; by default those that are known to follow one."""
     price: Price | None = None
@@ -54,11 +58,13 @@ def open_model(spec: str | FunctionModel, options: ModelOptions | None = None) -
     if isinstance(spec, FunctionModel):
         return BudgetedModel(spec, Budget(options.price, options.shared_budget))
     budget = Budget(options.price or known_price(spec), options.shared_budget)
-    return BudgetedModel(_model(spec, options), budget)
+    return BudgetedModel(_model(spec, options), budget, effort=options.effort)
 
 
 def _model(spec: str, options: ModelOptions) -> Model:
     is_here = spec == "local" or spec.lower().endswith(".gguf")
+    if is_here and options.effort is not None:
+        raise InputError(f"{spec}: `reasoning_effort` is for hosted models; leave it out")
     if is_here and options.cluster is not None:
         # Nodes have other working folders, and may have the embedded model elsewhere.
         path = spec if spec == "local" else str(Path(spec).absolute())
@@ -98,6 +104,7 @@ def _hosted(spec: str, options: ModelOptions) -> Model:
             # Inspect counts the calls to one model, whatever server they go to.
             n_parallel=n_each * len(servers),
             max_retries=options.max_retries,
+            timeout_s=options.timeout_s,
             cache=options.cache,
             batch=options.batch,
             structured=options.structured,

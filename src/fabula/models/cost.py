@@ -19,6 +19,7 @@ __all__ = [
     "counted_usage",
     "estimate_tokens",
     "known_price",
+    "most_likely_tokens",
     "parse_price",
 ]
 
@@ -102,21 +103,24 @@ def estimate_tokens(text: str) -> int:
 def counted_usage(usage: Usage, prompt: Prompt, sampling: Sampling, answer: Answer) -> Usage:
     """What a call took; what the server does not report is counted here, rather too high than low.
 
-    Zero tokens of a prompt that has words, or of an answer that has some, are no report.
+    Zero tokens of a prompt that has words, or of an answer that has some, are no report, nor are
+    fewer than none, or more tokens from the cache than the prompt has.
     """
     n_input, n_output = usage.n_input, usage.n_output
     is_cut = answer.stop == "length"
-    if n_input == 0:
-        n_input = _FRAME_TOKENS + _most_likely_tokens(prompt.text)
-    if n_output == 0 and (answer.text or is_cut):
+    if n_input <= 0:
+        n_input = _FRAME_TOKENS + most_likely_tokens(prompt.text)
+    if n_output < 0 or (n_output == 0 and (answer.text or is_cut)):
         # A cut answer has used up its tokens, whatever of them is shown.
-        n_output = max(_most_likely_tokens(answer.text), sampling.max_tokens * is_cut)
-    if (n_input, n_output) == (usage.n_input, usage.n_output):
+        n_output = max(most_likely_tokens(answer.text), sampling.max_tokens * is_cut)
+    n_cached = usage.n_cached if 0 <= usage.n_cached <= n_input else 0
+    if (n_input, n_cached, n_output) == (usage.n_input, usage.n_cached, usage.n_output):
         return usage
-    return Usage(n_input, usage.n_cached, n_output, is_estimated=True)
+    return Usage(n_input, n_cached, n_output, is_estimated=True)
 
 
-def _most_likely_tokens(text: str) -> int:
+def most_likely_tokens(text: str) -> int:
+    """Rather more than a model makes of a text."""
     return -(-len(text.encode(errors="replace")) // _BYTES_PER_TOKEN)
 
 

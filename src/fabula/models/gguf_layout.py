@@ -1,27 +1,29 @@
-"""Where the output layer lies in a GGUF file: found once, and remembered.
+"""The header of a GGUF file: its settings, and where the tensors of its output layer lie.
 
-    CACHE/gguf/KEY.json     the file's size and time, its settings, and its output tensors
-
-The library goes through a vocabulary entry by entry, which takes seconds; what is needed of it is a
-few numbers, that stay until the file changes.
+The library makes an array of each of the 100,000 entries of a vocabulary, which takes seconds; here
+strings are stepped over. The format: https://github.com/ggml-org/ggml/blob/master/docs/gguf.md
 """
 
 from __future__ import annotations
 
-import contextlib
-import hashlib
-import json
-import os
-from dataclasses import asdict, dataclass
+import mmap
+import struct
+from dataclasses import dataclass
+from math import prod
 from pathlib import Path
 from typing import Any
 
 from fabula.errors import ModelError
-from fabula.store import cache_folder, dump_json, write_whole
 
 __all__ = ["Layout", "Tensor", "read_layout"]
 
-_FORMAT = 1
+# How each kind of value is packed, by the format's number.
+_PACKED = {
+    0: "B", 1: "b", 2: "H", 3: "h", 4: "I", 5: "i", 6: "f", 7: "?", 10: "Q", 11: "q", 12: "d",
+}  # fmt: skip
+_STRING, _LIST = 8, 9
+_VERSIONS = (2, 3)
+_ALIGNMENT = 32
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,60 +47,81 @@ class Layout:
 
 
 def read_layout(gguf: Any, path: Path) -> Layout:
-    """The layout of a file, by the library `gguf` where it is not known yet.
+    """The layout of a file; the library `gguf` knows how large a packed tensor is.
 
-    Raises `ModelError` for a big-endian file, and what the library raises for a damaged one.
+    Raises `ModelError` for a file that is big-endian or of another version, `ValueError` for a
+    damaged one.
     """
-    note, state = _note(path)
-    known = _known(note, state)
-    if known is not None:
-        return known
-    reader = gguf.GGUFReader(path)
-    if reader.byte_order != "I":
-        raise ModelError(f"{path}: is big-endian, and only little-endian GGUF files can be read")
-    settings = {
-        # Lists are a vocabulary long, and only how long matters here.
-        key: len(field.data) if field.types[:1] == [gguf.GGUFValueType.ARRAY] else field.contents()
-        for key, field in reader.fields.items()
-    }
-    tensors = {
-        one.name: Tensor(
-            tuple(int(n) for n in one.shape),
-            int(one.data_offset),
-            int(one.n_bytes),
-            int(one.tensor_type),
-        )
-        for one in reader.tensors
-        if one.name.startswith("output.") or one.name == "token_embd.weight"
-    }
-    layout = Layout(settings, tensors)
-    with contextlib.suppress(OSError, TypeError):
-        # A folder that cannot be written to costs the time again, and nothing else.
-        note.parent.mkdir(parents=True, exist_ok=True)
-        row = {"format": _FORMAT, "state": state, **asdict(layout)}
-        write_whole(note, dump_json(row).encode())
-    return layout
+    with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
+        try:
+            return _layout(gguf, path, _Header(data))
+        except struct.error as error:
+            raise ValueError(f"its header is cut: {error}") from error
 
 
-def _note(path: Path) -> tuple[Path, list[int]]:
-    """Where the layout of a file is remembered, and what tells whether the file has changed."""
-    place = os.path.realpath(path).encode(errors="surrogateescape")
-    found = path.stat()
-    key = hashlib.sha256(place).hexdigest()[:16]
-    state = [found.st_size, found.st_mtime_ns, found.st_ino]
-    return cache_folder() / "gguf" / f"{key}.json", state
+def _layout(gguf: Any, path: Path, header: _Header) -> Layout:
+    if header.take(4) != b"GGUF":
+        raise ValueError("it does not begin with GGUF")
+    version = header.number("I")
+    if version not in _VERSIONS:
+        if version & 0xFFFF == 0:
+            raise ModelError(
+                f"{path}: is big-endian, and only little-endian GGUF files can be read"
+            )
+        raise ModelError(f"{path}: is of GGUF version {version}; versions 2 and 3 can be read")
+    n_tensors, n_settings = header.number("Q"), header.number("Q")
+    settings = {header.string(): header.value(header.number("I")) for _ in range(n_settings)}
+    entries = []
+    for _ in range(n_tensors):
+        name = header.string()
+        shape = tuple(header.number("Q") for _ in range(header.number("I")))
+        entries.append((name, shape, header.number("I"), header.number("Q")))
+    alignment = settings.get("general.alignment", _ALIGNMENT)
+    first = -(-header.place // alignment) * alignment
+    tensors = {}
+    for name, shape, kind, offset in entries:
+        if name.startswith("output.") or name == "token_embd.weight":
+            per_block, block_bytes = gguf.GGML_QUANT_SIZES[gguf.GGMLQuantizationType(kind)]
+            n_bytes = prod(shape) // per_block * block_bytes
+            tensors[name] = Tensor(shape, first + offset, n_bytes, kind)
+            if first + offset + n_bytes > header.n_bytes:
+                raise ValueError(f"it ends before the last byte of {name}")
+    return Layout(settings, tensors)
 
 
-def _known(note: Path, state: list[int]) -> Layout | None:
-    """What was remembered of a file that is in this state; None where nothing was."""
-    try:
-        row = json.loads(note.read_bytes())
-        if (row["format"], row["state"]) != (_FORMAT, state):
-            return None
-        tensors = {
-            name: Tensor(tuple(map(int, one["shape"])), one["offset"], one["n_bytes"], one["kind"])
-            for name, one in row["tensors"].items()
-        }
-        return Layout(dict(row["settings"]), tensors)
-    except (OSError, ValueError, LookupError, TypeError, AttributeError, RecursionError):
-        return None
+class _Header:
+    """The bytes of a file, read one value after another. Raises `struct.error` at their end."""
+
+    def __init__(self, data: mmap.mmap) -> None:
+        self._data = data
+        self.n_bytes = len(data)
+        self.place = 0
+
+    def number(self, packed: str) -> Any:
+        (found,) = struct.unpack_from(f"<{packed}", self._data, self.place)
+        self.place += struct.calcsize(f"<{packed}")
+        return found
+
+    def take(self, n_bytes: int) -> bytes:
+        if n_bytes > self.n_bytes - self.place:
+            raise struct.error(f"{n_bytes} bytes at {self.place}")
+        self.place += n_bytes
+        return self._data[self.place - n_bytes : self.place]
+
+    def string(self) -> str:
+        return self.take(self.number("Q")).decode()
+
+    def value(self, kind: int) -> Any:
+        """A setting's value; of a list, how long it is."""
+        if kind == _STRING:
+            return self.string()
+        if kind != _LIST:
+            return self.number(_PACKED[kind])
+        kind, n = self.number("I"), self.number("Q")
+        if kind == _STRING:
+            length = struct.Struct("<Q").unpack_from
+            for _ in range(n):
+                self.place += 8 + length(self._data, self.place)[0]
+        else:
+            self.place += n * struct.calcsize(f"<{_PACKED[kind]}")
+        return n

@@ -17,12 +17,13 @@ from urllib.request import getproxies
 
 from fabula.errors import CallFailed, ModelError
 from fabula.models.base import Answer, ChargedCallFailed, Choice, Prompt, Sampling, Stop, Usage
+from fabula.models.cost import most_likely_tokens
 from fabula.models.probabilities import option_masses
 
 if TYPE_CHECKING:
-    from inspect_ai.model import GenerateConfig, ModelOutput
+    from inspect_ai.model import ChatMessageUser, GenerateConfig, ModelOutput
 
-__all__ = ["HostedModel", "answer_of"]
+__all__ = ["HostedModel", "answer_of", "form_of", "is_held", "message_of"]
 
 # Providers that hold a model to a JSON schema, and those that tell log-probabilities.
 _HOLDS = {"openai", "google", "mistral", "vllm", "sglang", "together", "fireworks", "grok"}
@@ -45,6 +46,7 @@ class HostedModel:
         *,
         n_parallel: int = 10,
         max_retries: int = 5,
+        timeout_s: int | None = None,
         cache: bool = False,
         batch: bool = False,
         structured: bool | None = None,
@@ -53,10 +55,11 @@ class HostedModel:
         self.name = spec
         self.n_parallel = n_parallel
         self._max_retries = max_retries
+        self._timeout_s = timeout_s
         self._cache = cache
         self._batch = batch
         self._provider = "openai-api" if _is_url(spec) else spec.partition("/")[0]
-        self.can_be_held = self._provider in _HOLDS if structured is None else structured
+        self.can_be_held = is_held(self._provider, structured)
         self._model: Any = None
         self._listed: str | None = None
 
@@ -87,19 +90,7 @@ class HostedModel:
             await self._model.api.aclose()
 
     async def ask(self, prompt: Prompt, sampling: Sampling, choice: Choice | None = None) -> Answer:
-        from inspect_ai.model import ChatMessageUser, ContentText
-
-        if choice is not None and self.can_be_held:
-            prompt = Prompt(prompt.prefix, f"{prompt.question}\n{_in_json(choice)}\n")
-        message = ChatMessageUser(content=prompt.text)
-        if self._provider == "anthropic":
-            # What comes before the mark is kept by the provider; others find the prefix themselves.
-            message = ChatMessageUser(
-                content=[
-                    ContentText(text=prompt.prefix, cache_breakpoint=True),
-                    ContentText(text=prompt.question),
-                ]
-            )
+        message = message_of(prompt, choice, self._provider, held=self.can_be_held)
         try:
             output = await self._model.generate([message], config=self._config(sampling, choice))
         except Exception as error:
@@ -129,6 +120,8 @@ class HostedModel:
             temperature=sampling.temperature,
             seed=sampling.seed,
             max_retries=self._max_retries,
+            attempt_timeout=self._timeout_s,
+            reasoning_effort=sampling.effort,
             max_connections=self.n_parallel,
             cache_prompt=True if self._provider == "anthropic" else None,
             batch=True if self._batch else None,
@@ -138,11 +131,43 @@ class HostedModel:
         if self._cache:
             # Repeated samples are told apart by their seed, which is part of Inspect's key.
             config.cache = CachePolicy(expiry=None, scopes={"seed": str(sampling.seed)})
-        if choice is not None and self._provider in _TELLS:
-            config.logprobs, config.top_logprobs = True, _MAX_TOP_LOGPROBS
-        if choice is not None and self.can_be_held:
-            config.response_schema = _schema(choice)
-        return config
+        return config.merge(form_of(choice, self._provider, held=self.can_be_held))
+
+
+def is_held(provider: str, structured: bool | None) -> bool:
+    """Whether a provider's models are held to a JSON schema; None holds those known to follow."""
+    return provider in _HOLDS if structured is None else structured
+
+
+def message_of(
+    prompt: Prompt, choice: Choice | None, provider: str, *, held: bool
+) -> ChatMessageUser:
+    """A prompt as a provider is best given it."""
+    from inspect_ai.model import ChatMessageUser, ContentText
+
+    if choice is not None and held:
+        prompt = Prompt(prompt.prefix, f"{prompt.question}\n{_in_json(choice)}\n")
+    if provider != "anthropic":
+        return ChatMessageUser(content=prompt.text)
+    # What comes before the mark is kept by the provider; others find the prefix themselves.
+    return ChatMessageUser(
+        content=[
+            ContentText(text=prompt.prefix, cache_breakpoint=True),
+            ContentText(text=prompt.question),
+        ]
+    )
+
+
+def form_of(choice: Choice | None, provider: str, *, held: bool) -> GenerateConfig:
+    """What a call asks for besides the answer: its form, and the probabilities of the options."""
+    from inspect_ai.model import GenerateConfig
+
+    config = GenerateConfig()
+    if choice is not None and provider in _TELLS:
+        config.logprobs, config.top_logprobs = True, _MAX_TOP_LOGPROBS
+    if choice is not None and held:
+        config.response_schema = _schema(choice)
+    return config
 
 
 def _join_parts(api: Any) -> None:
@@ -244,6 +269,10 @@ def answer_of(output: ModelOutput, choice: Choice | None = None) -> Answer:
         n_cached = used.input_tokens_cache_read or 0
         n_input = used.input_tokens + n_cached + (used.input_tokens_cache_write or 0)
         usage = Usage(n_input, n_cached, used.output_tokens)
+    if usage.n_output == 0 and (thought := _thought(output)):
+        # What was thought is paid for, also where the server neither counts nor shows it as text.
+        said = thought + output.completion
+        usage = replace(usage, n_output=most_likely_tokens(said), is_estimated=True)
     if not output.choices:
         return Answer("", usage=usage, note=output.error or "")
     stops: dict[str, Stop] = {
@@ -260,6 +289,13 @@ def answer_of(output: ModelOutput, choice: Choice | None = None) -> Answer:
     stop = stops.get(best.stop_reason, "end")
     note = output.error or ("" if stop == "end" else output.completion[:200])
     return Answer(output.completion, stop, usage, masses, note)
+
+
+def _thought(output: ModelOutput) -> str:
+    """What a model thought, where the server hands it on beside its answer."""
+    content = output.choices[0].message.content if output.choices else ""
+    parts = [] if isinstance(content, str) else content
+    return "".join(part.reasoning for part in parts if part.type == "reasoning")
 
 
 def _opening_fault(spec: str, error: Exception) -> str:
@@ -283,6 +319,8 @@ def _call_fault(spec: str, error: Exception) -> ModelError:
     cause: BaseException = error
     while cause.__cause__ is not None:
         cause = cause.__cause__
+    if timeout := re.match(r"attempt_timeout '(\d+)' exceeded", str(cause)):
+        return ChargedCallFailed(f"{spec}: no answer within {timeout[1]} s (`timeout`)")
     status = getattr(cause, "status_code", None) or getattr(error, "status_code", None)
     lines = [line.strip() for line in str(cause).splitlines() if line.strip()]
     said = (lines[0] if lines else type(cause).__name__)[:300]

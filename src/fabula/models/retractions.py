@@ -34,6 +34,8 @@ _TURNED = re.compile(
         r"just kidding\b",
         r"correction\s?[:,]",
         r"(?:revised|amended|corrected|updated)\s?(?:\w{1,10}\s?)?:",
+        r"(?:edit|erratum|update)\s?:",
+        r"(?:ignore|disregard|forget) (?:that|the above|what i|my)\b",
         rf"(?:let me|i (?:must|should|need to|have to|will|would|want to)) {_REVISE}",
         r"chang(?:e|ed|ing) my (?:mind|answer|verdict|judge?ment)",
         r"(?:revis|withdraw|retract|revers|overturn)(?:e|es|ing)? (?:my|that|this|the) "
@@ -119,11 +121,13 @@ _PASSES = _any(
 # Another verdict.
 _SAYING = (
     r"\b(?:answer|verdict|judge?ment|decision|conclusion|closer to|nearer to|leaning|"
-    r"i(?:['’]d|['’]ll)?(?:\s\w{1,12}){0,4}\s(?:say|conclude|vote|go with|settle (?:on|for)|lean|"
-    r"answer|come down on))\b\W{0,3}(?:\w{1,12}\W{1,2}){0,4}?"
+    r"i(?:['’]d|['’]ll)?(?:\s\w{1,12}){0,4}\s(?:say|meant?|conclude|vote|go with|settle (?:on|for)|"
+    r"lean|answer|come down on)|(?:it|that|this) (?:should|ought to|must) (?:be|read|have been))\b"
+    r"\W{0,3}(?:\w{1,12}\W{1,2}){0,4}?"
 )
 _TURN = (
-    r"(?:(?:well|hm+|actually|but|or|and|then again|wait|rather|no|yes|in truth|i mean|sorry|"
+    r"(?:(?:well|hm+|so|thus|hence|therefore|overall|actually|but|or|and|then again|wait|rather|no|"
+    r"yes|in truth|i mean|sorry|"
     r"make (?:it|that)|at least|more (?:precisely|exactly|likely|accurately)|\w{2,14}ly|just|still)"
     r"[\s,:.…!—–-]{1,4}){0,3}"
 )
@@ -177,13 +181,18 @@ def _near(verdict: str, others: str, is_number: bool) -> re.Pattern[str]:
     parts = [
         r"^\W{0,3}(?:wait|hold on|hang on)\b",
         rf"(?:{begins}\b{_BUT}\b)[\s(:,]{{0,3}}{_TURN}(?:an?\s|the\s)?(?:{others})"
-        r"(?=\W{0,3}$|[.,;!—–])",
+        r"(?=\W{0,3}$|[.,;:!—–]|\s-{1,2}\s)",
         rf"\b(?:{others})\s(?:is|was|would be|seems)\s(?:\w{{1,12}}\s){{0,3}}"
         r"(?:better|stronger|right|closer|best|preferable)(?=\W{0,2}$|[.,;:!?)]|\s(?:than|here|overall)\b)",
         rf"\b(?:{others})\s(?:wins|works better|does better)\b",
     ]
     if verdict in ("yes", "no"):
         parts.append(r"\b(?:yes and no|no and yes)\b")
+        parts.append(
+            r"\b(?:it|that|this)(?:['’]s|\s(?:is|has to be|must be))\s(?:\w{1,12}\s)?an?\s"
+            rf"(?:{others})"
+            r"(?=\W{0,3}$|[.,;!])"
+        )
     if verdict == "yes":
         parts.append(rf"^\W{{0,4}}{_TURN}{_HARDLY}(?=\W{{0,3}}$|[.,;:!?—–])")
     return re.compile("|".join(parts), _FLAGS)
@@ -195,4 +204,8 @@ def _elsewhere(others: str, is_number: bool) -> re.Pattern[str]:
     said = rf"{_SAYING}[\"'“‘]?(?:{others})(?=\W{{0,3}}$|[\"'”’]|[.,;!])"
     # Not in quotation marks: what somebody in the story says turns nothing.
     alone = rf"^[\s(\[—–-]{{0,4}}{_TURN}(?:{others})(?=\W{{0,3}}$|[,;!—–])"
-    return re.compile(said if is_number else f"{said}|{alone}", _FLAGS)
+    if is_number:
+        return re.compile(said, _FLAGS)
+    # "Verdict: Yes", and below it "Ending: Yes", "Pacing: No": which of them was asked?
+    scored = rf"|^\w[\w’' ]{{1,40}}:\s(?:{others})\W{{0,3}}$" if others in ("yes", "no") else ""
+    return re.compile(f"{said}|{alone}{scored}", _FLAGS)

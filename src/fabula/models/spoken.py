@@ -18,9 +18,16 @@ _CONTROL = re.compile(r"<\|[^|<>\n]{1,40}\|>|</?s>")
 
 _LATEX = re.compile(r"\\[a-z]{3,12}\s?\{([^{}\n]{0,200})\}")
 _MATH = re.compile(r"\$|\\[()\[\]]")
-_TAG = r"(?:final[_ ]?)?(?:verdict|answer|decision|judge?ment|rating|score|choice)"
-_TAG_OPEN = re.compile(rf"<{_TAG}>", re.IGNORECASE)
-_TAG_CLOSE = re.compile(rf"</{_TAG}>", re.IGNORECASE)
+_TAG = (
+    r"(?:(?:final|overall)[_ -]?)?(?:verdict|answer|decision|judge?ment|rating|score|choice|result)"
+    r"|final"
+)
+_TAG_OPEN = re.compile(
+    rf"<(?:{_TAG})>(?=\s{{0,3}}\S)|^\W{{0,3}}\[(?:{_TAG})\](?=\s{{0,3}}\w)", re.IGNORECASE
+)
+# What a tag holds on the lines below it may be reasons: it is a heading.
+_TAG_HEADS = re.compile(rf"<(?:{_TAG})>\s{{0,3}}$", re.IGNORECASE)
+_TAG_CLOSE = re.compile(rf"</(?:{_TAG})>|\[/(?:{_TAG})\]", re.IGNORECASE)
 # Pictures (arrows, ticks, stars, emoji) with what joins and colours them, and the code of keys.
 _PICTURES = re.compile(
     "[\u2190-\u2191\u2300-\u23ff\u2460-\u2bff\U0001f000-\U0001faff\ufe0f\u200d\u20e3]"
@@ -70,7 +77,8 @@ def plain_line(line: str) -> str:
         return ""
     for _ in range(3):
         line = _LATEX.sub(r"\1", line)
-    line = _TAG_CLOSE.sub(". ", _TAG_OPEN.sub("Verdict: ", _MATH.sub("", line)))
+    line = _TAG_OPEN.sub("Verdict: ", _TAG_HEADS.sub("Verdict", _MATH.sub("", line)))
+    line = _TAG_CLOSE.sub(". ", line)
     line = _LINE_MARK.sub("", _EMPHASIS.sub("", _PICTURES.sub("", line)).strip()).strip()
     if line.startswith("|"):
         line = ": ".join(cell.strip() for cell in line.strip("|").split("|"))

@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fabula.errors import CallFailed, ModelError
-from fabula.models.local import LocalModel, embedded_model, n_threads
+from fabula.models.local import LocalModel, embedded_model, has_gpu, n_threads
 from fabula.models.output_layer import OutputLayer, read_output_layer
 from fabula.models.windows import windows
 from fabula.text.sentences import encodable
@@ -31,6 +31,8 @@ __all__ = ["SurprisalModel", "TokenSurprisal"]
 
 _MAX_CONTEXT = 2048
 _TIMEOUT_S = 3600
+# Windows whose figures are remembered: those of two drafts of a book, 6 MB.
+_MAX_KNOWN = 256
 # The server is on loopback, whatever proxies the environment names.
 _opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
 
@@ -124,6 +126,7 @@ class _Reader:
         plain, marked = (self.tokenise("a", is_marked=is_marked)[0] for is_marked in (False, True))
         places = [k for k in range(len(marked)) if marked[k : k + len(plain)] == plain]
         self._beginning = marked[: places[0]] if places else []
+        self._known: dict[bytes, NDArray[np.float32]] = {}
 
     def tokenise(self, text: str, *, is_marked: bool = False) -> tuple[list[int], list[bytes]]:
         """The tokens, and the bytes of each."""
@@ -160,12 +163,23 @@ class _Reader:
             window = mark + tokens[start:end]
             n_known = max(1, len(mark) + first - start)
             if n_known < len(window):
-                states = self._states(window)[n_known - 1 : -1]
-                n_scored = len(window) - n_known
-                found[end - n_scored : end] = self._layer.surprisals(
-                    states, window[n_known:], n_threads=n_threads()
-                )
+                found[end - (len(window) - n_known) : end] = self._window(window, n_known)
         return found
+
+    def _window(self, tokens: list[int], n_known: int) -> NDArray[np.float32]:
+        """The surprisal of a window's tokens from the `n_known`-th on; remembered, since the next
+        draft of a text has most windows before the first change in common with the last."""
+        key = np.array([n_known, *tokens], np.int64).tobytes()
+        nats = self._known.pop(key, None)
+        if nats is None:
+            states = self._states(tokens)[n_known - 1 : -1]
+            scored = self._layer.surprisals(states, tokens[n_known:], n_threads=n_threads())
+            nats = scored.astype(np.float32)
+        self._known[key] = nats
+        if len(self._known) > _MAX_KNOWN:
+            # The one that was asked for longest ago.
+            del self._known[next(iter(self._known))]
+        return nats
 
     def _states(self, tokens: list[int]) -> NDArray[np.float32]:
         """Last hidden states after the final norm: float32, shape (n_tokens, n_dimensions)."""
@@ -209,6 +223,8 @@ def _started(path: Path, n_context: int) -> Any:
     params.cache_prompt = False
     params.cache_ram_mib = 0
     params.warmup = False
+    # Without a GPU there is nothing to fit, and finding that out takes as long as the start.
+    params.fit_params = has_gpu()
     params.verbosity = -1
     params.cpuparams.n_threads = params.cpuparams_batch.n_threads = n_threads()
     try:

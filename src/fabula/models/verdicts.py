@@ -7,6 +7,7 @@ never a "No". What stands around a verdict (thinking, Markdown, LaTeX, tags, JSO
 
 from __future__ import annotations
 
+import ast
 import json
 import re
 from collections.abc import Iterator, Sequence
@@ -22,8 +23,8 @@ from fabula.types import Scale
 
 __all__ = ["READER", "Style", "Verdict", "read_verdict"]
 
-READER = "2"
-"""How answers are read, for signatures: 2 reads more forms, and drops what is taken back."""
+READER = "4"
+"""How answers are read, for signatures: from 2 on more forms, and not what is taken back."""
 
 Style = Literal["reason-first", "verdict-first"]
 """Where the verdict stands: after the reasons, or before them."""
@@ -33,6 +34,15 @@ _DECLINES = re.compile(
     r"\W*(?:<[^>]{1,80}>\s*)?(?:i['’]?m sorry|i am sorry|sorry,|i apologi[sz]e|unfortunately,? i"
     r"|i can(?:not|['’]t)|i am (?:not able|unable)|i['’]m (?:not able|unable)"
     r"|i (?:won['’]t|will not)|i (?:do not|don['’]t) have (?:enough|sufficient|access)|as an ai)",
+    re.IGNORECASE,
+)
+# No story has been read: the word before it answers a request, not the question.
+_OFFERS = re.compile(
+    r"^\W{0,3}i(?:\s(?:can|could|will|would)|['’](?:ll|d))(?:\s(?:be|certainly|gladly|happily|happy|glad|"
+    r"to)){0,4}\s(?:help|assist|evaluate|review|judge|take a look)\b"
+    r"|^\W{0,3}i(?:['’]d|['’]ll|\swould|\swill) be (?:glad|happy) to\b"
+    r"|\bplease (?:paste|provide|share|send|upload|attach|post)\s(?:me\s)?(?:the|your)\s"
+    r"(?:\w{1,12}\s)?(?:story|text|piece|draft|passage)\b",
     re.IGNORECASE,
 )
 _BLOCKED = re.compile(r"\W*(?:content|response|prompt) (?:was )?blocked\W*", re.IGNORECASE)
@@ -106,6 +116,9 @@ def _checked(one: Reading, lines: Sequence[str], scale: Scale) -> Reading:
     """The reading, or that what comes after it takes it back."""
     if one.value is None:
         return one
+    if _OFFERS.search(one.after):
+        # "Yes, I can help with that! Please paste the story."
+        return Reading(None, "no_verdict")
     after = "\n".join([one.after, *lines[one.line + 1 :]])
     verdict, others = other_options(one.value, scale)
     turned = is_taken_back(verdict, others, after, is_number=scale.form == "number")
@@ -128,6 +141,7 @@ def _rationale(raw: Sequence[str], found: Sequence[Reading], said: Sequence[int]
 
 _KEYS = ("verdict", "answer", "final_verdict", "final_answer")
 _OBJECT = re.compile(r"\{[^{}]{2,100000}\}")
+_MAX_LITERAL = 20_000
 _OUTER = re.compile(r"^```[a-z]{0,10}\s{0,4}|\s{0,4}```$", re.IGNORECASE)
 
 
@@ -138,16 +152,12 @@ def _from_json(text: str, scale: Scale, *, is_cut: bool) -> tuple[list[Reading],
     """
     whole = _OUTER.sub("", text)
     if whole.startswith("{"):
-        try:
-            return _of_pairs(json.loads(whole, object_pairs_hook=list), scale)
-        except (ValueError, RecursionError):
-            pass
+        pairs = _pairs(whole)
+        if pairs is not None:
+            return _of_pairs(pairs, scale)
     for match in _OBJECT.finditer(text):
-        try:
-            pairs = json.loads(match[0], object_pairs_hook=list)
-        except (ValueError, RecursionError):
-            continue
-        if any(str(key).casefold() in _KEYS for key, _ in pairs):
+        pairs = _pairs(match[0])
+        if pairs and any(str(key).casefold() in _KEYS for key, _ in pairs):
             around = _plain_lines(text[: match.start()]) + _plain_lines(text[match.end() :])
             found, rationale = _of_pairs(pairs, scale)
             return [*found, *_labelled(around, scale)], rationale
@@ -159,11 +169,35 @@ def _from_json(text: str, scale: Scale, *, is_cut: bool) -> tuple[list[Reading],
     return [_whole(head[1], scale)], whole[head.end() :].strip()
 
 
+def _pairs(text: str) -> list[tuple[Any, Any]] | None:
+    """The fields of an object, a key that stands twice too; None where it is none.
+
+    As JSON; or as Python writes it, with single quotes or a comma before the brace.
+    """
+    try:
+        found = json.loads(text, object_pairs_hook=list)
+        return found if isinstance(found, list) else None
+    except (ValueError, RecursionError):
+        pass
+    try:
+        tree = ast.parse(text[:_MAX_LITERAL], mode="eval").body
+        if not isinstance(tree, ast.Dict):
+            return None
+        pairs = zip(tree.keys, tree.values, strict=True)
+        return [(ast.literal_eval(key), ast.literal_eval(one)) for key, one in pairs if key]
+    except (ValueError, SyntaxError, RecursionError, MemoryError):
+        return None
+
+
 def _of_pairs(pairs: Any, scale: Scale) -> tuple[list[Reading], str | None]:
     found: list[Reading] = []
     rationale = None
     for key, value in pairs if isinstance(pairs, list) else ():
-        if str(key).casefold() in _KEYS:
+        if isinstance(value, list) and all(isinstance(one, tuple) for one in value):
+            # An object within: {"evaluation": {"verdict": ...}}.
+            inner, given = _of_pairs(value, scale)
+            found, rationale = [*found, *inner], rationale or given
+        elif str(key).casefold() in _KEYS:
             found.append(_whole(_plain(value), scale))
         elif str(key).casefold() in ("reason", "reasons", "reasoning", "rationale") and value:
             rationale = str(value)
@@ -195,15 +229,40 @@ def _plain_lines(text: str) -> list[str]:
 
 _SO = (
     r"(?:(?:so|thus|hence|therefore|accordingly|consequently|overall|ultimately|finally|in "
-    r"(?:conclusion|summary|short|sum)|to (?:conclude|sum up)|all in all|on balance|on the whole)"
+    r"(?:conclusion|summary|short|sum|brief|a word)|to (?:conclude|sum up|summari[sz]e)|all in all|"
+    r"all told|on balance|on the whole|bottom line)"
     r"[\s,:–—-]{1,4})"
 )
 _NOUN = r"(?:verdict|answer)"
-_LOOSE = r"(?:judge?ment|conclusion|decision|choice|preference|overall|assessment)"
+_LOOSE = (
+    r"(?:judge?ment|conclusion|decision|choice|preference|overall|assessment|result|outcome|"
+    r"winner|pick|(?:better|stronger|preferred)\s(?:story|one|text)|"
+    r"fazit|(?:end|gesamt)?urteil|antwort|ergebnis|bewertung)"
+)
+# What may follow a verdict in its sentence: "yes, on balance", "no, since ...", "yes, it passes".
+_ADDS = re.compile(
+    r"\W*(?:(?:on (?:the whole|balance)|overall|all in all|all told|in the end|in my view|"
+    r"i (?:think|fear|suppose|believe|would say)|i['’]?(?: a)?m (?:afraid|sorry to say))"
+    r"|(?:since|because|given that)\b.*|(?<=:\s)(?!(?:if|for|in|when|provided|as long as)\b).*"
+    r"|(?:it|(?:this|the) (?:story|piece|text))\s(?:does|passes|fails|"
+    r"does\s?(?:not|n['’]t))(?:\s(?:this|the|that) \w{1,12})?)?\W*",
+    re.IGNORECASE,
+)
 _MARKED = r"(?:rating|score|grade|mark)"
-_MINE = r"(?:(?:the|my)\s)?(?:(?:final|overall)\s){0,2}"
+_I_SAY = (
+    r"(?:(?:it(?:['’]s|\sis)\san?|i(?:['’]d|['’]ll|\s(?:would|should|will|must|have to))?\s(?:say|"
+    r"answer|vote|conclude|decide|settle on|go with|lean towards? an?|come down on"
+    r"(?:\sthe side of)?|(?:give|rate|score|award|call)"
+    r"(?:\s(?:it|(?:this|the)(?:\s(?:story|piece|text))?))?(?:\san?)?))[\s:,]{1,3})"
+)
+# "It is close, but I say", "Having weighed these, my verdict is"; never "If it had an ending, ...".
+_LEAD = (
+    r"(?:[^.!?]{1,200}?\s(?:but|so|yet)\s|(?:having|weighing|considering|taking|judging|given|"
+    r"based on|after|for (?:these|this|all|the above))\s[^.!?]{1,100},\s)"
+)
+_MINE = r"(?:(?:the|my)\s)?(?:(?:final|overall|short|quick|brief|direct|simple)\s){0,2}"
 _ASIDE = r"(?:\s?\([^()\n]{1,60}\))?"
-_COLON = r"\s{0,3}(?:is\s{0,2})?(?:[:=→–—]|-{1,2}>?(?=\s)|(?:\s|^)-(?=\w))"
+_COLON = r"\s{0,3}(?:is\s{0,2})?(?:[:;=|→–—]|-{1,2}>?(?=\s)|(?:\s|^)-(?=\w))"
 _NUMBERED = r"(?:\(?\d{1,2}[.)]\s{0,3})?"
 _LABEL = re.compile(
     rf"^{MARKS}{_NUMBERED}{_SO}?{_MINE}(?P<noun>{_NOUN}|{_LOOSE}){_ASIDE}{CLOSES}"
@@ -212,8 +271,8 @@ _LABEL = re.compile(
 )
 _MARK = re.compile(rf"^{MARKS}{_SO}?{_MINE}{_MARKED}{_ASIDE}{_COLON}(?P<said>.*)", re.IGNORECASE)
 _CONCLUSION = re.compile(
-    rf"(?:{_SO}?{_MINE}(?:(?:{_NOUN}|{_LOOSE}|{_MARKED})\s(?:is|would be|must be|has to be)"
-    rf"|(?:{_NOUN}|{_LOOSE}){_COLON})|{_SO})"
+    rf"(?:{_LEAD}?{_SO}?{_MINE}(?:(?:{_NOUN}|{_LOOSE}|{_MARKED})\s(?:is|would be|must be|has to be)"
+    rf"|(?:{_NOUN}|{_LOOSE}){_COLON})|{_LEAD}?{_SO}?{_I_SAY}|{_SO})"
     rf"[\s:]{{0,3}}(?P<said>.{{1,120}})",
     re.IGNORECASE,
 )
@@ -232,7 +291,7 @@ def _labelled(lines: Sequence[str], scale: Scale) -> Iterator[Reading]:
             # A heading; or `Verdict:` with the verdict below it.
             place = next((n for n in range(k + 1, len(lines)) if lines[n]), k)
             said = lines[place] if place > k else ""
-        one = verdict_in(said, scale, line=place)
+        one = _stated(said, scale, place)
         if place > k and _LABEL.match(said):
             continue
         is_asked = (match.groupdict().get("noun") or "").casefold() in ("verdict", "answer")
@@ -253,12 +312,17 @@ def _head(lines: Sequence[str], first: int, scale: Scale) -> Reading | None:
     ):
         # "1. The ending ... 2. The pace ...": a list, not a number.
         return None
-    one = verdict_in(lines[first], scale, line=first)
+    return _stated(lines[first], scale, first)
+
+
+def _stated(text: str, scale: Scale, line: int) -> Reading | None:
+    """The verdict with which a line begins, or its first sentence ends: "My answer is No"."""
+    one = verdict_in(text, scale, line=line)
     if one is None:
-        sentence, *more = re.split(r"(?<=[.!?])\s+", lines[first], maxsplit=1)
+        sentence, *more = re.split(r"(?<=[.!?])\s+", text, maxsplit=1)
         match = _CONCLUSION.fullmatch(sentence)
-        one = verdict_in(match["said"], scale, line=first) if match else None
-        one = one and (None if re.search(r"\w", one.after) else replace(one, after=" ".join(more)))
+        one = verdict_in(match["said"], scale, line=line) if match else None
+        one = one and (replace(one, after=" ".join([one.after, *more])) if _ends(one) else None)
     return one
 
 
@@ -281,6 +345,11 @@ def _concluded(lines: Sequence[str], said: Sequence[int], scale: Scale) -> list[
     for part in (lines[said[-1]], sentence):
         match = _CONCLUSION.fullmatch(part.strip())
         one = verdict_in(match["said"], scale, line=said[-1]) if match else None
-        if one is not None and not re.search(r"\w", one.after):
+        if one is not None and _ends(one):
             return [one]
     return []
+
+
+def _ends(one: Reading) -> bool:
+    """Whether nothing follows a verdict in its sentence that could change it."""
+    return _ADDS.fullmatch(one.after) is not None

@@ -5,12 +5,14 @@ from __future__ import annotations
 import csv as csv_format
 import io
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from fabula.errors import InputError
+from fabula.measures.linguistic.equal_length import EqualLength
+from fabula.measures.linguistic.examples import Example, Written
 from fabula.measures.linguistic.metrics import Metric
 from fabula.measures.linguistic.table import SystemTable
 from fabula.presentation.latex import escape_latex
@@ -29,13 +31,16 @@ from fabula.stats.permutation import PairTest
 from fabula.store import write_whole
 from fabula.types import Estimate
 
-__all__ = ["marks", "system_tables", "write_reports"]
+__all__ = ["example_blocks", "marks", "system_tables", "write_reports"]
 
+_LENGTH = "sentence_length"
+_ANY_LENGTH, _WITH_LENGTH = "any", "r"
 _MARKS = ("*", "†", "‡", "§", "¶", "‖", "#", "◊")
 _LATEX = {
     "*": r"\ast", "†": r"\dagger", "‡": r"\ddagger", "§": r"\S", "¶": r"\P", "‖": r"\|",
     "#": r"\#", "◊": r"\diamond",
 }  # fmt: skip
+_LATEX_ARROWS = {ord("↑"): r"$\uparrow$", ord("↓"): r"$\downarrow$"}
 
 
 def marks(table: SystemTable) -> dict[str, str]:
@@ -102,13 +107,58 @@ def _sections(table: SystemTable) -> Iterator[tuple[str, list[Metric]]]:
 def system_tables(table: SystemTable) -> list[Block]:
     """The table, with what its marks mean, and what is missing."""
     rows: list[list[Cell]] = []
+    columns = [Column("", name="metric"), *(Column(system, ".3f") for system in table.systems)]
+    if table.at_equal_length is not None:
+        columns += [Column(_ANY_LENGTH, ".3f"), Column(_WITH_LENGTH, "+.2f")]
     for heading, metrics in _sections(table):
-        rows.append([heading, *[""] * len(table.systems)])
+        rows.append([heading, *[""] * (len(columns) - 1)])
         for metric in metrics:
             cells = [_Marked(table, metric, system) for system in table.systems]
-            rows.append([f"{metric.number:2}. {metric.title}", *cells])
-    columns = [Column("", name="metric"), *(Column(system, ".3f") for system in table.systems)]
-    return [Sheet("systems", columns, rows), "", *_remarks(table), table.signature]
+            rows.append([f"{metric.number:2}. {metric.title}", *cells, *_of_length(table, metric)])
+            rows += [
+                [f"    {title}", *shown, *[""] * (len(columns) - 1 - len(shown))]
+                for title, shown in _as_long(table, metric)
+            ]
+    signature = table.at_equal_length.signature if table.at_equal_length else table.signature
+    return [Sheet("systems", columns, rows), "", *_remarks(table), signature]
+
+
+def _of_length(table: SystemTable, metric: Metric) -> list[str]:
+    """Random sentences of any length, and how the metric goes with it; nothing without controls."""
+    length = table.at_equal_length
+    if length is None:
+        return []
+    if metric.id not in length.any_length:
+        return ["", ""]
+    return [
+        _value(length.any_length[metric.id], metric),
+        "" if metric.id == _LENGTH else number(length.with_length[metric.id].value, "+.2f"),
+    ]
+
+
+def _as_long(table: SystemTable, metric: Metric) -> list[tuple[str, list[str]]]:
+    """The rows below a metric: random sentences as long, and whether the system differs."""
+    length = table.at_equal_length
+    if length is None or metric.id not in length.any_length:
+        return []
+    cells = [length.cells[metric.id, system] for system in table.systems]
+    arrows = [
+        ("↓", "", "↑")[length.differs(metric.id, system, table.level, table.correction) + 1]
+        for system in table.systems
+    ]
+    values = [_value(cell.control, metric) for cell in cells]
+    if metric.id == _LENGTH:
+        return [("random, as long", values)]
+    ps = [
+        cell.test.p_holm if table.correction == "holm" else cell.test.p_bonferroni for cell in cells
+    ]
+    return [
+        ("random, as long", values),
+        (
+            "p of the difference",
+            [f"{number(p, '.2g')}{arrow}" for p, arrow in zip(ps, arrows, strict=True)],
+        ),
+    ]
 
 
 def _remarks(table: SystemTable) -> Iterator[str]:
@@ -144,7 +194,65 @@ def _remarks(table: SystemTable) -> Iterator[str]:
     else:
         each = ", ".join(f"{system} {n:,}" for system, n in table.n_items.items())
         yield f"{table.n_passages:,} passages; continued: {each}"
+    if table.at_equal_length is not None:
+        yield from _length_remarks(table, table.at_equal_length)
     yield from _missing_lines(table)
+
+
+def _length_remarks(table: SystemTable, length: EqualLength) -> Iterator[str]:
+    """What the rows and columns about length are."""
+    apart = (
+        "" if length.words_apart is None else f", {length.words_apart:.2g} words apart in the mean"
+    )
+    yield (
+        f"random, as long: up to {length.n_draws:,} random sentences of the same book for each "
+        f"continuation, nearest to it in words{apart}, each in the continuation's place; p of the "
+        f"paired difference after {table.correction.title()} over the systems, with ↑ where the "
+        f"system is above them at {table.level:g}, ↓ where it is below"
+    )
+    yield (
+        f"{_ANY_LENGTH}: a random sentence of the book, of any length, for each passage; "
+        f"{_WITH_LENGTH}: Spearman's correlation of the metric with the words of these sentences"
+    )
+    if length.n_short:
+        yield (
+            f"{length.n_short:,} continuations had fewer than {length.n_draws:,} other sentences "
+            f"to draw from"
+        )
+
+
+def example_blocks(table: SystemTable, examples: Sequence[Example]) -> list[Block]:
+    """Each example: its context, what every system wrote, and the scores of that."""
+    metrics = [metric for metric in table.metrics if not metric.is_of_all]
+    blocks: list[Block] = []
+    for example in examples:
+        columns = [Column("", name="metric")]
+        columns += [Column(one.system, ".3f") for one in example.written]
+        rows: list[list[Cell]] = [
+            [
+                f"{metric.number:2}. {metric.title}",
+                *(_score(one, metric) for one in example.written),
+            ]
+            for metric in metrics
+        ]
+        blocks += [
+            f"Passage {example.story.id}",
+            " ".join(example.story.context),
+            "",
+            *(f"{one.system}: {_text(one)}" for one in example.written),
+            "",
+            Sheet("examples", columns, rows, about=("passage", example.story.id)),
+            "",
+        ]
+    return blocks
+
+
+def _text(written: Written) -> str:
+    return explain("no_text") if written.text is None else written.text
+
+
+def _score(written: Written, metric: Metric) -> str:
+    return number(written.values[metric.id], f".{metric.n_digits}f")
 
 
 def _missing_lines(table: SystemTable) -> Iterator[str]:
@@ -178,13 +286,18 @@ def check_reports(*, html: Path | None, latex: Path | None, csv: Path | None) ->
 
 
 def write_reports(
-    table: SystemTable, *, html: Path | None, latex: Path | None, csv: Path | None
+    table: SystemTable,
+    *,
+    html: Path | None,
+    latex: Path | None,
+    csv: Path | None,
+    examples: Sequence[Example] = (),
 ) -> list[Path]:
     """Write what is asked for; returns the files."""
     check_reports(html=html, latex=latex, csv=csv)
     written: list[Path] = []
     if html is not None:
-        write_page_file(html, "continuation.html.j2", page_values(table))
+        write_page_file(html, "continuation.html.j2", page_values(table, examples))
         written.append(html)
     if latex is not None:
         _write(latex, latex_table(table))
@@ -204,15 +317,17 @@ def _write(path: Path, text: str) -> None:
 
 def latex_table(table: SystemTable) -> str:
     """A tabular in the style of booktabs."""
+    length = table.at_equal_length
+    titles = [*table.systems, *([] if length is None else [_ANY_LENGTH, _WITH_LENGTH])]
     lines = [
-        f"% {table.signature}",
-        rf"\begin{{tabular}}{{l{'r' * len(table.systems)}}}",
+        f"% {table.signature if length is None else length.signature}",
+        rf"\begin{{tabular}}{{l{'r' * len(titles)}}}",
         r"\toprule",
-        " & ".join(["", *(escape_latex(system) for system in table.systems)]) + r" \\",
+        " & ".join(["", *map(escape_latex, titles)]) + r" \\",
         r"\midrule",
     ]
     for heading, metrics in _sections(table):
-        span = len(table.systems) + 1
+        span = len(titles) + 1
         lines.append(rf"\multicolumn{{{span}}}{{l}}{{\emph{{{heading}}}}} \\")
         for metric in metrics:
             cells = [f"{metric.number}. {escape_latex(metric.title)}"]
@@ -220,7 +335,10 @@ def latex_table(table: SystemTable) -> str:
                 value = _value(table.cells[metric.id, system].estimate, metric)
                 above = "".join(_LATEX.get(mark, mark) for mark in _beaten(table, metric, system))
                 cells.append(f"{value}$^{{{above}}}$" if above else value)
-            lines.append(" & ".join(cells) + r" \\")
+            lines.append(" & ".join([*cells, *_of_length(table, metric)]) + r" \\")
+            for title, shown in _as_long(table, metric):
+                row = [rf"\quad {title}", *(one.translate(_LATEX_ARROWS) for one in shown)]
+                lines.append(" & ".join(row) + r" \\")
     meaning = ", ".join(
         f"${_LATEX.get(mark, mark)}$ {escape_latex(system)}"
         for system, mark in marks(table).items()
@@ -255,7 +373,32 @@ def _value_rows(table: SystemTable) -> Iterator[dict[str, Any]]:
                 "missing": sum(cell.missing.values()),
                 "missing_reasons": "; ".join(f"{why} {n}" for why, n in cell.missing.items()),
                 "signature": table.signature,
+                **_as_long_record(table, metric.id, system),
             }
+
+
+def _as_long_record(table: SystemTable, metric: str, system: str) -> dict[str, Any]:
+    """The control of a value, and its test; empty cells where there is none."""
+    length = table.at_equal_length
+    if length is None:
+        return {}
+    cell = length.cells.get((metric, system))
+    test = cell and cell.test
+    anything, goes = length.any_length.get(metric), length.with_length.get(metric)
+    return {
+        "as_long": cell and cell.control.value,
+        "as_long_difference": test and test.difference.value,
+        "as_long_difference_low": test and test.difference.low,
+        "as_long_difference_high": test and test.difference.high,
+        "as_long_p": test and test.p,
+        "as_long_p_bonferroni": test and test.p_bonferroni,
+        "as_long_p_holm": test and test.p_holm,
+        "any_length": anything and anything.value,
+        "with_length": goes and goes.value,
+        "with_length_low": goes and goes.low,
+        "with_length_high": goes and goes.high,
+        "as_long_signature": length.signature,
+    }
 
 
 def _pair_rows(table: SystemTable) -> Iterator[dict[str, Any]]:
@@ -280,7 +423,7 @@ def _pair_rows(table: SystemTable) -> Iterator[dict[str, Any]]:
         }
 
 
-def page_values(table: SystemTable) -> dict[str, Any]:
+def page_values(table: SystemTable, examples: Sequence[Example] = ()) -> dict[str, Any]:
     """What the page's template shows."""
     return {
         "systems": [(system, marks(table).get(system, "")) for system in table.systems],
@@ -291,6 +434,21 @@ def page_values(table: SystemTable) -> dict[str, Any]:
         "remarks": [*_remarks(table), *interval_notes(_estimates(table), table.unit)],
         "signature": table.signature,
         "n_passages": table.n_passages,
+        "has_lengths": table.at_equal_length is not None,
+        "examples": [_page_example(table, example) for example in examples],
+    }
+
+
+def _page_example(table: SystemTable, example: Example) -> dict[str, Any]:
+    metrics = [metric for metric in table.metrics if not metric.is_of_all]
+    return {
+        "id": example.story.id,
+        "context": " ".join(example.story.context),
+        "written": [(one.system, _text(one)) for one in example.written],
+        "scores": [
+            (f"{metric.number}. {metric.title}", [_score(one, metric) for one in example.written])
+            for metric in metrics
+        ],
     }
 
 
@@ -325,6 +483,8 @@ def _page_metric(table: SystemTable, metric: Metric) -> dict[str, Any]:
             }
             for cell, system in zip(cells, table.systems, strict=True)
         ],
+        "of_length": _of_length(table, metric),
+        "as_long": _as_long(table, metric),
         "pairs": [_page_pair(test, metric) for test in table.tests if test.metric == metric.id],
     }
 

@@ -92,13 +92,19 @@ def calibration_tables(found: Sequence[Calibration]) -> list[Block]:
     for k, one in enumerate(found, 1):
         footer.append(
             f"{k}: {one.n_human:,} human and {one.n_machine:,} machine texts in "
-            f"{one.n_clusters:,} clusters, {one.n_human_clusters:,} of them with human texts; "
-            f"{one.n_missing:,} without a score"
+            f"{one.n_clusters:,} clusters{_of_field(one)}, {one.n_human_clusters:,} of them with "
+            f"human texts; {one.n_missing:,} without a score"
         )
         footer.append(f"   {one.signature}")
     remarks = calibration_remarks(found)
     shown: list[Block] = [detectors, "", limits] if limits.rows else [detectors]
     return [*shown, "", *footer, *remarks]
+
+
+def _of_field(one: Calibration) -> str:
+    if one.collected is None or one.collected.cluster is None:
+        return ""
+    return f" by {one.collected.cluster}"
 
 
 def calibration_remarks(found: Sequence[Calibration]) -> list[str]:

@@ -6,12 +6,14 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from fabula.presentation.sheet import Block, Cell, Column, Sheet, interval_notes
+from fabula.reasons import explain
 from fabula.tasks.feedback.answers import Answers
+from fabula.tasks.feedback.editing import EditedTexts, EditScore
 from fabula.tasks.feedback.scoring import Subset
 from fabula.tasks.feedback.validation import VALIDATED
 from fabula.types import Estimate
 
-__all__ = ["score_tables", "subset_row", "validation_table"]
+__all__ = ["edit_tables", "score_tables", "subset_row", "validation_table"]
 
 _COLUMNS = {
     "length": "length",
@@ -25,6 +27,10 @@ _COLUMNS = {
     "one_sentence": "1 sentence",
 }
 """As Table 1, 6 and 8 call them."""
+_SAYS = ("length", "perfect", "perfect_precision", "perfect_precision_chance")
+"""Those of the first table of a cross; the others are of words."""
+_WITHOUT = ("perfect_precision_chance",)
+"""Without an interval beside it."""
 
 
 def score_tables(
@@ -39,14 +45,17 @@ def score_tables(
     }
     for names in [(), *crosses]:
         chosen = [s for s in subsets if set(s.where) == set(names)]
-        parts += [_cross(names, chosen, columns), ""]
+        for part in ({k: v for k, v in columns.items() if (k in _SAYS) is says}
+                     for says in (True, False)):  # fmt: skip
+            sheet = _cross(names, chosen, part)
+            parts += [sheet, *interval_notes(sheet.estimates(), "stories"), ""]
     parts.append(
         "PAI: says that the text is perfect as it is; prec: of those, how many stories were not "
         "corrupted, and beside it what saying so of any story would get by chance. 3-gramR: "
         "trigrams of another answer too; in story: trigrams of the story."
     )
     for reason, n in sorted(answers.n_missing.items()):
-        parts.append(f"missing: {n:,} answers, {reason}")
+        parts.append(f"missing: {n:,} answers, {explain(reason)}")
     return [*parts, subsets[0].values["repetition"].signature]
 
 
@@ -57,7 +66,7 @@ def _cross(names: Sequence[str], chosen: Sequence[Subset], columns: Mapping[str,
         Column("stories", ",", name="n_stories"),
     ]
     figures = [
-        Column(title, ".0f" if name == "length" else ".2f", name=name)
+        Column(title, ".0f" if name == "length" else ".2f", name not in _WITHOUT, name=name)
         for name, title in columns.items()
     ]
     rows: list[list[Cell]] = [
@@ -65,11 +74,12 @@ def _cross(names: Sequence[str], chosen: Sequence[Subset], columns: Mapping[str,
             " ".join(subset.where[name] for name in names) or "all",
             subset.n,
             subset.n_stories,
-            *(subset.values[name].value for name in columns),
+            *(subset.values[name] for name in columns),
         ]
         for subset in chosen
     ]
-    return Sheet("-".join(names) or "all", [*head, *figures], rows)
+    name = "-".join(names) or "all"
+    return Sheet(name if "length" in columns else f"{name}-words", [*head, *figures], rows)
 
 
 _SAID = {
@@ -93,6 +103,41 @@ def validation_table(found: Mapping[str, Estimate]) -> list[Block]:
         rows.append([*_SAID[measure], one.n, one.n_units, one, printed])
     sheet = Sheet("validation", columns, rows)
     return ["", sheet, *interval_notes(found.values(), "stories")]
+
+
+def edit_tables(texts: EditedTexts, scores: Sequence[EditScore]) -> list[Block]:
+    """What feedback quotes against what editors changed, with ceiling and chance."""
+    columns = [
+        Column("against editors", name="who"),
+        Column("texts", ",d", name="n_texts"),
+        Column("n", ",d"),
+        Column("no place", ",d", name="n_pointless"),
+    ]
+    for name in ("precision", "recall", "overlap"):
+        columns.append(Column(name, ".2f", with_interval=True))
+        columns.append(Column("chance", ".2f", name=f"{name}_chance"))
+    rows: list[list[Cell]] = [
+        [one.who, one.n_texts, one.n, one.n_pointless,
+         *(one.values[f"{name}{end}"] for name in ("precision", "recall", "overlap")
+           for end in ("", "_chance"))]
+        for one in scores
+    ]  # fmt: skip
+    sheet = Sheet("edits", columns, rows)
+    parts: list[Block] = ["", sheet, *interval_notes(sheet.estimates(), "texts")]
+    parts.append(
+        "in characters: precision: of the words that are quoted, how many an editor changed; "
+        "recall: of what an editor changed, how much is quoted; overlap: both as a share of "
+        "either; chance: stretches as long, put at random. Editors by each other are the ceiling."
+    )
+    if texts.n_unplaced:
+        parts.append(
+            f"edits without a place in their text: {texts.n_unplaced:,} of {texts.n_edits:,}"
+        )
+    for one in scores:
+        for reason, n in sorted(one.missing.items()):
+            parts.append(f"missing: {n:,} answers of {one.who}, {explain(reason)}")
+    signature = scores[0].values["precision"].signature
+    return [*parts, signature]
 
 
 def subset_row(subset: Subset) -> dict[str, Any]:

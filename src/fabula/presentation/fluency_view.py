@@ -9,19 +9,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fabula.measures.fluency import Fluency, SpanSurprisal
+from fabula.measures.fluency import Fluency
 from fabula.measures.groups import GroupNumbers
 from fabula.presentation.marked_text import Odd
 from fabula.presentation.review_pictures import Band, Dot, bands_of, scatter
 from fabula.review import TextReview
-from fabula.review.grouping import MIN_SENTENCE_WORDS, SENTENCE_ITEM
+from fabula.review.findings import surprising
+from fabula.review.grouping import SENTENCE_ITEM
 from fabula.text import TextSettings
 from fabula.web import visible
 
-__all__ = ["ODD_QUANTILE", "FluencyView", "fluency_view", "odd_from", "odd_sentences"]
-
-ODD_QUANTILE = 0.97
-"""A sentence is marked where it surprises more than this share of sentences by people."""
+__all__ = ["FluencyView", "fluency_view", "odd_sentences"]
 
 _STALE = 0.5
 _MAX_LISTED = 8
@@ -55,6 +53,7 @@ def fluency_view(
     is_known = originality is not None and originality.missing_reason is None
     places, is_covered = _covered_words(text)
     dots = []
+    strange_ones = surprising(fluency, limit)
     for sentence in fluency.sentences:
         if sentence.bits_per_word is None:
             continue
@@ -62,7 +61,7 @@ def fluency_view(
         novelty = 1 - float(is_covered[first:last].mean()) if last > first else 1.0
         words = " ".join(text.document.text[sentence.start : sentence.end].split())
         kind = "stale" if novelty <= 1 - _STALE else ""
-        kind = "odd" if _is_odd(sentence, limit) else kind
+        kind = "odd" if sentence in strange_ones else kind
         dots.append(Dot(novelty, sentence.bits_per_word, words[:_LABEL_CHARS], kind))
     strange = sorted((dot for dot in dots if dot.kind == "odd"), key=lambda dot: -dot.bits_per_word)
     stale = sorted((dot for dot in dots if dot.novelty <= 1 - _STALE), key=lambda dot: dot.novelty)
@@ -90,27 +89,9 @@ _WHY_MISSING = {
 }
 
 
-def odd_from(groups: Sequence[GroupNumbers]) -> float | None:
-    """How surprising a sentence has to be to be marked; None where no group of people is known."""
-    for group in groups:
-        if group.kind == "people" and SENTENCE_ITEM in group.items:
-            return group.items[SENTENCE_ITEM].quantile(ODD_QUANTILE)
-    return None
-
-
 def odd_sentences(fluency: Fluency, limit: float | None) -> list[Odd]:
     """The sentences that are marked in the text."""
-    return [
-        Odd(one.start, one.end, one.bits_per_word or 0.0)
-        for one in fluency.sentences
-        if _is_odd(one, limit)
-    ]
-
-
-def _is_odd(sentence: SpanSurprisal, limit: float | None) -> bool:
-    bits = sentence.bits_per_word
-    is_long = sentence.n_words >= MIN_SENTENCE_WORDS
-    return is_long and bits is not None and limit is not None and bits > limit
+    return [Odd(s.start, s.end, s.bits_per_word or 0.0) for s in surprising(fluency, limit)]
 
 
 def _covered_words(text: TextReview) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:

@@ -5,12 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
+
+from markupsafe import Markup
 
 from fabula.judging.answers import answer_shown, score_range
 from fabula.judging.run import RETEST
 from fabula.judging.summary import JudgeSummary
 from fabula.judging.trust import NEVER_CHECKED, Trust
 from fabula.presentation.page_file import write_page_file
+from fabula.presentation.sheet import Block, html_of
 from fabula.reasons import explain
 from fabula.types import Document, Item, Measurement, Rubric
 from fabula.web import visible
@@ -18,6 +22,15 @@ from fabula.web import visible
 __all__ = ["Judge", "judge_view", "write_judging_page"]
 
 _MAX_STORIES = 200
+
+
+@dataclass(frozen=True, slots=True)
+class PersonSaid:
+    """A person's answer beside the judge's."""
+
+    rater: str
+    shown: str
+    rationale: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +47,8 @@ class Verdict:
     p_yes: float | None
     rationale: str
     trust: Trust | None
+    people: list[PersonSaid]
+    """What people said of the same, where it is known."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,17 +80,26 @@ def write_judging_page(
     measurements: Sequence[Measurement],
     documents: Sequence[Document],
     rubric: Rubric,
+    corrected: Mapping[str, Sequence[Block]] = MappingProxyType({}),
+    people: Sequence[Measurement] = (),
 ) -> None:
-    """Write the page of a run of `fabula judge`; at most 200 stories are shown one by one."""
+    """Write the page of a run of `fabula judge`; at most 200 stories are shown one by one.
+
+    `corrected` has, by judge, the tables of what experts would have said; `people` what they said,
+    which stands beside the judge's reasons.
+    """
     shown = list(documents)[:_MAX_STORIES]
     title = _title(shown[0]) if len(documents) == 1 else f"{len(documents):,} stories"
     page = {
         "title": title,
         "rubric": rubric,
-        "judges": [judge_view(summary, measurements, shown, rubric) for summary in summaries],
+        "judges": [
+            judge_view(summary, measurements, shown, rubric, people) for summary in summaries
+        ],
         "n_left_out": len(documents) - len(shown),
         "never_checked": NEVER_CHECKED,
         "one": len(documents) == 1,
+        "corrected": {rater: Markup(html_of(parts[1:])) for rater, parts in corrected.items()},
         "is_plain": all(item.scale.is_test for item in rubric.items),
     }
     write_page_file(path, "judging.html.j2", page)
@@ -86,8 +110,16 @@ def judge_view(
     measurements: Sequence[Measurement],
     documents: Sequence[Document],
     rubric: Rubric,
+    people: Sequence[Measurement] = (),
 ) -> Judge:
-    """A judge as a page shows it, with its verdicts on these texts."""
+    """A judge as a page shows it, with its verdicts on these texts, and people's beside them."""
+    said: dict[tuple[str, str], list[PersonSaid]] = {}
+    for one in people:
+        scale = rubric.item(one.item).scale
+        answer = PersonSaid(
+            visible(one.rater), visible(answer_shown(one, scale)), visible(one.rationale or "")
+        )
+        said.setdefault((one.document_id, one.item), []).append(answer)
     mine: dict[str, dict[str, Measurement]] = {}
     for one in measurements:
         if one.rater == summary.rater and not one.document_id.endswith(RETEST):
@@ -97,11 +129,11 @@ def judge_view(
     return Judge(
         summary=summary,
         stories=[
-            _story(number, document, mine.get(document.id, {}), summary, trust, rubric)
+            _story(number, document, mine.get(document.id, {}), summary, trust, rubric, said)
             for number, document in enumerate(documents, 1)
         ],
         missing=[f"{n} {explain(reason)}" for reason, n in summary.missing.items()],
-        trust=f"{overall.shown} ({overall.data}; {overall.how})" if overall else "",
+        trust=f"{overall.shown} ({overall.origin})" if overall else "",
         worth=overall.worth if overall else "",
     )
 
@@ -113,6 +145,7 @@ def _story(
     summary: JudgeSummary,
     trust: Mapping[str, Trust | None],
     rubric: Rubric,
+    people: Mapping[tuple[str, str], list[PersonSaid]],
 ) -> Story:
     n_missing = sum(one.value is None for one in verdicts.values())
     own = next(
@@ -125,12 +158,30 @@ def _story(
         score=_score(document.id, verdicts, summary, rubric)
         + (f", {n_missing} without verdict" if n_missing else ""),
         verdicts=[
-            _verdict(item, verdicts[item.id], trust.get(item.id))
+            _verdict(
+                item, verdicts[item.id], trust.get(item.id), people.get((document.id, item.id), [])
+            )
             for item in rubric.items
             if item.id in verdicts
         ],
-        notice=f"Written by the {own} as the judge; judges prefer their own." if own else "",
+        notice=" ".join(filter(None, (_own_notice(own), _speaking_notice(verdicts)))),
     )
+
+
+def _own_notice(own: object) -> str:
+    return f"Written by the {own} as the judge; judges prefer their own." if own else ""
+
+
+def _speaking_notice(verdicts: Mapping[str, Measurement]) -> str:
+    """Where the story speaks to its judge: in which words."""
+    words = next(
+        (one.details["speaks_to_judge"] for one in verdicts.values()
+         if "speaks_to_judge" in one.details), (),
+    )  # fmt: skip
+    if not words:
+        return ""
+    quoted = ", ".join(f"“{visible(str(one))}”" for one in words)
+    return f"Speaks to its judge ({quoted}); read these verdicts with care."
 
 
 def _score(
@@ -148,7 +199,9 @@ def _score(
     return f"{sum(one.value == 1.0 for one in of_tests)} of {len(of_tests)}"
 
 
-def _verdict(item: Item, one: Measurement, trust: Trust | None) -> Verdict:
+def _verdict(
+    item: Item, one: Measurement, trust: Trust | None, people: list[PersonSaid]
+) -> Verdict:
     value = one.value
     if value is None:
         kind, short, shown = "miss", "?", explain(one.missing_reason)
@@ -165,6 +218,7 @@ def _verdict(item: Item, one: Measurement, trust: Trust | None) -> Verdict:
         p_yes=one.details.get("p_yes"),
         rationale=_whole(visible(one.rationale or "")),
         trust=trust,
+        people=people,
     )
 
 

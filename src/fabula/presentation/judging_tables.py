@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 
 from fabula.judging.answers import answer_shown, score_range
-from fabula.judging.pairwise import PairSummary
+from fabula.judging.pairwise import PairRanking, PairSummary
 from fabula.judging.plan import is_identified
 from fabula.judging.session import Spent
-from fabula.judging.summary import ItemSummary, JudgeSummary
+from fabula.judging.summary import ItemSummary, JudgeSummary, WordingSpread
 from fabula.judging.trust import NEVER_CHECKED, Trust
 from fabula.measures.agreement import JudgeAgreement, PanelRow
 from fabula.presentation.sheet import (
@@ -22,16 +23,21 @@ from fabula.presentation.sheet import (
     number,
 )
 from fabula.reasons import explain
+from fabula.stats.ranking import Ranking
 from fabula.types import Measurement, Rubric
+from fabula.web import visible
 
 __all__ = [
     "agreement_tables",
     "calibration_tables",
     "judge_tables",
     "pair_table",
+    "ranking_tables",
+    "speaking_remarks",
     "spent_lines",
 ]
 
+_MAX_NAMED = 3
 _NO_MEAN = "no mean: the items' numbers have different ranges"
 _DIMENSION = Column("", name="dimension", once=True)
 _TEST = Column("test")
@@ -84,6 +90,7 @@ def _answers(summary: JudgeSummary) -> Sheet:
         Column("of", "d", name="n"),
         Column("missing", "d"),
         Column("mean P(Yes)", ".2f", name="mean_p_yes"),
+        *([Column("same in all wordings", ".1%", name="same")] if summary.wordings else []),
         _TRUST,
     ]
     rows: list[list[Cell]] = [
@@ -94,6 +101,7 @@ def _answers(summary: JudgeSummary) -> Sheet:
             row.n,
             sum(row.missing.values()),
             row.mean_p_yes,
+            *([row.wordings.share_same if row.wordings else None] if summary.wordings else []),
             _trust(row.trust),
         ]
         for row in summary.items
@@ -114,11 +122,25 @@ def _scores(summary: JudgeSummary, rubric: Rubric) -> Sheet:
     return Sheet("scores", columns, rows, about=_about(summary.rater), many="stories")
 
 
+def _wordings_shown(spread: WordingSpread) -> str:
+    """How far verdicts depend on how the question is worded."""
+    if not spread.n:
+        return "no question was answered in every wording"
+    shown = (
+        f"{spread.n_same} of {spread.n} verdicts are the same in every wording of the question "
+        f"({spread.share_same:.1%})"
+    )
+    if not spread.shares_yes:
+        return shown
+    own, *others = (f"{share:.1%}" for share in spread.shares_yes)
+    return f"{shown}; Yes in the rubric's words {own}, in the others {', '.join(others)}"
+
+
 def _remarks(summary: JudgeSummary, rubric: Rubric) -> list[str]:
     """What a careful reader of the verdicts should know."""
     trust = summary.overall_trust
     remarks = [
-        f"trust: over all items kappa {trust.shown} ({trust.data}; {trust.how}). {trust.worth}"
+        f"trust: over all items kappa {trust.shown} ({trust.origin}). {trust.worth}"
         if trust
         else f"trust: this judge was {NEVER_CHECKED} with this wording and style; "
         f"`fabula judge calibrate` does it"
@@ -127,6 +149,8 @@ def _remarks(summary: JudgeSummary, rubric: Rubric) -> list[str]:
     if n_missing:
         reasons = ", ".join(f"{n} {explain(reason)}" for reason, n in summary.missing.items())
         remarks.append(f"missing: {n_missing} verdicts ({reasons}); none of them counts as No")
+    if summary.wordings is not None:
+        remarks.append(f"wordings: {_wordings_shown(summary.wordings)}")
     if summary.flip_rate is not None:
         remarks.append(
             f"test-retest: {summary.n_flips} of {summary.n_retested} verdicts flipped "
@@ -137,10 +161,29 @@ def _remarks(summary: JudgeSummary, rubric: Rubric) -> list[str]:
             f"length: Spearman {summary.length_rho:+.2f} of {rubric.aggregate.title or 'score'} "
             f"with the number of words"
         )
+    remarks += speaking_remarks(summary)
     remarks += [
         f"own stories: {n} written by the {kind}; judges prefer their own"
         for kind, n in summary.own_stories.items()
     ]
+    return remarks
+
+
+def speaking_remarks(summary: JudgeSummary) -> list[str]:
+    """Stories that may have moved their judge by speaking to it."""
+    n, remarks = len(summary.speaking), []
+    if n:
+        first = ", ".join(visible(story) for story in summary.speaking[:_MAX_NAMED])
+        more = f" and {n - _MAX_NAMED:,} more" if n > _MAX_NAMED else ""
+        remarks.append(
+            f"speaks to its judge: {n:,} of {len(summary.scores):,} stories hold words addressed "
+            f"to whoever judges ({first}{more}); read these verdicts with care"
+        )
+        if summary.is_unfenced:
+            remarks.append(
+                "no fence: the template has no [FENCE] around [STORY], so a story can pretend to "
+                "end before its end"
+            )
     return remarks
 
 
@@ -181,6 +224,93 @@ def _most_preferred(pair: PairSummary) -> list[tuple[str, int]]:
     return sorted(pair.n_wins.items(), key=lambda entry: (-entry[1], entry[0]))[:4]
 
 
+# In a cell, where there is room for a word.
+_NO_STRENGTH = {"one_sided": "infinite", "not_compared": "not compared"}
+
+
+def ranking_tables(found: PairRanking, rater: str, by: str | None) -> list[Block]:
+    """The ranking of stories or groups over all items; a sentence where there is none to tell."""
+    ranking = found.ranking
+    about = "stories" if found.of == "story" else f"groups by {found.of}"
+    title = f"ranking of {len(found.names)} {about}, over all items, by {rater}"
+    units = "pairs" if ranking.units == "pairs" else f"values of {by}"
+    how = f"{ranking.n:,} answers about {ranking.n_units:,} {units}"
+    if ranking.p_chance is not None:
+        of = " of the pairs that were drawn" if ranking.is_chosen else ""
+        how += f"; p = {ranking.p_chance:.2g}, by permutation{of}"
+    parts: list[Block] = [title, ""]
+    if ranking.is_told_from_chance:
+        parts += [_ranking_sheet(found, rater, by), ""]
+        parts.append(f"the preferences can be told from chance ({how})")
+        parts += _ranking_notes(found, by, units)
+    else:
+        parts.append(f"the preferences cannot be told from chance ({how}): no order is shown")
+    return [*parts, _place_sentence(ranking), ranking.place.signature]
+
+
+def _ranking_notes(found: PairRanking, by: str | None, units: str) -> list[str]:
+    strengths = found.ranking.strengths
+    mean = f"the mean of those that share {by}" if found.shared else "the mean"
+    notes = [f"strength: log-odds of being preferred to {mean}"]
+    if any(gap.p is not None for gap in found.ranking.gaps):
+        notes.append("above the next: at p < 0.05, corrected (Holm) over all neighbours")
+    if any(one.missing_reason == "one_sided" for one in strengths):
+        notes.append(
+            "infinite: preferred every time, or never, to those that have a strength; the place in "
+            "the order is by these comparisons"
+        )
+    if found.ranking.is_chosen:
+        return [*notes, "no intervals of strengths, because answers decided which pairs were asked"]
+    return [*notes, *interval_notes([one.estimate for one in strengths], units)]
+
+
+def _ranking_sheet(found: PairRanking, rater: str, by: str | None) -> Sheet:
+    ranking = found.ranking
+    told = {gap.upper: gap.is_told_apart for gap in ranking.gaps}
+    is_tested = any(apart is not None for apart in told.values())
+    columns = [
+        *([Column(by or "", name="part", once=True)] if found.shared else []),
+        Column(found.of),
+        Column("strength", "+.2f", with_interval=True),
+        Column("answers", "d", name="n"),
+        Column("preferred", ".0%"),
+        *([Column("above the next", name="is_above_next")] if is_tested else []),
+    ]
+    rows: list[list[Cell]] = []
+    for one in ranking.strengths:
+        name, apart = found.names[one.thing], told.get(one.thing)
+        rows.append(
+            [
+                *([found.shared[name]] if found.shared else []),
+                name,
+                Missing(_NO_STRENGTH[one.missing_reason]) if one.missing_reason else one.estimate,
+                one.estimate.n,
+                one.share,
+                *([None if apart is None else "yes" if apart else "no"] if is_tested else []),
+            ]
+        )
+    is_of_stories = found.of == "story"
+    return Sheet(
+        "ranking" if is_of_stories else "group_ranking",
+        columns,
+        rows,
+        about=_about(rater),
+        many="stories" if is_of_stories else "",
+    )
+
+
+def _place_sentence(ranking: Ranking) -> str:
+    """How far being shown first helps."""
+    place = ranking.place
+    if place.value is None:
+        return f"place: no effect can be given ({explain(ranking.place_reason)})"
+    share = 1 / (1 + math.exp(-place.value))
+    return (
+        f"place: {place.value:+.2f} [{interval_shown(place, '+.2f')}] log-odds for the story shown "
+        f"first; of two equal stories it is preferred in {share:.0%}"
+    )
+
+
 def agreement_tables(
     judges: Sequence[JudgeAgreement],
     panel: Sequence[PanelRow],
@@ -190,7 +320,8 @@ def agreement_tables(
     """Experts among themselves, then each judge with their majority."""
     titles = {item.id: f"{item.index} {item.title}" for item in rubric.items}
     parts: list[Block] = ["experts among themselves, on all that they judged", ""]
-    parts += [_panel_rows(panel, titles, "experts"), _expert_correlation(expert_r), ""]
+    parts += [_panel_rows(panel, titles, "experts")]
+    parts += [*([] if expert_r is None else [_expert_correlation(expert_r)]), ""]
     for judge in judges:
         parts += _judge_parts(judge, titles)
     return [*parts, *_notes(panel, judges)]
@@ -212,7 +343,7 @@ def calibration_tables(
     titles = {item.id: f"{item.index} {item.title}" for item in rubric.items}
     n_here, n_all = n_stories
     parts: list[Block] = [
-        f"the {n_here} stories with texts, which the judge read: experts among themselves",
+        f"the {n_here} stories that the judge read: experts among themselves",
         "",
         _panel_rows(here, titles, "experts"),
         "",
@@ -249,7 +380,7 @@ def _panel_rows(panel: Sequence[PanelRow], titles: Mapping[str, str], name: str)
         Column("", name="row", cut=True),
         Column("n", "d"),
         Column("Fleiss", ".2f", with_interval=True),
-        Column("alpha", ".2f"),
+        Column("alpha", ".2f", with_interval=True),
         Column("equal, %", ".0f", name="percent_equal"),
         Column("Yes", ".0%", name="share_yes"),
     ]
@@ -279,6 +410,9 @@ def _judge_parts(judge: JudgeAgreement, titles: Mapping[str, str]) -> list[Block
     if judge.n_ties:
         parts.append(f"no majority: {judge.n_ties} verdicts, on which the experts are split")
     interval = interval_shown(judge.pearson, ".2f")
+    if not judge.n_stories:
+        # The rubric's answers do not become one number.
+        return [*parts, judge.signature, ""]
     return [
         *parts,
         f"tests passed, {judge.n_stories} stories: Pearson "
@@ -290,11 +424,14 @@ def _judge_parts(judge: JudgeAgreement, titles: Mapping[str, str]) -> list[Block
 
 
 def _notes(panel: Sequence[PanelRow], judges: Sequence[JudgeAgreement]) -> list[str]:
-    """Why some of the intervals of these are not there."""
+    """Why some of these, or their intervals, are not there."""
     shown = [row.kappa for row in panel]
+    why = [
+        f"no kappa and alpha ({row.name}): {row.why_missing}" for row in panel if row.why_missing
+    ]
     for judge in judges:
         shown += [*(row.kappa for row in (*judge.rows, judge.overall)), judge.pearson]
-    return interval_notes(shown, "stories")
+    return [*why, *interval_notes(shown, "stories")]
 
 
 def _judge_rows(judge: JudgeAgreement, titles: Mapping[str, str]) -> Sheet:

@@ -1,7 +1,8 @@
 """A text as a book page, cut where what is marked in it begins and ends.
 
-Three things are marked: what is borrowed, what a point of feedback is about, and sentences that are
-unusually surprising. They may overlap; nothing of the text is lost or doubled.
+Five things are marked: what is borrowed, what a point of feedback is about, sentences that are
+unusually surprising, phrases of a list, and notes on lines. They may overlap; nothing of the text
+is lost or doubled.
 """
 
 from __future__ import annotations
@@ -11,12 +12,12 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any
+from typing import Any, Protocol, TypeVar
 
 from fabula.presentation.near_parts import Gloss
 from fabula.web import visible
 
-__all__ = ["Borrowed", "Note", "Odd", "Piece", "cut_text", "segments_of"]
+__all__ = ["Borrowed", "Listed", "Note", "Odd", "Paragraph", "Piece", "cut_text", "segments_of"]
 
 _PARAGRAPH = re.compile(r"[^\S\n]*\n(?:[^\S\n]*\n)+[^\S\n]*")
 
@@ -37,6 +38,8 @@ class Borrowed:
     similarity: float | None = None
     glosses: tuple[Gloss, ...] = ()
     """A near span's words, each with the word of the source that is most like it."""
+    is_common: bool = False
+    """Whether it is hidden until it is asked for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +67,21 @@ class Odd:
 
 
 @dataclass(frozen=True, slots=True)
+class Listed:
+    """A phrase of a list, or a note on lines, as the page shows it."""
+
+    start: int
+    end: int
+    n_words: int
+    said: str
+    """How often groups use it, or why it is noted."""
+    row: str
+    """Where the page says more of it."""
+    anchor: str = ""
+    """What leads to it, for a note."""
+
+
+@dataclass(frozen=True, slots=True)
 class Piece:
     """A stretch of a paragraph, alike in all that is marked, or a line break."""
 
@@ -78,7 +96,19 @@ class Piece:
     first_notes: tuple[Note, ...] = ()
     """Those of them that were not shown before."""
     odd: Odd | None = None
+    is_odd_start: bool = False
     is_odd_end: bool = False
+    listed: Listed | None = None
+    anchors: tuple[str, ...] = ()
+    """Of the notes that begin here, also of those that another mark covers."""
+
+
+class Paragraph(list[Piece]):
+    """The pieces of a paragraph, and where it begins in the text."""
+
+    def __init__(self, start: int, pieces: Iterable[Piece]) -> None:
+        super().__init__(pieces)
+        self.start = start
 
 
 def cut_text(
@@ -86,15 +116,23 @@ def cut_text(
     borrowed: Sequence[Borrowed] = (),
     notes: Sequence[Note] = (),
     odd: Sequence[Odd] = (),
-) -> list[list[Piece]]:
-    """The paragraphs of a text in pieces. `odd` ascends and does not overlap."""
-    cutter = _Cutter(text, borrowed, notes, odd)
-    starts, ends = [0], []
-    for border in _PARAGRAPH.finditer(text):
-        ends.append(border.start())
-        starts.append(border.end())
-    ends.append(len(text))
-    found = [cutter.paragraph(*ends_) for ends_ in zip(starts, ends, strict=True)]
+    listed: Sequence[Listed] = (),
+    breaks: Sequence[int] = (),
+) -> list[Paragraph]:
+    """The paragraphs of a text in pieces. `odd` ascends and does not overlap.
+
+    breaks: where a paragraph begins besides, such as below a heading.
+    """
+    cutter = _Cutter(text, borrowed, notes, odd, listed)
+    borders = [match.span() for match in _PARAGRAPH.finditer(text)]
+    after = {end for _, end in borders}
+    # What is there already, or is no place within the text, parts nothing.
+    borders += [(k, k) for k in {*breaks} - after if 0 < k < len(text)]
+    borders.sort()
+    found = [
+        Paragraph(start, cutter.paragraph(start, end))
+        for (_, start), (end, _) in pairwise([(0, 0), *borders, (len(text), len(text))])
+    ]
     return [pieces for pieces in found if any(piece.text.strip() for piece in pieces)]
 
 
@@ -102,16 +140,28 @@ class _Cutter:
     """Cuts a text from its beginning to its end."""
 
     def __init__(
-        self, text: str, borrowed: Sequence[Borrowed], notes: Sequence[Note], odd: Sequence[Odd]
+        self,
+        text: str,
+        borrowed: Sequence[Borrowed],
+        notes: Sequence[Note],
+        odd: Sequence[Odd],
+        listed: Sequence[Listed],
     ) -> None:
         self._text, self._odd = text, odd
         self._segments = segments_of(borrowed)
+        self._listed = segments_of(_outermost(listed))
+        self._anchors: dict[int, list[str]] = {}
+        for one in listed:
+            if one.anchor:
+                self._anchors.setdefault(one.start, []).append(one.anchor)
         self._marked = sorted((a, b, k) for k, note in enumerate(notes) for a, b in note.places)
         self._notes = notes
         edges = {edge for a, b, _ in (*self._segments, *self._marked) for edge in (a, b)}
+        edges |= {edge for a, b, _ in self._listed for edge in (a, b)} | self._anchors.keys()
         edges |= {edge for one in odd for edge in (one.start, one.end)}
         self._edges = sorted(edges)
         self._segment_starts = [a for a, _, _ in self._segments]
+        self._listed_starts = [a for a, _, _ in self._listed]
         self._odd_starts = [one.start for one in odd]
         self._spans_shown: set[int] = set()
         self._notes_shown: set[int] = set()
@@ -126,7 +176,8 @@ class _Cutter:
         return pieces
 
     def _lines(self, a: int, b: int) -> list[Piece]:
-        segment, odd = self._segment_at(a), self._odd_at(a)
+        segment, odd = _segment_at(a, self._segments, self._segment_starts), self._odd_at(a)
+        phrase = _segment_at(a, self._listed, self._listed_starts)
         span = segment[2] if segment else None
         here = [k for start, end, k in self._marked if start <= a < end]
         here = list(dict.fromkeys(here))
@@ -152,18 +203,47 @@ class _Cutter:
                     notes=tuple(self._notes[k] for k in here),
                     first_notes=tuple(self._notes[k] for k in new),
                     odd=odd,
+                    is_odd_start=number == 0 and odd is not None and a == odd.start,
                     is_odd_end=is_end and odd is not None and b == odd.end,
+                    listed=phrase[2] if phrase else None,
+                    anchors=tuple(self._anchors.pop(a, ())),
                 )
             )
         return pieces
 
-    def _segment_at(self, place: int) -> tuple[int, int, Borrowed] | None:
-        k = bisect.bisect_right(self._segment_starts, place) - 1
-        return self._segments[k] if k >= 0 and place < self._segments[k][1] else None
-
     def _odd_at(self, place: int) -> Odd | None:
         k = bisect.bisect_right(self._odd_starts, place) - 1
         return self._odd[k] if k >= 0 and place < self._odd[k].end else None
+
+
+class _Stretch(Protocol):
+    @property
+    def start(self) -> int: ...
+
+    @property
+    def end(self) -> int: ...
+
+    @property
+    def n_words(self) -> int: ...
+
+
+S = TypeVar("S", bound=_Stretch)
+
+
+def _segment_at(
+    place: int, segments: Sequence[tuple[int, int, S]], starts: Sequence[int]
+) -> tuple[int, int, S] | None:
+    k = bisect.bisect_right(starts, place) - 1
+    return segments[k] if k >= 0 and place < segments[k][1] else None
+
+
+def _outermost(listed: Iterable[Listed]) -> list[Listed]:
+    """Those that lie in no other, in order; of two on the same words the first."""
+    found: list[Listed] = []
+    for one in sorted(listed, key=lambda one: (one.start, -one.end)):
+        if not found or one.end > found[-1].end:
+            found.append(one)
+    return found
 
 
 def _indented(line: str) -> str:
@@ -172,14 +252,14 @@ def _indented(line: str) -> str:
     return "\u00a0" * n_spaces + line[n_spaces:]
 
 
-def segments_of(borrowed: Iterable[Borrowed]) -> list[tuple[int, int, Borrowed]]:
-    """Stretches of text, each given to the longest borrowed span that covers it (then the first).
+def segments_of(borrowed: Iterable[S]) -> list[tuple[int, int, S]]:
+    """Stretches of text, each given to the longest span that covers it (then the first).
 
     Both the starts and the ends of maximal spans ascend, so a sweep over their edges is enough.
     """
     spans = list(borrowed)
     edges = sorted({edge for span in spans for edge in (span.start, span.end)})
-    segments: list[tuple[int, int, Borrowed]] = []
+    segments: list[tuple[int, int, S]] = []
     first = 0
     for a, b in pairwise(edges):
         while first < len(spans) and spans[first].end <= a:

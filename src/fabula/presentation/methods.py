@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from fabula import __version__
-from fabula.instruments import Instrument, instruments
+from fabula.instruments import SET, Instrument
 from fabula.review import Review
 from fabula.types import PARTS, Part, Signature
 
@@ -48,11 +48,23 @@ _MTLD = """@article{mccarthy2010mtld,
   pages = {381--392},
   year = {2010}
 }"""
+_PPI = """@article{angelopoulos2023ppi,
+  title = {{PPI++}: Efficient Prediction-Powered Inference},
+  author = {Angelopoulos, Anastasios N. and Duchi, John C. and Zrnic, Tijana},
+  journal = {arXiv preprint arXiv:2311.01453},
+  year = {2023}
+}"""
 _TTCW_ID = "ttcw"
+_DIVERSITY = (
+    "The diversity of the set was measured at equal length after Shaib et al. (2024), with "
+    "jackknife intervals over texts; pairs of texts were compared by runs of six words and more "
+    "in common."
+)
 _BIBTEX: dict[Part, tuple[str, ...]] = {
     "originality": (_SALIERI,),
     "fluency": (),
     "profile": (_LINGUISTIC, _MTLD),
+    "lines": (),
     "verdicts": (_TTCW,),
     "feedback": (_FEEDBACK,),
 }
@@ -64,6 +76,7 @@ def methods_of(review: Review, by: str | None = None) -> list[str]:
         "originality": _originality,
         "fluency": _fluency,
         "profile": _profile,
+        "lines": _lines,
         "verdicts": _verdicts,
         "feedback": _feedback,
     }
@@ -71,6 +84,8 @@ def methods_of(review: Review, by: str | None = None) -> list[str]:
     many = "one text was" if n == 1 else f"{n:,} texts were"
     first = f"With Fabula {__version__}, {many} measured as follows."
     paragraphs = [first, *(says[part](review) for part in PARTS if part in review.signatures)]
+    if SET in review.signatures:
+        paragraphs.append(_DIVERSITY)
     paragraphs += [one.methods for one in _others(review)]
     if by is not None:
         paragraphs.append(
@@ -86,13 +101,14 @@ def bibtex_of(review: Review) -> str:
     is_ttcw = review.rubric is not None and review.rubric.id == _TTCW_ID
     parts = [p for p in PARTS if p in review.signatures and (p != "verdicts" or is_ttcw)]
     found = [entry for part in parts for entry in _BIBTEX[part]]
+    found += [_PPI] if review.corrected else []
     found += [one.citation for one in _others(review) if one.citation]
     return "\n\n".join(dict.fromkeys(found))
 
 
 def _others(review: Review) -> list[Instrument]:
-    """The registered instruments that measured these texts."""
-    return [one for one in instruments() if one.id in review.signatures]
+    """The instruments that measured these texts besides Fabula's own parts."""
+    return [one for one in review.instruments if one.id in review.signatures]
 
 
 def _parts(review: Review, part: Part) -> dict[str, str]:
@@ -131,6 +147,15 @@ def _profile(review: Review) -> str:
     )
 
 
+def _lines(review: Review) -> str:
+    parts = _parts(review, "lines")
+    return (
+        f"Notes on lines (repetitions, names in two spellings, errors, stock phrases, matters of "
+        f"style) follow Fabula's rules, version {parts.get('rules', '')}; errors of grammar and "
+        f"spelling are those of {parts.get('grammar', 'no checker')}."
+    )
+
+
 def _verdicts(review: Review) -> str:
     names = _listed([judge.rater.partition("@")[0] for judge in review.judges])
     rubric = review.rubric
@@ -148,6 +173,19 @@ def _verdicts(review: Review) -> str:
     return (
         f"The items of the rubric “{title}”{source} were put to {names}, one at a time, at "
         f"temperature 0; answers without a verdict are missing ({'; '.join(checked)})."
+        f"{_corrected(review)}"
+    )
+
+
+def _corrected(review: Review) -> str:
+    """How labels of some texts were used; empty without them."""
+    n_labelled = max((one.overall.n_labelled for one in review.corrected.values()), default=0)
+    if not n_labelled:
+        return ""
+    return (
+        f" What experts would have said of all texts was estimated from these answers and their "
+        f"labels of {n_labelled:,} texts by prediction-powered inference (Angelopoulos et al. "
+        f"2023), with 95 % intervals over texts."
     )
 
 

@@ -4,20 +4,30 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Sequence
+from typing import TypeVar
 
 from fabula.measures.comparison import Comparison
+from fabula.measures.groups import Distribution
+from fabula.measures.scores import RankedPassage
 from fabula.presentation.sheet import Block, Cell, Column, Missing, Sheet, interval_notes
 from fabula.reasons import explain
+from fabula.stats.clustered import Omnibus
 
-__all__ = ["comparison_tables", "originality_table"]
+__all__ = ["comparison_tables", "omnibus_lines", "originality_table", "passages_table"]
+
+T = TypeVar("T")
 
 
 def originality_table(
     rows: Sequence[tuple[str, int, float | None, float | None, str | None]],
     levels: Sequence[str],
     signature: str,
+    own: Distribution | None = None,
 ) -> list[Block]:
-    """Texts with their scores: (id, words, index, uniqueness at the lowest L, missing reason)."""
+    """Texts with their scores: (id, words, index, uniqueness at the lowest L, missing reason).
+
+    `own`: the index of the reference's own documents, among which each text is placed.
+    """
     columns = [
         Column("text"),
         Column("words", ",", name="n_words"),
@@ -28,6 +38,10 @@ def originality_table(
         [name, n_words, _index(index, reason), lowest]
         for name, n_words, index, lowest, reason in rows
     ]
+    if own is not None:
+        columns.append(Column("above", ".0%", name="share_below"))
+        for row, (_, _, index, _, _) in zip(cells, rows, strict=True):
+            row.append(None if index is None else own.share_below(index))
     footer = []
     values = [index for _, _, index, _, _ in rows if index is not None]
     if len(rows) > 1 and values:
@@ -36,7 +50,46 @@ def originality_table(
             f"mean Creativity Index {statistics.fmean(values):.3f} over {_count(len(values))}"
             + (f", {n_missing:,} without one" if n_missing else "")
         )
+    if own is not None:
+        footer.append(f"above: so many of {own.n:,} documents of the reference itself score less")
     return [Sheet("scores", columns, cells, many="texts"), *footer, signature]
+
+
+def passages_table(
+    passages: Sequence[RankedPassage], n_passages: int, n_commonplaces: int
+) -> list[Block]:
+    """The first of the borrowed passages, the least probable first; nothing where there is none."""
+    if not n_passages and not n_commonplaces:
+        return []
+    common = f"{n_commonplaces:,} common phrase" + ("s" if n_commonplaces != 1 else "")
+    if not passages:
+        return ["", f"no borrowed passage; {common}"]
+    columns = [
+        Column("passage", cut=True),
+        Column("text", once=True),
+        Column("words", "d", name="n_words"),
+        Column("word for word", "d", name="n_verbatim"),
+        Column("bits", ".0f"),
+        Column("places", ",", name="count"),
+        Column("also found in", name="source"),
+    ]
+    rows: list[list[Cell]] = [
+        [one.quote, one.id, one.n_words, one.n_verbatim, _bits(one.bits), one.count, one.source]
+        for one in passages
+    ]
+    if len({one.id for one in passages}) == 1:
+        columns, rows = _without(1, columns), [_without(1, row) for row in rows]
+    n_more = n_passages - len(passages)
+    more = f"and {n_more:,} more borrowed passages; " if n_more else ""
+    return ["", Sheet("passages", columns, rows), f"{more}{common}"]
+
+
+def _without(place: int, values: list[T]) -> list[T]:
+    return values[:place] + values[place + 1 :]
+
+
+def _bits(value: float | None) -> Cell:
+    return Missing() if value is None else value
 
 
 def _index(value: float | None, reason: str | None) -> Cell:
@@ -44,12 +97,14 @@ def _index(value: float | None, reason: str | None) -> Cell:
 
 
 def comparison_tables(comparison: Comparison) -> list[Block]:
-    """Groups with their means, then pairs with their tests."""
+    """Groups with their means, a test of all, then pairs with their tests."""
+    is_clustered = comparison.cluster is not None
+    unit = "clusters" if is_clustered else "texts"
     groups = Sheet(
         "groups",
         [
             Column(comparison.field),
-            Column("texts", ","),
+            Column(unit, ","),
             Column("missing", ","),
             Column("Creativity Index", ".3f", with_interval=True, name="creativity_index"),
         ],
@@ -64,7 +119,7 @@ def comparison_tables(comparison: Comparison) -> list[Block]:
             Column("A against B"),
             Column("(A - B) / B, %", "+.1f", with_interval=True, name="percent"),
             Column("P(A > B)", ".3f", name="superiority"),
-            Column("p (Mann-Whitney)", ".2g", name="p"),
+            Column(f"p ({'permutation' if is_clustered else 'Mann-Whitney'})", ".2g", name="p"),
             Column("p (Holm)", ".2g", name="p_holm"),
         ],
         [
@@ -84,8 +139,49 @@ def comparison_tables(comparison: Comparison) -> list[Block]:
         for reason, n in group.missing.items()
     ]
     tests: Block = pairs if comparison.pairs else "one group, nothing to compare"
-    notes = interval_notes([*groups.estimates(), *pairs.estimates()], "texts")
-    return [groups, *reasons, "", tests, *notes, "", comparison.signature]
+    notes = interval_notes([*groups.estimates(), *pairs.estimates()], unit)
+    notes += _cluster_notes(comparison)
+    return [
+        groups,
+        *reasons,
+        *omnibus_lines(comparison.omnibus),
+        "",
+        tests,
+        *notes,
+        "",
+        comparison.signature,
+    ]
+
+
+def omnibus_lines(found: Omnibus | None) -> list[str]:
+    """Whether several groups differ at all; of two the test of the pair says so."""
+    if found is None or found.n_groups < 3:
+        return []
+    unit = "clusters" if found.is_clustered else "texts"
+    p = f"no p from {found.n_units:,} {unit}" if found.p is None else f"p = {found.p:.2g}"
+    statistic = "infinite" if found.statistic is None else f"{found.statistic:.2f}"
+    return [
+        "",
+        f"all {found.n_groups:,} groups alike: {found.test} = {statistic} over "
+        f"{found.n_units:,} {unit}, {p}",
+    ]
+
+
+def _cluster_notes(comparison: Comparison) -> list[str]:
+    notes = []
+    if comparison.cluster is not None:
+        notes.append(
+            f"Texts of one {comparison.cluster} count as one in a group; tests permute groups "
+            f"within each {comparison.cluster} that they share, and whole ones otherwise."
+        )
+    if comparison.n_joined:
+        notes.append(f"{comparison.n_joined:,} more before near-duplicates were joined")
+    if comparison.shared_field is not None:
+        notes.append(
+            f"Texts share {comparison.shared_field}, and are counted as independent: cluster by it "
+            f"(--cluster {comparison.shared_field})."
+        )
+    return notes
 
 
 def _count(n_texts: int) -> str:

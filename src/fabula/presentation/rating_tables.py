@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from fabula.measures.categories import CategoryShares
+from fabula.measures.graded import GradedAgreement, JudgeOnItem
 from fabula.measures.ratings import GroupMean, ItemAgreement, RaterAgreement
 from fabula.presentation.plots import COLOURS, LINE, figure_of
 from fabula.presentation.sheet import (
@@ -24,6 +25,7 @@ from fabula.types import Estimate, Rubric
 __all__ = [
     "agreement_table",
     "category_tables",
+    "estimates_table",
     "mean_shown",
     "means_table",
     "people_table",
@@ -49,6 +51,24 @@ def means_table(
         for group, by_item in means.items()
     ]
     return Sheet(f"means_{title}", columns, rows)
+
+
+def estimates_table(title: str, groups: Mapping[str, Mapping[str, Estimate]]) -> list[Block]:
+    """A row for each group and item: n and the mean with its interval over stories."""
+    columns = [
+        Column(title, once=True),
+        Column("question", name="item"),
+        Column("n", ","),
+        Column("stories", ",", name="n_stories"),
+        Column("mean", ".3f", with_interval=True),
+    ]
+    rows: list[list[Cell]] = [
+        [group, item.replace("_", " "), one.n, one.n_units, one]
+        for group, by_item in groups.items()
+        for item, one in by_item.items()
+    ]
+    sheet = Sheet(f"means_{title}", columns, rows)
+    return [sheet, *interval_notes(sheet.estimates(), "stories")]
 
 
 def agreement_table(agreement: Mapping[str, ItemAgreement]) -> Sheet:
@@ -80,6 +100,57 @@ def people_table(rater: str, agreement: Mapping[str, RaterAgreement]) -> list[Bl
     return [sheet, *interval_notes(sheet.estimates(), "stories")]
 
 
+def graded_tables(graded: GradedAgreement) -> list[Block]:
+    """Items that are not yes-no: people among themselves, then each judge beside them."""
+    columns = [
+        Column("people", name="item"),
+        Column("n", ","),
+        Column("kappa", ".2f", with_interval=True),
+        Column("alpha", ".2f", with_interval=True),
+        Column("ICC", ".2f", with_interval=True, name="icc"),
+        Column("similarity", ".2f"),
+    ]
+    rows: list[list[Cell]] = [
+        [item, one.n, one.kappa, one.alpha, one.icc, one.similarity]
+        for item, one in graded.people.items()
+    ]
+    people = Sheet("people", columns, rows)
+    parts: list[Block] = [
+        "items that are not yes-no: kappa of two people (with quadratic weights where answers are "
+        "numbers), Krippendorff's alpha of the scale's level, ICC(2,1)",
+        "",
+        people,
+    ]
+    estimates = list(people.estimates())
+    for rater, by_item in graded.judges.items():
+        sheet = _judge_beside_people(rater, by_item)
+        parts += ["", f"{rater} with people, and people among themselves on the same documents", ""]
+        parts.append(sheet)
+        estimates += sheet.estimates()
+    why = [
+        f"no {name} ({item}): {reason}"
+        for item, one in graded.people.items()
+        for name, reason in one.why_missing.items()
+    ]
+    return [*parts, *why, *interval_notes(estimates, "documents")]
+
+
+def _judge_beside_people(rater: str, by_item: Mapping[str, JudgeOnItem]) -> Sheet:
+    columns = [
+        Column("judge", name="item"),
+        Column("n", ","),
+        Column("kappa", ".2f", with_interval=True),
+        Column("people", ".2f"),
+        Column("less people", "+.2f", with_interval=True, name="difference"),
+        Column("Pearson", "+.2f"),
+    ]
+    rows: list[list[Cell]] = [
+        [item, one.n, one.kappa, one.people, one.difference, one.correlation]
+        for item, one in by_item.items()
+    ]
+    return Sheet("judges_graded", columns, rows, about=("rater", rater))
+
+
 def category_tables(
     shares: Sequence[CategoryShares],
     categories: Sequence[str],
@@ -92,15 +163,25 @@ def category_tables(
         mine = [one for one in shares if one.group[0] == writer]
         columns = [
             Column("% of its feedback", name="category"),
-            *(Column(one.group[1], ".0f") for one in mine),
+            *(
+                column
+                for one in mine
+                for column in (
+                    Column(one.group[1], ".0f"),
+                    Column("95 %", name=f"{one.group[1]}_interval"),
+                )
+            ),
         ]
         rows: list[list[Cell]] = [
-            [category, *(_percent(one, category) for one in mine)] for category in categories
+            [category, *(cell for one in mine for cell in _percent(one, category))]
+            for category in categories
         ]
-        rows.append(["n", *(one.n for one in mine)])
+        rows.append(["n", *(cell for one in mine for cell in (one.n, ""))])
         if any(one.n_missing for one in mine):
-            rows.append(["no label", *(one.n_missing for one in mine)])
-        parts += [writer, Sheet("categories", columns, rows, about=("writer", writer)), ""]
+            rows.append(["no label", *(cell for one in mine for cell in (one.n_missing, ""))])
+        notes = interval_notes((e for one in mine for e in one.intervals.values()), "stories")
+        sheet = Sheet("categories", columns, rows, about=("writer", writer))
+        parts += [writer, sheet, *notes, ""]
     if accuracy is not None:
         parts.append(
             f"right on the labels given: {number(accuracy.value, '.0%')} of {accuracy.n:,} "
@@ -112,8 +193,13 @@ def category_tables(
     return [*parts, signature]
 
 
-def _percent(group: CategoryShares, category: str) -> float | None:
-    return 100 * group.shares[category] if group.shares else None
+def _percent(group: CategoryShares, category: str) -> tuple[float | None, str]:
+    """The share in percent and its interval."""
+    if not group.shares:
+        return None, ""
+    one = group.intervals.get(category)
+    shown = "" if one is None else interval_shown(one, ".0%").replace("%", "")
+    return 100 * group.shares[category], shown
 
 
 def save_categories(

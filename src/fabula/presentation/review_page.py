@@ -7,21 +7,27 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from fabula.instruments import Figure, find_instrument
+from markupsafe import Markup
+
+from fabula.instruments import SET, Figure
 from fabula.judging.trust import NEVER_CHECKED
 from fabula.measures.groups import GroupNumbers
+from fabula.measures.phrase_list import NO_DETECTOR, uses_of
 from fabula.measures.scores import to_row
 from fabula.presentation.advice_page import notes_of
 from fabula.presentation.advice_tables import advice_notes, nothing_left
-from fabula.presentation.fluency_view import (
-    ODD_QUANTILE,
-    FluencyView,
-    fluency_view,
-    odd_from,
-    odd_sentences,
+from fabula.presentation.book_page import Fold, book_view, chapters_to_fold, folds_of
+from fabula.presentation.correction_tables import correction_tables
+from fabula.presentation.diversity_tables import together_tables
+from fabula.presentation.findings_view import (
+    LinesView,
+    findings_view,
+    lines_view,
+    noted_places,
 )
+from fabula.presentation.fluency_view import FluencyView, fluency_view, odd_sentences
 from fabula.presentation.judging_page import Judge, judge_view
-from fabula.presentation.marked_text import Note, cut_text
+from fabula.presentation.marked_text import Listed, Note, cut_text
 from fabula.presentation.methods import bibtex_of, methods_of
 from fabula.presentation.originality_page import Article, article_of
 from fabula.presentation.page_file import write_page_file
@@ -35,22 +41,33 @@ from fabula.presentation.review_pictures import (
     scatter,
     strip,
 )
+from fabula.presentation.sheet import html_of
 from fabula.reasons import explain
 from fabula.review import GroupTest, LeftOut, Review, TextReview, numbers_of_review
-from fabula.types import Document
+from fabula.review.findings import ODD_QUANTILE, surprise_limit
+from fabula.review.numbers import comparable
+from fabula.types import Document, Measurement
 from fabula.web import visible
 
 __all__ = ["page_of", "write_review_page"]
 
+_PLAIN_METRICS = (
+    "n_words", "sentence_length", "sentence_length_sd", "dialogue_share", "rare_words",
+    "repeated_share",
+)  # fmt: skip
+"""What a writer sees of the profile; the rest is for researchers."""
 _MAX_WHOLE = 40
 _MAX_ROWS = 1_000
 _MAX_PANELS = 60
+_MAX_PHRASES = 200
 PART_TITLES = {
     "originality": "Originality",
     "fluency": "Fluency",
     "profile": "Linguistic profile",
+    "lines": "Notes on lines",
     "verdicts": "Tests of creative writing",
     "feedback": "Feedback",
+    SET: "Diversity",
 }
 
 
@@ -74,30 +91,48 @@ class TextView:
     others: list[dict[str, Any]] = field(default_factory=list)
     remarks: list[str] = field(default_factory=list)
     nothing: list[str] = field(default_factory=list)
+    has_listed: bool = False
+    """Whether phrases of a list are marked."""
+    lines: LinesView | None = None
+    findings: dict[str, Any] = field(default_factory=dict)
+    """What to look at first."""
+    folds: list[Fold] = field(default_factory=list)
+    """The paragraphs by chapter, where the text is a book; else none."""
 
 
-def title_of(part: str) -> str:
+def title_of(part: str, review: Review) -> str:
     """The name of a part of the report, for people."""
-    instrument = None if part in PART_TITLES else find_instrument(part)
+    instrument = None if part in PART_TITLES else review.instrument(part)
     return PART_TITLES.get(part, part) if instrument is None else visible(instrument.title)
 
 
 def write_review_page(
-    path: Path, review: Review, *, by: str | None = None, tests: Sequence[GroupTest] = ()
+    path: Path,
+    review: Review,
+    *,
+    by: str | None = None,
+    tests: Sequence[GroupTest] = (),
+    n_marks: int | None = None,
 ) -> None:
     """Write the page; the same review gives the same bytes."""
-    write_page_file(path, "review.html.j2", page_of(review, by=by, tests=tests))
+    page = page_of(review, by=by, tests=tests, n_marks=n_marks)
+    write_page_file(path, "review.html.j2", page)
 
 
 def page_of(
-    review: Review, *, by: str | None = None, tests: Sequence[GroupTest] = ()
+    review: Review,
+    *,
+    by: str | None = None,
+    tests: Sequence[GroupTest] = (),
+    n_marks: int | None = None,
 ) -> dict[str, Any]:
-    """What the template shows."""
-    texts = [_text(k, text, review) for k, text in enumerate(review.texts[:_MAX_WHOLE], 1)]
+    """What the template shows; `n_marks` borrowed passages are marked per 1,000 words."""
+    whole = review.texts[:_MAX_WHOLE]
+    texts = [_text(k, text, review, n_marks) for k, text in enumerate(whole, 1)]
     one = len(review.texts) == 1
     tested = by if was_tested(tests) else None
     signatures = {
-        title_of(part): [visible(line) for line in signature.split("\n")]
+        title_of(part, review): [visible(line) for line in signature.split("\n")]
         for part, signature in review.signatures.items()
     }
     return {
@@ -108,25 +143,46 @@ def page_of(
         "n_not_whole": len(review.texts) - len(texts),
         "table": None if one else _table(review),
         "panels": [] if one else _panels(review),
+        "together": _together(review),
+        "corrected": _corrected(review),
         "picture": None if one else _picture_of_texts(review),
         "tests": group_views(tests),
         "by": visible(by or ""),
-        "left_out": [_left_out(entry) for entry in review.left_out],
+        "left_out": [_left_out(entry, review) for entry in review.left_out],
         "methods": [visible(paragraph) for paragraph in methods_of(review, tested)],
         "bibtex": bibtex_of(review),
         "signatures": signatures,
         "legend": _legend(review),
-        "remarks": _group_remarks(review),
+        "remarks": _remarks(review),
         "never_checked": NEVER_CHECKED,
         "rubric": review.rubric,
         "is_demonstration": _is_demonstration(review),
         "width": CHART_WIDTH,
         "height": CHART_HEIGHT,
         "odd_share": f"{ODD_QUANTILE:.0%}",
+        "plain_metrics": _PLAIN_METRICS,
     }
 
 
-def _text(number: int, text: TextReview, review: Review) -> TextView:
+def _corrected(review: Review) -> dict[str, Markup]:
+    """By judge, its figures beside what experts would have said."""
+    if review.rubric is None:
+        return {}
+    return {
+        rater: Markup(html_of(correction_tables(one, review.rubric)[1:]))
+        for rater, one in review.corrected.items()
+    }
+
+
+def _together(review: Review) -> Markup | None:
+    """Who wrote like whom, with the runs side by side, and how alike all texts are."""
+    if review.together is None:
+        return None
+    texts = {text.document.id: text.document.text for text in review.texts}
+    return Markup(html_of(together_tables(review.together, texts)))
+
+
+def _text(number: int, text: TextReview, review: Review, n_marks: int | None) -> TextView:
     document = text.document
     many = len(text.advice) > 1
     notes = [
@@ -134,25 +190,36 @@ def _text(number: int, text: TextReview, review: Review) -> TextView:
         for k, advice in enumerate(text.advice)
         for note in notes_of(advice, before="abcdefgh"[k % 8] if many else "")
     ]
-    limit = odd_from(_groups(review, "fluency"))
+    limit = surprise_limit(_groups(review, "fluency"))
     odd = [] if text.fluency is None else odd_sentences(text.fluency, limit)
+    listed = _listed(number, text, review)
+    marked = [*listed, *noted_places(number, text)]
+    chapters = chapters_to_fold(document)
+    breaks = [place for one in chapters for place in (one.start, one.body)]
     article = None
     if text.originality is not None:
-        article = article_of(number, document, to_row(text.originality), notes, odd)
+        row = to_row(text.originality)
+        article = article_of(number, document, row, notes, odd, marked, n_marks, breaks)
     view = TextView(
         number=number,
         title=_title(document),
         by=visible(document.author or ""),
         n_words=_n_words(text),
         article=article,
-        paragraphs=article.paragraphs if article else cut_text(document.text, notes=notes, odd=odd),
+        paragraphs=article.paragraphs
+        if article
+        else cut_text(document.text, notes=notes, odd=odd, listed=marked, breaks=breaks),
         notes=notes,
         profile=_profile(text, review),
         judges=_judges(text, review),
-        others=[_other(name, text, review) for name in text.others],
+        others=[_other(number, name, text, review) for name in text.others],
+        has_listed=bool(listed),
+        lines=lines_view(number, text),
+        findings=findings_view(number, text, review, notes, article.n_marked if article else 0),
         remarks=[line for advice in text.advice for line in advice_notes(advice)],
         nothing=[visible(nothing_left(one)) for one in text.advice if not one.points],
     )
+    view.folds = folds_of(document, number, chapters, view.paragraphs)
     if article is not None and text.originality is not None:
         groups = _groups(review, "originality")
         view.bands = bands_of(groups, "creativity_index", text.originality.creativity_index)
@@ -167,18 +234,18 @@ def _groups(review: Review, part: str) -> Sequence[GroupNumbers]:
     return review.groups.find(signature).groups if signature else ()
 
 
-def _group_remarks(review: Review) -> list[str]:
-    found = []
+def _remarks(review: Review) -> list[str]:
+    found = [f"{visible(remark)}." for remark in review.remarks]
     for part, signature in review.signatures.items():
-        if part in ("verdicts", "feedback"):
+        if part in ("lines", "verdicts", "feedback", SET):
             continue
         here = review.groups.find(signature)
         if here.remark:
-            found.append(f"{title_of(part)}: {visible(here.remark)}.")
+            found.append(f"{title_of(part, review)}: {visible(here.remark)}.")
         elif not here.groups:
             found.append(
-                f"{title_of(part)}: no reference group was measured in this way, so nothing "
-                f"says whether these numbers are high or low."
+                f"{title_of(part, review)}: no reference group was measured in this way, so "
+                f"nothing says whether these numbers are high or low."
             )
     return found
 
@@ -202,59 +269,107 @@ def _profile(text: TextReview, review: Review) -> dict[str, Any] | None:
     groups = _groups(review, "profile")
     view = profile_view(text.profile)
     for metric in view["metrics"]:
-        metric["strip"] = strip(groups, metric["id"], text.profile.values[metric["id"]])
+        like = comparable(groups, metric["id"], text.profile.values["n_words"])
+        metric["strip"] = strip(like, metric["id"], text.profile.values[metric["id"]])
     return view
 
 
-def _other(name: str, text: TextReview, review: Review) -> dict[str, Any]:
-    """What a registered instrument says: its figures among groups, and the places it names."""
-    instrument = find_instrument(name)
+def _listed(number: int, text: TextReview, review: Review) -> list[Listed]:
+    """The places of phrases of lists, each leading to its row."""
+    return [
+        Listed(*place, use.n_words, visible(use.said), _row(name, number, k))
+        for name, said in text.others.items()
+        for one in said
+        for k, use in enumerate(uses_of(one)[:_MAX_PHRASES], 1)
+        for place in use.places
+    ]
+
+
+def _row(instrument: str, number: int, k: int) -> str:
+    return f"{instrument}-{number}-row{k}"
+
+
+def _phrases(number: int, one: Measurement) -> dict[str, Any] | None:
+    """The phrases of a list that a text holds; None for another measurement."""
+    if "phrases" not in one.details:
+        return None
+    uses = uses_of(one)
+    return {
+        "about": NO_DETECTOR,
+        "n_more": max(0, len(uses) - _MAX_PHRASES),
+        "rows": [
+            {
+                "id": _row(one.rubric, number, k),
+                "phrase": visible(use.phrase),
+                "n": len(use.places),
+                "said": visible(use.said),
+            }
+            for k, use in enumerate(uses[:_MAX_PHRASES], 1)
+        ],
+    }
+
+
+def _other(number: int, name: str, text: TextReview, review: Review) -> dict[str, Any]:
+    """What another instrument says: its figures among groups, and the places it names."""
+    instrument = review.instrument(name)
     figures = {} if instrument is None else {one.item: one for one in instrument.figures}
     groups = _groups(review, name)
-    rows, places = [], []
+    rows, places, phrases, book = [], [], None, None
     for one in text.others[name]:
         figure = figures.get(one.item, Figure(one.item, one.item))
         value = one.value
-        number = None if isinstance(value, str) else value
+        known = None if isinstance(value, str) else value
         rows.append(
             {
                 "title": visible(figure.title),
                 "explained": visible(figure.explained),
-                "value": visible(str(value)) if number is None else format(number, figure.form),
+                "value": visible(str(value)) if known is None else format(known, figure.form),
                 "missing": visible(explain(one.missing_reason)) if value is None else "",
-                "strip": None if number is None else strip(groups, one.item, number),
+                "strip": None if known is None else strip(groups, one.item, known),
             }
         )
+        if "book" in one.details:
+            book = book_view(text.document, number, one.details["book"])
+        phrases = _phrases(number, one)
+        if phrases is not None:
+            continue
         quoted = [visible(text.document.text[span.start : span.end]) for span in one.evidence]
         if quoted or one.rationale:
             places.append({"quoted": quoted, "text": visible(one.rationale or figure.title)})
-    return {"id": name, "title": title_of(name), "figures": rows, "places": places}
+    return {
+        "id": name,
+        "title": title_of(name, review),
+        "figures": rows,
+        "places": places,
+        "phrases": phrases,
+        "book": book,
+    }
 
 
 def _judges(text: TextReview, review: Review) -> list[Judge]:
     if review.rubric is None:
         return []
     return [
-        judge_view(judge, text.verdicts, [text.document], review.rubric)
+        judge_view(judge, text.verdicts, [text.document], review.rubric, review.people)
         for judge in review.judges
         if any(one.rater == judge.rater for one in text.verdicts)
     ]
 
 
 def _n_words(text: TextReview) -> int | None:
-    if text.originality is not None:
-        return text.originality.n_words
     value = text.profile.values["n_words"] if text.profile is not None else None
-    return None if value is None else int(value)
+    if value is not None:
+        return int(value)
+    return None if text.originality is None else text.originality.n_words
 
 
 def _title(document: Document) -> str:
     return visible(str(document.meta.get("title") or document.id))
 
 
-def _left_out(entry: LeftOut) -> dict[str, Any]:
+def _left_out(entry: LeftOut, review: Review) -> dict[str, Any]:
     return {
-        "title": title_of(entry.part),
+        "title": title_of(entry.part, review),
         "reason": visible(entry.reason),
         # What stands between backticks is for a terminal.
         "remedy": [(k % 2 == 1, visible(p)) for k, p in enumerate(entry.remedy.split("`")) if p],

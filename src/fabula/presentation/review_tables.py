@@ -6,16 +6,24 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
-from fabula.measures.scores import to_row
+from fabula.measures.phrase_list import NO_DETECTOR, uses_of
+from fabula.measures.scores import RankedPassage, first_passages, to_row
+from fabula.presentation.correction_tables import correction_tables
+from fabula.presentation.diversity_tables import together_tables
+from fabula.presentation.findings_view import first_lines, quoted
+from fabula.presentation.originality_tables import passages_table
 from fabula.presentation.review_groups import p_shown
 from fabula.presentation.sheet import Block, Cell, Column, Missing, Sheet, interval_notes
 from fabula.review import GroupTest, Review, TextReview, numbers_of_review
+from fabula.review.findings import NOTES_PER_1000, findings_of, said_of
 from fabula.review.numbers import Number, share_below
 from fabula.store import measurement_row
+from fabula.web import visible
 
 __all__ = ["review_json", "review_sheets", "review_tables"]
 
 _MAX_COLUMNS = 6
+_MAX_CHARS = 60
 _SURE = (
     "differences with p < 0.05 (Mann-Whitney; Holm over the pairs of a number, not over numbers):"
 )
@@ -24,7 +32,8 @@ _SURE = (
 def review_tables(review: Review, tests: Sequence[GroupTest]) -> list[Block]:
     """Numbers down, texts across, at most six; then groups, and what was left out."""
     numbers, rows = numbers_of_review(review)
-    parts: list[Block] = [_beside(review), ""] if numbers else []
+    parts: list[Block] = _first(review.texts[0], review) if len(review.texts) == 1 else []
+    parts += [_beside(review), ""] if numbers else []
     if len(rows) > _MAX_COLUMNS and numbers:
         n_more = len(rows) - _MAX_COLUMNS
         parts.append(f"and {n_more:,} more texts; the page and the JSON output have them all")
@@ -33,12 +42,81 @@ def review_tables(review: Review, tests: Sequence[GroupTest]) -> list[Block]:
             f"{len(advice.points)} points to revise, by {advice.model.partition('@')[0]}"
             for advice in review.texts[0].advice
         ]
+    parts += _passages(review)
+    if len(review.texts) == 1:
+        parts += _phrases_found(review.texts[0])
+    parts += _together(review)
     if tests:
         parts += ["", *_group_tables(tests)]
+    parts += _corrected(review)
     return parts + [
         f"not here: {entry.part}, {entry.reason}; to have it: {entry.remedy}"
         for entry in review.left_out
     ]
+
+
+def _first(text: TextReview, review: Review) -> list[Block]:
+    """What to look at first."""
+    found = findings_of(text, review)
+    if not found:
+        return []
+    columns = [Column("look at"), Column("line", "d"), Column("place"), Column("why")]
+    rows: list[list[Cell]] = [
+        [
+            one.title.lower(),
+            one.line,
+            quoted(text.document.text, one.start, one.end, _MAX_CHARS),
+            visible(one.why),
+        ]
+        for one in found
+    ]
+    said = " ".join(visible(one.sentence) for one in said_of(text, review))
+    return [said, "", Sheet("first", columns, rows), ""]
+
+
+def _corrected(review: Review) -> list[Block]:
+    """Of each judge what it says of all texts, beside what experts would have said."""
+    if review.rubric is None:
+        return []
+    tables = [correction_tables(one, review.rubric) for one in review.corrected.values()]
+    return [block for table in tables for block in ("", *table)]
+
+
+def _together(review: Review) -> list[Block]:
+    """Who wrote like whom, and how alike all texts are."""
+    if review.together is None:
+        return []
+    texts = {text.document.id: text.document.text for text in review.texts}
+    return [*together_tables(review.together, texts), ""]
+
+
+def _phrases_found(text: TextReview) -> list[Block]:
+    """The phrases of each list that a text holds."""
+    parts: list[Block] = []
+    for name, said in text.others.items():
+        uses = [use for one in said for use in uses_of(one)]
+        if uses:
+            columns = [Column("phrase"), Column("times", ",")]
+            rows: list[list[Cell]] = [[use.phrase, len(use.places)] for use in uses]
+            if uses[0].said:
+                columns.append(Column("used by", name="used_by"))
+                rows = [[*row, use.said] for row, use in zip(rows, uses, strict=True)]
+            sheet = Sheet("phrases", columns, rows, about=("list", name), many="phrases")
+            parts += ["", sheet, NO_DETECTOR]
+    return parts
+
+
+def _passages(review: Review) -> list[Block]:
+    """The borrowed passages of all texts, the first of them."""
+    measured = [(text.document, text.originality) for text in review.texts]
+    found = [(document, to_row(one)) for document, one in measured if one is not None]
+    return passages_table(
+        first_passages(
+            passage for document, row in found for passage in RankedPassage.of_row(document, row)
+        ),
+        sum(len(row["passages"] or ()) for _, row in found),
+        sum(len(row["commonplaces"] or ()) for _, row in found),
+    )
 
 
 def _beside(review: Review) -> Sheet:
@@ -71,7 +149,7 @@ def _place(review: Review, number: Number, value: float | None) -> str:
     signature = review.signatures.get(number.part)
     if signature is None or value is None or number.part == "verdicts":
         return ""
-    below = share_below(review, signature, number.item, value)
+    below = share_below(review, review.texts[0], number.part, number.item, value)
     kinds = {g.group: g.kind for g in review.groups.find(signature).groups}
     said: dict[str, str] = {}
     for group, share in below.items():
@@ -113,8 +191,14 @@ def review_json(review: Review, tests: Sequence[GroupTest]) -> dict[str, Any]:
     return {
         "texts": [_text_json(text, review) for text in review.texts],
         "groups": [_test_json(test) for test in tests],
+        **(
+            {"corrected": [one.to_json() for one in review.corrected.values()]}
+            if review.corrected
+            else {}
+        ),
         "left_out": [asdict(entry) for entry in review.left_out],
         "signatures": dict(review.signatures),
+        **({"together": review.together.to_json()} if review.together else {}),
     }
 
 
@@ -124,15 +208,18 @@ def _text_json(text: TextReview, review: Review) -> dict[str, Any]:
     if text.originality is not None:
         content["originality"] = to_row(text.originality)
         below |= _below(
-            review, "originality", "creativity_index", text.originality.creativity_index
+            review, text, "originality", "creativity_index", text.originality.creativity_index
         )
     if text.fluency is not None:
         row = text.fluency.to_row()
         del row["tokens"]
         content["fluency"] = row
-        below |= _below(review, "fluency", "bits_per_word", text.fluency.bits_per_word)
+        below |= _below(review, text, "fluency", "bits_per_word", text.fluency.bits_per_word)
     if text.profile is not None:
         content["profile"] = text.profile.to_row()
+    if text.lines is not None:
+        content["lines"] = text.lines.to_row(text.document, NOTES_PER_1000)
+    content["findings"] = first_lines(text, review)
     content["verdicts"] = [measurement_row(one) for one in text.verdicts]
     content["points"] = [measurement_row(m) for one in text.advice for m in one.measurements()]
     if text.others:
@@ -142,16 +229,18 @@ def _text_json(text: TextReview, review: Review) -> dict[str, Any]:
     for name, said in text.others.items():
         for one in said:
             if isinstance(one.value, int | float):
-                found = _below(review, name, one.item, float(one.value))
+                found = _below(review, text, name, one.item, float(one.value))
                 below |= {f"{name}.{item}": shares for item, shares in found.items()}
     content["share_of_group_below"] = below
     return content
 
 
-def _below(review: Review, part: str, item: str, value: float | None) -> dict[str, Any]:
+def _below(
+    review: Review, text: TextReview, part: str, item: str, value: float | None
+) -> dict[str, Any]:
     if value is None or part not in review.signatures:
         return {}
-    return {item: dict(share_below(review, review.signatures[part], item, value))}
+    return {item: dict(share_below(review, text, part, item, value))}
 
 
 def _test_json(test: GroupTest) -> dict[str, Any]:
@@ -180,4 +269,4 @@ def review_sheets(review: Review, tests: Sequence[GroupTest]) -> list[Block]:
     ]
     signatures = [line for one in review.signatures.values() for line in one.split("\n")]
     parts: list[Block] = [*signatures, Sheet("numbers", columns, cells)]
-    return [*parts, *_group_tables(tests)] if tests else parts
+    return [*parts, *(_group_tables(tests) if tests else []), *_corrected(review)]

@@ -204,15 +204,18 @@ def cell_shown(cell: Cell, form: str) -> str:
 
 
 def number(value: float | None, form: str) -> str:
-    """A number, or `-` where there is none."""
-    return "-" if value is None else f"{value:{form}}"
+    """A number, or `-` where there is none; one that rounds to 0 has no sign of its own."""
+    if value is None:
+        return "-"
+    shown = f"{value:{form}}"
+    return shown.removeprefix("-") if not shown.strip("-0.,%") else shown
 
 
 def interval_shown(estimate: Estimate, form: str) -> str:
     """`0.12 to 0.34`, `- (n 5)` where so few units have none, or `-`."""
     if estimate.low is None or estimate.high is None:
         return f"- (n {estimate.n_units})" if _is_of_few(estimate) else "-"
-    return f"{estimate.low:{form}} to {estimate.high:{form}}"
+    return f"{number(estimate.low, form)} to {number(estimate.high, form)}"
 
 
 def _is_of_few(estimate: Estimate) -> bool:

@@ -98,7 +98,7 @@ def _agreement(found: Sequence[PanelRow]) -> Sheet:
         Column("agreement of readers", name="item"),
         Column("n", ","),
         Column("Fleiss kappa", ".2f", with_interval=True),
-        Column("alpha", ".2f"),
+        Column("alpha", ".2f", with_interval=True),
         Column("equal, %", ".0f", name="percent_equal"),
         Column("Yes", ".0%", name="share_yes"),
     ]

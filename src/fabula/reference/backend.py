@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,6 +13,9 @@ from fabula.errors import LookupFailed
 from fabula.text import TextSettings, TextWords
 from fabula.types import Document, Span
 
+if TYPE_CHECKING:
+    from fabula.reference.info import Age
+
 __all__ = [
     "Attribution",
     "Backend",
@@ -20,6 +23,7 @@ __all__ = [
     "Matches",
     "Occurrence",
     "ServerAway",
+    "described",
     "or_why_not",
 ]
 
@@ -73,6 +77,12 @@ Matches = NDArray[np.int32] | LookupFailed
 (n_words,)); or why that could not be found out, which is never the same as no match."""
 
 
+def described(backend: Backend) -> str:
+    """How large a reference is and how old, for people."""
+    age = str(backend.age)
+    return f"{backend.size}, years {age}" if age == "unknown" else f"{backend.size}, {age}"
+
+
 def or_why_not(look_up: Callable[[], NDArray[np.int32]]) -> Matches:
     """What `look_up` finds, or why it failed. Raises `ServerAway`."""
     try:
@@ -100,6 +110,10 @@ class Backend(Protocol):
     @property
     def size(self) -> str:
         """How large it is, for people: `716,959 words in 270 documents`."""
+
+    @property
+    def age(self) -> Age:
+        """How old its documents are, as far as it is known."""
 
     def locate(self, text: str) -> TextWords:
         """The words of `text` in the reference's normal form, and where they stand."""

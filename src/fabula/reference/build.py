@@ -8,7 +8,7 @@ parameters, never on the number of workers or on an interruption, and so does ev
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from functools import partial
 from itertools import chain, islice
@@ -19,10 +19,12 @@ from fabula import __version__
 from fabula.errors import CorpusError, InputError
 from fabula.reference.batches import tokenise_stream
 from fabula.reference.checksums import parse_row
+from fabula.reference.info import year_of
 from fabula.reference.layout import (
     FORMAT,
     Manifest,
     ShardInfo,
+    Years,
     content_digest,
     read_shard_info,
     text_digest,
@@ -35,7 +37,13 @@ from fabula.store import dump_json
 from fabula.text import TextSettings, check_documents
 from fabula.types import Document
 
-__all__ = ["BuildParameters", "ShardPlan", "WriteShards", "add_documents", "build_reference"]
+__all__ = [
+    "BuildParameters",
+    "ShardPlan",
+    "WriteShards",
+    "add_documents",
+    "build_reference",
+]
 
 _MANIFEST = "manifest.json"
 _JOURNAL = "building.json"
@@ -105,12 +113,14 @@ def build_reference(
     restart: bool = False,
     report: Report = lambda stage: None,
     written_by: tuple[str, ...] = (),
+    source: Mapping[str, Any] | None = None,
     write: WriteShards | None = None,
 ) -> Manifest:
     """Build a corpus at `path`, or finish one whose build was interrupted.
 
     `path`: a folder, or an address of an object store. `written_by` names the models that wrote the
-    documents, where models did. `write` does the work elsewhere than in `n_jobs` processes here.
+    documents, where models did; `source` is the public corpus that they are a sample of, with its
+    rule. `write` does the work elsewhere than in `n_jobs` processes here.
     Doing again what was done already changes nothing. Raises `CorpusError` where `path` holds
     another corpus, or an unfinished build of other documents or parameters (unless `restart`).
     """
@@ -120,16 +130,23 @@ def build_reference(
     with home.lock():
         if home.read(_MANIFEST) is not None and not restart:
             found = Manifest.read(home)
-            asked = settings, asdict(parameters), (0,), written_by
-            there = found.settings, found.parameters, found.additions, found.written_by
-            if there == asked and _holds(found, 0, stream):
+            asked = settings, asdict(parameters), (0,), written_by, source
+            there = (
+                found.settings,
+                found.parameters,
+                found.additions,
+                found.written_by,
+                found.source,
+            )
+            # The same sample of the same files is not fetched again only to be compared.
+            if there == asked and (source is not None or _holds(found, 0, stream)):
                 _forget_finished(home, found)
                 return found
             raise CorpusError(
                 f"{path}: holds another reference corpus already; add to it with `fabula "
                 f"reference add`, choose another `out`, or replace it with `restart`"
             )
-        manifest = Manifest(settings, asdict(parameters), written_by=written_by)
+        manifest = Manifest(settings, asdict(parameters), written_by=written_by, source=source)
         write = write or partial(_write_here, n_jobs=n_jobs)
         return _extend(home, manifest, stream, write, restart, report)
 
@@ -159,7 +176,7 @@ def add_documents(
         if isinstance(stream, FarDocuments):
             stream.put_back()
         else:
-            stream = chain([head], stream)
+            stream = _Dated(chain([head], stream))
         last = manifest.additions[-1]
         n_before = sum(shard.n_documents for shard in manifest.shards[:last])
         is_whole = not (read_removed(home, manifest) >= n_before).any()
@@ -177,7 +194,21 @@ def add_documents(
 def _stream_of(documents: Iterable[Document]) -> Iterator[Document]:
     """The documents one after the other. Raises `InputError` where they are none."""
     # Those that lie elsewhere are not fetched to be looked at.
-    return documents if isinstance(documents, FarDocuments) else check_documents(documents)
+    return documents if isinstance(documents, FarDocuments) else _Dated(check_documents(documents))
+
+
+class _Dated(Iterator[Document]):
+    """Documents, and the years that those read so far say in their field `year`."""
+
+    def __init__(self, documents: Iterator[Document]) -> None:
+        self._documents = documents
+        self.years: Years | None = None
+
+    def __next__(self) -> Document:
+        document = next(self._documents)
+        if (year := year_of(document)) is not None:
+            self.years = Years(year, year, 1).with_more(self.years)
+        return document
 
 
 def _extend(
@@ -205,7 +236,7 @@ def _extend(
     done += write(stream, plan)
     if not done:
         raise InputError("no document holds a word; a reference needs texts")
-    manifest = manifest.with_shards(done)
+    manifest = manifest.with_shards(done, stream.years if isinstance(stream, _Dated) else None)
     home.write(_MANIFEST, manifest.to_json())
     home.remove(_JOURNAL)
     for left in home.names("shards"):
@@ -275,6 +306,8 @@ def _begin(home: Home, manifest: Manifest, restart: bool) -> None:
         "parameters": manifest.parameters,
         "first": len(manifest.shards),
     }
+    if manifest.source is not None:
+        plan["source"] = dict(manifest.source)
     unfinished = None if restart else _unfinished(home)
     if unfinished is not None and not unfinished.get("clearing"):
         if unfinished != plan:

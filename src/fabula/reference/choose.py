@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from fabula.characters import without_controls
 from fabula.errors import InputError
@@ -13,17 +14,41 @@ from fabula.reference.info import About
 from fabula.reference.parts import JoinedParts, Part
 from fabula.reference.search import Reference
 
-__all__ = ["check_spec", "index_url", "is_elsewhere", "is_served", "open_backend"]
+if TYPE_CHECKING:
+    from fabula.reference.catalogue import Index, Pace
 
-_WEB, _INDEX = "infinigram:", "infinigram-index:"
+__all__ = [
+    "check_spec",
+    "index_url",
+    "is_elsewhere",
+    "is_looked_up",
+    "is_served",
+    "open_backend",
+    "pace_of",
+]
+
+_WEB, _INDEX, _MINI = "infinigram:", "infinigram-index:", "infinigram-mini:"
 _OWN_SERVER = "FABULA_INFINIGRAM_URL"
 
 
 def index_url(spec: str) -> str:
-    """The server that `infinigram:NAME[@URL]` asks."""
-    from fabula.reference.infinigram import API_URL
+    """The server that `infinigram:NAME[@URL]` or `infinigram-mini:NAME[@URL]` asks."""
+    from fabula.reference.catalogue import API_URL, MINI_URL
 
-    return spec.partition("@")[2] or os.environ.get(_OWN_SERVER) or API_URL
+    public = MINI_URL if _is_by_characters(spec) else API_URL
+    return spec.partition("@")[2] or os.environ.get(_OWN_SERVER) or public
+
+
+def _is_by_characters(spec: str) -> bool:
+    """Whether infini-gram mini answers for it: it is named so, or the catalogue knows its name."""
+    index = _known_index(spec)
+    return spec.startswith(_MINI) or (index is not None and index.by_characters)
+
+
+def _known_index(spec: str) -> Index | None:
+    from fabula.reference.catalogue import read_catalogue
+
+    return read_catalogue().index(spec.partition(":")[2].partition("@")[0])
 
 
 def is_served(spec: str) -> bool:
@@ -33,7 +58,19 @@ def is_served(spec: str) -> bool:
 
 def is_elsewhere(spec: str) -> bool:
     """Whether it names something other than a corpus on a disk or in an object store."""
-    return is_served(spec) or spec.startswith((_WEB, _INDEX))
+    return is_served(spec) or spec.startswith((_WEB, _INDEX, _MINI))
+
+
+def is_looked_up(spec: str) -> bool:
+    """Whether runs of words are looked up over HTTP, in an index by infini-gram."""
+    return spec.startswith((_WEB, _MINI))
+
+
+def pace_of(spec: str) -> Pace:
+    """What looking texts up there takes."""
+    from fabula.reference.catalogue import BY_CHARACTERS, BY_TOKENS
+
+    return BY_CHARACTERS if _is_by_characters(spec) else BY_TOKENS
 
 
 def check_spec(spec: str) -> None:
@@ -54,13 +91,14 @@ def open_backend(
     report: Callable[[str], None] = lambda _: None,
 ) -> Backend:
     """Corpora, on disk, in an object store or served at `http://...`, searched as one; or
-    `infinigram:NAME[@URL]`, or `infinigram-index:PATH`.
+    `infinigram:NAME[@URL]`, `infinigram-mini:NAME[@URL]`, or `infinigram-index:PATH`.
 
-    Without URL it is the environment's FABULA_INFINIGRAM_URL, and else the public server. The
-    options are for what is asked over HTTP; `fresh` does not believe what was answered before.
-    `meter` is told how many look-ups were made, and how many of them memory answered; `report` is
-    told what is copied. Raises `CorpusError`, `InputError` and, where a served reference does not
-    answer, `LookupFailed`.
+    Without URL it is the environment's FABULA_INFINIGRAM_URL, and else the public server: that of
+    infini-gram mini for the names that the catalogue says are its own. The options are for what is
+    asked over HTTP; `fresh` does not believe what was answered before. `meter` is told how many
+    look-ups were made, and how many of them memory answered; `report` is told what is copied.
+    Raises `CorpusError`, `InputError` and, where a served reference does not answer,
+    `LookupFailed`.
     """
     for spec in specs:
         check_spec(spec)
@@ -82,16 +120,18 @@ def open_backend(
         if not path:
             raise InputError("`references` infinigram-index: name the folder of an index")
         return InfiniGramIndex(Path(path), Path(tokenizer) if tokenizer else None)
-    from fabula.reference.infinigram import InfiniGramWeb
+    from fabula.reference.infinigram import InfiniGramMini, InfiniGramWeb
 
-    name = spec.removeprefix(_WEB).partition("@")[0]
+    name = spec.partition(":")[2].partition("@")[0]
     if not name:
         raise InputError(
             "`references` infinigram: name an index, as in infinigram:v4_rpj_llama_s4; "
-            "https://infini-gram.readthedocs.io lists them"
+            "`fabula reference catalogue` lists them"
         )
-    return InfiniGramWeb(
-        name,
+    index = _known_index(spec)
+    opened = InfiniGramMini if _is_by_characters(spec) else InfiniGramWeb
+    return opened(
+        name if index is None else index.name,
         index_url(spec),
         n_parallel=n_parallel,
         max_retries=max_retries,

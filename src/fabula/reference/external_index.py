@@ -8,18 +8,25 @@ from collections.abc import Callable, Iterable, Sequence
 
 from fabula.errors import InputError
 from fabula.reference.backend import Attribution, LocatedText, Occurrence
+from fabula.reference.info import Age
 from fabula.text import TextSettings, TextWords
 from fabula.types import Document, Span
 
-__all__ = ["IndexElsewhere", "n_gram_text", "occurs_in_tokens"]
+__all__ = ["SURROGATE", "IndexElsewhere", "n_gram_text", "occurs_in_tokens"]
 
-_SURROGATE = re.compile("[\ud800-\udfff]")
+SURROGATE = re.compile("[\ud800-\udfff]")
+"""Half of a character, which no request can hold."""
 
 
 class IndexElsewhere(ABC):
     """Words and punctuation marks as they stand: an index elsewhere knows no other form."""
 
     settings = TextSettings(case="keep", punct="keep")
+
+    @property
+    def age(self) -> Age:
+        """Unknown, unless somebody says it."""
+        return Age()
 
     def locate(self, text: str) -> TextWords:
         """The words and punctuation marks of `text`, and where they stand."""
@@ -68,7 +75,7 @@ class IndexElsewhere(ABC):
 def n_gram_text(text: LocatedText, first: int, n_words: int) -> str:
     """An n-gram as it stands in its text, but each run of white space is one space."""
     # A lone half of a surrogate pair has no place in a request.
-    return _SURROGATE.sub("\ufffd", " ".join(text.raw(first, n_words).split()))
+    return SURROGATE.sub("\ufffd", " ".join(text.raw(first, n_words).split()))
 
 
 def occurs_in_tokens(text: LocatedText, i: int, j: int, occurs: Callable[[int, int], bool]) -> bool:

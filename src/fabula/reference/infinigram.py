@@ -6,25 +6,30 @@ import hashlib
 import threading
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from itertools import islice
+from itertools import islice, product
 from pathlib import Path
-from typing import Self
+from typing import ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fabula.errors import InputError, LookupFailed
 from fabula.reference.backend import Attribution, LocatedText, Matches
+from fabula.reference.catalogue import API_URL, MINI_URL, read_catalogue
 from fabula.reference.dj import dj_search
-from fabula.reference.external_index import IndexElsewhere, n_gram_text, occurs_in_tokens
+from fabula.reference.external_index import (
+    SURROGATE,
+    IndexElsewhere,
+    n_gram_text,
+    occurs_in_tokens,
+)
 from fabula.reference.http_client import LookupCache, LookupServer, cache_path
 from fabula.reference.infinigram_index import InfiniGramIndex
-from fabula.reference.infinigram_server import InfiniGramServer, TooLong
+from fabula.reference.infinigram_server import InfiniGramMiniServer, InfiniGramServer, TooLong
+from fabula.reference.info import Age
 from fabula.types import Document
 
-__all__ = ["API_URL", "InfiniGramIndex", "InfiniGramWeb"]
-
-API_URL = "https://api.infini-gram.io/"
+__all__ = ["API_URL", "InfiniGramIndex", "InfiniGramMini", "InfiniGramWeb"]
 
 _ENOUGH_WORDS = 32
 """A match may be cut at the server's limits only beyond this: no level of a measure is so long."""
@@ -77,7 +82,7 @@ class InfiniGramWeb(IndexElsewhere):
             timeout_s=timeout_s,
             backoff_s=backoff_s,
         )
-        self._server = InfiniGramServer(server, corpus)
+        self._server = self._server_class(server, corpus)
         self._cache = LookupCache(cache or cache_path())
         self._n_parallel = n_parallel
         self._meter = meter
@@ -88,6 +93,9 @@ class InfiniGramWeb(IndexElsewhere):
         self._n_answered_before = 0
         self._absent: set[str] = set()
         self._fresh: set[str] | None = set() if fresh else None
+
+    _server_class: ClassVar[type[InfiniGramServer]] = InfiniGramServer
+    _public_url: ClassVar[str] = API_URL
 
     def __enter__(self) -> Self:
         return self
@@ -103,13 +111,19 @@ class InfiniGramWeb(IndexElsewhere):
     @property
     def fingerprint(self) -> str:
         """The corpus's name, and which server where it is not the public one."""
-        if self.url == API_URL:
+        if self.url == self._public_url:
             return self.name
         return f"{self.name}.{hashlib.sha256(self.url.encode()).hexdigest()[:8]}"
 
     @property
     def size(self) -> str:
         return f"the infini-gram index {self.name}"
+
+    @property
+    def age(self) -> Age:
+        """As the catalogue has it for the index of that name."""
+        known = read_catalogue().index(self.name)
+        return Age() if known is None else Age(None, known.youngest)
 
     def match_texts(
         self, texts: Sequence[LocatedText], *, exclude: Iterable[int] = (), n_threads: int = 1
@@ -155,7 +169,7 @@ class InfiniGramWeb(IndexElsewhere):
         query = n_gram_text(text, first, n_words)
         stop = threading.Event()
         try:
-            count = self._count(query, stop)
+            query, count = self._found_as(text, first, n_words, stop)
         except TooLong as error:
             raise LookupFailed(f"{query[:40]!r}... is too long to be looked up: {error}") from error
         if not count or n_sources < 1:
@@ -188,11 +202,10 @@ class InfiniGramWeb(IndexElsewhere):
         """Longest matches at the words from `begin` to `end`: int32, shape (end - begin,)."""
 
         def occurs(i: int, j: int) -> bool:
-            query = n_gram_text(text, i, j - i)
             if given_up.is_set():
                 raise _Stopped("another part of the text could not be looked up")
             try:
-                return self._count(query, stop) > 0
+                return self._found_as(text, i, j - i, stop)[1] > 0
             except TooLong as error:
                 if j - i > _ENOUGH_WORDS:
                     return False
@@ -200,6 +213,7 @@ class InfiniGramWeb(IndexElsewhere):
             except LookupFailed as error:
                 fault = error
             given_up.set()
+            query = n_gram_text(text, i, j - i)
             raise LookupFailed(
                 f"{query!r} could not be looked up in {self.name}: {fault}"
             ) from fault
@@ -207,10 +221,22 @@ class InfiniGramWeb(IndexElsewhere):
         return dj_search(
             len(text),
             1,
-            lambda i, j: occurs_in_tokens(text, i, j, occurs),
+            lambda i, j: self._occurs(text, i, j, occurs),
             begin=begin,
             end=end,
         )
+
+    def _occurs(
+        self, text: LocatedText, i: int, j: int, occurs: Callable[[int, int], bool]
+    ) -> bool:
+        return occurs_in_tokens(text, i, j, occurs)
+
+    def _found_as(
+        self, text: LocatedText, first: int, n_words: int, stop: threading.Event
+    ) -> tuple[str, int]:
+        """What an n-gram is looked up as, and how often that occurs."""
+        query = n_gram_text(text, first, n_words)
+        return query, self._count(query, stop)
 
     def _gather(self, parts: Sequence[Future[NDArray[np.int32]]]) -> Matches:
         """The parts of a text as one, or why it has none; counts the texts that fail in a row."""
@@ -292,6 +318,97 @@ class InfiniGramWeb(IndexElsewhere):
             self._n_from_cache += from_cache
             if self._meter is not None:
                 self._meter(self._n_lookups, self._n_from_cache)
+
+
+_BEFORE = (
+    *(" ", "\n", '"', "(", "\u201c", "\u2018", "\u2014", "--", "[", "*", ">", "\t"),
+    *(" '", " \u2019", " -"),
+)
+_AFTER = (
+    *(" ", ",", ".", "\n", '"', "?", "!", ";", ":", ")", "\u201d", "\u2014", "--", "]", "*", "<"),
+    *("\u2026", "' ", "\u2019 ", "- "),
+)
+"""What stands beside a word where it begins and ends, the most frequent first. An apostrophe or a
+hyphen alone may stand within a word."""
+_IN_WORDS = "'\u2019-"
+
+
+class InfiniGramMini(InfiniGramWeb):
+    """A corpus behind infini-gram mini's API, whose index is of characters.
+
+    The server finds `he cat` in `the cats`. So where an n-gram begins or ends with a word it is
+    looked up with what stands beside a word: a space on both sides, what stands there in the text
+    itself, and then each of a fixed list of marks before and after it. What occurs only beside
+    other characters, or within words, does not count; a count is of the first neighbours that
+    occur, and a lower bound.
+    """
+
+    _server_class = InfiniGramMiniServer
+    _public_url = MINI_URL
+
+    @property
+    def fingerprint(self) -> str:
+        """With the rule of neighbours, which decides what is found."""
+        return f"{super().fingerprint}.beside1"
+
+    def _occurs(
+        self, text: LocatedText, i: int, j: int, occurs: Callable[[int, int], bool]
+    ) -> bool:
+        # Punctuation can be cut anywhere here.
+        return occurs(i, j)
+
+    def _found_as(
+        self, text: LocatedText, first: int, n_words: int, stop: threading.Event
+    ) -> tuple[str, int]:
+        query = n_gram_text(text, first, n_words)
+        begins, ends = _neighbours(text, first, n_words)
+        # What is most probable, and the text's own neighbours: most of what occurs is found so.
+        for before, after in dict.fromkeys(((begins[0], ends[0]), (begins[-1], ends[-1]))):
+            if count := self._count(before + query + after, stop):
+                return before + query + after, count
+        # Each side alone: most of what does not occur ends here.
+        if not self._count(query, stop):
+            return query, 0
+        begins = [before for before in begins if self._count(before + query, stop)]
+        ends = [after for after in ends if begins and self._count(query + after, stop)]
+        for before, after in product(begins, ends):
+            if count := self._count(before + query + after, stop):
+                return before + query + after, count
+        return query, 0
+
+
+def _neighbours(text: LocatedText, first: int, n_words: int) -> tuple[list[str], list[str]]:
+    """What may stand before and after an n-gram: marks, and last what stands there in its own text.
+
+    Beside a punctuation mark anything may. The lists depend on the first and the last word alone,
+    so that every part of what is found is found.
+    """
+    begin = int(text.words.starts[first])
+    end = int(text.words.ends[first + n_words - 1])
+    inside = text.text[begin:end]
+    before = _own_neighbour(text.text[max(0, begin - 2) : begin][::-1])[::-1]
+    after = _own_neighbour(text.text[end : end + 2])
+    return _beside(inside, _BEFORE, before), _beside(inside[::-1], _AFTER, after)
+
+
+def _beside(inside: str, marks: tuple[str, ...], own: str) -> list[str]:
+    """What may stand beside the first character of `inside`, the most frequent first."""
+    if inside[0] in _IN_WORDS and inside[1:2].isalnum():
+        # It could stand within a word. With more than a space its parts would need longer marks.
+        marks = marks[:1]
+    elif not inside[0].isalnum():
+        return [""]
+    return [*(mark for mark in marks if mark != own or own == marks[0]), *([own] if own else [])]
+
+
+def _own_neighbour(beside: str) -> str:
+    """What stands next to a word, of the two characters there; nothing at an end of the text."""
+    spaced = "".join(" " if c.isspace() else c for c in SURROGATE.sub("\ufffd", beside))
+    if not spaced or spaced[0].isalnum():
+        return ""
+    if spaced[0] in _IN_WORDS:
+        return spaced if len(spaced) == 2 and not spaced[1].isalnum() else ""
+    return spaced[0]
 
 
 def _segments(text: LocatedText) -> list[tuple[int, int]]:

@@ -10,17 +10,19 @@ from __future__ import annotations
 import re
 import threading
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any
+from typing import Any, ClassVar
 
 from fabula.errors import InputError, LookupFailed
 from fabula.reference.http_client import LookupServer, Refused, Reply
 
-__all__ = ["InfiniGramServer", "TooLong"]
+__all__ = ["InfiniGramMiniServer", "InfiniGramServer", "TooLong"]
 
 _NAMES_URL = "https://infini-gram.readthedocs.io/en/latest/api.html"
 _MAX_QUERY_CHARS = 1000
 """MAX_QUERY_CHARS in api_server.py: it takes no longer query."""
 _SHOWN_TOKENS = 1000
+_SHOWN_CHARS = 1000
+"""On either side of the place: `max_ctx_len`, of which 1,000 is the server's own default."""
 
 # The server takes " AND " and " OR " in a query for operators and counts something else.
 _BEFORE_OPERATOR = re.compile(r" (?=(?:AND|OR) )")
@@ -67,12 +69,22 @@ class InfiniGramServer:
         ranks = ((s, k) for s, ends in enumerate(places["segment_by_shard"]) for k in range(*ends))
         seen: set[tuple[int, int]] = set()
         for (shard, rank), _ in zip(ranks, range(limit), strict=False):
-            request = {"query_type": "get_doc_by_rank", "s": shard, "rank": rank,
-                       "max_disp_len": _SHOWN_TOKENS}  # fmt: skip
-            reply = self._ask_about(query, request, _document_fault, stop)
+            request = {"query_type": "get_doc_by_rank", "s": shard, "rank": rank, **self._shown}
+            reply = self._ask_about(query, request, self._document_fault, stop)
             if (shard, reply["doc_ix"]) not in seen:
                 seen.add((shard, reply["doc_ix"]))
-                yield reply["doc_ix"], _joined(part for part, *_ in reply["spans"])
+                yield reply["doc_ix"], self._text_in(reply)
+
+    _shown: ClassVar[Reply] = {"max_disp_len": _SHOWN_TOKENS}
+    """How much of a document is asked for."""
+
+    @staticmethod
+    def _document_fault(reply: Reply) -> str | None:
+        return _document_fault(reply)
+
+    @staticmethod
+    def _text_in(reply: Reply) -> str:
+        return _joined(part for part, *_ in reply["spans"])
 
     def _ask_about(
         self,
@@ -97,8 +109,8 @@ class InfiniGramServer:
         """The n-gram in a request: as text, or as token ids where words of it are operators.
 
         Then also what the ids stand for, if the server says it. No token reaches over a space, so
-        the ids of the pieces are those of the whole. A server that tells no token ids, as
-        infini-gram mini, has no operators.
+        the ids of the pieces are those of the whole. A server that tells no token ids has no
+        operators.
         """
         if len(query) > _MAX_QUERY_CHARS:
             raise TooLong(f"it has more than {_MAX_QUERY_CHARS} characters")
@@ -137,6 +149,32 @@ class InfiniGramServer:
             ) from error
         self.n_answered += 1
         return reply
+
+
+class InfiniGramMiniServer(InfiniGramServer):
+    """An index behind infini-gram mini's server, which knows characters and no tokens.
+
+    Its protocol is that of docs/source/api.rst in xuhaoxh/infini-gram-mini: it has no operators,
+    and shows a document as text around the place.
+    """
+
+    _shown: ClassVar[Reply] = {"max_ctx_len": _SHOWN_CHARS}
+
+    def _asked_as(self, query: str, stop: threading.Event) -> tuple[Reply, list[Any] | None]:
+        if len(query) > _MAX_QUERY_CHARS:
+            raise TooLong(f"it has more than {_MAX_QUERY_CHARS} characters")
+        return {"query": query}, None
+
+    @staticmethod
+    def _document_fault(reply: Reply) -> str | None:
+        if (error := _error_in(reply)) is not None:
+            return error
+        is_document = _is_count(reply.get("doc_ix")) and isinstance(reply.get("text"), str)
+        return None if is_document else "no document in the reply"
+
+    @staticmethod
+    def _text_in(reply: Reply) -> str:
+        return str(reply["text"])
 
 
 def _is_count(value: Any) -> bool:

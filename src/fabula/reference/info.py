@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
@@ -15,8 +16,66 @@ from fabula.reference.layout import Manifest
 from fabula.reference.storage import open_home
 from fabula.reference.tombstones import read_removed
 from fabula.text import TextSettings
+from fabula.types import Document
 
-__all__ = ["About"]
+__all__ = ["About", "Age", "year_of"]
+
+_YEAR = re.compile(r"[12]\d{3}(?!\d)")
+
+
+@dataclass(frozen=True, slots=True)
+class Age:
+    """How old the documents of a reference are, as far as it is known."""
+
+    oldest: int | None = None
+    """The earliest year that a document says."""
+    youngest: int | None = None
+    """The last year in which any document can have been written; None where that is not known."""
+
+    @classmethod
+    def of(cls, manifest: Manifest) -> Age:
+        """From the years that all documents say, or else the public corpus that they are from."""
+        years, source = manifest.years, manifest.source
+        oldest = None if years is None else years.first
+        if years is not None and years.n_dated == sum(shard.n_read for shard in manifest.shards):
+            return cls(oldest, years.last)
+        # What was added later need not be of that corpus.
+        is_sample = source is not None and len(manifest.additions) == 1
+        return cls(oldest, source["youngest"] if source is not None and is_sample else None)
+
+    @classmethod
+    def joined(cls, ages: Sequence[Age]) -> Age:
+        """Of several references together."""
+        oldest = [age.oldest for age in ages if age.oldest is not None]
+        youngest = [age.youngest for age in ages if age.youngest is not None]
+        is_known = len(youngest) == len(ages)
+        return cls(min(oldest, default=None), max(youngest) if is_known and youngest else None)
+
+    def younger(self, documents: Iterable[Document]) -> list[str]:
+        """The ids of those that say a year in which no document of the reference was written."""
+        if self.youngest is None:
+            return []
+        return [one.id for one in documents if (year_of(one) or 0) > self.youngest]
+
+    @property
+    def consequence(self) -> str:
+        """What follows for texts, to be read after the years."""
+        if self.youngest is None:
+            return ""
+        return f"; a text written after {self.youngest} cannot be in it"
+
+    def __str__(self) -> str:
+        if self.youngest is None:
+            return "unknown" if self.oldest is None else f"from {self.oldest}, to when is unknown"
+        if self.oldest is None or self.oldest > self.youngest:
+            return f"no younger than {self.youngest}"
+        return f"{self.oldest} to {self.youngest}"
+
+
+def year_of(document: Document) -> int | None:
+    """The year in the document's field `year`, as a number or at the beginning of a date."""
+    found = _YEAR.match(str(document.meta.get("year", "")))
+    return int(found[0]) if found else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +90,7 @@ class About:
     written_by: tuple[str, ...]
     removed: NDArray[np.bool_]
     """bool (n_numbers,): which numbers are of documents that were removed."""
+    age: Age = Age()
 
     @classmethod
     def of(cls, paths: Sequence[str | Path], manifests: Sequence[Manifest]) -> Self:
@@ -49,6 +109,7 @@ class About:
                     n_words=manifest.n_words,
                     written_by=manifest.written_by,
                     removed=removed,
+                    age=Age.of(manifest),
                 )
             )
         return cls.joined([str(path) for path in paths], abouts)
@@ -76,4 +137,5 @@ class About:
                 dict.fromkeys(model for about in abouts for model in about.written_by)
             ),
             removed=np.concatenate([about.removed for about in abouts]),
+            age=Age.joined([about.age for about in abouts]),
         )

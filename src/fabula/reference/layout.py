@@ -32,7 +32,7 @@ import hashlib
 import json
 import mmap
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import lru_cache
 from pathlib import Path
@@ -57,6 +57,7 @@ __all__ = [
     "Manifest",
     "Shard",
     "ShardInfo",
+    "Years",
     "check_names",
     "content_digest",
     "open_shards",
@@ -65,6 +66,8 @@ __all__ = [
 
 FORMAT = 2
 _DIGEST_MODULUS = 2**256
+_OPTIONAL = ("source", "years")
+"""What a manifest names only where there is something to say."""
 
 
 def content_digest(texts: list[str]) -> int:
@@ -103,6 +106,22 @@ class ShardInfo:
 
 
 @dataclass(frozen=True, slots=True)
+class Years:
+    """Of the documents that say their year: from when, to when, and how many they are."""
+
+    first: int
+    last: int
+    n_dated: int
+
+    def with_more(self, other: Years | None) -> Years:
+        """Of both."""
+        if other is None:
+            return self
+        first, last = min(self.first, other.first), max(self.last, other.last)
+        return Years(first, last, self.n_dated + other.n_dated)
+
+
+@dataclass(frozen=True, slots=True)
 class Manifest:
     """What a reference corpus is."""
 
@@ -119,6 +138,10 @@ class Manifest:
     n_removed_words: int = 0
     written_by: tuple[str, ...] = ()
     """The models that wrote the documents, where models did."""
+    source: Mapping[str, Any] | None = None
+    """The public corpus that it is a sample of, with the rule of the sample; None for others."""
+    years: Years | None = None
+    """The years of its documents, where they say them."""
 
     @property
     def n_documents(self) -> int:
@@ -137,13 +160,14 @@ class Manifest:
         return hashlib.sha256(parts.encode()).hexdigest()[:12]
 
     def to_json(self) -> bytes:
+        row = {key: value for key, value in asdict(self).items() if key not in _OPTIONAL or value}
         document = {
             "format": FORMAT,
             "tokeniser": TOKENISER,
             "fingerprint": self.fingerprint,
             "n_documents": self.n_documents,
             "n_words": self.n_words,
-            **asdict(self),
+            **row,
         }
         return (json.dumps(seal(document), indent=1, ensure_ascii=False) + "\n").encode()
 
@@ -176,6 +200,8 @@ class Manifest:
                 shards=tuple(ShardInfo(**shard) for shard in row["shards"]),
                 additions=tuple(row["additions"]),
                 written_by=tuple(row.get("written_by", ())),
+                source=row.get("source"),
+                years=Years(**row["years"]) if row.get("years") else None,
                 **{
                     key: row[key]
                     for key in (
@@ -197,10 +223,12 @@ class Manifest:
             raise CorpusError(f"{file}: its fingerprint does not fit its shards; build it again")
         return manifest
 
-    def with_shards(self, shards: list[ShardInfo]) -> Manifest:
-        """As it is after a build or an addition wrote these shards."""
+    def with_shards(self, shards: list[ShardInfo], years: Years | None = None) -> Manifest:
+        """As it is after a build or an addition wrote these shards, of documents of these years."""
         additions = (*self.additions, len(self.shards))
-        return replace(self, shards=(*self.shards, *shards), additions=additions)
+        if self.years is not None:
+            years = self.years.with_more(years)
+        return replace(self, shards=(*self.shards, *shards), additions=additions, years=years)
 
 
 def check_names(file: str, names: Iterable[str]) -> None:

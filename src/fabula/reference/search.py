@@ -55,6 +55,7 @@ class Reference:
         self.fingerprint = about.fingerprint
         self.n_documents = about.n_documents
         self.n_words = about.n_words
+        self.age = about.age
         self.written_by = about.written_by
         """The models that wrote it; none where people did, or nobody said."""
         self.part = part
@@ -184,7 +185,11 @@ class Reference:
 
     def count(self, words: Sequence[str], *, exclude: Iterable[int] = ()) -> int:
         """How often the n-gram `words` occurs in documents not removed or excluded."""
-        return self._find([words], 0, 0, exclude)[0].count
+        return self.counts([words], exclude=exclude)[0]
+
+    def counts(self, grams: Sequence[Sequence[str]], *, exclude: Iterable[int] = ()) -> list[int]:
+        """`count` of many n-grams in one call."""
+        return [found.count for found in self._find(grams, 0, 0, exclude)]
 
     def occurrences(
         self, words: Sequence[str], limit: int = 10, *, exclude: Iterable[int] = ()

@@ -150,8 +150,14 @@ class LocalHome:
         yield aside
         publish_folder(aside, self.path / name)
 
-    def lock(self, folder: str = "") -> AbstractContextManager[None]:
-        return writer_lock(self.path / folder / ".lock", str(self.path / folder))
+    @contextmanager
+    def lock(self, folder: str = "") -> Iterator[None]:
+        place = self.path / folder
+        with writer_lock(place / ".lock", str(place)):
+            # Whoever wrote these was killed: nobody else writes here now.
+            for left in place.glob(".*.part"):
+                left.unlink(missing_ok=True)
+            yield
 
     def everywhere(self) -> LocalHome:
         return LocalHome(self.path.resolve())

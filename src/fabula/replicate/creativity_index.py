@@ -1,22 +1,26 @@
 """The analyses of "AI as Humanity's Salieri", on the texts and references at hand.
 
 Lu et al. 2024, section "Evaluation": the Creativity Index of people and models, by verbatim and by
-near matches too (Figure 3a to 3d); L-uniqueness against L (3e); the spread of matches over
-documents (3h to 3j); and machine-text detection (3n). The paper's reference is RedPajama, 900
-million web documents; here it is what the user has, so what can agree is which group stands above
-which, not the numbers.
+near matches too (Figure 3a to 3d); L-uniqueness against L (3e), of models before and after
+alignment too (3f, 3g); the spread of matches over documents (3h to 3j); and machine-text detection
+(3n). The texts are the authors' own (`creativity_index_release`) or others. The paper's reference
+is RedPajama, 900 million web documents; here it is what the user has, so what can agree is which
+group stands above which, not the numbers.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
+
+import numpy as np
 
 from fabula.errors import InputError
-from fabula.measures.comparison import Comparison, compare_scores, difference
+from fabula.measures.comparison import Comparison, compare_scores, difference, omnibus
 from fabula.measures.detection import Calibration
 from fabula.measures.exclusion import ExcludeSame, own_field
 from fabula.measures.near import NearSearch, NearSettings
@@ -24,30 +28,48 @@ from fabula.measures.originality import OriginalityMeasure
 from fabula.measures.probability import ProbabilityMeasure
 from fabula.measures.scores import COPIED_SHARE, ScoreRun, probability_row, to_row
 from fabula.measures.uniqueness import Levels
-from fabula.measures.verdicts import Label, calibrate_files
+from fabula.measures.verdicts import Label, calibrate_files, calibrate_rows
 from fabula.models.likelihood import LikelihoodModel
 from fabula.models.vectors import WordVectors, open_vectors
 from fabula.reference import Reference
 from fabula.reference.build import build_reference
+from fabula.reference.exclude import CopyRule
 from fabula.reference.layout import Manifest, text_digest
 from fabula.reference.passages import PassageIndex, PassageSettings, build_passages
 from fabula.replicate.claims import Claim, claims_of
-from fabula.replicate.creativity_index_texts import CLUSTER, Texts, field_of, made_of, read_set
-from fabula.stats.clustered import compare_clusters
+from fabula.replicate.creativity_index_release import is_release, read_outputs, read_release
+from fabula.replicate.creativity_index_texts import (
+    CLUSTER,
+    Texts,
+    cluster_set,
+    field_of,
+    made_of,
+    read_set,
+)
+from fabula.stats.clustered import Omnibus, cell_means, compare_clusters
 from fabula.stats.compare import Difference, holm
-from fabula.store import read_rows
+from fabula.stats.resample import bootstrap_means, percentile_interval
+from fabula.store import read_rows, write_rows
 from fabula.text import TextSettings, read_documents
 from fabula.text.stopwords import load_stop_words
-from fabula.types import Document
+from fabula.types import Document, Estimate
+
+if TYPE_CHECKING:
+    from fabula.replicate.creativity_index_settings import SettingsTable
 
 __all__ = [
     "Analyses",
+    "Detector",
+    "LevelDifference",
     "Plan",
     "Scored",
     "Spread",
+    "build",
     "default_plan",
     "grouped",
     "run_analyses",
+    "same_cluster",
+    "score",
 ]
 
 Match = Literal["verbatim", "near"]
@@ -73,6 +95,13 @@ class Plan:
     model: str | None = "local"
     """Whose log-probabilities are compared; None for none."""
     near: NearSettings = NearSettings()
+    matches: tuple[Match, ...] = MATCHES
+    exclude: CopyRule | None = None
+    """Leaves out of the reference, for each text, what copies or quotes it."""
+    aligned: tuple[tuple[str, str], ...] = ()
+    """Groups of models before and after alignment, which are compared level by level."""
+    release: Path | None = None
+    """The authors' folder, whose texts these are."""
     seed: int = 0
     n_threads: int = 1
 
@@ -87,12 +116,19 @@ class Scored:
     path: Path
     n_copied: int
     """Texts of which half or more stands in the reference."""
+    n_cleared: dict[str, int]
+    """Texts for which documents were left out that copy or quote them, by label."""
     groups: Comparison
     """By author or model; a group's n counts clusters."""
     above: dict[str, tuple[Difference, float | None]]
     """By group of machines: people against it, with Holm's p over the groups."""
     people: Comparison
     """People against all machines together."""
+    models: Omnibus | None
+    """Whether the groups of machines differ at all; None of fewer than two."""
+    by_level: tuple[LevelDifference, ...]
+    """People against machines, people against each group of these, and each group before alignment
+    against the one after it, at each L."""
 
     def people_above(self, human: str) -> float | None:
         """In percent; None where machines are several groups, or none."""
@@ -103,6 +139,36 @@ class Scored:
         if percent is None or pair.a == human:
             return percent
         return -100 * percent / (100 + percent)
+
+    def gap(self, a: str, b: str, level: int) -> float | None:
+        """The difference in L-uniqueness at one L, in percentage points."""
+        for one in self.by_level:
+            if (one.a, one.b, one.level) == (a, b, level) and one.gap.value is not None:
+                return 100 * one.gap.value
+        return None
+
+
+@dataclass(frozen=True, slots=True)
+class LevelDifference:
+    """L-uniqueness of group A against B at one L, of the clusters that both have."""
+
+    a: str
+    b: str
+    level: int
+    means: tuple[float | None, float | None]
+    gap: Estimate
+    """A - B."""
+
+
+@dataclass(frozen=True, slots=True)
+class Detector:
+    """How well a score tells people from machines, all or one group of these."""
+
+    texts: str
+    against: str
+    machines: str | None
+    """A group; None for all."""
+    calibration: Calibration
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,31 +204,55 @@ class Analyses:
     texts: Mapping[str, Texts]
     scored: tuple[Scored, ...]
     spreads: tuple[Spread, ...]
-    detectors: tuple[tuple[str, str, Calibration], ...]
-    """(texts, what the score is against, how well it tells)."""
+    detectors: tuple[Detector, ...]
     human: str
     """The label of people."""
 
+    is_release: bool = False
+    """Whether the texts are the authors' own."""
+    settings: tuple[SettingsTable, ...] = ()
+    """How far each setting moves the index, where that was asked."""
+
     @property
     def claims(self) -> list[Claim]:
-        """Figures 3d and 3h, for each set and reference; 3h with near matches, as in the paper."""
+        """The printed numbers, for each set and reference; 3h with near matches, as in the paper.
+
+        Novels stand for other texts than the authors', whatever these are.
+        """
         found: list[Claim] = []
         for by, scored in grouped(self.scored):
-            numbers = {("novels", str(one.match)): one.people_above(self.human) for one in scored}
+            kind, tables = _PRINTED[by[0] if self.is_release else ""]
+            numbers = {(kind, str(one.match)): one.people_above(self.human) for one in scored}
+            for one in scored:
+                numbers[kind, f"gap_11_{one.match}"] = one.gap(self.human, _OLMO, 11)
             for spread in self.spreads:
                 if (spread.texts, spread.reference, spread.match) == (*by, "near"):
-                    numbers |= {("novels", name): n for name, n in spread.as_printed().items()}
+                    numbers |= {(kind, name): n for name, n in spread.as_printed().items()}
+            reference = (
+                "another reference than RedPajama: what can agree is which side stands above."
+            )
             found += claims_of(
                 "creativity_index",
-                ["Figure 3d", "Figure 3h"],
+                tables,
                 numbers,
-                missing="people and one group of machines in no cluster, not 5-uniqueness over 50 "
-                "documents, or no text that falls below a half",
-                why="Other texts (the paper's are novels), and another reference than RedPajama: "
-                "what can agree is which side stands above.",
+                missing="not asked for, people and one group of machines in no cluster, not "
+                "5-uniqueness over 50 documents, or no text that falls below a half",
+                why=f"A{reference[1:]}"
+                if self.is_release
+                else f"Other texts (the paper's are novels), and {reference}",
                 by=", against ".join(by),
             )
         return found
+
+
+_OLMO = "Olmo-7B-instruct"
+_PRINTED: Mapping[str, tuple[str, list[str]]] = {
+    "": ("novels", ["Figure 3d", "Figure 3h"]),
+    "book": ("novels", ["Figure 3d", "Figure 3e", "Figure 3h"]),
+    "poem": ("poems", ["Figure 3b"]),
+    "speech": ("speeches", ["Figure 3c"]),
+}
+"""What the paper prints of each kind of its texts, and of any others."""
 
 
 G = TypeVar("G", Scored, Spread)
@@ -177,28 +267,32 @@ def grouped(items: Iterable[G]) -> list[tuple[tuple[str, str], list[G]]]:
 
 
 def default_plan(data: Path, n_words: int = 256, cluster: str | None = None) -> Plan:
-    """Human and machine stories against classics, against machine texts of other prompts, and both.
+    """What `data` holds: the authors' texts, or human_vs_machine/ and reference/.
 
     Texts are cut to their first `n_words` words, the paper's 256 (appendix B.2), and what a pair
     has in common is dropped, so that neither length nor prompt tells them apart.
+
+    The authors' texts are compared with machine texts of other prompts, unless other references
+    are given, and documents that copy or quote a text are left out for it (appendix A.3). The
+    others are compared with classics, with machine texts of other prompts, and with both.
     """
+    label = Label("label", "human")
+    if is_release(data):
+        whole = read_release(data)
+        texts = {kind: cluster_set(some, n_words, label, cluster) for kind, some in whole.items()}
+        machines = _machines(cluster_set(some, None, label, cluster) for some in whole.values())
+        return Plan(texts, {"machine": machines}, label, exclude=CopyRule(), release=data)
     folder = data / "human_vs_machine"
     missing = [n for n in _TEXTS if not (folder / f"{n}.jsonl").is_file()]
     books = data / "reference"
     if missing or not books.is_dir():
         raise InputError(
-            f"{data}: lacks human_vs_machine/ or reference/; name your own with `texts` and "
-            f"`references`"
+            f"{data}: lacks human_vs_machine/ or reference/, and is not the authors' folder "
+            f"(data/book/Human_book.json, ...); name your own with `texts` and `references`"
         )
-    label = Label("label", "human")
     paths = {name: folder / f"{name}.jsonl" for name in _TEXTS}
     classics = list(read_documents([str(books)]))
-    machines = [
-        replace(d, id=f"machine-{d.id}")
-        for path in paths.values()
-        for d in read_set(path, None, label, cluster)
-        if d.meta["label"] == "machine"
-    ]
+    machines = _machines(read_set(path, None, label, cluster) for path in paths.values())
     return Plan(
         texts={name: read_set(path, n_words, label, cluster) for name, path in paths.items()},
         references={
@@ -210,6 +304,16 @@ def default_plan(data: Path, n_words: int = 256, cluster: str | None = None) -> 
     )
 
 
+def _machines(sets: Iterable[Sequence[Document]]) -> list[Document]:
+    """Texts by machines, to be a reference."""
+    return [
+        replace(d, id=f"machine-{d.id}")
+        for texts in sets
+        for d in texts
+        if d.meta["label"] == "machine"
+    ]
+
+
 def run_analyses(
     plan: Plan, out: Path, *, report: Callable[[str], None] = lambda stage: None
 ) -> Analyses:
@@ -217,40 +321,16 @@ def run_analyses(
     for name, texts in plan.texts.items():
         if len({text_digest(d.text) for d in texts}) < 2:
             raise InputError(f"{name}: holds fewer than two different texts")
+        groups = {_group_of(d, plan.by) for d in texts}
+        if unknown := [g for pair in plan.aligned for g in pair if g not in groups]:
+            listed = ", ".join(sorted(groups))
+            raise InputError(f"{name}: no group {unknown[0]} by {plan.by}; there are {listed}")
     scored: list[Scored] = []
-    detectors: list[tuple[str, str, Calibration]] = []
-    vectors: WordVectors | None = None
-    for reference_name, source in plan.references.items():
-        path = _build(source, out / "references" / reference_name, plan, report)
-        reference = Reference.open(path)
-        report("loading word vectors")
-        vectors = vectors or open_vectors()
-        near = _near(path, reference, vectors, plan, report)
-        for name, texts in plan.texts.items():
-            same = _same(reference, texts, plan)
-            for match in MATCHES:
-                measure = OriginalityMeasure(
-                    reference,
-                    levels=plan.levels,
-                    exclude_same=same,
-                    near=near if match == "near" else None,
-                    n_sources=0,
-                    spread=plan.spread,
-                    n_threads=plan.n_threads,
-                )
-                report(f"{name} against {reference_name}, {match}")
-                file = out / "scores" / f"{name}-{reference_name}-{match}.jsonl"
-                for _ in ScoreRun(measure, to_row, file).rows(texts):
-                    pass
-                scored.append(_compare(name, reference_name, match, file, plan))
-                (found,) = calibrate_files(
-                    [file],
-                    plan.label,
-                    cluster=CLUSTER,
-                    scores=["creativity_index"],
-                    seed=plan.seed,
-                )
-                detectors.append((name, f"{reference_name}, {match}", found))
+    detectors: list[Detector] = []
+    for name, reference, match, file in _score_files(plan, out, report):
+        report(f"{name} against {reference}, {match}: comparing")
+        scored.append(_compare(name, reference, match, file, plan))
+        detectors += _detectors(name, f"{reference}, {match}", file, plan)
     detectors += _comparators(plan, out, report)
     spreads = [_spread(one, plan) for one in scored]
     return Analyses(
@@ -259,10 +339,78 @@ def run_analyses(
         tuple(s for s in spreads if s is not None),
         tuple(detectors),
         plan.label.human,
+        plan.release is not None,
     )
 
 
-def _same(reference: Reference, texts: Sequence[Document], plan: Plan) -> ExcludeSame | None:
+def _group_of(document: Document, by: str) -> str:
+    return own_field(document, by) or f"(no {by})"
+
+
+def _score_files(
+    plan: Plan, out: Path, report: Callable[[str], None]
+) -> Iterator[tuple[str, str, Match, Path]]:
+    """A file of scores for each set, reference and kind of match: (set, reference, match, file)."""
+    vectors: WordVectors | None = None
+    for reference_name, source in plan.references.items():
+        path = build(source, out / "references" / reference_name, plan, report)
+        reference = Reference.open(path)
+        near: NearSearch | None = None
+        if "near" in plan.matches:
+            report("loading word vectors")
+            vectors = vectors or open_vectors()
+            near = _near(path, reference, vectors, plan, report)
+        for name, texts in plan.texts.items():
+            same = same_cluster(reference, texts, plan)
+            for match in plan.matches:
+                measure = OriginalityMeasure(
+                    reference,
+                    levels=plan.levels,
+                    exclude=plan.exclude,
+                    exclude_same=same,
+                    near=near if match == "near" else None,
+                    n_sources=0,
+                    spread=plan.spread,
+                    n_threads=plan.n_threads,
+                )
+                file = out / "scores" / f"{name}-{reference_name}-{match}.jsonl"
+                score(measure, texts, file, f"{name} against {reference_name}, {match}", report)
+                yield name, reference_name, match, file
+    if plan.release is not None:
+        for name, match, rows in read_outputs(plan.release, plan.texts, plan.levels):
+            file = out / "scores" / f"{name}-theirs-{match}.jsonl"
+            write_rows(file, rows)
+            yield name, "their search", match, file
+
+
+def score(
+    measure: OriginalityMeasure,
+    texts: Sequence[Document],
+    file: Path,
+    title: str,
+    report: Callable[[str], None],
+) -> None:
+    """Score texts into a file, or what an interrupted run left to score."""
+    for k, _ in enumerate(ScoreRun(measure, to_row, file).rows(texts), 1):
+        report(f"{title}: {k:,} of {len(texts):,} texts")
+
+
+def _detectors(name: str, against: str, file: Path, plan: Plan) -> Iterator[Detector]:
+    """People against all machines, and against each group of these where they are several."""
+    rows = list(read_rows(file))
+    machines = [row for row in rows if str(row[plan.label.field]) != plan.label.human]
+    people = [row for row in rows if str(row[plan.label.field]) == plan.label.human]
+    names = sorted({str(row[plan.by]) for row in machines if row.get(plan.by) is not None})
+    for group in [None, *(names if len(names) > 1 else [])]:
+        some = [row for row in machines if group is None or str(row.get(plan.by)) == group]
+        for found in calibrate_rows(
+            [*people, *some], plan.label, str(file),
+            cluster=CLUSTER, scores=["creativity_index"], seed=plan.seed,
+        ):  # fmt: skip
+            yield Detector(name, against, group, found)
+
+
+def same_cluster(reference: Reference, texts: Sequence[Document], plan: Plan) -> ExcludeSame | None:
     """A machine's text may stand in the reference; those of a text's cluster are left out for it.
 
     Clusters are known of the texts; the reference's documents have the field that they are made of.
@@ -279,7 +427,7 @@ def _same(reference: Reference, texts: Sequence[Document], plan: Plan) -> Exclud
     return ExcludeSame.of(reference, field, joined)
 
 
-def _build(
+def build(
     source: Sequence[Document] | Path, path: Path, plan: Plan, report: Callable[[str], None]
 ) -> Path:
     if isinstance(source, Path):
@@ -314,13 +462,65 @@ def _compare(name: str, reference: str, match: Match, path: Path, plan: Plan) ->
     found = zip(others, differences, corrected, strict=True)
     above = {group.name: (one, p) for group, one, p in found}
     both = compare_scores([path], by=plan.label.field, cluster=CLUSTER, seed=plan.seed)
-    n_copied = sum((row["in_reference"] or 0) >= COPIED_SHARE for row in read_rows(path))
-    return Scored(name, reference, match, path, n_copied, groups, above, both)
+    rows = list(read_rows(path))
+    return Scored(
+        texts=name,
+        reference=reference,
+        match=match,
+        path=path,
+        n_copied=sum((row["in_reference"] or 0) >= COPIED_SHARE for row in rows),
+        n_cleared=Counter(str(row[plan.label.field]) for row in rows if row.get("excluded")),
+        groups=groups,
+        above=above,
+        people=both,
+        models=omnibus(others, seed=plan.seed),
+        by_level=tuple(_level_differences(rows, list(above), groups.signature, plan)),
+    )
 
 
-def _comparators(
-    plan: Plan, out: Path, report: Callable[[str], None]
-) -> list[tuple[str, str, Calibration]]:
+def _level_differences(
+    rows: Sequence[dict[str, Any]], machines: Sequence[str], signature: str, plan: Plan
+) -> Iterator[LevelDifference]:
+    human = plan.label.human
+    sides = {str(row[plan.label.field]) for row in rows} - {human}
+    pairs = [(plan.label.field, human, side) for side in sorted(sides)]
+    pairs += [(plan.by, human, group) for group in machines if group not in sides]
+    pairs += [(plan.by, before, after) for before, after in plan.aligned]
+    for field, a, b in pairs:
+        for level in plan.levels:
+            cells: dict[str, dict[str, list[float]]] = {a: {}, b: {}}
+            for row in rows:
+                value, name = row["uniqueness"][str(level)], str(row.get(field))
+                if name in cells and value is not None:
+                    cells[name].setdefault(row[CLUSTER], []).append(value)
+            yield _level_difference(a, b, level, cells, signature, plan.seed)
+
+
+def _level_difference(
+    a: str,
+    b: str,
+    level: int,
+    cells: Mapping[str, Mapping[str, Sequence[float]]],
+    signature: str,
+    seed: int,
+) -> LevelDifference:
+    """Over the clusters that both have, with a bootstrap over these."""
+    first, second = cell_means(cells[a]), cell_means(cells[b])
+    shared = sorted(first.keys() & second.keys())
+    method = "difference of means, percentile bootstrap over clusters"
+    n = len(shared)
+    if not n:
+        none = Estimate(None, None, None, 0, method, signature, 0)
+        return LevelDifference(a, b, level, (None, None), none)
+    table = np.array([[first[name], second[name]] for name in shared], np.float64)
+    apart = table[:, 0] - table[:, 1]
+    ends = percentile_interval(bootstrap_means(apart, np.random.default_rng(seed)), n)
+    mean_a, mean_b = table.mean(axis=0).tolist()
+    gap = Estimate(float(apart.mean()), *ends, n, method, signature, n)
+    return LevelDifference(a, b, level, (mean_a, mean_b), gap)
+
+
+def _comparators(plan: Plan, out: Path, report: Callable[[str], None]) -> list[Detector]:
     """What a language model's probabilities tell of the same texts."""
     if plan.model is None:
         return []
@@ -331,7 +531,7 @@ def _comparators(
         for k, _ in enumerate(ScoreRun(measure, probability_row, file).rows(texts), 1):
             report(f"{name}: log-probabilities, {k:,} of {len(texts):,} texts")
         calibrations = calibrate_files([file], plan.label, cluster=CLUSTER, seed=plan.seed)
-        found += [(name, "a language model", calibration) for calibration in calibrations]
+        found += [Detector(name, "a language model", None, one) for one in calibrations]
     return found
 
 
@@ -366,7 +566,7 @@ def _spread(scored: Scored, plan: Plan) -> Spread | None:
         n={side: len(rows) for side, rows in means.items()},
         curves={side: _mean_curve(list(rows.values())) for side, rows in means.items()},
         difference=compare_clusters(
-            *({name: row[-1] for name, row in means[s].items()} for s in ("human", "machine")),
+            *(_last(curves[side]) for side in ("human", "machine")),
             seed=plan.seed,
             signature=signature,
         ),
@@ -374,6 +574,11 @@ def _spread(scored: Scored, plan: Plan) -> Spread | None:
         level=plan.levels.low,
         signature=signature,
     )
+
+
+def _last(curves: Mapping[str, Sequence[Sequence[float]]]) -> dict[str, list[float]]:
+    """What is left in the end, by cluster."""
+    return {name: [curve[-1] for curve in some] for name, some in curves.items()}
 
 
 def _mean_curve(curves: Sequence[Sequence[float]]) -> list[float]:

@@ -14,10 +14,12 @@ from fabula.presentation.detection_tables import (
     calibration_remarks,
     save_rocs,
 )
+from fabula.presentation.originality_tables import omnibus_lines
 from fabula.presentation.plots import COLOURS, LINE, SOFT, figure_of, save_comparison
-from fabula.presentation.sheet import Block, Cell, Column, Sheet
+from fabula.presentation.sheet import Block, Cell, Column, Sheet, number
 from fabula.replicate.claims import agreement_lines, load_printed
-from fabula.replicate.creativity_index import Analyses, Scored, Spread, grouped
+from fabula.replicate.creativity_index import Analyses, LevelDifference, Scored, Spread, grouped
+from fabula.replicate.creativity_index_settings import SettingsTable
 from fabula.replicate.creativity_index_texts import Texts
 
 __all__ = ["analyses_json", "analyses_tables", "write_figures"]
@@ -26,6 +28,8 @@ _SIGNATURE = Column("", name="signature")
 _CLAIMED = {
     "verbatim": "above, % verbatim",
     "near": "above, % near",
+    "gap_11_verbatim": "L 11, verbatim",
+    "gap_11_near": "L 11, near",
     "human_uniqueness_50": "left, people",
     "machine_uniqueness_50": "left, machines",
     "human_to_half": "to half, people",
@@ -58,12 +62,18 @@ def analyses_tables(found: Analyses) -> list[Block]:
         "CREATIVITY INDEX, and people above each group: (people - group) / group, %.",
         *_index_parts(found.scored, mark),
         "",
+        "BY LEVEL: L-uniqueness of A less that of B, in percentage points; * where the interval by "
+        "clusters does not include 0.",
+        *_level_parts(found.scored),
+        "",
         "DOCUMENTS: uniqueness when only the best may be used.",
         *_spread_parts(found.spreads, mark),
         "",
-        "BESIDE THE PAPER (printed; novels, against RedPajama): people's index above models', by "
-        "verbatim matches and with near ones; what is left of 5-uniqueness after 50 documents, and "
-        "how many it takes to push it below a half, with near ones.",
+        *_settings_parts(found.settings),
+        "BESIDE THE PAPER (printed; against RedPajama): people's index above models', by "
+        "verbatim matches and with near ones; people's 11-uniqueness above OLMo's; what is left of "
+        "5-uniqueness after 50 documents, and how many it takes to push it below a half, with near "
+        "ones.",
         *_claim_parts(found),
         "",
         "HUMAN OR MACHINE: the share of pairs in which the human text ranks as more human. Where "
@@ -105,8 +115,93 @@ def _index_parts(scored: Sequence[Scored], mark: _Marks) -> Iterator[Block]:
         yield from ("", name, Sheet("index", columns, rows, about=("texts", name)))
         if pairs:
             yield from ("", Sheet("people", [*first, above, last], pairs, about=("texts", name)))
+        for one in some:
+            for line in filter(None, omnibus_lines(one.models)):
+                yield f"machines, {one.match}: {line}"
         if n_copied := max(one.n_copied for one in some):
             yield f"{n_copied:,} of these texts stand in the reference for half of their words"
+        if cleared := some[0].n_cleared:
+            counts = ", ".join(f"{n:,} {label}" for label, n in sorted(cleared.items()))
+            yield (
+                f"of {sum(cleared.values()):,} texts ({counts}) documents that copy or quote them "
+                f"were left out"
+            )
+
+
+def _level_parts(scored: Sequence[Scored]) -> Iterator[Block]:
+    for (texts, reference), some in grouped(scored):
+        levels = list(dict.fromkeys(one.level for each in some for one in each.by_level))
+        columns = [
+            Column("A : B", name="pair"),
+            Column("match"),
+            *(Column(str(level), name=f"gap_{level}") for level in levels),
+        ]
+        rows: list[list[Cell]] = []
+        for each in some:
+            pairs: dict[tuple[str, str], list[LevelDifference]] = {}
+            for one in each.by_level:
+                pairs.setdefault((one.a, one.b), []).append(one)
+            rows += [
+                [f"{a} : {b}", each.match, *(_gap(one) for one in its)]
+                for (a, b), its in pairs.items()
+            ]
+        name = f"{texts}, against {reference}"
+        if rows:
+            yield from ("", name, Sheet("levels", columns, rows, about=("texts", name)))
+
+
+def _gap(one: LevelDifference) -> Cell:
+    found = one.gap
+    if found.value is None:
+        return None
+    is_sure = found.low is not None and found.high is not None and found.low * found.high > 0
+    return f"{number(100 * found.value, '+.1f')}{'*' if is_sure else ''}"
+
+
+def _settings_parts(tables: Sequence[SettingsTable]) -> Iterator[Block]:
+    """Nothing where it was not asked for."""
+    if not tables:
+        return
+    yield (
+        "SETTINGS: each of two values, over all combinations of the others; the uniqueness is the "
+        "mean over the levels, and shares are of the variance over texts and settings."
+    )
+    columns = [
+        Column("setting"),
+        Column("values"),
+        Column("uniqueness, %", name="uniqueness"),
+        Column("people above, %", name="above"),
+        Column("AUROC"),
+        Column("variance", ".2%", name="share"),
+        Column("people apart", ".2%", name="share_apart"),
+    ]
+    for one in tables:
+        rows: list[list[Cell]] = [
+            [
+                effect.name,
+                " / ".join(effect.values),
+                " / ".join(f"{100 * value:.2f}" for value in effect.uniqueness),
+                " / ".join("-" if v is None else f"{v:+.2f}" for v in effect.above),
+                " / ".join(f"{value:.3f}" for value in effect.auroc),
+                effect.share,
+                effect.share_apart,
+            ]
+            for effect in one.effects
+        ]
+        name = f"{one.texts}, against {one.reference}"
+        yield from (
+            "",
+            f"{name}: {one.n_texts:,} texts",
+            Sheet("settings", columns, rows, ("texts", name)),
+        )
+        yield (
+            f"of the variance {one.share_sides:.2%} lies between people and machines, "
+            f"{one.share_texts:.2%} between texts of either, {one.share_rest:.2%} in what settings "
+            f"do to single texts and to each other"
+        )
+        if one.n_missing:
+            yield f"left out: {one.n_missing:,} texts without an index under some setting"
+    yield ""
 
 
 def _spread_parts(spreads: Sequence[Spread], mark: _Marks) -> Iterator[Block]:
@@ -146,10 +241,11 @@ def _half(found: tuple[float | None, int, int]) -> str:
 
 def _claim_parts(found: Analyses) -> list[Block]:
     claims = found.claims
-    columns = [Column(title, ".1f", name=name) for name, title in _CLAIMED.items()]
+    columns_by = [name for name in _CLAIMED if any(claim.column == name for claim in claims)]
+    columns = [Column(_CLAIMED[name], ".1f", name=name) for name in columns_by]
     cells = {(claim.by, claim.column): claim for claim in claims}
     rows: list[list[Cell]] = [
-        [by, *(cells[by, name] for name in _CLAIMED)]
+        [by, *(cells.get((by, name)) for name in columns_by)]
         for by in dict.fromkeys(claim.by for claim in claims)
     ]
     sheet = Sheet("paper", [Column("texts, reference"), *columns], rows)
@@ -159,6 +255,7 @@ def _claim_parts(found: Analyses) -> list[Block]:
 def _detection_parts(found: Analyses, mark: _Marks) -> Iterator[Block]:
     columns = [
         Column("against"),
+        Column("machines"),
         Column("score"),
         Column("outcome"),
         Column("AUROC", ".3f", with_interval=True),
@@ -166,22 +263,24 @@ def _detection_parts(found: Analyses, mark: _Marks) -> Iterator[Block]:
         Column("ECE", ".3f"),
         _SIGNATURE,
     ]
-    for texts in dict.fromkeys(name for name, _, _ in found.detectors):
-        some = [(against, one) for name, against, one in found.detectors if name == texts]
+    for texts in dict.fromkeys(one.texts for one in found.detectors):
+        some = [one for one in found.detectors if one.texts == texts]
+        first = some[0].calibration
         yield ""
         yield (
-            f"{texts}: {some[0][1].n_human} by people, {some[0][1].n_machine} by machines, in "
-            f"{some[0][1].n_clusters} clusters"
+            f"{texts}: {first.n_human} by people, {first.n_machine} by machines, in "
+            f"{first.n_clusters} clusters"
         )
         rows: list[list[Cell]] = [
             [
-                against, NAMES[one.score], SHORT[one.outcome], one.auroc, one.n_missing,
-                one.calibration_error, mark(one.signature),
+                one.against, one.machines or "all", NAMES[one.calibration.score],
+                SHORT[one.calibration.outcome], one.calibration.auroc, one.calibration.n_missing,
+                one.calibration.calibration_error, mark(one.calibration.signature),
             ]
-            for against, one in some
+            for one in some
         ]  # fmt: skip
         yield Sheet("detection", columns, rows, about=("texts", texts))
-        yield from calibration_remarks([one for _, one in some])
+        yield from calibration_remarks([one.calibration for one in some if one.machines is None])
 
 
 def analyses_json(found: Analyses) -> dict[str, Any]:
@@ -189,7 +288,8 @@ def analyses_json(found: Analyses) -> dict[str, Any]:
     return {
         "paper": {
             name: float(printed)
-            for (_, _, name), printed in load_printed("creativity_index").items()
+            for (table, _, name), printed in load_printed("creativity_index").items()
+            if table in ("Figure 3d", "Figure 3h")
         },
         "texts": {name: asdict(texts) for name, texts in found.texts.items()},
         "index": [
@@ -198,6 +298,7 @@ def analyses_json(found: Analyses) -> dict[str, Any]:
                 "reference": one.reference,
                 "match": one.match,
                 "n_copied": one.n_copied,
+                "n_cleared": one.n_cleared,
                 "by_group": one.groups.to_json(),
                 "people_above_percent": {
                     name: {
@@ -210,6 +311,20 @@ def analyses_json(found: Analyses) -> dict[str, Any]:
                     for name, (d, p) in one.above.items()
                 },
                 "people": one.people.to_json(),
+                "models": one.models and asdict(one.models),
+                "by_level": [
+                    {
+                        "a": level.a,
+                        "b": level.b,
+                        "level": level.level,
+                        "uniqueness": level.means,
+                        "difference": level.gap.value,
+                        "low": level.gap.low,
+                        "high": level.gap.high,
+                        "n_clusters": level.gap.n,
+                    }
+                    for level in one.by_level
+                ],
             }
             for one in found.scored
         ],
@@ -231,9 +346,15 @@ def analyses_json(found: Analyses) -> dict[str, Any]:
             for one in found.spreads
         ],
         "detection": [
-            {"texts": texts, "against": against, **calibration_row(one)}
-            for texts, against, one in found.detectors
+            {
+                "texts": one.texts,
+                "against": one.against,
+                "machines": one.machines,
+                **calibration_row(one.calibration),
+            }
+            for one in found.detectors
         ],
+        "settings": [asdict(one) for one in found.settings],
         "claims": [claim.to_json() for claim in found.claims],
     }
 
@@ -248,9 +369,10 @@ def write_figures(found: Analyses, folder: Path) -> list[Path]:
     if found.spreads:
         written.append(folder / "documents.svg")
         _save_spreads(found.spreads, written[-1])
-    for texts in dict.fromkeys(name for name, _, _ in found.detectors):
+    for texts in dict.fromkeys(one.texts for one in found.detectors):
         written.append(folder / f"{texts}-roc.svg")
-        save_rocs([one for name, _, one in found.detectors if name == texts], written[-1])
+        shown = [one for one in found.detectors if one.texts == texts and one.machines is None]
+        save_rocs([one.calibration for one in shown], written[-1])
     return written
 
 

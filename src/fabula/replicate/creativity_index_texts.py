@@ -14,7 +14,7 @@ from fabula.text import TextSettings, read_documents
 from fabula.text.sketch import sketch_of
 from fabula.types import Document
 
-__all__ = ["CLUSTER", "Texts", "field_of", "made_of", "read_set"]
+__all__ = ["CLUSTER", "Texts", "cluster_set", "field_of", "made_of", "read_set"]
 
 CLUSTER = "cluster"
 """The field of a text that names its cluster: texts of one count as one, everywhere."""
@@ -34,12 +34,18 @@ class Texts:
 def read_set(
     path: Path, n_words: int | None, label: Label, cluster: str | None = None
 ) -> list[Document]:
-    """The texts of a file, without what a pair shares, cut to their first `n_words` words.
+    """The texts of a file, as `cluster_set` makes them."""
+    return cluster_set(list(read_documents([str(path)])), n_words, label, cluster)
+
+
+def cluster_set(
+    found: Sequence[Document], n_words: int | None, label: Label, cluster: str | None = None
+) -> list[Document]:
+    """Texts without what a pair shares, cut to their first `n_words` words.
 
     Each has its `cluster`, by the field that is named or the usual ones, and by what the whole
     texts, with what is dropped, have in common.
     """
-    found = list(read_documents([str(path)]))
     fields = [_fields(document) for document in found]
     field = cluster_field(fields, cluster)
     clusters = find_clusters(

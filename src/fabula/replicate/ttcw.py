@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +20,7 @@ from fabula.measures.agreement import Panel, expert_correlation, read_experts
 from fabula.models import Answer
 from fabula.models.verdicts import read_verdict
 from fabula.replicate.claims import Claim, claims_of
+from fabula.replicate.ttcw_analysis import AuthorAnalysis, Overlap, analyse_authors, overlaps
 from fabula.rubrics import load_rubric
 from fabula.rubrics.released import EXPERTS_FILE, read_judge_answers, split_story_id
 from fabula.stats.agreement import Confusion, cohen_kappa, fleiss_kappa
@@ -34,6 +35,7 @@ __all__ = [
     "Replica",
     "panel_replica",
     "preferences_by_author",
+    "released_verdicts",
     "replicate_ttcw",
     "with_average",
 ]
@@ -95,6 +97,9 @@ class Replica:
     """Figure 4a: how often an author's story took each place; empty without such data."""
     origins: Mapping[str, Mapping[str, int]]
     """Figure 4b: what an author's stories were taken for."""
+    analysis: AuthorAnalysis
+    overlaps: Sequence[Overlap]
+    """Of every two tests, the most alike first (section 8)."""
 
     @property
     def claims(self) -> list[Claim]:
@@ -127,6 +132,12 @@ class Replica:
             "tests_passed": {author: _keys(counts) for author, counts in self.passed.items()},
             "ranks": {author: _keys(counts) for author, counts in self.ranks.items()},
             "origins": {author: dict(counts) for author, counts in self.origins.items()},
+            "authors": [
+                {"test": test, "author": author, **asdict(rate)}
+                for (test, author), rate in self.analysis.rates.items()
+            ],
+            "author_tests": [asdict(test) for test in self.analysis.tests],
+            "overlap": [asdict(one) for one in self.overlaps],
             "n_stories": self.n_stories,
             "n_verdicts": self.n_verdicts,
             "claims": [claim.to_json() for claim in self.claims],
@@ -199,6 +210,8 @@ def panel_replica(
         judges=tuple(_judge(file, panel, rubric) for file in judges),
         ranks=ranks,
         origins=origins,
+        analysis=analyse_authors(panel, rubric, _authors(panel)),
+        overlaps=overlaps(panel, rubric),
     )
 
 
@@ -262,19 +275,35 @@ def _rows(panel: Panel, item: str, author: str | None = None) -> list[int]:
     ]
 
 
-def _judge(file: Path, panel: Panel, rubric: Rubric) -> JudgeReplica:
+def released_verdicts(file: Path, rubric: Rubric) -> list[Measurement]:
     """A file of recorded answers, read as strictly as those of a live judge."""
     items = {item.index: item.id for item in rubric.items}
-    said: dict[tuple[str, str], float] = {}
-    missing: Counter[str] = Counter()
-    answers = read_judge_answers(file)
-    for (story, index), text in answers.items():
+    name = file.stem.removeprefix("annotations_")
+    found = []
+    for (story, index), text in read_judge_answers(file).items():
         verdict = read_verdict(Answer(text), Scale("yes-no"), "verdict-first")
-        if isinstance(verdict.value, float) and index in items:
-            said[story, items[index]] = verdict.value
-        elif verdict.missing_reason:
-            missing[verdict.missing_reason] += 1
-    answered = {(story, items.get(index)) for story, index in answers}
+        if index in items:
+            found.append(
+                Measurement(
+                    document_id=story,
+                    rubric=rubric.key,
+                    item=items[index],
+                    rater=name,
+                    value=verdict.value,
+                    missing_reason=verdict.missing_reason,
+                    evidence=(),
+                    rationale=verdict.rationale,
+                    signature=f"judge|model:{name}|rubric:{rubric.key}|answers:released",
+                )
+            )
+    return found
+
+
+def _judge(file: Path, panel: Panel, rubric: Rubric) -> JudgeReplica:
+    given = released_verdicts(file, rubric)
+    said = {(m.document_id, m.item): m.value for m in given if isinstance(m.value, float)}
+    missing = Counter(one.missing_reason for one in given if one.missing_reason)
+    answered = {(one.document_id, one.item) for one in given}
     absent = sum(subject not in answered for subject in panel.subjects)
     if absent:
         missing["not_in_file"] = absent

@@ -6,9 +6,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 
+from fabula.instruments import Instrument
 from fabula.judging.summary import JudgeSummary
+from fabula.measures.correction import Correction
+from fabula.measures.diversity.together import Together
 from fabula.measures.fluency import Fluency
 from fabula.measures.groups import GroupBook
+from fabula.measures.line_notes import LineReview
 from fabula.measures.linguistic.profile import Profile
 from fabula.measures.originality import Originality
 from fabula.tasks.feedback.advising import Advice
@@ -37,6 +41,7 @@ class TextReview:
     originality: Originality | None = None
     fluency: Fluency | None = None
     profile: Profile | None = None
+    lines: LineReview | None = None
     verdicts: tuple[Measurement, ...] = ()
     advice: tuple[Advice, ...] = ()
     others: Mapping[str, tuple[Measurement, ...]] = field(
@@ -54,6 +59,7 @@ class TextReview:
         found = [] if self.originality is None else self.originality.measurements()
         found += [] if self.fluency is None else self.fluency.measurements()
         found += [] if self.profile is None else self.profile.measurements()
+        found += [] if self.lines is None else self.lines.measurements(self.document.id)
         found += self.verdicts
         for advice in self.advice:
             found += advice.measurements()
@@ -70,11 +76,25 @@ class Review:
     left_out: tuple[LeftOut, ...]
     groups: GroupBook
     size: str = ""
-    """How large the reference is, in words."""
+    """How large the reference is and how old, for people."""
+    remarks: tuple[str, ...] = ()
+    """What a reader of the numbers should know."""
     rubric: Rubric | None = None
     judges: tuple[JudgeSummary, ...] = ()
+    people: tuple[Measurement, ...] = ()
+    """People's labels of some of the texts."""
+    corrected: Mapping[str, Correction] = field(default_factory=lambda: MappingProxyType({}))
+    """By judge, what these people would have said of all; empty without labels."""
     signatures: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
     """What decided the numbers of each instrument, by its name."""
+    together: Together | None = None
+    """What several texts have in common."""
+    instruments: tuple[Instrument, ...] = ()
+    """Those besides Fabula's own parts: what is registered, and what the settings name."""
+
+    def instrument(self, name: str) -> Instrument | None:
+        """The one of this id."""
+        return next((one for one in self.instruments if one.id == name), None)
 
     def measurements(self) -> list[Measurement]:
         return [one for text in self.texts for one in text.measurements()]

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
-from fabula.instruments import instruments
 from fabula.judging.answers import score_range
+from fabula.measures.groups import Distribution, GroupNumbers
 from fabula.measures.linguistic.profile import PROFILE_METRICS
 from fabula.review.found import Review, TextReview
 
-__all__ = ["NUMBERS", "Number", "numbers_of", "numbers_of_review"]
+__all__ = ["NUMBERS", "Number", "comparable", "numbers_of", "numbers_of_review", "share_below"]
+
+Shares = Mapping[str, float]
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,8 +51,8 @@ def numbers_of(text: TextReview) -> dict[str, float | None]:
 
 
 def _of_instruments(review: Review) -> Iterator[Number]:
-    """The numbers of registered instruments that measured these texts."""
-    for one in instruments():
+    """The numbers of the instruments that measured these texts besides Fabula's own parts."""
+    for one in review.instruments:
         if one.id in review.signatures:
             for figure in one.figures:
                 key = f"{one.id}.{figure.item}"
@@ -74,10 +76,35 @@ def numbers_of_review(review: Review) -> tuple[list[Number], list[dict[str, floa
     return [*(n for n in measured if n.key in known), *judged], rows
 
 
-def share_below(review: Review, signature: str, item: str, value: float) -> Mapping[str, float]:
-    """Of each group measured by this signature, the share that lies below a value."""
+_BY_LENGTH = frozenset(("type_token_ratio", "unique_trigram_ratio", "repeated_share"))
+"""What depends on how long a text is so much that only texts of like length compare."""
+_LIKE = 2
+"""A text is like a group in length from half of its first decile to twice its last."""
+
+
+def comparable(
+    groups: Iterable[GroupNumbers], item: str, n_words: float | None
+) -> tuple[GroupNumbers, ...]:
+    """The groups that say something of a number of a text with so many words."""
+    return tuple(
+        group
+        for group in groups
+        if item not in _BY_LENGTH or _is_like(group.items.get("n_words"), n_words)
+    )
+
+
+def _is_like(lengths: Distribution | None, n_words: float | None) -> bool:
+    if lengths is None or n_words is None:
+        return False
+    return lengths.quantile(0.1) / _LIKE <= n_words <= lengths.quantile(0.9) * _LIKE
+
+
+def share_below(review: Review, text: TextReview, part: str, item: str, value: float) -> Shares:
+    """Of each group that compares with a text, the share that lies below its value."""
+    n_words = None if text.profile is None else text.profile.values["n_words"]
+    found = review.groups.find(review.signatures[part]).groups
     return {
         group.group: group.items[item].share_below(value)
-        for group in review.groups.find(signature).groups
+        for group in comparable(found, item, n_words)
         if item in group.items
     }

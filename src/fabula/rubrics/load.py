@@ -254,6 +254,9 @@ def _check(rubric: Rubric, where: str) -> None:
             raise InputError(f"{at}: this id occurs twice; give each item its own")
         if not item.question.strip() or not item.title.strip():
             raise InputError(f"{at}: needs a title and a question")
+        wordings = [item.question, *item.paraphrases]
+        if not all(map(str.strip, wordings)) or len(set(wordings)) < len(wordings):
+            raise InputError(f"{at}: each of paraphrases is the question in other words")
         if fault := item.scale.fault():
             raise InputError(f"{at}: {fault}")
         seen.add(item.id)
@@ -302,6 +305,9 @@ def _line_of(data: bytes, item: int, field: str) -> int | None:
 def _digest(rubric: Rubric) -> str:
     """Eight hexadecimal digits over all that somebody who answers is shown, and how it counts."""
     shown = asdict(replace(rubric, digest="", title="", citation="", wording=""))
+    for item in shown["items"]:
+        # Who asks for paraphrases has their digest in the signature.
+        del item["paraphrases"]
     # Fields that came later count only where they are used, so that older digests stand.
     tables = [(shown, "facts"), *((item, "reveals") for item in shown["items"])]
     for table, name in [*tables, *((item["scale"], "values") for item in shown["items"])]:

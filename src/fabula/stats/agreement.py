@@ -26,14 +26,19 @@ from fabula.types import Estimate
 
 __all__ = [
     "Confusion",
+    "alpha_interval",
     "bootstrap_interval",
     "cohen_kappa",
     "cohen_of_sums",
     "cohen_sums",
+    "concordance_of_sums",
     "describe_raters",
+    "difference_interval",
     "fleiss_kappa",
     "fleiss_of_sums",
     "fleiss_sums",
+    "icc_agreement",
+    "icc_interval",
     "krippendorff_alpha",
     "pearson",
     "pearson_of_sums",
@@ -45,6 +50,7 @@ __all__ = [
 
 N_RESAMPLES = 2000
 Level = Literal["nominal", "ordinal", "interval", "ratio"]
+Sums = NDArray[np.float64]
 
 
 def fleiss_kappa(ratings: NDArray[np.float64]) -> float | None:
@@ -120,6 +126,78 @@ def _distances(
         apart /= np.maximum(scale[:, None] + scale, np.finfo(np.float64).tiny)
     squares: NDArray[np.float64] = apart**2
     return squares
+
+
+def alpha_interval(
+    ratings: NDArray[np.float64],
+    groups: Sequence[object],
+    level: Literal["nominal", "ordinal", "interval"] = "nominal",
+    *,
+    seed: int,
+    signature: str,
+) -> Estimate:
+    """Krippendorff's alpha, with its interval by bootstrap over groups (stories).
+
+    ratings as in `krippendorff_alpha`; `groups` says what each subject belongs to.
+    """
+    sums, of_sums = _alpha_parts(ratings, level)
+    return bootstrap_interval(
+        krippendorff_alpha(ratings, level), sums, of_sums, groups, seed=seed, signature=signature,
+        method=f"Krippendorff's alpha ({level}), percentile bootstrap over documents",
+        n=int((sums[:, -1] > 0).sum()),
+    )  # fmt: skip
+
+
+def _alpha_parts(
+    ratings: NDArray[np.float64], level: Literal["nominal", "ordinal", "interval"]
+) -> tuple[Sums, Callable[[Sums], NDArray[np.float64]]]:
+    """What alpha needs of each subject, its number of ratings last, and alphas of added sums.
+
+    A subject with a single rating has zeros. Of ordinal ratings the distances depend on how often
+    each value was given, so there each subject has the whole table of its pairs of values.
+    """
+    given = ~np.isnan(ratings)
+    n = np.where(given.sum(axis=1) > 1, given.sum(axis=1), 0)
+    others = np.maximum(n - 1, 1)
+    if level == "interval":
+        # Half the sum of squared differences of all pairs is n times the squares less the square.
+        middle = float(ratings[given].mean()) if given.any() else 0.0
+        x = np.where(given & (n > 0)[:, None], ratings - middle, 0.0)
+        total, squares = x.sum(axis=1), (x**2).sum(axis=1)
+        return np.column_stack([(n * squares - total**2) / others, total, squares, n]), _interval
+    counts = (ratings[:, :, None] == np.unique(ratings[given])).sum(axis=1) * (n > 0)[:, None]
+    if level == "nominal":
+        apart = (n**2 - (counts**2).sum(axis=1)) / others
+        return np.column_stack([apart, counts, n]).astype(np.float64), _nominal
+    k = counts.shape[1]
+    pairs = counts[:, :, None] * (counts[:, None, :] - np.eye(k)) / others[:, None, None]
+    return np.column_stack([pairs.reshape(len(pairs), k * k), counts, n]), _ordinal
+
+
+def _interval(sums: Sums) -> NDArray[np.float64]:
+    within, total, squares, n = (sums[..., k] for k in range(4))
+    by_chance = (n * squares - total**2) / (n - 1)
+    return _alphas(within, np.where(by_chance > 1e-9, by_chance, 0.0))
+
+
+def _nominal(sums: Sums) -> NDArray[np.float64]:
+    n = sums[..., -1]
+    return _alphas(sums[..., 0], (n**2 - (sums[..., 1:-1] ** 2).sum(axis=-1)) / (n - 1))
+
+
+def _ordinal(sums: Sums) -> NDArray[np.float64]:
+    k = round((4 * sums.shape[-1] - 3) ** 0.5 / 2 - 0.5)
+    pairs, totals = sums[..., : k * k].reshape(*sums.shape[:-1], k, k), sums[..., k * k : -1]
+    # A value stands in the middle of the ranks of those who gave it.
+    places = np.cumsum(totals, axis=-1) - totals / 2
+    apart = (places[..., :, None] - places[..., None, :]) ** 2
+    by_chance = np.einsum("...i,...ij,...j->...", totals, apart, totals) / (sums[..., -1] - 1)
+    return _alphas((pairs * apart).sum(axis=(-2, -1)), by_chance)
+
+
+def _alphas(within: NDArray[np.float64], by_chance: NDArray[np.float64]) -> NDArray[np.float64]:
+    alphas: NDArray[np.float64] = 1 - within / np.where(by_chance > 0, by_chance, np.nan)
+    return alphas
 
 
 def percent_agreement(ratings: NDArray[np.float64]) -> float | None:
@@ -235,9 +313,6 @@ def _ratio(part: float, whole: float) -> float | None:
     return part / whole if whole else None
 
 
-Sums = NDArray[np.float64]
-
-
 def fleiss_sums(ratings: NDArray[np.float64]) -> Sums:
     """What Fleiss's kappa needs of each subject: float64, shape (n_subjects, 2 + n_categories).
 
@@ -303,6 +378,100 @@ def pearson_of_sums(sums: Sums) -> NDArray[np.float64]:
     spread = np.round((n * xx - x * x) * (n * yy - y * y), 9)
     correlations: NDArray[np.float64] = (n * xy - x * y) / np.sqrt(spread)
     return correlations
+
+
+def concordance_of_sums(sums: Sums) -> NDArray[np.float64]:
+    """Kappas with quadratic weights of added `pearson_sums`, shape (..., 6) to (...).
+
+    Cohen 1968: 1 - the mean squared distance of a pair over that of all pairs of a value of one
+    with a value of the other. On numbers it is Lin's concordance coefficient (1989), and needs no
+    categories. NaN where it is undefined.
+    """
+    n, x, y, xx, yy, xy = (sums[..., k] for k in range(6))
+    apart = xx + yy - 2 * xy
+    by_chance = xx + yy - 2 * x * y / n
+    kappas: NDArray[np.float64] = 1 - apart / np.where(by_chance > 1e-9, by_chance, np.nan)
+    return kappas
+
+
+def icc_agreement(ratings: NDArray[np.float64]) -> float | None:
+    """ICC(2,1) of Shrout and Fleiss 1979: one rater, absolute agreement, raters drawn at random.
+
+    ratings: float64, shape (n_subjects, n_raters), a column a person. None where a person has not
+    rated every subject (the formula needs all), there are fewer than two of either, nothing
+    varies, or the variance it divides by is estimated as 0.
+    """
+    n, k = ratings.shape
+    if n < 2 or k < 2 or np.isnan(ratings).any() or np.ptp(ratings) == 0:
+        return None
+    mean, of_subjects, of_raters = ratings.mean(), ratings.mean(axis=1), ratings.mean(axis=0)
+    between = k * ((of_subjects - mean) ** 2).sum() / (n - 1)
+    raters = n * ((of_raters - mean) ** 2).sum() / (k - 1)
+    rest = ratings - of_subjects[:, None] - of_raters + mean
+    error = (rest**2).sum() / ((n - 1) * (k - 1))
+    whole = between + (k - 1) * error + k * (raters - error) / n
+    # Two who disagree crosswise about two subjects leave nothing to divide by.
+    return None if abs(whole) < 1e-9 * error else float((between - error) / whole)
+
+
+def icc_interval(
+    ratings: NDArray[np.float64], groups: Sequence[object], *, seed: int, signature: str
+) -> Estimate:
+    """ICC(2,1) with its interval by bootstrap over groups (stories); ratings as in the former."""
+    value = icc_agreement(ratings)
+    # Where there is no value, its parts are not used.
+    x = np.zeros(ratings.shape) if value is None else ratings - ratings.mean()
+    sums = np.column_stack([np.ones(len(x)), (x**2).sum(axis=1), x.sum(axis=1) ** 2, x])
+    return bootstrap_interval(
+        value, sums, _icc_of_sums, groups, seed=seed, signature=signature,
+        method="ICC(2,1), percentile bootstrap over documents",
+    )  # fmt: skip
+
+
+def _icc_of_sums(sums: Sums) -> NDArray[np.float64]:
+    """ICC(2,1) of added subjects: how many, squares, squares of their sums, a column a person."""
+    n, squares, of_subjects, columns = sums[..., 0], sums[..., 1], sums[..., 2], sums[..., 3:]
+    k = columns.shape[-1]
+    middle = columns.sum(axis=-1) ** 2 / (n * k)
+    between, raters = of_subjects / k - middle, (columns**2).sum(axis=-1) / n - middle
+    error = (squares - middle - between - raters) / ((n - 1) * (k - 1))
+    between = between / (n - 1)
+    whole = between + (k - 1) * error + k * (raters / (k - 1) - error) / n
+    found: NDArray[np.float64] = (between - error) / np.where(
+        np.abs(whole) > 1e-9 * np.abs(error), whole, np.nan
+    )
+    return found
+
+
+def difference_interval(
+    a: tuple[Sums, Sequence[object]],
+    b: tuple[Sums, Sequence[object]],
+    of_sums: Callable[[Sums], NDArray[np.float64]],
+    *,
+    seed: int,
+    method: str,
+    signature: str,
+) -> Estimate:
+    """The difference of two statistics of the same groups (stories), with its 95 % interval.
+
+    a, b: the sums of subjects, as `bootstrap_interval` takes them, and their groups. Groups are
+    drawn for both at once, since what is hard about a story is hard for both.
+    """
+    places = {group: k for k, group in enumerate(dict.fromkeys([*a[1], *b[1]]))}
+    tables = []
+    for sums, groups in (a, b):
+        table = np.zeros((len(places), sums.shape[1]))
+        np.add.at(table, [places[group] for group in groups], sums)
+        tables.append(table)
+    n_units = int((tables[0].any(axis=1) & tables[1].any(axis=1)).sum())
+    draws = np.random.default_rng(seed).integers(len(places), size=(N_RESAMPLES, len(places)))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        values = [float(of_sums(table.sum(axis=0))) for table in tables]
+        resampled = [of_sums(table[draws].sum(axis=1)) for table in tables]
+    if not all(map(np.isfinite, values)):
+        return Estimate(None, None, None, n_units, method, signature, n_units)
+    low, high = percentile_interval(resampled[0] - resampled[1], n_units)
+    return Estimate(values[0] - values[1], low, high, n_units, method, signature, n_units)
 
 
 def bootstrap_interval(

@@ -1,52 +1,200 @@
-"""Two groups whose values belong to the same clusters, such as people and models on one prompt."""
+"""Groups of values in clusters, such as people and models that write to the same prompts.
+
+Values of one cluster are correlated, so clusters are what is resampled and what changes places. A
+group's mean is that of its *cells*: the mean of its values in each cluster. Were the groups alike,
+
+- the values of a cluster that several groups share could be dealt out among these in any way, each
+  keeping as many as it has (a sign flip, where each has one): the test is paired;
+- a cluster of one group only could as well be another's, so such clusters change places whole.
+
+Both are done at once (a permutation in blocks: Good 2005, chapter 6), and p is (b + 1) / (m + 1),
+with b of m random ways at least as extreme as what was seen (Phipson and Smyth 2010). What is
+compared is the F of the one-way analysis of variance over cells, after each block's own mean is
+taken away, which no permutation changes: F is about means, as the percentage beside it is, and a
+test by ranks would set a mean of many values against single ones, which differ where values are
+skewed though their means agree. Where each value is a cluster of its own, this F is the usual one.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from fabula.stats.compare import Difference
+from fabula.stats.permutation import N_PERMUTATIONS
 from fabula.stats.resample import MIN_UNITS, bootstrap_means, percentile_interval
 from fabula.types import Estimate
 
-__all__ = ["compare_clusters"]
+__all__ = ["Clustered", "Omnibus", "cell_means", "compare_clusters", "permutation_f"]
+
+Clustered = Mapping[str, Sequence[float]]
+"""The values of a group by cluster, each of one value at least."""
+
+_BLOCK = 1 << 22
+_SLACK = 1e-9
+"""Two shares that are the same but for rounding differ by less than this."""
 
 
-def compare_clusters(
-    a: Mapping[str, float], b: Mapping[str, float], *, seed: int, signature: str
-) -> Difference:
-    """Compare the means of two groups, cluster by cluster, over the clusters that both have.
+@dataclass(frozen=True, slots=True)
+class Omnibus:
+    """Whether several groups differ at all. `p` is None with fewer than ten units."""
 
-    a, b: the mean of each cluster's values. The interval is by bootstrap over clusters, for both
-    groups at once. p is of the t-test that the mean difference is 0: rank tests would compare a
-    mean of many texts with a single text's value, which differ where values are skewed though their
-    means agree. With fewer than ten clusters there is neither.
+    test: str
+    statistic: float | None
+    """None where it is infinite, as nothing varies within the groups."""
+    p: float | None
+    n_groups: int
+    n_units: int
+    """Texts, or clusters."""
+    is_clustered: bool
+
+
+def cell_means(group: Clustered) -> dict[str, float]:
+    """The mean of a group's values in each cluster, by name in order."""
+    return {name: math.fsum(group[name]) / len(group[name]) for name in sorted(group)}
+
+
+def compare_clusters(a: Clustered, b: Clustered, *, seed: int, signature: str) -> Difference:
+    """Compare the means of two groups, cluster by cluster.
+
+    Over the clusters that both have, where these are at least half of those of the smaller group;
+    over all clusters else. The interval is by bootstrap: clusters that both have are drawn for both
+    at once, others for their own group. p is of `permutation_f`. With fewer than ten clusters there
+    is neither.
     """
-    shared = sorted(a.keys() & b.keys())
-    n, method = len(shared), "percentage difference of means, percentile bootstrap over clusters"
-    if not n:
-        return Difference(Estimate(None, None, None, 0, method, signature), None, None, None)
-    table = np.array([[a[name], b[name]] for name in shared], np.float64)
-    first, second = table.mean(axis=0)
-    apart = table[:, 0] - table[:, 1]
-    superiority = float(np.mean((apart > 0) + 0.5 * (apart == 0)))
-    value = float(100 * (first - second) / second) if second else None
-    low: float | None = None
-    high: float | None = None
+    shared = a.keys() & b.keys()
+    is_paired = bool(shared) and 2 * len(shared) >= min(len(a), len(b))
+    if is_paired:
+        a, b = ({name: group[name] for name in shared} for group in (a, b))
+    n_units = min(len(a), len(b))
+    over = "shared clusters" if is_paired else "clusters of each group"
+    method = f"percentage difference of means, percentile bootstrap over {over}"
+    if not n_units:
+        none = Estimate(None, None, None, 0, method, signature, 0)
+        return Difference(none, None, None, None)
+    first, second = cell_means(a), cell_means(b)
+    mean_a, mean_b = (math.fsum(cells.values()) / len(cells) for cells in (first, second))
+    value = 100 * (mean_a - mean_b) / mean_b if mean_b else None
+    ends: tuple[float | None, float | None] = None, None
     p: float | None = None
-    if n >= MIN_UNITS:
-        p = _p_of(apart)
-        means = bootstrap_means(table, np.random.default_rng(seed))
-        if means[:, 1].all():
-            resampled = 100 * (means[:, 0] - means[:, 1]) / means[:, 1]
-            low, high = percentile_interval(resampled, n)
-    return Difference(Estimate(value, low, high, n, method, signature), None, superiority, p)
+    if n_units >= MIN_UNITS:
+        p = permutation_f([a, b], seed=seed).p
+        means_a, means_b = _resampled_means(first, second, seed)
+        if means_b.all():
+            ends = percentile_interval(100 * (means_a - means_b) / means_b, n_units)
+    n = n_units if is_paired else len(a.keys() | b.keys())
+    percent = Estimate(value, *ends, n, method, signature, n_units)
+    return Difference(percent, None, _superiority(first, second, is_paired), p)
 
 
-def _p_of(differences: np.ndarray[tuple[int], np.dtype[np.float64]]) -> float:
-    from scipy.stats import ttest_1samp
+def _resampled_means(
+    a: Mapping[str, float], b: Mapping[str, float], seed: int
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """The means of both groups in each resample of the clusters."""
+    shared = sorted(a.keys() & b.keys())
+    sums = [np.zeros(1), np.zeros(1)]
+    if shared:
+        table = np.array([[a[name], b[name]] for name in shared], np.float64)
+        both = bootstrap_means(table, np.random.default_rng(seed)) * len(shared)
+        sums = [both[:, 0], both[:, 1]]
+    for k, (own, other) in enumerate(((a, b), (b, a))):
+        alone = np.array([value for name, value in own.items() if name not in other], np.float64)
+        if len(alone):
+            drawn = bootstrap_means(alone, np.random.default_rng([seed, k]))
+            sums[k] = sums[k] + drawn * len(alone)
+    return sums[0] / len(a), sums[1] / len(b)
 
-    if np.ptp(differences) == 0:
-        return 1.0 if differences[0] == 0 else 0.0
-    return float(ttest_1samp(differences, 0).pvalue)
+
+def _superiority(a: Mapping[str, float], b: Mapping[str, float], is_paired: bool) -> float:
+    """How often a cluster's mean of A is above B's of the same cluster, or of any; ties half."""
+    first, second = np.array(list(a.values())), np.array(list(b.values()))
+    apart = first - second if is_paired else first[:, None] - second[None]
+    return float(np.mean((apart > 0) + 0.5 * (apart == 0)))
+
+
+def permutation_f(
+    groups: Sequence[Clustered], *, seed: int, n_permutations: int = N_PERMUTATIONS
+) -> Omnibus:
+    """Whether the means of groups differ, by permutation in blocks; no p with under ten clusters.
+
+    Raises `ValueError` where a group has no cluster, or there are fewer than two groups.
+    """
+    if len(groups) < 2 or not all(groups):
+        raise ValueError("two groups at least, each with a cluster")
+    design = _Design(groups)
+    n_clusters = len({name for group in groups for name in group})
+    seen = design.shares(design.values[None])[0]
+    p: float | None = None
+    if n_clusters >= MIN_UNITS:
+        rng = np.random.default_rng([seed, 4])
+        step = max(1, _BLOCK // len(design.values))
+        n_extreme = 0
+        for start in range(0, n_permutations, step):
+            drawn = design.permuted(min(step, n_permutations - start), rng)
+            n_extreme += int(np.count_nonzero(design.shares(drawn) >= seen - _SLACK))
+        p = (n_extreme + 1) / (n_permutations + 1)
+    n_between, n_within = len(groups) - 1, design.n_cells - len(groups)
+    f = None if seen >= 1 - _SLACK else float(seen / n_between * max(0, n_within) / (1 - seen))
+    return Omnibus("permutation F", f, p, len(groups), n_clusters, True)
+
+
+class _Design:
+    """Places of values: by group, then by cluster; and the block in which each may move.
+
+    A cluster of several groups is a block, and its values move; block 0 holds the means of all
+    clusters of one group, which move as they are.
+    """
+
+    def __init__(self, groups: Sequence[Clustered]) -> None:
+        n_holders = Counter(name for group in groups for name in group)
+        shared = {name: k for k, name in enumerate(sorted(n_holders), 1) if n_holders[name] > 1}
+        values: list[float] = []
+        blocks: list[int] = []
+        n_values: list[int] = []
+        for group in groups:
+            for name, mean in cell_means(group).items():
+                own = group[name] if name in shared else [mean]
+                values += own
+                blocks += [shared.get(name, 0)] * len(own)
+                n_values.append(len(own))
+        _, block = np.unique(blocks, return_inverse=True)
+        raw = np.array(values, np.float64)
+        self._scale = float(np.abs(raw).max())
+        self.values = raw - (np.bincount(block, raw) / np.bincount(block))[block]
+        self.n_cells = len(n_values)
+        self._cell_sizes = np.array(n_values)
+        self._group_sizes = np.array([len(group) for group in groups])
+        self._by_block = np.argsort(block, kind="stable")
+        self._blocks = block[self._by_block]
+
+    def permuted(self, n: int, rng: np.random.Generator) -> NDArray[np.float64]:
+        """float64 (n, n_values): values dealt out anew within their blocks."""
+        keys = rng.random((n, len(self.values))) + self._blocks
+        dealt = np.empty(keys.shape)
+        dealt[:, self._by_block] = self.values[self._by_block][np.argsort(keys, axis=1)]
+        return dealt
+
+    def shares(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
+        """The share of the cells' variation that lies between groups, which rises with F.
+
+        values: float64 (n, n_values). Returns float64 (n,); 0 where there is no variation.
+        """
+        cells = np.add.reduceat(values, _starts(self._cell_sizes), axis=1) / self._cell_sizes
+        means = np.add.reduceat(cells, _starts(self._group_sizes), axis=1) / self._group_sizes
+        centre = cells.mean(axis=1, keepdims=True)
+        between = (self._group_sizes * (means - centre) ** 2).sum(axis=1)
+        total = ((cells - centre) ** 2).sum(axis=1)
+        found: NDArray[np.float64] = np.divide(
+            between, total, out=np.zeros(len(values)), where=total > (_SLACK * self._scale) ** 2
+        )
+        return found
+
+
+def _starts(sizes: NDArray[np.int64]) -> NDArray[np.int64]:
+    starts: NDArray[np.int64] = np.cumsum(sizes) - sizes
+    return starts

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from fabula.stats.resample import bootstrap_means, percentile_interval
 from fabula.types import Estimate
 
-__all__ = ["Difference", "compare_means", "holm", "mean_estimate"]
+__all__ = ["Difference", "compare_means", "holm", "kruskal_wallis", "mean_estimate"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +75,20 @@ def compare_means(
         superiority=float(u) / (len(first) * len(second)),
         p=float(p),
     )
+
+
+def kruskal_wallis(groups: Sequence[Sequence[float]]) -> tuple[float, float]:
+    """H of Kruskal and Wallis 1952, corrected for ties, and p by chi-squared.
+
+    Each group needs a value.
+    """
+    from scipy.stats import kruskal
+
+    if len({value for group in groups for value in group}) == 1:
+        # All values are equal: no order is more extreme than this one. SciPy has 0 / 0 here.
+        return 0.0, 1.0
+    found = kruskal(*groups)
+    return float(found.statistic), float(found.pvalue)
 
 
 def holm(p_values: Sequence[float | None]) -> list[float | None]:

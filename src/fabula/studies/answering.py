@@ -25,13 +25,13 @@ class Saved:
 
     answers: Answers
     revision: int
-    """Of the newest answer; a page that is sent carries it."""
+    """How many answers were kept of this unit so far; a page that is sent carries it."""
     problems: tuple[tuple[Key, str], ...]
     """Fields that could not be taken, and why."""
 
 
 def current_answers(connection: Connection, assignment_id: int) -> tuple[dict[Key, str], int]:
-    """The answers that count now, and the newest revision."""
+    """The answers that count now, and the revision."""
     current, _, newest = _now_and_then(connection, assignment_id, None)
     return current, newest
 
@@ -61,14 +61,12 @@ def save_answers(
 
     def write(key: Key, value: str | None) -> None:
         nonlocal newest
-        written = connection.execute(
+        connection.execute(
             answers.insert().values(
                 assignment_id=assignment.id, part=key[0], item=key[1], value=value, saved_ms=now
             )
         )
-        key_of_row = written.inserted_primary_key
-        assert key_of_row is not None
-        newest = int(key_of_row[0])
+        newest += 1
 
     for key, raw in given.items():
         question = questions.get(key)
@@ -103,15 +101,18 @@ def _now_and_then(
     current: dict[Key, str] = {}
     shown: dict[Key, str] = {}
     newest = 0
-    for part, item, value, id_ in connection.execute(
-        select(answers.c.part, answers.c.item, answers.c.value, answers.c.id)
-        .where(answers.c.assignment_id == assignment_id)
-        .order_by(answers.c.id)
+    # Counted from one for each unit: what a browser is told says nothing about the whole study.
+    for newest, (part, item, value) in enumerate(
+        connection.execute(
+            select(answers.c.part, answers.c.item, answers.c.value)
+            .where(answers.c.assignment_id == assignment_id)
+            .order_by(answers.c.id)
+        ),
+        1,
     ):
         current[part, item] = value or ""
-        if revision is not None and id_ <= revision:
+        if revision is not None and newest <= revision:
             shown[part, item] = value or ""
-        newest = id_
     return {k: v for k, v in current.items() if v}, shown, newest
 
 

@@ -8,13 +8,14 @@ from dataclasses import dataclass, field
 
 from anyio.to_thread import current_default_thread_limiter
 from fastapi import FastAPI, Request
-from fastapi.responses import HTMLResponse
+from fastapi.responses import HTMLResponse, JSONResponse
 
 from fabula.studies import onboarding, organiser, pages
 from fabula.studies.assigning import StudyChanged
-from fabula.studies.database import Store
+from fabula.studies.database import Store, StoreFailed
 from fabula.studies.design import StudyDesign
 from fabula.studies.forms import Page, pages_of
+from fabula.studies.health import Health, checkpointed
 from fabula.studies.units import Unit
 from fabula.studies.views import STATIC, render
 from fabula.web.app import PAGE_TEXTS, guarded_app
@@ -41,10 +42,11 @@ class Study:
 
 
 @asynccontextmanager
-async def _few_threads(_: FastAPI) -> AsyncIterator[None]:
+async def _running(app: FastAPI) -> AsyncIterator[None]:
     # More threads than this only wait for each other.
     current_default_thread_limiter().total_tokens = 8
-    yield
+    async with checkpointed(app.state.study.store):
+        yield
 
 
 def create_app(
@@ -53,16 +55,20 @@ def create_app(
     store: Store,
     *,
     password: str | None = None,
+    own_names_only: bool = False,
 ) -> FastAPI:
-    """The application; without a password nobody can log in as organiser."""
+    """The application; without a password nobody can log in as organiser.
+
+    own_names_only: whether it answers only under a name of this machine.
+    """
     app = guarded_app(
         title=design.title,
-        rules=Rules(admit=Visitors(pages.COOKIE)),
+        rules=Rules(admit=Visitors(pages.cookie_of(design.id)), own_names_only=own_names_only),
         refuse=_message,
         texts=_TEXTS,
-        statuses={StudyChanged: 503},
+        statuses={StudyChanged: 503, StoreFailed: 503},
         static=STATIC,
-        lifespan=_few_threads,
+        lifespan=_running,
     )
     app.state.study = Study(design, {unit.key: unit for unit in units}, store)
     app.state.password = password
@@ -73,21 +79,36 @@ def create_app(
     app.include_router(pages.router)
     app.include_router(organiser.router)
 
+    health = Health(store)
+
     @app.get("/health")
-    def health() -> dict[str, bool]:
-        return {"ok": True}
+    async def state_of_health() -> JSONResponse:
+        problem = await health.problem()
+        if problem is None:
+            return JSONResponse({"ok": True})
+        return JSONResponse({"ok": False, "problem": problem}, 503)
 
     return app
 
 
 _TEXTS = PAGE_TEXTS | {
     403: "This page is not open to you. Please use the link that you were sent.",
-    503: "The study is being changed. Please come back a little later by the same link.",
     500: "Something went wrong on our side. What you saved is kept; please try again.",
 }
 
 
 def _message(request: Request, status: int, text: str) -> HTMLResponse:
-    html = render("message.html.j2", title="", base=request.scope.get("root_path", ""),
-                  heading="Sorry", paragraphs=[text], code="")  # fmt: skip
-    return HTMLResponse(html, status)
+    base = request.scope.get("root_path", "")
+    if status == 503 and (fields := getattr(request.state, "form", None)) is not None:
+        # What was sent stays on the page: nobody types an answer twice.
+        paragraphs = [
+            f"{text[:1].upper()}{text[1:]}.",
+            "What you sent is kept on this page. Please try again in a moment.",
+        ]
+        html = render("retry.html.j2", title="Not saved yet", base=base, paragraphs=paragraphs,
+                      action=request.scope["path"], fields=fields)  # fmt: skip
+    else:
+        html = render("message.html.j2", title="", base=base, heading="Sorry", paragraphs=[text],
+                      code="")  # fmt: skip
+    headers = {"retry-after": "5"} if status == 503 else None
+    return HTMLResponse(html, status, headers)

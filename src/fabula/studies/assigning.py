@@ -1,5 +1,5 @@
 """Who reads what: every unit by so many participants, vanished ones replaced; nobody reads a unit
-twice, or two units of one story.
+twice, or two units of which one gives away what was done to the story of the other.
 
 Of the units that lack participants, one with the fewest is given, so that the load stays balanced
 and agreement can be said early. A unit that its holder left alone for the study's hours is given
@@ -11,7 +11,7 @@ from __future__ import annotations
 import hashlib
 import random
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 from sqlalchemy import Connection, Row, func, select, text
@@ -20,11 +20,12 @@ from fabula.errors import FabulaError
 from fabula.studies.database import assignments, now_ms, participants, settings
 from fabula.studies.design import StudyDesign
 from fabula.studies.participants import Participant
-from fabula.studies.units import Unit
+from fabula.studies.units import Seen, Unit
 
 __all__ = [
     "Assignment",
     "StudyChanged",
+    "choose_unit",
     "count_done",
     "current_assignment",
     "finish",
@@ -44,6 +45,8 @@ class Assignment:
     page: str
     """The furthest page that was shown."""
     is_open: bool
+    number: int = 0
+    """Among the participant's own, from 1: what their browser knows it by."""
 
     def document(self, part: str) -> int:
         """The place in the unit of the story that the participant knows by this part."""
@@ -58,7 +61,11 @@ def current_assignment(
     for_update: bool = False,
 ) -> Assignment | None:
     """What the participant has open; with `for_update` nobody else changes it meanwhile."""
-    query = select(assignments).where(
+    earlier = assignments.alias()
+    number = select(func.count()).where(
+        earlier.c.participant_id == participant.id, earlier.c.id <= assignments.c.id
+    )
+    query = select(assignments, number.scalar_subquery().label("number")).where(
         assignments.c.participant_id == participant.id, assignments.c.state == "open"
     )
     row = connection.execute(query.with_for_update() if for_update else query).first()
@@ -100,23 +107,44 @@ def next_assignment(
     if n_done >= design.per_participant:
         return None
     taken = _taken(connection)
-    known: set[str] = set().union(*(units[key].stories for key in mine if key in units))
+    seen = Seen(design.per_story, (units[key] for key in mine if key in units))
+    returned = {key for key, row in mine.items() if row.state == "returned"}
+    key = choose_unit(design, units, taken, seen, participant.id, mine.keys(), returned)
+    if key is None:
+        return None
+    _check_running(connection, design)
+    _give(connection, participant, units[key], mine.get(key), design.seed)
+    return current_assignment(connection, participant, units)
+
+
+def choose_unit(
+    design: StudyDesign,
+    units: Mapping[str, Unit],
+    taken: Mapping[str, int],
+    seen: Seen,
+    participant: int,
+    mine: Collection[str],
+    returned: Collection[str] = (),
+) -> str | None:
+    """The unit that somebody is given next, or None.
+
+    taken: how many have each unit. mine: what they were given before, of which `returned` may be
+    given again.
+    """
     wanted = [
         key
         for key, unit in units.items()
-        if taken[key] < design.raters
-        and (mine[key].state == "returned" if key in mine else known.isdisjoint(unit.stories))
+        if taken.get(key, 0) < design.raters
+        and (key in returned if key in mine else seen.allows(unit))
     ]
-    if not wanted:
-        return None
-    _check_running(connection, design)
     # What was begun comes first; then what fewest have, in an order of each participant's own.
-    key = min(
-        wanted,
-        key=lambda unit: (unit not in mine, taken[unit], _draw(design.seed, participant.id, unit)),
+    ranks = {key: (key not in mine, taken.get(key, 0)) for key in wanted}
+    best = min(ranks.values(), default=None)
+    return min(
+        (key for key in wanted if ranks[key] == best),
+        key=lambda key: _draw(design.seed, participant, key),
+        default=None,
     )
-    _give(connection, participant, units[key], mine.get(key), design.seed)
-    return current_assignment(connection, participant, units)
 
 
 def _give(
@@ -155,7 +183,9 @@ def _check_running(connection: Connection, design: StudyDesign) -> None:
         select(settings.c.value).where(settings.c.key == "questions")
     ).scalar()
     if held != design.digest:
-        raise StudyChanged("the study was changed; the organiser has to start the server again")
+        raise StudyChanged(
+            "The study is being changed. Please come back a little later by the same link"
+        )
 
 
 def count_done(connection: Connection, participant: Participant) -> int:
@@ -170,18 +200,21 @@ def count_done(connection: Connection, participant: Participant) -> int:
 
 
 def take_up_again(
-    connection: Connection, participant: Participant, units: Mapping[str, Unit], id_: str
+    connection: Connection, participant: Participant, units: Mapping[str, Unit], number: str
 ) -> Assignment | None:
     """A unit of theirs that was given back, opened again for its late answers."""
-    if not id_.isdecimal() or len(id_) > 15:
+    if not number.isdecimal() or not 0 < len(number) < 7 or not int(number):
         return None
+    id_ = connection.execute(
+        select(assignments.c.id)
+        .where(assignments.c.participant_id == participant.id)
+        .order_by(assignments.c.id)
+        .limit(1)
+        .offset(int(number) - 1)
+    ).scalar()
     changed = connection.execute(
         assignments.update()
-        .where(
-            assignments.c.id == int(id_),
-            assignments.c.participant_id == participant.id,
-            assignments.c.state == "returned",
-        )
+        .where(assignments.c.id == id_, assignments.c.state == "returned")
         .values(state="open", seen_ms=now_ms())
     )
     return current_assignment(connection, participant, units) if changed.rowcount else None
@@ -222,4 +255,5 @@ def _assignment(row: Row[tuple[object, ...]], units: Mapping[str, Unit]) -> Assi
         order=tuple(int(place) for place in row.order.split(",")),
         page=row.page,
         is_open=row.state == "open",
+        number=row.number,
     )

@@ -7,13 +7,14 @@ for each other and neither is turned away.
 
 from __future__ import annotations
 
+import shutil
 import sqlite3
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from sqlalchemy import (
     URL,
@@ -33,20 +34,25 @@ from sqlalchemy import (
     select,
 )
 from sqlalchemy.engine import make_url
-from sqlalchemy.exc import ArgumentError, NoSuchModuleError, SQLAlchemyError
+from sqlalchemy.exc import ArgumentError, DBAPIError, NoSuchModuleError, SQLAlchemyError
+from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 
 from fabula import __version__
-from fabula.errors import InputError
+from fabula.errors import FabulaError, InputError
+from fabula.studies import sqlite_file
 from fabula.studies.design import StudyDesign
 from fabula.studies.units import Unit, units_digest
 
 __all__ = [
     "Store",
+    "StoreFailed",
     "answers",
     "assignments",
     "audit",
+    "check_same",
     "metadata",
     "now_ms",
+    "open_file",
     "open_store",
     "participants",
     "sessions",
@@ -133,6 +139,33 @@ def now_ms() -> int:
     return time.time_ns() // 1_000_000
 
 
+Trouble = Literal["locked", "full", "failed"]
+_WORDS: dict[Trouble, str] = {
+    "locked": "another program is holding the study's database",
+    "full": "the disk that holds the study's database is full",
+    "failed": "the study's database is not responding",
+}
+
+
+class StoreFailed(FabulaError):  # noqa: N818 (an event, not a kind of error)
+    """The database could not be read or written now; nothing was changed, and a retry may do."""
+
+    def __init__(self, trouble: Trouble) -> None:
+        super().__init__(f"{_WORDS[trouble]}; try again")
+        self.trouble = trouble
+
+    @property
+    def reason(self) -> str:
+        return _WORDS[self.trouble]
+
+
+_WAIT_S = 5.0
+"""How long a save waits for whoever else is writing."""
+_WAIT_AGAIN_S = 0.2
+"""The same once somebody waited in vain: many who wait in turn would add up."""
+_ROOM_BYTES = 8 * 1024 * 1024
+
+
 class Store:
     """The database of one study."""
 
@@ -144,24 +177,103 @@ class Store:
             self.file = Path(str(engine.url.database))
         # SQLite has one writer. Threads that wait in its busy handler sleep and overtake each
         # other; on a lock each goes on as soon as the one before is done.
-        self._turn: AbstractContextManager[Any] = nullcontext()
-        if engine.dialect.name == "sqlite":
-            self._turn = threading.Lock()
+        self._turn = threading.Lock()
+        self._is_stuck = False
 
     @contextmanager
     def reading(self) -> Iterator[Connection]:
-        """A consistent view."""
+        """A consistent view. Raises `StoreFailed`."""
         # One view for all that is read, though others write meanwhile.
         level = "SERIALIZABLE" if self.file else "REPEATABLE READ"
-        with self.engine.connect().execution_options(isolation_level=level) as connection:
+        with (
+            self._failures_named(),
+            self.engine.connect().execution_options(isolation_level=level) as connection,
+        ):
             yield connection
 
     @contextmanager
-    def writing(self) -> Iterator[Connection]:
-        """A transaction with the right to write from its beginning, committed at its end."""
-        writer = self.engine.connect().execution_options(is_write=True)
-        with writer as connection, self._turn, connection.begin():
-            yield connection
+    def writing(self, wait_s: float | None = None) -> Iterator[Connection]:
+        """A transaction with the right to write from its beginning, committed at its end.
+
+        wait_s: how long to wait for that right. Raises `StoreFailed`.
+        """
+        if wait_s is None:
+            wait_s = _WAIT_AGAIN_S if self._is_stuck else _WAIT_S
+        until = time.monotonic() + wait_s
+        with self._failures_named(), self.engine.connect() as connection, self._turn_by(until):
+            left_ms = max(1, int(1000 * (until - time.monotonic())))
+            with connection.execution_options(wait_ms=left_ms).begin():
+                self._is_stuck = False
+                yield connection
+
+    @contextmanager
+    def _turn_by(self, until: float) -> Iterator[None]:
+        if self.file is None:
+            yield
+            return
+        if not self._turn.acquire(timeout=max(0.0, until - time.monotonic())):
+            self._is_stuck = True
+            raise StoreFailed("locked")
+        try:
+            yield
+        finally:
+            self._turn.release()
+
+    @contextmanager
+    def _failures_named(self) -> Iterator[None]:
+        """Whatever is wrong with the place and not with a statement, as `StoreFailed`."""
+        try:
+            yield
+        except (DBAPIError, PoolTimeoutError) as error:
+            trouble = self._trouble_of(error)
+            if trouble is None:
+                raise
+            self._is_stuck = trouble == "locked"
+            raise StoreFailed(trouble) from error
+
+    def _trouble_of(self, error: DBAPIError | PoolTimeoutError) -> Trouble | None:
+        if isinstance(error, PoolTimeoutError):
+            return "failed"
+        original = error.orig
+        if isinstance(original, sqlite3.Error):
+            # The lower byte is the primary code; PostgreSQL has a state of five characters.
+            code = getattr(original, "sqlite_errorcode", 0) & 0xFF
+            if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
+                return "locked"
+            is_full = code == sqlite3.SQLITE_FULL
+            if is_full or (code == sqlite3.SQLITE_IOERR and not self._has_room()):
+                return "full"
+            is_ours = code == sqlite3.SQLITE_ERROR or not isinstance(
+                original, sqlite3.OperationalError
+            )
+            return None if is_ours else "failed"
+        state = str(getattr(original, "sqlstate", None) or "")
+        if state == "55P03":
+            return "locked"
+        if state == "53100":
+            return "full"
+        # Connections that cannot be made or were cut, and a server that is going down.
+        is_gone = error.connection_invalidated or not state or state[:2] in ("08", "53", "57")
+        return "failed" if is_gone else None
+
+    def _has_room(self) -> bool:
+        return self.file is None or shutil.disk_usage(self.file.parent).free >= _ROOM_BYTES
+
+    def problem(self) -> str | None:
+        """Why answers cannot be saved now, or None; it writes a row, and waits half a second."""
+        try:
+            with self.writing(wait_s=0.5) as connection:
+                own = settings.c.key == "health"
+                connection.execute(settings.delete().where(own))
+                connection.execute(settings.insert().values(key="health", value=str(now_ms())))
+        except StoreFailed as error:
+            return error.reason
+        return None if self._has_room() else _WORDS["full"]
+
+    def checkpoint(self) -> None:
+        """Have SQLite's file hold what was saved, so that little is in its log alone."""
+        if self.file is not None:
+            sqlite_file.checkpoint(self.file)
 
     def after_forgetting(self) -> None:
         """Write what was deleted out of SQLite's log too, so that it lies nowhere any more."""
@@ -171,8 +283,13 @@ class Store:
                 connection.exec_driver_sql("PRAGMA wal_checkpoint(TRUNCATE)")
                 connection.exec_driver_sql("BEGIN")
 
-    def close(self) -> None:
+    def close(self, *, is_served: bool = False) -> bool:
+        """Whether everything is in the database, and nothing in a log beside it.
+
+        is_served: whether this process was the one that took people's answers.
+        """
         self.engine.dispose()
+        return self.file is None or sqlite_file.close_file(self.file, is_served=is_served)
 
 
 def open_store(
@@ -198,6 +315,8 @@ def open_store(
     if is_sqlite and not create and parsed.database and not Path(parsed.database).exists():
         raise InputError(f"{parsed.database}: is not there; `fabula study serve` makes it")
     shown = parsed.render_as_string(hide_password=True)
+    if is_sqlite:
+        _check_file(Path(str(parsed.database)))
     try:
         store = Store(_engine(parsed, is_sqlite=is_sqlite))
     except (SQLAlchemyError, NoSuchModuleError, ImportError) as error:
@@ -208,24 +327,50 @@ def open_store(
         raise InputError(f"`database` {shown}: {str(error).splitlines()[0]}") from error
     try:
         _migrate(store.engine, shown)
-        _check_same(store, design, units, shown)
-    except SQLAlchemyError as error:
+        check_same(store, design, units, shown)
+        if store.file is not None:
+            sqlite_file.checkpoint(store.file)
+    except (SQLAlchemyError, sqlite3.Error) as error:
         store.close()
         raise InputError(f"`database` {shown}: {str(error).splitlines()[0]}") from error
-    except InputError:
+    except FabulaError:
         store.close()
         raise
     return store
 
 
+def open_file(path: Path) -> Store:
+    """A file of SQLite's of any study, brought to the newest form. Raises `InputError`."""
+    sqlite_file.make_private(path)
+    store = Store(_engine(URL.create("sqlite", database=str(path)), is_sqlite=True))
+    try:
+        _migrate(store.engine, str(path))
+    except BaseException:
+        store.close()
+        raise
+    return store
+
+
+def _check_file(path: Path) -> None:
+    """Make the file where there is none. Raises `InputError` where it cannot be used."""
+    if sqlite_file.lacks_log(path):
+        raise InputError(
+            f"{path}: was copied without its log, {sqlite_file.log_of(path).name}, so answers may "
+            f"be missing in it; copy the log too, or take what is there with `fabula study restore "
+            f"STUDY.toml {path}` and another `database`"
+        )
+    try:
+        sqlite_file.make_private(path)
+    except OSError as error:
+        raise InputError(f"{path}: cannot be written ({error.strerror})") from error
+
+
 def _engine(url: Any, *, is_sqlite: bool) -> Engine:
     if not is_sqlite:
-        return create_engine(
-            url, pool_size=20, max_overflow=20, pool_pre_ping=True, hide_parameters=True
-        )
+        return _postgres_engine(url)
     engine = create_engine(
         url,
-        connect_args={"timeout": 30, "check_same_thread": False},
+        connect_args={"timeout": _WAIT_S, "check_same_thread": False},
         pool_size=20,
         max_overflow=40,
         hide_parameters=True,
@@ -240,8 +385,30 @@ def _engine(url: Any, *, is_sqlite: bool) -> Engine:
 
     @event.listens_for(engine, "begin")
     def begin(connection: Connection) -> None:
-        is_write = connection.get_execution_options().get("is_write")
-        connection.exec_driver_sql("BEGIN IMMEDIATE" if is_write else "BEGIN")
+        wait_ms = connection.get_execution_options().get("wait_ms")
+        if wait_ms is not None:
+            connection.exec_driver_sql(f"PRAGMA busy_timeout={wait_ms}")
+        connection.exec_driver_sql("BEGIN" if wait_ms is None else "BEGIN IMMEDIATE")
+
+    return engine
+
+
+def _postgres_engine(url: Any) -> Engine:
+    engine = create_engine(
+        url, pool_size=20, max_overflow=20, pool_pre_ping=True, hide_parameters=True,
+        connect_args={"connect_timeout": 10},
+    )  # fmt: skip
+
+    @event.listens_for(engine, "connect")
+    def prepare(connection: Any, _: object) -> None:
+        connection.execute(f"SET lock_timeout = {int(1000 * _WAIT_S)}")
+        connection.commit()
+
+    @event.listens_for(engine, "begin")
+    def begin(connection: Connection) -> None:
+        wait_ms = connection.get_execution_options().get("wait_ms")
+        if wait_ms is not None and wait_ms < 1000 * _WAIT_S - 100:
+            connection.exec_driver_sql(f"SET LOCAL lock_timeout = {wait_ms}")
 
     return engine
 
@@ -285,7 +452,7 @@ def _migrate(engine: Engine, where: str) -> None:
             ) from error
 
 
-def _check_same(store: Store, design: StudyDesign, units: list[Unit], where: str) -> None:
+def check_same(store: Store, design: StudyDesign, units: list[Unit], where: str) -> None:
     """Raise `InputError` where the answers in there are to something else."""
     wanted = {"study": design.id, "questions": design.digest, "documents": units_digest(units)}
     remedy = {

@@ -65,6 +65,7 @@ class _File(_Strict):
     rubric: str
     raters: Annotated[int, Field(ge=1, le=1000)] = 3
     per_participant: Annotated[int, Field(ge=1, le=100_000)] = 1
+    per_story: Annotated[int, Field(ge=1, le=1000)] = 1
     hours: Annotated[float, Field(gt=0, le=10_000)] = 24.0
     group_field: str = "group"
     seed: Annotated[int, Field(ge=0)] = 0
@@ -105,6 +106,9 @@ class StudyDesign:
 
     rubric_file: Path | None = None
     """Where the rubric lies, if it does not come along."""
+    per_story: int = 1
+    """Units about one story for each participant, at most, and only where each shows the same
+    version of it."""
 
     @property
     def digest(self) -> str:
@@ -159,6 +163,7 @@ def load_study(path: Path) -> StudyDesign:
         group_rubric=group_rubric,
         raters=file.raters,
         per_participant=file.per_participant,
+        per_story=file.per_story,
         hours=file.hours,
         group_field=file.group_field,
         seed=file.seed,
@@ -190,7 +195,9 @@ def _check_rubric(rubric: Rubric, group_rubric: Rubric | None, path: Path) -> No
         raise InputError(f"{path}: rubric: {rubric.id} has no yes-no item, which ttcw counts")
 
 
-def new_study(path: Path, design: Kind, documents: Path, *, title: str = "") -> None:
+def new_study(
+    path: Path, design: Kind, documents: Path, *, title: str = "", group_field: str = "group"
+) -> None:
     """Write a study ready to run, for the researcher to edit. Raises `InputError`."""
     if path.exists():
         raise InputError(f"{path}: is there already; choose another name, or edit it")
@@ -202,10 +209,11 @@ def new_study(path: Path, design: Kind, documents: Path, *, title: str = "") -> 
     name = re.sub(r"[^a-z0-9]+", "-", plain).strip("-")
     name = (name if name[:1].isalpha() else f"study-{name}")[:61].strip("-")
     text = text.replace("ID", _quoted(name), 1).replace("DOCUMENTS", _quoted(shown.as_posix()), 1)
+    text = text.replace('group_field = "group"', f"group_field = {_quoted(group_field)}")
     if title:
         first, _, rest = text.partition("\ntitle = ")
         text = f"{first}\ntitle = {_quoted(title)}\n{rest.partition(chr(10))[2]}"
-    path.parent.mkdir(parents=True, exist_ok=True)
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     path.write_text(text, encoding="utf-8")
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from datetime import UTC, datetime
 
 from sqlalchemy import Connection, select
 
@@ -22,7 +23,7 @@ from fabula.studies.participants import pseudonym
 from fabula.studies.units import Unit
 from fabula.types import Measurement, Rubric, Signature
 
-__all__ = ["OWN_RUBRIC", "Timing", "export", "timings"]
+__all__ = ["OWN_RUBRIC", "Timing", "export", "time_of", "timings"]
 
 OWN_RUBRIC = "own_feedback"
 """What participants themselves would have told the writer: free words, of no rubric."""
@@ -65,24 +66,33 @@ def export(
         yield from _of_assignment(design, held, given.get(row.id, {}), row.state)
 
 
-def _answers_of_all(connection: Connection) -> dict[int, dict[Key, str]]:
-    """The answers that count, by assignment: one query for all."""
-    found: dict[int, dict[Key, str]] = {}
+def _answers_of_all(connection: Connection) -> dict[int, dict[Key, tuple[str, int]]]:
+    """The answers that count and when each was saved, by assignment: one query for all."""
+    found: dict[int, dict[Key, tuple[str, int]]] = {}
     query = select(
-        answers.c.assignment_id, answers.c.part, answers.c.item, answers.c.value
+        answers.c.assignment_id, answers.c.part, answers.c.item, answers.c.value, answers.c.saved_ms
     ).order_by(answers.c.id)
-    for assignment_id, part, item, value in connection.execute(query):
+    for assignment_id, part, item, value, saved_ms in connection.execute(query):
         current = found.setdefault(assignment_id, {})
         if value:
-            current[part, item] = value
+            current[part, item] = value, saved_ms
         else:
             current.pop((part, item), None)
     return found
 
 
+def time_of(at_ms: int | None) -> str | None:
+    """As ISO 8601 in UTC: `2026-11-23T03:00:00.000Z`."""
+    if at_ms is None:
+        return None
+    shown = datetime.fromtimestamp(at_ms / 1000, UTC).isoformat(timespec="milliseconds")
+    return shown.replace("+00:00", "Z")
+
+
 def _of_assignment(
-    design: StudyDesign, held: Assignment, given: Answers, state: str
+    design: StudyDesign, held: Assignment, kept: Mapping[Key, tuple[str, int]], state: str
 ) -> Iterator[Measurement]:
+    given: Answers = {key: value for key, (value, _) in kept.items()}
     pages = pages_of(design, len(held.unit.documents))
     rater = pseudonym(held.participant_id)
     facts = held.unit.facts
@@ -96,6 +106,11 @@ def _of_assignment(
             rubric = _rubric(design, question.item.id)
             part = question.part if question.part.isdecimal() else "1"
             document = held.unit.documents[held.document(part)]
+            details: dict[str, object] = {
+                "unit": held.unit.key, "place": int(part), "state": state,
+            }  # fmt: skip
+            if value is not None:
+                details["saved"] = time_of(kept[question.key][1])
             yield Measurement(
                 document_id=document.id,
                 rubric=OWN_RUBRIC if rubric is None else rubric.key,
@@ -106,7 +121,7 @@ def _of_assignment(
                 evidence=(),
                 rationale=given.get((question.part, question.item.id + WHY)),
                 signature=str(_signature(design, rubric)),
-                details={"unit": held.unit.key, "place": int(part), "state": state},
+                details=details,
             )
 
 

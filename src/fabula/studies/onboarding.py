@@ -5,13 +5,13 @@ from __future__ import annotations
 import re
 
 from fastapi import APIRouter, HTTPException, Request
-from fastapi.responses import RedirectResponse, Response
+from fastapi.responses import HTMLResponse, RedirectResponse, Response
 from sqlalchemy import select
 
 from fabula.studies.answering import current_answers
 from fabula.studies.assigning import count_done, current_assignment, next_assignment
 from fabula.studies.database import settings
-from fabula.studies.pages import COOKIE, Posted, Visitor
+from fabula.studies.pages import Posted, Visitor, cookie_of, token_of
 from fabula.studies.participants import (
     consent,
     find_by_token,
@@ -19,7 +19,7 @@ from fabula.studies.participants import (
     log,
     take_quiz,
 )
-from fabula.studies.views import told
+from fabula.studies.views import render, told
 
 __all__ = ["router"]
 
@@ -32,7 +32,8 @@ _WORKER = re.compile(r"[0-9a-f]{24}|A[0-9A-Z]{8,20}")
 def _with_cookie(request: Request, token: str) -> RedirectResponse:
     response = RedirectResponse(str(request.scope.get("root_path", "")) + "/", 303)
     response.set_cookie(
-        COOKIE, token, max_age=_YEAR_S, httponly=True, samesite="lax",
+        cookie_of(request.app.state.study.design.id), token,
+        max_age=_YEAR_S, httponly=True, samesite="lax",
         secure=request.url.scheme == "https", path=str(request.scope.get("root_path", "")) or "/",
     )  # fmt: skip
     return response
@@ -40,10 +41,18 @@ def _with_cookie(request: Request, token: str) -> RedirectResponse:
 
 @router.get("/i/{token}")
 def arrive(request: Request, token: str) -> Response:
-    """By an invitation."""
+    """By an invitation. Where somebody else takes part in this browser already, it asks first."""
     with request.app.state.study.store.reading() as connection:
-        if find_by_token(connection, token) is None:
-            raise HTTPException(403)
+        comes = find_by_token(connection, token)
+        is_here = find_by_token(connection, token_of(request))
+    if comes is None:
+        raise HTTPException(403)
+    is_other = is_here is not None and is_here.id != comes.id and is_here.state != "forgotten"
+    if is_other and request.query_params.get("change") != "yes":
+        base = str(request.scope.get("root_path", ""))
+        return HTMLResponse(
+            render("change.html.j2", title="Who is reading?", base=base, token=token)
+        )
     return _with_cookie(request, token)
 
 

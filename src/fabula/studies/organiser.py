@@ -7,7 +7,7 @@ import secrets
 from datetime import UTC, datetime
 from typing import Annotated
 
-from fastapi import APIRouter, Cookie, Depends, HTTPException, Request
+from fastapi import APIRouter, Depends, HTTPException, Request
 from fastapi.responses import HTMLResponse, RedirectResponse, Response
 from sqlalchemy import delete, select
 
@@ -25,24 +25,27 @@ from fabula.web.guard import address_of, csrf_of, form_fields, is_secret
 __all__ = ["router"]
 
 router = APIRouter(prefix="/organise")
-_COOKIE = "fabula_organiser"
 _HOURS = 12
 _NUMBER = re.compile(r"[0-9]{1,9}")
 _MAX_INVITED = 500
 
 
-def organiser(request: Request, fabula_organiser: Annotated[str, Cookie()] = "") -> str:
+def _cookie(request: Request) -> str:
+    return f"fabula_organiser_{request.app.state.study.design.id}"
+
+
+def organiser(request: Request) -> str:
     """The token of an organiser who is logged in; others are sent to the login."""
     study = request.app.state.study
-    if fabula_organiser:
+    if token := request.cookies.get(_cookie(request)):
         with study.store.reading() as connection:
             found = connection.execute(
                 select(sessions.c.ends_ms).where(
-                    sessions.c.token_hash == _session_hash(request, fabula_organiser)
+                    sessions.c.token_hash == _session_hash(request, token)
                 )
             ).scalar()
         if found is not None and found > now_ms():
-            return fabula_organiser
+            return token
     raise HTTPException(303, f"{request.scope.get('root_path', '')}/organise/login")
 
 
@@ -95,7 +98,7 @@ def log_in(request: Request, given: Annotated[object, Depends(sent_password)]) -
     base = str(request.scope.get("root_path", ""))
     response = RedirectResponse(f"{base}/organise", 303)
     response.set_cookie(
-        _COOKIE, token, max_age=_HOURS * 3600, httponly=True, samesite="strict",
+        _cookie(request), token, max_age=_HOURS * 3600, httponly=True, samesite="strict",
         secure=request.url.scheme == "https", path=f"{base}/organise",
     )  # fmt: skip
     return response

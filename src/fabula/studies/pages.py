@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Cookie, Depends, HTTPException, Request
+from fastapi import APIRouter, Depends, HTTPException, Request
 from fastapi.responses import HTMLResponse, JSONResponse, RedirectResponse, Response
 from sqlalchemy import Connection
 
@@ -19,14 +19,30 @@ from fabula.studies.forms import Answers, Key, Page
 from fabula.studies.participants import (
     Participant,
     find_by_token,
+    hash_of,
 )
 from fabula.studies.views import keys_of, page_view, render
 from fabula.web.guard import csrf_of, form_fields
 
-__all__ = ["COOKIE", "Posted", "Visit", "Visitor", "router"]
+__all__ = ["Posted", "Visit", "Visitor", "cookie_of", "router", "token_of"]
 
 router = APIRouter()
-COOKIE = "fabula_study"
+_COOKIE = "fabula_study"
+"""As earlier versions called it, whatever the study: good until its owner comes by a link again."""
+
+
+def cookie_of(study_id: str) -> str:
+    """The cookie of those who take part: one browser may do so in several studies.
+
+    A study's id may say what it is about, which is nobody's business here.
+    """
+    return f"{_COOKIE}_{hash_of(study_id)[:8]}"
+
+
+def token_of(request: Request) -> str:
+    """What the visitor's browser brings; empty where it brings nothing."""
+    own = request.cookies.get(cookie_of(request.app.state.study.design.id))
+    return own or request.cookies.get(_COOKIE, "")
 
 
 class Visit:
@@ -49,10 +65,10 @@ class Visit:
         return RedirectResponse(self.base + path, 303)
 
 
-def visit(request: Request, fabula_study: Annotated[str, Cookie()] = "") -> Visit:
+def visit(request: Request) -> Visit:
     """Who asks. Anybody without an invitation is turned away."""
     with request.app.state.study.store.reading() as connection:
-        return _visit(connection, request, fabula_study)
+        return _visit(connection, request, token_of(request))
 
 
 def _visit(connection: Connection, request: Request, token: str) -> Visit:
@@ -65,9 +81,10 @@ def _visit(connection: Connection, request: Request, token: str) -> Visit:
 Visitor = Annotated[Visit, Depends(visit)]
 
 
-async def posted(request: Request, fabula_study: Annotated[str, Cookie()] = "") -> dict[str, str]:
+async def posted(request: Request) -> dict[str, str]:
     """The form that was sent, from a page of ours."""
-    return await form_fields(request, fabula_study)
+    request.state.form = await form_fields(request, token_of(request))
+    return dict(request.state.form)
 
 
 Posted = Annotated[dict[str, str], Depends(posted)]
@@ -124,10 +141,10 @@ def send(visitor: Visitor, name: str, form: Posted) -> Response:
 
 
 @router.post("/save")
-def save(request: Request, form: Posted, fabula_study: Annotated[str, Cookie()] = "") -> Response:
+def save(request: Request, form: Posted) -> Response:
     """One answer, as it is given; committed before this is answered."""
     with request.app.state.study.store.writing() as connection:
-        visitor = _visit(connection, request, fabula_study)
+        visitor = _visit(connection, request, token_of(request))
         held = _held(visitor, connection, form)
         pages = visitor.study.pages(held.unit)
         page = _page(pages, form.get("page", ""))
@@ -174,7 +191,7 @@ def _held(visitor: Visit, connection: Connection, form: dict[str, str] | None = 
             connection, visitor.participant, visitor.study.units, form.get("unit", "")
         )
     # A tab that was left open may send answers to what was handed in meanwhile.
-    if held is None or (form is not None and form.get("unit") != str(held.id)):
+    if held is None or (form is not None and form.get("unit") != str(held.number)):
         raise HTTPException(303, visitor.base + "/")
     return held
 
@@ -217,7 +234,7 @@ def _shown(
 ) -> HTMLResponse:
     view = page_view(visitor.study.design, held, pages, page, answers, problems)
     return visitor.page(
-        "page.html.j2", title=page.title, unit=held.id, revision=revision, note=note, **view
+        "page.html.j2", title=page.title, unit=held.number, revision=revision, note=note, **view
     )
 
 

@@ -16,7 +16,7 @@ from sqlalchemy import Connection, func, select
 from fabula.measures.ratings import value_of
 from fabula.studies.database import assignments, participants
 from fabula.studies.design import StudyDesign
-from fabula.studies.exporting import Timing, timings
+from fabula.studies.exporting import Timing, time_of, timings
 from fabula.studies.participants import pseudonym
 from fabula.studies.units import Unit
 from fabula.types import Item, Measurement
@@ -49,6 +49,11 @@ class Standing:
     """Median time over a unit that was handed in."""
     spread_s: float | None
     """Standard deviation of these times; none below two."""
+    n_right: int | None
+    """Questions of the quiz."""
+    invited: str | None
+    consented: str | None
+    """When, in UTC."""
     agreement: float | None
     """Mean of 1 - |a - b| with others over the same questions."""
     n_compared: int
@@ -95,7 +100,8 @@ def standings(
                 n_done=counts[row.id, "done"], n_open=counts[row.id, "open"],
                 median_s=statistics.median(spent) if spent else None,
                 spread_s=statistics.stdev(spent) if len(spent) > 1 else None,
-                agreement=mine, n_compared=n,
+                n_right=row.n_right, invited=time_of(row.made_ms),
+                consented=time_of(row.consented_ms), agreement=mine, n_compared=n,
             )
         )  # fmt: skip
     return found

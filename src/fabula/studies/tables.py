@@ -1,57 +1,108 @@
-"""Answers as files for other programs: JSON lines, CSV, Parquet."""
+"""Answers and people as files for other programs: JSON lines, CSV, Parquet."""
 
 from __future__ import annotations
 
 import csv
 import io
 from collections.abc import Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 from fabula.store import dump_json, measurement_row, write_whole
+from fabula.studies.quality import Standing
 from fabula.types import Measurement
 
-__all__ = ["write_measurements"]
+__all__ = ["write_measurements", "write_people", "write_wide"]
 
 _COLUMNS = (
     "id", "rubric", "item", "rater", "value", "missing_reason", "rationale", "details", "signature",
 )  # fmt: skip
+Row = dict[str, Any]
 
 
 def write_measurements(found: Sequence[Measurement], path: Path, format_: str) -> None:
-    """Write them whole. In CSV and Parquet a value is text, and details are JSON."""
+    """Write them whole, one a row. In CSV and Parquet a value is text, and details are JSON."""
     rows = [measurement_row(one) for one in found]
+    if format_ != "jsonl":
+        rows = [{name: _flat(row)[name] for name in _COLUMNS} for row in rows]
+    _write(rows, _COLUMNS, path, format_, frozenset({"value", "rationale"}))
+
+
+def write_wide(found: Sequence[Measurement], path: Path, format_: str) -> None:
+    """Write a row for each person and document, with a column for each item and each reason.
+
+    What is missing is empty, or null; why it is missing stands in the other form only.
+    """
+    rows: dict[tuple[str, str, str], Row] = {}
+    items: dict[str, None] = {}
+    for one in found:
+        details = one.details
+        row = rows.setdefault(
+            (one.rater, str(details["unit"]), one.document_id),
+            {"rater": one.rater, "unit": details["unit"], "id": one.document_id,
+             "place": details["place"], "state": details["state"]},
+        )  # fmt: skip
+        items[one.item] = None
+        row[one.item] = _text(one.value)
+        if one.rationale is not None:
+            items[f"{one.item}.why"] = None
+            row[f"{one.item}.why"] = one.rationale
+    columns = ("rater", "unit", "id", "place", "state", *items)
+    _write(list(rows.values()), columns, path, format_, frozenset(items))
+
+
+def write_people(standings: Sequence[Standing], path: Path, format_: str) -> None:
+    """Write a row for each participant: when they came, what they did, how long it took."""
+    rows = [{"rater": one.name, **asdict(one)} for one in standings]
+    for row in rows:
+        del row["id"], row["name"]
+    columns = [name for name in ("rater", *Standing.__slots__) if name not in ("id", "name")]
+    _write(rows, columns, path, format_, frozenset({"note"}))
+
+
+def _write(
+    rows: Sequence[Row], columns: Sequence[str], path: Path, format_: str, words: frozenset[str]
+) -> None:
+    """words: columns of what people typed, which no spreadsheet may take for a formula. All else
+    stays as it is, or an id would no longer be the same.
+    """
     if format_ == "jsonl":
         data = "".join(dump_json(row) + "\n" for row in rows).encode(errors="replace")
     elif format_ == "csv":
         file = io.StringIO()
         writer = csv.writer(file, lineterminator="\n")
-        writer.writerow(_COLUMNS)
+        writer.writerow(columns)
         for row in rows:
-            writer.writerow([_safe(_flat(row)[name]) for name in _COLUMNS])
+            cells = {name: "" if row.get(name) is None else str(row[name]) for name in columns}
+            writer.writerow([
+                _safe(text) if name in words else text for name, text in cells.items()
+            ])  # fmt: skip
         data = file.getvalue().encode(errors="replace")
     else:
         import pyarrow as pa
         import pyarrow.parquet as pq
 
-        schema = pa.schema([(name, pa.string()) for name in _COLUMNS])
-        table = pa.Table.from_pylist([_flat(row) for row in rows], schema=schema)
+        arrays = [pa.array([row.get(name) for row in rows]) for name in columns]
+        # A column in which nothing was answered is one of text as well.
+        arrays = [one.cast(pa.string()) if pa.types.is_null(one.type) else one for one in arrays]
         sink = io.BytesIO()
-        pq.write_table(table, sink)
+        pq.write_table(pa.table(arrays, names=list(columns)), sink)
         data = sink.getvalue()
-    write_whole(path, data)
+    write_whole(path, data, is_private=True)
 
 
-def _flat(row: dict[str, Any]) -> dict[str, str | None]:
-    value = row["value"]
-    plain = {**row, "details": dump_json(row["details"])}
-    plain["value"] = f"{value:g}" if isinstance(value, float) else value
-    return {name: plain[name] for name in _COLUMNS}
+def _flat(row: Row) -> Row:
+    return {**row, "value": _text(row["value"]), "details": dump_json(row["details"])}
 
 
-def _safe(text: str | None) -> str:
+def _text(value: Any) -> str | None:
+    return f"{value:g}" if isinstance(value, float) else None if value is None else str(value)
+
+
+def _safe(text: str) -> str:
     """A cell that no spreadsheet takes for a formula."""
-    return f"'{text}" if text and text[0] in "=+-@\t\r" and not _is_number(text) else text or ""
+    return f"'{text}" if text and text[0] in "=+-@\t\r" and not _is_number(text) else text
 
 
 def _is_number(text: str) -> bool:

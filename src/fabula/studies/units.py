@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
@@ -17,7 +17,15 @@ from fabula.text import TextSettings, check_ids, read_documents
 from fabula.text.feedback import feedback_documents
 from fabula.types import Document
 
-__all__ = ["Unit", "count_for_one_person", "read_units", "units_digest"]
+__all__ = [
+    "NoGroup",
+    "Seen",
+    "Unit",
+    "count_for_one_person",
+    "group_field_of",
+    "read_units",
+    "units_digest",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,9 +37,11 @@ class Unit:
     documents: tuple[Document, ...]
     facts: Mapping[str, object] = field(default_factory=lambda: MappingProxyType({}))
     """What conditions may name; never sent to anybody."""
-    stories: frozenset[str] = frozenset()
-    """What it tells its reader about: of units that share a story, a person is given one. Whoever
-    has seen a story as it was knows what was changed in it."""
+    stories: Mapping[str, str | None] = field(default_factory=lambda: MappingProxyType({}))
+    """What it tells its reader about: for each story the version that is read, None where several
+    are. Whoever has seen a story as it was knows what was changed in it."""
+    n_versions: int = 0
+    """The most versions of one story that it holds by itself; 0 and 1 give nothing away."""
 
 
 def read_units(design: StudyDesign) -> list[Unit]:
@@ -40,12 +50,13 @@ def read_units(design: StudyDesign) -> list[Unit]:
     if not path.exists():
         raise InputError(f"{design.path}: documents: {path} is not there")
     if design.kind == "feedback":
+        shows_original = any(item.reveals for item in design.rubric.items)
         units = [
             Unit(
                 document.id,
                 (document,),
                 {n: document.meta.get(n) for n in design.rubric.facts},
-                _story_marks(document),
+                *_marks([document], is_feedback=True, shows_original=shows_original),
             )
             for document in feedback_documents(list(read_rows(path)), str(path))
         ]
@@ -56,23 +67,67 @@ def read_units(design: StudyDesign) -> list[Unit]:
     return units
 
 
-def _story_marks(feedback: Document) -> frozenset[str]:
-    """The story that a piece of feedback is about, by its id and by its words as they were."""
-    words = str(feedback.meta.get("original", feedback.meta.get("story", ""))).split()
-    marks = {"text " + hashlib.sha256(" ".join(words).encode(errors="replace")).hexdigest()}
-    if "story_id" in feedback.meta:
-        marks.add(f"id {feedback.meta['story_id']}")
-    return frozenset(marks)
+def _marks(
+    documents: Sequence[Document], *, is_feedback: bool = False, shows_original: bool = False
+) -> tuple[Mapping[str, str | None], int]:
+    """The stories that documents are versions of, by their ids and by their words; each with the
+    version that is read, or None. Then the most versions of one.
+
+    is_feedback: whether they are pieces of feedback, each with the story that it is about.
+    shows_original: whether the reader is shown in the end how a story was before it was changed.
+    """
+    found: dict[str, set[str]] = {}
+    for document in documents:
+        read = _digest(document.meta["story"] if is_feedback else document.text)
+        original = _digest(document.meta.get("original", ""))
+        marks = {f"text {read}", f"text {original or read}"}
+        if "story_id" in document.meta:
+            marks.add(f"id {document.meta['story_id']}")
+        for mark in marks:
+            found.setdefault(mark, set()).add(read)
+            if shows_original and original:
+                found[mark].add(original)
+    only = {mark: next(iter(seen)) if len(seen) == 1 else None for mark, seen in found.items()}
+    return only, max(map(len, found.values()))
 
 
-def count_for_one_person(units: Sequence[Unit]) -> int:
-    """How many units one person can be given: none that shares a story with another."""
-    seen: set[str] = set()
-    n = 0
+def _digest(text: object) -> str:
+    """Of the words; empty for none."""
+    words = " ".join(str(text).split())
+    return hashlib.sha256(words.encode(errors="replace")).hexdigest() if words else ""
+
+
+class Seen:
+    """What one person has read of each story, and what they may still read."""
+
+    def __init__(self, per_story: int, units: Iterable[Unit] = ()) -> None:
+        self._per_story = per_story
+        self._versions: dict[str, list[str | None]] = {}
+        for unit in units:
+            self.add(unit)
+
+    def add(self, unit: Unit) -> None:
+        for mark, version in unit.stories.items():
+            self._versions.setdefault(mark, []).append(version)
+
+    def allows(self, unit: Unit) -> bool:
+        """Whether nothing in the unit gives away what was done to a story, here or before."""
+        for mark, version in unit.stories.items():
+            seen = self._versions.get(mark)
+            if seen and (
+                len(seen) >= self._per_story or version is None or any(v != version for v in seen)
+            ):
+                return False
+        return True
+
+
+def count_for_one_person(units: Sequence[Unit], per_story: int = 1) -> int:
+    """How many units one person can be given without knowing a story before it is read."""
+    seen, n = Seen(per_story), 0
     for unit in units:
-        if seen.isdisjoint(unit.stories):
+        if seen.allows(unit):
+            seen.add(unit)
             n += 1
-        seen |= unit.stories
     return n
 
 
@@ -80,6 +135,20 @@ def _stories(path: Path) -> list[Document]:
     if path.name == STORIES_FILE:
         return read_released_stories(path)
     return list(read_documents([str(path)]))
+
+
+class NoGroup(InputError):  # noqa: N818 (as its base is called by what is wrong)
+    """A story does not say which group it belongs to."""
+
+
+def group_field_of(path: Path) -> str:
+    """The field that groups the stories of a file: `group`, or the plot that each was written from
+    as `fabula stories write` says it.
+    """
+    stories = _stories(path)
+    has_groups = any("group" in story.meta for story in stories)
+    is_written = all(story.prompt_id is not None for story in stories)
+    return "prompt_id" if is_written and not has_groups else "group"
 
 
 def _groups(stories: Sequence[Document], design: StudyDesign) -> list[Unit]:
@@ -91,13 +160,16 @@ def _groups(stories: Sequence[Document], design: StudyDesign) -> list[Unit]:
         group = story.meta.get(design.group_field)
         if group is None and design.group_field == "prompt_id":
             group = story.prompt_id
-        if group is None:
-            raise InputError(
+        if group is None or not str(group).strip():
+            raise NoGroup(
                 f"{design.documents}: the story {story.id!r} has no {design.group_field!r}; name "
                 f"the field that groups stories as group_field in {design.path}"
             )
         groups.setdefault(str(group), []).append(story)
-    return [Unit(key, tuple(members)) for key, members in groups.items()]
+    return [
+        Unit(key, tuple(members), MappingProxyType({}), *_marks(members))
+        for key, members in groups.items()
+    ]
 
 
 def units_digest(units: Sequence[Unit]) -> str:

@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from itertools import product, starmap
 
 from fabula.models import Model, Prompt, Sampling
+from fabula.models.prompting import fenced_if_needed
 from fabula.resume import KeptRows, Row, RowKind
 from fabula.tasks.asking import Wanted, ask_for, read_written
 from fabula.text import check_documents
@@ -51,7 +52,8 @@ FORMATS = {
 def opening_prompt(beginning: str, kind: str, format_: str) -> Prompt:
     """The prompt for one beginning."""
     what, called = KINDS[kind]
-    return Prompt("", f"{FORMATS[format_].format(what=what)}\n\n{called}: {beginning.strip()}\n")
+    shown = fenced_if_needed(beginning.strip())
+    return Prompt("", f"{FORMATS[format_].format(what=what)}\n\n{called}: {shown}\n")
 
 
 async def write_openings(

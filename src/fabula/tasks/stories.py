@@ -15,6 +15,8 @@ from functools import partial
 from typing import Any
 
 from fabula.models import Model, Prompt, Sampling
+from fabula.models.base import Effort
+from fabula.models.prompting import FENCE, fence
 from fabula.models.replay import prompt_digest
 from fabula.resume import KeptRows, Row, RowKind
 from fabula.tasks.asking import Wanted, ask_for, in_parallel, read_written
@@ -66,6 +68,7 @@ class WritePlan:
     temperature: float = 1.0
     top_p: float = 1.0
     seed: int = 0
+    effort: Effort | None = None
 
     def tolerance(self, n_words: int) -> int:
         """How many words a story of this length may be off it."""
@@ -99,8 +102,9 @@ async def make_plots(
 
 
 async def _plot(document: Document, model: Model, seed: int) -> Row:
+    line = fence(FENCE, document.text)
     prompt = Prompt(
-        f"Here is a story.\n\n==========\n{document.text.strip()}\n==========\n",
+        f"Here is a story.\n\n{line}\n{document.text.strip()}\n{line}\n",
         "\nSummarise its plot in one sentence of at most 60 words: who it is about, what happens, "
         "and how it ends. Do not name the author or the title. Write only the sentence.\n",
     )
@@ -161,13 +165,15 @@ async def _write(plot: Plot, model: Model, plan: WritePlan, rows: KeptRows) -> R
 
 def _made_of(plot: Plot, model: Model, plan: WritePlan, number: int) -> Row:
     """What a round must say to be used again."""
+    effort = f"|effort:{plan.effort}" if plan.effort else ""
+    drawn = f"temperature:{plan.temperature:g}|top_p:{plan.top_p:g}|seed:{plan.seed}{effort}"
     return {
         "id": plot.id,
         "model": model.name,
         "round": number,
         "plot": plot.text,
         "target_words": plot.n_words,
-        "sampling": f"temperature:{plan.temperature:g}|top_p:{plan.top_p:g}|seed:{plan.seed}",
+        "sampling": drawn,
     }
 
 
@@ -214,9 +220,9 @@ def _first(plot: Plot, plan: WritePlan) -> Prompt:
 
 def _again(plot: Plot, story: str, n_words: int) -> Prompt:
     is_short = n_words < plot.n_words
+    line = fence(FENCE, story)
     return Prompt(
-        f"You wrote the story below from this plot: {plot.text}\n\n==========\n{story}\n"
-        f"==========\n",
+        f"You wrote the story below from this plot: {plot.text}\n\n{line}\n{story}\n{line}\n",
         f"\nIt was to have {plot.n_words} words, and has {n_words}. Write it again, "
         f"{'longer' if is_short else 'shorter'}, as near to {plot.n_words} words as you can. Begin "
         f"with the story at once: no title, no remark before or after it.\n",

@@ -19,14 +19,14 @@ from typing import Any, Literal
 from fabula.errors import InputError
 from fabula.models import ModelOptions, open_model
 from fabula.models.encoder import Encoder
-from fabula.models.prompting import one_line
+from fabula.models.prompting import fenced_if_needed, one_line
 from fabula.stats.grouping import central, group_vectors
 from fabula.store import read_rows
 from fabula.tasks.naming import names_by_words
 from fabula.text import TextSettings
 from fabula.types import Rubric
 
-__all__ = ["Rationale", "Theme", "find_themes", "keep_labels", "theme_row"]
+__all__ = ["Rationale", "Theme", "find_themes", "keep_labels", "naming_prompt", "theme_row"]
 
 Side = Literal["passes", "fails"]
 _SENTENCE = re.compile(r"(?<=[.!?])[\"'”’)]*\s+(?=[\"'“‘(A-Z])")
@@ -92,7 +92,7 @@ def find_themes(
     if model is None:
         return found
     questions = {item.id: item.question for item in rubric.items}
-    prompts = [_naming_prompt(theme, questions[theme.item]) for theme in found]
+    prompts = [naming_prompt(theme, questions[theme.item]) for theme in found]
     agree(prompts)
     return asyncio.run(_named(found, prompts, model, options))
 
@@ -131,8 +131,9 @@ def _themes_of(
     ]
 
 
-def _naming_prompt(theme: Theme, question: str) -> str:
-    listed = "\n".join(f"- {reason['text']}" for reason in theme.reasons[:10])
+def naming_prompt(theme: Theme, question: str) -> str:
+    """Asks a model what the reasons of a theme have in common."""
+    listed = fenced_if_needed("\n".join(f"- {reason['text']}" for reason in theme.reasons[:10]))
     return (
         f"Readers were asked about a story: {question}\nThese are reasons why "
         f"it {'does' if theme.side == 'passes' else 'does not'}:\n\n{listed}\n\nSay in at "

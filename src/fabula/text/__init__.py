@@ -7,6 +7,7 @@ from fabula.text.sources import (
     open_filesystem,
     read_documents,
     read_ids,
+    read_table,
 )
 from fabula.text.words import TOKENISER, TextSettings, TextWords
 
@@ -22,4 +23,5 @@ __all__ = [
     "open_filesystem",
     "read_documents",
     "read_ids",
+    "read_table",
 ]

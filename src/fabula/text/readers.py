@@ -8,7 +8,9 @@ import json
 import posixpath
 import re
 import zipfile
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
+from itertools import chain
 from pathlib import PurePosixPath
 from typing import IO, Any, NamedTuple
 from urllib.parse import unquote
@@ -18,15 +20,19 @@ from fabula.errors import InputError
 from fabula.text.cbt import cbt_documents
 from fabula.types import Document
 
-__all__ = ["READERS", "Fields"]
+__all__ = ["READERS", "TABLES", "Fields", "read_rows"]
 
 _MAX_LINE_BYTES = 1 << 30
 _MAX_UNPACKED_BYTES = 1 << 30
+_MAX_HEADER_BYTES = 1 << 16
 _KINDS = {int: "a number", float: "a number", bool: "a truth value", list: "a list"}
 _BLOCKS = (
     *("p", "div", "li", "blockquote", "br", "tr", "section", "td", "th", "dt", "dd", "hr"),
     *("pre", "figure", "figcaption", "h1", "h2", "h3", "h4", "h5", "h6"),
 )
+_HEADINGS = ("h1", "h2", "h3", "h4", "h5", "h6")
+_MARK = "\ufdd0"
+"""Stands before the level of a heading while a page is read; no character is assigned to it."""
 _heading = re.compile(r"\s*#\s+(\S.*)")
 _lone_surrogates = re.compile("[\ud800-\udfff]")
 
@@ -55,7 +61,15 @@ def read_text(stream: IO[bytes], name: str, fields: Fields) -> Iterator[Document
         yield Document(id=without_controls(name), text=text, meta={"title": title})
 
 
-def read_jsonl(stream: IO[bytes], name: str, fields: Fields) -> Iterator[Document]:
+class Row(NamedTuple):
+    """A row of a table and where it stands."""
+
+    number: int
+    where: str
+    values: dict[str, Any]
+
+
+def _jsonl_rows(stream: IO[bytes], name: str) -> Iterator[Row]:
     """A JSON object a line; blank lines are skipped."""
     for number, line in _lines(stream, name):
         if not line.strip():
@@ -73,23 +87,28 @@ def read_jsonl(stream: IO[bytes], name: str, fields: Fields) -> Iterator[Documen
         if not isinstance(row, dict):
             kind = _KINDS.get(type(row), "a string")
             raise InputError(f"{where}: {kind}, not a JSON object; fix the line")
-        yield document_of_row(row, where, f"{_stem(name)}:{number}", fields)
+        yield Row(number, where, row)
 
 
-def read_csv(stream: IO[bytes], name: str, fields: Fields) -> Iterator[Document]:
-    """A table with a header line; commas, or tabs where the name says `.tsv`."""
+def _csv_rows(stream: IO[bytes], name: str) -> Iterator[Row]:
+    """A table with a header line; tabs where the name says `.tsv`, else commas or semicolons."""
     csv.field_size_limit(_MAX_LINE_BYTES)
-    delimiter = "\t" if ".tsv" in name.lower() else ","
     lines = io.TextIOWrapper(stream, "utf-8-sig", newline="")
-    rows = csv.DictReader(lines, delimiter=delimiter, strict=True)
+    number = 0
     try:
+        header = lines.readline(_MAX_LINE_BYTES)
+        # Spreadsheets write semicolons where the comma is the decimal sign.
+        is_semicolon = ";" in header and "," not in header
+        delimiter = "\t" if ".tsv" in name.lower() else ";" if is_semicolon else ","
+        rows = csv.DictReader(chain([header], lines), delimiter=delimiter, strict=True)
         for row in rows:
-            where = f"{name}, line {rows.line_num}"
+            number = rows.line_num
+            where = f"{name}, line {number}"
             if None in row:
                 raise InputError(f"{where}: more fields than the header has; quote the text")
-            yield document_of_row(dict(row), where, f"{_stem(name)}:{rows.line_num}", fields)
+            yield Row(number, where, dict(row))
     except UnicodeDecodeError as error:
-        where = f"{name}, after line {rows.line_num}"
+        where = f"{name}, after line {number}"
         raise InputError(f"{where}: not UTF-8 ({error.reason}); convert it to UTF-8") from error
     except csv.Error as error:
         raise InputError(f"{name}, line {rows.line_num}: {error}; fix the line") from error
@@ -97,30 +116,48 @@ def read_csv(stream: IO[bytes], name: str, fields: Fields) -> Iterator[Document]
         lines.detach()
 
 
-def read_parquet(stream: IO[bytes], name: str, fields: Fields) -> Iterator[Document]:
-    """A Parquet table, a batch of rows at a time."""
+def _parquet_rows(stream: IO[bytes], name: str) -> Iterator[Row]:
+    """The rows of a Parquet table, read a batch at a time."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
     if not stream.seekable():
         stream = io.BytesIO(_whole(stream, name))
+    number = 0
     try:
-        table = pq.ParquetFile(stream)
-        if fields.text not in table.schema_arrow.names:
-            raise InputError(_no_field(name, fields.text, table.schema_arrow.names, "`text_field`"))
-        number = 0
-        for batch in table.iter_batches(batch_size=512):
+        for batch in pq.ParquetFile(stream).iter_batches(batch_size=512):
             for row in batch.to_pylist():
                 number += 1
-                yield document_of_row(
-                    row, f"{name}, row {number}", f"{_stem(name)}:{number}", fields
-                )
+                yield Row(number, f"{name}, row {number}", row)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
         raise InputError(f"{name}: not a readable Parquet file ({error})") from error
 
 
+_ROWS = {"jsonl": _jsonl_rows, "csv": _csv_rows, "tsv": _csv_rows, "parquet": _parquet_rows}
+TABLES = tuple(_ROWS)
+"""The endings of files whose rows are read one by one."""
+
+
+def _read_texts(kind: str, stream: IO[bytes], name: str, fields: Fields) -> Iterator[Document]:
+    """A document for each row of a table."""
+    for number, where, row in _ROWS[kind](stream, name):
+        yield document_of_row(row, where, f"{_stem(name)}:{number}", fields)
+
+
+def read_rows(kind: str, stream: IO[bytes], name: str) -> Iterator[Document]:
+    """The rows of a table as they are: each as the `meta` of a document without text.
+
+    Its id says where the row stands.
+    """
+    for _, where, row in _ROWS[kind](stream, name):
+        yield Document(where, "", meta=row)
+
+
 def read_docx(stream: IO[bytes], name: str, fields: Fields) -> Iterator[Document]:
-    """A Word document's paragraphs, tables included, each on a line of its own."""
+    """A Word document's paragraphs, tables included, each on a line of its own.
+
+    `meta["headings"]` holds where its headings begin, their levels, and their words.
+    """
     import docx
     from docx.opc.exceptions import PackageNotFoundError
     from docx.oxml.ns import qn
@@ -133,19 +170,46 @@ def read_docx(stream: IO[bytes], name: str, fields: Fields) -> Iterator[Document
     except (PackageNotFoundError, KeyError, ValueError, SyntaxError, zipfile.BadZipFile) as error:
         _check_memory(getattr(error, "error_log", ()))
         raise InputError(f"{name}: not a Word document; save it as .docx or .txt again") from error
-    paragraphs = [Paragraph(p, word).text for p in word.element.body.iter(qn("w:p"))]
+    paragraphs = [Paragraph(p, word) for p in word.element.body.iter(qn("w:p"))]
+    texts = [_clean(paragraph.text) for paragraph in paragraphs]
     properties = word.core_properties
     meta = {"title": properties.title or _stem(name)}
+    levels = [_word_level(paragraph) for paragraph in paragraphs]
     yield Document(
         id=without_controls(name),
-        text=_clean("\n\n".join(paragraphs)),
+        text="\n\n".join(texts),
         author=properties.author or None,
-        meta=meta,
+        meta=meta | _headings(texts, levels),
     )
 
 
+def _word_level(paragraph: Any) -> int:
+    """The level of a heading of Word, by its style or those that this is based on; 0 for text."""
+    style = paragraph.style
+    while style is not None:
+        if match := re.fullmatch(r"heading (\d)", (style.name or "").casefold()):
+            return int(match[1])
+        style = style.base_style
+    return 0
+
+
+def _headings(texts: Sequence[str], levels: Sequence[int]) -> dict[str, list[list[Any]]]:
+    """Where headings begin among paragraphs that blank lines part; nothing without any."""
+    found: list[list[Any]] = []
+    place = 0
+    for text, level in zip(texts, levels, strict=True):
+        title = text.strip()
+        if level and title:
+            found.append([place + text.index(title), level, title])
+        place += len(text) + len("\n\n")
+    return {"headings": found} if found else {}
+
+
 def read_epub(stream: IO[bytes], name: str, fields: Fields) -> Iterator[Document]:
-    """A book's chapters in reading order as one document, paragraphs apart."""
+    """A book's chapters in reading order as one document, paragraphs apart.
+
+    `meta["headings"]` holds where its headings begin, their levels, and their words.
+    """
     from lxml import etree
 
     data = io.BytesIO(_whole(stream, name))
@@ -165,7 +229,7 @@ def read_epub(stream: IO[bytes], name: str, fields: Fields) -> Iterator[Document
             paths = (unquote(hrefs[reference.get("idref")]) for reference in spine)
             # A chapter stands in a book once, however often it is named (EPUB 3.3, 5.7.3.1).
             whole = dict.fromkeys(posixpath.normpath(str(folder / path)) for path in paths)
-            chapters = [_html_text(book.read(path)) for path in whole]
+            parts = [part for path in whole for part in _html_paragraphs(book.read(path))]
             title = package.xpath("string(//*[local-name()='title'])").strip() or _stem(name)
             author = package.xpath("string(//*[local-name()='creator'])").strip() or None
     except (
@@ -177,10 +241,49 @@ def read_epub(stream: IO[bytes], name: str, fields: Fields) -> Iterator[Document
         etree.LxmlError,
     ) as error:
         raise InputError(f"{name}: not a readable EPUB ({error}); export it again") from error
-    text = "\n\n".join(chapter for chapter in chapters if chapter)
+    texts = [_clean(text) for _, text in parts]
     yield Document(
-        id=without_controls(name), text=_clean(text), author=author, meta={"title": title}
+        id=without_controls(name),
+        text="\n\n".join(texts),
+        author=author,
+        meta={"title": title} | _headings(texts, [level for level, _ in parts]),
     )
+
+
+def read_wet(stream: IO[bytes], name: str, fields: Fields) -> Iterator[Document]:
+    """The web pages of a WET file of Common Crawl: its address, its text, the year it was read.
+
+    A record is a line `WARC/1.0`, headers, an empty line, and as many bytes as its header says
+    (ISO 28500:2017, 4 and 5); those of the type `conversion` hold a page's text.
+    """
+    number = 0
+    while line := stream.readline(_MAX_HEADER_BYTES):
+        if not line.strip():
+            continue
+        number += 1
+        where = f"{name}, record {number}"
+        headers = dict(_headers(stream))
+        length = headers.get("content-length", "")
+        if not line.startswith(b"WARC/") or not length.isdecimal():
+            raise InputError(f"{where}: not a WARC record; fetch the file again")
+        if int(length) > _MAX_UNPACKED_BYTES:
+            raise InputError(f"{where}: over 1 GiB; leave the file out")
+        body = stream.read(int(length))
+        if len(body) < int(length):
+            raise InputError(f"{where}: cut short; fetch the file again")
+        if headers.get("warc-type") == "conversion":
+            address = headers.get("warc-target-uri") or f"{_stem(name)}:{number}"
+            year = headers.get("warc-date", "")[:4]
+            meta = {"year": int(year)} if year.isdecimal() else {}
+            text = _clean(body.decode("utf-8", "replace"))
+            yield Document(id=without_controls(address), text=text, meta=meta)
+
+
+def _headers(stream: IO[bytes]) -> Iterator[tuple[str, str]]:
+    """Names in lower case and values, up to the empty line after them."""
+    while (line := stream.readline(_MAX_HEADER_BYTES)).strip():
+        name, _, value = line.decode("utf-8", "replace").partition(":")
+        yield name.strip().lower(), value.strip()
 
 
 Reader = Callable[[IO[bytes], str, Fields], Iterator[Document]]
@@ -190,10 +293,8 @@ READERS: dict[str, Reader] = {
     "md": read_text,
     "docx": read_docx,
     "epub": read_epub,
-    "jsonl": read_jsonl,
-    "csv": read_csv,
-    "tsv": read_csv,
-    "parquet": read_parquet,
+    **{kind: partial(_read_texts, kind) for kind in TABLES},
+    "wet": read_wet,
 }
 """Format by file ending."""
 
@@ -275,24 +376,38 @@ def _lines(stream: IO[bytes], name: str) -> Iterator[tuple[int, bytes]]:
         yield number, line.removeprefix(b"\xef\xbb\xbf") if number == 1 else line
 
 
-def _html_text(page: bytes) -> str:
-    """The words of an (X)HTML page, blocks apart. Markup, scripts and styles are left out."""
+def _html_paragraphs(page: bytes) -> list[tuple[int, str]]:
+    """The blocks of an (X)HTML page, each with its level where it is a heading, else 0.
+
+    Markup, scripts and styles are left out.
+    """
     from lxml import html
 
     if not page.strip():
-        return ""
+        return []
     parser = html.HTMLParser(encoding="utf-8", no_network=True)
     tree = html.document_fromstring(page, parser=parser)
     _check_memory(parser.error_log)
     for element in tree.xpath("//script | //style | //head"):
         element.drop_tree()
+    for element in tree.iter(*_HEADINGS):
+        if any(text.strip() for text in element.itertext()):
+            # A line break within a heading does not end it.
+            words = " ".join(" ".join(element.itertext()).split())
+            for inner in list(element):
+                element.remove(inner)
+            element.text = f"{_MARK}{element.tag[1]}{words.replace(_MARK, ' ')}"
     for element in tree.iter(*_BLOCKS):
         element.tail = "\n\n" + (element.tail or "")
         element.text = (
             (element.text or "") if element.tag == "br" else "\n\n" + (element.text or "")
         )
     paragraphs = re.split(r"\n\s*\n", tree.text_content())
-    return "\n\n".join(filter(None, (" ".join(p.split()) for p in paragraphs)))
+    texts = filter(None, (" ".join(paragraph.split()) for paragraph in paragraphs))
+    return [
+        (int(text[1]), text[2:]) if text.startswith(_MARK) else (0, text.replace(_MARK, " "))
+        for text in texts
+    ]
 
 
 def _check_memory(error_log: Iterable[Any]) -> None:

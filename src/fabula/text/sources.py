@@ -10,7 +10,7 @@ import shutil
 import sys
 import tempfile
 import zlib
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path, PurePosixPath
@@ -33,6 +33,7 @@ __all__ = [
     "open_filesystem",
     "read_documents",
     "read_ids",
+    "read_table",
 ]
 
 _COMPRESSIONS = (".gz", ".zst")
@@ -56,6 +57,8 @@ _CPU_S = 10.0
 _CPU_S_A_BYTE = 1e-6
 
 Meter = Callable[[int], None]
+Read = Callable[[IO[bytes], str], Iterator[Document]]
+"""Reads the documents of an open file of a name; it can be pickled."""
 OnUnreadable = Callable[[InputError], None]
 """Is told why a file cannot be read, of those that are left out."""
 
@@ -179,7 +182,8 @@ def _read_files(
     n_documents = 0
     for k, file in enumerate(files, 1):
         try:
-            for document in _read_file(file, format_, fields, meter):
+            kind = format_ or ("txt" if file.name == "-" else file.format)
+            for document in _read_file(file, kind, partial(_reader_of(kind), fields=fields), meter):
                 n_documents += 1
                 yield document
         except InputError as error:
@@ -196,6 +200,20 @@ def _reader_of(kind: str) -> Any:
     return read
 
 
+def read_table(source: str | Path) -> Iterator[tuple[Mapping[str, Any], str]]:
+    """The rows of a table (JSON Lines, CSV, Parquet, also compressed), each with where it stands.
+
+    Raises `InputError`, naming file, line and remedy.
+    """
+    (file, *others) = find_files([str(source)])
+    if others or file.format not in readers.TABLES:
+        endings = ", ".join(f".{kind}" for kind in readers.TABLES)
+        raise InputError(f"{source}: is not a table; known endings are {endings}")
+    read = partial(readers.read_rows, file.format)
+    for row in _read_file(file, file.format, read, lambda n_bytes: None):
+        yield row.meta, row.id
+
+
 def read_ids(path: Path) -> list[str]:
     """The ids in a file, one a line; blank lines are skipped. Raises `InputError`."""
     try:
@@ -210,10 +228,7 @@ def read_ids(path: Path) -> list[str]:
     return ids
 
 
-def _read_file(
-    file: FileSource, format_: str | None, fields: readers.Fields, meter: Meter
-) -> Iterator[Document]:
-    kind = format_ or ("txt" if file.name == "-" else file.format)
+def _read_file(file: FileSource, kind: str, read: Read, meter: Meter) -> Iterator[Document]:
     if file.name == "-" and kind in _UNPACKED:
         from fsspec.implementations.local import LocalFileSystem
 
@@ -221,11 +236,11 @@ def _read_file(
             shutil.copyfileobj(sys.stdin.buffer, copy)
             copy.flush()
             whole = FileSource("-", os.path.getsize(copy.name), LocalFileSystem(), copy.name)
-            yield from _read_aside(whole, kind, fields, meter)
+            yield from _read_aside(whole, kind, read, meter)
     elif _is_harmless(file, kind):
-        yield from _read_here(file, kind, fields, meter)
+        yield from _read_here(file, read, meter)
     else:
-        yield from _read_aside(file, kind, fields, meter)
+        yield from _read_aside(file, kind, read, meter)
 
 
 def _is_harmless(file: FileSource, kind: str) -> bool:
@@ -236,24 +251,19 @@ def _is_harmless(file: FileSource, kind: str) -> bool:
     return is_plain and file.size_bytes is not None and file.size_bytes <= _MAX_HERE_BYTES
 
 
-def _read_aside(
-    file: FileSource, kind: str, fields: readers.Fields, meter: Meter
-) -> Iterator[Document]:
+def _read_aside(file: FileSource, kind: str, read: Read, meter: Meter) -> Iterator[Document]:
     """The documents of a file, read by another process, within limits."""
     memory = _ARCHIVE_MEMORY_BYTES if kind in _ARCHIVES else _TABLE_MEMORY_BYTES
     size = file.size_bytes or _UNKNOWN_SIZE_BYTES
-    read = partial(_read_here, file, kind, fields)
-    yield from read_isolated(read, file.name, Limits(memory, _CPU_S + size * _CPU_S_A_BYTE), meter)
+    here = partial(_read_here, file, read)
+    yield from read_isolated(here, file.name, Limits(memory, _CPU_S + size * _CPU_S_A_BYTE), meter)
 
 
-def _read_here(
-    file: FileSource, kind: str, fields: readers.Fields, meter: Meter
-) -> Iterator[Document]:
-    read = _reader_of(kind)
+def _read_here(file: FileSource, read: Read, meter: Meter) -> Iterator[Document]:
     n_documents = 0
     stream = file.open(meter)
     try:
-        for document in read(stream, file.name, fields):
+        for document in read(stream, file.name):
             n_documents += 1
             yield document
     except (EOFError, gzip.BadGzipFile, zlib.error, zstandard.ZstdError) as error:

@@ -18,16 +18,22 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.responses import RedirectResponse, Response
 from starlette.exceptions import HTTPException as StarletteHTTPException
 from starlette.middleware import Middleware
+from starlette.requests import ClientDisconnect
 
 from fabula import __version__
 from fabula.errors import InputError
 from fabula.web import StaticFiles
+from fabula.web.connections import bounded_connections
 from fabula.web.guard import Guard, Refuse, Rules
 
 __all__ = ["PAGE_TEXTS", "guarded_app", "listen", "serve"]
 
 _GRACE_S = 30
 """How long requests under way may take when a server is told to stop."""
+_REQUEST_S = 30
+"""How long a client may take to send a small request."""
+_N_PER_ADDRESS = 256
+"""Connections at a time from one address: of a whole institute, behind one."""
 PAGE_TEXTS = {
     404: "There is no such page.",
     405: "There is no such page.",
@@ -77,6 +83,9 @@ def guarded_app(
         status = next(status for kind, status in statuses.items() if isinstance(error, kind))
         return answer(request, status, str(error))
 
+    async def on_disconnect(_: Request, __: ClientDisconnect) -> Response:
+        return Response(status_code=400)
+
     async def on_failure(request: Request, _: Exception) -> Response:
         # What went wrong stands in the log. This is answered outside of the guard.
         response = answer(request, 500, "")
@@ -86,6 +95,7 @@ def guarded_app(
     handlers: dict[int | type[Exception], Callable[[Request, Any], Any]] = {
         StarletteHTTPException: on_http_error,
         RequestValidationError: on_invalid_request,
+        ClientDisconnect: on_disconnect,
         Exception: on_failure,
         **dict.fromkeys(statuses, on_known_error),
     }
@@ -109,15 +119,16 @@ def _serve_static(app: FastAPI, static: StaticFiles) -> None:
     """These files as they lie, read once; nothing else of the disk can be asked for."""
     files = {name: (path.read_bytes(), kind) for name, (path, kind) in static.items()}
 
+    # Not on a thread: those may all be waiting for a database.
     @app.get("/static/{name}")
-    def file(name: str) -> Response:
+    async def file(name: str) -> Response:
         if name not in files:
             raise HTTPException(404)
         data, kind = files[name]
         return Response(data, media_type=kind, headers={"cache-control": "max-age=3600"})
 
     @app.get("/favicon.ico")
-    def icon() -> Response:
+    async def icon() -> Response:
         return Response(status_code=204, headers={"cache-control": "max-age=86400"})
 
 
@@ -151,6 +162,8 @@ def serve(
 
     `announce` tells where; from then on a signal is orderly. `on_hangup` is called at SIGHUP, which
     then stops nothing. Forwarded headers are believed of the proxy at `behind_proxy` only.
+    Half-sent requests are dropped after a time, and so are connections of one address beyond a
+    number, unless they come through the proxy.
     """
     server = uvicorn.Server(
         uvicorn.Config(
@@ -162,6 +175,7 @@ def serve(
             proxy_headers=bool(behind_proxy),
             forwarded_allow_ips=behind_proxy or "",
             ws="none",
+            http=bounded_connections(_REQUEST_S, None if behind_proxy else _N_PER_ADDRESS),
             timeout_keep_alive=keep_alive_s,
             timeout_graceful_shutdown=_GRACE_S,
         )

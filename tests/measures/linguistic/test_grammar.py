@@ -67,9 +67,9 @@ def test_its_errors_are_found_where_they_stand_and_taste_is_left_out() -> None:
         tool = LanguageTool(url)
         assert tool.name == "languagetool-6.4"
         text = "😀 see teh  dog, he go"
-        found = tool.errors(text)
+        found = [fault.place for fault in tool.faults(text)]
         assert [text[a:b] for a, b in found] == ["teh", "he go"]
-        assert tool.errors("Teh ran.", names=[(0, 3)]) == []
+        assert tool.faults("Teh ran.", names=[(0, 3)]) == []
 
 
 @pytest.mark.parametrize("body", [b"", b"<html>", b"[]", b'{"matches": 3}'])

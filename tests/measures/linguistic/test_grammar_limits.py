@@ -13,7 +13,8 @@ def test_a_word_of_a_hundred_thousand_letters_is_one_error_at_its_place() -> Non
     """Harper itself aborts the process over it."""
     pytest.importorskip("harper")
     text = f"He saw {'x' * 100_000} there."
-    (found,) = Harper().errors(text)
+    (fault,) = Harper().faults(text)
+    found = fault.place
     assert found[0] == 7
     assert found[1] <= 7 + 100_000
 

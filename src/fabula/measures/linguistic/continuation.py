@@ -24,7 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fabula.measures.linguistic.cohesion import cosine, encode_texts, jaccard, mean_cosine
-from fabula.measures.linguistic.grammar import Checker, share_correct
+from fabula.measures.linguistic.grammar import faults_in, share_correct
 from fabula.measures.linguistic.metrics import METRICS, TextTools, Tools
 from fabula.measures.linguistic.parsing import Parsed
 from fabula.measures.linguistic.style import category_trigrams, style_match
@@ -36,6 +36,7 @@ __all__ = [
     "Reading",
     "Scored",
     "alone",
+    "in_story",
     "measurements",
     "read_texts",
     "score_continuations",
@@ -117,7 +118,7 @@ def _score(
         return Scored({**nothing.values, "sentence_length": 0.0}, missing, (), ())
     if (foreign := not_english(text)) is not None:
         return _nothing(foreign)
-    outcome = {**alone(tools, parsed), **_in_story(context, reading, in_context)}
+    outcome = {**alone(tools, parsed), **in_story(context, reading, in_context)}
     return Scored(
         values={key: outcome[key] if _is_number(outcome[key]) else None for key in _EACH},
         missing={key: str(outcome[key]) for key in _EACH if not _is_number(outcome[key])},
@@ -140,7 +141,9 @@ def alone(tools: TextTools, parsed: Parsed) -> dict[str, Any]:
     n_words = len(parsed.words)
     nouns, verbs = parsed.noun_phrase_words(), parsed.verb_phrase_words
     grammar: float | str = "not_measured"
-    errors = [] if tools.checker is None else _errors(tools.checker, parsed)
+    errors = (
+        [] if tools.checker is None else [fault.place for fault in faults_in(tools.checker, parsed)]
+    )
     if tools.checker is not None:
         grammar = share_correct([t.place for t in parsed.tokens if t.is_word], errors)
     return {
@@ -155,14 +158,7 @@ def alone(tools: TextTools, parsed: Parsed) -> dict[str, Any]:
     }
 
 
-def _errors(checker: Checker, parsed: Parsed) -> list[tuple[int, int]]:
-    """Where the errors of grammar and spelling stand, in the parsed text."""
-    names = [t.place for t in parsed.tokens if t.pos == "PROPN" and t.text[:1].isupper()]
-    past = [t.place for t in parsed.tokens if t.tag in ("VBD", "VBN")]
-    return checker.errors(parsed.text, names, past)
-
-
-def _in_story(context: Context, reading: Reading, in_context: Sequence[bool]) -> dict[str, Any]:
+def in_story(context: Context, reading: Reading, in_context: Sequence[bool]) -> dict[str, Any]:
     """Metrics 10 to 15: numbers, or the reason why there is none."""
     if context.foreign is not None:
         reason = f"the context is {context.foreign}"

@@ -8,11 +8,21 @@ import re
 import urllib.parse
 import urllib.request
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 from fabula.errors import InputError, ModelError
+from fabula.measures.linguistic.parsing import Parsed
 
-__all__ = ["Checker", "Harper", "LanguageTool", "open_checker", "share_correct"]
+__all__ = [
+    "Checker",
+    "Fault",
+    "Harper",
+    "LanguageTool",
+    "faults_in",
+    "open_checker",
+    "share_correct",
+]
 
 # What harper says of style and typography is not an error of grammar.
 _MATTERS_OF_TASTE = frozenset(
@@ -58,18 +68,30 @@ _TASTE_CATEGORIES = frozenset(
 )
 
 
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """An error of grammar or spelling: where it stands, half-open in characters, and what it is."""
+
+    place: tuple[int, int]
+    message: str
+    """The checker's own words."""
+    is_spelling: bool
+    suggestions: tuple[str, ...] = ()
+    """What may stand there instead."""
+
+
 class Checker(Protocol):
     """Finds errors."""
 
     name: str
 
-    def errors(
+    def faults(
         self,
         text: str,
         names: Sequence[tuple[int, int]] = (),
         past: Sequence[tuple[int, int]] = (),
-    ) -> list[tuple[int, int]]:
-        """Pairs of offsets, half-open, in characters.
+    ) -> list[Fault]:
+        """The errors, by place; `names` and `past` are offsets.
 
         A name is never misspelt, and a verb in the `past` never disagrees with its subject.
         """
@@ -94,12 +116,12 @@ class Harper:
         self._american = _linter(harper.Dialect.AMERICAN)
         self._british = _linter(harper.Dialect.BRITISH)
 
-    def errors(
+    def faults(
         self,
         text: str,
         names: Sequence[tuple[int, int]] = (),
         past: Sequence[tuple[int, int]] = (),
-    ) -> list[tuple[int, int]]:
+    ) -> list[Fault]:
         # It looks for what a word may be meant to be, and aborts the process over a very long one.
         text = _NO_WORD.sub(lambda m: m[0][:_READ_CHARS].ljust(len(m[0])), text)
         found = [
@@ -121,8 +143,9 @@ class Harper:
                     british = {(x.span.start, x.span.end) for x in self._british.lint(text)}
                 if place not in british:
                     continue
-            kept.append(place)
-        return sorted(kept)
+            likely = tuple(filter(None, (one.replacement_text for one in lint.suggestions)))
+            kept.append(Fault(place, lint.message, lint.lint_kind in _OF_SPELLING, likely))
+        return sorted(kept, key=lambda fault: fault.place)
 
 
 def _is_false(
@@ -174,12 +197,12 @@ class LanguageTool:
         version = self._ask("Hello.").get("software", {}).get("version", "unknown")
         self.name = f"languagetool-{version}"
 
-    def errors(
+    def faults(
         self,
         text: str,
         names: Sequence[tuple[int, int]] = (),
         past: Sequence[tuple[int, int]] = (),
-    ) -> list[tuple[int, int]]:
+    ) -> list[Fault]:
         places = _code_points(text)
         found = []
         for match in self._ask(text)["matches"]:
@@ -189,7 +212,9 @@ class LanguageTool:
             if category in _TASTE_CATEGORIES:
                 continue
             if category != "TYPOS" or not _touches(place, names):
-                found.append(place)
+                likely = tuple(one["value"] for one in match.get("replacements", ()))
+                message = str(match.get("message", ""))
+                found.append(Fault(place, message, category == "TYPOS", likely))
         return found
 
     def _ask(self, text: str) -> dict[str, Any]:
@@ -231,6 +256,13 @@ def open_checker(name: str) -> Checker | None:
     raise InputError(
         f"{name}: no such grammar checker; write harper, languagetool, languagetool@URL or none"
     )
+
+
+def faults_in(checker: Checker, parsed: Parsed) -> list[Fault]:
+    """The errors of a parsed text: its names are no misspellings, its past tense is known."""
+    names = [t.place for t in parsed.tokens if t.pos == "PROPN" and t.text[:1].isupper()]
+    past = [t.place for t in parsed.tokens if t.tag in ("VBD", "VBN")]
+    return checker.faults(parsed.text, names, past)
 
 
 def share_correct(words: Sequence[tuple[int, int]], errors: Iterable[tuple[int, int]]) -> float:

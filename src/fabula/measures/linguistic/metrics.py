@@ -20,6 +20,7 @@ from fabula.types import Signature
 __all__ = [
     "METRICS",
     "Metric",
+    "ProfileMetric",
     "TextTools",
     "ToolChoice",
     "Tools",
@@ -38,6 +39,16 @@ class Metric:
     is_of_all: bool = False
     """One number for the whole output of a system, not a mean over its continuations."""
     n_digits: int = 3
+
+
+@dataclass(frozen=True, slots=True)
+class ProfileMetric:
+    """A number of the profile, what it says in plain words, and how many digits are shown."""
+
+    id: str
+    title: str
+    explained: str
+    form: str = ".3f"
 
 
 METRICS = (
@@ -95,6 +106,20 @@ class TextTools:
     def profile_signature(self) -> Signature:
         """All that decides the numbers of a text's profile."""
         return Signature.of("profile", **self._parts(), dialogue=READER, v=__version__)
+
+    @functools.cached_property
+    def readability_signature(self) -> Signature:
+        """All that decides a text's grades, parts of speech and coherence."""
+        return Signature.of(
+            "readability",
+            lang=language_gate(),
+            **self.parser.signature_parts,
+            word="token-with-letter-or-digit,no-apostrophe",
+            syllables="spelling-1",
+            distance="mean-of-sentences,root-0",
+            coherence="pipe-mean-vectors",
+            v=__version__,
+        )
 
 
 class Tools(TextTools):

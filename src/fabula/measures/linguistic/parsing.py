@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from fabula.text.pipeline import load_pipeline, pipeline_parts
 from fabula.text.sentences import encodable
 
-__all__ = ["CONTENT", "Parsed", "Parser", "Phrase", "Token"]
+__all__ = ["CONTENT", "Parsed", "Parser", "Phrase", "Token", "count_words"]
 
 CONTENT = frozenset(("ADJ", "ADV", "INTJ", "NOUN", "PRON", "PROPN", "VERB"))
 """Categories of content words (section 4.2; pronouns are among them there)."""
@@ -118,6 +118,15 @@ class Parser:
         for doc in self._nlp.pipe(map(encodable, texts), batch_size=_BATCH):
             yield self._parsed(doc)
 
+    def vector_of(self, parsed: Parsed) -> NDArray[np.float64]:
+        """The sum of the vectors of all its tokens, punctuation included: float64, shape
+        (n_dimensions,)."""
+        rows = [row for token in parsed.tokens if (row := self._row(token.text)) >= 0]
+        total: NDArray[np.float64] = self._nlp.vocab.vectors.data[rows].sum(
+            axis=0, dtype=np.float64
+        )
+        return total
+
     def _parsed(self, doc: Any) -> Parsed:
         tokens, places = _tokens(doc)
         rows = [self._row(token.text) for token in tokens if token.pos in CONTENT]
@@ -141,6 +150,17 @@ class Parser:
         return row if row >= 0 and self._has_length[row] else -1
 
 
+def count_words(texts: Iterable[str]) -> Iterator[int]:
+    """How many words each text has, without parsing it."""
+    tokenizer = load_pipeline(()).tokenizer
+    for doc in tokenizer.pipe(map(encodable, texts)):
+        yield sum(_is_word(token.text) for token in doc)
+
+
+def _is_word(text: str) -> bool:
+    return any(map(str.isalnum, text))
+
+
 def _tokens(doc: Any) -> tuple[tuple[Token, ...], list[int]]:
     """The tokens that are no space, and the place of each of spaCy's among them."""
     kept = [token for token in doc if not token.is_space]
@@ -154,7 +174,7 @@ def _tokens(doc: Any) -> tuple[tuple[Token, ...], list[int]]:
             tag=token.tag_,
             dep=token.dep_,
             head=places[token.head.i] if places[token.head.i] >= 0 else k,
-            is_word=any(map(str.isalnum, token.text)),
+            is_word=_is_word(token.text),
             start=token.idx,
         )
         for k, token in enumerate(kept)

@@ -13,7 +13,7 @@ import re
 from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
@@ -26,8 +26,9 @@ from fabula.measures.linguistic.lexis import (
     trigrams,
     type_token_ratio,
 )
-from fabula.measures.linguistic.metrics import TextTools
+from fabula.measures.linguistic.metrics import ProfileMetric, TextTools
 from fabula.measures.linguistic.parsing import Parsed
+from fabula.measures.linguistic.readability import READABILITY_METRICS, readability
 from fabula.text import check_documents
 from fabula.text.language import not_english
 from fabula.text.pipeline import load_pipeline
@@ -40,8 +41,10 @@ __all__ = [
     "PROFILE_METRICS",
     "Profile",
     "ProfileMetric",
+    "Readability",
     "Repeated",
     "Sentence",
+    "opened_tools",
     "profile_text",
     "profile_texts",
 ]
@@ -50,16 +53,6 @@ _MIN_REPEATED = 3
 """Words of a phrase that is worth showing."""
 _MAX_REPEATED_WORDS = 12
 _N_SHOWN = 12
-
-
-@dataclass(frozen=True, slots=True)
-class ProfileMetric:
-    """A number of the profile, what it says in plain words, and how many digits are shown."""
-
-    id: str
-    title: str
-    explained: str
-    form: str = ".3f"
 
 
 PROFILE_METRICS = (
@@ -132,6 +125,23 @@ class Repeated:
 
 
 @dataclass(frozen=True, slots=True)
+class Readability:
+    """Grades, parts of speech and coherence. `missing` says why where a value is None."""
+
+    values: Mapping[str, float | None]
+    missing: Mapping[str, str]
+    signature: str
+
+    @classmethod
+    def of(cls, found: Mapping[str, float | str], signature: str) -> Readability:
+        return cls(
+            {key: None if isinstance(value, str) else value for key, value in found.items()},
+            {key: value for key, value in found.items() if isinstance(value, str)},
+            signature,
+        )
+
+
+@dataclass(frozen=True, slots=True)
 class Profile:
     """What a text is like. `missing` says why where a value is None."""
 
@@ -148,6 +158,7 @@ class Profile:
     signature: str
     errors: tuple[Span, ...] = ()
     """Where errors of grammar and spelling stand in the document, in order."""
+    readability: Readability = field(default_factory=lambda: Readability({}, {}, ""))
 
     def measurements(self) -> Iterator[Measurement]:
         """The profile as what every instrument says."""
@@ -184,6 +195,11 @@ class Profile:
             "rarest": list(self.rarest),
             "errors": [[span.start, span.end] for span in self.errors],
             "signature": self.signature,
+            "readability": {
+                "values": dict(self.readability.values),
+                "missing": dict(self.readability.missing),
+                "signature": self.readability.signature,
+            },
         }
 
 
@@ -197,11 +213,12 @@ def profile_texts(
 
 
 def _profile_one(grammar: str, document: Document) -> Profile:
-    return profile_text(*_opened(grammar), document)
+    return profile_text(*opened_tools(grammar), document)
 
 
 @functools.cache
-def _opened(grammar: str) -> tuple[TextTools, Any]:
+def opened_tools(grammar: str) -> tuple[TextTools, Any]:
+    """The tools of a profile, and the pipeline that finds sentences: opened once."""
     return TextTools(grammar), load_pipeline(("tok2vec", "senter"))
 
 
@@ -209,12 +226,12 @@ def profile_text(tools: TextTools, nlp: Any, document: Document) -> Profile:
     """The profile of a text; `nlp` is spaCy's pipeline with sentence boundaries."""
     signature = str(tools.profile_signature)
     if (foreign := not_english(document.text)) is not None:
-        return _nothing(document, foreign, signature)
+        return _nothing(tools, document, foreign)
     text, spans = _sentence_places(document.text, nlp)
     parsed = list(tools.parser.parse(text[start:end] for start, end in spans))
     spoken = [part for part in parsed if part.words]
     if not spoken:
-        return _nothing(document, "no_words", signature)
+        return _nothing(tools, document, "no_words")
     sentences = tuple(_sentences(text, spans, parsed))
     each = [alone(tools, part) for part in spoken]
     values, missing = _values(tools, spoken, sentences, each)
@@ -229,6 +246,9 @@ def profile_text(tools: TextTools, nlp: Any, document: Document) -> Profile:
         zipf=tuple(9 + log / math.log(10) for log in logs),
         signature=signature,
         errors=tuple(_errors(document, spoken, [sentence["errors"] for sentence in each])),
+        readability=Readability.of(
+            readability(tools.parser, spoken), str(tools.readability_signature)
+        ),
     )
 
 
@@ -252,7 +272,7 @@ def _errors(
         at += len(own)
 
 
-def _nothing(document: Document, reason: str, signature: str) -> Profile:
+def _nothing(tools: TextTools, document: Document, reason: str) -> Profile:
     ids = [metric.id for metric in PROFILE_METRICS]
     missing = dict.fromkeys(ids, reason)
     values: dict[str, float | None] = dict.fromkeys(ids)
@@ -260,7 +280,18 @@ def _nothing(document: Document, reason: str, signature: str) -> Profile:
         for name in ("n_words", "n_sentences"):
             values[name] = 0.0
             del missing[name]
-    return Profile(document, values, missing, (), (), (), (), signature)
+    unread = {metric.id: reason for metric in READABILITY_METRICS}
+    return Profile(
+        document,
+        values,
+        missing,
+        (),
+        (),
+        (),
+        (),
+        str(tools.profile_signature),
+        readability=Readability.of(unread, str(tools.readability_signature)),
+    )
 
 
 def _sentence_places(text: str, nlp: Any) -> tuple[str, list[tuple[int, int]]]:

@@ -7,11 +7,11 @@ by the passages alone, so the rows do not depend on the number of processes or a
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from fabula.errors import InputError
 from fabula.measures.linguistic.continuation import (
@@ -21,22 +21,26 @@ from fabula.measures.linguistic.continuation import (
     score_continuations,
 )
 from fabula.measures.linguistic.metrics import ToolChoice, open_tools
-from fabula.resume import RowKind, kept_rows
+from fabula.resume import Row, RowKind, kept_rows
 from fabula.store import read_rows
 from fabula.workers import InOrder, in_order
 
 __all__ = [
+    "BLOCK",
     "GOLD",
     "Continuation",
     "Story",
     "gold_continuations",
     "read_contexts",
     "read_continuations",
+    "rounded",
+    "rows_of_blocks",
     "score_rows",
 ]
 
 GOLD = "gold"
-_BLOCK = 64
+BLOCK = 64
+"""Passages that are measured in one go."""
 _SCORES = RowKind("the score", ("id", "system"), ("values", "digest", "signature"), in_order=True)
 
 
@@ -49,6 +53,7 @@ class Story:
     gold: str | None
     chapter: str | None = None
     """The chapter that it is cut from, as other passages are; None where that is not known."""
+    book: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +65,7 @@ class Continuation:
     text: str | None
 
 
+B = TypeVar("B")
 _Block = list[tuple[Story, list[Continuation]]]
 
 
@@ -78,7 +84,10 @@ def read_contexts(path: Path) -> list[Story]:
             raise InputError(f"{where}: gold is no text; write a sentence, or leave it out")
         if name in stories:
             raise InputError(f"{where}: a passage {name!r} was there before; ids must differ")
-        stories[name] = Story(name, tuple(context or ()), gold, _chapter_of(row))
+        book = row.get("book")
+        stories[name] = Story(
+            name, tuple(context or ()), gold, _chapter_of(row), None if book is None else str(book)
+        )
     if not stories:
         raise InputError(f"{path}: holds no passages")
     return list(stories.values())
@@ -153,7 +162,7 @@ def score_rows(
     spread: InOrder | None = None,
     restart: bool = False,
     advance: Callable[[int], None] = lambda _: None,
-) -> list[dict[str, Any]]:
+) -> list[Row]:
     """A row for each continuation, by passage; appended to `out` as they come.
 
     `spread` does the work elsewhere than in `n_jobs` processes here.
@@ -171,37 +180,65 @@ def score_rows(
         if story.id in by_story
     ]
     run = spread or partial(in_order, n_jobs=n_jobs)
-    blocks = [pairs[k : k + _BLOCK] for k in range(0, len(pairs), _BLOCK)]
+    return rows_of_blocks(
+        _SCORES,
+        [pairs[k : k + BLOCK] for k in range(0, len(pairs), BLOCK)],
+        lambda blocks: run(partial(_score_block, choice), blocks),
+        lambda block, signature: [
+            _expected(story, text, signature) for story, texts in block for text in texts
+        ],
+        lambda: str(open_tools(choice).signature),
+        out,
+        restart=restart,
+        advance=advance,
+    )
+
+
+def rows_of_blocks(
+    kind: RowKind,
+    blocks: Sequence[B],
+    measure: Callable[[Iterable[B]], Iterable[list[Row]]],
+    expected: Callable[[B, str], list[Row]],
+    signature: Callable[[], str],
+    out: Path | None = None,
+    *,
+    restart: bool = False,
+    advance: Callable[[int], None] = lambda _: None,
+) -> list[Row]:
+    """The rows that `measure` makes of each block, in order; appended to `out` as they come.
+
+    Rows that are there already, of an interrupted run, are kept where they are what is `expected`
+    of their block under this signature; `InputError` where they are not.
+    """
     if out is None:
-        return list(_measure(blocks, choice, run, advance))
-    with kept_rows(out, _SCORES, restart=restart) as kept:
+        found: list[Row] = []
+        for rows in measure(blocks):
+            found += rows
+            advance(len(rows))
+        return found
+    with kept_rows(out, kind, restart=restart) as kept:
         # Nothing is opened where nothing is there to be compared with.
-        signature = str(open_tools(choice).signature) if len(kept) else ""
-        rows = [
-            row
-            for story, texts in pairs
-            for text in texts
-            if (row := kept.find(_expected(story, text, signature))) is not None
-        ]
+        known = signature() if len(kept) else ""
+        wanted = [expected(block, known) for block in blocks]
+        found = [row for rows in wanted for one in rows if (row := kept.find(one)) is not None]
         kept.check_end()
-        advance(len(rows))
+        advance(len(found))
         kept.begin()
         n_whole, n_rows = 0, 0
-        while n_whole < len(blocks) and n_rows + _n_texts(blocks[n_whole]) <= len(rows):
-            n_rows += _n_texts(blocks[n_whole])
+        while n_whole < len(blocks) and n_rows + len(wanted[n_whole]) <= len(found):
+            n_rows += len(wanted[n_whole])
             n_whole += 1
-        n_half = len(rows) - n_rows
-        for row in _measure(blocks[n_whole:], choice, run, lambda _: None):
-            if n_half:
-                n_half -= 1
-                continue
-            kept.add(row)
-            rows.append(row)
-            advance(1)
-    return rows
+        n_half = len(found) - n_rows
+        for rows in measure(blocks[n_whole:]):
+            for row in rows[n_half:]:
+                kept.add(row)
+                found.append(row)
+                advance(1)
+            n_half = 0
+    return found
 
 
-def _expected(story: Story, text: Continuation, signature: str) -> dict[str, Any]:
+def _expected(story: Story, text: Continuation, signature: str) -> Row:
     """What a row of this continuation must say to be used again."""
     return {
         "id": story.id,
@@ -212,30 +249,18 @@ def _expected(story: Story, text: Continuation, signature: str) -> dict[str, Any
     }
 
 
-def _n_texts(block: _Block) -> int:
-    return sum(len(texts) for _, texts in block)
-
-
-def _measure(
-    blocks: Iterable[_Block], choice: ToolChoice, run: InOrder, advance: Callable[[int], None]
-) -> Iterator[dict[str, Any]]:
-    for rows in run(partial(_score_block, choice), blocks):
-        yield from rows
-        advance(len(rows))
-
-
 def _digest(story: Story, continuation: Continuation) -> str:
     """What was measured: the context and the text."""
     parts = "\x1f".join([*story.context, repr(continuation.text)])
     return hashlib.sha256(parts.encode(errors="replace")).hexdigest()[:16]
 
 
-def _score_block(choice: ToolChoice, block: _Block) -> list[dict[str, Any]]:
+def _score_block(choice: ToolChoice, block: _Block) -> list[Row]:
     tools = open_tools(choice)
     sentences = list(dict.fromkeys(text for story, _ in block for text in story.context))
     known = dict(zip(sentences, read_texts(tools, sentences), strict=True))
     readings = iter(read_texts(tools, [c.text or "" for _, texts in block for c in texts]))
-    rows: list[dict[str, Any]] = []
+    rows: list[Row] = []
     for story, continuations in block:
         context = Context([known[text] for text in story.context])
         texts = [continuation.text for continuation in continuations]
@@ -248,13 +273,11 @@ def _score_block(choice: ToolChoice, block: _Block) -> list[dict[str, Any]]:
     return rows
 
 
-def _row(
-    story: Story, continuation: Continuation, scored: Scored, signature: str
-) -> dict[str, Any]:
+def _row(story: Story, continuation: Continuation, scored: Scored, signature: str) -> Row:
     made_of = _expected(story, continuation, signature)
     return {
         **{name: made_of[name] for name in ("id", "system", "chapter")},
-        "values": {key: _rounded(value) for key, value in scored.values.items()},
+        "values": {key: rounded(value) for key, value in scored.values.items()},
         "missing": dict(scored.missing),
         "words": " ".join(scored.words),
         "sentence_ends": list(scored.sentence_ends),
@@ -264,6 +287,6 @@ def _row(
     }
 
 
-def _rounded(value: float | None) -> float | None:
+def rounded(value: float | None) -> float | None:
     """Six digits: what is beyond them depends on the processor."""
     return None if value is None else round(value, 6)

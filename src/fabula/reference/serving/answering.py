@@ -62,6 +62,8 @@ def tell_about(state: State, limits: Limits) -> messages.About:
         n_numbers=len(about.removed),
         removed=np.flatnonzero(about.removed).tolist(),
         written_by=list(about.written_by),
+        oldest=about.age.oldest,
+        youngest=about.age.youngest,
         limits=limits,
     )
 

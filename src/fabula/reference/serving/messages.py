@@ -101,6 +101,10 @@ class About(_Answer):
     n_numbers: Natural = Field(description="Numbers of documents, removed ones included.")
     removed: list[Natural] = Field(description="Numbers whose documents were removed, ascending.")
     written_by: list[str]
+    oldest: int | None = Field(None, description="The earliest year that a document says.")
+    youngest: int | None = Field(
+        None, description="The last year in which a document can have been written, if known."
+    )
     limits: Limits
 
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from fabula.errors import CorpusError, InputError
 from fabula.reference.http_client import LookupServer, Refused, Reply
-from fabula.reference.info import About
+from fabula.reference.info import About, Age
 from fabula.reference.search import MAX_PLACES
 from fabula.reference.serving import messages
 from fabula.reference.serving.checking import TOKEN, are_ascending, read_answer, refusal
@@ -104,4 +104,5 @@ def _about(told: messages.About) -> About:
         n_words=told.n_words,
         written_by=tuple(told.written_by),
         removed=removed,
+        age=Age(told.oldest, told.youngest),
     )

@@ -7,6 +7,7 @@ from typing import Any
 
 from fabula.measures.linguistic.scoring import Story
 from fabula.models import Answer, Model, Prompt, Sampling
+from fabula.models.prompting import fenced_if_needed
 from fabula.resume import KeptRows, Row
 from fabula.tasks.asking import Wanted, ask_for, read_written
 from fabula.tasks.continuation.generating import context_digest
@@ -39,7 +40,7 @@ async def ask_continuations(
         made_of = {"context_digest": context_digest(story), "signature": signature}
 
         async def make() -> Row:
-            prompt = Prompt(" ".join(story.context) + "\n\n", PROMPT)
+            prompt = Prompt(fenced_if_needed(" ".join(story.context)) + "\n\n", PROMPT)
             return _row(story, model, await model.ask(prompt, sampling), made_of, nlp)
 
         return Wanted({"id": story.id, "system": model.name, **made_of}, make)

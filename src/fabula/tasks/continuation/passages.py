@@ -6,13 +6,13 @@ continuation. Here a book is cut into passages one after the other, and none cro
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from fabula.text import check_documents
 from fabula.text.cbt import cbt_books
+from fabula.text.chapters import is_heading
 from fabula.text.sentences import paragraphs_of, sentences_of
 from fabula.text.treebank import detokenise
 from fabula.types import Document
@@ -26,21 +26,6 @@ __all__ = [
     "treebank_chapters",
 ]
 
-_MAX_HEADING_CHARS = 70
-_NUMERAL = (
-    r"(?:(?-i:[IVXLC]+)|\d{1,3}|one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve"
-    r"|[a-z]{3,5}teen|twenty)"
-)
-# "Part I", "Chapter 3 The River", "Book: the last"; but not "Part of him wanted to leave".
-_HEADING = re.compile(
-    rf"(?:chapter\s+{_NUMERAL}\b.{{0,60}}"
-    rf"|(?:chapter|book|part|volume|canto|act|scene|letter|stave|section)"
-    rf"(?:\s+(?:the\s+\w+|{_NUMERAL})(?:\s*[.:—–-].{{0,50}})?|:.{{0,50}})?"
-    rf"|(?:(?-i:[IVXLC]+)|\d{{1,3}})[.:]?|{_NUMERAL}"
-    rf"|prologue|epilogue|preface|introduction|contents|the end)[\s.:*_)\]]*",
-    re.IGNORECASE,
-)
-_ENDS_SENTENCE = (".", "!", "?", ",", ";", ":", '"', "'", "”", "’", "-", "—")
 _SMALL_WORDS = "a an and at by for from in into of on or the to with s 's"
 _SMALL = frozenset(_SMALL_WORDS.split())
 _OPENING = frozenset({"``", "`", '"'})
@@ -168,15 +153,15 @@ def text_chapters(document: Document, nlp: Any) -> Iterator[Chapter]:
     """Chapters of a text in paragraphs, parted at lines that are headings.
 
     A heading is a short paragraph of one line that says chapter, part or the like, is a number, or
-    is all in capitals, and does not end as a sentence does.
+    is all in capitals, and does not end as a sentence does (`fabula.text.chapters`).
     """
     number, title, kept = 1, str(document.meta.get("title") or ""), list[str]()
     paragraphs = paragraphs_of(document.text)
-    headings = [_is_heading(paragraph) for paragraph in paragraphs]
-    prose = (p for p, is_heading in zip(paragraphs, headings, strict=True) if not is_heading)
+    headings = [is_heading(paragraph) for paragraph in paragraphs]
+    prose = (p for p, is_title in zip(paragraphs, headings, strict=True) if not is_title)
     sentences = sentences_of(prose, nlp)
-    for paragraph, is_heading in zip(paragraphs, headings, strict=True):
-        if not is_heading:
+    for paragraph, is_title in zip(paragraphs, headings, strict=True):
+        if not is_title:
             kept += next(sentences)
             continue
         if kept:
@@ -185,13 +170,3 @@ def text_chapters(document: Document, nlp: Any) -> Iterator[Chapter]:
         title, kept = paragraph.strip(), []
     if kept:
         yield Chapter(document.id, number, title, tuple(kept))
-
-
-def _is_heading(paragraph: str) -> bool:
-    line = paragraph.strip()
-    if not line or "\n" in line or len(line) > _MAX_HEADING_CHARS:
-        return False
-    if line.startswith(("# ", "## ", "### ")) or _HEADING.fullmatch(line):
-        return True
-    letters = [character for character in line if character.isalpha()]
-    return len(letters) > 1 and line.isupper() and not line.endswith(_ENDS_SENTENCE)

@@ -16,6 +16,7 @@ from typing import Literal
 from fabula import __version__
 from fabula.errors import InputError, ModelError
 from fabula.models import Answer, Model, Sampling, Usage
+from fabula.models.base import Effort
 from fabula.models.concurrency import in_turn
 from fabula.models.cost import Estimate as CostEstimate
 from fabula.models.cost import Price, estimate_tokens
@@ -71,15 +72,17 @@ class AdvicePlan:
     temperature: float = 0.7
     max_tokens: int = _MAX_TOKENS
     seed: int = 0
+    effort: Effort | None = None
 
     def signature(self, model: str, encoder: str) -> str:
+        effort = {"effort": self.effort} if self.effort else {}
         words = "".join([DRAFT, ASK, IS_CHANGE, STANDS])
         return str(
             Signature.of(
                 "advice", model=model, prompt=hashlib.sha256(words.encode()).hexdigest()[:8],
                 times=str(self.n_times), points=str(self.n_points),
                 temperature=f"{self.temperature:g}", tokens=str(self.max_tokens),
-                seed=str(self.seed), same=f"{encoder},place,{SAME:g}", v=__version__,
+                seed=str(self.seed), **effort, same=f"{encoder},place,{SAME:g}", v=__version__,
             )
         )  # fmt: skip
 

@@ -21,7 +21,15 @@ from fabula.text.feedback import feedback_id
 from fabula.text.refusals import is_refusal
 from fabula.text.sentences import sentences_of
 
-__all__ = ["DIMENSIONS", "Answers", "Trigrams", "bertscore", "read_answers", "sentence_counter"]
+__all__ = [
+    "DIMENSIONS",
+    "Answers",
+    "Trigrams",
+    "bertscore",
+    "read_answers",
+    "sentence_counter",
+    "why_missing",
+]
 
 DIMENSIONS = ("model", "prompt", "shots", "method")
 
@@ -92,7 +100,7 @@ def read_answers(
     of this name. Raises `InputError` where a row lacks a field.
     """
     checked = list(map(_checked, rows, count(1)))
-    reasons = [_why_missing(row, keep_refusals=keep_refusals) for row in checked]
+    reasons = [why_missing(row, keep_refusals=keep_refusals) for row in checked]
     given = [row for row, reason in zip(checked, reasons, strict=True) if reason is None]
     missing = Counter(reason for reason in reasons if reason is not None)
     if not given:
@@ -137,7 +145,7 @@ def read_answers(
     )
 
 
-def _why_missing(row: Mapping[str, Any], *, keep_refusals: bool) -> str | None:
+def why_missing(row: Mapping[str, Any], *, keep_refusals: bool = False) -> str | None:
     """Why a row is no feedback; None where it is. Other tools may write refusals as feedback."""
     if row["feedback"] is None:
         return str(row.get("missing_reason"))

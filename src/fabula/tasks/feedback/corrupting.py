@@ -13,6 +13,7 @@ corrupted: it is left out, and the reason is given.
 from __future__ import annotations
 
 import hashlib
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -23,7 +24,7 @@ from fabula import __version__
 from fabula.resume import KeptRows, RowKind
 from fabula.tasks.feedback.changes import Edit, apply_edits, edits_between
 from fabula.tasks.feedback.english import vocabulary_name
-from fabula.tasks.feedback.faults import FAULTS, NARRATION_PARTS, plant_fault
+from fabula.tasks.feedback.faults import FAULTS, NARRATION_PARTS, RULES, plant_fault
 from fabula.tasks.feedback.narration import Narration
 from fabula.tasks.feedback.translating import Rounds, Translator, back_translate
 from fabula.text import check_documents
@@ -77,6 +78,12 @@ class CorruptPlan:
     methods: tuple[Method, ...] = METHODS
     rounds: int = 10
     seed: int = 0
+    balanced: bool = False
+    """Keep only stories that every method can corrupt."""
+    per_set: int | None = None
+    """Of these at most so many of each set, where they are balanced."""
+    by: str = "source"
+    """The field that names the set."""
 
 
 def story_rng(seed: int, story_id: str, method: str) -> np.random.Generator:
@@ -92,7 +99,7 @@ def sample_sets(
     stories = list(check_documents(stories))
     sets: dict[str, list[int]] = {}
     for k, story in enumerate(stories):
-        sets.setdefault(str(story.meta.get(field, "")), []).append(k)
+        sets.setdefault(_set_of(story, field), []).append(k)
     chosen: list[int] = []
     for name, members in sets.items():
         if n is None or len(members) <= n:
@@ -101,6 +108,10 @@ def sample_sets(
             rng = story_rng(seed, name, "sample")
             chosen += [members[k] for k in rng.choice(len(members), size=n, replace=False)]
     return [stories[k] for k in sorted(chosen)]
+
+
+def _set_of(story: Document, field: str) -> str:
+    return str(story.meta.get(field, ""))
 
 
 def without_repeats(stories: Sequence[Document]) -> tuple[list[Document], list[str]]:
@@ -124,7 +135,8 @@ def swap_sentences(
 ) -> list[Edit] | None:
     """Two consecutive sentences change places; None where no two differ.
 
-    `quotations`, half-open in characters, stay whole where there are such places.
+    Where there are such places, `quotations`, half-open in characters, stay whole, no sentences of
+    one speech change places, and no tag ("said the fox") leaves its speech.
     """
     pairs = [
         k for k in range(len(spans) - 1) if text[slice(*spans[k])] != text[slice(*spans[k + 1])]
@@ -132,7 +144,14 @@ def swap_sentences(
     if not pairs:
         return None
     whole = [k for k in pairs if not cuts_quotation(spans[k : k + 2], quotations)]
-    k = _drawn(whole or pairs, rng)
+    # Two sentences of one speech may stand in either order; a tag goes with what was said.
+    told = [
+        k
+        for k in whole
+        if not any(a < spans[k][0] and spans[k + 1][1] < b for a, b in quotations)
+        and not any(_is_tag(text, *spans[n]) for n in (k, k + 1, k + 2) if n < len(spans))
+    ]
+    k = _drawn(told or whole or pairs, rng)
     first, second = spans[k], spans[k + 1]
     return [Edit(*first, text[slice(*second)]), Edit(*second, text[slice(*first)])]
 
@@ -171,6 +190,11 @@ def cuts_quotation(moved: Sequence[Span], quotations: Sequence[Span]) -> bool:
     )
 
 
+def _is_tag(text: str, start: int, end: int) -> bool:
+    """Whether what is read as a sentence goes on with the one before it: `said the fox.`"""
+    return text[start:end].lstrip("—–- ")[:1].islower()
+
+
 def _drawn(places: Sequence[int], rng: np.random.Generator) -> int:
     return places[int(rng.integers(len(places)))]
 
@@ -199,8 +223,15 @@ def corrupt_stories(
     stories = list(check_documents(stories))
     kept = KeptRows(CORRUPTED) if kept is None else kept
     size = _BATCH if translator is None else translator.n_parallel
+    n_whole: Counter[str] = Counter()
+
+    def is_wanted(story: Document) -> bool:
+        return plan.per_set is None or n_whole[_set_of(story, plan.by)] < plan.per_set
+
+    if plan.balanced and plan.per_set is not None:
+        stories = [stories[k] for k in np.random.default_rng(plan.seed).permutation(len(stories))]
     for begin in range(0, len(stories), size):
-        batch = stories[begin : begin + size]
+        batch = list(filter(is_wanted, stories[begin : begin + size]))
         rounds: dict[str, Rounds] = {}
         if "backtranslate" in plan.methods and translator is not None:
             asked = [
@@ -211,10 +242,15 @@ def corrupt_stories(
             texts = [story.text for story in asked]
             translated = back_translate(texts, translator, plan.rounds)
             rounds = {story.id: one for story, one in zip(asked, translated, strict=True)}
-        for story in batch:
+        for story in filter(is_wanted, batch):
             found = list(_of_story(story, plan, nlp, translator, rounds, kept))
             left_out = [one for one in found if isinstance(one, LeftOut)]
             rows = [one for one in found if not isinstance(one, LeftOut)]
+            if plan.balanced and left_out:
+                reason = "another method cannot change it (`balanced`)"
+                left_out += [LeftOut(story.id, row["method"], reason) for row in rows]
+                rows = []
+            n_whole[_set_of(story, plan.by)] += plan.balanced and bool(rows)
             for row in rows:
                 if (row["id"],) not in kept:
                     kept.add(row)
@@ -339,9 +375,10 @@ def _signature(method: Method, plan: CorruptPlan, nlp: Any, translator: Translat
     if method in _RULES or method in FAULTS:
         parts |= {"seed": str(plan.seed), **pipeline_parts(nlp), "speech": READER}
     if method in _RULES:
-        parts["places"] = "quotations-whole"
+        parts["places"] = "speech-whole" if method == "swap" else "quotations-whole"
     if method in FAULTS:
         parts["beyond_paper"] = "yes"
+        parts["rules"] = RULES
     if method == "backtranslate" and translator is not None:
         parts |= {"rounds": str(plan.rounds), "by": translator.name, "sound": vocabulary_name()}
     return str(Signature.of("corrupt", **parts, v=__version__))

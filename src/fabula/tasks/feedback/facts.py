@@ -15,6 +15,7 @@ import numpy as np
 
 from fabula.tasks.feedback.changes import Edit, Fault
 from fabula.tasks.feedback.narration import Narration, excerpt, word_set
+from fabula.tasks.feedback.statements import check_statements, plant_statements
 
 __all__ = ["CLASSES", "Mention", "change_fact", "check_fact", "mentioned_facts"]
 
@@ -167,7 +168,10 @@ def _is_definite(kind: str, token: Any) -> bool:
 
 
 def change_fact(story: Narration, rng: np.random.Generator) -> Fault | str:
-    """A fact stated twice or more is another of its class at its last mention."""
+    """A fact stated twice or more is another of its class at its last mention.
+
+    Where a story states none twice, two sentences are planted of which the second denies the first.
+    """
     by_key: dict[str, list[Mention]] = defaultdict(list)
     for mention in mentioned_facts(story):
         by_key[mention.key].append(mention)
@@ -180,7 +184,7 @@ def change_fact(story: Narration, rng: np.random.Generator) -> Fault | str:
         if len(mentions) >= _n_needed(last) and apart and last.is_definite and others:
             options.append((mentions, others))
     if not options:
-        return "it states no fact twice that the rules know"
+        return plant_statements(story, rng)
     mentions, others = options[int(rng.integers(len(options)))]
     return _changed(story, mentions, others[int(rng.integers(len(others)))])
 
@@ -233,6 +237,8 @@ def _changed(story: Narration, mentions: list[Mention], new: str) -> Fault:
 
 def check_fact(story: Narration, fault: Fault, changed: Narration) -> str | None:
     """Why a story does not have the fault; None where it has."""
+    if fault.details.get("class") == "planted":
+        return check_statements(story, fault, changed)
     new, key, place = (fault.details[name] for name in ("new", "key", "place"))
     if re.search(rf"(?<!\w){re.escape(new)}(?!\w)", story.text, re.IGNORECASE):
         return "the new word was there before"

@@ -19,11 +19,13 @@ from fabula.tasks.feedback.narration import Narration, read_narration
 from fabula.tasks.feedback.tense import check_tense, shift_tense
 from fabula.tasks.feedback.threads import check_thread, plant_thread
 
-__all__ = ["FAULTS", "NARRATION_PARTS", "plant_fault"]
+__all__ = ["FAULTS", "NARRATION_PARTS", "RULES", "plant_fault"]
 
 NARRATION_PARTS = ("tok2vec", "tagger", "parser", "attribute_ruler", "lemmatizer", "ner")
 """What of the English pipeline the rules need."""
 
+RULES = "2"
+"""The edition of the rules, for signatures."""
 _MAX_TRIES = 10
 Rule = Callable[[Narration, np.random.Generator], Fault | str]
 Check = Callable[[Narration, Fault, Narration], str | None]

@@ -8,52 +8,109 @@ import numpy as np
 
 from fabula.tasks.feedback.changes import Edit, Fault
 from fabula.tasks.feedback.characters import (
-    Character,
     characters,
     first_names,
     mentions_of,
 )
-from fabula.tasks.feedback.narration import Narration, excerpt
+from fabula.tasks.feedback.narration import Narration, excerpt, word_set
 
 __all__ = ["check_name", "rename_character"]
 
 _MIN_MENTIONS = 2
+# Kinds of animals and of people, in which any may stand for any other, with the same pronouns and
+# the same article.
+_KINDS = {
+    "beast": "fox wolf bear lion tiger leopard boar",
+    "small": "mouse rat hare rabbit squirrel frog toad",
+    "bird": "crow raven hawk heron stork dove sparrow",
+    "cattle": "horse donkey mule cow goat sheep camel",
+    "trade": "farmer miller baker tailor fisherman hunter shepherd merchant carpenter weaver",
+    "rule": "king duke prince baron",
+    "lady": "queen duchess princess countess",
+}
+_KIND_OF = {word: kind for kind, words in _KINDS.items() for word in words.split()}
+_DEFINITE = word_set("the this that his her their our my your")
 
 
 def rename_character(story: Narration, rng: np.random.Generator) -> Fault | str:
-    """The person named most often has another first name from a sentence past the middle on."""
+    """From a mention past the first third on, somebody is called otherwise.
+
+    The person named most often has another first name; where nobody is named, who is called by what
+    they are, such as the fox, is called something else of the kind.
+    """
+    third = len(story.sentences) / 3
     people = characters(story)
-    if not people:
-        return "it calls nobody by a first name that is certain"
-    middle = len(story.sentences) / 2
-    for person in people:
-        numbers = [story.sentence_of(place) for place in person.places]
-        if sum(k < middle for k in numbers) < _MIN_MENTIONS:
-            continue
-        late = sorted({k for k in numbers if k >= middle})
-        late = [k for k in late if sum(n >= k for n in numbers) >= _MIN_MENTIONS]
-        others = [
-            name for name in first_names(person.gender, story.text) if name[0] != person.name[0]
+    called = [(one.name, one.places, first_names(one.gender, story.text)) for one in people]
+    called = [(name, places, [o for o in others if o[0] != name[0]])
+              for name, places, others in called] or _kinds(story)  # fmt: skip
+    if not called:
+        return "it calls nobody by a first name, or by what they are, that is certain"
+    for name, places, others in called:
+        late = [
+            place
+            for place in places[_MIN_MENTIONS:]
+            if story.sentence_of(place) >= third
+            and story.sentence_of(place) > story.sentence_of(places[0])
         ]
         if late and others:
-            sentence = story.sentences[late[int(rng.integers(len(late)))]]
-            return _renamed(story, person, others[int(rng.integers(len(others)))], sentence)
-    return "it names nobody twice in both halves"
+            place = late[int(rng.integers(len(late)))]
+            return _renamed(story, name, others[int(rng.integers(len(others)))], place)
+    return "it names nobody three times, and once of them past its first third"
 
 
-def _renamed(story: Narration, person: Character, new: str, sentence: tuple[int, int]) -> Fault:
+def _kinds(story: Narration) -> list[tuple[str, tuple[int, ...], list[str]]]:
+    """Who is called by what they are, and what else of the kind; those mentioned most often first.
+
+    Only where one of them alone is spoken of: never in the plural, and introduced once at most.
+    """
+    places: dict[str, list[int]] = {}
+    unfit: set[str] = set()
+    there = {word.lower() for word in re.findall(r"[^\W\d_]+", story.text)}
+    for start, token in story.words():
+        word = token.lower_
+        kind = _KIND_OF.get(word)
+        if kind is None:
+            unfit.update(one for one in (token.lemma_.lower(),) if one in _KIND_OF)
+            continue
+        is_definite = any(c.lower_ in _DEFINITE for c in token.lefts)
+        is_first = word not in places
+        if token.dep_ == "compound" or not (is_definite or is_first or token.text.istitle()):
+            unfit.add(word)
+        places.setdefault(word, []).append(start)
+    found = [
+        (word, tuple(given), [
+            other for other in _KINDS[_KIND_OF[word]].split()
+            if other not in there and f"{other}s" not in there
+        ])
+        for word, given in places.items() if word not in unfit
+    ]  # fmt: skip
+    return sorted(found, key=lambda one: (-len(one[1]), one[0]))
+
+
+def _renamed(story: Narration, name: str, new: str, place: int) -> Fault:
     edits = []
-    for start, end in mentions_of(person.name, story.text):
-        if start >= sentence[0]:
+    for start, end in _mentions(name, story.text):
+        if start >= place:
             was = story.text[start:end]
-            edits.append(Edit(start, end, new.upper() if was.isupper() else new))
+            shown = new.upper() if was.isupper() else new.capitalize() if was.istitle() else new
+            edits.append(Edit(start, end, shown))
+    sentence = story.sentences[story.sentence_of(place)]
     shown = excerpt(story.text, sentence, edits)
+    the = "" if name[0].isupper() else "the "
     return Fault(
         "continuity",
         tuple(edits),
-        f"From the sentence '{shown}' on, {person.name} is called {new}.",
-        {"old": person.name, "new": new, "place": sentence[0]},
+        f"From the sentence '{shown}' on, {the}{name} is called {the}{new}.",
+        {"old": name, "new": new, "place": place},
     )
+
+
+def _mentions(name: str, text: str) -> list[tuple[int, int]]:
+    """Where somebody is mentioned: by name, or in any case by what they are."""
+    if name[0].isupper():
+        return mentions_of(name, text)
+    pattern = rf"(?<![\w-]){re.escape(name)}(?!\w|-\w)"
+    return [match.span() for match in re.finditer(pattern, text, re.IGNORECASE)]
 
 
 def check_name(story: Narration, fault: Fault, changed: Narration) -> str | None:
@@ -65,6 +122,6 @@ def check_name(story: Narration, fault: Fault, changed: Narration) -> str | None
         return "the new name was there before"
     if re.search(rf"(?<!\w){re.escape(old)}(?!\w)", changed.text[place:], re.IGNORECASE):
         return "the old name is still there after the place"
-    if len(mentions_of(old, changed.text[:place])) < _MIN_MENTIONS:
+    if len(_mentions(old, changed.text[:place])) < _MIN_MENTIONS:
         return "the old name is not there before the place"
-    return None if len(mentions_of(new, changed.text[place:])) >= _MIN_MENTIONS else "too few"
+    return None if _mentions(new, changed.text[place:]) else "the new name is not at the place"

@@ -66,6 +66,14 @@ class Narration:
     @cached_property
     def tense(self) -> str:
         """In which tense the story is told: past, present, or neither clearly."""
+        return self._tense(0.8)
+
+    @cached_property
+    def main_tense(self) -> str:
+        """The tense of most of it, in which a sentence may be added."""
+        return self._tense(0.6)
+
+    def _tense(self, min_share: float) -> str:
         n_past = n_present = 0
         for start, token in self.words():
             if token.tag_ in _PAST | _PRESENT and not self.is_quoted(start, start + 1):
@@ -74,7 +82,7 @@ class Narration:
         if n_past + n_present < _MIN_VERBS:
             return "unclear"
         share = n_past / (n_past + n_present)
-        return "past" if share >= 0.8 else "present" if share <= 0.2 else "unclear"
+        return "past" if share >= min_share else "present" if share <= 1 - min_share else "unclear"
 
 
 def read_narration(text: str, nlp: Any) -> Narration:

@@ -9,6 +9,7 @@ is ours; a file with the published one can be loaded instead.
 from __future__ import annotations
 
 import hashlib
+import re
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -16,13 +17,23 @@ from pathlib import Path
 
 from fabula.errors import InputError
 from fabula.models import Prompt
+from fabula.models.prompting import fenced_if_needed
 
-__all__ = ["PERFECT", "PROMPTS", "PromptSet", "feedback_prompt", "load_prompts", "says_perfect"]
+__all__ = [
+    "PERFECT",
+    "PROMPTS",
+    "PromptSet",
+    "feedback_prompt",
+    "load_prompts",
+    "says_perfect",
+    "without_perfect",
+]
 
 PERFECT = "The text is perfect as-is."
 """What is to be said where nothing is wrong; the paper counts answers that hold it."""
 _PERFECT_PHRASE = "is perfect as-is"
 _HYPHENS = str.maketrans(dict.fromkeys("‐‑‒–", "-"))
+_PERFECT_SENTENCE = re.compile(rf"[^.!?\n]*{_PERFECT_PHRASE}[^.!?\n]*[.!?]*", re.IGNORECASE)
 
 _ISSUES = """- it does not read fluently: slips of spelling or grammar
 - it does not hang together: it contradicts itself, or its order is wrong
@@ -103,7 +114,9 @@ def feedback_prompt(prompts: PromptSet, name: str, story: str, n_shots: int) -> 
         f"{_filled(template, example)} {dash}{answer.replace('{perfect}', PERFECT)}\n\n"
         for example, answer in prompts.examples[:n_shots]
     ]
-    return Prompt("".join(parts), _filled(template, story))
+    # Prompts of a file are sent as they stand there.
+    shown = fenced_if_needed(story.strip()) if prompts is PROMPTS else story
+    return Prompt("".join(parts), _filled(template, shown))
 
 
 def _filled(template: str, story: str) -> str:
@@ -117,6 +130,12 @@ def _filled(template: str, story: str) -> str:
 def says_perfect(feedback: str) -> bool:
     """Whether feedback holds the sentence for a text without fault (section 5, equation 1)."""
     return _PERFECT_PHRASE in feedback.casefold().translate(_HYPHENS)
+
+
+def without_perfect(feedback: str) -> tuple[str, bool]:
+    """What feedback says besides that sentence, and whether it holds it."""
+    rest, n = _PERFECT_SENTENCE.subn(" ", feedback.translate(_HYPHENS))
+    return rest if n else feedback, bool(n)
 
 
 def load_prompts(path: Path) -> PromptSet:

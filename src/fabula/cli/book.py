@@ -1,0 +1,45 @@
+"""`fabula book`: a long text chapter by chapter."""
+
+from __future__ import annotations
+
+import click
+
+from fabula.cli.derived import Command, settings_options
+from fabula.cli.options import check_outputs, rows_option, texts_argument
+from fabula.cli.printing import print_tables_or_rows
+from fabula.cli.progress import progress_bar
+from fabula.cli.reading import read_stories
+from fabula.jobs.books import BookSettings
+from fabula.jobs.reading import Reading
+from fabula.jobs.tables import TableFiles
+
+__all__ = ["book"]
+
+
+@click.command(cls=Command, short_help="Measure a book by chapter: length, pace, people.")
+@texts_argument("texts")
+@settings_options(BookSettings)
+@settings_options(TableFiles, "files")
+@rows_option
+@settings_options(Reading, "how_to_read")
+def book(
+    texts: tuple[str, ...],
+    settings: BookSettings,
+    files: TableFiles,
+    as_json: str | None,
+    how_to_read: Reading,
+) -> None:
+    """Measure books chapter by chapter: length, sentences, speech, pace, repetition, people.
+
+    Chapters are found by the headings of .docx, .epub and Markdown, and in plain text by how books
+    are set (CHAPTER I, Chapter One, 1.); a text without any is measured in stretches. English
+    only. The page of fabula report has the same with pictures.
+    """
+    from fabula.jobs.books import measure_books
+
+    check_outputs([files.csv, files.latex], [])
+    files.check_files()
+    documents = read_stories(texts, how_to_read)
+    with progress_bar("chapter by chapter", None) as bar:
+        found = measure_books(documents, settings, progress=bar)
+    print_tables_or_rows(found.tables(), found.to_json(), files, as_json)

@@ -1,0 +1,48 @@
+"""`fabula diversity`: how alike texts are that should differ."""
+
+from __future__ import annotations
+
+import click
+
+from fabula.cli.derived import Command, settings_options
+from fabula.cli.options import check_outputs, json_option, texts_argument
+from fabula.cli.printing import print_result
+from fabula.cli.progress import progress_bar
+from fabula.cli.reading import read_stories
+from fabula.jobs.diversity import DiversitySettings
+from fabula.jobs.reading import Reading
+from fabula.jobs.tables import TableFiles
+
+__all__ = ["diversity"]
+
+
+@click.command(cls=Command, short_help="Measure how alike texts are that should differ.")
+@texts_argument("texts")
+@settings_options(DiversitySettings)
+@settings_options(TableFiles, "files")
+@json_option
+@settings_options(Reading, "how_to_read")
+def diversity(
+    texts: tuple[str, ...],
+    settings: DiversitySettings,
+    files: TableFiles,
+    as_json: bool,
+    how_to_read: Reading,
+) -> None:
+    """Measure how alike the TEXTS of a group are, and compare groups.
+
+    Every text is cut to the same number of words, and as many texts of every group are compared.
+    Shows what share of n-grams stands in another text too, how far the texts compress together,
+    self-BLEU, self-repetition and distinct n-grams, with 95 % intervals and permutation tests; the
+    phrases that most texts of a group share; and with --pairs who wrote like whom.
+    """
+    from fabula.jobs.diversity import diversity as measure
+    from fabula.presentation.diversity_tables import diversity_tables
+
+    check_outputs([files.csv, files.latex], [])
+    files.check_files()
+    documents = read_stories(texts, how_to_read)
+    with progress_bar("measuring", None) as bar:
+        found = measure(documents, settings, progress=bar)
+    tables = diversity_tables(found, {one.id: one.text for one in documents})
+    print_result(tables, found.to_json(), files, as_json=as_json)

@@ -1,0 +1,69 @@
+"""`fabula feedback find`: which answers find the faults that were planted."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from fabula.cli.confirming import confirm_on
+from fabula.cli.derived import Command, Option, settings_options
+from fabula.cli.feedback_reading import check_overlap, feedback_rows
+from fabula.cli.judging import print_end
+from fabula.cli.options import check_outputs, json_option, yes_option
+from fabula.cli.printing import print_result
+from fabula.cli.progress import progress_bar
+from fabula.jobs.finding import FindSettings
+from fabula.jobs.tables import TableFiles
+
+__all__ = ["find"]
+
+
+@click.command(cls=Command, short_help="Score which answers find the planted faults.")
+@click.argument("answers", nargs=-1, required=True, type=click.Path(path_type=Path))
+@settings_options(FindSettings)
+@click.option(
+    "--labels", cls=Option, setting="labels", type=click.Path(path_type=Path), metavar="FILE",
+    help="What people say of some of the answers (document, item, rater, value; items found and "
+    "asks): measures how often quotations and judges are right. A document is an answer, as "
+    "--details names it.",
+)  # fmt: skip
+@settings_options(TableFiles, "files")
+@yes_option
+@json_option
+def find(
+    answers: tuple[Path, ...],
+    settings: FindSettings,
+    labels: Path | None,
+    files: TableFiles,
+    yes: bool,
+    as_json: bool,
+) -> None:
+    """Score which ANSWERS find the faults that `feedback corrupt` planted.
+
+    Recall by kind of fault, false alarms on stories as they were, precision and F1, with intervals
+    over stories, and models compared on what all answered. An answer finds a fault where it points
+    at the recorded place; with --model a judge reads it too. Refusals and answers that cannot be
+    read are missing, and counted.
+    """
+    from fabula.jobs.finding import find_faults
+    from fabula.measures.labels import read_labels
+    from fabula.rubrics import load_rubric
+    from fabula.text.feedback import feedback_id
+
+    inputs = [*answers, *([labels] if labels else [])]
+    check_outputs([settings.details], inputs, files)
+    rows = feedback_rows(answers, whole=True)
+    given = [] if labels is None else read_labels(labels, load_rubric(settings.rubric))
+    ids = [feedback_id(row) for row in rows]
+    check_overlap(ids, {one.document_id: one for one in given}, "--labels")
+    with progress_bar("reading answers", len(rows)) as bar:
+        found = find_faults(
+            rows, settings, given, progress=bar, confirm=confirm_on(bar, yes=yes)
+        )  # fmt: skip
+    print_result(
+        found.tables(), found.to_json(), files, as_json=as_json, written=[settings.details]
+    )
+    if settings.models.models:
+        kept = None if settings.out is None else settings.out / "measurements.jsonl"
+        print_end(list(found.spent), [kept], quiet=as_json)

@@ -1,0 +1,36 @@
+"""`fabula judge correct`: what experts would have said, from a judge and some labels."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from fabula.cli.derived import Command, settings_options
+from fabula.cli.options import check_outputs, json_option
+from fabula.cli.printing import print_result
+from fabula.jobs.correction import CorrectSettings
+from fabula.jobs.tables import TableFiles
+
+__all__ = ["correct"]
+
+
+@click.command(cls=Command, short_help="Correct a judge by the labels of experts.")
+@click.argument("run", metavar="RUN", type=click.Path(path_type=Path))
+@settings_options(CorrectSettings)
+@settings_options(TableFiles, "files")
+@json_option
+def correct(run: Path, settings: CorrectSettings, files: TableFiles, as_json: bool) -> None:
+    """Say what experts would have said of all documents of RUN, from their labels of some.
+
+    A judge that passes more than experts do is wrong by as much on documents that nobody labelled.
+    Means, rates of items and differences of groups are corrected by prediction-powered inference
+    (PPI++), with 95 % intervals that hold for few labels. Documents to be labelled must be drawn
+    at random; labels of another kind of documents are refused.
+    """
+    from fabula.jobs.correction import correct_run
+
+    check_outputs([files.csv, files.latex], [one for one in (settings.labels,) if one])
+    files.check_files()
+    found = correct_run(run, settings)
+    print_result(found.tables(), found.content(), files, as_json=as_json)

@@ -1,0 +1,33 @@
+"""`fabula models`: who can judge here."""
+
+from __future__ import annotations
+
+import click
+
+from fabula.cli.derived import Command, settings_options
+from fabula.cli.options import json_option
+from fabula.cli.printing import print_result
+from fabula.jobs.available import ModelsSettings
+from fabula.jobs.tables import TableFiles
+
+__all__ = ["models"]
+
+
+@click.command(cls=Command, short_help="List the language models that can judge here.")
+@click.argument("names", nargs=-1, metavar="[MODEL...]")
+@settings_options(ModelsSettings)
+@settings_options(TableFiles, "files")
+@json_option
+def models(
+    names: tuple[str, ...], settings: ModelsSettings, files: TableFiles, as_json: bool
+) -> None:
+    """List the models that can be asked here, what is known of each as a judge, and its cost.
+
+    The embedded model; servers at the usual ports of this machine (Ollama, LM Studio, llama.cpp,
+    vLLM); providers whose key is set. With MODELs, these alone: `fabula models openai/gpt-4o`.
+    """
+    from fabula.jobs.available import available_models
+
+    files.check_files()
+    found = available_models(names, settings)
+    print_result(found.tables(), found.content(), files, as_json=as_json)

@@ -1,0 +1,22 @@
+"""Errors of the user's as Inspect AI shows them: a sentence, without a traceback."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from inspect_ai._util.error import PrerequisiteError
+from rich.markup import escape
+
+from fabula.errors import FabulaError
+
+__all__ = ["in_a_sentence"]
+
+
+@contextmanager
+def in_a_sentence() -> Iterator[None]:
+    """Raise `FabulaError`s as the one kind of error that Inspect prints by its message alone."""
+    try:
+        yield
+    except FabulaError as error:
+        raise PrerequisiteError(escape(str(error))) from error

@@ -1,0 +1,78 @@
+"""Books by chapter."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from fabula.jobs.progress import SILENT, Progress
+from fabula.settings import Between, Settings, setting
+
+if TYPE_CHECKING:
+    from fabula.measures.book import Book
+    from fabula.presentation.sheet import Block
+    from fabula.types import Document
+
+__all__ = ["BookSettings", "MeasuredBooks", "measure_books"]
+
+
+@dataclass(frozen=True, slots=True)
+class BookSettings(Settings):
+    """How much of a book is shown."""
+
+    n_people: int = setting(
+        12,
+        help="Show the N people named most often (0: all).",
+        unit="N",
+        check=Between(0),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class MeasuredBooks:
+    """Texts by chapter, and what decided the numbers."""
+
+    documents: Sequence[Document]
+    books: Sequence[Book | None]
+    """None of a text without words."""
+    n_people: int
+    signature: str
+
+    def tables(self) -> list[Block]:
+        from fabula.presentation.book_tables import book_tables
+
+        return book_tables(self.documents, self.books, self.n_people, self.signature)
+
+    def to_json(self) -> list[dict[str, Any]]:
+        """A row a text, with all of its chapters, people and repetitions."""
+        return [
+            {
+                "id": document.id,
+                **({"missing_reason": "no_words"} if book is None else book.to_row()),
+                "signature": self.signature,
+            }
+            for document, book in zip(self.documents, self.books, strict=True)
+        ]
+
+    def chapter_rows(self) -> Iterator[dict[str, Any]]:
+        """A row a chapter, with numbers alone."""
+        for row in self.to_json():
+            for chapter in row.get("chapters", ()):
+                yield {"id": row["id"], **{k: v for k, v in chapter.items() if k != "characters"}}
+
+
+def measure_books(
+    documents: Sequence[Document], settings: BookSettings, *, progress: Progress = SILENT
+) -> MeasuredBooks:
+    """Each document by chapter, however short. Raises `InputError`, `ModelError`."""
+    from fabula.measures.book import BookInstrument, measure_book, pipelines
+    from fabula.text import check_documents
+
+    documents = list(check_documents(documents))
+    progress.begin("chapter by chapter", len(documents))
+    books = []
+    for document in documents:
+        books.append(measure_book(document, *pipelines(), always=True))
+        progress.advance(1)
+    return MeasuredBooks(documents, books, settings.n_people, str(BookInstrument().signature))

@@ -1,0 +1,458 @@
+"""The next sentence of a story: passages of books, generators, and what continues them, scored."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from fabula.jobs.engine import Engine, Processes, open_cluster
+from fabula.jobs.models import NoModelSettings
+from fabula.jobs.progress import SILENT, Confirm, Progress, agreed
+from fabula.jobs.writing import Written, ask_models, estimate_texts
+from fabula.settings import Between, Settings, SettingsError, part, seed_setting, setting
+
+if TYPE_CHECKING:
+    from fabula.measures.linguistic.examples import Example
+    from fabula.measures.linguistic.table import SystemTable
+    from fabula.resume import Row
+    from fabula.tasks.continuation.corpus import Corpus
+    from fabula.tasks.continuation.passages import Passage
+    from fabula.tasks.continuation.training import Progress as Training
+    from fabula.types import Document
+
+__all__ = [
+    "CompareSettings",
+    "Comparison",
+    "CutSettings",
+    "GenerateSettings",
+    "TrainSettings",
+    "compare_continuations",
+    "continue_passages",
+    "controls_path",
+    "cut_passages",
+    "read_training_texts",
+    "train_generators",
+]
+
+ClozeKind = Literal["CN", "NE", "V", "P"]
+Kind = Literal["random", "unigram", "case", "recurrent"]
+_TRAINED: tuple[Kind, ...] = ("random", "unigram", "case")
+_SENTENCE_TOKENS = 40
+"""About what a continuation takes."""
+_N_ON_PAGE = 2
+"""Examples on a page, as in the paper's Table 1."""
+
+
+@dataclass(frozen=True, slots=True)
+class CutSettings(Settings):
+    """How books are cut into contexts and the sentences after them."""
+
+    out: Path = setting(
+        help="Write a row for each passage here (.jsonl): context and gold.", unit="FILE"
+    )
+    n_sentences: int = setting(20, help="Sentences of a context.", check=Between(1))
+    stride: int | None = setting(
+        None,
+        help="Sentences from the start of one passage to the next.",
+        unit="N",
+        check=Between(1),
+        default_text="no overlap",
+    )
+    cbt: tuple[ClozeKind, ...] = setting(
+        (),
+        help="Keep passages whose last sentence repeats a word of its context, by the rule of the "
+        "Children's Book Test: a common noun (CN), name (NE), verb (V) or preposition (P).",
+    )
+    limit: int | None = setting(
+        None, help="Sample N passages (see `seed`).", unit="N", check=Between(1)
+    )
+    seed: int = seed_setting()
+
+
+def cut_passages(
+    books: Iterable[Document], settings: CutSettings, named: str = "the books"
+) -> dict[str, Any]:
+    """Write the passages of the books to `out`; returns how many there are, of how many texts.
+
+    Raises `InputError` where no chapter is long enough, or two books have the same name; it calls
+    the books what they are `named`.
+    """
+    from fabula.errors import InputError
+    from fabula.store import write_rows
+    from fabula.tasks.continuation.passages import book_chapters, passages_of
+    from fabula.text.pipeline import load_pipeline
+
+    chapters = list(book_chapters(books, load_pipeline(("tok2vec", "senter"))))
+    found = list(passages_of(chapters, settings.n_sentences, settings.stride))
+    if not found:
+        raise InputError(
+            f"{named}: no chapter has {settings.n_sentences + 1} sentences; choose fewer with "
+            f"`n_sentences`"
+        )
+    if len({passage.id for passage in found}) < len(found):
+        raise InputError(
+            f"{named}: two books have the same name, or one was given twice; their passages could "
+            f"not be told apart"
+        )
+    rows = _cloze_rows(found, settings) if settings.cbt else [one.to_row() for one in found]
+    if not rows:
+        raise InputError(f"{named}: no passage is an item by `cbt` {' '.join(settings.cbt)}")
+    n_found = len(rows)
+    if settings.limit is not None and settings.limit < n_found:
+        kept = sorted(random.Random(settings.seed).sample(range(n_found), settings.limit))
+        rows = [rows[k] for k in kept]
+    write_rows(settings.out, rows)
+    n_books = len({chapter.book for chapter in chapters})
+    return {
+        "out": str(settings.out),
+        "n": len(rows),
+        "n_found": n_found,
+        "n_texts": n_books,
+        "n_chapters": len(chapters),
+    }
+
+
+def _cloze_rows(passages: Sequence[Passage], settings: CutSettings) -> list[Row]:
+    """The passages that are items of the test, a row for each class."""
+    from fabula.tasks.continuation.cloze import cloze_items
+    from fabula.text.pipeline import load_pipeline
+
+    nlp = load_pipeline(("tok2vec", "tagger", "parser", "attribute_ruler"))
+    return [one.to_row() for one in cloze_items(passages, settings.cbt, nlp, settings.seed)]
+
+
+@dataclass(frozen=True, slots=True)
+class TrainSettings(Settings):
+    """Which generators are trained, and how."""
+
+    out: Path = setting(
+        help="Folder of what is learnt. What is there of the same texts is not learnt again.",
+        unit="DIR",
+    )
+    kinds: tuple[Kind, ...] = setting(
+        _TRAINED, help="Which generators; several are given one after another.", option="kind"
+    )
+    min_count: int = setting(
+        25, help="How often a word must occur to be in the vocabulary.", check=Between(1)
+    )
+    n_epochs: int = setting(
+        3, help="How often the recurrent network reads all stories.", check=Between(1)
+    )
+    seed: int = seed_setting()
+    plot: Path | None = setting(
+        None, help="Draw the recurrent network's loss here (.svg, .pdf or .png).", unit="FILE"
+    )
+    restart: bool = setting(False, help="Train the recurrent network again from the start.")
+    processes: Processes = part(Processes)
+
+
+def read_training_texts(
+    documents: Iterable[Document], settings: TrainSettings, *, progress: Progress = SILENT
+) -> None:
+    """Read the stories that `train_generators` learns from into the folder."""
+    from fabula.tasks.continuation.corpus import build_corpus
+
+    n_jobs = settings.processes.n_processes
+    build_corpus(
+        documents, settings.out, min_count=settings.min_count, n_jobs=n_jobs, report=progress.say
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Trained:
+    """What generators have learnt from, and the course of the recurrent network's training."""
+
+    corpus: Corpus
+    log: Sequence[dict[str, float]]
+    settings: TrainSettings
+
+    def lines(self) -> list[str]:
+        corpus = self.corpus
+        lines = [
+            f"{self.settings.out}: {corpus.n_stories:,} stories, {corpus.n_sentences:,} sentences, "
+            f"{corpus.n_tokens:,} tokens; {len(corpus.vocabulary) - 1:,} words occur at least "
+            f"{corpus.min_count} times"
+        ]
+        return lines + [
+            f"epoch {int(row['epoch'])}: perplexity {row['perplexity']:.1f} on held-out stories"
+            for row in self.log
+            if "perplexity" in row
+        ]
+
+    def to_json(self) -> dict[str, Any]:
+        plot = self.settings.plot
+        return {
+            "out": str(self.settings.out),
+            "trained": self.settings.kinds,
+            "plot": plot and str(plot),
+        }
+
+
+def train_generators(settings: TrainSettings, *, progress: Progress = SILENT) -> Trained:
+    """Train the generators on the stories of the folder. Raises `InputError`, `ModelError`."""
+    from fabula.tasks.continuation.corpus import Corpus
+
+    corpus = Corpus.open(settings.out)
+    if "case" in settings.kinds:
+        from fabula.tasks.continuation.retrieval import index_cases
+
+        progress.begin("indexing cases", None)
+        index_cases(corpus, progress.say)
+    log = _train_recurrent(corpus, settings, progress) if "recurrent" in settings.kinds else []
+    return Trained(corpus, log, settings)
+
+
+def _train_recurrent(
+    corpus: Corpus, settings: TrainSettings, progress: Progress
+) -> list[dict[str, float]]:
+    """Train the network; its losses."""
+    from fabula.tasks.continuation.training import Training as Plan
+    from fabula.tasks.continuation.training import train_recurrent
+
+    n_epochs, done = settings.n_epochs, 0
+    progress.begin("training", n_epochs * 100)
+
+    def show(training: Training) -> None:
+        nonlocal done
+        share = training.window / training.n_windows
+        progress.say(f"training, epoch {min(n_epochs, int(share) + 1)} of {n_epochs}")
+        progress.advance(int(100 * share) - done)
+        done = int(100 * share)
+
+    plan = Plan(n_epochs=n_epochs, seed=settings.seed)
+    log = train_recurrent(corpus, plan, restart=settings.restart, report=show).log
+    if settings.plot is not None:
+        from fabula.presentation.plots import save_loss
+
+        save_loss(log, settings.plot)
+    return log
+
+
+@dataclass(frozen=True, slots=True)
+class GenerateSettings(Settings):
+    """Who continues the passages, and how."""
+
+    contexts: Path = setting(
+        help="What to continue, as `continuation passages` writes it (.jsonl).", unit="PASSAGES"
+    )
+    out: Path = setting(help="Write a row for each continuation here (.jsonl).", unit="FILE")
+    folder: Path | None = setting(
+        None, help="What `continuation train` made.", unit="DIR", option="from"
+    )
+    kinds: tuple[Kind, ...] = setting(
+        _TRAINED, help="Which of the generators there.", option="kind"
+    )
+    temperature: float = setting(
+        0.7, help="Of the recurrent network and of models.", check=Between(0.01, 10)
+    )
+    seed: int = seed_setting()
+    restart: bool = setting(False, help="Write everything again, ignoring what `out` holds.")
+    processes: Processes = part(Processes)
+    models: NoModelSettings = part(NoModelSettings)
+
+    def check_together(self) -> None:
+        if self.folder is None and not self.models.models:
+            raise SettingsError("folder", "DIR, `models` MODEL, or both: say who writes")
+
+
+def continue_passages(
+    settings: GenerateSettings, *, progress: Progress = SILENT, confirm: Confirm = agreed
+) -> Written:
+    """Have generators and models write the next sentence of each passage, kept as they come.
+
+    Raises `InputError`, `ModelError`, `BusyError`.
+    """
+    from fabula.measures.linguistic.scoring import read_contexts
+    from fabula.models import Sampling
+    from fabula.resume import kept_rows
+    from fabula.tasks.continuation.generating import CONTINUATIONS, GeneratorChoice, generate
+    from fabula.tasks.continuation.language_models import ask_continuations
+    from fabula.tasks.continuation.vocabulary import MAX_TOKENS
+    from fabula.text.pipeline import load_pipeline
+
+    stories, models, seed = read_contexts(settings.contexts), settings.models, settings.seed
+    choices = [
+        GeneratorChoice(kind, settings.folder, settings.temperature)
+        for kind in settings.kinds
+        if settings.folder is not None
+    ]
+    for choice in choices:
+        choice.open()  # before anything is written
+    sampling = Sampling(
+        settings.temperature,
+        max_tokens=MAX_TOKENS,
+        seed=seed,
+        effort=models.reasoning_effort,
+    )
+    rows: list[Row] = []
+    with kept_rows(settings.out, CONTINUATIONS, restart=settings.restart) as kept:
+        progress.begin("continuations", len(stories) * (len(choices) + models.n_models))
+        for choice in choices:
+            progress.say(choice.kind)
+            n_jobs = settings.processes.n_processes
+            rows += generate(
+                stories, choice, kept, seed=seed, n_jobs=n_jobs, meter=progress.advance
+            )
+        progress.say("continuations")
+        nlp = load_pipeline(("tok2vec", "senter")) if models.models else None
+        rows += ask_models(
+            models,
+            lambda model: ask_continuations(
+                stories, model, kept, sampling=sampling, nlp=nlp, meter=progress.advance
+            ),
+            estimate_texts([" ".join(story.context) for story in stories], _SENTENCE_TOKENS),
+            confirm,
+        )
+        kept.settle(rows)
+    return Written(rows, settings.out)
+
+
+@dataclass(frozen=True, slots=True)
+class CompareSettings(Settings):
+    """How systems are measured and compared."""
+
+    contexts: Path = setting(
+        help="What was continued, as `continuation passages` writes it (.jsonl).", unit="PASSAGES"
+    )
+    out: Path | None = setting(
+        None,
+        help="Write the metrics of each continuation here (.jsonl), and of the sentences as long "
+        "beside it (FILE with .as-long before its ending); interrupted runs resume.",
+        unit="FILE",
+    )
+    gold: bool = setting(True, help="Measure the book's own sentences too.")
+    n_draws: int = setting(
+        20,
+        help="Random sentences as long that each continuation is compared with; 0 for none.",
+        check=Between(0, 1000),
+    )
+    n_examples: int | None = setting(
+        None,
+        help="Show N passages with what each system wrote and its scores.",
+        unit="N",
+        check=Between(0, 1000),
+        default_text="2 on the page, none in the terminal",
+    )
+    vocabulary: Path | None = setting(
+        None,
+        help="Count only these words in the two ratios: a word a line, or DIR/vocabulary.tsv of "
+        "`continuation train`.",
+        unit="FILE",
+    )
+    n_permutations: int = setting(10_000, help="Permutations of each test.", check=Between(99))
+    correction: Literal["bonferroni", "holm"] = setting(
+        "bonferroni", help="How p-values are corrected over the pairs, where the marks go by it."
+    )
+    level: float = setting(0.05, help="Level of the tests.", check=Between(0, 1, low_open=True))
+    seed: int = seed_setting()
+    html: Path | None = setting(None, help="Write a page of it all.", unit="PAGE")
+    latex: Path | None = setting(None, help="Write a table.", unit="FILE")
+    csv: Path | None = setting(
+        None,
+        help="Write the table, and the pairs beside it (FILE with .pairs before its ending).",
+        unit="FILE",
+    )
+    restart: bool = setting(False, help="Measure everything again and replace `out`.")
+    grammar: str = setting(
+        "harper",
+        help="harper, languagetool (its server, as languagetool@URL where not on port 8081), or "
+        "none.",
+        unit="CHECKER",
+    )
+    encoder: Path | None = setting(
+        None,
+        help="A sentence encoder: model.onnx and tokenizer.json.",
+        unit="DIR",
+        default_text="MiniLM, packaged",
+    )
+    coreference: str = setting(
+        "sieve", help="sieve, fastcoref, or fastcoref@FOLDER.", unit="RESOLVER"
+    )
+    engine: Engine = part(Engine)
+
+    @property
+    def reports(self) -> dict[str, Path | None]:
+        """What the table is written to."""
+        return {"html": self.html, "latex": self.latex, "csv": self.csv}
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """All systems beside each other, and some passages with what each wrote."""
+
+    table: SystemTable
+    examples: Sequence[Example]
+
+    def to_json(self) -> dict[str, Any]:
+        shown = {"examples": [one.to_json() for one in self.examples]} if self.examples else {}
+        return {**self.table.to_json(), **shown}
+
+
+def compare_continuations(
+    systems: Sequence[Path], settings: CompareSettings, *, progress: Progress = SILENT
+) -> Comparison:
+    """Measure all systems in fifteen metrics, and test which differences are real.
+
+    Raises `InputError` with the line. Source: Roemmele, Gordon and Swanson 2017.
+    """
+    from fabula.measures.linguistic import scoring
+    from fabula.measures.linguistic.equal_length import compare_at_equal_length, control_rows
+    from fabula.measures.linguistic.examples import sample_examples
+    from fabula.measures.linguistic.metrics import ToolChoice
+    from fabula.measures.linguistic.table import compare_systems, read_vocabulary
+
+    words = None if settings.vocabulary is None else read_vocabulary(settings.vocabulary)
+    stories = scoring.read_contexts(settings.contexts)
+    continuations = scoring.read_continuations(systems, stories)
+    if settings.gold:
+        continuations += scoring.gold_continuations(stories, continuations)
+    choice = ToolChoice(settings.grammar, settings.encoder, settings.coreference)
+    n_controls = len({one.story_id for one in continuations}) if settings.n_draws else 0
+    progress.begin("measuring", len(continuations) + n_controls)
+    with open_cluster(settings.engine, progress, "measuring") as cluster:
+        how: dict[str, Any] = {
+            "n_jobs": settings.engine.n_processes,
+            "spread": None if cluster is None else cluster.in_order,
+            "restart": settings.restart,
+            "advance": progress.advance,
+        }
+        rows = scoring.score_rows(stories, continuations, choice, settings.out, **how)
+        drawn: list[Row] = []
+        if settings.n_draws:
+            progress.say("measuring sentences as long")
+            drawn = control_rows(
+                stories,
+                rows,
+                choice,
+                controls_path(settings.out),
+                n_draws=settings.n_draws,
+                seed=settings.seed,
+                **how,
+            )
+        progress.say("comparing")
+        table = compare_systems(
+            rows,
+            list(dict.fromkeys(one.system for one in continuations)),
+            vocabulary=words,
+            n_permutations=settings.n_permutations,
+            level=settings.level,
+            correction=settings.correction,
+            seed=settings.seed,
+        )
+        if drawn:
+            table = compare_at_equal_length(
+                table, rows, drawn, n_draws=settings.n_draws, seed=settings.seed
+            )
+    n_examples = settings.n_examples
+    if n_examples is None:
+        n_examples = _N_ON_PAGE if settings.html is not None else 0
+    found = sample_examples(stories, continuations, rows, table.systems, n_examples, settings.seed)
+    return Comparison(table, found)
+
+
+def controls_path(out: Path | None) -> Path | None:
+    """Where the metrics of the sentences as long are written, beside those of continuations."""
+    return None if out is None else out.with_name(f"{out.stem}.as-long{out.suffix or '.jsonl'}")

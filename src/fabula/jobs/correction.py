@@ -1,0 +1,177 @@
+"""A judge corrected by experts: what they would have said of every document."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from fabula.errors import InputError
+from fabula.settings import Between, Settings, SettingsError, setting
+
+if TYPE_CHECKING:
+    from fabula.measures.correction import Correction, Rates
+    from fabula.presentation.sheet import Block
+    from fabula.types import Document, Measurement, Rubric
+
+__all__ = ["CorrectSettings", "CorrectedRun", "correct_measurements", "correct_run"]
+
+
+@dataclass(frozen=True, slots=True)
+class CorrectSettings(Settings):
+    """What a judge is corrected with, and what is asked of the result."""
+
+    labels: Path | None = setting(
+        None,
+        help="People's labels of some of the documents, drawn at random: a table of document, "
+        "item, rater, value, a study's export, or TTCW's.",
+        unit="FILE",
+    )
+    by: str | None = setting(
+        None,
+        help="Correct each group by itself, and compare groups: a field of the texts.",
+        unit="FIELD",
+    )
+    texts: str | None = setting(
+        None, help="The texts that were judged, where `by` is not author.", unit="TEXTS"
+    )
+    judge: str | None = setting(
+        None, help="Which judge of the run, where there are several.", unit="NAME"
+    )
+    sensitivity: str | None = setting(
+        None,
+        help="In place of labels: how many of the documents that experts passed the judge passed "
+        "elsewhere, as in 36/40.",
+        unit="HITS/N",
+    )
+    specificity: str | None = setting(
+        None,
+        help="The same of those that experts failed: how many the judge failed.",
+        unit="HITS/N",
+    )
+    truth: Literal["mean", "majority"] = setting(
+        "mean", help="What several experts of a document come to (majority: on yes-no items)."
+    )
+    width: float = setting(
+        0.1,
+        help="Say how many labels would make the interval this wide, as a share of the scale.",
+        check=Between(0.001, 1),
+    )
+    n_next: int = setting(
+        5, help="Name N documents to label next.", unit="N", check=Between(0, 10_000)
+    )
+    seed: int = setting(0, help="Seed of the documents to label next.", check=Between(0))
+
+    def check_together(self) -> None:
+        known = (self.sensitivity, self.specificity)
+        if None in known and known != (None, None):
+            raise SettingsError("sensitivity", "is for `specificity`, and the other way round")
+        if self.labels is not None and self.sensitivity is not None:
+            raise SettingsError("labels", "cannot be used with `sensitivity` and `specificity`")
+
+    def rates(self) -> Rates | None:
+        """The judge's known rates; None where there are labels."""
+        if self.sensitivity is None or self.specificity is None:
+            return None
+        return (
+            _rate("sensitivity", self.sensitivity),
+            _rate("specificity", self.specificity),
+        )
+
+
+def _rate(name: str, text: str) -> Any:
+    from fabula.stats.prediction_powered import Rate
+
+    found = re.fullmatch(r"\s*(\d{1,9})\s*/\s*(\d{1,9})\s*", text)
+    if found is None or not 0 < int(found[2]) >= int(found[1]):
+        raise SettingsError(name, f"is counts such as 36/40, not {text!r}")
+    return Rate(int(found[1]), int(found[2]))
+
+
+@dataclass(frozen=True, slots=True)
+class CorrectedRun:
+    """A judge's corrected means."""
+
+    correction: Correction
+    rubric: Rubric
+
+    def tables(self) -> list[Block]:
+        from fabula.presentation.correction_tables import correction_tables
+
+        return correction_tables(self.correction, self.rubric)
+
+    def content(self) -> dict[str, Any]:
+        return self.correction.to_json()
+
+
+def correct_run(run: Path, settings: CorrectSettings) -> CorrectedRun:
+    """Correct the judge of a run. Raises `InputError`, `SettingsError`."""
+    from fabula.judging.folder import read_run
+    from fabula.measures.labels import read_labels
+    from fabula.text import read_documents
+
+    rubric, measurements = read_run(run)
+    labels = [] if settings.labels is None else read_labels(settings.labels, rubric)
+    documents = () if settings.texts is None else tuple(read_documents([settings.texts]))
+    return correct_measurements(measurements, labels, rubric, settings, documents)
+
+
+def correct_measurements(
+    measurements: Sequence[Measurement],
+    labels: Sequence[Measurement],
+    rubric: Rubric,
+    settings: CorrectSettings,
+    documents: Sequence[Document] = (),
+) -> CorrectedRun:
+    """The same of measurements and labels at hand; `documents` have the field `by`."""
+    from fabula.judging.run import RETEST
+    from fabula.measures.correction import correct
+
+    rates = settings.rates()
+    if not labels and rates is None:
+        raise SettingsError("labels", "are needed, or `sensitivity` and `specificity`")
+    mine = [one for one in measurements if not one.document_id.endswith(RETEST)]
+    judges = list(dict.fromkeys(one.rater for one in mine))
+    if settings.judge is not None or len(judges) != 1:
+        if settings.judge not in judges:
+            raise SettingsError("judge", f"is one of {', '.join(judges) or 'none: nobody judged'}")
+        mine = [one for one in mine if one.rater == settings.judge]
+    found = correct(
+        mine,
+        labels,
+        rubric,
+        group_of=_group_of(settings.by, [*labels, *mine], documents),
+        rates=rates,
+        truth=settings.truth,
+        width=settings.width,
+        n_next=settings.n_next,
+        seed=settings.seed,
+    )
+    return CorrectedRun(found, rubric)
+
+
+def _group_of(
+    by: str | None, measurements: Sequence[Measurement], documents: Sequence[Document]
+) -> Callable[[str], str] | None:
+    if by is None:
+        return None
+    known: dict[str, Any] = {}
+    if documents:
+        own = {one.id: {"author": one.author, "prompt_id": one.prompt_id, **one.meta}
+               for one in documents}  # fmt: skip
+        known = {name: fields.get(by) for name, fields in own.items()}
+    elif by == "author":
+        known = {one.document_id: one.details.get("author") for one in measurements}
+        named = (one for one in measurements if one.details.get("author"))
+        known |= {one.document_id: one.details["author"] for one in named}
+
+    def group_of(document: str) -> str:
+        group = known.get(document)
+        if group is None:
+            hint = "" if documents else "; give the texts that were judged with `texts`"
+            raise InputError(f"{document}: has no field {by!r} to group by{hint}")
+        return str(group)
+
+    return group_of

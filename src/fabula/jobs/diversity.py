@@ -1,0 +1,126 @@
+"""How alike texts are that should differ, group by group."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+from fabula.jobs.engine import Processes
+from fabula.jobs.progress import SILENT, Progress
+from fabula.settings import Between, Settings, SettingsError, part, setting
+
+if TYPE_CHECKING:
+    from fabula.measures.diversity import Diversity, Plan
+    from fabula.types import Document
+
+__all__ = ["DiversitySettings", "EqualLength", "diversity"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class EqualLength(Settings):
+    """How texts of groups are made equally long, and what their words are."""
+
+    n_words: int | None = setting(
+        None,
+        help="Cut every text to N words; shorter ones are left out.",
+        unit="N",
+        check=Between(10),
+        option="words",
+        default_text="as many as nine tenths of each group have",
+    )
+    case: Literal["fold", "keep"] = setting("fold", help="Whether case tells words apart (keep).")
+    punct: Literal["drop", "keep"] = setting(
+        "drop", help="Whether punctuation marks are words (keep)."
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DiversitySettings(EqualLength):
+    """Which groups are compared, in what, and how often is drawn."""
+
+    by: str | None = setting(
+        None,
+        help="Field of the texts to group by, such as author or model.",
+        unit="FIELD",
+        default_text="all texts are one group",
+    )
+    prompt: str | None = setting(
+        None,
+        help="Field that holds a text's prompt, or an id of it: texts are compared prompt by "
+        "prompt, and words of the prompt do not count as shared.",
+        unit="FIELD",
+    )
+    baseline: str | None = setting(
+        None, help="Compare every group with this one only.", unit="NAME"
+    )
+    extras: tuple[Literal["templates", "embeddings"], ...] = setting(
+        (),
+        help="Also measure templates of parts of speech (English; needs `nlp`), or the spread of "
+        "sentence vectors (needs `local`).",
+        option="with",
+    )
+    encoder: Path | None = setting(
+        None, help="Folder of a sentence encoder in ONNX.", unit="DIR", default_text="MiniLM"
+    )
+    n_phrases: int = setting(
+        10, help="Show the N phrases that a group shares most.", unit="N", check=Between(0)
+    )
+    n_pairs: int = setting(
+        0,
+        help="Show the N pairs of texts that have most words in common.",
+        unit="N",
+        check=Between(0),
+    )
+    run_words: int = setting(
+        6, help="Shortest run that counts for a pair, in words.", unit="N", check=Between(3, 100)
+    )
+    n_draws: int = setting(
+        5,
+        help="Draw as many texts as the smallest group has N times, and average.",
+        unit="N",
+        check=Between(1, 1000),
+    )
+    n_permutations: int = setting(
+        1000, help="Permutations of a test.", unit="N", check=Between(99, 1_000_000)
+    )
+    seed: int = setting(0, help="Seed of all that is drawn.", check=Between(0))
+    engine: Processes = part(Processes)
+
+    def check_together(self) -> None:
+        if self.baseline is not None and self.by is None:
+            raise SettingsError("baseline", "is a group; say with `by` which field groups texts")
+        if self.encoder is not None and "embeddings" not in self.extras:
+            raise SettingsError("encoder", "is for `extras` embeddings")
+
+    def plan(self) -> Plan:
+        from fabula.measures.diversity import Plan, Resampling
+        from fabula.text import TextSettings
+
+        return Plan(
+            by=self.by,
+            prompt=self.prompt,
+            baseline=self.baseline,
+            n_words=self.n_words,
+            settings=TextSettings(self.case, self.punct),
+            how=Resampling(self.n_draws, self.n_permutations, self.seed),
+            extras=self.extras,
+            encoder=self.encoder,
+            n_phrases=self.n_phrases,
+            n_pairs=self.n_pairs,
+            run_words=self.run_words,
+            n_threads=self.engine.n_processes,
+        )
+
+
+def diversity(
+    documents: Sequence[Document], settings: DiversitySettings, *, progress: Progress = SILENT
+) -> Diversity:
+    """Measure how alike the texts of each group are, and test whether groups differ.
+
+    Raises `InputError` where a text lacks a field, or no group has two texts that are long enough.
+    """
+    from fabula.measures.diversity import Stages, measure_diversity
+
+    return measure_diversity(documents, settings.plan(), Stages(progress.begin, progress.advance))

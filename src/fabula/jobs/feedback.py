@@ -1,0 +1,598 @@
+"""Feedback on stories: faults planted, models asked about them, and what they said measured."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from fabula.jobs.models import ModelSettings, Spending
+from fabula.jobs.progress import SILENT, Confirm, Progress, agreed
+from fabula.jobs.writing import Written, ask_models
+from fabula.settings import Between, Settings, SettingsError, part, seed_setting, setting
+
+if TYPE_CHECKING:
+    from fabula.models.encoder import Encoder
+    from fabula.presentation.sheet import Block
+    from fabula.resume import KeptRows, Row
+    from fabula.tasks.feedback.advising import Advice, AdvicePlan, Earlier
+    from fabula.tasks.feedback.answers import Answers
+    from fabula.tasks.feedback.corrupting import CorruptPlan, LeftOut
+    from fabula.tasks.feedback.editing import EditedTexts, EditScore
+    from fabula.tasks.feedback.points import Point
+    from fabula.tasks.feedback.scoring import Subset
+    from fabula.types import Document, Estimate
+
+__all__ = [
+    "AdviceSettings",
+    "CorruptSettings",
+    "ElicitSettings",
+    "ScoreSettings",
+    "advise",
+    "are_crosses",
+    "corrupt_stories",
+    "crosses_of",
+    "elicit_feedback",
+    "open_encoder",
+    "score_feedback",
+]
+
+
+def _names(text: str) -> tuple[str, ...]:
+    """The names of a list that is separated by commas, each once."""
+    return tuple(dict.fromkeys(name.strip() for name in text.split(",")))
+
+
+def _are_methods(text: str) -> str | None:
+    from fabula.tasks.feedback.corrupting import ALL_METHODS
+
+    unknown = [name for name in _names(text) if name not in ALL_METHODS]
+    return f"{unknown[0]}: there are {', '.join(ALL_METHODS)}" if unknown else None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CorruptSettings(Settings):
+    """What is done to stories."""
+
+    methods: str = setting(
+        "original,backtranslate,swap,delete",
+        help="What is done to each story, separated by commas; beyond the paper, for longer "
+        "stories: name, fact, tense, thread.",
+        unit="LIST",
+        check=_are_methods,
+    )
+    out: Path = setting(
+        help="Write the stories here (.jsonl); interrupted runs resume.", unit="FILE"
+    )
+    translator: str | None = setting(
+        None,
+        help="Translator: a language model as for `feedback elicit`, marian[:THERE,BACK] "
+        "(Helsinki-NLP's English-German, or folders), or apertium[:THERE,BACK] (eng-spa,spa-eng), "
+        "which is poor (median BLEU with the original below 50).",
+        unit="NAME",
+        default_text="marian where its models are on this machine, else apertium",
+    )
+    translator_language: str = setting(
+        "German", help="The language that a language model translates to.", unit="NAME"
+    )
+    rounds: int = setting(10, help="How often a story is translated and back.", check=Between(1))
+    per_set: int | None = setting(
+        None, help="Draw at most N stories of each set (`by`).", unit="N", check=Between(1)
+    )
+    by: str = setting(
+        "source",
+        help="Field that names the set a story belongs to.",
+        unit="FIELD",
+        formerly=("set",),
+    )
+    balanced: bool = setting(
+        False,
+        help="Keep only stories that every method can change, so that all have the same stories; "
+        "with `per_set`, N such stories of each set.",
+    )
+    restart: bool = setting(False, help="Start over, ignoring what `out` holds.")
+    seed: int = seed_setting()
+    spending: Spending = part(Spending)
+
+
+@dataclass(frozen=True, slots=True)
+class Corrupted:
+    """How many stories of each method there are now, and what was left out."""
+
+    out: Path
+    n: Mapping[str, int]
+    left_out: Sequence[LeftOut]
+    repeated: Sequence[str]
+    """Ids of stories that are there already, word for word."""
+
+    def lines(self) -> list[str]:
+        lines = [f"{method}: {n:,}" for method, n in self.n.items()]
+        ids: dict[tuple[str, str], list[str]] = {}
+        for one in self.left_out:
+            ids.setdefault((one.method, one.reason), []).append(one.story_id)
+        for (method, reason), those in sorted(ids.items()):
+            shown = ", ".join(those[:3]) + (", ..." if len(those) > 3 else "")
+            lines.append(f"left out of {method}: {len(those):,}, since {reason} ({shown})")
+        if n := len(self.repeated):
+            lines.append(f"left out: {n:,} stories that are there already, word for word")
+        return [*lines, f"written: {self.out}"]
+
+    def to_json(self) -> dict[str, Any]:
+        left_out = [asdict(one) for one in self.left_out]
+        return {"out": str(self.out), "n": self.n, "left_out": left_out, "repeated": self.repeated}
+
+
+def corrupt_stories(
+    stories: Sequence[Document],
+    settings: CorruptSettings,
+    *,
+    progress: Progress = SILENT,
+    confirm: Confirm = agreed,
+) -> Corrupted:
+    """Corrupt stories in known ways; the rows say what was changed.
+
+    Raises `InputError`, `ModelError`, `BusyError`. Source: Rashkin et al. 2025, section 4.
+    """
+    from fabula.tasks.feedback.corrupting import (
+        ALL_METHODS,
+        CorruptPlan,
+        sample_sets,
+        without_repeats,
+    )
+    from fabula.tasks.feedback.translating import best_offline_translator
+
+    named = _names(settings.methods)
+    chosen = tuple(method for method in ALL_METHODS if method in named)
+    read, repeated = without_repeats(stories)
+    whole = settings.per_set if settings.balanced else None
+    drawn = None if settings.balanced else settings.per_set
+    documents = sample_sets(read, settings.by, drawn, settings.seed)
+    translator = settings.translator or best_offline_translator()
+    if settings.translator is None and translator == "apertium" and "backtranslate" in chosen:
+        progress.tell(
+            "back-translation by Apertium, which is poor; `translator` names a language model or "
+            "marian, which are better"
+        )
+    plan = CorruptPlan(
+        chosen, settings.rounds, settings.seed, settings.balanced, whole, settings.by
+    )
+    n, left_out = _corrupt(documents, plan, translator, settings, progress, confirm)
+    return Corrupted(settings.out, n, left_out, repeated)
+
+
+def _corrupt(
+    documents: Sequence[Document],
+    plan: CorruptPlan,
+    translator: str,
+    settings: CorruptSettings,
+    progress: Progress,
+    confirm: Confirm,
+) -> tuple[dict[str, int], list[LeftOut]]:
+    """How many rows of each method there are now, and what was left out."""
+    from fabula.models.cost import known_price
+    from fabula.resume import kept_rows
+    from fabula.tasks.feedback import corrupting
+    from fabula.tasks.feedback.model_translator import estimate_round_trips
+    from fabula.tasks.feedback.translating import is_model, open_translator
+    from fabula.text.pipeline import load_pipeline
+
+    n: Counter[str] = Counter()
+    left_out: list[LeftOut] = []
+    terms = settings.spending.options()
+    with ExitStack() as stack:
+        model = None
+        if "backtranslate" in plan.methods:
+            language = settings.translator_language
+            model = stack.enter_context(open_translator(translator, language, terms))
+        kept = stack.enter_context(
+            kept_rows(settings.out, corrupting.CORRUPTED, restart=settings.restart)
+        )
+        kept.check_only({(f"{s.id}_{method}",) for s in documents for method in plan.methods})
+        kept.begin()
+        if model is not None and is_model(translator):
+            there = {row["id"] for row in kept.kept()}
+            to_come = [s.text for s in documents if f"{s.id}_backtranslate" not in there]
+            price = terms.price or known_price(translator)
+            confirm(translator, estimate_round_trips(to_come, plan.rounds, price))
+        nlp = load_pipeline(corrupting.parts_needed(plan.methods))
+        progress.begin("corrupting", len(documents))
+        for rows, failed in corrupting.corrupt_stories(documents, plan, nlp, model, kept):
+            n.update(row["method"] for row in rows)
+            left_out += failed
+            progress.advance(1)
+    return dict(n), left_out
+
+
+def _are_numbers(text: str) -> str | None:
+    are_numbers = all(part.strip().isdecimal() for part in text.split(","))
+    return None if are_numbers else f"{text}: write numbers such as 0,2"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ElicitSettings(Settings):
+    """How models are asked for feedback. The defaults are those of Rashkin et al. 2025."""
+
+    prompts: str = setting(
+        "all",
+        help="full (a list, with a taxonomy of issues), list, sentence, spot; or those of the "
+        "file.",
+        unit="LIST",
+    )
+    shots: str = setting(
+        "0,2", help="Numbers of examples to ask with.", unit="LIST", check=_are_numbers
+    )
+    prompt_file: Path | None = setting(
+        None, help="Prompts of your own, such as the published wording (.toml).", unit="FILE"
+    )
+    out: Path = setting(
+        help="Write the feedback here (.jsonl); interrupted runs resume.", unit="FILE"
+    )
+    temperature: float = setting(0.7, help="Temperature of sampling.", check=Between(0, 2))
+    max_tokens: int = setting(512, help="Maximum length of an answer.", check=Between(1))
+    restart: bool = setting(False, help="Ask for everything again and replace `out`.")
+    seed: int = seed_setting()
+    models: ModelSettings = part(ModelSettings)
+
+
+def elicit_feedback(
+    corrupted: Path,
+    settings: ElicitSettings,
+    *,
+    progress: Progress = SILENT,
+    confirm: Confirm = agreed,
+) -> Written:
+    """Ask models for feedback on each story, under every prompt, with and without examples.
+
+    Raises `InputError`, `ModelError`, `BusyError`. Source: Rashkin et al. 2025, section 4.
+    """
+    from fabula.models import Sampling
+    from fabula.resume import kept_rows
+    from fabula.tasks.feedback.eliciting import (
+        ANSWERS,
+        ElicitPlan,
+        elicit,
+        estimate_grid,
+        read_corrupted,
+    )
+    from fabula.tasks.feedback.prompts import PROMPTS, load_prompts
+
+    file = settings.prompt_file
+    prompts = PROMPTS if file is None else load_prompts(file)
+    known = tuple(prompts.prompts)
+    names = known if settings.prompts == "all" else _names(settings.prompts)
+    unknown = [name for name in names if name not in known]
+    if unknown:
+        raise SettingsError("prompts", f"{unknown[0]}: there are {', '.join(known)}")
+    shots = tuple(dict.fromkeys(map(int, settings.shots.split(","))))
+    sampling = Sampling(
+        settings.temperature,
+        1.0,
+        settings.max_tokens,
+        settings.seed,
+        settings.models.reasoning_effort,
+    )
+    plan = ElicitPlan(prompts, names, shots, sampling)
+    stories = read_corrupted(corrupted)
+    with kept_rows(settings.out, ANSWERS, restart=settings.restart) as kept:
+        n_each = len(stories) * len(names) * len(shots)
+        progress.begin("feedback", n_each * settings.models.n_models)
+        rows = ask_models(
+            settings.models,
+            lambda model: elicit(stories, model, plan, kept, meter=progress.advance),
+            lambda price: estimate_grid(stories, plan, price),
+            confirm,
+        )
+        kept.settle(rows)
+    return Written(rows, settings.out)
+
+
+@dataclass(frozen=True, slots=True)
+class AdviceSettings(Settings):
+    """How a model is asked for feedback on a draft."""
+
+    n_samples: int = setting(
+        5,
+        help="How often the model is asked; what it says more often stands higher.",
+        unit="N",
+        check=Between(1, 50),
+        formerly=("times",),
+    )
+    n_points: int = setting(7, help="Maximum number of points each time.", check=Between(1, 50))
+    temperature: float = setting(0.7, help="Temperature of sampling.", check=Between(0, 2))
+    since: Path | None = setting(
+        None,
+        help="What `out` wrote of an earlier draft: says which of its points are resolved.",
+        unit="FILE",
+    )
+    out: Path | None = setting(
+        None,
+        help="Keep the points here (.jsonl), for `since` of the next draft; the answers beside it "
+        "(FILE with .answers before its ending) are not asked for again.",
+        unit="FILE",
+    )
+    html: Path | None = setting(
+        None, help="Write the draft with the points in its margin here.", unit="PAGE"
+    )
+    seed: int = seed_setting()
+    models: ModelSettings = part(ModelSettings)
+
+    def check_together(self) -> None:
+        if len(self.models.models) > 1:
+            raise SettingsError("models", "names several: one editor at a time")
+
+
+@dataclass(frozen=True, slots=True)
+class Advised:
+    """What a model would change in a draft, and what became of its points on an earlier one."""
+
+    advice: Advice
+    fates: Sequence[Earlier]
+    new: Sequence[Point]
+
+    def rows(self) -> list[Row]:
+        """The points as rows."""
+        from fabula.store import measurement_row
+
+        return [measurement_row(one) for one in self.advice.measurements()]
+
+    def to_json(self) -> dict[str, Any]:
+        advice = self.advice
+        content: dict[str, Any] = {
+            "points": self.rows(),
+            "n_answers": advice.n_answers,
+            "n_perfect": advice.n_perfect,
+            "n_pointless": advice.n_pointless,
+            "missing": advice.missing,
+            "dropped": advice.dropped,
+            "other_lines": advice.other_lines,
+            "signature": advice.signature,
+        }
+        if self.fates:
+            points = enumerate(advice.points, 1)
+            content["earlier"] = [asdict(one) for one in self.fates]
+            content["new"] = [f"point_{k}" for k, point in points if point in self.new]
+        return content
+
+
+def advise(
+    story: Document,
+    settings: AdviceSettings,
+    *,
+    progress: Progress = SILENT,
+    confirm: Confirm = agreed,
+) -> Advised:
+    """Ask a model for feedback on a draft; what it says consistently comes first.
+
+    Writes what `out` and `html` name. Raises `InputError`, `ModelError`, `BusyError`.
+    """
+    import asyncio
+
+    from fabula.store import read_measurements, write_rows
+    from fabula.tasks.feedback.advising import AdvicePlan, earlier_draft, earlier_points
+
+    measured = list(read_measurements(settings.since)) if settings.since else []
+    past = earlier_points(measured), earlier_draft(measured)
+    plan = AdvicePlan(
+        settings.n_samples,
+        settings.n_points,
+        settings.temperature,
+        seed=settings.seed,
+        effort=settings.models.reasoning_effort,
+    )
+    progress.begin("reading the draft", settings.n_samples + len(past[0]))
+    with _kept_calls(settings.out) as kept:
+        advised = asyncio.run(_advised(story, plan, past, settings.models, kept, progress, confirm))
+    if settings.out is not None:
+        write_rows(settings.out, advised.rows())
+    if settings.html is not None:
+        from fabula.presentation.advice_page import write_advice_page
+
+        write_advice_page(settings.html, advised.advice, advised.fates, advised.new)
+    return advised
+
+
+async def _advised(
+    story: Document,
+    plan: AdvicePlan,
+    past: tuple[list[Earlier], str | None],
+    models: ModelSettings,
+    rows: KeptRows,
+    progress: Progress,
+    confirm: Confirm,
+) -> Advised:
+    from fabula.models import open_model
+    from fabula.models.caching import CachedModel
+    from fabula.models.cost import known_price
+    from fabula.models.encoder import Encoder
+    from fabula.tasks.feedback import advising
+
+    (spec,), terms = models.models, models.options()
+    earlier, before = past
+    encoder = Encoder()
+    price = terms.price or known_price(spec)
+    confirm(spec, advising.estimate(story, plan, len(earlier), price))
+    async with open_model(spec, terms) as opened:
+        # What is kept costs nothing, so the budget stands behind it.
+        model = CachedModel(opened, rows, effort=models.reasoning_effort)
+        advice = await advising.advise(story, model, plan, encoder, meter=progress.advance)
+        if not earlier:
+            return Advised(advice, [], [])
+        fates, new = await advising.revisit(
+            earlier, advice, model, encoder, before=before, meter=progress.advance
+        )
+    return Advised(advice, fates, new)
+
+
+@contextmanager
+def _kept_calls(out: Path | None) -> Iterator[KeptRows]:
+    """Where answers are kept as they come: beside the points, so that none is paid for twice."""
+    from fabula.errors import ModelError
+    from fabula.models.caching import CALLS
+    from fabula.resume import kept_rows
+
+    path = None if out is None else out.with_suffix(".answers.jsonl")
+    try:
+        with kept_rows(path, CALLS) as kept:
+            yield kept
+    except ModelError as error:
+        if out is not None:
+            raise
+        raise ModelError(f"{error} (without `out` nothing is kept)") from error
+
+
+def crosses_of(text: str) -> list[tuple[str, ...]]:
+    return [tuple(name.strip() for name in cross.split("*")) for cross in text.split(",")]
+
+
+def are_crosses(text: str) -> str | None:
+    from fabula.tasks.feedback.answers import DIMENSIONS
+
+    unknown = [name for cross in crosses_of(text) for name in cross if name not in DIMENSIONS]
+    return f"{unknown[0]}: there are {', '.join(DIMENSIONS)}" if unknown else None
+
+
+@dataclass(frozen=True, slots=True)
+class ScoreSettings(Settings):
+    """How feedback is measured."""
+
+    by: str = setting(
+        "model,prompt,shots,method",
+        help="Tables to print: dimensions, or crosses of them such as model*prompt; the JSON has "
+        "all.",
+        unit="LIST",
+        check=are_crosses,
+    )
+    out: Path | None = setting(
+        None, help="Write the measures of every subset and cross here (.json).", unit="FILE"
+    )
+    repetition: Literal["cell", "subset"] = setting(
+        "cell",
+        help="Count a trigram as repeated within the answers of one model, prompt and number of "
+        "examples, as the paper does, or within each subset.",
+    )
+    one_sentence: str = setting(
+        "sentence,spot,one sentence,spot the problem",
+        help="Prompts that ask for a single sentence.",
+        unit="LIST",
+    )
+    encoder: str | None = setting(
+        None,
+        help="Measure BERTScore with the story too, by the packaged encoder or by that of a folder "
+        "(model.onnx, tokenizer.json).",
+        unit="packaged|DIR",
+        option="bertscore",
+    )
+    edits: tuple[Path, ...] = setting(
+        (),
+        help="What professional editors changed in the same texts, as LAMP is released (.json: "
+        "preedit, fine_grained_edits): compares the words that feedback quotes with theirs; repeat "
+        "it for several editors.",
+        unit="FILE",
+    )
+    seed: int = seed_setting()
+
+
+@dataclass(frozen=True, slots=True)
+class ScoredFeedback:
+    """The measures of all answers and of every subset of them."""
+
+    subsets: Sequence[Subset]
+    answers: Answers
+    crosses: Sequence[tuple[str, ...]]
+    """The dimensions that its tables are about."""
+    validation: Mapping[str, Estimate]
+    """By item, how a measure goes together with what people said; empty without people."""
+    edited: tuple[EditedTexts, Sequence[EditScore]] | None = None
+    """What editors changed, and how feedback agrees with it."""
+
+    def tables(self) -> list[Block]:
+        from fabula.presentation.feedback_tables import (
+            edit_tables,
+            score_tables,
+            validation_table,
+        )
+
+        tables = score_tables(self.subsets, self.crosses, self.answers)
+        tables += validation_table(self.validation) if self.validation else []
+        return tables + (edit_tables(*self.edited) if self.edited else [])
+
+    def to_json(self) -> dict[str, Any]:
+        from fabula.presentation.feedback_tables import subset_row
+
+        content: dict[str, Any] = {
+            "signature": self.subsets[0].values["repetition"].signature,
+            "missing": self.answers.n_missing,
+            "subsets": [subset_row(subset) for subset in self.subsets],
+        }
+        if self.validation:
+            content["validation"] = {item: asdict(one) for item, one in self.validation.items()}
+        if self.edited:
+            texts, scores = self.edited
+            content["edits"] = {
+                "n_edits": texts.n_edits,
+                "n_unplaced": texts.n_unplaced,
+                "scores": [asdict(one) for one in scores],
+            }
+        return content
+
+
+def score_feedback(
+    rows: Sequence[Row],
+    settings: ScoreSettings,
+    people: Mapping[str, Mapping[str, float]] | None = None,
+    *,
+    progress: Progress = SILENT,
+) -> ScoredFeedback:
+    """Measure the rows of `feedback elicit`: length, repetition, precision of "perfect as-is".
+
+    `people` are people's means by item and piece of feedback, which the measures are compared
+    with. Raises `InputError` where a row lacks a field. Source: Rashkin et al. 2025, section 5.
+    """
+    from fabula.store import dump_json, write_whole
+    from fabula.tasks.feedback.answers import bertscore, read_answers, sentence_counter
+    from fabula.tasks.feedback.editing import read_edits, score_edits
+    from fabula.tasks.feedback.scoring import score_answers
+    from fabula.tasks.feedback.validation import measured, validate
+    from fabula.text.pipeline import load_pipeline, pipeline_parts
+
+    edits = read_edits(settings.edits) if settings.edits else None
+    progress.begin("measuring", len(rows))
+    encoder = open_encoder(settings.encoder)
+    nlp = load_pipeline(("tok2vec", "senter"))
+    answers = read_answers(
+        rows,
+        one_sentence=frozenset(_names(settings.one_sentence)),
+        count_sentences=sentence_counter(nlp),
+        pipeline=",".join(pipeline_parts(nlp).values()),
+        similarity=None if encoder is None else bertscore(encoder),
+        encoder="" if encoder is None else encoder.name,
+        meter=progress.advance,
+    )
+    seed = settings.seed
+    subsets = list(score_answers(answers, within=settings.repetition, seed=seed))
+    validation: dict[str, Estimate] = {}
+    if people and any(people.values()):
+        stories = dict(zip(answers.ids, map(str, answers.stories), strict=True))
+        validation = validate(
+            measured(answers), people, stories, seed=seed, signature=answers.signature
+        )
+    edited = None
+    if edits is not None:
+        signature = f"{answers.signature}|edits:{edits.digest}"
+        edited = edits, list(score_edits(rows, edits, seed=seed, signature=signature))
+    result = ScoredFeedback(subsets, answers, crosses_of(settings.by), validation, edited)
+    if settings.out is not None:
+        write_whole(settings.out, (dump_json(result.to_json()) + "\n").encode())
+    return result
+
+
+def open_encoder(name: str | None) -> Encoder | None:
+    """The encoder that BERTScore is measured by: `packaged`, that of a folder, or none."""
+    if name is None:
+        return None
+    from fabula.models.encoder import Encoder
+
+    return Encoder(None if name == "packaged" else Path(name))

@@ -1,0 +1,187 @@
+"""How documents of a reference score against the rest of it: leave one out."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator, Sequence
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from fabula.jobs.engine import Processes
+from fabula.jobs.originality import Matching, OriginalityOptions, open_measure
+from fabula.jobs.progress import SILENT, Progress
+from fabula.settings import Between, seed_setting, setting
+
+if TYPE_CHECKING:
+    from fabula.measures.groups import Distribution, GroupNumbers
+    from fabula.reference import Reference
+    from fabula.types import Document
+
+__all__ = [
+    "GROUPS_FILE",
+    "HeldOut",
+    "HeldOutSettings",
+    "groups_of",
+    "held_out_of",
+    "measure_held_out",
+]
+
+GROUPS_FILE = "held_out.jsonl"
+"""Beside a corpus: the numbers of its own documents, a line for each way to measure."""
+_ROWS_FILE = "held_out.scores.jsonl"
+_FIELD = "held_out"
+"""Of a passage: the number of its document, which is left out for it."""
+
+
+@dataclass(frozen=True, slots=True)
+class HeldOutSettings(Processes, Matching):
+    """Which documents are held out, and how they are measured."""
+
+    n_documents: int = setting(
+        200, help="Score N documents of the corpus, drawn at random.", unit="N", check=Between(1)
+    )
+    n_words: int = setting(
+        1000,
+        help="Score a passage of up to N words of each, drawn at random; take about the length of "
+        "your texts.",
+        unit="N",
+        check=Between(12),
+    )
+    exclude: Literal["none", "auto"] = setting(
+        "none",
+        help="auto: leave out documents that copy or quote the passage too, as in a run with it.",
+    )
+    kind: Literal["people", "models", "other"] | None = setting(
+        None,
+        help="Who wrote the corpus, for the colours of the page.",
+        default_text="models where models wrote it, else other",
+    )
+    seed: int = seed_setting()
+    restart: bool = setting(False, help="Score everything again, ignoring what is there.")
+
+
+@dataclass(frozen=True, slots=True)
+class HeldOut:
+    """The distribution of a reference's own documents, and where it is kept."""
+
+    group: GroupNumbers
+    path: Path
+
+    def lines(self) -> list[str]:
+        """For people."""
+        lines = [f"{self.group.title}, measured by {self.group.signature}"]
+        for item, one in self.group.items.items():
+            ends = ", ".join(f"{one.quantile(share):.4g}" for share in (0.1, 0.5, 0.9))
+            missing = f", {one.n_missing} without" if one.n_missing else ""
+            lines.append(
+                f"  {item}: {ends}  (a tenth, half, nine tenths lie below; n {one.n}{missing})"
+            )
+        return [*lines, f"written: {self.path}"]
+
+    def to_json(self) -> dict[str, Any]:
+        from dataclasses import asdict
+
+        return {"out": str(self.path), **asdict(self.group)}
+
+
+def measure_held_out(
+    corpus: str, settings: HeldOutSettings, *, progress: Progress = SILENT
+) -> HeldOut:
+    """Score documents of a corpus against all others of it, and keep the distribution beside it.
+
+    The numbers have the signature of a text from outside, for which nothing need be left out. What
+    was scored before an interruption is used again.
+
+    Raises `InputError` where there are too few documents, or too few have a score.
+    """
+    from fabula.errors import InputError
+    from fabula.measures.exclusion import ExcludeSame
+    from fabula.measures.groups import Distribution, GroupNumbers, read_groups, write_groups
+    from fabula.measures.scores import ScoreRun, to_row
+    from fabula.reference import Reference
+    from fabula.stats.resample import MIN_UNITS
+
+    if "://" in corpus:
+        raise InputError(f"{corpus}: measure a corpus in a folder, the numbers are kept beside it")
+    folder = Path(corpus)
+    scores = folder / _ROWS_FILE
+    options = OriginalityOptions(
+        (corpus,),
+        levels=settings.levels,
+        match=settings.match,
+        exclude=settings.exclude,
+        n_sources=0,
+    )
+    with closing(Reference.open(corpus, report=progress.say)) as reference:
+        passages = list(_passages(reference, settings))
+        if len(passages) < MIN_UNITS:
+            raise InputError(
+                f"{corpus}: has {len(passages)} documents with words to hold out; a distribution "
+                f"needs {MIN_UNITS} or more"
+            )
+        with open_measure(options, progress, reference, n_threads=settings.n_processes) as measure:
+            signature = str(measure.signature)
+            numbers = [passage.meta[_FIELD] for passage in passages]
+            own = ExcludeSame(_FIELD, {one: frozenset((int(one),)) for one in numbers})
+            progress.begin("measuring", len(passages))
+            run = ScoreRun(measure.held_out(own), to_row, scores, restart=settings.restart)
+            rows = []
+            for _, row in run.rows(passages):
+                rows.append(row)
+                progress.advance(1)
+    values = {"creativity_index": [row["creativity_index"] for row in rows]}
+    for level in rows[0]["uniqueness"]:
+        values[f"uniqueness.{level}"] = [row["uniqueness"][level] for row in rows]
+    if sum(value is not None for value in values["creativity_index"]) < MIN_UNITS:
+        raise InputError(
+            f"{corpus}: fewer than {MIN_UNITS} of {len(rows)} passages have a Creativity Index; "
+            f"they may be shorter than its longest run of words"
+        )
+    found = {item: Distribution.of(of_item) for item, of_item in values.items()}
+    group = GroupNumbers(
+        group=f"held-out:{reference.name}",
+        kind=settings.kind or ("models" if reference.written_by else "other"),
+        title=f"{len(rows):,} documents of {reference.name} itself, each against the others",
+        signature=signature,
+        items={item: one for item, one in found.items() if one is not None},
+    )
+    path = folder / GROUPS_FILE
+    kept = read_groups(path) if path.exists() else []
+    write_groups(path, [*(one for one in kept if one.signature != signature), group])
+    scores.unlink(missing_ok=True)
+    return HeldOut(group, path)
+
+
+def groups_of(references: Sequence[str]) -> tuple[Path, ...]:
+    """The files of numbers that lie beside these references."""
+    paths = [Path(one) / GROUPS_FILE for one in references if "://" not in one]
+    return tuple(path for path in paths if path.is_file())
+
+
+def held_out_of(references: Sequence[str], signature: str) -> Distribution | None:
+    """The Creativity Index of a reference's own documents, measured by this signature."""
+    from fabula.measures.groups import GroupBook, read_groups
+
+    book = GroupBook(one for path in groups_of(references) for one in read_groups(path))
+    found = book.find(signature).groups
+    return found[0].items.get("creativity_index") if found else None
+
+
+def _passages(reference: Reference, settings: HeldOutSettings) -> Iterator[Document]:
+    """A passage of each document that is drawn; those without a word give none."""
+    from fabula.types import Document
+
+    numbers = reference.numbers()
+    n = min(settings.n_documents, len(numbers))
+    drawn = sorted(random.Random(settings.seed).sample(numbers, n))
+    for number, document in zip(drawn, reference.documents(drawn), strict=True):
+        words = reference.locate(document.text)
+        if not len(words.words):
+            continue
+        chance = random.Random(f"{settings.seed}|{number}")
+        first = chance.randrange(max(1, len(words.words) - settings.n_words + 1))
+        last = min(first + settings.n_words, len(words.words)) - 1
+        passage = document.text[int(words.starts[first]) : int(words.ends[last])]
+        yield Document(f"{number}:{document.id}", passage, meta={_FIELD: str(number)})

@@ -1,0 +1,128 @@
+"""What a run of `fabula originality` gives: rows for a table, remarks, texts for a page."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from fabula.measures.groups import Distribution
+    from fabula.measures.scores import RankedPassage
+    from fabula.reference.info import Age
+    from fabula.types import Document
+
+__all__ = ["OriginalityResult", "younger_remark"]
+
+_UNFAMILIAR = 0.2
+"""Share of words that the reference does not know, above which a reader is told."""
+
+
+@dataclass(slots=True)
+class OriginalityResult:
+    """A run of any length: rows for a table, remarks, and the first texts for a page."""
+
+    MAX_KEPT = 200
+    keep_texts: bool = False
+    n_marks: int | None = None
+    """As in `Marking`."""
+    texts: list[tuple[Document, dict[str, Any]]] = field(default_factory=list)
+    """The first texts with their rows, where they are kept."""
+    table: list[tuple[str, int, float | None, float | None, str | None]] = field(
+        default_factory=list
+    )
+    """(id, words, Creativity Index, uniqueness at the lowest level, why it is missing)."""
+    passages: list[RankedPassage] = field(default_factory=list)
+    """The least probable of all texts."""
+    n_passages: int = 0
+    n_commonplaces: int = 0
+    size: str = ""
+    """How large the reference is and how old, for people."""
+    own: Distribution | None = None
+    """The Creativity Index of the reference's own documents, where it was measured."""
+    age: Age | None = None
+    """How old its documents are."""
+    signature: str = ""
+    levels: list[str] = field(default_factory=list)
+    n_rows: int = 0
+    n_with_copies: int = 0
+    n_unfamiliar: int = 0
+    copied: list[str] = field(default_factory=list)
+    younger: list[str] = field(default_factory=list)
+    failures: list[str] = field(default_factory=list)
+    n_by_remark: dict[str, int] = field(default_factory=dict)
+
+    def add(self, document: Document, row: dict[str, Any]) -> None:
+        from fabula.measures.scores import COPIED_SHARE
+
+        self.n_rows += 1
+        self.n_with_copies += bool(row["excluded"])
+        if self.age is not None:
+            self.younger += self.age.younger([document])
+        if (row["in_reference"] or 0) >= COPIED_SHARE:
+            self.copied.append(row["id"])
+        self.n_unfamiliar += 0 < (row["n_known_words"] or 0) < (1 - _UNFAMILIAR) * row["n_words"]
+        for remark in row.get("remarks", ()):
+            self.n_by_remark[remark] = self.n_by_remark.get(remark, 0) + 1
+        if (detail := row.get("missing_detail")) is not None:
+            self.failures.append(detail)
+        self.signature = row["signature"]
+        self.levels = list(row["uniqueness"])
+        lowest = next(iter(row["uniqueness"].values()))
+        self.table.append(
+            (row["id"], row["n_words"], row["creativity_index"], lowest, row["missing_reason"])
+        )
+        self._add_passages(document, row)
+        if self.keep_texts and len(self.texts) < self.MAX_KEPT:
+            self.texts.append((document, row))
+
+    def _add_passages(self, document: Document, row: dict[str, Any]) -> None:
+        from fabula.measures.scores import RankedPassage, first_passages
+
+        self.n_passages += len(row["passages"] or ())
+        self.n_commonplaces += len(row["commonplaces"] or ())
+        self.passages = first_passages([*self.passages, *RankedPassage.of_row(document, row)])
+
+    def remarks(self) -> list[str]:
+        """What a reader of the numbers should know."""
+        of_all = f"of {self.n_rows:,} texts"
+        remarks = []
+        if self.n_with_copies:
+            remarks.append(
+                f"{self.n_with_copies:,} {of_all}: documents that copy or quote "
+                f"them were left out (named in the scores and on the page)"
+            )
+        if self.n_unfamiliar:
+            remarks.append(
+                f"{self.n_unfamiliar:,} {of_all}: over {_UNFAMILIAR:.0%} of the words do not occur "
+                f"in the reference at all, and count as new; is it in the same language?"
+            )
+        remarks += [f"{n:,} {of_all}: {remark}" for remark, n in self.n_by_remark.items()]
+        if self.age is not None and self.younger:
+            remarks.append(younger_remark(self.younger, self.n_rows, self.age))
+        if self.copied:
+            remarks.append(
+                f"{len(self.copied):,} {of_all}: half of the words or more stand in one document "
+                f"of the reference (the first: {self.copied[0]}): copies, or borrowed? `exclude` "
+                f"auto and `exclude_same` leave such documents out"
+            )
+        if self.failures:
+            remarks.append(
+                f"{len(self.failures):,} {of_all} have no score, since a look-up failed "
+                f"({self.failures[0]}); run again with `out` to retry"
+            )
+        return remarks
+
+    def save_page(self, path: Path) -> None:
+        from fabula.presentation.originality_page import write_page
+
+        write_page(path, self.texts, self.n_rows, self.size, self.n_marks)
+
+
+def younger_remark(ids: Sequence[str], n_texts: int, age: Age) -> str:
+    """What a reference cannot hold, since it is older."""
+    return (
+        f"{len(ids):,} of {n_texts:,} texts were written after {age.youngest}, which no document "
+        f"of the reference was: they cannot be in it (the first: {ids[0]})"
+    )

@@ -1,0 +1,149 @@
+"""Phrases that one group of texts uses more than another."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+from fabula.jobs.diversity import EqualLength
+from fabula.jobs.progress import SILENT, Progress
+from fabula.settings import Between, SettingsError, seed_setting, setting
+
+if TYPE_CHECKING:
+    from fabula.measures.diversity.keyness import KeynessPlan, KeyPhrases
+    from fabula.types import Document
+
+__all__ = ["NamedTexts", "PhraseSettings", "key_phrases", "split_texts"]
+
+NamedTexts = tuple[str, "Sequence[Document]"]
+"""A group's name, and its texts."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PhraseSettings(EqualLength):
+    """Which groups are compared, and which phrases are listed."""
+
+    by: str | None = setting(
+        None,
+        help="Take both groups from the texts, by this field, such as label.",
+        unit="FIELD",
+    )
+    of: str | None = setting(
+        None,
+        help="The group A of the field.",
+        unit="NAME",
+        default_text="the first of two",
+    )
+    against: str | None = setting(
+        None,
+        help="The group B of the field.",
+        unit="NAME",
+        default_text="all texts that are not in A",
+    )
+    prompt: str | None = setting(
+        None,
+        help="Field that holds a text's prompt, or an id of it: texts are compared prompt by "
+        "prompt, and phrases of three words and more that stand in the prompt do not count.",
+        unit="FIELD",
+    )
+    shortest: int = setting(1, help="Shortest phrase, in words.", unit="N", check=Between(1, 8))
+    longest: int = setting(5, help="Longest phrase, in words.", unit="N", check=Between(1, 8))
+    extras: tuple[Literal["templates"], ...] = setting(
+        (),
+        help="Also compare templates of parts of speech (English; needs `nlp`).",
+        option="with",
+    )
+    min_ratio: float = setting(
+        3.0,
+        help="List only what a group uses N times as often, in odds after the prior.",
+        unit="N",
+        check=Between(1),
+        option="ratio",
+    )
+    max_p: float = setting(
+        0.05,
+        help="List only what has no larger p after Holm's correction.",
+        unit="P",
+        check=Between(0, 1, low_open=True),
+        option="p",
+    )
+    prior: float | None = setting(
+        None,
+        help="Occurrences that the prior is worth.",
+        unit="N",
+        check=Between(0, low_open=True),
+        default_text="as many as a text has",
+    )
+    n_listed: int = setting(
+        20, help="Show the first N phrases of each group.", unit="N", check=Between(0), option="top"
+    )
+    seed: int = seed_setting()
+
+    def check_together(self) -> None:
+        if self.shortest > self.longest:
+            raise SettingsError("longest", f"must be at least `shortest`, {self.shortest}")
+        for name in ("of", "against"):
+            if getattr(self, name) is not None and self.by is None:
+                raise SettingsError(name, "is a group; say with `by` which field groups texts")
+        if self.of is not None and self.of == self.against:
+            raise SettingsError("against", "must be another group than `of`")
+
+    def plan(self) -> KeynessPlan:
+        from fabula.measures.diversity.keyness import KeynessPlan
+        from fabula.text import TextSettings
+
+        return KeynessPlan(
+            prompt=self.prompt,
+            n_words=self.n_words,
+            shortest=self.shortest,
+            longest=self.longest,
+            settings=TextSettings(self.case, self.punct),
+            extras=self.extras,
+            prior_size=self.prior,
+            min_ratio=self.min_ratio,
+            max_p=self.max_p,
+            seed=self.seed,
+        )
+
+
+def split_texts(
+    documents: Sequence[Document], settings: PhraseSettings
+) -> tuple[NamedTexts, NamedTexts]:
+    """The groups A and B of the field `by`. Raises `InputError` where it does not name two."""
+    from fabula.errors import InputError
+    from fabula.measures.diversity.grouped_texts import groups_by
+
+    names = groups_by(documents, settings.by or "")
+    there = list(dict.fromkeys(names))
+    for name, asked in (("of", settings.of), ("against", settings.against)):
+        if asked is not None and asked not in there:
+            raise InputError(f"`{name}` {asked}: no such group; there are {', '.join(there)}")
+    if len(there) < 2:
+        raise InputError(f"all texts have the same {settings.by}, {there[0]}; nothing to compare")
+    if len(there) > 2 and settings.of is None:
+        raise InputError(
+            f"{settings.by} names {len(there)} groups, {', '.join(there)}; name one with `of`, and "
+            f"perhaps one with `against`"
+        )
+    a = settings.of or next(name for name in there if name != settings.against)
+    others = [name for name in there if name != a]
+    b = settings.against or (others[0] if len(others) == 1 else f"not {a}")
+    named = list(zip(names, documents, strict=True))
+    return (
+        (a, [one for name, one in named if name == a]),
+        (b, [one for name, one in named if name == b or (b not in there and name != a)]),
+    )
+
+
+def key_phrases(
+    a: NamedTexts, b: NamedTexts, settings: PhraseSettings, *, progress: Progress = SILENT
+) -> KeyPhrases:
+    """What each of two groups uses more than the other, tested by text.
+
+    Raises `InputError` where a text lacks its prompt, or a group has no two texts long enough.
+    """
+    from fabula.measures.diversity import Stages
+    from fabula.measures.diversity.keyness import find_key_phrases
+
+    return find_key_phrases(a, b, settings.plan(), Stages(progress.begin, progress.advance))

@@ -1,0 +1,502 @@
+"""Reference corpora: built of texts, added to, and built of what language models write."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from fabula.jobs.engine import Engine, Processes, open_cluster
+from fabula.jobs.models import ModelSettings
+from fabula.jobs.progress import SILENT, Confirm, Progress, agreed
+from fabula.jobs.reading import Reading
+from fabula.jobs.stories import OpeningSettings, write_openings
+from fabula.settings import Between, Settings, SettingsError, part, seed_setting, setting
+
+if TYPE_CHECKING:
+    from fabula.cluster import Cluster
+    from fabula.reference.catalogue import Collection
+    from fabula.reference.layout import Manifest
+    from fabula.reference.reading_cluster import FarDocuments
+    from fabula.resume import Row
+    from fabula.types import Document
+
+Sources = tuple[Sequence[str], Reading]
+"""Names of files and folders, and how they are read."""
+
+__all__ = [
+    "AddSettings",
+    "BuildSettings",
+    "Corpus",
+    "PassageOptions",
+    "SampleSettings",
+    "WriteSettings",
+    "WrittenCorpus",
+    "about_age",
+    "add_to_corpus",
+    "build_corpus",
+    "build_from_catalogue",
+    "counted",
+    "index_passages",
+    "is_in_catalogue",
+    "is_served",
+    "is_size",
+    "n_bytes_of",
+    "place_of",
+    "write_corpus",
+]
+
+
+def is_served(place: str) -> str | None:
+    """What is wrong with a place that a corpus cannot be written to; None for another."""
+    if not place.startswith(("http://", "https://")):
+        return None
+    return (
+        f"{place}: name a folder or an address of an object store (s3://, gs://); what is served "
+        f"over HTTP is changed where it lies"
+    )
+
+
+def place_of(corpus: str) -> str | Path:
+    """Where a corpus lies: a folder, or an address of an object store such as `s3://...`."""
+    return corpus.rstrip("/") if "://" in corpus else Path(corpus)
+
+
+_SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([KMGT]?)i?B?", re.IGNORECASE)
+
+
+def is_size(text: str) -> str | None:
+    """What is wrong with an amount of memory; None for one such as `4GB`."""
+    is_one = _SIZE.fullmatch(text.strip()) is not None
+    return None if is_one else f"{text!r} is not an amount of memory; write 4GB or 800MB"
+
+
+def n_bytes_of(size: str) -> int:
+    """The bytes of an amount of memory such as `4GB`."""
+    found = _SIZE.fullmatch(size.strip())
+    assert found is not None
+    return int(float(found[1]) * 1024 ** " KMGT".index(found[2].upper() or " "))
+
+
+_WORDS = re.compile(r"(\d+(?:\.\d+)?)([KMB]?)", re.IGNORECASE)
+
+
+def is_number_of_words(text: str) -> str | None:
+    """What is wrong with a number of words; None for one such as `100M`, and for `all`."""
+    is_one = text == "all" or (_WORDS.fullmatch(text) is not None and n_words_of(text) > 0)
+    return None if is_one else f"{text!r} is not a number of words; write 100M, 1.5B, 200000 or all"
+
+
+def n_words_of(text: str) -> int:
+    """The number that `100M` stands for."""
+    found = _WORDS.fullmatch(text)
+    assert found is not None
+    factor: int = 1000 ** " KMB".index(found[2].upper() or " ")
+    return round(float(found[1]) * factor)
+
+
+@dataclass(frozen=True, slots=True)
+class SampleSettings(Settings):
+    """How much of a public corpus is read, where one is named instead of texts."""
+
+    sample: str | None = setting(
+        None,
+        help="Read about this many words of a corpus of the catalogue, documents drawn at random: "
+        "100M, 1.5B, or all.",
+        unit="WORDS",
+        check=is_number_of_words,
+    )
+    seed: int = seed_setting("Seed of the sample; the same seed gives the same bytes.")
+    n_files: int | None = setting(
+        None,
+        help="Spread the sample over at least N of the corpus's files; more take longer to read.",
+        unit="N",
+        check=Between(1),
+        default_text="by corpus",
+        option="sample-files",
+    )
+    author: str | None = setting(
+        None,
+        help="Read the books of this author alone, as in 'Austen, Jane' (gutenberg-mirror).",
+        unit="NAME",
+    )
+    catalogue: Path | None = setting(
+        None,
+        help="Further corpora by name, or other places of known ones (.toml).",
+        unit="FILE",
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class AddSettings(Settings):
+    """How texts become shards of a corpus."""
+
+    passages: bool = setting(True, help="Index passages too, which near matches are looked for in.")
+    engine: Engine = part(Engine)
+    restart: bool = setting(False, help="Start over, ignoring what an earlier run left.")
+
+
+@dataclass(frozen=True, slots=True)
+class BuildSettings(Settings):
+    """What a corpus is built to, and how."""
+
+    out: str = setting(
+        help="Folder to build, or an address of an object store: s3://, gs://.",
+        unit="DIR",
+        check=is_served,
+    )
+    case: Literal["fold", "keep"] | None = setting(
+        None, help="fold: Word and word are the same.", default_text="fold"
+    )
+    punct: Literal["drop", "keep"] | None = setting(
+        None,
+        help="drop: n-grams are of words; keep: of punctuation marks too.",
+        default_text="drop",
+    )
+    preset: Literal["paper"] | None = setting(
+        None,
+        help="paper: case and punctuation as they stand, the published setting; `case` and `punct` "
+        "still win.",
+    )
+    shard_tokens: int | None = setting(
+        None,
+        help="Words of a shard, which is sorted in memory.",
+        unit="N",
+        default_text="133000000",
+    )
+    memory: str | None = setting(
+        None,
+        help="Memory to stay under; shards are smaller with less.",
+        unit="SIZE",
+        default_text="4GB",
+        check=is_size,
+    )
+    adding: AddSettings = part(AddSettings)
+
+
+@dataclass(frozen=True, slots=True)
+class PassageOptions(Settings):
+    """The passages that near matches are looked for in."""
+
+    passage_words: int = setting(300, help="Words of a passage.", unit="N", check=Between(1))
+    passage_overlap: int = setting(
+        50, help="Words that a passage shares with the one before.", unit="N", check=Between(0)
+    )
+    stop_words: str = setting(
+        "english", help="Words that are not indexed.", unit="english|none|FILE"
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Corpus:
+    """A corpus as it is now."""
+
+    place: str | Path
+    manifest: Manifest
+
+    def __str__(self) -> str:
+        return (
+            f"{self.place}: {counted(self.manifest.n_documents, 'document')}, "
+            f"{counted(self.manifest.n_words, 'word')}, fingerprint {self.manifest.fingerprint}"
+        )
+
+    def to_json(self) -> dict[str, Any]:
+        content: dict[str, Any] = {
+            "reference": str(self.place),
+            "n_documents": self.manifest.n_documents,
+            "n_words": self.manifest.n_words,
+            "n_removed": self.manifest.n_removed,
+            "fingerprint": self.manifest.fingerprint,
+        }
+        return (
+            content if self.manifest.source is None else content | {"source": self.manifest.source}
+        )
+
+
+def about_age(manifest: Manifest) -> list[str]:
+    """How old a corpus is, and the public corpus that it is a sample of."""
+    from fabula.reference.info import Age
+
+    age = Age.of(manifest)
+    lines = [f"years of its documents: {age}{age.consequence}"]
+    if (source := manifest.source) is not None:
+        asked = source["n_words"]
+        how = "all of it" if asked is None else f"about {asked:,} words, seed {source['seed']}"
+        author = f" by {source['author']}" if source["author"] else ""
+        lines.append(f"from {source['name']}{author} ({source['title']}): {how}")
+        lines.append(f"licence: {source['licence']}")
+    return lines
+
+
+def counted(n: int, noun: str) -> str:
+    """`1 document`, `2,000 documents`."""
+    return f"{n:,} {noun}" if n == 1 else f"{n:,} {noun}s"
+
+
+def build_corpus(
+    documents: Iterable[Document],
+    settings: BuildSettings,
+    sources: Sources | None = None,
+    *,
+    progress: Progress = SILENT,
+) -> Corpus:
+    """Build a corpus of the documents, or finish one whose build was interrupted.
+
+    `sources` names what the documents are read from, and how: the nodes of a cluster read it
+    themselves where they can. Raises `InputError`, `CorpusError`.
+    """
+    write = _write_parameters(settings)
+    place = place_of(settings.out)
+    return _written(write, documents, place, settings.adding, sources, progress)
+
+
+def _write_parameters(settings: BuildSettings) -> Callable[..., Manifest]:
+    """What builds a corpus as the settings say."""
+    from fabula.reference.build import BuildParameters, build_reference
+    from fabula.text import TextSettings
+
+    plain: Literal["keep"] | None = "keep" if settings.preset == "paper" else None
+    words = TextSettings(settings.case or plain or "fold", settings.punct or plain or "drop")
+    n_bytes = None if settings.memory is None else n_bytes_of(settings.memory)
+    given = {"shard_tokens": settings.shard_tokens, "memory_bytes": n_bytes}
+    parameters = BuildParameters(**{k: v for k, v in given.items() if v is not None})
+    return partial(build_reference, settings=words, parameters=parameters)
+
+
+def add_to_corpus(
+    documents: Iterable[Document],
+    place: str | Path,
+    settings: AddSettings,
+    sources: Sources | None = None,
+    *,
+    progress: Progress = SILENT,
+) -> Corpus:
+    """Add documents to a corpus, in new shards; the rest as `build_corpus`."""
+    from fabula.reference.build import add_documents
+
+    return _written(add_documents, documents, place, settings, sources, progress)
+
+
+def build_from_catalogue(
+    name: str,
+    sampling: SampleSettings,
+    settings: BuildSettings,
+    *,
+    progress: Progress = SILENT,
+) -> Corpus:
+    """Build a corpus of a public one, or of a sample of it; resumes with the same bytes.
+
+    Raises `InputError` where the network does not reach it, `CorpusError`.
+    """
+    from fabula.reference.catalogue import read_catalogue
+    from fabula.reference.sampling import SampleRule, choose_sample
+
+    collection = read_catalogue(sampling.catalogue).corpus(name)
+    if sampling.sample is None:
+        raise SettingsError("sample", f"is required for {name}: {_how_large(collection)}")
+    n_words = None if sampling.sample == "all" else n_words_of(sampling.sample)
+    rule = SampleRule(n_words, sampling.seed, sampling.n_files, sampling.author or "")
+    progress.say(f"listing the files of {name}")
+    sample = choose_sample(collection, rule)
+    progress.begin("reading", sample.size_bytes)
+    documents = sample.documents(progress.advance, progress.tell)
+    write = partial(_write_parameters(settings), source=sample.to_row())
+    return _written(write, documents, place_of(settings.out), settings.adding, None, progress)
+
+
+def _how_large(collection: Collection) -> str:
+    """How much there is, and how to say how much is wanted."""
+    words = collection.about_words
+    holds = (
+        "its size is known once it is read" if words is None else f"it holds about {words:,} words"
+    )
+    return f"{holds}; say how many to read, as in 100M, or all"
+
+
+def is_in_catalogue(sources: Sequence[str], own: Path | None = None) -> bool:
+    """Whether texts are named by a corpus of the catalogue; a file of that name comes first."""
+    from fabula.reference.catalogue import read_catalogue
+
+    (name, *others) = sources
+    return not others and not Path(name).exists() and name in read_catalogue(own).corpora
+
+
+def _written(
+    write: Callable[..., Manifest],
+    documents: Iterable[Document],
+    place: str | Path,
+    settings: AddSettings,
+    sources: Sources | None,
+    progress: Progress,
+) -> Corpus:
+    from fabula.reference.build_cluster import on_cluster
+
+    with open_cluster(settings.engine, progress, "reading") as cluster:
+        manifest = write(
+            _read_there(cluster, sources, progress) or documents,
+            place,
+            n_jobs=settings.engine.n_processes,
+            restart=settings.restart,
+            report=progress.say,
+            write=None if cluster is None else on_cluster(cluster),
+        )
+        if settings.passages:
+            index_passages(place, PassageOptions(), progress, cluster=cluster)
+    return Corpus(place, manifest)
+
+
+def _read_there(
+    cluster: Cluster | None, sources: Sources | None, progress: Progress
+) -> FarDocuments | None:
+    """What the sources name, read by the nodes where all of them can."""
+    if cluster is None or sources is None:
+        return None
+    from fabula.reference.reading_cluster import FarDocuments, are_far
+    from fabula.text import find_files
+
+    names, how = sources
+    files = find_files(names, format_=how.format)
+    if not are_far(files):
+        return None
+    fields = {"text_field": how.text_field, "id_field": how.id_field, "format_": how.format}
+    return FarDocuments(cluster, files, fields, progress.advance)
+
+
+def index_passages(
+    place: str | Path,
+    options: PassageOptions,
+    progress: Progress = SILENT,
+    *,
+    cluster: Cluster | None = None,
+) -> int:
+    """Index what is not yet; returns how many passages there are. Raises `CorpusError`."""
+    from fabula.reference.layout import Manifest
+    from fabula.reference.passages import PassageSettings, build_passages
+    from fabula.text.stopwords import load_stop_words
+
+    return build_passages(
+        place,
+        Manifest.read(place).shards,
+        PassageSettings(options.passage_words, options.passage_overlap),
+        load_stop_words(options.stop_words),
+        progress.say,
+        spread=map if cluster is None else cluster.in_order,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class WriteSettings(Settings):
+    """What models write for a corpus. The defaults are those of Lu et al. 2024."""
+
+    out: Path = setting(help="Folder to build.", unit="DIR")
+    answers: Path | None = setting(
+        None,
+        help="Keep what the models wrote here (.jsonl).",
+        unit="FILE",
+        default_text="beside DIR, DIR.jsonl",
+    )
+    n_sample: int | None = setting(
+        None, help="Draw N of the sentences at random.", unit="N", check=Between(1)
+    )
+    top_p: float = setting(0.9, help="Nucleus of sampling.", check=Between(0, 1))
+    temperature: float = setting(1.0, help="Temperature of sampling.", check=Between(0, 2))
+    max_tokens: int = setting(2048, help="Length of a continuation at most.", check=Between(1))
+    seed: int = seed_setting()
+    restart: bool = setting(False, help="Ask for everything again, and rebuild.")
+    models: ModelSettings = part(ModelSettings)
+    processes: Processes = part(Processes)
+
+    @property
+    def answers_path(self) -> Path:
+        """Where the answers are kept."""
+        return self.answers or self.out.with_name(self.out.name + ".jsonl")
+
+
+@dataclass(frozen=True, slots=True)
+class WrittenCorpus:
+    """A corpus of what models wrote, and the rows that it is built of."""
+
+    corpus: Corpus
+    rows: Sequence[Row]
+    answers: Path
+
+    @property
+    def models(self) -> tuple[str, ...]:
+        return tuple(dict.fromkeys(row["model"] for row in self.rows))
+
+    def lines(self) -> list[str]:
+        """What there is, and what is lacking, for people."""
+        from fabula.tasks.written import without_prompt
+
+        texts = [(row["text"], row["prompt"]) for row in self.rows if row["text"] is not None]
+        n_echoed = sum(without_prompt(text, prompt) != text for text, prompt in texts)
+        n_lacking = len(self.rows) - len(texts)
+        manifest = self.corpus.manifest
+        lines = [
+            f"{self.corpus.place}: {manifest.n_documents:,} texts, {manifest.n_words:,} words, by "
+            f"{', '.join(self.models)}"
+        ]
+        if n_echoed:
+            lines.append(f"{n_echoed:,} answers began with their sentence, which was cut off")
+        if n_lacking:
+            lines.append(f"missing: {n_lacking:,} texts that the models did not give")
+        return [*lines, f"written: {self.answers}"]
+
+    def to_json(self) -> dict[str, Any]:
+        content = self.corpus.to_json()
+        del content["n_removed"]
+        more = {"models": self.models, "n_asked": len(self.rows), "answers": str(self.answers)}
+        return content | more
+
+
+def write_corpus(
+    beginnings: Sequence[Document],
+    settings: WriteSettings,
+    *,
+    progress: Progress = SILENT,
+    confirm: Confirm = agreed,
+) -> WrittenCorpus:
+    """Have models continue each line of the beginnings, and build a corpus of what they write.
+
+    Raises `CallFailed` where a call failed: a corpus of some of the answers would be another one.
+    What was written is kept.
+    """
+    from fabula.errors import CallFailed
+    from fabula.reference.build import build_reference
+    from fabula.tasks.plots import by_line
+    from fabula.tasks.written import draw_sentences, written_documents
+    from fabula.text import TextSettings
+
+    sentences = draw_sentences(by_line(beginnings), settings.n_sample, settings.seed)
+    answers = settings.answers_path
+    asked = OpeningSettings(
+        out=answers,
+        kind="continuation",
+        top_p=settings.top_p,
+        temperature=settings.temperature,
+        max_tokens=settings.max_tokens,
+        seed=settings.seed,
+        restart=settings.restart,
+        models=settings.models,
+    )
+    rows = write_openings(sentences, asked, progress=progress, confirm=confirm).rows
+    n_failed = sum(row["missing_reason"] == "failed" for row in rows)
+    if n_failed:
+        raise CallFailed(
+            f"{n_failed:,} of {len(rows):,} calls failed; what was written is kept in {answers}, "
+            f"the same command asks for the rest and then builds the reference"
+        )
+    progress.begin("building", None)
+    manifest = build_reference(
+        written_documents(rows),
+        settings.out,
+        settings=TextSettings(),
+        n_jobs=settings.processes.n_processes,
+        restart=settings.restart,
+        report=progress.say,
+        written_by=tuple(dict.fromkeys(row["model"] for row in rows)),
+    )
+    return WrittenCorpus(Corpus(settings.out, manifest), rows, answers)

@@ -1,0 +1,139 @@
+"""Corpora served over HTTP, as one reference for a whole team."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from fabula.jobs.references import is_size, n_bytes_of
+from fabula.settings import Between, Settings, setting
+
+if TYPE_CHECKING:
+    from fabula.reference import Reference
+    from fabula.reference.serving.gate import Tokens
+    from fabula.reference.serving.messages import Limits
+    from fabula.reference.serving.snapshots import States
+
+__all__ = ["ServeSettings", "serve"]
+
+
+@dataclass(frozen=True, slots=True)
+class ServeSettings(Settings):
+    """Where corpora are served, to whom, and what one client, and all together, may ask for."""
+
+    host: str = setting("127.0.0.1", help="Address to listen on.")
+    port: int = setting(8100, help="Port to listen on.", check=Between(0, 65535))
+    token_file: Path | None = setting(
+        None,
+        help="Tokens that let in, one a line; FABULA_REFERENCE_TOKEN holds another. Without any, "
+        "only this machine can ask.",
+        unit="FILE",
+    )
+    max_body: str = setting("32MB", help="Largest body of a request.", unit="SIZE", check=is_size)
+    max_words: int = setting(500_000, help="Words of a request.", check=Between(1))
+    max_grams: int = setting(2_000, help="N-grams of a request.", check=Between(1))
+    max_places: int = setting(
+        100_000,
+        help="Places of an n-gram in a shard at which documents are looked up.",
+        check=Between(0),
+    )
+    max_named: int = setting(
+        200_000, help="Documents named in an answer about several n-grams.", check=Between(1)
+    )
+    max_documents: int = setting(64, help="Documents that a request fetches.", check=Between(1))
+    max_excluded: int = setting(
+        100_000, help="Documents that a request leaves out.", check=Between(0)
+    )
+    rate: int = setting(
+        500, help="Requests a second of each token; 0 for any number.", check=Between(0)
+    )
+    n_jobs: int | None = setting(
+        None, help="Requests searched at a time.", check=Between(1), default_text="one a CPU"
+    )
+    n_waiting: int = setting(
+        64, help="Requests that may wait; excess requests get 503.", check=Between(0)
+    )
+    check_every: float = setting(
+        5.0,
+        help="How often to look whether the corpora changed; SIGHUP looks at once, and reads the "
+        "tokens again.",
+        unit="SECONDS",
+        check=Between(0.1),
+    )
+
+    def limits(self) -> Limits:
+        from fabula.reference.serving.messages import Limits
+
+        names = ("words", "grams", "places", "named", "documents", "excluded")
+        return Limits(
+            max_body_bytes=max(1024, n_bytes_of(self.max_body)),
+            n_per_s=self.rate,
+            n_at_once=self.n_jobs or 0,
+            n_waiting=self.n_waiting,
+            **{f"max_{name}": getattr(self, f"max_{name}") for name in names},
+        )
+
+
+def serve(
+    directories: Sequence[str | Path],
+    settings: ServeSettings,
+    *,
+    announce: Callable[[Reference, str, int], None],
+    warn: Callable[[str], None],
+) -> None:
+    """Serve the corpora until the process is stopped.
+
+    `announce` is told what is served, at which address, and to how many tokens; `warn` is told what
+    goes wrong. Raises `InputError`, `CorpusError`.
+    """
+    from fabula.errors import InputError
+
+    try:
+        from fabula.reference.serving.app import create_app
+        from fabula.reference.serving.gate import Tokens, read_tokens
+        from fabula.web import app as web
+        from fabula.web.guard import is_loopback
+    except ImportError as error:
+        raise InputError(
+            "serving a reference needs more packages; run: pip install 'fabula[serve]'"
+        ) from error
+    from fabula.reference.serving.snapshots import States
+
+    host, file = settings.host, settings.token_file
+    tokens = Tokens(read_tokens(file))
+    if not tokens and not is_loopback(host):
+        raise InputError(
+            f"`host` {host}: other machines could ask, and no token keeps anybody out; give "
+            f"`token_file` FILE, or put a token into FABULA_REFERENCE_TOKEN"
+        )
+    states = States(directories, say=warn)
+    listening = web.listen(host, settings.port)
+    url = f"http://{f'[{host}]' if ':' in host else host}:{listening.getsockname()[1]}"
+    app = create_app(
+        states, tokens=tokens, limits=settings.limits(), check_every_s=settings.check_every
+    )
+    web.serve(
+        app,
+        listening,
+        lambda: announce(states.now.reference, url, len(tokens)),
+        on_hangup=lambda: _look_again(states, tokens, file, warn),
+        keep_alive_s=60,
+    )
+
+
+def _look_again(
+    states: States, tokens: Tokens, token_file: Path | None, warn: Callable[[str], None]
+) -> None:
+    """Have the corpora looked at, and read the tokens again."""
+    from fabula.errors import InputError
+    from fabula.reference.serving.gate import read_tokens
+
+    states.wake()
+    try:
+        # Who may ask at all was decided at the start: none cannot become some, or some none.
+        if tokens:
+            tokens.replace(read_tokens(token_file))
+    except InputError as error:
+        warn(f"the tokens stay as they were: {error}")

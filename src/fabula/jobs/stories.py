@@ -1,0 +1,265 @@
+"""The stories of a study: plots, stories written to them, and texts from a first sentence."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+from fabula.jobs.models import ModelSettings
+from fabula.jobs.progress import SILENT, Confirm, Progress, agreed
+from fabula.jobs.writing import Written, ask_models, estimate_texts
+from fabula.settings import Between, Settings, part, seed_setting, setting
+
+if TYPE_CHECKING:
+    from fabula.resume import Row
+    from fabula.tasks.stories import Plot, WritePlan
+    from fabula.types import Document
+
+__all__ = [
+    "OpeningSettings",
+    "PlotSettings",
+    "StorySettings",
+    "plot_stories",
+    "write_openings",
+    "write_stories",
+]
+
+_RESTART_HELP = "Ask for everything again and replace `out`."
+_SEED_HELP = "Seed of sampling."
+_PLOT_TOKENS = 60
+_TOKENS_PER_WORD = 1.35
+
+
+@dataclass(frozen=True, slots=True)
+class PlotSettings(Settings):
+    """How plots are summarised."""
+
+    out: Path = setting(help="Write a row with the plot of each story here (.jsonl).", unit="FILE")
+    seed: int = seed_setting(_SEED_HELP)
+    restart: bool = setting(False, help=_RESTART_HELP)
+    models: ModelSettings = part(ModelSettings)
+
+
+@dataclass(frozen=True, slots=True)
+class StorySettings(Settings):
+    """How stories are written to plots. The defaults are those of Chakrabarty et al. 2024."""
+
+    out: Path = setting(
+        help="Write the finished stories here (.jsonl); every round goes beside it.", unit="FILE"
+    )
+    n_words: int | None = setting(
+        None,
+        help="Length of every story.",
+        unit="N",
+        check=Between(1),
+        default_text="n_words of its row, the length of the human story",
+    )
+    within: int | None = setting(
+        None,
+        help="How many words a story may be off its length.",
+        unit="N",
+        check=Between(0),
+        default_text="200, or a fifth of the length where that is less",
+    )
+    attempts: int = setting(
+        20, help="Rewrite a story up to N times.", unit="N", check=Between(0), formerly=("rounds",)
+    )
+    verified_only: bool = setting(False, help="Only plots that a person has verified.")
+    temperature: float = setting(1.0, help="Temperature of sampling.", check=Between(0, 2))
+    top_p: float = setting(1.0, help="Nucleus of sampling.", check=Between(0, 1))
+    seed: int = seed_setting(_SEED_HELP)
+    restart: bool = setting(False, help=_RESTART_HELP)
+    models: ModelSettings = part(ModelSettings)
+
+
+def _is_format(name: str) -> str | None:
+    from fabula.tasks.openings import FORMATS
+
+    known = name in FORMATS or name == "all"
+    return None if known else f"{name}: there are {', '.join(FORMATS)}, and all"
+
+
+@dataclass(frozen=True, slots=True)
+class OpeningSettings(Settings):
+    """How texts are written from their beginnings. The defaults are those of Lu et al. 2024."""
+
+    out: Path = setting(help="Write a row for each text here (.jsonl).", unit="FILE")
+    kind: Literal["novel", "poem", "speech", "news", "proof", "continuation"] = setting(
+        "novel", help="What to write."
+    )
+    formats: tuple[str, ...] = setting(
+        ("plain",),
+        help="Prompt format: plain, ideas, perspectives, novelty, bold, free, writer, or all.",
+        unit="NAME",
+        check=_is_format,
+        option="prompt",
+    )
+    top_p: float = setting(0.9, help="Nucleus of sampling.", check=Between(0, 1))
+    temperature: float = setting(1.0, help="Temperature of sampling.", check=Between(0, 2))
+    max_tokens: int = setting(288, help="Maximum length of a text.", check=Between(1))
+    seed: int = seed_setting(_SEED_HELP)
+    restart: bool = setting(False, help=_RESTART_HELP)
+    models: ModelSettings = part(ModelSettings)
+
+
+def plot_stories(
+    documents: Sequence[Document],
+    settings: PlotSettings,
+    *,
+    progress: Progress = SILENT,
+    confirm: Confirm = agreed,
+) -> Written:
+    """A row with the plot of each story in a sentence, for a person to verify.
+
+    Raises `InputError`, `ModelError`, `BusyError`; what was written is kept in `out`.
+    """
+    from fabula.resume import kept_rows
+    from fabula.tasks.stories import PLOTS, make_plots
+
+    texts = [document.text for document in documents]
+    with kept_rows(settings.out, PLOTS, restart=settings.restart) as kept:
+        progress.begin("plots", len(texts) * settings.models.n_models)
+        rows = ask_models(
+            settings.models,
+            lambda model: make_plots(
+                documents, model, kept, seed=settings.seed, meter=progress.advance
+            ),
+            estimate_texts(texts, _PLOT_TOKENS),
+            confirm,
+        )
+        kept.settle(rows)
+    return Written(rows, settings.out)
+
+
+def write_stories(
+    plots: Path,
+    settings: StorySettings,
+    human: Sequence[Document] = (),
+    *,
+    progress: Progress = SILENT,
+    confirm: Confirm = agreed,
+) -> Written:
+    """Write a story to each plot of a file, near to its length; `out` holds those that are done.
+
+    The `human` story of a plot has the plot's id, and stands in its group. Raises as
+    `plot_stories`.
+    """
+    from fabula.store import write_rows
+    from fabula.tasks.plots import check_output, read_plots
+    from fabula.tasks.stories import WritePlan, story_row
+
+    out = settings.out
+    check_output(out, [plots])
+    wanted, n_unverified = read_plots(
+        plots, n_words=settings.n_words, verified_only=settings.verified_only
+    )
+    if n_unverified:
+        progress.tell(f"note: {n_unverified} of {len(wanted)} plots are not verified")
+    plan = WritePlan(
+        settings.within,
+        settings.attempts,
+        temperature=settings.temperature,
+        top_p=settings.top_p,
+        seed=settings.seed,
+        effort=settings.models.reasoning_effort,
+    )
+    last = _last_rounds(wanted, plan, settings, progress, confirm)
+    for row in last:
+        if not row["missing_reason"] and not row["is_done"]:
+            row["missing_reason"] = "not_converged"
+    finished = _human_rows(human, wanted)
+    finished += [story_row(row, row["model"]) for row in last if not row["missing_reason"]]
+    places = {plot.id: place for place, plot in enumerate(wanted)}
+    finished.sort(key=lambda row: places[row["prompt_id"]])
+    write_rows(out, finished)
+    return Written(last, out)
+
+
+def _last_rounds(
+    plots: Sequence[Plot],
+    plan: WritePlan,
+    settings: StorySettings,
+    progress: Progress,
+    confirm: Confirm,
+) -> list[Row]:
+    """The last round of each story; every round is kept beside `out`."""
+    from fabula.resume import kept_rows
+    from fabula.tasks.stories import ROUNDS
+    from fabula.tasks.stories import write_stories as write
+
+    n_output = round(_TOKENS_PER_WORD * sum(plot.n_words for plot in plots) / len(plots))
+    rounds = settings.out.with_name(f"{settings.out.stem}.rounds.jsonl")
+    with kept_rows(rounds, ROUNDS, restart=settings.restart) as kept:
+        progress.begin("stories", len(plots) * settings.models.n_models)
+        last = ask_models(
+            settings.models,
+            lambda model: write(plots, model, plan, kept, meter=progress.advance),
+            estimate_texts([plot.text for plot in plots], n_output, n_again=plan.max_rounds),
+            confirm,
+        )
+        kept.settle(())
+    return last
+
+
+def _human_rows(documents: Sequence[Document], plots: Sequence[Plot]) -> list[Row]:
+    from fabula.tasks.stories import count_words
+
+    by_id = {plot.id: plot for plot in plots}
+    return [
+        {
+            "id": f"{document.id}_human",
+            "text": document.text,
+            "author": document.author or "human",
+            "prompt_id": document.id,
+            "plot": by_id[document.id].text,
+            "n_words": count_words(document.text),
+        }
+        for document in documents
+        if document.id in by_id
+    ]
+
+
+def write_openings(
+    beginnings: Sequence[Document],
+    settings: OpeningSettings,
+    *,
+    progress: Progress = SILENT,
+    confirm: Confirm = agreed,
+) -> Written:
+    """A text for each line of the beginnings, in each format. Raises as `plot_stories`."""
+    from fabula.models import Sampling
+    from fabula.resume import kept_rows
+    from fabula.tasks.openings import FORMATS, OPENINGS
+    from fabula.tasks.openings import write_openings as write
+    from fabula.tasks.plots import by_line
+
+    formats = tuple(FORMATS) if "all" in settings.formats else settings.formats
+    documents = by_line(beginnings)
+    sampling = Sampling(
+        settings.temperature,
+        settings.top_p,
+        settings.max_tokens,
+        settings.seed,
+        settings.models.reasoning_effort,
+    )
+    texts = [document.text for document in documents for _ in formats]
+    with kept_rows(settings.out, OPENINGS, restart=settings.restart) as kept:
+        progress.begin("texts", len(texts) * settings.models.n_models)
+        rows = ask_models(
+            settings.models,
+            lambda model: write(
+                documents,
+                model,
+                kept,
+                kind=settings.kind,
+                formats=formats,
+                sampling=sampling,
+                meter=progress.advance,
+            ),
+            estimate_texts(texts, settings.max_tokens),
+            confirm,
+        )
+        kept.settle(rows)
+    return Written(rows, settings.out)

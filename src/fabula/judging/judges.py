@@ -1,0 +1,423 @@
+"""Judges beside each other on the same documents, and as panels that decide together.
+
+Only yes-no items count here; `measures/graded.py` has the others. Where experts' verdicts are
+given, a judge's biases are measured among verdicts on which the experts said the same: what is left
+there is the judge's own.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fabula.judging.pairwise import PairSummary, summarise_pairs
+from fabula.judging.people import people_agreement
+from fabula.judging.run import RETEST
+from fabula.measures.agreement import Panel
+from fabula.stats.agreement import (
+    Confusion,
+    bootstrap_interval,
+    cohen_kappa,
+    cohen_of_sums,
+    fleiss_kappa,
+    fleiss_of_sums,
+    fleiss_sums,
+)
+from fabula.stats.association import association_within
+from fabula.stats.raters import RaterSkill, dawid_skene, glad
+from fabula.types import Estimate, Measurement, Rubric
+
+__all__ = [
+    "MIN_JUDGES",
+    "JudgeAnswers",
+    "JudgeCost",
+    "JudgeFigures",
+    "JudgePair",
+    "Yardstick",
+    "judge_answers",
+    "judge_figures",
+    "judge_panels",
+    "pair_of",
+]
+
+Subject = tuple[str, str]
+Floats = NDArray[np.float64]
+
+MIN_JUDGES = 3
+"""Of a panel: two judges can only agree or be split."""
+
+
+@dataclass(frozen=True, slots=True)
+class JudgeAnswers:
+    """What a judge said, or a panel of judges: 1 for Yes, 0 for No, by document and item."""
+
+    rater: str
+    signature: str
+    answers: Mapping[Subject, float]
+    missing: Mapping[str, int]
+    kind: Literal["judge", "panel"] = "judge"
+    again: Mapping[Subject, float] = field(default_factory=dict)
+    """When asked a second time."""
+    wordings: Mapping[Subject, Sequence[float | None]] = field(default_factory=dict)
+    """In each wording of the question, where there were several."""
+    own: Mapping[str, bool] = field(default_factory=dict)
+    """Whether the judge's own family wrote a document, where it is known who wrote it."""
+    place: PairSummary | None = None
+    """Of a pairwise run, which has no answers of single documents."""
+    difficulty: Mapping[str, float] = field(default_factory=dict)
+    """Of a panel by GLAD: the mean of each item's documents."""
+    n_graded: int = 0
+    """Answers on items that are not yes-no; `missing` counts these items too."""
+
+    @property
+    def n_answers(self) -> int:
+        return len(self.answers) + self.n_graded
+
+
+@dataclass(frozen=True, slots=True)
+class Yardstick:
+    """What judges are measured by; without experts there is agreement among judges alone."""
+
+    experts: Panel | None = None
+    n_words: Mapping[str, int] = field(default_factory=dict)
+    """The length of documents, where their texts are known."""
+    seed: int = 0
+
+    def truth(self) -> Mapping[Subject, float]:
+        return {} if self.experts is None else self.experts.majority()
+
+    @property
+    def source(self) -> str:
+        return "none" if self.experts is None else self.experts.source
+
+    def people(self, documents: Collection[str]) -> float | None:
+        """One person with the others, on these documents."""
+        if self.experts is None or not self.experts.subjects:
+            return None
+        return people_agreement(self.experts, documents)["all"].one_with_rest
+
+
+@dataclass(frozen=True, slots=True)
+class JudgeFigures:
+    """A judge in figures. An estimate without a value has its reason in `why_missing`."""
+
+    judge: JudgeAnswers
+    kappa: Estimate
+    baseline: float | None
+    """What one person reaches with the others, on the same documents."""
+    confusion: Confusion
+    retest: Estimate
+    wordings: Estimate
+    """Fleiss's kappa among the wordings of the questions."""
+    length: Estimate
+    own_family: Estimate
+    ability: RaterSkill | None
+    why_missing: Mapping[str, str]
+
+    @property
+    def share_yes(self) -> float | None:
+        said = list(self.judge.answers.values())
+        return float(np.mean(said)) if said else None
+
+
+@dataclass(frozen=True, slots=True)
+class JudgeCost:
+    """What the answers of a judge took, as its run keeps them."""
+
+    n_calls: int
+    n_input: int
+    n_output: int
+    cost: float | None
+    """Dollars at the model's known price; None where that is unknown."""
+
+
+@dataclass(frozen=True, slots=True)
+class JudgePair:
+    """Two judges on what both answered: how much better the first is, and how far they agree."""
+
+    first: str
+    second: str
+    difference: Estimate
+    """Kappa with the experts of the first minus that of the second."""
+    agreement: Estimate
+
+
+def judge_answers(rater: str, measurements: Sequence[Measurement], rubric: Rubric) -> JudgeAnswers:
+    """What one rater said in a run of stories, or of pairs of them."""
+    signature = measurements[0].signature
+    if any("orders" in one.details for one in measurements):
+        return JudgeAnswers(rater, signature, {}, {}, place=summarise_pairs(measurements)[-1])
+    answers: dict[Subject, float] = {}
+    again: dict[Subject, float] = {}
+    wordings: dict[Subject, list[float | None]] = {}
+    missing: Counter[str] = Counter()
+    own: dict[str, bool] = {}
+    n_graded = 0
+    for one in measurements:
+        scale = rubric.item(one.item).scale
+        is_retest = one.document_id.endswith(RETEST)
+        if scale.agreement != "kappa":
+            if scale.level and not is_retest:
+                n_graded += one.value is not None
+                missing.update([one.missing_reason] if one.missing_reason else [])
+            continue
+        document = one.document_id.removesuffix(RETEST)
+        value = scale.decided(one.value)
+        if isinstance(value, float):
+            (again if is_retest else answers)[document, one.item] = value
+        elif not is_retest:
+            missing[one.missing_reason or "tie"] += 1
+        if "wordings" in one.details and not is_retest:
+            decided = map(scale.decided, one.details["wordings"])
+            wordings[document, one.item] = [v if isinstance(v, float) else None for v in decided]
+        if one.details.get("author"):
+            own[document] = bool(one.details.get("own_story"))
+    return JudgeAnswers(
+        rater, signature, answers, missing,
+        again=again, wordings=wordings, own=own, n_graded=n_graded,
+    )  # fmt: skip
+
+
+def judge_panels(
+    judges: Sequence[JudgeAnswers], *, seed: int = 0
+) -> tuple[list[JudgeAnswers], dict[str, RaterSkill]]:
+    """Panels of the judges, and each judge's ability by Dawid and Skene; no expert has a part.
+
+    A panel says Yes where more than half of its judges do, or where Yes is more probable than No
+    by Dawid and Skene, or by GLAD.
+    """
+    judges = [judge for judge in judges if judge.answers]
+    if len(judges) < MIN_JUDGES:
+        return [], {}
+    subjects = list(dict.fromkeys(subject for judge in judges for subject in judge.answers))
+    ratings = np.array([[j.answers.get(subject, np.nan) for j in judges] for subject in subjects])
+    documents = [document for document, _ in subjects]
+    skills, levels = dawid_skene(ratings, documents, seed=seed), glad(ratings, documents, seed=seed)
+    yes = [float(np.nanmean(row)) for row in ratings]
+    by_item: dict[str, list[float]] = {}
+    for (_, item), difficulty in zip(subjects, levels.difficulties, strict=True):
+        if difficulty is not None:
+            by_item.setdefault(item, []).append(difficulty)
+    means = {item: float(np.mean(values)) for item, values in by_item.items()}
+    panels = [_panel("majority of the judges", judges, dict(zip(subjects, yes, strict=True)))]
+    for name, fit in (("Dawid-Skene panel", skills), ("GLAD panel", levels)):
+        if fit.missing_reason is None:
+            at = fit.categories.index(1.0)
+            found = {s: p[at] for s, p in zip(subjects, fit.probabilities, strict=True) if p}
+            panels.append(_panel(name, judges, found, means if fit is levels else {}))
+    abilities = {j.rater: skill for j, skill in zip(judges, skills.raters, strict=True)}
+    return panels, abilities
+
+
+def _panel(
+    name: str,
+    judges: Sequence[JudgeAnswers],
+    share_yes: Mapping[Subject, float],
+    difficulty: Mapping[str, float] | None = None,
+) -> JudgeAnswers:
+    decided = {subject: float(p > 0.5) for subject, p in share_yes.items() if p != 0.5}
+    n_split = len(share_yes) - len(decided)
+    return JudgeAnswers(
+        rater=name,
+        signature=f"panel|rule:{name.replace(' ', '-')}|judges:{len(judges)}",
+        answers=decided,
+        missing={"the judges are split": n_split} if n_split else {},
+        kind="panel",
+        difficulty=difficulty or {},
+    )
+
+
+def judge_figures(
+    judge: JudgeAnswers, yardstick: Yardstick, ability: RaterSkill | None = None
+) -> JudgeFigures:
+    """A judge measured by the yardstick."""
+    truth = yardstick.truth()
+    why: dict[str, str] = {}
+    subjects = [subject for subject in judge.answers if subject in truth]
+    said = np.array([judge.answers[subject] for subject in subjects])
+    is_so = np.array([truth[subject] for subject in subjects])
+    kappa = _kappa(
+        said, is_so, subjects, yardstick.seed, f"{judge.signature}|experts:{yardstick.source}",
+        "Cohen kappa with the experts' majority",
+    )  # fmt: skip
+    if kappa.value is None:
+        why["kappa"] = _why_no_kappa(judge, yardstick, len(subjects))
+    counts = Confusion.of(said, is_so)
+    for name, rate in (("sensitivity", counts.recall), ("specificity", counts.specificity)):
+        if rate is None:
+            passed = "passed" if name == "sensitivity" else "failed"
+            why[name] = why.get("kappa", "") if not counts.n else f"experts {passed} nothing"
+    baseline = yardstick.people({document for document, _ in subjects})
+    if baseline is None:
+        why["baseline"] = why.get("kappa") or "no verdict of one person beside two others who agree"
+    retested = [subject for subject in judge.again if subject in judge.answers]
+    retest = _kappa(
+        np.array([judge.answers[subject] for subject in retested]),
+        np.array([judge.again[subject] for subject in retested]),
+        retested, yardstick.seed, judge.signature, "Cohen kappa of first and second answers",
+    )  # fmt: skip
+    if retest.value is None:
+        why["retest"] = "all answers are the same" if retested else "no document was judged twice"
+    wordings = _among_wordings(judge, yardstick.seed)
+    if wordings.value is None:
+        one_way = "each question was asked in one wording"
+        why["wordings"] = "all answers are the same" if judge.wordings else one_way
+    length, own = _length(judge, truth, yardstick, why), _own_family(judge, truth, yardstick, why)
+    if ability is not None and ability.missing_reason:
+        why["ability"] = ability.missing_reason
+    elif ability is None:
+        few = f"fewer than {MIN_JUDGES} judges" if judge.answers else _no_answers(judge)
+        why["ability"] = "a panel has none" if judge.kind == "panel" else few
+    return JudgeFigures(
+        judge, kappa, baseline, counts, retest, wordings, length, own, ability,
+        why,
+    )  # fmt: skip
+
+
+def _no_answers(judge: JudgeAnswers) -> str:
+    of = " on yes-no items" if judge.n_graded else ""
+    return f"there are no answers{of}"
+
+
+def _why_no_kappa(judge: JudgeAnswers, yardstick: Yardstick, n_common: int) -> str:
+    if judge.place is not None:
+        return "a pairwise run has no verdicts on single documents"
+    if not judge.answers:
+        return _no_answers(judge)
+    if yardstick.experts is None:
+        return "no labels were given"
+    if not yardstick.experts.subjects:
+        return "no labels on yes-no items were given"
+    if not n_common:
+        return "no document has both an answer and a label; do the ids agree?"
+    return "judge and experts gave the same answer to everything"
+
+
+def _kappa(
+    a: Floats, b: Floats, subjects: Sequence[Subject], seed: int, signature: str, method: str
+) -> Estimate:
+    return bootstrap_interval(
+        cohen_kappa(a, b), _cells(a, b), cohen_of_sums, [document for document, _ in subjects],
+        seed=seed, method=f"{method}, percentile bootstrap over documents", signature=signature,
+    )  # fmt: skip
+
+
+def _among_wordings(judge: JudgeAnswers, seed: int) -> Estimate:
+    n_wordings = max(map(len, judge.wordings.values()), default=0)
+    ratings = np.full((len(judge.wordings), n_wordings), np.nan)
+    for row, said in zip(ratings, judge.wordings.values(), strict=True):
+        row[: len(said)] = [np.nan if value is None else value for value in said]
+    return bootstrap_interval(
+        fleiss_kappa(ratings) if len(ratings) else None, fleiss_sums(ratings), fleiss_of_sums,
+        [document for document, _ in judge.wordings], seed=seed, signature=judge.signature,
+        method="Fleiss kappa of the wordings of questions, percentile bootstrap over documents",
+    )  # fmt: skip
+
+
+def _cells(a: Floats, b: Floats) -> Floats:
+    """The cell of each subject in the table of two who say Yes or No: shape (n, 4)."""
+    cells = np.zeros((len(a), 4))
+    cells[np.arange(len(a)), (2 * a + b).astype(int)] = 1
+    return cells
+
+
+def _strata(subjects: Sequence[Subject], truth: Mapping[Subject, float]) -> list[object]:
+    """The item, and what the experts said of it where they did."""
+    return [(item, truth.get((document, item))) for document, item in subjects]
+
+
+def _measured(judge: JudgeAnswers, truth: Mapping[Subject, float]) -> list[Subject]:
+    return [subject for subject in judge.answers if not truth or subject in truth]
+
+
+def _given(truth: Mapping[Subject, float]) -> str:
+    return "within item and experts' verdict" if truth else "within item"
+
+
+def _length(
+    judge: JudgeAnswers,
+    truth: Mapping[Subject, float],
+    yardstick: Yardstick,
+    why: dict[str, str],
+) -> Estimate:
+    """The partial rank correlation of Yes with the number of words."""
+    from scipy.stats import rankdata
+
+    subjects = [s for s in _measured(judge, truth) if s[0] in yardstick.n_words]
+    documents = list(dict.fromkeys(document for document, _ in subjects))
+    ranks = dict(zip(documents, rankdata([yardstick.n_words[d] for d in documents]), strict=True))
+    found = association_within(
+        np.array([ranks[document] for document, _ in subjects], np.float64),
+        np.array([judge.answers[subject] for subject in subjects], np.float64),
+        _strata(subjects, truth), [document for document, _ in subjects],
+        kind="correlation", seed=yardstick.seed, signature=judge.signature,
+        method=f"rank correlation of Yes with words, {_given(truth)}, "
+        f"percentile bootstrap over documents",
+    )  # fmt: skip
+    if found.value is None:
+        known = "answers or lengths never differ" if subjects else "the texts were not given"
+        why["length"] = known if judge.answers else _no_answers(judge)
+    return found
+
+
+def _own_family(
+    judge: JudgeAnswers,
+    truth: Mapping[Subject, float],
+    yardstick: Yardstick,
+    why: dict[str, str],
+) -> Estimate:
+    """How much more often it says Yes of documents by models of its own family."""
+    subjects = [s for s in _measured(judge, truth) if s[0] in judge.own]
+    sides = Counter(judge.own[document] for document in {document for document, _ in subjects})
+    found = association_within(
+        np.array([judge.own[document] for document, _ in subjects], np.float64),
+        np.array([judge.answers[subject] for subject in subjects], np.float64),
+        _strata(subjects, truth), [document for document, _ in subjects],
+        kind="slope", seed=yardstick.seed, signature=judge.signature,
+        method=f"difference in the share of Yes, own family and others, {_given(truth)}, "
+        f"percentile bootstrap over documents", n_units=min(sides[True], sides[False]),
+    )  # fmt: skip
+    if found.value is None:
+        unknown = "it is not known who wrote the documents"
+        one_side = "all documents are by its own family" if sides[True] else "none is by its family"
+        if judge.kind == "panel":
+            one_side = unknown = "a panel has no family"
+        why["own_family"] = one_side if subjects else unknown
+    return found
+
+
+def pair_of(first: JudgeAnswers, second: JudgeAnswers, yardstick: Yardstick) -> JudgePair:
+    """Two judges on what both answered, with the same resamples for both."""
+    common = [subject for subject in first.answers if subject in second.answers]
+    signature = f"{first.signature}|against:{second.rater}"
+    agreement = _kappa(
+        np.array([first.answers[s] for s in common]), np.array([second.answers[s] for s in common]),
+        common, yardstick.seed, signature, "Cohen kappa of two judges",
+    )  # fmt: skip
+    truth = yardstick.truth()
+    judged = [subject for subject in common if subject in truth]
+    is_so = np.array([truth[subject] for subject in judged])
+    a, b = (np.array([judge.answers[s] for s in judged]) for judge in (first, second))
+    kappas = cohen_kappa(a, is_so), cohen_kappa(b, is_so)
+    value = None if None in kappas else kappas[0] - kappas[1]  # type: ignore[operator]
+    difference = bootstrap_interval(
+        value,
+        np.concatenate([_cells(a, is_so), _cells(b, is_so)], axis=1),
+        partial(_difference, n_cells=4),
+        [document for document, _ in judged],
+        seed=yardstick.seed,
+        method="difference of kappas with the experts' majority, paired percentile bootstrap over "
+        "documents",
+        signature=f"{signature}|experts:{yardstick.source}",
+    )
+    return JudgePair(first.rater, second.rater, difference, agreement)
+
+
+def _difference(sums: Floats, n_cells: int) -> Floats:
+    return cohen_of_sums(sums[..., :n_cells]) - cohen_of_sums(sums[..., n_cells:])

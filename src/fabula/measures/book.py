@@ -1,0 +1,377 @@
+"""A book by its chapters: length, pace, speech, what comes back, and who is where.
+
+Pace is a comparison of the chapters of one book with each other, in three ways that a reader meets
+it: shorter sentences, shorter paragraphs and more speech go faster. Each is put in standard
+deviations over the chapters, and pace is their mean, so that 0 is the book's own middle. It is a
+rule of thumb of this module, not a measure of how gripping a chapter is.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from functools import cache
+from math import fsum
+from statistics import fmean, median, pstdev
+from typing import Any
+
+import numpy as np
+
+from fabula.instruments import Figure
+from fabula.measures.cast import CAST_RULES, Person, cast_of
+from fabula.text import TextSettings, TextWords
+from fabula.text.chapters import CHAPTER_RULES, Chapter, chapters_of, stretches_of
+from fabula.text.language import not_english
+from fabula.text.pipeline import load_pipeline, pipeline_parts
+from fabula.text.sentences import paragraph_spans, sentence_spans
+from fabula.text.speech import READER, flags_within, speech_spans
+from fabula.types import Document, Measurement, Signature
+
+__all__ = [
+    "BOOK_WORDS",
+    "Book",
+    "BookChapter",
+    "BookInstrument",
+    "Repeated",
+    "measure_book",
+    "pipelines",
+]
+
+BOOK_RULES = "1"
+"""Changes with any rule or threshold below."""
+BOOK_WORDS = 10_000
+"""From so many words on a text is a book, whatever its headings."""
+_MIN_CHAPTERS = 3
+_STRETCH_CHARS = 18_000
+_RUN = 6
+"""So many words in a row that stand in two chapters are a repetition."""
+_MIN_COMPARED = 4
+"""Chapters that a pace takes at least."""
+_MIN_CHAPTER_WORDS = 200
+"""A shorter chapter has no pace: one long sentence would decide it."""
+_FAR = 1.0
+"""A pace this far from the middle is said in a sentence."""
+_MAX_REPEATED = 20
+_N_FIRST = 2
+"""Sentences that stand on the first screen of a report."""
+
+_PACED = {
+    "sentence_words": "{:.0f} words a sentence (elsewhere {:.0f})",
+    "paragraph_words": "{:.0f} words a paragraph (elsewhere {:.0f})",
+    "dialogue": "{:.0%} of its words spoken (elsewhere {:.0%})",
+}
+"""What makes up pace, and how it is said."""
+
+Place = tuple[int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class BookChapter:
+    """A chapter and its numbers; None where there is none. Places are half-open in characters."""
+
+    number: int
+    title: str
+    part: str
+    start: int
+    end: int
+    n_words: int
+    n_scenes: int
+    n_sentences: int | None
+    sentence_words: float | None
+    paragraph_words: float | None
+    dialogue: float | None
+    """The share of its words that is quoted speech."""
+    repeated: float | None
+    """The share of its words in runs of six and more that another chapter has too."""
+    pace: float | None = None
+    characters: Mapping[str, int] = field(default_factory=dict)
+    """How often each of the people of the book is named in it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Repeated:
+    """Words in a row that stand in two chapters and more."""
+
+    words: str
+    n_words: int
+    chapters: tuple[int, ...]
+    places: tuple[Place, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Book:
+    """A text by chapter."""
+
+    unit: str
+    """`chapter`, or `stretch` where a long text has no headings."""
+    n_words: int
+    chapters: tuple[BookChapter, ...]
+    characters: tuple[Person, ...]
+    repeated: tuple[Repeated, ...]
+    missing_reason: str | None = None
+    """Why there are no sentences and no people: the text is not in English."""
+
+    @property
+    def findings(self) -> list[tuple[int, str]]:
+        """What stands out, each with the number of its chapter, furthest from the middle first."""
+        known = [one for one in self.chapters if one.pace is not None]
+        far = [one for one in known if abs(one.pace or 0.0) >= _FAR]
+        far.sort(key=lambda one: -abs(one.pace or 0.0))
+        return [(one.number, _said(self, one)) for one in far]
+
+    def value(self, item: str) -> float | None:
+        """A figure of the instrument; None where it is missing."""
+        words = [one.n_words for one in self.chapters]
+        n_words = sum(one.n_words for one in self.chapters)
+        repeated = fsum((one.repeated or 0.0) * one.n_words for one in self.chapters)
+        return {
+            "n_chapters": float(len(words)) if self.unit == "chapter" else None,
+            "n_scenes": float(sum(one.n_scenes for one in self.chapters)),
+            "chapter_words": float(median(words)) if words else None,
+            "unevenness": pstdev(words) / fmean(words) if any(words) else None,
+            "repeated": repeated / n_words if n_words else None,
+            "n_characters": None if self.missing_reason else float(len(self.characters)),
+        }[item]
+
+    def to_row(self) -> dict[str, Any]:
+        """As it is written."""
+        return {
+            "unit": self.unit,
+            "n_words": self.n_words,
+            "chapters": [asdict(one) for one in self.chapters],
+            "characters": [
+                {"name": one.name, "forms": list(one.forms), "n": len(one.places)}
+                for one in self.characters
+            ],
+            "repeated": [asdict(one) for one in self.repeated],
+            "findings": [{"chapter": number, "text": said} for number, said in self.findings],
+            "missing_reason": self.missing_reason,
+        }
+
+
+def _said(book: Book, one: BookChapter) -> str:
+    """How far a chapter is from the others, what sets it apart most first."""
+    others = [other for other in book.chapters if other.pace is not None and other is not one]
+    way = "slower" if (one.pace or 0.0) < 0 else "faster"
+    said = []
+    for name, form in _PACED.items():
+        own = getattr(one, name)
+        elsewhere = [getattr(other, name) for other in others]
+        apart = abs(own - fmean(elsewhere)) / (pstdev(elsewhere) or 1.0)
+        said.append((apart, form.format(own, fmean(elsewhere))))
+    first, second = (text for _, text in sorted(said, reverse=True)[:2])
+    number = f"{book.unit.capitalize()} {one.number}"
+    return f"{number} is {way} than the rest: {first}, {second}."
+
+
+def measure_book(document: Document, nlp: Any, finder: Any, *, always: bool = False) -> Book | None:
+    """A text by chapter; None where it is short and has fewer than three chapters.
+
+    nlp: the pipeline with sentence boundaries. finder: the one that finds names.
+    always: whether short texts are measured too.
+    """
+    chapters = chapters_of(document)
+    located = TextSettings().locate(document.text)
+    n_words = len(located.words)
+    if not (always or len(chapters) >= _MIN_CHAPTERS or n_words >= BOOK_WORDS) or not n_words:
+        return None
+    unit = "chapter" if chapters else "stretch"
+    chapters = chapters or stretches_of(document.text, _STRETCH_CHARS)
+    ranges = [_words_of(located, one) for one in chapters]
+    foreign = not_english(document.text)
+    people = [] if foreign else cast_of(document.text, finder)
+    repeated, flags = _repetition(document.text, located, chapters, ranges)
+    spoken = np.array(flags_within(located.starts.tolist(), speech_spans(document.text)))
+    rows = [
+        _row(document.text, one, first, last, spoken, flags, None if foreign else nlp, people)
+        for one, (first, last) in zip(chapters, ranges, strict=True)
+    ]
+    return Book(unit, n_words, tuple(_with_pace(rows)), tuple(people), tuple(repeated), foreign)
+
+
+def _words_of(located: TextWords, one: Chapter) -> Place:
+    first, last = np.searchsorted(located.starts, (one.body, one.end))
+    return int(first), int(last)
+
+
+def _row(
+    text: str,
+    one: Chapter,
+    first: int,
+    last: int,
+    spoken: Any,
+    flags: Any,
+    nlp: Any,
+    people: Sequence[Person],
+) -> BookChapter:
+    n_words = last - first
+    part = text[one.body : one.end]
+    settings = TextSettings()
+    n_paragraphs = sum(settings.has_words(part[a:b]) for a, b in paragraph_spans(part))
+    n_sentences = None if nlp is None else len(sentence_spans(part, nlp))
+    named = {
+        person.name: n
+        for person in people
+        if (n := sum(one.body <= start < one.end for start, _ in person.places))
+    }
+    return BookChapter(
+        number=one.number,
+        title=" ".join(one.name.split()),
+        part=" ".join(one.part.split()),
+        start=one.start,
+        end=one.end,
+        n_words=n_words,
+        n_scenes=len(one.scenes),
+        n_sentences=n_sentences,
+        sentence_words=n_words / n_sentences if n_sentences else None,
+        paragraph_words=n_words / n_paragraphs if n_paragraphs else None,
+        dialogue=float(spoken[first:last].mean()) if n_words else None,
+        repeated=float(flags[first:last].mean()) if n_words else None,
+        characters=named,
+    )
+
+
+def _with_pace(rows: Sequence[BookChapter]) -> list[BookChapter]:
+    compared = [
+        one for one in rows if one.n_words >= _MIN_CHAPTER_WORDS and one.sentence_words is not None
+    ]
+    if len(compared) < _MIN_COMPARED:
+        return list(rows)
+    signs = {"sentence_words": -1, "paragraph_words": -1, "dialogue": 1}
+    scores: dict[int, list[float]] = defaultdict(list)
+    for name, sign in signs.items():
+        values = [getattr(one, name) for one in compared]
+        middle, spread = fmean(values), pstdev(values)
+        for one, value in zip(compared, values, strict=True):
+            scores[one.number].append(sign * (value - middle) / spread if spread else 0.0)
+    return [
+        replace(one, pace=fmean(scores[one.number])) if one.number in scores else one
+        for one in rows
+    ]
+
+
+def _repetition(
+    text: str, located: TextWords, chapters: Sequence[Chapter], ranges: Sequence[Place]
+) -> tuple[list[Repeated], Any]:
+    """Runs of words that two chapters have, the longest and most frequent first, and a flag for
+    each word of the text: bool, shape (n_words,)."""
+    words = located.words
+    of_chapter: dict[tuple[str, ...], set[int]] = defaultdict(set)
+    for k, (first, last) in enumerate(ranges):
+        for i in range(first, last - _RUN + 1):
+            of_chapter[tuple(words[i : i + _RUN])].add(k)
+    flags = np.zeros(len(words), bool)
+    runs: dict[tuple[str, ...], list[tuple[int, int]]] = defaultdict(list)
+    for k, (first, last) in enumerate(ranges):
+        i = first
+        while i <= last - _RUN:
+            if len(of_chapter[tuple(words[i : i + _RUN])]) < 2:
+                i += 1
+                continue
+            j = i
+            while j + 1 <= last - _RUN and len(of_chapter[tuple(words[j + 1 : j + 1 + _RUN])]) > 1:
+                j += 1
+            end = j + _RUN
+            flags[i:end] = True
+            runs[tuple(words[i:end])].append((k, i))
+            i = end
+    found = []
+    for run, places in runs.items():
+        inside = tuple(sorted({chapters[k].number for k, _ in places}))
+        if len(inside) < 2:
+            continue
+        spots = tuple(
+            (int(located.starts[i]), int(located.ends[i + len(run) - 1])) for _, i in places
+        )
+        found.append(Repeated(" ".join(text[slice(*spots[0])].split()), len(run), inside, spots))
+    found.sort(key=lambda one: (-one.n_words * (len(one.places) - 1), one.places))
+    return found[:_MAX_REPEATED], flags
+
+
+class BookInstrument:
+    """A long text by chapter, on every page and in every file; short texts have none of it."""
+
+    id, title, citation = "book", "The book, chapter by chapter", ""
+    figures = (
+        Figure("n_chapters", "Chapters", ".0f", "by their headings"),
+        Figure("n_scenes", "Scenes", ".0f", "parted by * * * or by more room than usual"),
+        Figure("chapter_words", "Words in a chapter", ".0f", "the median"),
+        Figure(
+            "unevenness", "Unevenness of chapters", ".2f",
+            "how much their lengths differ: standard deviation over mean",
+        ),
+        Figure(
+            "repeated", "Repeated across chapters", ".1%",
+            f"words in runs of {_RUN} and more that stand in another chapter too",
+        ),
+        Figure("n_characters", "People named", ".0f", "five times and more"),
+    )  # fmt: skip
+    methods = (
+        "Chapters and scenes were found by headings, separators and room between paragraphs. Of "
+        "each chapter, mean words a sentence and a paragraph and the share of words in quoted "
+        "speech were measured; pace is the mean of the three (the first two negated) in standard "
+        f"deviations over the chapters. Runs of {_RUN} and more words that two chapters have count "
+        "as repetition across the book. People were counted by their names, whose forms were "
+        "joined by rules; pronouns were not."
+    )
+
+    @property
+    def signature(self) -> Signature:
+        nlp, _ = pipelines()
+        return Signature.of(
+            "book",
+            rules=BOOK_RULES,
+            chapters=CHAPTER_RULES,
+            names=CAST_RULES,
+            run=str(_RUN),
+            speech=READER,
+            **TextSettings().signature_parts(),
+            **pipeline_parts(nlp),
+        )
+
+    def measure(self, documents: Sequence[Document]) -> Iterator[Sequence[Measurement]]:
+        """None of a text that is short and has fewer than three chapters."""
+        for document in documents:
+            if not _may_be_book(document):
+                yield ()
+                continue
+            book = measure_book(document, *pipelines())
+            yield () if book is None else self._measured(document, book)
+
+    def _measured(self, document: Document, book: Book) -> list[Measurement]:
+        signature = str(self.signature)
+        missing = {"n_chapters": "no_headings", "n_characters": book.missing_reason}
+        details = {
+            "book": book.to_row(),
+            "findings": [said for _, said in book.findings[:_N_FIRST]],
+        }
+        return [
+            Measurement(
+                document_id=document.id,
+                rubric=self.id,
+                item=figure.item,
+                rater="fabula",
+                value=(value := book.value(figure.item)),
+                missing_reason=missing.get(figure.item, "no_words") if value is None else None,
+                evidence=(),
+                rationale=None,
+                signature=signature,
+                details=details if figure.item == "n_chapters" else {},
+            )
+            for figure in self.figures
+        ]
+
+
+def _may_be_book(document: Document) -> bool:
+    """Whether a look at headings and length leaves it open; what is short is not read further."""
+    return len(document.text) >= 3 * BOOK_WORDS or len(chapters_of(document)) >= _MIN_CHAPTERS
+
+
+@cache
+def pipelines() -> tuple[Any, Any]:
+    """The pipeline that parts sentences, and the one that finds names.
+
+    Raises `ModelError` where spaCy or the pipeline is not installed.
+    """
+    return load_pipeline(("tok2vec", "senter")), load_pipeline(("tok2vec", "ner"))

@@ -1,0 +1,382 @@
+"""Which borrowed runs matter: how improbable each is, and which of them belong together.
+
+The *self-information* of a run is what its words would tell if each were drawn by itself: minus the
+sum of the base-2 logarithms of their shares of all words. A large reference holds more runs by
+chance, and what stands in many places is a way of speaking. So runs are ranked by
+
+    bits - log2(words of the reference) - log2(places where the run stands)
+
+The first two terms are minus the logarithm of how often a reference of that size would hold the run
+if its words were drawn at random: the E-value of sequence search (Karlin and Altschul 1990,
+"Methods for assessing the statistical significance of molecular sequence features", PNAS 87).
+
+Runs that stand near each other, in the text and in one source, are one *borrowed passage*: a
+quotation with a word changed is one quotation. What has fewer than `MIN_BITS` bits over chance, or
+stands in `MANY_PLACES` places or more, is a *commonplace*.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+
+from fabula.errors import ModelError
+from fabula.measures.near import Counterpart, NearSettings
+from fabula.reference import Backend, Occurrence, Reference
+from fabula.types import Span
+
+__all__ = [
+    "MANY_PLACES",
+    "MIN_BITS",
+    "BorrowedPassage",
+    "BorrowedRun",
+    "RankedRuns",
+    "WordInformation",
+    "rank_runs",
+    "trim_near",
+]
+
+MIN_BITS = 38.0
+"""Over chance: chosen on one half of the texts of `bench/planted_runs.py`, counted on the other. A
+run of eight plain words in a few million words is about there."""
+MANY_PLACES = 100
+MAX_GAP_WORDS = 10
+"""Words of the text between two runs of one passage."""
+MAX_GAP_CHARS = 100
+"""Characters of the source between them."""
+MIN_REFERENCE_WORDS = 1_000
+"""A smaller reference does not tell how frequent words are."""
+_WEB_SCALE_BITS = 40.0
+"""An index elsewhere does not say how large it is; those there are hold about 2^40 words."""
+
+
+@dataclass(frozen=True, slots=True)
+class BorrowedRun:
+    """A run of a text's words that the reference holds."""
+
+    span: Span
+    first_word: int
+    n_words: int
+    count: int
+    """Places where it stands; 1 for a near run."""
+    n_documents: int | None
+    """Documents that hold it; None where not all were looked at."""
+    sources: tuple[Occurrence, ...] = ()
+    similarity: float | None = None
+    """How alike it and its source are; None where it stands there word for word."""
+
+    @property
+    def end_word(self) -> int:
+        return self.first_word + self.n_words
+
+    @property
+    def is_verbatim(self) -> bool:
+        return self.similarity is None
+
+
+@dataclass(frozen=True, slots=True)
+class BorrowedPassage:
+    """Runs that belong together, and how improbable it is that they were found by chance."""
+
+    runs: tuple[BorrowedRun, ...]
+    """In the order of the text."""
+    n_words: int
+    """Words in any of the runs."""
+    n_verbatim: int
+    """Those of them that stand in the reference word for word."""
+    bits: float | None
+    """Self-information of these words, each of a near run times its similarity; None where the
+    frequency of words is not known."""
+    over_chance: float | None
+    """What passages are ranked by."""
+    count: int
+    """Places that hold all of it, at most."""
+
+    @property
+    def is_commonplace(self) -> bool:
+        if self.count >= MANY_PLACES:
+            return True
+        # What cannot be told is not common.
+        return self.over_chance is not None and self.over_chance < MIN_BITS
+
+    @property
+    def n_documents(self) -> int | None:
+        """Documents that hold all of it, at most; None where not all were looked at."""
+        known = [run.n_documents for run in self.runs if run.n_documents is not None]
+        return min(known) if len(known) == len(self.runs) else None
+
+    @property
+    def span(self) -> Span:
+        """From the first word to the last, gaps included."""
+        first = self.runs[0].span
+        return replace(first, end=max(run.span.end for run in self.runs))
+
+    @property
+    def sources(self) -> tuple[Occurrence, ...]:
+        """A place in each document that holds any of it; the one with most words first."""
+        n_words: dict[int, int] = {}
+        first: dict[int, Occurrence] = {}
+        for run in sorted(self.runs, key=lambda run: -run.n_words):
+            for source in run.sources:
+                n_words[source.number] = n_words.get(source.number, 0) + run.n_words
+                first.setdefault(source.number, source)
+        return tuple(first[number] for number in sorted(first, key=lambda k: -n_words[k]))
+
+
+@dataclass(frozen=True, slots=True)
+class RankedRuns:
+    """The borrowed passages of a text, the most improbable first, and its commonplaces."""
+
+    passages: tuple[BorrowedPassage, ...]
+    commonplaces: tuple[BorrowedPassage, ...]
+    longest_run: int
+    """Words in the longest run, 0 where there is none."""
+    word_counts: str | None = None
+    """Whose counts of words the bits are of; None where the reference is too small to tell, or
+    elsewhere and no list of words is installed."""
+
+
+class WordInformation:
+    """How many bits each word tells, by the reference's own counts.
+
+    Of an index elsewhere, where each count would be a question, by wordfreq's list of English if
+    that is installed.
+    """
+
+    def __init__(self, reference: Backend) -> None:
+        self._reference = reference
+        self._bits: dict[str, float] = {}
+        self.chance_bits = _WEB_SCALE_BITS
+        """log2 of the reference's words."""
+        self.name: str | None = None
+        """Whose counts they are; None where there are none."""
+        if isinstance(reference, Reference):
+            self.chance_bits = math.log2(max(1, reference.n_words))
+            self.name = "reference" if reference.n_words >= MIN_REFERENCE_WORDS else None
+            return
+        from fabula.measures.linguistic.lexis import Frequencies
+
+        try:
+            self._list = Frequencies()
+            self.name = self._list.name
+        except ModelError:
+            pass
+
+    @property
+    def signature(self) -> str:
+        """All that decides a rank besides the reference."""
+        rule = f"{MIN_BITS:g}bits,{MANY_PLACES}places,{MAX_GAP_WORDS}words,{MAX_GAP_CHARS}chars"
+        return f"{self.name},{rule}"
+
+    def of(self, words: Sequence[str], wanted: Iterable[int]) -> list[float] | None:
+        """The bits of each word of a text; nan for those whose places are not `wanted`.
+
+        None where the frequency of words is not known. A word that the reference lacks counts as
+        one that stands there once.
+        """
+        if self.name is None:
+            return None
+        places = list(wanted)
+        new = sorted({words[i] for i in places} - self._bits.keys())
+        if new and isinstance(self._reference, Reference):
+            counts = self._reference.counts([(word,) for word in new])
+            self._bits |= {
+                word: self.chance_bits - math.log2(max(1, count))
+                for word, count in zip(new, counts, strict=True)
+            }
+        elif new:
+            self._bits |= {w: -self._list.log(w.casefold()) / math.log(2) for w in new}
+        found = [math.nan] * len(words)
+        for i in places:
+            found[i] = self._bits[words[i]]
+        return found
+
+
+def trim_near(
+    first_word: int,
+    n_words: int,
+    counterpart: Counterpart,
+    verbatim: Iterable[tuple[int, int]],
+    settings: NearSettings,
+) -> tuple[int, int, Counterpart] | None:
+    """A near run without ends that only the rest of it pays for: (first word, words, counterpart).
+
+    Kept is the segment of its content words with the largest sum of cosine minus the threshold.
+    Where more than half of its words stand in the reference word for word (`verbatim`: first word,
+    number of words), a stretch beyond those needs as many content words as a match by itself. None
+    where what is left stands there word for word.
+    """
+    threshold, floor = settings.threshold, settings.floor
+    end = first_word + n_words
+    inside = [(max(a, first_word), min(a + n, end)) for a, n in verbatim]
+    inside = [(a, b) for a, b in inside if b > a]
+    places = [first_word + mine for mine, _, _ in counterpart.pairs]
+    begin, stop = _best_segment([cosine - threshold for *_, cosine in counterpart.pairs])
+    if len({k for a, b in inside for k in range(a, b)}) > n_words / 2:
+        left, right = min(a for a, _ in inside), max(b for _, b in inside)
+        n_before = sum(place < left for place in places[begin:stop])
+        n_after = sum(place >= right for place in places[begin:stop])
+        first, last = places[begin], places[stop - 1] + 1
+        first, last = min(first, left), max(last, right)
+        first, last = (left if n_before < floor else first), (right if n_after < floor else last)
+    elif stop - begin >= floor:
+        first, last = places[begin], places[stop - 1] + 1
+    else:
+        first, last = first_word, end
+    if any(a <= first and last <= b for a, b in inside):
+        return None
+    if (first, last) == (first_word, end):
+        return first_word, n_words, counterpart
+    part = _part_of(counterpart, first - first_word, last - first_word)
+    return None if part is None else (first, last - first, part)
+
+
+def _best_segment(scores: Sequence[float]) -> tuple[int, int]:
+    """Where the segment with the largest sum begins and ends; the longest of equals, then the
+    first."""
+    sums = [0.0]
+    for score in scores:
+        sums.append(sums[-1] + score)
+    best, lowest = (-math.inf, 0, 0), 0
+    for stop in range(1, len(sums)):
+        if sums[stop - 1] < sums[lowest]:
+            lowest = stop - 1
+        found = (sums[stop] - sums[lowest], stop - lowest, -lowest)
+        best = max(best, found)
+    _, length, start = best
+    return -start, length - start
+
+
+def _part_of(counterpart: Counterpart, first: int, last: int) -> Counterpart | None:
+    """The counterpart of the words from `first` to before `last`, counted from its first.
+
+    None where no content word is among them.
+    """
+    kept = [pair for pair in counterpart.pairs if first <= pair[0] < last]
+    if not kept:
+        return None
+    low, high = min(there for _, there, _ in kept), max(there for _, there, _ in kept)
+    words = counterpart.words.part(low, high - low + 1)
+    source = counterpart.source
+    span = replace(source.span, start=int(words.starts[0]), end=int(words.ends[-1]))
+    return replace(
+        counterpart,
+        similarity=min(1.0, math.fsum(cosine for *_, cosine in kept) / len(kept)),
+        source=replace(source, span=span),
+        words=words,
+        pairs=tuple((mine - first, there - low, cosine) for mine, there, cosine in kept),
+    )
+
+
+def rank_runs(
+    runs: Iterable[BorrowedRun], bits: Sequence[float] | None, chance_bits: float
+) -> RankedRuns:
+    """Passages and commonplaces, each ranked. No run lies in another of its kind.
+
+    bits: of each word of the text that lies in a run; None where not known. chance_bits: log2 of
+    the words of the reference. What lies mostly in passages that rank before it is not listed.
+    """
+    ordered = sorted(runs, key=_place)
+    found = [_passage(group, bits, chance_bits) for group in _joined(ordered)]
+    taken: set[int] = set()
+    listed = []
+    for passage in sorted(found, key=_rank):
+        words = _words_of(passage.runs)
+        if 2 * len(words - taken) > len(words):
+            listed.append(passage)
+            taken |= words
+    return RankedRuns(
+        passages=tuple(one for one in listed if not one.is_commonplace),
+        commonplaces=tuple(one for one in listed if one.is_commonplace),
+        longest_run=max((run.n_words for run in ordered), default=0),
+    )
+
+
+def _place(run: BorrowedRun) -> tuple[int, int, float, list[int]]:
+    similarity = 1.0 if run.similarity is None else run.similarity
+    numbers = [source.number for source in run.sources]
+    return run.first_word, -run.n_words, -similarity, numbers
+
+
+def _rank(passage: BorrowedPassage) -> tuple[bool, float, int, int]:
+    first = passage.runs[0].first_word
+    score = passage.n_words if passage.over_chance is None else passage.over_chance
+    return passage.is_commonplace, -score, -passage.n_words, first
+
+
+@dataclass(slots=True)
+class _Group:
+    """Runs that were joined so far, and the documents that hold them near each other."""
+
+    runs: list[BorrowedRun]
+    numbers: set[int]
+
+    def n_held(self, run: BorrowedRun) -> int:
+        """How many words of the run lie in a near one of these, which begins before it."""
+        near = [one.end_word for one in self.runs if not one.is_verbatim]
+        return min(run.n_words, max(near, default=0) - run.first_word)
+
+    def numbers_with(self, run: BorrowedRun) -> set[int]:
+        """The documents that hold the run too, near one of these, which is near it in the text."""
+        near = [one for one in self.runs if run.first_word - one.end_word <= MAX_GAP_WORDS]
+        return self.numbers & {
+            source.number
+            for source in run.sources
+            for one in near
+            for other in one.sources
+            if other.number == source.number and _gap(source.span, other.span) <= MAX_GAP_CHARS
+        }
+
+
+def _gap(a: Span, b: Span) -> int:
+    return max(a.start, b.start) - min(a.end, b.end)
+
+
+def _joined(ordered: Sequence[BorrowedRun]) -> list[list[BorrowedRun]]:
+    """The runs in groups of one passage each."""
+    groups: list[_Group] = []
+    is_open: list[_Group] = []
+    for run in ordered:
+        is_open = [
+            group
+            for group in is_open
+            if run.first_word - max(one.end_word for one in group.runs) <= MAX_GAP_WORDS
+        ]
+        # Most of it in a near run: it is the part of that which stands there word for word.
+        group = max(is_open, key=lambda one: one.n_held(run), default=None)
+        if group is None or 2 * group.n_held(run) <= run.n_words:
+            group = next((one for one in reversed(is_open) if one.numbers_with(run)), None)
+        if group is None:
+            group = _Group([], {source.number for source in run.sources})
+            groups.append(group)
+            is_open.append(group)
+        group.numbers = group.numbers_with(run) or group.numbers
+        group.runs.append(run)
+    return [group.runs for group in groups]
+
+
+def _passage(
+    runs: Sequence[BorrowedRun], bits: Sequence[float] | None, chance_bits: float
+) -> BorrowedPassage:
+    shares: dict[int, float] = {}
+    for run in runs:
+        share = 1.0 if run.similarity is None else run.similarity
+        for k in range(run.first_word, run.end_word):
+            shares[k] = max(share, shares.get(k, 0.0))
+    count = min(run.count for run in runs)
+    total = None
+    if bits is not None:
+        total = math.fsum(share * bits[k] for k, share in shares.items())
+    return BorrowedPassage(
+        runs=tuple(runs),
+        n_words=len(shares),
+        n_verbatim=len(_words_of(run for run in runs if run.is_verbatim)),
+        bits=total,
+        over_chance=None if total is None else total - chance_bits - math.log2(max(1, count)),
+        count=count,
+    )
+
+
+def _words_of(runs: Iterable[BorrowedRun]) -> set[int]:
+    return {k for run in runs for k in range(run.first_word, run.end_word)}

@@ -1,0 +1,205 @@
+"""Who is named in a long text, and where: names, joined where they mean one person.
+
+A name is a word that stands in capitals within sentences and hardly ever in small letters, and that
+the pipeline takes for a person at most of the places that it is asked about (up to eight of each
+word, spread over the text, since it is slow). Forms of a name are joined by rules: "Anne" and "Anne
+Shirley", "Mr. Darcy" and "Darcy" where nobody else is called so. A surname that several share stays
+with the one who has three quarters of it, or by itself. Pronouns, nicknames ("Lizzy") and people
+who are never named ("the captain", who tells the story) are not joined: a count says how often a
+name stands, not how long somebody is there.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections import Counter, defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import regex
+
+from fabula.text.marks import word_set
+from fabula.text.sentences import encodable, paragraph_spans
+
+__all__ = ["CAST_RULES", "Person", "cast_of"]
+
+CAST_RULES = "1"
+"""Changes with any rule or threshold below."""
+
+_N_ASKED = 8
+_MIN_NAMED = 5
+_MOST = 0.75
+_KINDS = {
+    "mr": "mr mister sir lord master monsieur",
+    "mrs": "mrs madam madame lady",
+    "miss": "miss ms mademoiselle",
+    "rank": "dr doctor professor captain colonel general major lieutenant sergeant inspector "
+    "detective officer judge squire count countess baron duke saint st reverend rev",
+}
+_ALONE = "uncle aunt king queen prince princess father mother brother sister"
+_TITLES = {title: kind for kind, titles in _KINDS.items() for title in titles.split()}
+_TITLES |= {title: title for title in _ALONE.split()}
+_NEVER = word_set(
+    "Monday Tuesday Wednesday Thursday Friday Saturday Sunday January February March April June",
+    "July August September October November December Christmas Easter God Lord Heaven Bible",
+    "English French German American Chapter Book Part Volume",
+)
+_NAME = r"(?:\p{Lu}['’])?\p{Lu}\p{L}*\p{Ll}\p{L}*(?:-\p{Lu}\p{L}+)*"
+_WORD = regex.compile(rf"(?<![\p{{L}}'’-]){_NAME}")
+_SMALL = regex.compile(r"(?<![\p{L}'’-])\p{Ll}[\p{L}-]*")
+_CAPITALISED_TITLES = "|".join(sorted((one.capitalize() for one in _TITLES), key=len, reverse=True))
+
+Place = tuple[int, int]
+_Form = tuple[str, tuple[str, ...]]
+"""A title's kind, or none, and the words of a name."""
+
+
+@dataclass(frozen=True, slots=True)
+class Person:
+    """Somebody by the form of the name that stands most often, and all places of all forms."""
+
+    name: str
+    forms: tuple[str, ...]
+    places: tuple[Place, ...]
+
+
+def cast_of(text: str, nlp: Any) -> list[Person]:
+    """The people whom a text names at least five times, those named most often first.
+
+    `nlp` is the pipeline with a finder of names.
+    """
+    names = _names(text, nlp)
+    if not names:
+        return []
+    word = "|".join(map(regex.escape, sorted(names, key=len, reverse=True)))
+    run = regex.compile(
+        rf"(?<![\p{{L}}'’-])(?:(?P<title>{_CAPITALISED_TITLES})\.?\s)?"
+        rf"(?P<name>(?:{word})(?:\s(?:{word}))*)(?![\p{{L}}-])"
+    )
+    found: dict[_Form, list[Place]] = defaultdict(list)
+    shown: dict[_Form, Counter[str]] = defaultdict(Counter)
+    for match in run.finditer(text):
+        title = _TITLES[match["title"].lower()] if match["title"] else ""
+        form = title, tuple(match["name"].split())
+        found[form].append(match.span())
+        shown[form][" ".join(match[0].split())] += 1
+    people = []
+    for forms in _joined({form: len(places) for form, places in found.items()}):
+        places = sorted(place for form in forms for place in found[form])
+        said = Counter[str]()
+        for form in forms:
+            said += shown[form]
+        ordered = [name for name, _ in sorted(said.items(), key=lambda one: (-one[1], one[0]))]
+        if len(places) >= _MIN_NAMED:
+            people.append(Person(ordered[0], tuple(ordered), tuple(places)))
+    return sorted(people, key=lambda one: (-len(one.places), one.name))
+
+
+def _names(text: str, nlp: Any) -> set[str]:
+    """The words that are names of people."""
+    small = Counter(match[0] for match in _SMALL.finditer(text))
+    places: dict[str, list[int]] = defaultdict(list)
+    n_within: Counter[str] = Counter()
+    n_titled: Counter[str] = Counter()
+    for match in _WORD.finditer(text):
+        word, start = match[0], match.start()
+        if word in _NEVER or word.lower() in _TITLES:
+            continue
+        places[word].append(start)
+        before = text[max(0, start - 14) : start].rstrip()
+        last = before.rsplit(None, 1)[-1].rstrip(".").lower() if before else ""
+        n_titled[word] += last in _TITLES
+        n_within[word] += last in _TITLES or before[-1:].isalpha() or before[-1:] in (",", ";")
+    candidates = {
+        word: found
+        for word, found in places.items()
+        if len(found) >= _MIN_NAMED
+        and 5 * n_within[word] >= len(found)
+        and 10 * small[word.lower()] <= len(found)
+    }
+    named, asked = _asked(text, candidates, nlp)
+    return {
+        word
+        for word, found in candidates.items()
+        if 2 * named[word] >= max(1, asked[word]) or 3 * n_titled[word] >= len(found)
+    }
+
+
+def _asked(
+    text: str, candidates: dict[str, list[int]], nlp: Any
+) -> tuple[Counter[str], Counter[str]]:
+    """How often each word is a person's name, of how many places that were looked at."""
+    spans = paragraph_spans(text)
+    starts = [start for start, _ in spans]
+    chosen: set[int] = set()
+    for found in candidates.values():
+        step = max(1, len(found) // _N_ASKED)
+        chosen |= {bisect_right(starts, place) - 1 for place in found[::step][:_N_ASKED]}
+    parts = [encodable(" ".join(text[slice(*spans[k])].split())) for k in sorted(chosen)]
+    named: Counter[str] = Counter()
+    asked: Counter[str] = Counter()
+    for doc in nlp.pipe(parts, batch_size=64):
+        people = {token.idx for entity in doc.ents if entity.label_ == "PERSON" for token in entity}
+        for match in _WORD.finditer(doc.text):
+            if match[0] in candidates:
+                asked[match[0]] += 1
+                named[match[0]] += match.start() in people
+    return named, asked
+
+
+def _joined(counts: dict[_Form, int]) -> list[list[_Form]]:
+    """Forms that mean one person together, by the rules at the head of this module."""
+    group: dict[_Form, _Form] = {form: form for form in counts}
+
+    def root(form: _Form) -> _Form:
+        while group[form] != form:
+            form = group[form]
+        return form
+
+    def join(form: _Form, others: Sequence[_Form]) -> bool:
+        """With the one group of the others, or the one that has most of them."""
+        weights: Counter[_Form] = Counter()
+        for other in others:
+            weights[root(other)] += counts[other]
+        best = weights.most_common(1)
+        if not best or best[0][1] < _MOST * weights.total():
+            return False
+        group[root(form)] = best[0][0]
+        return True
+
+    ordered = sorted(counts, key=lambda form: (-len(form[1]), -counts[form], form))
+    full = [form for form in ordered if len(form[1]) > 1]
+    titled = [form for form in ordered if len(form[1]) == 1 and form[0]]
+    alone = [form for form in ordered if len(form[1]) == 1 and not form[0]]
+    for form in full:
+        same = [other for other in full if other != form and other[1] == form[1]]
+        ends = (form[1][0], form[1][-1])
+        same += [o for o in full if len(o[1]) == 2 < len(form[1]) and o[1] == ends]
+        if ("mrs", form[1][:1]) in counts or ("mr", form[1][-1:]) in counts:
+            # The wife of Joe Gargery is called by his name.
+            same = [other for other in same if (other[0] == "mrs") == (form[0] == "mrs")]
+        join(form, same)
+    for form in titled:
+        title, (name,) = form
+        with_title = [o for o in full if name in (o[1][0], o[1][-1]) and o[0] == title]
+        first = [o for o in (*full, *alone) if o[1][0] == name and o[0] in ("", title)]
+        is_surname = any(o[1][-1] == name for o in full)
+        n_titles = len({o[0] for o in titled if o[1] == form[1]})
+        plain = [o for o in full if o[1][-1] == name and not o[0]]
+        if with_title:
+            join(form, with_title)
+        elif not is_surname and first and n_titles == 1 and title != "mrs":
+            join(form, first)
+        elif n_titles == 1 and title != "mrs" and len({root(o) for o in plain}) == 1:
+            join(form, plain)
+    for form in alone:
+        name = form[1][0]
+        first = [o for o in full if o[1][0] == name]
+        last = [o for o in (*full, *titled) if o[1][-1] == name]
+        men = [o for o in last if o[0] == "mr"]
+        join(form, first or ([o for o in last if o[0] not in ("mrs", "miss")] if men else last))
+    people: dict[_Form, list[_Form]] = defaultdict(list)
+    for form in ordered:
+        people[root(form)].append(form)
+    return list(people.values())

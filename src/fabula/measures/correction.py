@@ -1,0 +1,386 @@
+"""What experts would have said: a judge's means corrected by the labels that there are.
+
+A judge reads every document, experts some. Means over documents, by item and by group, are those of
+prediction-powered inference (`stats/prediction_powered.py`); where a judge's errors are known from
+elsewhere, those of Rogan and Gladen. What a document's experts said is their mean, so that experts
+who are divided stay so, or their majority. Where no honest figure can be given the reason stands in
+its place.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from itertools import combinations
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fabula.errors import InputError
+from fabula.measures.ratings import mean_scores, score_table
+from fabula.stats.compare import holm
+from fabula.stats.prediction_powered import (
+    Corrected,
+    Rate,
+    corrected_difference,
+    corrected_mean,
+    is_covered,
+    n_labels_for,
+    rogan_gladen,
+    stratified,
+)
+from fabula.types import Item, Measurement, Rubric
+
+__all__ = [
+    "CorrectedRow",
+    "Correction",
+    "GroupDifference",
+    "Rates",
+    "Truth",
+    "averaged_items",
+    "correct",
+]
+
+Means = Mapping[str, float]
+Rates = tuple[Rate, Rate]
+"""A judge's sensitivity and specificity, counted elsewhere."""
+Truth = Literal["mean", "majority"]
+
+
+@dataclass(frozen=True, slots=True)
+class CorrectedRow:
+    """A judge's mean, and what experts would have said (None, and the reason, where unknown)."""
+
+    name: str
+    raw: float | None
+    value: float | None
+    low: float | None
+    high: float | None
+    n_labelled: int
+    n: int
+    n_worth: float | None = None
+    """How many labelled documents would do as much without the judge."""
+    weight: float | None = None
+    reason: str | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        named = asdict(self)
+        del named["name"]
+        return {"raw": named.pop("raw"), "corrected": named.pop("value"), **named}
+
+
+@dataclass(frozen=True, slots=True)
+class GroupDifference:
+    """One group's mean less another's, as experts would have given them."""
+
+    a: str
+    b: str
+    raw: float
+    value: float | None
+    low: float | None
+    high: float | None
+    p: float | None
+    """Corrected for all pairs (Holm)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Correction:
+    """A judge corrected by labels; numbers are shares of Yes, or means on the rubric's scale."""
+
+    judge: str
+    overall: CorrectedRow
+    items: tuple[CorrectedRow, ...]
+    groups: tuple[CorrectedRow, ...]
+    differences: tuple[GroupDifference, ...]
+    width: float
+    n_labels_for_width: int | None
+    """How many labels would make the overall interval as narrow as `width`; None if none would."""
+    to_label: tuple[str, ...]
+    n_without_verdict: int
+    """Documents that the judge owes every answer; they have no part."""
+    n_partly_labelled: int
+    """Documents of which some items alone are labelled; they count by item and not overall."""
+    unit: str
+    signature: str
+
+    def to_json(self) -> dict[str, Any]:
+        """Overall, items and groups, each with the raw and the corrected mean."""
+        return {
+            "judge": self.judge,
+            "unit": self.unit,
+            "overall": self.overall.to_json(),
+            "items": {row.name: row.to_json() for row in self.items},
+            "groups": {row.name: row.to_json() for row in self.groups},
+            "differences": [asdict(one) for one in self.differences],
+            "n_labels_for_width": {"width": self.width, "n": self.n_labels_for_width},
+            "to_label": list(self.to_label),
+            "n_without_verdict": self.n_without_verdict,
+            "n_partly_labelled": self.n_partly_labelled,
+            "signature": self.signature,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class _Table:
+    """Means by document of what the judge said and of what experts said."""
+
+    judged: Means
+    labelled: Means
+
+    def of(self, documents: Sequence[str]) -> _Table:
+        here = set(documents)
+        return _Table(
+            {name: value for name, value in self.judged.items() if name in here},
+            {name: value for name, value in self.labelled.items() if name in here},
+        )
+
+    def split(self) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
+        """Labels and predictions where both are, and the predictions of the rest."""
+        both = [name for name in self.judged if name in self.labelled]
+        rest = [value for name, value in self.judged.items() if name not in self.labelled]
+        return (
+            np.array([self.labelled[name] for name in both], np.float64),
+            np.array([self.judged[name] for name in both], np.float64),
+            np.array(rest, np.float64),
+        )
+
+
+def correct(
+    measurements: Sequence[Measurement],
+    labels: Sequence[Measurement],
+    rubric: Rubric,
+    *,
+    group_of: Callable[[str], str] | None = None,
+    rates: Rates | None = None,
+    truth: Truth = "mean",
+    width: float = 0.1,
+    n_next: int = 5,
+    seed: int = 0,
+) -> Correction:
+    """Correct one judge's measurements by people's, document by document.
+
+    `group_of` gives each document's group. `truth` is what several experts come to: the mean, or
+    on tests their majority, without ties. With `rates` no labels are needed. `width`, a share of
+    the scale, is the interval that is wished for; `n_next` is how many documents to name
+    that may be labelled next. Raises `InputError` where no item can be averaged, or nothing is
+    labelled.
+    """
+    items = averaged_items(rubric)
+    said = _decided(measurements, rubric)
+    known = _decided(labels, rubric)
+    if truth == "majority":
+        known = {
+            name: _majorities(given) if rubric.item(name).scale.is_test else given
+            for name, given in known.items()
+        }
+    by_item = {item.id: _Table(said.get(item.id, {}), known.get(item.id, {})) for item in items}
+    table, n_partly = _overall(by_item)
+    if rates is None and not any(name in table.judged for name in table.labelled):
+        raise InputError("no document has both the judge's answers and labels; do the ids agree?")
+    documents = list(dict.fromkeys(one.document_id for one in measurements))
+    groups = _groups([name for name in documents if name in table.judged], group_of)
+    parts = {name: _row(name, table.of(members), rates) for name, members in groups.items()}
+    overall, found = _stratified(table, parts, rates)
+    scale = items[0].scale
+    return Correction(
+        judge=measurements[0].rater,
+        overall=overall,
+        items=tuple(_row(name, one, rates)[0] for name, one in by_item.items() if one.judged),
+        groups=tuple(row for row, _ in parts.values()),
+        differences=tuple(_differences(parts)),
+        width=width * scale.span,
+        n_labels_for_width=None if found is None else n_labels_for(found, width * scale.span),
+        to_label=_next(table, groups, parts, n_next, seed),
+        n_without_verdict=len(documents) - len(table.judged),
+        n_partly_labelled=n_partly,
+        unit="share of Yes" if scale.is_test else f"mean ({scale.range or scale.allowed})",
+        signature=_signature(measurements, labels, rates, truth, is_grouped=group_of is not None),
+    )
+
+
+def averaged_items(rubric: Rubric) -> list[Item]:
+    """The items whose answers have one mean: the tests, or the numbers of one scale.
+
+    Raises `InputError` where there are none.
+    """
+    tests = [item for item in rubric.items if item.scale.is_test]
+    grades = [item for item in rubric.items if item.scale.is_grade or item.scale.values]
+    ranges = {(item.scale.low, item.scale.high, item.scale.values) for item in grades}
+    if tests:
+        return tests
+    if len(ranges) != 1:
+        raise InputError(
+            f"{rubric.id}: has no items that can be averaged together (yes-no, or numbers of one "
+            f"range)"
+        )
+    return grades
+
+
+def _decided(measurements: Sequence[Measurement], rubric: Rubric) -> dict[str, dict[str, float]]:
+    """By item and document, the mean over raters of what each decided, without ties."""
+    known = {item.id: item.scale for item in rubric.items}
+    decided = [
+        replace(one, value=value)
+        for one in measurements
+        if one.item in known and one.value is not None
+        if (value := known[one.item].decided(one.value)) is not None
+    ]
+    return mean_scores(score_table(decided, rubric))
+
+
+def _majorities(shares: Means) -> dict[str, float]:
+    return {name: float(share > 0.5) for name, share in shares.items() if share != 0.5}
+
+
+def _overall(by_item: Mapping[str, _Table]) -> tuple[_Table, int]:
+    """Means over items. A document is labelled where all its items are that anybody labelled."""
+    judged: dict[str, list[float]] = {}
+    labelled: dict[str, list[float]] = {}
+    for table in by_item.values():
+        for name, value in table.judged.items():
+            judged.setdefault(name, []).append(value)
+        for name, value in table.labelled.items():
+            labelled.setdefault(name, []).append(value)
+    n_items = sum(bool(table.labelled) for table in by_item.values())
+    whole = {name: values for name, values in labelled.items() if len(values) == n_items}
+    n_partly = sum(name in judged and name not in whole for name in labelled)
+    return _Table(_means(judged), _means(whole)), n_partly
+
+
+def _means(values: Mapping[str, Sequence[float]]) -> dict[str, float]:
+    return {name: math.fsum(given) / len(given) for name, given in values.items()}
+
+
+def _groups(
+    documents: Sequence[str], group_of: Callable[[str], str] | None
+) -> dict[str, list[str]]:
+    groups: dict[str, list[str]] = {}
+    if group_of is not None:
+        for name in documents:
+            groups.setdefault(group_of(name), []).append(name)
+    return dict(sorted(groups.items()))
+
+
+def _row(name: str, table: _Table, rates: Rates | None) -> tuple[CorrectedRow, Corrected | None]:
+    labels, predicted, others = table.split()
+    everything = np.array(list(table.judged.values()))
+    raw = math.fsum(table.judged.values()) / len(table.judged) if table.judged else None
+    n, n_labelled = len(table.judged), len(labels)
+    if rates is not None:
+        value, low, high = rogan_gladen(everything, *rates)
+        reason = "the judge is no better than chance" if value is None else None
+        return CorrectedRow(name, raw, value, low, high, 0, n, reason=reason), None
+    if not n_labelled:
+        return CorrectedRow(name, raw, None, None, None, 0, n, reason="nothing is labelled"), None
+    if not is_covered(predicted, others):
+        reason = "labelled documents are unlike the others"
+        return CorrectedRow(name, raw, None, None, None, n_labelled, n, reason=reason), None
+    found = corrected_mean(labels, predicted, others)
+    assert found is not None
+    return _of(name, raw, found), found
+
+
+def _of(name: str, raw: float | None, found: Corrected) -> CorrectedRow:
+    reason = None if found.low is not None else "few labelled documents"
+    return CorrectedRow(
+        name, raw, found.value, found.low, found.high, found.n_labelled, found.n,
+        found.n_worth, found.weight, reason,
+    )  # fmt: skip
+
+
+def _stratified(
+    table: _Table, parts: Mapping[str, tuple[CorrectedRow, Corrected | None]], rates: Rates | None
+) -> tuple[CorrectedRow, Corrected | None]:
+    """Over all documents; group by group where there are groups, since bias may differ."""
+    whole, found = _row("all", table, rates)
+    if not parts or rates is not None:
+        return whole, found
+    known = [one for _, one in parts.values() if one is not None]
+    if len(known) < len(parts):
+        lacking = [name for name, (_, one) in parts.items() if one is None]
+        row = CorrectedRow(
+            "all", whole.raw, None, None, None, whole.n_labelled, whole.n,
+            reason=f"see {', '.join(lacking)}",
+        )  # fmt: skip
+        return row, None
+    found = stratified(known)
+    return _of("all", whole.raw, found), found
+
+
+def _differences(
+    parts: Mapping[str, tuple[CorrectedRow, Corrected | None]],
+) -> list[GroupDifference]:
+    found = []
+    for (a, (row_a, one)), (b, (row_b, other)) in combinations(parts.items(), 2):
+        if row_a.raw is None or row_b.raw is None:
+            continue
+        value: float | None = None
+        ends: tuple[float | None, float | None, float | None] = (None, None, None)
+        if one is not None and other is not None:
+            value, *rest = corrected_difference(one, other)
+            ends = (rest[0], rest[1], rest[2])
+        found.append(GroupDifference(a, b, row_a.raw - row_b.raw, value, *ends))
+    adjusted = holm([one.p for one in found])
+    return [
+        GroupDifference(one.a, one.b, one.raw, one.value, one.low, one.high, p)
+        for one, p in zip(found, adjusted, strict=True)
+    ]
+
+
+def _next(
+    table: _Table,
+    groups: Mapping[str, Sequence[str]],
+    parts: Mapping[str, tuple[CorrectedRow, Corrected | None]],
+    n_next: int,
+    seed: int,
+) -> tuple[str, ...]:
+    """Documents to label next, by turns from the groups that lessen the variance most.
+
+    Within a group they are drawn at random: those that look hardest would make the labelled ones
+    another kind of documents than the rest. A group without an estimate comes first.
+    """
+    rng = np.random.default_rng(seed)
+    found = {name: one for name, (_, one) in parts.items()}
+    free = {}
+    for name, members in (groups or {"all": list(table.judged)}).items():
+        left = [one for one in members if one not in table.labelled]
+        free[name] = [left[k] for k in rng.permutation(len(left))]
+    n_labelled = {name: one.n_labelled if one else 0 for name, one in found.items()}
+    taken: list[str] = []
+    while len(taken) < n_next and any(free.values()):
+        open_groups = [name for name in free if free[name]]
+        best = max(open_groups, key=lambda name: _gain(found.get(name), n_labelled.get(name, 0)))
+        taken.append(free[best].pop())
+        n_labelled[best] = n_labelled.get(best, 0) + 1
+    return tuple(taken)
+
+
+def _gain(found: Corrected | None, n_labelled: int) -> float:
+    """By how much another label lessens the variance of the mean over all documents (Neyman)."""
+    if found is None or n_labelled < 2:
+        return math.inf
+    return found.n**2 * found.spread * (1 / n_labelled - 1 / (n_labelled + 1))
+
+
+def _signature(
+    measurements: Sequence[Measurement],
+    labels: Sequence[Measurement],
+    rates: Rates | None,
+    truth: Truth,
+    *,
+    is_grouped: bool,
+) -> str:
+    if rates is not None:
+        known = ",".join(f"{one.hits}/{one.n}" for one in rates)
+        return f"{measurements[0].signature}|correction:rogan-gladen|known:{known}"
+    said = sorted((one.document_id, one.item, one.rater, str(one.value)) for one in labels)
+    digest = hashlib.sha256(repr(said).encode()).hexdigest()[:8]
+    source = labels[0].signature.removeprefix("labels:")
+    strata = "groups" if is_grouped else "none"
+    return (
+        f"{measurements[0].signature}|correction:ppi++|experts:{source}@{digest}|truth:{truth}"
+        f"|strata:{strata}"
+    )

@@ -1,0 +1,27 @@
+"""How alike texts are that should differ: n-grams, compression, templates, vectors, common runs.
+
+Shaib et al. 2024, "Standardizing the Measurement of Text Diversity", compares the measures. All of
+them depend on how long texts are and how many there are, so groups are compared at equal length and
+equal number only.
+"""
+
+from __future__ import annotations
+
+from fabula.measures.diversity.comparison import DiversityTest, Resampling
+from fabula.measures.diversity.measure import Extra, Plan, Stages, measure_diversity
+from fabula.measures.diversity.pairs import SimilarPair
+from fabula.measures.diversity.phrases import SharedPhrase
+from fabula.measures.diversity.result import Diversity, GroupDiversity
+
+__all__ = [
+    "Diversity",
+    "DiversityTest",
+    "Extra",
+    "GroupDiversity",
+    "Plan",
+    "Resampling",
+    "SharedPhrase",
+    "SimilarPair",
+    "Stages",
+    "measure_diversity",
+]

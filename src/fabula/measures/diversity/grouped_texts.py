@@ -1,0 +1,150 @@
+"""The texts of groups at one length: which are long enough, and what is left of each."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from fabula.errors import InputError
+from fabula.measures.diversity.ngrams import WordTable
+from fabula.measures.diversity.sampling import Pool, plan_pool
+from fabula.text import TextSettings, TextWords
+from fabula.types import Document
+
+__all__ = ["CutTexts", "GroupedTexts", "common_length", "cut_texts", "groups_by", "prompt_of"]
+
+_MOST_FIT = 0.9
+"""The part of each group's texts that are long enough, where no length is asked for."""
+_MIN_WORDS = 10
+
+
+def groups_by(documents: Sequence[Document], field: str) -> list[str]:
+    """The group of each text; `(no FIELD)` where others have one and it has none."""
+    values = [_fields(document).get(field) for document in documents]
+    if all(value is None for value in values):
+        there = [k for k, value in _fields(documents[0]).items() if value is not None]
+        raise InputError(
+            f"no text has a field {field!r} to group by; the first has {', '.join(there) or 'none'}"
+        )
+    return [f"(no {field})" if value is None else str(value) for value in values]
+
+
+def _fields(document: Document) -> dict[str, object]:
+    return {"author": document.author, "prompt_id": document.prompt_id, **document.meta}
+
+
+def prompt_of(document: Document, field: str) -> str:
+    value = _fields(document).get(field)
+    if value is None:
+        raise InputError(
+            f"{document.id}: no field {field!r}; name a field of every text that holds its prompt, "
+            f"or an id of it, with `prompt`"
+        )
+    return str(value)
+
+
+@dataclass(frozen=True, slots=True)
+class GroupedTexts:
+    """Documents with their group, their prompt and their words."""
+
+    documents: Sequence[Document]
+    groups: Sequence[str]
+    prompts: Sequence[str] | None
+    located: Sequence[TextWords]
+
+    def names(self) -> list[str]:
+        return list(dict.fromkeys(self.groups))
+
+    def table(self, settings: TextSettings) -> WordTable:
+        words = [one.words for one in self.located]
+        if self.prompts is None:
+            return WordTable.of(words)
+        numbers = {prompt: k for k, prompt in enumerate(dict.fromkeys(self.prompts))}
+        return WordTable.of(
+            words,
+            [settings.words(prompt) for prompt in numbers],
+            [numbers[prompt] for prompt in self.prompts],
+        )
+
+    def n_short(self, name: str, n_words: int) -> int:
+        """Texts of a group with fewer words."""
+        return sum(len(one.words) < n_words for one in self._words_of(name))
+
+    def n_identical(self, name: str) -> int:
+        """Texts of a group whose words are all those of another of the group, in order."""
+        times = Counter(tuple(one.words) for one in self._words_of(name) if one.words)
+        return sum(n for n in times.values() if n > 1)
+
+    def _words_of(self, name: str) -> Iterator[TextWords]:
+        return (one for group, one in zip(self.groups, self.located, strict=True) if group == name)
+
+    def taken(self, kept: Sequence[int]) -> GroupedTexts:
+        return GroupedTexts(
+            [self.documents[k] for k in kept],
+            [self.groups[k] for k in kept],
+            None if self.prompts is None else [self.prompts[k] for k in kept],
+            [self.located[k] for k in kept],
+        )
+
+
+def common_length(texts: GroupedTexts) -> int:
+    """As many words as nine tenths of the texts of every group have."""
+    lengths: dict[str, list[int]] = {}
+    for group, one in zip(texts.groups, texts.located, strict=True):
+        lengths.setdefault(group, []).append(len(one.words))
+    found = {}
+    for group, some in lengths.items():
+        some.sort(reverse=True)
+        found[group] = some[math.ceil(_MOST_FIT * len(some)) - 1]
+    shortest = min(found, key=lambda group: found[group])
+    if found[shortest] < _MIN_WORDS:
+        raise InputError(
+            f"{shortest}: more than a tenth of its texts have fewer than {_MIN_WORDS} words; say "
+            f"to how many words texts are cut with `n_words`, or leave the short ones out"
+        )
+    return found[shortest]
+
+
+@dataclass(frozen=True, slots=True)
+class CutTexts:
+    """The texts that are long enough, cut to one length, in an order drawn at random."""
+
+    texts: GroupedTexts
+    pool: Pool
+    names: tuple[str, ...]
+    """Of the groups of the pool."""
+    n_words: int
+
+    def strings(self) -> list[str]:
+        """What is left of each text."""
+        return [
+            document.text[int(words.starts[0]) : int(words.ends[-1])]
+            for document, words in zip(self.texts.documents, self.texts.located, strict=True)
+        ]
+
+
+def cut_texts(texts: GroupedTexts, n_words: int, seed: int) -> CutTexts:
+    long_enough = [k for k, one in enumerate(texts.located) if len(one.words) >= n_words]
+    n_of: dict[str, int] = dict.fromkeys(texts.names(), 0)
+    for k in long_enough:
+        n_of[texts.groups[k]] += 1
+    names = tuple(name for name, n in n_of.items() if n > 1)
+    if not names:
+        raise InputError(
+            f"no group has two texts of {n_words} words or more; choose another field for `by`, or "
+            f"fewer words with `n_words`"
+        )
+    kept = [k for k in long_enough if texts.groups[k] in names]
+    # gzip looks back a few texts only, so they stand in a random order.
+    order = np.random.default_rng([seed, 3]).permutation(len(kept))
+    chosen = texts.taken([kept[k] for k in order])
+    numbers = {name: k for k, name in enumerate(names)}
+    labels = np.array([numbers[group] for group in chosen.groups], np.int64)
+    located = [one.part(0, n_words) for one in chosen.located]
+    return CutTexts(
+        replace(chosen, located=located), plan_pool(labels, chosen.prompts), names, n_words
+    )

@@ -1,0 +1,283 @@
+"""How alike the texts of groups are: all measures, at equal length and equal number of texts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import combinations
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fabula import __version__
+from fabula.errors import InputError, ModelError
+from fabula.measures.diversity.comparison import (
+    DiversityTest,
+    Measures,
+    Resampling,
+    measure_groups,
+)
+from fabula.measures.diversity.compression import GZIP, Compression
+from fabula.measures.diversity.embeddings import Embeddings, embed_texts
+from fabula.measures.diversity.grouped_texts import (
+    CutTexts,
+    GroupedTexts,
+    common_length,
+    cut_texts,
+    groups_by,
+    prompt_of,
+)
+from fabula.measures.diversity.ngrams import SHARED, NgramMeasures, Ngrams
+from fabula.measures.diversity.pairs import SimilarPair, similar_pairs
+from fabula.measures.diversity.phrases import PHRASES, shared_phrases
+from fabula.measures.diversity.result import Diversity, GroupDiversity
+from fabula.measures.diversity.templates import Tagged, Tagger, Templates, template_ngrams
+from fabula.models.encoder import Encoder
+from fabula.text import TextSettings, TextWords
+from fabula.text.language import language_gate, not_english
+from fabula.types import Document, Estimate, Signature, Span
+
+__all__ = ["ALL_TEXTS", "Extra", "Extras", "Plan", "Stages", "locate_words", "measure_diversity"]
+
+Extra = Literal["templates", "embeddings"]
+ALL_TEXTS = "all"
+"""The group of texts that are not parted."""
+
+_NOT_ASKED = "not asked for (see `extras`)"
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What is measured of which texts."""
+
+    by: str | None = None
+    prompt: str | None = None
+    baseline: str | None = None
+    n_words: int | None = None
+    settings: TextSettings = TextSettings()
+    how: Resampling = field(default_factory=Resampling)
+    extras: Collection[Extra] = ()
+    encoder: Path | None = None
+    n_phrases: int = 10
+    n_pairs: int = 0
+    run_words: int = 6
+    n_threads: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Stages:
+    """Told of each stage with its number of steps, and of steps that are done."""
+
+    begin: Callable[[str, int | None], None] = lambda stage, total: None
+    advance: Callable[[int], None] = lambda n: None
+
+
+def measure_diversity(
+    documents: Sequence[Document], plan: Plan, stages: Stages | None = None
+) -> Diversity:
+    """Measure each group, and test each pair of groups (or each against the `baseline`).
+
+    Raises `InputError` where a text lacks a field, or no group has two texts.
+    """
+    stages = stages or Stages()
+    names = [ALL_TEXTS] * len(documents)
+    if plan.by is not None:
+        names = groups_by(documents, plan.by)
+    if plan.baseline is not None and plan.baseline not in names:
+        there = ", ".join(dict.fromkeys(names))
+        raise InputError(f"`baseline` {plan.baseline}: no such group; there are {there}")
+    prompts = None if plan.prompt is None else [prompt_of(one, plan.prompt) for one in documents]
+    stages.begin("finding words", len(documents))
+    texts = GroupedTexts(
+        documents, names, prompts, [*locate_words(documents, plan.settings, stages)]
+    )
+    n_words = plan.n_words or common_length(texts)
+    cut = cut_texts(texts, n_words, plan.how.seed)
+    extras = Extras(plan, cut, stages)
+    measured = _measure(cut, plan, extras, stages)
+    pairs: list[SimilarPair] = []
+    if plan.n_pairs:
+        stages.begin("comparing pairs of texts", None)
+        table = texts.table(plan.settings)
+        ids = [document.id for document in documents]
+        pairs = similar_pairs(ids, texts.located, table, plan.run_words, plan.n_pairs)
+    return Diversity(
+        plan.by,
+        cut.pool.design,
+        _groups(texts, cut, measured, extras, plan),
+        measured.tests,
+        pairs,
+        plan.run_words if plan.n_pairs else None,
+        extras.left_out,
+        n_words,
+        measured.signature,
+    )
+
+
+def locate_words(
+    documents: Sequence[Document], settings: TextSettings, stages: Stages
+) -> Iterator[TextWords]:
+    for document in documents:
+        yield settings.locate(document.text)
+        stages.advance(1)
+
+
+class Extras:
+    """Parts of speech and vectors, where they are asked for and available."""
+
+    def __init__(self, plan: Plan, cut: CutTexts, stages: Stages) -> None:
+        self.tagged: list[Tagged] = []
+        """Of each text that is left, in order."""
+        self.templates: Ngrams | None = None
+        self.vectors: NDArray[np.float64] | None = None
+        self.signature_parts: dict[str, str] = {}
+        self.left_out: dict[str, str] = {}
+        for name, take in (("templates", self._tag), ("embeddings", self._embed)):
+            if name not in plan.extras:
+                self.left_out[name] = _NOT_ASKED
+                continue
+            try:
+                take(plan, cut.strings(), stages)
+            except ModelError as error:
+                self.left_out[name] = str(error)
+
+    def _tag(self, plan: Plan, texts: Sequence[str], stages: Stages) -> None:
+        tagger = Tagger()
+        stages.begin("tagging parts of speech", len(texts))
+        foreign = [reason for text in texts if (reason := not_english(text)) is not None]
+        if 2 * len(foreign) > len(texts):
+            self.left_out["templates"] = foreign[0]
+            return
+        self.tagged = tagger.tag(texts, stages.advance)
+        self.templates = template_ngrams(self.tagged)
+        self.signature_parts |= {**tagger.signature_parts, "lang": language_gate()}
+
+    def _embed(self, plan: Plan, texts: Sequence[str], stages: Stages) -> None:
+        encoder = Encoder(plan.encoder)
+        stages.begin("encoding texts", len(texts))
+        self.vectors = embed_texts(texts, encoder, stages.advance)
+        self.signature_parts["enc"] = encoder.name
+
+
+@dataclass(frozen=True, slots=True)
+class _Measured:
+    estimates: dict[str, dict[str, Estimate]]
+    tests: list[DiversityTest]
+    lengths: tuple[Ngrams, ...]
+    signature: str
+
+
+def _measure(cut: CutTexts, plan: Plan, extras: Extras, stages: Stages) -> _Measured:
+    signature = _signature(cut, plan, extras)
+    stages.begin("counting n-grams", None)
+    table = cut.texts.table(plan.settings)
+    ngrams = NgramMeasures(tuple(one for one, _ in table.ngrams(SHARED[-1])), plan.n_threads)
+    strings = cut.strings()
+    together = Compression(tuple(text.encode(errors="replace") for text in strings), plan.n_threads)
+    kinds: list[Measures] = [ngrams, together]
+    if extras.templates is not None:
+        n_tokens = np.array([len(one.tags) for one in extras.tagged], np.int64)
+        kinds.append(Templates(extras.templates, n_tokens))
+    if extras.vectors is not None:
+        kinds.append(Embeddings(extras.vectors))
+    tested = list(combinations(cut.names, 2))
+    if plan.baseline is not None:
+        tested = [(name, plan.baseline) for name in cut.names if name != plan.baseline]
+        tested = tested if plan.baseline in cut.names else []
+    stages.begin("resampling", len(kinds) * (len(cut.names) + len(tested)))
+    estimates: dict[str, dict[str, Estimate]] = {name: {} for name in cut.names}
+    tests: list[DiversityTest] = []
+    for kind in kinds:
+        found, some = measure_groups(
+            kind, cut.pool, cut.names, tested, plan.how, signature, stages.advance
+        )
+        tests += some
+        for name, by_measure in found.items():
+            estimates[name] |= by_measure
+    return _Measured(estimates, tests, ngrams.lengths, signature)
+
+
+def _signature(cut: CutTexts, plan: Plan, extras: Extras) -> str:
+    """The rule of equal length and number stands first: it decides every number."""
+    return str(
+        Signature.of(
+            "diversity",
+            words=str(cut.n_words),
+            texts=str(cut.pool.n_drawn),
+            draws=f"{cut.pool.design},{plan.how.n_draws}",
+            **plan.settings.signature_parts(),
+            n=f"{SHARED[0]}-{SHARED[-1]}",
+            gzip=GZIP,
+            **extras.signature_parts,
+            seed=str(plan.how.seed),
+            v=__version__,
+        )
+    )
+
+
+def _groups(
+    texts: GroupedTexts, cut: CutTexts, measured: _Measured, extras: Extras, plan: Plan
+) -> list[GroupDiversity]:
+    nothing = Estimate(None, None, None, 0, "too few texts", measured.signature, 0)
+    measures = list(measured.estimates[cut.names[0]])
+    return [
+        _group(name, texts, cut, measured, extras, plan)
+        if name in cut.names
+        else GroupDiversity(
+            name,
+            texts.groups.count(name),
+            texts.n_short(name, cut.n_words),
+            0,
+            0,
+            0,
+            dict.fromkeys(measures, nothing),
+            n_identical=texts.n_identical(name),
+        )
+        for name in texts.names()
+    ]
+
+
+def _group(
+    name: str, texts: GroupedTexts, cut: CutTexts, measured: _Measured, extras: Extras, plan: Plan
+) -> GroupDiversity:
+    pool, number = cut.pool, cut.names.index(name)
+    is_named = np.array([group == name for group in cut.texts.groups])
+    is_in = pool.labels == number
+    templates = [] if extras.templates is None else [extras.templates]
+    starts = np.concatenate([[0], np.cumsum([len(one.tags) for one in extras.tagged])])
+
+    def words_at(place: int, n: int) -> Sequence[str]:
+        text, first = divmod(place, cut.n_words)
+        return cut.texts.located[text].words[first : first + n]
+
+    def span_at(text: int, place: int, n: int) -> Span:
+        words, first = cut.texts.located[text], place - text * cut.n_words
+        document = cut.texts.documents[text].id
+        return Span(document, int(words.starts[first]), int(words.ends[first + n - 1]))
+
+    def tags_at(place: int, n: int) -> Sequence[str]:
+        text = int(np.searchsorted(starts, place, "right")) - 1
+        return extras.tagged[text].tags[place - starts[text] :][:n]
+
+    def tagged_at(text: int, place: int, n: int) -> Span:
+        # What was tagged begins at the first word of the text.
+        shift = int(cut.texts.located[text].starts[0])
+        places = extras.tagged[text].places[place - starts[text] :][:n]
+        document = cut.texts.documents[text].id
+        return Span(document, shift + places[0][0], shift + places[-1][1])
+
+    lengths = [one for one in measured.lengths if one.n in PHRASES]
+    return GroupDiversity(
+        name,
+        texts.groups.count(name),
+        texts.n_short(name, cut.n_words),
+        int(np.count_nonzero(is_named & ~is_in)),
+        pool.n_drawn,
+        pool.n_units(number),
+        measured.estimates[name],
+        shared_phrases(lengths, is_in, plan.n_phrases, words_at, span_at),
+        shared_phrases(templates, is_in, plan.n_phrases, tags_at, tagged_at),
+        texts.n_identical(name),
+    )

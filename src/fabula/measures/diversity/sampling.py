@@ -1,0 +1,119 @@
+"""Which texts are compared: as many in every group, and of each prompt, drawn several times."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["Design", "Pool", "plan_pool"]
+
+Design = Literal["texts", "prompts", "own-prompts"]
+"""What is drawn: texts; of each prompt that all groups share as many from each group; or, where
+groups have prompts of their own, prompts, with one text of each."""
+
+_MIN_SHARED = 0.5
+"""Groups share prompts where all have this part of the prompts of the one that has fewest."""
+
+
+@dataclass(frozen=True, slots=True)
+class Pool:
+    """Texts of groups, and how many of them are drawn.
+
+    labels: int64 (n_texts,), the group of each, or -1 where it takes no part. units: int64
+    (n_texts,), what is taken as independent: the text, its prompt, or its group's prompt. quota:
+    int64 (n_units,), how many texts of a unit are drawn from a group.
+    """
+
+    design: Design
+    labels: NDArray[np.int64]
+    units: NDArray[np.int64]
+    quota: NDArray[np.int64]
+    n_drawn: int
+    """Texts that are drawn from each group."""
+
+    def n_available(self, group: int) -> int:
+        """Texts that a draw could hold, were it not bounded by the other groups."""
+        own = np.bincount(self.units[self.labels == group], minlength=len(self.quota))
+        return int(np.minimum(own, self.quota).sum())
+
+    def is_whole(self, group: int) -> bool:
+        """Whether every draw holds all texts of the group."""
+        return int(np.count_nonzero(self.labels == group)) == self.n_drawn
+
+    def n_units(self, group: int) -> int:
+        return len(np.unique(self.units[self.labels == group]))
+
+    def narrowed(self, kept: NDArray[np.int64]) -> Pool:
+        """The same of these texts."""
+        return replace(self, labels=self.labels[kept], units=self.units[kept])
+
+    def draws(
+        self, labels: NDArray[np.int64], group: int, n_draws: int, rng: np.random.Generator
+    ) -> NDArray[np.uint8]:
+        """Random draws from a group, were these the labels: uint8, shape (n_draws, n_texts)."""
+        members = np.zeros((n_draws, len(labels)), np.uint8)
+        own = np.flatnonzero(labels == group)
+        for row in members:
+            by_unit = own[np.lexsort((rng.random(len(own)), self.units[own]))]
+            units = self.units[by_unit]
+            place = np.arange(len(units)) - np.searchsorted(units, units)
+            chosen = by_unit[place < self.quota[units]]
+            if len(chosen) > self.n_drawn:
+                chosen = rng.permutation(chosen)[: self.n_drawn]
+            row[chosen] = 1
+        return members
+
+    def weights(self) -> NDArray[np.float64]:
+        """How probably a draw from its group holds each text: float64, shape (n_texts,)."""
+        found = np.zeros(len(self.labels))
+        for group in range(int(self.labels.max(initial=-1)) + 1):
+            own = np.flatnonzero(self.labels == group)
+            n_own = np.bincount(self.units[own], minlength=len(self.quota))[self.units[own]]
+            found[own] = np.minimum(1, self.quota[self.units[own]] / n_own)
+            found[own] *= self.n_drawn / found[own].sum()
+        return found
+
+    def permuted(self, rng: np.random.Generator) -> NDArray[np.int64]:
+        """Labels as they might as well be if groups did not differ.
+
+        Texts change places within their prompt where groups share prompts, else whole units do.
+        """
+        if self.design == "prompts":
+            before = np.argsort(self.units, kind="stable")
+            after = np.lexsort((rng.random(len(self.units)), self.units))
+            labels = np.empty_like(self.labels)
+            labels[after] = self.labels[before]
+            return labels
+        _, first, place = np.unique(self.units, return_index=True, return_inverse=True)
+        mixed: NDArray[np.int64] = rng.permutation(self.labels[first])[place]
+        return mixed
+
+
+def plan_pool(labels: NDArray[np.int64], prompts: Sequence[str] | None) -> Pool:
+    """The pool of texts whose groups are numbered from 0 on, and that have a prompt each if any."""
+    n, n_groups = len(labels), int(labels.max(initial=-1)) + 1
+    if prompts is None:
+        quota = np.ones(n, np.int64)
+        return _bounded(Pool("texts", labels, np.arange(n), quota, 0), n_groups)
+    numbers = {prompt: k for k, prompt in enumerate(dict.fromkeys(prompts))}
+    of_text = np.array([numbers[prompt] for prompt in prompts], np.int64)
+    table = np.zeros((n_groups, len(numbers)), np.int64)
+    np.add.at(table, (labels, of_text), 1)
+    quota = table.min(axis=0)
+    fewest = (table > 0).sum(axis=1).min(initial=n)
+    if np.count_nonzero(quota) >= max(1, _MIN_SHARED * fewest):
+        labels = np.where(quota[of_text] > 0, labels, -1)
+        return _bounded(Pool("prompts", labels, of_text, quota, 0), n_groups)
+    own = labels * len(numbers) + of_text
+    quota = np.ones(n_groups * len(numbers), np.int64)
+    return _bounded(Pool("own-prompts", labels, own, quota, 0), n_groups)
+
+
+def _bounded(pool: Pool, n_groups: int) -> Pool:
+    """Of every group as many as the smallest can give."""
+    n_drawn = min((pool.n_available(group) for group in range(n_groups)), default=0)
+    return replace(pool, n_drawn=n_drawn)

@@ -1,0 +1,73 @@
+"""What several texts have in common, for a page that shows them side by side."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from fabula.errors import InputError
+from fabula.measures.diversity.comparison import Resampling
+from fabula.measures.diversity.grouped_texts import GroupedTexts
+from fabula.measures.diversity.measure import ALL_TEXTS, Plan, measure_diversity
+from fabula.measures.diversity.pairs import SharedText, SimilarPair, shared_texts, similar_pairs
+from fabula.measures.diversity.result import Diversity, identical_remark
+from fabula.stats.resample import MIN_UNITS
+from fabula.types import Document
+
+__all__ = ["Together", "measure_together"]
+
+_N_PAIRS = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Together:
+    """Who wrote like whom, and how alike all are."""
+
+    shared: Sequence[SharedText]
+    """What each text shares with any other, most shared first."""
+    pairs: Sequence[SimilarPair]
+    """Those with most words in common runs first; only some are listed."""
+    run_words: int
+    """The shortest run that counts."""
+    diversity: Diversity | None
+    reason: str
+    """Why there are no figures of the set; empty where there are."""
+    remarks: Sequence[str]
+
+    def to_json(self) -> dict[str, Any]:
+        found = self.diversity
+        return {
+            "shared": [one.to_json() for one in self.shared],
+            "pairs": [one.to_json() for one in self.pairs],
+            "run_words": self.run_words,
+            "set": None if found is None else found.groups[0].to_json(),
+            "missing_reason": self.reason or None,
+            "remarks": list(self.remarks),
+            "signature": None if found is None else found.signature,
+        }
+
+
+def measure_together(documents: Sequence[Document], *, seed: int, n_threads: int) -> Together:
+    """The pairs of texts with most in common; from ten texts on, the diversity of all."""
+    plan = Plan(how=Resampling(seed=seed), n_phrases=0, n_threads=n_threads)
+    located = [plan.settings.locate(document.text) for document in documents]
+    texts = GroupedTexts(documents, [ALL_TEXTS] * len(documents), None, located)
+    ids = [document.id for document in documents]
+    table = texts.table(plan.settings)
+    pairs = similar_pairs(ids, located, table, plan.run_words, _N_PAIRS)
+    shared = shared_texts(ids, table, plan.run_words)
+    n_identical = texts.n_identical(ALL_TEXTS)
+    remarks = []
+    if n_identical:
+        remarks.append(identical_remark("these texts", n_identical, len(documents)))
+    found, reason = None, ""
+    if len(documents) < MIN_UNITS:
+        reason = f"figures of the set need {MIN_UNITS} texts, and these are {len(documents)}"
+    else:
+        try:
+            found = measure_diversity(documents, plan)
+            remarks += [line for line in found.remarks if "were left out" in line]
+        except InputError:
+            reason = "more than a tenth of the texts are too short to be compared"
+    return Together(shared, pairs, plan.run_words, found, reason, remarks)

@@ -1,0 +1,58 @@
+"""A draft read once: what it is like as a whole, and what is to be looked at in it."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Collection, Iterable, Iterator
+from dataclasses import dataclass
+from functools import partial
+from typing import Literal
+
+from fabula.measures.line_notes import LineReader, LineReview
+from fabula.measures.linguistic.profile import Profile, opened_tools, profile_text
+from fabula.text import check_documents
+from fabula.types import Document
+from fabula.workers import in_order
+
+__all__ = ["DraftReading", "Wanted", "read_drafts"]
+
+Wanted = Literal["profile", "lines"]
+_FEW = 4
+"""So many texts are not worth starting processes for."""
+
+
+@dataclass(frozen=True, slots=True)
+class DraftReading:
+    """What was wanted of a draft."""
+
+    profile: Profile | None
+    lines: LineReview | None
+
+
+def read_drafts(
+    documents: Iterable[Document],
+    wanted: Collection[Wanted],
+    grammar: str = "harper",
+    *,
+    n_jobs: int = 1,
+) -> Iterator[DraftReading]:
+    """Each document's profile, and the notes on its lines, in order.
+
+    grammar: a checker, as `open_checker` has it. Raises `ModelError` where something is missing.
+    """
+    one = partial(_read, grammar, frozenset(wanted))
+    yield from in_order(one, check_documents(documents), n_jobs, n_small=_FEW)
+
+
+def _read(grammar: str, wanted: frozenset[Wanted], document: Document) -> DraftReading:
+    tools, nlp = opened_tools(grammar)
+    return DraftReading(
+        profile_text(tools, nlp, document) if "profile" in wanted else None,
+        _line_reader(grammar).read(document.text) if "lines" in wanted else None,
+    )
+
+
+@functools.cache
+def _line_reader(grammar: str) -> LineReader:
+    tools, nlp = opened_tools(grammar)
+    return LineReader(nlp, tools.parser, tools.checker)

@@ -1,0 +1,331 @@
+"""Agreement on items that are not yes-no: numbers, choices, places in an order.
+
+Of numbers and ordered choices kappa has quadratic weights, of other choices none; alpha has the
+distance of the scale's level. Kappas are over all pairs of two raters of a document, so that
+documents may have different numbers of raters; intervals resample documents. A judge stands beside
+people on the same documents: as one more person, with each of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fabula.stats.agreement import (
+    alpha_interval,
+    bootstrap_interval,
+    cohen_of_sums,
+    cohen_sums,
+    concordance_of_sums,
+    difference_interval,
+    icc_interval,
+    pearson_of_sums,
+    pearson_sums,
+)
+from fabula.types import Estimate, Item, Measurement, Rubric
+
+__all__ = [
+    "GradedAgreement",
+    "JudgeOnItem",
+    "JudgesOnItem",
+    "PeopleOnItem",
+    "graded_agreement",
+    "graded_items",
+    "graded_pairs",
+    "numbers_said",
+]
+
+Values = NDArray[np.float64]
+Sums = Callable[[Values, Values], Values]
+OfSums = Callable[[Values], Values]
+_METHODS = {
+    "interval": "kappa with quadratic weights",
+    "ordinal": "kappa with quadratic weights",
+    "nominal": "Cohen kappa",
+}
+_OVER = "over pairs of raters, percentile bootstrap over documents"
+
+
+@dataclass(frozen=True, slots=True)
+class PeopleOnItem:
+    """People among themselves on one item, over the documents that several answered."""
+
+    n: int
+    kappa: Estimate
+    alpha: Estimate
+    """Krippendorff's, of the scale's level."""
+    icc: Estimate
+    """ICC(2,1) of numbers, where the same people answered about every document."""
+    similarity: float | None
+    """Mean over pairs of 1 - |a - b|, relative to the scale's span; of choices, the share equal."""
+    why_missing: Mapping[str, str]
+    """Of kappa, alpha and icc those that have no value."""
+
+
+@dataclass(frozen=True, slots=True)
+class JudgeOnItem:
+    """A judge with people on one item, beside people on the same documents."""
+
+    n: int
+    kappa: Estimate
+    people: Estimate
+    difference: Estimate
+    """The judge's kappa less that of people."""
+    correlation: Estimate
+    """Pearson with people's means; none of choices without worth."""
+
+
+@dataclass(frozen=True, slots=True)
+class JudgesOnItem:
+    """Two judges on the documents of one item that both answered."""
+
+    item: str
+    first: str
+    second: str
+    difference: Estimate
+    """Kappa with people of the first less that of the second."""
+    agreement: Estimate
+    """Kappa of the two."""
+
+
+@dataclass(frozen=True, slots=True)
+class GradedAgreement:
+    """By item; judges by rater, then by item."""
+
+    people: Mapping[str, PeopleOnItem]
+    judges: Mapping[str, Mapping[str, JudgeOnItem]]
+
+
+def graded_agreement(
+    measurements: Sequence[Measurement],
+    labels: Sequence[Measurement],
+    rubric: Rubric,
+    *,
+    seed: int = 0,
+) -> GradedAgreement:
+    """Judges' measurements and people's labels on the items that are neither yes-no nor prose."""
+    people: dict[str, PeopleOnItem] = {}
+    judges: dict[str, dict[str, JudgeOnItem]] = {one.rater: {} for one in measurements}
+    for item in graded_items(rubric):
+        said = numbers_said(labels, item)
+        if not said:
+            continue
+        people[item.id] = _people(said, item, labels[0].signature, seed)
+        for rater, found in judges.items():
+            mine = [one for one in measurements if (one.rater, one.item) == (rater, item.id)]
+            given = {name: values[rater] for name, values in numbers_said(mine, item).items()}
+            if any(name in said for name in given):
+                found[item.id] = _judge(given, said, item, mine[0].signature, seed)
+    return GradedAgreement(people, {rater: found for rater, found in judges.items() if found})
+
+
+def graded_pairs(
+    judges: Mapping[str, Sequence[Measurement]],
+    labels: Sequence[Measurement],
+    rubric: Rubric,
+    *,
+    seed: int = 0,
+) -> list[JudgesOnItem]:
+    """Each two judges on each item that is neither yes-no nor prose, and that both answered.
+
+    `judges` by name. Documents are drawn for both at once.
+    """
+    pairs = []
+    for item in graded_items(rubric):
+        people = numbers_said(labels, item)
+        answers = {
+            name: {document: next(iter(one.values())) for document, one in
+                   numbers_said(measurements, item).items()}
+            for name, measurements in judges.items()
+        }  # fmt: skip
+        for first, second in combinations([name for name in answers if answers[name]], 2):
+            found = _two_judges(first, second, answers, people, item, judges, seed)
+            pairs += [found] if found else []
+    return pairs
+
+
+def _two_judges(
+    first: str,
+    second: str,
+    answers: Mapping[str, Mapping[str, float]],
+    people: Mapping[str, Mapping[str, float]],
+    item: Item,
+    judges: Mapping[str, Sequence[Measurement]],
+    seed: int,
+) -> JudgesOnItem | None:
+    a, b = answers[first], answers[second]
+    both = [name for name in a if name in b]
+    if not both:
+        return None
+    signature = f"{judges[first][0].signature}|against:{second}"
+    sums_of, of_sums = _statistic(item)
+    sides = []
+    for mine in (a, b):
+        own, theirs, names = _with_people({name: mine[name] for name in both}, people)
+        sides.append((sums_of(own, theirs), names))
+    return JudgesOnItem(
+        item.id, first, second,
+        difference_interval(
+            sides[0], sides[1], of_sums, seed=seed,
+            method=f"difference of the kappas of two judges with people, {_OVER}",
+            signature=signature,
+        ),
+        _kappa(np.array([a[name] for name in both]), np.array([b[name] for name in both]), both,
+               item, signature, seed),
+    )  # fmt: skip
+
+
+def graded_items(rubric: Rubric) -> list[Item]:
+    """The items that are neither yes-no nor prose."""
+    return [one for one in rubric.items if one.scale.level and one.scale.agreement != "kappa"]
+
+
+def numbers_said(measurements: Sequence[Measurement], item: Item) -> dict[str, dict[str, float]]:
+    """What was said on an item, by document and rater, as numbers.
+
+    Worths, places, or the number of an option.
+    """
+    scale = item.scale
+    found: dict[str, dict[str, float]] = {}
+    for one in measurements:
+        if one.item != item.id:
+            continue
+        value = scale.decided(one.value)
+        if value is None:
+            continue
+        number = scale.worth(value)
+        if number is None:
+            number = scale.answers.index(value) if isinstance(value, str) else value
+        found.setdefault(one.document_id, {})[one.rater] = float(number)
+    return found
+
+
+def _statistic(item: Item) -> tuple[Sums, OfSums]:
+    if item.scale.level == "nominal":
+        # Every option has its cell, whichever of them two raters used.
+        options = np.arange(len(item.scale.answers), dtype=np.float64)
+
+        def cells(a: Values, b: Values) -> Values:
+            padded = cohen_sums(np.append(a, options), np.append(b, options))
+            return padded[: len(a)]
+
+        return cells, cohen_of_sums
+    return pearson_sums, concordance_of_sums
+
+
+def _pairs_of_people(
+    said: Mapping[str, Mapping[str, float]], documents: Sequence[str]
+) -> tuple[Values, Values, list[str]]:
+    """All ordered pairs of two people of a document, and the documents of the pairs."""
+    pairs = [
+        (first, second, name)
+        for name in documents
+        for k, first in enumerate(said[name].values())
+        for j, second in enumerate(said[name].values())
+        if j != k
+    ]
+    table = np.array([pair[:2] for pair in pairs], np.float64).reshape(len(pairs), 2)
+    return table[:, 0], table[:, 1], [name for *_, name in pairs]
+
+
+def _people(
+    said: Mapping[str, Mapping[str, float]], item: Item, signature: str, seed: int
+) -> PeopleOnItem:
+    several = [name for name, values in said.items() if len(values) > 1]
+    raters = list(dict.fromkeys(rater for name in several for rater in said[name]))
+    table = np.array(
+        [[said[name].get(rater, np.nan) for rater in raters] for name in several], np.float64
+    ).reshape(len(several), len(raters))
+    a, b, names = _pairs_of_people(said, several)
+    level = item.scale.level or "nominal"
+    apart = (a != b) if level == "nominal" else np.abs(a - b) / item.scale.span
+    kappa = _kappa(a, b, names, item, signature, seed)
+    alpha = alpha_interval(table, several, level, seed=seed, signature=signature)
+    # Of what are no numbers there is no table, and so no value.
+    numbers = table if level == "interval" else table[:0]
+    icc = icc_interval(numbers, several[: len(numbers)], seed=seed, signature=signature)
+    same = "all said the same" if several else "nobody answered with another"
+    why = {name: same for name, one in (("kappa", kappa), ("alpha", alpha)) if one.value is None}
+    if icc.value is None:
+        why["icc"] = _why_no_icc(table, level) or same
+    return PeopleOnItem(
+        n=len(several),
+        kappa=kappa,
+        alpha=alpha,
+        icc=icc,
+        similarity=float(1 - apart.mean()) if len(apart) and level != "ordinal" else None,
+        why_missing=why,
+    )
+
+
+def _why_no_icc(table: Values, level: str) -> str | None:
+    """None where all said the same, or nobody answered with another."""
+    if level != "interval":
+        return "the answers are no numbers"
+    if len(table) and np.isnan(table).any():
+        return "not everybody answered about every document"
+    if len(table) == 1:
+        return "several answered about one document only"
+    return "it would divide by zero" if len(table) and np.ptp(table) > 0 else None
+
+
+def _kappa(
+    a: Values, b: Values, names: Sequence[str], item: Item, signature: str, seed: int
+) -> Estimate:
+    sums_of, of_sums = _statistic(item)
+    sums = sums_of(a, b)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        value = float(of_sums(sums.sum(axis=0)))
+    return bootstrap_interval(
+        value if np.isfinite(value) else None, sums, of_sums, names, seed=seed,
+        method=f"{_METHODS[item.scale.level or 'nominal']} {_OVER}", signature=signature,
+        n=len(set(names)),
+    )  # fmt: skip
+
+
+def _with_people(
+    given: Mapping[str, float], said: Mapping[str, Mapping[str, float]]
+) -> tuple[Values, Values, list[str]]:
+    """A judge's answers with each person's of the same document, and the documents."""
+    pairs = [
+        (mine, value, name) for name, mine in given.items() for value in said.get(name, {}).values()
+    ]
+    table = np.array([pair[:2] for pair in pairs], np.float64).reshape(len(pairs), 2)
+    return table[:, 0], table[:, 1], [name for *_, name in pairs]
+
+
+def _judge(
+    given: Mapping[str, float],
+    said: Mapping[str, Mapping[str, float]],
+    item: Item,
+    signature: str,
+    seed: int,
+) -> JudgeOnItem:
+    both = [name for name in given if name in said]
+    mine, theirs, names = _with_people(given, said)
+    a, b, among = _pairs_of_people(said, both)
+    sums_of, of_sums = _statistic(item)
+    means = np.array([np.mean(list(said[name].values())) for name in both])
+    own = np.array([given[name] for name in both])
+    sums = pearson_sums(own, means)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        r = float(pearson_of_sums(sums.sum(axis=0)))
+    has_order = item.scale.level != "nominal"
+    return JudgeOnItem(
+        n=len(both),
+        kappa=_kappa(mine, theirs, names, item, signature, seed),
+        people=_kappa(a, b, among, item, signature, seed),
+        difference=difference_interval(
+            (sums_of(mine, theirs), names), (sums_of(a, b), among), of_sums, seed=seed,
+            method=f"difference of kappas, {_OVER}", signature=signature,
+        ),
+        correlation=bootstrap_interval(
+            r if has_order and np.isfinite(r) else None, sums, pearson_of_sums, both, seed=seed,
+            method="Pearson with people's means, percentile bootstrap over documents",
+            signature=signature,
+        ),
+    )  # fmt: skip

@@ -1,0 +1,165 @@
+"""Labels: what people said of documents on the items of a rubric, from any file that holds it.
+
+A label is a measurement whose rater is a person, so that whatever is computed from a judge's
+measurements is computed from people's. Files differ in form alone: a table with a row for each
+answer (CSV, JSON Lines, Parquet), what a study exports, and the authors' `ttcw_annotations.json`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from fabula.errors import InputError
+from fabula.rubrics.released import read_expert_verdicts, split_story_id
+from fabula.text import read_table
+from fabula.types import Item, Measurement, Rubric
+
+__all__ = ["COLUMNS", "labels_of", "read_labels"]
+
+COLUMNS: Mapping[str, tuple[str, ...]] = {
+    "document": ("document", "document_id", "id", "story", "story_id"),
+    "item": ("item", "item_id", "test", "question"),
+    "rater": ("rater", "rater_id", "expert", "annotator", "participant"),
+    "value": ("value", "verdict", "answer", "label", "score", "rating"),
+    "reason": ("reason", "rationale", "explanation", "comment"),
+}
+"""By what a column holds: the names that it may have, the first of them that is there is taken."""
+
+_TRUE, _FALSE = ("yes", "y", "true", "1", "1.0"), ("no", "n", "false", "0", "0.0")
+
+
+def read_labels(path: Path, rubric: Rubric) -> list[Measurement]:
+    """The labels of a file on the items of a rubric.
+
+    Raises `InputError` for a file without them, with what its columns are, for an item that the
+    rubric lacks, an answer that its scale lacks, and a second answer of one person.
+    """
+    if path.suffix == ".json":
+        return labels_of(_released(path, rubric), rubric, path.name)
+    return labels_of(read_table(path), rubric, path.name)
+
+
+def labels_of(
+    rows: Iterable[tuple[Mapping[str, Any], str]], rubric: Rubric, source: str
+) -> list[Measurement]:
+    """The labels of rows with `document`, `item`, `rater`, `value` and, if they like, `reason`.
+
+    rows: each with where it stands, for errors. Columns may have the other names of `COLUMNS`, an
+    item its number in place of its id. Raises `InputError` as `read_labels` does.
+    """
+    items = {str(name): item for item in rubric.items for name in (item.index, item.id)}
+    found: dict[tuple[str, str, str], Measurement] = {}
+    for row, where in rows:
+        label = _label(where, row, items, rubric, source)
+        if label is None:
+            continue
+        key = label.document_id, label.item, label.rater
+        if key in found:
+            raise InputError(
+                f"{where}: {label.rater} has a second answer on {label.item} of "
+                f"{label.document_id}; keep one of them"
+            )
+        found[key] = label
+    if not any(one.value is not None for one in found.values()):
+        raise InputError(f"{source}: holds no answers on the items of {rubric.id}")
+    return list(found.values())
+
+
+def _label(
+    where: str, row: Mapping[str, Any], items: Mapping[str, Item], rubric: Rubric, source: str
+) -> Measurement | None:
+    """A row's label; None of a row that answers another rubric."""
+    of = str(row.get("rubric") or "").partition("@")[0]
+    name = str(_cell(row, "item", where)).strip()
+    item = items.get(name)
+    if item is None:
+        if of and rubric.id not in (of, of.rpartition("-")[0]):
+            # A study asks for preferences too: answers to another rubric are skipped.
+            return None
+        raise InputError(
+            f"{where}: {rubric.id} has no item {name!r}; it has "
+            f"{', '.join(one.id for one in rubric.items)}"
+        )
+    value = _value(item, _cell(row, "value", where, may_lack=True), where)
+    reason = row.get("missing_reason") or "no_answer"
+    text = _cell(row, "reason", where, may_lack=True)
+    return Measurement(
+        document_id=str(_cell(row, "document", where)).strip(),
+        rubric=rubric.key,
+        item=item.id,
+        rater=str(_cell(row, "rater", where)).strip(),
+        value=value,
+        missing_reason=str(reason) if value is None else None,
+        evidence=(),
+        rationale=str(text) if text else None,
+        signature=f"labels:{source}",
+        details={"author": row["author"]} if isinstance(row.get("author"), str) else {},
+    )
+
+
+def _cell(row: Mapping[str, Any], holds: str, where: str, *, may_lack: bool = False) -> Any:
+    """What a row says of the document, the item and so on; None where it is empty and may be."""
+    names = [name for name in COLUMNS[holds] if name in row]
+    # Arrow's tables have numbers and words in columns of their own: the first that is filled.
+    value = next((row[name] for name in names if row[name] not in (None, "")), None)
+    if value is None and not (may_lack and (names or holds == "reason")):
+        there = ", ".join(map(repr, row)) or "none"
+        what = "is empty" if names else "is not there"
+        raise InputError(
+            f"{where}: the column {holds!r} {what}; labels have document, item, rater, value and, "
+            f"if you like, reason, and the columns here are {there}"
+        )
+    return value
+
+
+def _value(item: Item, answer: Any, where: str) -> float | str | None:
+    """An answer as measurements hold it. Raises `InputError` for one that the scale lacks."""
+    if answer is None:
+        return None
+    scale = item.scale
+    word = f"{answer:g}" if isinstance(answer, float) else str(answer).strip()
+    if scale.is_test and word.lower() in (*_TRUE, *_FALSE):
+        return float(word.lower() in _TRUE)
+    if scale.form == "option":
+        word = next((one for one in scale.answers if one.casefold() == word.casefold()), word)
+    try:
+        value = scale.read(word.replace(",", ".") if scale.form == "number" else word)
+    except ValueError:
+        value = None
+    if value is None:
+        value = _share_or_worth(item, word)
+    if value is None:
+        raise InputError(
+            f"{where}: {str(answer)[:80]!r} is not an answer to {item.id}; it takes {scale.allowed}"
+        )
+    return value
+
+
+def _share_or_worth(item: Item, word: str) -> float | str | None:
+    """An answer given as a number: a share of Yes, or what an option of a choice counts."""
+    try:
+        number = float(word)
+    except ValueError:
+        return None
+    if item.scale.is_test and 0 <= number <= 1:
+        return number
+    options = dict(zip(item.scale.values, item.scale.options, strict=False))
+    return options.get(number)
+
+
+def _released(path: Path, rubric: Rubric) -> Iterator[tuple[dict[str, Any], str]]:
+    """The rows of the authors' release, whose ids of stories say who wrote them."""
+    if rubric.id != "ttcw":
+        raise InputError(f"{path}: holds verdicts on ttcw, not on {rubric.id}")
+    for number, one in enumerate(read_expert_verdicts(path), 1):
+        row = {
+            "document": one.story_id,
+            "item": str(one.index),
+            "rater": one.expert,
+            "value": "Yes" if one.passed else "No",
+            "reason": one.rationale,
+            "author": split_story_id(one.story_id)[1],
+        }
+        yield row, f"{path}, row {number}"

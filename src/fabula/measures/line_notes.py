@@ -1,0 +1,550 @@
+"""Line by line: places in a draft that its writer may want to look at, each with a sentence why.
+
+No language model is asked. What is noted can be pointed at and checked: a word that comes back
+within a few lines, a sentence that stands there twice, sentences in a row that begin alike, a name
+spelt in two ways, an error of grammar or spelling, a stock phrase. None of it is a grade, and none
+of it must be changed: repetition can be meant. So notes have an order, and only the first of them
+are shown.
+
+What is in quotation marks belongs to those who speak: there only errors, repeated sentences, names
+and stock phrases are noted. Thresholds are rules of thumb of this module; `LINE_RULES` names them
+in signatures.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+import re
+from collections import Counter, defaultdict
+from collections.abc import Callable, Collection, Iterator, Sequence
+from dataclasses import asdict, dataclass, replace
+from itertools import groupby
+from statistics import median
+from typing import Any
+
+from fabula.measures.linguistic.grammar import Checker, Fault, faults_in
+from fabula.measures.linguistic.lexis import Frequencies
+from fabula.measures.linguistic.parsing import Parser, Token
+from fabula.measures.stock_phrases import STOCK_PHRASES
+from fabula.text.language import not_english
+from fabula.text.marks import word_set
+from fabula.text.pipeline import pipeline_parts
+from fabula.text.sentences import encodable, sentence_spans
+from fabula.text.speech import SAYING, flags_within, speech_spans
+from fabula.types import Document, Measurement, Signature, Span
+
+__all__ = [
+    "LINE_KINDS",
+    "LINE_RULES",
+    "LineKind",
+    "LineNote",
+    "LineReader",
+    "LineReview",
+    "line_of",
+]
+
+LINE_RULES = "1"
+"""Changes with any rule or threshold below."""
+
+_ECHO_WORDS = 30
+_ECHO_ZIPF = 4.3
+"""Rarer than one in 50,000 words: what is more frequent is not noticed again."""
+_ECHO_APART = 3
+"""Nearer than this they are one turn of phrase: limb by limb."""
+_MIN_ECHO = 4
+_TOPIC = 400
+"""A word that is there once in so many words is what the text is about, and no echo."""
+_MIN_REPEATED = 6
+_SAME_BEGINNING = 4
+_SAME_TWO_WORDS = 3
+_LONG_WORDS = 60
+_LONG_RATIO = 3
+_MIN_NAME = 5
+
+_UNSPOKEN = {
+    "smiled": "smile", "smiles": "smile", "grinned": "grin", "grins": "grin", "nodded": "nod",
+    "nods": "nod", "shrugged": "shrug", "shrugs": "shrug", "frowned": "frown", "frowns": "frown",
+    "smirked": "smirk", "smirks": "smirk", "winced": "wince", "winces": "wince", "beamed": "beam",
+    "beams": "beam", "glared": "glare", "glares": "glare", "blinked": "blink", "blinks": "blink",
+    "blushed": "blush", "blushes": "blush", "shuddered": "shudder", "shudders": "shudder",
+}  # fmt: skip
+"""What no words can be uttered by, by the forms that stand beside speech."""
+
+_PERCEIVED = {
+    "saw": "see", "sees": "see", "see": "see", "heard": "hear", "hears": "hear", "hear": "hear",
+    "felt": "feel", "feels": "feel", "feel": "feel", "noticed": "notice", "notices": "notice",
+    "notice": "notice", "watched": "watch", "watches": "watch", "watch": "watch",
+    "realized": "realize", "realizes": "realize", "realised": "realize", "realises": "realize",
+    "observed": "observe", "observes": "observe",
+}  # fmt: skip
+"""Verbs of perceiving, by form."""
+_PRONOUNS = word_set("i he she we they you")
+
+_TIMES = word_set(
+    "monday tuesday wednesday thursday friday saturday sunday january february march april may",
+    "june july august september october november december dawn morning noon midday evening dusk",
+    "night nightfall midnight today tomorrow then now week month year time chance accident",
+    "mistake nature",
+)
+"""By these nothing is done: when it is done, or how."""
+
+Place = tuple[int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class LineKind:
+    """A kind of note, and how much it matters beside the others: from 1 down to 0."""
+
+    id: str
+    title: str
+    weight: float
+
+
+LINE_KINDS = {
+    kind.id: kind
+    for kind in (
+        LineKind("name", "Name in two spellings", 1.0),
+        LineKind("sentence", "Repeated sentence", 0.95),
+        LineKind("spelling", "Spelling", 0.9),
+        LineKind("grammar", "Grammar", 0.85),
+        LineKind("tag", "Dialogue tag", 0.7),
+        LineKind("stock", "Stock phrase", 0.65),
+        LineKind("beginning", "Same beginning", 0.6),
+        LineKind("echo", "Echo", 0.5),
+        LineKind("long", "Long sentence", 0.4),
+        LineKind("filter", "Filter", 0.3),
+        LineKind("passive", "Passive", 0.2),
+    )
+}
+"""All kinds by id, those that matter most first."""
+
+
+@dataclass(frozen=True, slots=True)
+class LineNote:
+    """A place, half-open in characters, and why it is noted; `also` is where the same stands."""
+
+    kind: str
+    start: int
+    end: int
+    why: str
+    strength: float
+    also: tuple[Place, ...] = ()
+
+
+def line_of(text: str, place: int) -> int:
+    """The line of a place in a text, from 1."""
+    return text.count("\n", 0, place) + 1
+
+
+@dataclass(frozen=True, slots=True)
+class LineReview:
+    """All notes on a text, in its order; none, and the reason, where it cannot be read."""
+
+    n_words: int | None
+    """None where they are not words of English."""
+    notes: tuple[LineNote, ...]
+    signature: str
+    missing_reason: str | None = None
+
+    def first(self, per_thousand: int) -> list[LineNote]:
+        """Those that matter most, in the order of the text; all with 0.
+
+        As many for each thousand words, and as many at least.
+        """
+        if not (per_thousand and self.n_words):
+            return list(self.notes)
+        n = max(per_thousand, math.ceil(per_thousand * self.n_words / 1000))
+        best = sorted(self.notes, key=lambda note: (-note.strength, note.start))[:n]
+        return sorted(best, key=lambda note: (note.start, note.end, note.kind))
+
+    def without(self, kinds: Collection[str]) -> LineReview:
+        """The review without notes of these kinds, which its signature names."""
+        left = sorted(set(kinds) & LINE_KINDS.keys())
+        if not left:
+            return self
+        signature = f"{self.signature}|without:{'+'.join(left)}"
+        notes = tuple(note for note in self.notes if note.kind not in left)
+        return replace(self, notes=notes, signature=signature)
+
+    def to_row(self, document: Document, per_thousand: int) -> dict[str, Any]:
+        """As it is written to JSON: the first notes, and how many there are of each kind."""
+        shown = self.first(per_thousand)
+        return {
+            "id": document.id,
+            "n_words": self.n_words,
+            "n_notes": dict(sorted(Counter(note.kind for note in self.notes).items())),
+            "n_shown": len(shown),
+            "notes": [
+                {
+                    "line": line_of(document.text, note.start),
+                    "text": document.text[note.start : note.end],
+                    **asdict(note),
+                }
+                for note in shown
+            ],
+            "missing_reason": self.missing_reason,
+            "signature": self.signature,
+        }
+
+    def measurements(self, document_id: str) -> Iterator[Measurement]:
+        """How many notes of each kind there are, and where: what every instrument says."""
+        left = dict(Signature.parse(self.signature).parts).get("without", "").split("+")
+        for kind in LINE_KINDS:
+            if kind in left:
+                continue
+            notes = [note for note in self.notes if note.kind == kind]
+            yield Measurement(
+                document_id=document_id,
+                rubric="lines",
+                item=kind,
+                rater="fabula",
+                value=None if self.missing_reason else len(notes),
+                missing_reason=self.missing_reason,
+                evidence=tuple(Span(document_id, note.start, note.end) for note in notes),
+                rationale=None,
+                signature=self.signature,
+            )
+
+
+@dataclass(frozen=True, slots=True)
+class _Sentence:
+    start: int
+    end: int
+    tokens: tuple[Token, ...]
+    """By their places in the sentence's own text, which `start` is added to."""
+    faults: tuple[Fault, ...]
+    is_spoken: tuple[bool, ...]
+    """Of each token, whether it stands in quoted speech."""
+
+    @property
+    def words(self) -> list[Token]:
+        return [token for token in self.tokens if token.is_word]
+
+    @property
+    def is_narration(self) -> bool:
+        return not any(self.is_spoken)
+
+    def at(self, token: Token) -> Place:
+        start, end = token.place
+        return self.start + start, self.start + end
+
+
+@dataclass(frozen=True, slots=True)
+class _Read:
+    """A text as the rules see it."""
+
+    text: str
+    sentences: tuple[_Sentence, ...]
+    frequencies: Frequencies
+    n_words: int
+
+    def narrated(self) -> Iterator[tuple[int, _Sentence, Token]]:
+        """The words that nobody says, numbered over the whole text, speech counted too."""
+        number = 0
+        for sentence in self.sentences:
+            for token, spoken in zip(sentence.tokens, sentence.is_spoken, strict=True):
+                number += token.is_word
+                if token.is_word and not spoken:
+                    yield number, sentence, token
+
+
+class LineReader:
+    """Reads texts line by line. Raises `ModelError` where what it needs is not installed.
+
+    checker: of grammar and spelling, as `open_checker` gives it; None leaves both out.
+    """
+
+    def __init__(self, nlp: Any, parser: Parser, checker: Checker | None) -> None:
+        self._nlp, self._parser, self._checker = nlp, parser, checker
+        self._frequencies = Frequencies()
+
+    @property
+    def signature(self) -> Signature:
+        """All that decides what is noted."""
+        return Signature.of(
+            "lines",
+            rules=LINE_RULES,
+            grammar="none" if self._checker is None else self._checker.name,
+            freq=self._frequencies.name,
+            **pipeline_parts(self._nlp),
+        )
+
+    def read(self, text: str) -> LineReview:
+        """The notes on a text."""
+        if (foreign := not_english(text)) is not None:
+            return LineReview(None, (), str(self.signature), foreign)
+        read = self._parsed(text)
+        if not read.n_words:
+            return LineReview(0, (), str(self.signature), "no_words")
+        found = [note for rule in _RULES for note in rule(read)]
+        found.sort(key=lambda note: (note.start, note.end, note.kind))
+        return LineReview(read.n_words, tuple(found), str(self.signature))
+
+    def _parsed(self, text: str) -> _Read:
+        plain = encodable("".join(" " if c.isspace() else c for c in text))
+        spans = sentence_spans(text, self._nlp)
+        speech = speech_spans(text)
+        sentences = []
+        parsed = self._parser.parse(plain[start:end] for start, end in spans)
+        for (start, end), part in zip(spans, parsed, strict=True):
+            faults = () if self._checker is None else tuple(faults_in(self._checker, part))
+            spoken = flags_within([start + token.start for token in part.tokens], speech)
+            sentences.append(_Sentence(start, end, part.tokens, faults, tuple(spoken)))
+        n_words = sum(len(one.words) for one in sentences)
+        return _Read(text, tuple(sentences), self._frequencies, n_words)
+
+
+def _note(
+    kind: str, place: Place, why: str, of: float = 1.0, also: Sequence[Place] = ()
+) -> LineNote:
+    """A note whose strength is that of its kind, more or less by a tenth as `of` is 1 or 0."""
+    strength = LINE_KINDS[kind].weight + 0.1 * (of - 1)
+    return LineNote(kind, *place, why, round(strength, 6), tuple(also))
+
+
+def _errors(read: _Read) -> Iterator[LineNote]:
+    for sentence in read.sentences:
+        for fault in sentence.faults:
+            place = sentence.start + fault.place[0], sentence.start + fault.place[1]
+            if fault.is_spelling and not _is_misspelling(read, sentence, fault):
+                continue
+            likely = ", ".join(f"“{one}”" for one in fault.suggestions[:3])
+            meant = f" Perhaps {likely}." if likely else ""
+            if fault.is_spelling:
+                word = read.text[slice(*place)]
+                why = f"“{word}” is in neither the American nor the British dictionary.{meant}"
+            else:
+                why = fault.message.rstrip(".") + f".{meant}"
+            yield _note("spelling" if fault.is_spelling else "grammar", place, why)
+
+
+def _is_misspelling(read: _Read, sentence: _Sentence, fault: Fault) -> bool:
+    """Whether an unknown word is likely to be meant for another, and not rare, coined or a name.
+
+    It is where a word of ten times its frequency is near; parts of compounds, and capitals within a
+    sentence, are not looked at.
+    """
+    start, end = (sentence.start + place for place in fault.place)
+    around = read.text[max(0, start - 1) : start] + read.text[end : end + 1]
+    first = sentence.words[0].start if sentence.words else 0
+    if "-" in around or (fault.place[0] > first and read.text[start].isupper()):
+        return False
+    own = read.frequencies.log(read.text[start:end].lower())
+    others = [read.frequencies.log(one.lower()) for one in fault.suggestions if " " not in one]
+    return max(others, default=-math.inf) - own >= math.log(10)
+
+
+def _repeated_sentences(read: _Read) -> Iterator[LineNote]:
+    first: dict[tuple[str, ...], _Sentence] = {}
+    for sentence in read.sentences:
+        key = tuple(token.lower for token in sentence.words)
+        if len(key) < _MIN_REPEATED:
+            continue
+        before = first.setdefault(key, sentence)
+        if before is not sentence:
+            line = line_of(read.text, before.start)
+            yield _note(
+                "sentence", (sentence.start, sentence.end),
+                f"The same sentence stands in line {line} already.",
+                also=[(before.start, before.end)],
+            )  # fmt: skip
+
+
+def _echoes(read: _Read) -> Iterator[LineNote]:
+    """Words that come back within 30 words, in the same form, too rare to pass unnoticed."""
+    places: dict[str, list[tuple[int, Place]]] = defaultdict(list)
+    for number, sentence, token in read.narrated():
+        is_content = token.pos in ("NOUN", "VERB", "ADJ", "ADV") and len(token.lower) >= _MIN_ECHO
+        if is_content and token.lower.isalpha():
+            places[token.lower].append((number, sentence.at(token)))
+    for word, found in places.items():
+        zipf = 9 + read.frequencies.log(word) / math.log(10)
+        if zipf > _ECHO_ZIPF or len(found) < 2:
+            continue
+        if len(found) > max(3, read.n_words // _TOPIC):
+            continue
+        chain = [found[0]]
+        for one in [*found[1:], (10**12, (0, 0))]:
+            if one[0] - chain[-1][0] <= _ECHO_WORDS:
+                chain.append(one)
+                continue
+            if len(chain) > 1 and chain[-1][0] - chain[0][0] >= _ECHO_APART:
+                yield _echo(word, chain, zipf)
+            chain = [one]
+
+
+def _echo(word: str, chain: Sequence[tuple[int, Place]], zipf: float) -> LineNote:
+    apart = chain[-1][0] - chain[0][0]
+    often = "again" if len(chain) == 2 else f"{len(chain)} times"
+    rarity = min(1.0, (_ECHO_ZIPF - zipf) / 2)
+    return _note(
+        "echo", chain[1][1], f"“{word}” stands here {often} within {apart + 1} words.",
+        (rarity + (1 - apart / (len(chain) * _ECHO_WORDS))) / 2,
+        [place for k, (_, place) in enumerate(chain) if k != 1],
+    )  # fmt: skip
+
+
+def _beginnings(read: _Read) -> Iterator[LineNote]:
+    """Sentences in a row that begin alike: three with the same two words, or four with one."""
+    rows = groupby(read.sentences, lambda one: one.is_narration and len(one.words) > 1)
+    for row in (list(sentences) for is_narration, sentences in rows if is_narration):
+        found = list(_begin_alike(read, row, 2, _SAME_TWO_WORDS))
+        yield from found or _begin_alike(read, row, 1, _SAME_BEGINNING)
+
+
+def _begin_alike(
+    read: _Read, row: Sequence[_Sentence], n_words: int, least: int
+) -> Iterator[LineNote]:
+    for _, alike in groupby(row, lambda one: [word.lower for word in one.words[:n_words]]):
+        places = [(one.start, one.at(one.words[n_words - 1])[1]) for one in alike]
+        if len(places) >= least:
+            why = f"{len(places)} sentences in a row begin with “{read.text[slice(*places[0])]}”."
+            yield _note("beginning", places[0], why, min(1.0, len(places) / 6), places[1:])
+
+
+def _long(read: _Read) -> Iterator[LineNote]:
+    lengths = [len(one.words) for one in read.sentences if one.is_narration]
+    if not lengths:
+        return
+    usual = median(lengths)
+    for sentence in read.sentences:
+        n = len(sentence.words)
+        if sentence.is_narration and n > _LONG_WORDS and n > _LONG_RATIO * usual:
+            yield _note(
+                "long", (sentence.start, sentence.end),
+                f"{n} words in one sentence, where {usual:g} are usual here.",
+                min(1.0, n / (4 * _LONG_WORDS)),
+            )  # fmt: skip
+
+
+def _tags(read: _Read) -> Iterator[LineNote]:
+    """What stands beside speech in place of a verb of saying, and adverbs that explain it."""
+    for sentence in read.sentences:
+        tokens, spoken = sentence.tokens, sentence.is_spoken
+        for k, token in enumerate(tokens):
+            if spoken[k] or not token.is_word:
+                continue
+            if token.lower in _UNSPOKEN and _follows_comma(tokens, spoken, k):
+                verb = _UNSPOKEN[token.lower]
+                yield _note("tag", sentence.at(token), f"Nobody can {verb} words; a full stop "
+                            f"before it makes it something that is done.")  # fmt: skip
+            is_adverb = token.pos == "ADV" and token.lower.endswith("ly") and len(token.lower) > 4
+            beside = {t.lower for t in tokens[max(0, k - 1) : k + 2]} - {token.lower}
+            if is_adverb and beside & SAYING and _is_near_speech(spoken, k):
+                yield _note("tag", sentence.at(token), f"“{token.lower}” says how it is said; the "
+                            f"words that are said may do that.", 0)  # fmt: skip
+
+
+def _follows_comma(tokens: Sequence[Token], spoken: Sequence[bool], k: int) -> bool:
+    """Whether speech that ends with a comma stands just before, but for its speaker."""
+    for before in range(k - 1, max(-1, k - 4), -1):
+        if spoken[before]:
+            last = next(
+                (t.text for t in reversed(tokens[: before + 1]) if t.text not in "\"”’'"), ""
+            )
+            return last == ","
+        if tokens[before].is_word and tokens[before].pos not in ("PRON", "PROPN", "NOUN", "DET"):
+            return False
+    return False
+
+
+def _is_near_speech(spoken: Sequence[bool], k: int) -> bool:
+    return any(spoken[max(0, k - 6) : k + 6])
+
+
+def _filters(read: _Read) -> Iterator[LineNote]:
+    """Somebody sees, hears or feels what could simply be there."""
+    for sentence in read.sentences:
+        tokens = sentence.tokens
+        for k, token in enumerate(tokens):
+            if token.lower not in _PERCEIVED or token.pos != "VERB" or sentence.is_spoken[k]:
+                continue
+            subject = next((t for t in tokens if t.dep == "nsubj" and t.head == k), None)
+            has_clause = any(t.dep == "ccomp" and t.head == k for t in tokens)
+            if subject is None or not has_clause or subject.start > token.start:
+                continue
+            if subject.lower in _PRONOUNS or subject.pos == "PROPN":
+                place = sentence.at(subject)[0], sentence.at(token)[1]
+                shown = " ".join(read.text[slice(*place)].split())
+                yield _note("filter", place, f"“{shown}” stands between the reader and what there "
+                            f"is to {_PERCEIVED[token.lower]}.")  # fmt: skip
+
+
+def _passives(read: _Read) -> Iterator[LineNote]:
+    """Passives that name who does it, and so can be turned round."""
+    for sentence in read.sentences:
+        tokens = sentence.tokens
+        for k, token in enumerate(tokens):
+            if token.dep != "agent" or sentence.is_spoken[k]:
+                continue
+            verb = tokens[token.head]
+            auxiliary = next(
+                (t for t in tokens if t.dep == "auxpass" and t.head == token.head), None
+            )
+            doer = next((t.lower for t in tokens if t.dep == "pobj" and t.head == k), "")
+            if doer in _TIMES:
+                continue
+            if auxiliary is not None and auxiliary.start < verb.start < token.start:
+                place = sentence.at(auxiliary)[0], sentence.at(token)[1]
+                yield _note("passive", place, "Passive, though it is said who does it; the active "
+                            "voice may be shorter.")  # fmt: skip
+
+
+def _stock(read: _Read) -> Iterator[LineNote]:
+    for found in _stock_pattern().finditer(read.text):
+        phrase = " ".join(found[0].split())
+        yield _note("stock", found.span(), f"“{phrase}” is a stock phrase.")
+
+
+@functools.cache
+def _stock_pattern() -> re.Pattern[str]:
+    phrases = sorted(STOCK_PHRASES, key=len, reverse=True)
+    parts = (r"\s+".join(map(re.escape, one.split())).replace("'", "['’]") for one in phrases)
+    return re.compile(rf"(?<![\w'’-])(?:{'|'.join(parts)})(?![\w'’-])", re.IGNORECASE)
+
+
+def _names(read: _Read) -> Iterator[LineNote]:
+    """A name that is one letter from another, which is there three times as often at least."""
+    places: dict[str, list[Place]] = defaultdict(list)
+    lower: Counter[str] = Counter()
+    for sentence in read.sentences:
+        for k, token in enumerate(sentence.tokens):
+            is_name = token.text[:1].isupper() and token.text[1:].islower() and token.pos == "PROPN"
+            if is_name and token.text.isalpha() and len(token.text) >= _MIN_NAME:
+                places[token.text].append(sentence.at(token))
+            elif token.is_word and k and token.text.islower():
+                lower[token.text] += 1
+    often = sorted(places, key=lambda name: (-len(places[name]), name))
+    for rank, name in enumerate(often):
+        for other in often[rank + 1 :]:
+            is_rarer = 3 * len(places[other]) <= len(places[name])
+            if not is_rarer or lower[other.lower()] or not _is_misspelt(name, other):
+                continue
+            for place in places[other]:
+                why = f"“{other}” here, but “{name}” {len(places[name])} times in this text."
+                yield _note("name", place, why, also=places[name][:1])
+
+
+def _is_misspelt(name: str, other: str) -> bool:
+    """Whether a letter was changed, left out, put in or exchanged with its neighbour; an s at the
+    end makes another name (the Millers), and another first letter somebody else (Mason, Jason)."""
+    if name[0] != other[0] or {name + "s", other + "s"} & {name, other}:
+        return False
+    if len(name) == len(other):
+        differ = [k for k, (a, b) in enumerate(zip(name, other, strict=True)) if a != b]
+        is_swap = (
+            len(differ) == 2 and differ[1] == differ[0] + 1
+            and name[differ[0]] == other[differ[1]] and name[differ[1]] == other[differ[0]]
+        )  # fmt: skip
+        return len(differ) == 1 or is_swap
+    short, long = sorted((name, other), key=len)
+    return len(long) == len(short) + 1 and any(
+        long[:k] + long[k + 1 :] == short for k in range(len(long))
+    )
+
+
+_RULES: tuple[Callable[[_Read], Iterator[LineNote]], ...] = (
+    _names, _repeated_sentences, _errors, _tags, _stock, _beginnings, _echoes, _long, _filters,
+    _passives,
+)  # fmt: skip

@@ -1,0 +1,286 @@
+"""Lists of phrases in files, and their places in a text: an instrument that is not a detector.
+
+A list is one that `fabula groups phrases --out` wrote, with how often two groups use each phrase,
+or anybody's: a JSON list of phrases, or of [phrase, count].
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from fabula.errors import InputError
+from fabula.instruments import Figure
+from fabula.measures.diversity.keyness import KeyPhrases
+from fabula.store import checksum, read_rows, write_rows
+from fabula.text import TextSettings, TextWords
+from fabula.types import Document, Measurement, Signature, Span
+
+__all__ = [
+    "NO_DETECTOR",
+    "ListedPhrase",
+    "PhraseInstrument",
+    "PhraseList",
+    "PhraseUse",
+    "read_phrases",
+    "uses_of",
+    "write_key_phrases",
+]
+
+_HEADER = "fabula_phrases"
+_FORMAT = 1
+_MONROE = """@article{monroe2008fightin,
+  title = {Fightin' Words: Lexical Feature Selection and Evaluation for Identifying the Content of
+           Political Conflict},
+  author = {Monroe, Burt L. and Colaresi, Michael P. and Quinn, Kevin M.},
+  journal = {Political Analysis},
+  volume = {16},
+  number = {4},
+  pages = {372--403},
+  year = {2008}
+}"""
+NO_DETECTOR = (
+    "This is not a detector. Everybody uses such phrases, and no number of them says who wrote a "
+    "text."
+)
+
+
+@dataclass(frozen=True, slots=True)
+class ListedPhrase:
+    """A phrase, and how often groups use it where the list says so: None is not known."""
+
+    phrase: str
+    rate_a: float | None = None
+    """Occurrences in 1,000 words of the group that the list is of; `rate_b` of the other."""
+    rate_b: float | None = None
+    texts_a: int | None = None
+    texts_b: int | None = None
+    count: float | None = None
+    """What a list from elsewhere says beside it."""
+
+
+@dataclass(frozen=True, slots=True)
+class PhraseList:
+    """Phrases that one group uses more than another, or that somebody listed."""
+
+    name: str
+    against: str
+    """The other group; empty for a list from elsewhere."""
+    n_texts: tuple[int, int] | None
+    """Texts of both groups that were compared."""
+    date: str
+    settings: TextSettings
+    phrases: Sequence[ListedPhrase]
+    digest: str
+
+    def said_of(self, one: ListedPhrase) -> str:
+        """How often the groups use a phrase, in words; empty where nothing is known."""
+        if one.rate_a is None or one.rate_b is None or self.n_texts is None:
+            return ""
+        return (
+            f"{self.name} {one.rate_a:.2f}, {self.against} {one.rate_b:.2f} in 1,000 words; "
+            f"in {one.texts_a:,} of {self.n_texts[0]:,} and {one.texts_b:,} of "
+            f"{self.n_texts[1]:,} texts"
+        )
+
+
+def write_key_phrases(path: Path, found: KeyPhrases, date: str) -> None:
+    """Write what `read_phrases` reads: a line on groups, sizes and signature, then the phrases.
+
+    Phrases of both groups are written; those of A are what the list is of.
+    """
+    header = {
+        _HEADER: _FORMAT,
+        "date": date,
+        **{key: value for key, value in found.to_json().items() if key != "phrases"},
+    }
+    write_rows(path, [header, *(one.to_json() for one in found.phrases)])
+
+
+def read_phrases(path: Path) -> PhraseList:
+    """A phrase file, or a JSON list of phrases or of [phrase, count]. Raises `InputError`."""
+    try:
+        text = path.read_bytes().decode()
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read ({error.strerror})") from error
+    except UnicodeDecodeError as error:
+        raise InputError(f"{path}: not UTF-8 text; is this a list of phrases?") from error
+    try:
+        found = _external(path, text) if text.lstrip().startswith("[") else _own(path, text)
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise InputError(
+            f"{path}: not a list of phrases ({error}); give what `fabula groups phrases --out` "
+            f"wrote, or a JSON list of phrases or of [phrase, count]"
+        ) from error
+    if not found.phrases:
+        raise InputError(f"{path}: lists no phrase")
+    return found
+
+
+def _own(path: Path, text: str) -> PhraseList:
+    if not text.startswith(f'{{"{_HEADER}":'):
+        raise ValueError("its first line is not the header of one")
+    header, *rows = read_rows(path)
+    if header[_HEADER] != _FORMAT:
+        raise InputError(f"{path}: written by a newer version of Fabula; use that version")
+    a, b = header["a"], header["b"]
+    parts = dict(Signature.parse(header["signature"]).parts)
+    phrases = [
+        ListedPhrase(
+            str(row["phrase"]),
+            float(row["rate_a"]),
+            float(row["rate_b"]),
+            int(row["texts_a"]),
+            int(row["texts_b"]),
+        )
+        for row in rows
+        # A template stands for any words; marking them would say nothing of these.
+        if row["over"] == a["name"] and row["kind"] == "words"
+    ]
+    return PhraseList(
+        str(a["name"]),
+        str(b["name"]),
+        (int(a["n_compared"]), int(b["n_compared"])),
+        str(header["date"]),
+        TextSettings(
+            _either(parts["case"], "fold", "keep"), _either(parts["punct"], "drop", "keep")
+        ),
+        phrases,
+        checksum(path)[:8],
+    )
+
+
+def _either(value: str, *allowed: Any) -> Any:
+    if value not in allowed:
+        raise ValueError(f"{value!r}, not {' or '.join(allowed)}")
+    return value
+
+
+def _external(path: Path, text: str) -> PhraseList:
+    phrases = []
+    for entry in json.loads(text):
+        one = entry if isinstance(entry, list) else [entry]
+        if not one or len(one) > 2 or not isinstance(one[0], str):
+            raise ValueError(f"{entry!r:.60}")
+        phrases.append(ListedPhrase(one[0], count=None if len(one) == 1 else float(one[1])))
+    return PhraseList(path.stem, "", None, "", TextSettings(), phrases, checksum(path)[:8])
+
+
+@dataclass(frozen=True, slots=True)
+class PhraseUse:
+    """A phrase of a list that a text uses, and its places in characters."""
+
+    phrase: str
+    said: str
+    """How often the groups use it."""
+    places: tuple[tuple[int, int], ...]
+    n_words: int
+
+
+class PhraseInstrument:
+    """How many phrases of a list a text holds, and where. Of what stands in a longer one that is
+    listed too, the longer one counts.
+    """
+
+    def __init__(self, listed: PhraseList, number: int = 1) -> None:
+        self._list = listed
+        self.id = "phrases" if number == 1 else f"phrases{number}"
+        self.title = f"Phrases of {listed.name}"
+        self.figures: Sequence[Figure] = (
+            Figure(
+                "per_1000_words",
+                f"Phrases of {listed.name}, in 1,000 words",
+                ".2f",
+                f"of {len(listed.phrases):,} that {listed.name} uses more than {listed.against}"
+                if listed.against
+                else f"of {len(listed.phrases):,} that are listed",
+            ),
+        )
+        self.citation = _MONROE if listed.against else ""
+        self._by_first: dict[str, list[tuple[list[str], ListedPhrase]]] = {}
+        for one in listed.phrases:
+            words = listed.settings.words(one.phrase)
+            if words:
+                self._by_first.setdefault(words[0], []).append((words, one))
+
+    @property
+    def signature(self) -> Signature:
+        return Signature.of(
+            "phrase-list",
+            list=f"{self._list.name}@{self._list.digest}",
+            **self._list.settings.signature_parts(),
+        )
+
+    @property
+    def methods(self) -> str:
+        listed, n = self._list, len(self._list.phrases)
+        if not listed.against:
+            return f"{n:,} phrases of the list {listed.name} were looked for. {NO_DETECTOR}"
+        n_a, n_b = listed.n_texts or (0, 0)
+        return (
+            f"{n:,} phrases were looked for that {n_a:,} texts of {listed.name} use more than "
+            f"{n_b:,} texts of {listed.against} (log-odds with an informative prior, Monroe et al. "
+            f"2008; tested by text; {listed.date}). {NO_DETECTOR}"
+        )
+
+    def measure(self, documents: Sequence[Document]) -> Iterator[Sequence[Measurement]]:
+        for document in documents:
+            located = self._list.settings.locate(document.text)
+            yield [self._measured(document, located)]
+
+    def _measured(self, document: Document, located: TextWords) -> Measurement:
+        n_words = len(located.words)
+        uses: dict[str, PhraseUse] = {}
+        for first, n, one in self.find(located.words):
+            place = int(located.starts[first]), int(located.ends[first + n - 1])
+            before = uses.get(one.phrase, PhraseUse(one.phrase, self._list.said_of(one), (), n))
+            uses[one.phrase] = replace(before, places=(*before.places, place))
+        ordered = sorted(
+            uses.values(), key=lambda use: (-len(use.places), -use.n_words, use.phrase)
+        )
+        places = sorted(place for use in ordered for place in use.places)
+        return Measurement(
+            document_id=document.id,
+            rubric=self.id,
+            item="per_1000_words",
+            rater="fabula",
+            value=1000 * len(places) / n_words if n_words else None,
+            missing_reason=None if n_words else "no_words",
+            evidence=tuple(Span(document.id, *place) for place in places),
+            rationale=None,
+            signature=str(self.signature),
+            details={"phrases": [asdict(use) for use in ordered]},
+        )
+
+    def find(self, words: Sequence[str]) -> list[tuple[int, int, ListedPhrase]]:
+        """Where listed phrases begin, their lengths, and which; none lies within another."""
+        found: list[tuple[int, int, ListedPhrase]] = []
+        end = 0
+        for k, word in enumerate(words):
+            here = [
+                (len(own), one)
+                for own, one in self._by_first.get(word, ())
+                if list(words[k : k + len(own)]) == own
+            ]
+            n, best = max(here, key=lambda entry: entry[0], default=(0, None))
+            # What began before and ends later, or here, holds it.
+            if best is not None and k + n > end:
+                found.append((k, n, best))
+                end = k + n
+        return found
+
+
+def uses_of(measurement: Measurement) -> list[PhraseUse]:
+    """The phrases that a measurement of `PhraseInstrument` is of; none of another's."""
+    return [
+        PhraseUse(
+            one["phrase"],
+            one["said"],
+            tuple((int(a), int(b)) for a, b in one["places"]),
+            one["n_words"],
+        )
+        for one in measurement.details.get("phrases", ())
+    ]

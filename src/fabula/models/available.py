@@ -1,0 +1,97 @@
+"""Which language models can be asked here: the embedded one, local servers, keys that are set.
+
+Servers are looked for on this machine alone, at the ports that their makers chose. Nothing is sent
+anywhere else; whether a key is good is not tried.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import importlib.util
+import json
+import os
+import urllib.request
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from fabula.errors import ModelError
+from fabula.models.local import embedded_model
+
+__all__ = ["PORTS", "PROVIDERS", "Available", "find_models"]
+
+PORTS: Mapping[int, str] = {
+    11434: "Ollama",
+    1234: "LM Studio",
+    8080: "llama.cpp",
+    8000: "vLLM",
+}
+"""The usual port of each local server; another server may stand there, and is named by its port."""
+
+PROVIDERS: Mapping[str, tuple[str, ...]] = {
+    "openai": ("OPENAI_API_KEY",),
+    "anthropic": ("ANTHROPIC_API_KEY",),
+    "google": ("GOOGLE_API_KEY", "GEMINI_API_KEY"),
+    "mistral": ("MISTRAL_API_KEY",),
+    "openrouter": ("OPENROUTER_API_KEY",),
+    "groq": ("GROQ_API_KEY",),
+    "together": ("TOGETHER_API_KEY",),
+    "fireworks": ("FIREWORKS_API_KEY",),
+    "grok": ("XAI_API_KEY", "GROK_API_KEY"),
+    "deepseek": ("DEEPSEEK_API_KEY",),
+    "perplexity": ("PERPLEXITY_API_KEY",),
+}
+"""The variables of the environment that hold a provider's key, as Inspect AI reads them."""
+
+_TIMEOUT_S = 1.0
+_MAX_BYTES = 1 << 20
+_MAX_MODELS = 50
+
+
+@dataclass(frozen=True, slots=True)
+class Available:
+    """A model as `--model` takes it; of a provider, what stands before its models' names."""
+
+    name: str
+    where: str
+    kind: Literal["embedded", "server", "provider"]
+
+
+def find_models(ports: Sequence[int] = tuple(PORTS)) -> list[Available]:
+    """The embedded model, then servers by port, then providers whose key is set."""
+    found = []
+    try:
+        embedded_model()
+    except ModelError:
+        pass
+    else:
+        found.append(Available("local", "the embedded model: a demonstration", "embedded"))
+    found += asyncio.run(_served(ports))
+    if importlib.util.find_spec("inspect_ai") is not None:
+        found += [
+            Available(f"{provider}/...", f"key in {keys[0]}", "provider")
+            for provider, variables in PROVIDERS.items()
+            if (keys := [one for one in variables if os.environ.get(one)])
+        ]
+    return found
+
+
+async def _served(ports: Sequence[int]) -> list[Available]:
+    asked = [asyncio.to_thread(_models_at, port) for port in ports]
+    return [one for models in await asyncio.gather(*asked) for one in models]
+
+
+def _models_at(port: int) -> list[Available]:
+    """The models of a server that speaks OpenAI's protocol; none where there is no such server."""
+    url = f"http://127.0.0.1:{port}/v1"
+    # A proxy is for other machines.
+    opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+    try:
+        with opener.open(f"{url}/models", timeout=_TIMEOUT_S) as answer:
+            listed = json.loads(answer.read(_MAX_BYTES))["data"]
+        names = [str(one["id"]) for one in listed[:_MAX_MODELS]]
+    except (OSError, ValueError, KeyError, TypeError):
+        # Another kind of server, or none, listens at this port.
+        return []
+    where = f"{PORTS.get(port, 'server')}, port {port}"
+    return [Available(f"{url}#{name}", where, "server") for name in names]

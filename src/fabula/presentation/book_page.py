@@ -1,0 +1,256 @@
+"""A book on the page: its text in chapters that open, and pictures of what it is by chapter."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from fabula.measures.book import BOOK_WORDS
+from fabula.presentation.marked_text import Paragraph
+from fabula.reasons import explain
+from fabula.text import TextSettings
+from fabula.text.chapters import Chapter, chapters_of
+from fabula.types import Document
+from fabula.web import visible
+
+__all__ = ["Fold", "book_view", "chapters_to_fold", "folds_of"]
+
+_MAX_PEOPLE = 14
+_MAX_REPEATED = 10
+_MAX_FINDINGS = 5
+_PANEL_WIDTH, _PANEL_HEIGHT = 320, 96
+_LEFT, _TOP, _BOTTOM = 34, 10, 78
+_CELL_HEIGHT, _NAME_WIDTH, _HEAT_WIDTH = 20, 140, 900
+_PANELS = (
+    ("n_words", "Words", "{:,.0f}", "how long each chapter is"),
+    ("sentence_words", "Words a sentence", "{:.1f}", "the mean"),
+    ("dialogue", "Speech", "{:.0%}", "the share of words in quotation marks"),
+    ("pace", "Pace", "{:+.1f}", "up: shorter sentences and paragraphs, more speech than the rest"),
+    (
+        "repeated",
+        "Repeated",
+        "{:.1%}",
+        "the share of words in runs of six that other chapters have",
+    ),
+)
+"""Field, title, form and explanation of each small picture."""
+
+
+@dataclass(slots=True)
+class Fold:
+    """A chapter of a text as the page folds it."""
+
+    id: str
+    n_words: int
+    is_open: bool = False
+    """It stands before the first chapter, and is not folded."""
+    heading: list[Paragraph] = field(default_factory=list)
+    paragraphs: list[Paragraph] = field(default_factory=list)
+
+    @property
+    def marked(self) -> str:
+        """What is marked in it, counted."""
+        pieces = [piece for paragraph in self.paragraphs for piece in paragraph]
+        n_borrowed = sum(
+            piece.is_first and piece.borrowed is not None and not piece.borrowed.is_common
+            for piece in pieces
+        )
+        n_notes = sum(len(piece.first_notes) for piece in pieces)
+        n_listed = len({piece.listed.row for piece in pieces if piece.listed is not None})
+        counts = ((n_borrowed, "passage"), (n_notes, "point"), (n_listed, "note"))
+        return ", ".join(f"{n} {what}{'s' if n > 1 else ''}" for n, what in counts if n)
+
+
+def chapters_to_fold(document: Document) -> list[Chapter]:
+    """The chapters of a text of ten thousand words and more; none of a shorter one."""
+    if len(document.text) < 2 * BOOK_WORDS:
+        return []
+    chapters = chapters_of(document)
+    long_enough = chapters and len(TextSettings().raw_words(document.text)) >= BOOK_WORDS
+    return chapters if long_enough else []
+
+
+def folds_of(
+    document: Document, number: int, chapters: Sequence[Chapter], paragraphs: Sequence[Paragraph]
+) -> list[Fold]:
+    """The paragraphs of a text by chapter; what stands before the first is not folded."""
+    if not chapters:
+        return []
+    starts = [one.start for one in chapters]
+    folds = [Fold("", 0, is_open=True)]
+    folds += [
+        Fold(_id(number, one.number), _n_words(document.text[one.body : one.end]))
+        for one in chapters
+    ]
+    for paragraph in paragraphs:
+        k = bisect_right(starts, paragraph.start)
+        is_heading = k > 0 and paragraph.start < chapters[k - 1].body
+        (folds[k].heading if is_heading else folds[k].paragraphs).append(paragraph)
+    return folds
+
+
+def _n_words(text: str) -> int:
+    return len(TextSettings().raw_words(text))
+
+
+def _id(number: int, chapter: int) -> str:
+    return f"ch{number}-{chapter}"
+
+
+def book_view(document: Document, number: int, book: Mapping[str, Any]) -> dict[str, Any]:
+    """What the template shows of a book, whose row `book` is; `number` is that of its text."""
+    chapters = book["chapters"]
+    is_folded = book["unit"] == "chapter" and book["n_words"] >= BOOK_WORDS
+    targets = {
+        one["number"]: f"#{_id(number, one['number'])}" if is_folded else "" for one in chapters
+    }
+    return {
+        "unit": book["unit"],
+        "missing": explain(book["missing_reason"]) if book["missing_reason"] else "",
+        "findings": [
+            {"text": visible(one["text"]), "target": targets[one["chapter"]]}
+            for one in book["findings"][:_MAX_FINDINGS]
+        ],
+        "panels": [
+            panel for one in _PANELS if (panel := _panel(chapters, targets, *one)) is not None
+        ],
+        "heat": _heat(book, targets),
+        "repeated": [
+            {
+                "words": visible(one["words"]),
+                "n": len(one["places"]),
+                "chapters": [(k, targets[k]) for k in one["chapters"]],
+            }
+            for one in book["repeated"][:_MAX_REPEATED]
+        ],
+        "titles": [title for _, title, _, _ in _PANELS],
+        "rows": [
+            {
+                "number": one["number"],
+                "title": visible(one["title"]),
+                "target": targets[one["number"]],
+                "n_scenes": one["n_scenes"],
+                "cells": [_shown(one[name], form) for name, _, form, _ in _PANELS],
+            }
+            for one in chapters
+        ],
+    }
+
+
+def _shown(value: float | None, form: str) -> str:
+    return "missing" if value is None else form.format(value)
+
+
+def _panel(
+    chapters: Sequence[Mapping[str, Any]],
+    targets: Mapping[int, str],
+    name: str,
+    title: str,
+    form: str,
+    explained: str,
+) -> dict[str, Any] | None:
+    """A bar a chapter; those below nothing hang down. None where no chapter has the number."""
+    known = [one[name] for one in chapters if one[name] is not None]
+    if not known:
+        return None
+    low, high = min(0.0, *known), max(0.0, *known)
+    span = (high - low) or 1.0
+    step = (_PANEL_WIDTH - _LEFT - 4) / len(chapters)
+
+    def y(value: float) -> float:
+        place: float = _BOTTOM - (_BOTTOM - _TOP) * (value - low) / span
+        return round(place, 1)
+
+    bars = [
+        {
+            "x": round(_LEFT + step * k, 1),
+            "y": min(y(0.0), y(one[name])),
+            "width": round(max(1.0, step - min(2.0, step / 4)), 1),
+            "height": max(1.0, round(abs(y(one[name]) - y(0.0)), 1)),
+            "label": visible(f"{one['number']}. {one['title']}: {form.format(one[name])}"),
+            "target": targets[one["number"]],
+        }
+        for k, one in enumerate(chapters)
+        if one[name] is not None
+    ]
+    return {
+        "title": title,
+        "explained": explained,
+        "bars": bars,
+        "zero": y(0.0),
+        "scale": [(y(end), form.format(end)) for end in dict.fromkeys((high, low))],
+        "ticks": _ticks(chapters, step),
+        "label": f"{title} by chapter, from {form.format(min(known))} to {form.format(max(known))}",
+        "width": _PANEL_WIDTH,
+        "height": _PANEL_HEIGHT,
+        "left": _LEFT,
+        "bottom": _BOTTOM,
+    }
+
+
+def _ticks(chapters: Sequence[Mapping[str, Any]], step: float) -> list[tuple[float, int]]:
+    """Numbers below the bars: the first, and as many as have room."""
+    every = next(n for n in (1, 2, 5, 10, 20, 50, 100, 10**6) if n * step >= 18)
+    return [
+        (round(_LEFT + step * (k + 0.5), 1), one["number"])
+        for k, one in enumerate(chapters)
+        if k == 0 or one["number"] % every == 0
+    ]
+
+
+def _heat(book: Mapping[str, Any], targets: Mapping[int, str]) -> dict[str, Any] | None:
+    """A row a person and a column a chapter, stronger where the name stands more often."""
+    people, chapters = book["characters"][:_MAX_PEOPLE], book["chapters"]
+    if not people:
+        return None
+    width = (_HEAT_WIDTH - _NAME_WIDTH) / len(chapters)
+    width = min(width, 44.0)
+    rows: list[dict[str, Any]] = []
+    for k, person in enumerate(people):
+        name = person["name"]
+        rates = [
+            1000 * one["characters"].get(name, 0) / one["n_words"] if one["n_words"] else 0.0
+            for one in chapters
+        ]
+        most = max(rates) or 1.0
+        y = 22 + _CELL_HEIGHT * k
+        cells = [
+            {
+                "x": round(_NAME_WIDTH + width * j, 1),
+                "shade": round((rate / most) ** 0.5, 2),
+                "label": visible(
+                    f"{name}, {book['unit']} {one['number']}: {one['characters'][name]}"
+                ),
+                "target": targets[one["number"]],
+            }
+            for j, (one, rate) in enumerate(zip(chapters, rates, strict=True))
+            if rate
+        ]
+        also = ", ".join(person["forms"][1:5])
+        n_in = len(cells)
+        rows.append(
+            {
+                "name": visible(name if len(name) <= 20 else name[:19] + "…"),
+                "title": visible(f"{name}: {person['n']:,} times" + (f"; {also}" if also else "")),
+                "said": visible(f"{name} in {n_in} of {len(chapters)}"),
+                "y": y,
+                "cells": cells,
+            }
+        )
+    every = next(n for n in (1, 2, 5, 10, 20, 50, 100, 10**6) if n * width >= 20)
+    return {
+        "rows": rows,
+        "n_more": len(book["characters"]) - len(people),
+        "width": round(_NAME_WIDTH + width * len(chapters) + 4),
+        "height": 26 + _CELL_HEIGHT * len(people),
+        "left": _NAME_WIDTH,
+        "cell": round(width - 1, 1),
+        "ticks": [
+            (round(_NAME_WIDTH + width * (k + 0.5), 1), one["number"])
+            for k, one in enumerate(chapters)
+            if k == 0 or one["number"] % every == 0
+        ],
+        "label": "People by chapter: " + "; ".join(str(row["said"]) for row in rows),
+    }

@@ -1,0 +1,125 @@
+"""Books as tables: a row a chapter, who is where, and what comes back."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from fabula.measures.book import Book, BookChapter
+from fabula.presentation.sheet import Block, Cell, Column, Missing, Sheet
+from fabula.reasons import explain
+from fabula.types import Document
+from fabula.web import visible
+
+__all__ = ["book_tables"]
+
+_MAX_CHARS = 40
+_MAX_RUN = 70
+_MAX_REPEATED = 10
+_MAX_FINDINGS = 5
+_LIMITS = (
+    "People are counted by name: who is meant by a pronoun, a nickname or no name at all is not."
+)
+
+
+def book_tables(
+    documents: Sequence[Document], books: Sequence[Book | None], n_people: int, signature: str
+) -> list[Block]:
+    """For each book its chapters, its people and its repetitions."""
+    parts: list[Block] = []
+    for document, book in zip(documents, books, strict=True):
+        title = visible(str(document.meta.get("title") or document.id))
+        if book is None:
+            parts += [f"{title}: not measured, {explain('no_words')}", ""]
+            continue
+        n = len(book.chapters)
+        of = f"{n} {book.unit}{'s' if n != 1 else ''}"
+        parts += [f"{title}: {book.n_words:,} words, {of}", ""]
+        parts += [_chapters(document, book), ""]
+        if book.missing_reason:
+            parts += [f"no sentences and people: {explain(book.missing_reason)}", ""]
+        parts += [said for _, said in book.findings[:_MAX_FINDINGS]]
+        if book.findings:
+            parts.append("")
+        if book.characters:
+            parts += [_people(document, book, n_people), _LIMITS, ""]
+        if book.repeated:
+            parts += [_repeated(document, book), ""]
+    return [*parts, signature]
+
+
+def _chapters(document: Document, book: Book) -> Sheet:
+    columns = [
+        Column("no.", "d", name="number"),
+        Column(book.unit, name="title"),
+        Column("words", ",d"),
+        Column("scenes", "d"),
+        Column("words a sentence", ".1f"),
+        Column("speech", ".0%"),
+        Column("pace", "+.1f"),
+        Column("repeated", ".1%"),
+    ]
+    rows = [_chapter(one, book) for one in book.chapters]
+    return Sheet("chapters", columns, rows, about=("id", document.id))
+
+
+def _chapter(one: BookChapter, book: Book) -> list[Cell]:
+    none = Missing()
+    return [
+        one.number,
+        _cut(one.title, _MAX_CHARS),
+        one.n_words,
+        one.n_scenes,
+        none if one.sentence_words is None else one.sentence_words,
+        none if one.dialogue is None else one.dialogue,
+        none if one.pace is None else one.pace,
+        none if one.repeated is None else one.repeated,
+    ]
+
+
+def _people(document: Document, book: Book, n_people: int) -> Sheet:
+    shown = book.characters[: n_people or None]
+    columns = [
+        Column("person", name="name"),
+        Column("times", ",d", name="n"),
+        Column(f"{book.unit}s", name="chapters"),
+        Column("also called", name="forms"),
+    ]
+    rows: list[list[Cell]] = [
+        [
+            visible(one.name),
+            len(one.places),
+            _ranges([c.number for c in book.chapters if one.name in c.characters]),
+            visible(", ".join(one.forms[1:4])),
+        ]
+        for one in shown
+    ]
+    return Sheet("people", columns, rows, about=("id", document.id))
+
+
+def _repeated(document: Document, book: Book) -> Sheet:
+    columns = [
+        Column("repeated words", name="words"),
+        Column("times", "d", name="n"),
+        Column(f"{book.unit}s", name="chapters"),
+    ]
+    rows: list[list[Cell]] = [
+        [_cut(one.words, _MAX_RUN), len(one.places), _ranges(one.chapters)]
+        for one in book.repeated[:_MAX_REPEATED]
+    ]
+    return Sheet("repeated", columns, rows, about=("id", document.id))
+
+
+def _ranges(numbers: Sequence[int]) -> str:
+    """`1-4, 7`."""
+    found: list[list[int]] = []
+    for number in numbers:
+        if found and number == found[-1][1] + 1:
+            found[-1][1] = number
+        else:
+            found.append([number, number])
+    return ", ".join(str(a) if a == b else f"{a}-{b}" for a, b in found)
+
+
+def _cut(text: str, n_chars: int) -> str:
+    text = visible(text)
+    return text if len(text) <= n_chars else text[: n_chars - 2].rstrip() + " …"

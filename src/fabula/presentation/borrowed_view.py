@@ -1,0 +1,223 @@
+"""What is borrowed, as a page shows it: passages by rank, commonplaces behind their number."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fabula.presentation.marked_text import Borrowed
+from fabula.presentation.near_parts import glosses_of
+from fabula.web import visible
+
+__all__ = [
+    "MARKS_PER_1000",
+    "PassageView",
+    "borrowed_of",
+    "commonplaces_of",
+    "near_of",
+    "passages_of",
+    "source_of",
+]
+
+MARKS_PER_1000 = 20
+"""Passages marked per 1,000 words, where nothing else is asked for: one in fifty words."""
+_MIN_MARKS = 5
+"""Marked in any text, however short."""
+_QUOTE_CHARS = 240
+_VERBATIM, _NEAR = 0.7, 0.3
+"""How dark a mark is."""
+
+Row = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class PassageView:
+    """A borrowed passage, or a commonplace, in a list."""
+
+    number: int
+    quote: str
+    reason: str
+    """Why it has its rank: words, bits, places."""
+    sources: list[dict[str, Any]]
+    n_more: int
+    """Documents that hold it and are not named."""
+    n_words: int
+    is_near: bool
+    is_marked: bool
+
+
+def passages_of(row: Row, text: str, n_marks: int | None) -> list[PassageView]:
+    """The passages of a row of scores by rank; `n_marks` of them are marked per 1,000 words."""
+    per_1000 = MARKS_PER_1000 if n_marks is None else n_marks
+    n_most = max(_MIN_MARKS, math.ceil(row["n_words"] * per_1000 / 1000)) if per_1000 else 0
+    return [
+        _view(number, one, text, [source_of(source) for source in one["sources"]], number <= n_most)
+        for number, one in enumerate(row["passages"] or (), 1)
+    ]
+
+
+def commonplaces_of(row: Row, text: str) -> list[PassageView]:
+    """The commonplaces of a row of scores, each with the first source that was named for it."""
+    named = {(one["start"], one["end"]): one["sources"][:1] for one in row["covered"]}
+    return [
+        _view(0, one, text, [source_of(s) for s in named.get((one["start"], one["end"]), ())])
+        for one in row["commonplaces"] or ()
+    ]
+
+
+def _view(
+    number: int, one: Row, text: str, sources: list[dict[str, Any]], is_marked: bool = False
+) -> PassageView:
+    quote = " ".join(text[one["start"] : one["end"]].split())
+    if len(quote) > _QUOTE_CHARS:
+        quote = quote[:_QUOTE_CHARS].rpartition(" ")[0] + " …"
+    return PassageView(
+        number=number,
+        quote=visible(quote),
+        reason=_reason(one),
+        sources=sources,
+        n_more=max(0, (one["n_documents"] or one["count"]) - len(sources)),
+        n_words=one["n_words"],
+        is_near=one["n_verbatim"] < one["n_words"],
+        is_marked=is_marked,
+    )
+
+
+def _reason(one: Row) -> str:
+    parts = [_words_shown(one)]
+    if one["bits"] is not None:
+        parts.append(f"{one['bits']:.0f} bits")
+    parts.append(_found_shown(one["count"], one["n_documents"]))
+    return ", ".join(parts)
+
+
+def _words_shown(one: Row) -> str:
+    n_words, n_verbatim, n_runs = one["n_words"], one["n_verbatim"], len(one["runs"])
+    if n_verbatim == n_words:
+        return f"{n_words} words, word for word" + (f" in {n_runs} runs" if n_runs > 1 else "")
+    if n_verbatim:
+        return f"{n_words} words, {n_verbatim} of them word for word"
+    return f"{n_words} words in other words, {_percent(one)}% similar"
+
+
+def _percent(one: Row) -> int:
+    """Rounded down: only what is verbatim is wholly alike."""
+    return int(min(run["similarity"] for run in one["runs"] if "similarity" in run) * 100)
+
+
+def _found_shown(count: int, n_documents: int | None) -> str:
+    """How often something is found."""
+    if count == 1:
+        return "found once"
+    if n_documents is None:
+        return f"found {count:,} times"
+    plural = "document" if n_documents == 1 else "documents"
+    return f"found {count:,} times in {n_documents:,} {plural}"
+
+
+def borrowed_of(row: Row, text: str, passages: Sequence[PassageView]) -> list[Borrowed]:
+    """What is marked in the text, in its order: no two of them overlap.
+
+    Where several lie over each other the best rank has the words, and in one passage what is word
+    for word before what is near.
+    """
+    ranked = list(zip(row["passages"] or (), passages, strict=True))
+    hidden = [*(row["commonplaces"] or ()), *(one for one, view in ranked if not view.is_marked)]
+    marks = [(one, _common(one)) for one in hidden]
+    for one, view in reversed(ranked):
+        if view.is_marked:
+            marks += [(one, _mark(one, view, is_near)) for is_near in (True, False)]
+    owners = np.full(len(text), -1, np.int64)
+    for k, (one, mark) in enumerate(marks):
+        for run in one["runs"]:
+            if mark.is_common or mark.is_near == ("similarity" in run):
+                owners[run["start"] : run["end"]] = k
+    return list(_cut(text, owners, [mark for _, mark in marks]))
+
+
+def _common(one: Row) -> Borrowed:
+    """What is shown when it is asked for: a commonplace, or a passage beyond those marked."""
+    return Borrowed(
+        0, one["start"], one["end"], one["n_words"], 0, _reason(one), 0, [], is_common=True
+    )
+
+
+def _mark(one: Row, view: PassageView, is_near: bool) -> Borrowed:
+    return Borrowed(
+        number=view.number,
+        start=one["start"],
+        end=one["end"],
+        n_words=view.n_words,
+        shade=_NEAR if is_near else _VERBATIM,
+        frequency=view.reason,
+        n_more=view.n_more,
+        sources=view.sources,
+        is_near=is_near,
+    )
+
+
+def _cut(text: str, owners: NDArray[np.int64], marks: Sequence[Borrowed]) -> Iterator[Borrowed]:
+    """The mark of each stretch of the text. owners: int64 (n_chars,), which it is; -1 for none."""
+    edges = [0, *(np.flatnonzero(np.diff(owners)) + 1).tolist(), len(text)]
+    for a, b in pairwise(edges):
+        piece = text[a:b]
+        if a < b and owners[a] >= 0 and any(map(str.isalnum, piece)):
+            begin = a + len(piece) - len(piece.lstrip())
+            yield replace(marks[owners[a]], start=begin, end=begin + len(piece.strip()))
+
+
+def near_of(row: Row, text: str) -> list[Borrowed]:
+    """The near runs beside their sources, without those that say mostly what one before said."""
+    runs = [
+        (run, number, one)
+        for name in ("passages", "commonplaces")
+        for number, one in enumerate(row[name] or (), 1)
+        for run in one["runs"]
+        if "similarity" in run
+    ]
+    listed: list[Borrowed] = []
+    for span in row["covered"]:
+        for run, number, one in runs if span["kind"] == "near" else ():
+            reached = listed[-1].end if listed else 0
+            is_new = run["end"] - max(run["start"], reached) >= (run["end"] - run["start"]) / 2
+            if span["start"] <= run["start"] and run["end"] <= span["end"] and is_new:
+                listed.append(_near(span, run, number if "sources" in one else 0, one, text))
+    return listed
+
+
+def _near(span: Row, run: Row, number: int, one: Row, text: str) -> Borrowed:
+    """A near run as far as it is kept, of the covered span in which it was found."""
+    (whole,) = span["sources"]
+    kept = [source for source in one.get("sources", ()) if source["id"] == whole["id"]]
+    pairs = [p for p in span["pairs"] if run["start"] <= p["start"] and p["end"] <= run["end"]]
+    return Borrowed(
+        number=number,
+        start=run["start"],
+        end=run["end"],
+        n_words=run["n_words"],
+        shade=_NEAR,
+        frequency=f"found in other words, {int(run['similarity'] * 100)}% similar",
+        n_more=0,
+        sources=[source_of(source) for source in kept[:1] or [whole]],
+        is_near=True,
+        similarity=run["similarity"],
+        glosses=tuple(glosses_of({**run, "pairs": pairs}, text)),
+    )
+
+
+def source_of(source: Row) -> dict[str, Any]:
+    """A source as it is cited, with the words around."""
+    shown = {key: visible(str(source[key])) for key in ("before", "text", "after")}
+    return {
+        **shown,
+        "id": source["id"],
+        "title": visible(str(source["title"] or source["id"])),
+        "author": None if source["author"] is None else visible(str(source["author"])),
+        "year": source["year"],
+    }

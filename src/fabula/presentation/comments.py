@@ -1,0 +1,231 @@
+"""Findings where writers are: comments in a Word document, or annotations that other tools read.
+
+The annotations follow the Web Annotation Data Model (W3C Recommendation, 2017), each with its place
+in characters and with the words themselves, so that it is found again where the text has moved.
+"""
+
+from __future__ import annotations
+
+import copy
+import io
+import re
+import zipfile
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from fabula import __version__
+from fabula.errors import InputError
+from fabula.review import Review, TextReview
+from fabula.review.findings import Finding, marked_findings
+from fabula.store import dump_json, write_whole
+
+__all__ = ["check_comments_path", "write_comments"]
+
+_AUTHOR, _INITIALS = "Fabula", "Fa"
+_CONTEXT = "http://www.w3.org/ns/anno.jsonld"
+_AROUND = 32
+"""Characters before and after the words of an annotation."""
+_IN_NO_XML = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+_SHOWN = ("t", "tab", "br", "cr", "noBreakHyphen", "ptab")
+"""What of a run is text, as python-docx reads it."""
+_SUFFIXES = (".docx", ".jsonld")
+# The first day that a zip archive can name: the same comments are the same bytes.
+_DAY = (1980, 1, 1, 0, 0, 0)
+
+
+def check_comments_path(path: Path, n_texts: int) -> None:
+    """Raise `InputError` where no comments can be written to `path`."""
+    if path.suffix.lower() not in _SUFFIXES:
+        raise InputError(f"{path}: comments are written to .docx or .jsonld; end its name so")
+    if path.is_file() and not _is_ours(path):
+        raise InputError(f"{path}: was not written by Fabula; choose another name")
+    if n_texts != 1:
+        raise InputError(f"{path}: comments are of one text; name one, not {n_texts:,}")
+
+
+def _is_ours(path: Path) -> bool:
+    data = path.read_bytes()
+    if path.suffix.lower() == ".jsonld":
+        return _CONTEXT.encode() in data and b'"Fabula ' in data
+    try:
+        with zipfile.ZipFile(io.BytesIO(data)) as archive:
+            return f"{_AUTHOR}</cp:lastModifiedBy>".encode() in archive.read("docProps/core.xml")
+    except (zipfile.BadZipFile, KeyError):
+        return False
+
+
+def write_comments(path: Path, review: Review, source: Path | None = None) -> int:
+    """Write the findings of a review of one text as comments, and say how many found no place.
+
+    source: the .docx that the text was read from, whose look is kept; without it, or for another
+    kind of file, a plain document is made. Raises `InputError`.
+    """
+    check_comments_path(path, len(review.texts))
+    (text,) = review.texts
+    findings = marked_findings(text, review)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    if path.suffix.lower() == ".jsonld":
+        page = _annotations(text, findings)
+        write_whole(path, (dump_json(page) + "\n").encode(errors="replace"))
+        return 0
+    is_word = source is not None and source.suffix.lower() == ".docx"
+    word, n_lost = _commented(text.document.text, findings, source if is_word else None)
+    write_whole(path, _bytes_of(word))
+    return n_lost
+
+
+def _annotations(text: TextReview, findings: Sequence[Finding]) -> dict[str, Any]:
+    whole = text.document.text
+    return {
+        "@context": _CONTEXT,
+        "type": "AnnotationPage",
+        "items": [
+            {
+                "type": "Annotation",
+                "id": f"urn:fabula:{number}",
+                "creator": {"type": "Software", "name": f"Fabula {__version__}"},
+                "motivation": "commenting",
+                "body": {
+                    "type": "TextualBody",
+                    "format": "text/plain",
+                    "language": "en",
+                    "value": _said(one),
+                },
+                "target": {
+                    "source": text.document.id,
+                    "selector": [
+                        {"type": "TextPositionSelector", "start": one.start, "end": one.end},
+                        {
+                            "type": "TextQuoteSelector",
+                            "exact": whole[one.start : one.end],
+                            "prefix": whole[max(0, one.start - _AROUND) : one.start],
+                            "suffix": whole[one.end : one.end + _AROUND],
+                        },
+                    ],
+                },
+            }
+            for number, one in enumerate(findings, 1)
+        ],
+    }
+
+
+def _said(one: Finding) -> str:
+    return f"{one.title}. {one.why}"
+
+
+def _commented(text: str, findings: Sequence[Finding], source: Path | None) -> tuple[Any, int]:
+    """The document with its comments, and how many findings found no words in it."""
+    from docx.oxml.ns import qn
+    from docx.text.run import Run
+
+    word = _plain(text) if source is None else _opened(source, text)
+    pieces = _cut(list(_runs(word)), {edge for one in findings for edge in (one.start, one.end)})
+    n_lost = 0
+    for one in findings:
+        inside = [run for start, end, run in pieces if start >= one.start and end <= one.end]
+        if not inside:
+            n_lost += 1
+            continue
+        ends = [Run(run, word) for run in (inside[0], inside[-1])]
+        said = _IN_NO_XML.sub("\ufffd", _said(one))
+        comment = word.add_comment(ends, said, _AUTHOR, _INITIALS)
+        # The time of writing would make every file another one.
+        del comment._comment_elm.attrib[qn("w:date")]
+    return word, n_lost
+
+
+def _plain(text: str) -> Any:
+    import docx
+
+    word = docx.Document()
+    for paragraph in text.split("\n\n"):
+        word.add_paragraph(_IN_NO_XML.sub("\ufffd", paragraph))
+    return word
+
+
+def _opened(source: Path, text: str) -> Any:
+    """The document that a text was read from. Raises `InputError` where it holds another text."""
+    import docx
+    from docx.opc.exceptions import PackageNotFoundError
+
+    try:
+        word = docx.Document(str(source))
+    except (PackageNotFoundError, KeyError, ValueError, SyntaxError, zipfile.BadZipFile) as error:
+        raise InputError(f"{source}: not a Word document; save it as .docx again") from error
+    if sum(len(paragraph.text) + 2 for paragraph in _paragraphs(word)) - 2 != len(text):
+        raise InputError(f"{source}: has changed since it was read; run the same command again")
+    return word
+
+
+def _paragraphs(word: Any) -> Iterator[Any]:
+    """As `fabula.text.readers` joins them: those of tables too, in order."""
+    from docx.oxml.ns import qn
+    from docx.text.paragraph import Paragraph
+
+    for element in word.element.body.iter(qn("w:p")):
+        yield Paragraph(element, word)
+
+
+def _runs(word: Any) -> Iterator[tuple[int, int, Any]]:
+    """Each run with its place in the text, half-open in characters."""
+    start = 0
+    for paragraph in _paragraphs(word):
+        at = start
+        for part in paragraph.iter_inner_content():
+            for run in getattr(part, "runs", [part]):
+                yield at, at + len(run.text), run._r
+                at += len(run.text)
+        start += len(paragraph.text) + 2
+
+
+def _cut(runs: Sequence[tuple[int, int, Any]], edges: set[int]) -> list[tuple[int, int, Any]]:
+    """The runs that hold text, cut so that none goes over an edge."""
+    found = []
+    for start, end, run in runs:
+        piece = run
+        for edge in sorted(edge for edge in edges if start < edge < end):
+            rest = _split(piece, edge - start)
+            found.append((start, edge, piece))
+            start, piece = edge, rest
+        if end > start:
+            found.append((start, end, piece))
+    return found
+
+
+def _split(run: Any, n_chars: int) -> Any:
+    """Leave a run its first characters, and put what follows them into a new one after it."""
+    from docx.oxml.ns import qn
+
+    rest = copy.deepcopy(run)
+    run.addnext(rest)
+    at = 0
+    for ours, theirs in zip(list(run), list(rest), strict=True):
+        if ours.tag == qn("w:rPr"):
+            continue
+        shown = str(ours) if ours.tag in {qn(f"w:{name}") for name in _SHOWN} else ""
+        before = n_chars - at
+        at += len(shown)
+        if before >= len(shown):
+            rest.remove(theirs)
+        elif before <= 0:
+            run.remove(ours)
+        else:
+            # Only text has more than one character.
+            ours.text, theirs.text = shown[:before], shown[before:]
+            for part in (ours, theirs):
+                part.set(qn("xml:space"), "preserve")
+    return rest
+
+
+def _bytes_of(word: Any) -> bytes:
+    word.core_properties.last_modified_by = _AUTHOR
+    made = io.BytesIO()
+    word.save(made)
+    out = io.BytesIO()
+    with zipfile.ZipFile(made) as archive, zipfile.ZipFile(out, "w") as again:
+        for name in archive.namelist():
+            entry = zipfile.ZipInfo(name, _DAY)
+            entry.compress_type = zipfile.ZIP_DEFLATED
+            again.writestr(entry, archive.read(name))
+    return out.getvalue()

@@ -1,0 +1,99 @@
+"""A judge's means beside what experts would have said."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from itertools import chain
+
+from fabula.measures.correction import CorrectedRow, Correction
+from fabula.presentation.sheet import Block, Cell, Column, Missing, Sheet, number
+from fabula.types import Estimate, Rubric
+
+__all__ = ["correction_tables", "estimate_cell"]
+
+
+def correction_tables(found: Correction, rubric: Rubric) -> list[Block]:
+    """Groups and all, items, differences of groups; then what more labels would do."""
+    form = ".1%" if found.unit == "share of Yes" else ".2f"
+    titles = {item.id: f"{item.index} {item.title}" for item in rubric.items}
+    parts: list[Block] = [
+        f"{found.judge}, {found.unit}: as judged, and as experts would have it",
+        "",
+        _rows("corrected", [*found.groups, found.overall], {}, form),
+        "",
+        _rows("corrected_items", found.items, titles, form),
+    ]
+    if found.differences:
+        parts += ["", _differences(found, form)]
+    return [*parts, "", *_sentences(found, form), found.signature]
+
+
+def _rows(name: str, rows: Sequence[CorrectedRow], titles: Mapping[str, str], form: str) -> Sheet:
+    columns = [
+        Column("", name="row", cut=True),
+        Column("judge", form, name="raw"),
+        Column("experts", form, with_interval=True, name="corrected"),
+        Column("labelled", "d", name="n_labelled"),
+        Column("of", "d", name="n"),
+        Column("worth", ".0f", name="n_worth"),
+    ]
+    cells: list[list[Cell]] = [
+        [titles.get(row.name, row.name), row.raw, estimate_cell(row), row.n_labelled, row.n,
+         row.n_worth]
+        for row in rows
+    ]  # fmt: skip
+    return Sheet(name, columns, cells)
+
+
+def estimate_cell(row: CorrectedRow) -> Cell:
+    """A row's figure with its interval, or why there is none."""
+    if row.value is None:
+        return Missing(row.reason or "")
+    return Estimate(row.value, row.low, row.high, row.n_labelled, "", "")
+
+
+def _differences(found: Correction, form: str) -> Sheet:
+    columns = [
+        Column("group", name="a"),
+        Column("less", name="b"),
+        Column("judge", f"+{form}", name="raw"),
+        Column("experts", f"+{form}", with_interval=True, name="corrected"),
+        Column("p (Holm)", ".3f", name="p"),
+    ]
+    rows: list[list[Cell]] = [
+        [one.a, one.b, one.raw, Estimate(one.value, one.low, one.high, 0, "", ""), one.p]
+        for one in found.differences
+    ]
+    return Sheet("differences", columns, rows)
+
+
+def _sentences(found: Correction, form: str) -> list[str]:
+    overall = found.overall
+    lines = []
+    if overall.n_worth is not None and overall.n_labelled:
+        saved = overall.n_worth - overall.n_labelled
+        lines.append(
+            f"the judge is worth {saved:.0f} labelled documents beside the {overall.n_labelled} "
+            f"that are labelled"
+            if saved >= 0.5
+            else "the judge adds nothing to what the labels say"
+        )
+    if overall.n_labelled:
+        wanted, width = found.n_labels_for_width, number(found.width, form)
+        lines.append(
+            f"an interval {width} wide needs more labels than there are documents"
+            if wanted is None
+            else f"an interval {width} wide needs about {wanted} labelled documents"
+        )
+    if found.to_label:
+        lines.append(f"label next: {', '.join(found.to_label)}")
+    reasons = {row.reason for row in chain(found.items, found.groups, [overall]) if row.reason}
+    lines += [f"no interval: {reason}" for reason in sorted(reasons) if reason.startswith("few")]
+    if found.n_without_verdict:
+        lines.append(f"missing: the judge owes {found.n_without_verdict} documents every answer")
+    if found.n_partly_labelled:
+        lines.append(
+            f"{found.n_partly_labelled} documents have labels on some items alone; they count for "
+            f"these items, and not overall"
+        )
+    return [*lines, ""] if lines else []

@@ -1,0 +1,207 @@
+"""Tables of how alike texts are: measures by group, tests, shared phrases, pairs of texts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from fabula.measures.diversity import Diversity, GroupDiversity, SharedPhrase, SimilarPair
+from fabula.measures.diversity.pairs import SharedText
+from fabula.measures.diversity.result import reason_of
+from fabula.measures.diversity.together import Together
+from fabula.presentation.sheet import Block, Cell, Column, Missing, Sheet, interval_notes
+from fabula.reasons import explain
+from fabula.types import Span
+
+__all__ = ["diversity_tables", "together_tables"]
+
+_TITLES = {
+    "shared_ngrams": ("shared {}-grams", ".2%"),
+    "compression": ("compression ratio", ".3f"),
+    "self_bleu": ("self-BLEU", ".3f"),
+    "self_repetition": ("self-repetition", ".2f"),
+    "distinct": ("distinct-{}", ".3f"),
+    "templates": ("templates per token", ".3f"),
+    "embeddings": ("cosine distance", ".3f"),
+}
+_N_RUNS = 5
+"""Runs of a pair that are shown."""
+_MOST_WORDS = 40
+"""Words of a run that stand on a report of several texts."""
+
+
+def diversity_tables(found: Diversity, texts: Mapping[str, str]) -> list[Block]:
+    """texts: by id, for the words of the spans that are shown."""
+    parts = _figures(found)
+    if found.tests:
+        parts += ["", _tests(found)]
+        parts.append(_tests_note(found))
+    for group in found.groups:
+        for name, phrases in (("phrases", group.phrases), ("templates", group.templates)):
+            if phrases:
+                parts += ["", _phrases(name, group, phrases, texts)]
+    parts += _pairs(found.pairs, found.run_words, texts)
+    return [*parts, "", *found.remarks, found.signature]
+
+
+def together_tables(found: Together, texts: Mapping[str, str]) -> list[Block]:
+    """Who wrote like whom, then how alike all texts are, or why that is not said."""
+    parts = [*_shared(found.shared), *_pairs(found.pairs, found.run_words, texts, _MOST_WORDS)]
+    figures = [found.reason] if found.diversity is None else _figures(found.diversity)
+    return [*parts, "", *figures, *found.remarks]
+
+
+def _shared(shared: Sequence[SharedText]) -> list[Block]:
+    """The texts that share anything, most shared first."""
+    listed = [one for one in shared if one.share]
+    if not listed:
+        return []
+    columns = [
+        Column("text"),
+        Column("words", ",", name="n_words"),
+        Column("in others", ".0%", name="share"),
+        Column("longest", ",", name="longest_run"),
+        Column("most with", name="most_with"),
+        Column("texts", ",", name="n_others"),
+    ]
+    rows: list[list[Cell]] = [
+        [one.id, one.n_words, one.share, one.longest, one.most_with, one.n_others] for one in listed
+    ]
+    n_without = len(shared) - len(listed)
+    parts: list[Block] = [Sheet("shared", columns, rows, many="texts")]
+    if n_without:
+        parts.append(f"{n_without:,} texts share no run with another")
+    return [*parts, "who copied from whom cannot be told from this", ""]
+
+
+def _pairs(
+    pairs: Sequence[SimilarPair],
+    run_words: int | None,
+    texts: Mapping[str, str],
+    most_words: int | None = None,
+) -> list[Block]:
+    if run_words and not pairs:
+        return ["", f"no two texts share a run of {run_words} words"]
+    return [line for pair in pairs for line in ("", *_pair(pair, texts, most_words))]
+
+
+def _figures(found: Diversity) -> list[Block]:
+    """The measures of each group, and what they mean."""
+    parts: list[Block] = [_measures(found)]
+    parts += interval_notes(
+        (one for group in found.groups for one in group.estimates.values()),
+        "texts" if found.design == "texts" else "prompts",
+    )
+    reasons = {
+        reason_of(one)
+        for group in found.groups
+        for one in group.estimates.values()
+        if one.value is not None and one.low is None
+    }
+    if "no_spread" in reasons:
+        parts.append(f"-: {explain('no_spread')}")
+    parts.append("the higher, the more alike; of distinct n-grams and cosine distance, the lower")
+    return parts
+
+
+def _title(measure: str) -> tuple[str, str]:
+    name, _, n = measure.partition(".")
+    title, form = _TITLES[name]
+    return title.format(n), form
+
+
+def _measures(found: Diversity) -> Sheet:
+    """A row for each measure and group."""
+    columns = [
+        Column("measure", once=True),
+        Column("group"),
+        Column("value", ".3f", with_interval=True),
+        Column("texts", ",", name="n_texts"),
+    ]
+    rows: list[list[Cell]] = []
+    forms: list[str] = []
+    for measure in found.measures:
+        title, form = _title(measure)
+        for group in found.groups:
+            one = group.estimates[measure]
+            value: Cell = Missing(explain("few_texts")) if one.value is None else one
+            rows.append([title, group.name, value, f"{group.n:,}"])
+            forms.append(form)
+    return Sheet("measures", columns, rows, forms=forms)
+
+
+def _tests(found: Diversity) -> Sheet:
+    columns = [
+        Column("measure", once=True),
+        Column("A"),
+        Column("B"),
+        Column("A - B", "+.3f", with_interval=True, name="difference"),
+        Column("p", ".3g"),
+        Column("p (Holm)", ".3g", name="p_holm"),
+    ]
+    rows: list[list[Cell]] = []
+    for one in found.tests:
+        title, _ = _title(one.measure)
+        p: Cell = Missing(explain(one.missing_reason)) if one.missing_reason else one.p
+        rows.append([title, one.a, one.b, one.difference, p, one.p_holm])
+    return Sheet("tests", columns, rows)
+
+
+def _tests_note(found: Diversity) -> str:
+    fewest = min((one.n_permutations for one in found.tests if one.n_permutations), default=0)
+    by_t = dict.fromkeys(
+        _title(one.measure)[0]
+        for one in found.tests
+        if not one.n_permutations and one.p is not None
+    )
+    how = "permutation of the group" + (f", {fewest:,} times or more" if fewest else "")
+    how += f" (of {', '.join(by_t)}: t-test by the jackknife)" if by_t else ""
+    return f"p: {how}; p (Holm): over the pairs of a measure"
+
+
+def _phrases(
+    name: str, group: GroupDiversity, phrases: Sequence[SharedPhrase], texts: Mapping[str, str]
+) -> Sheet:
+    """What most texts of a group share, and where the first example is."""
+    columns = [
+        Column(f"{name} of {group.name}", name="phrase"),
+        Column("texts", ",", name="n_texts"),
+        Column("times", ",", name="n_times"),
+        Column("elsewhere", ",", name="n_texts_elsewhere"),
+        Column("such as", name="example"),
+        Column("in", name="example_id"),
+    ]
+    rows: list[list[Cell]] = []
+    for one in phrases:
+        example = one.examples[0]
+        counts = one.n_texts, one.n_times, one.n_elsewhere
+        rows.append([one.phrase, *counts, _words(example, texts), example.document_id])
+    if name == "phrases":
+        # The words are the phrase itself.
+        columns.pop(-2)
+        rows = [[*row[:-2], row[-1]] for row in rows]
+    return Sheet(name, columns, rows, about=("group", group.name))
+
+
+def _pair(pair: SimilarPair, texts: Mapping[str, str], most_words: int | None) -> Iterator[Block]:
+    yield (
+        f"{pair.a} and {pair.b}: {pair.n_words:,} words in common runs "
+        f"({pair.share_a:.0%} and {pair.share_b:.0%} of the texts), the longest of {pair.longest:,}"
+    )
+    columns = [
+        Column("words", ",", name="n_words"),
+        Column(pair.a, name="in_a"),
+        Column(pair.b, name="in_b"),
+    ]
+    rows: list[list[Cell]] = [
+        [run.n_words, _words(run.a, texts, most_words), _words(run.b, texts, most_words)]
+        for run in pair.runs[:_N_RUNS]
+    ]
+    yield Sheet("pairs", columns, rows, about=("pair", f"{pair.a} | {pair.b}"))
+    if len(pair.runs) > _N_RUNS:
+        yield f"and {len(pair.runs) - _N_RUNS:,} more runs"
+
+
+def _words(span: Span, texts: Mapping[str, str], most: int | None = None) -> str:
+    """The words of a span in one line, the first of them where there are too many."""
+    words = texts[span.document_id][span.start : span.end].split()
+    return " ".join(words[:most]) + (" …" if most is not None and len(words) > most else "")

@@ -1,0 +1,158 @@
+"""What to look at first, and the notes on lines, as the page of a report shows them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from fabula.measures.line_notes import LINE_KINDS, LineNote, line_of
+from fabula.presentation.marked_text import Listed, Note
+from fabula.reasons import explain
+from fabula.review import Review, TextReview
+from fabula.review.findings import (
+    NOTES_PER_1000,
+    Finding,
+    findings_of,
+    marked_notes,
+    said_of,
+)
+from fabula.web import visible
+
+__all__ = ["LinesView", "findings_view", "first_lines", "lines_view", "noted_places", "quoted"]
+
+_QUOTE_CHARS = 110
+
+
+@dataclass(frozen=True, slots=True)
+class LinesView:
+    """The notes on the lines of a text, by kind."""
+
+    kinds: list[dict[str, Any]]
+    n_more: int
+    """Notes that are not shown."""
+    missing: str
+    per_thousand: int = NOTES_PER_1000
+
+
+def noted_places(number: int, text: TextReview) -> list[Listed]:
+    """The notes as marks in the text, each leading to its row."""
+    return [
+        Listed(note.start, note.end, 0, visible(note.why), f"n{number}-{k}", f"l{number}-{k}")
+        for k, note in enumerate(marked_notes(text), 1)
+    ]
+
+
+def lines_view(number: int, text: TextReview) -> LinesView | None:
+    """The section on lines; None where they were not read."""
+    if text.lines is None:
+        return None
+    notes = list(enumerate(marked_notes(text), 1))
+    kinds = [
+        {
+            "title": kind.title,
+            "notes": [_row(number, k, note, text) for k, note in notes if note.kind == kind.id],
+        }
+        for kind in LINE_KINDS.values()
+    ]
+    missing = text.lines.missing_reason
+    return LinesView(
+        kinds=[kind for kind in kinds if kind["notes"]],
+        n_more=len(text.lines.notes) - len(notes),
+        missing="" if missing is None else visible(explain(missing)),
+    )
+
+
+def _row(number: int, k: int, note: LineNote, text: TextReview) -> dict[str, Any]:
+    return {
+        "id": f"n{number}-{k}",
+        "href": f"l{number}-{k}",
+        "line": line_of(text.document.text, note.start),
+        "quote": _quote(text, note.start, note.end),
+        "why": visible(note.why),
+    }
+
+
+def findings_view(
+    number: int, text: TextReview, review: Review, notes: Sequence[Note], n_marked: int
+) -> dict[str, Any]:
+    """The first screen: sentences, places in order, and all of them along the page's edge.
+
+    n_marked: how many borrowed passages are marked in the text.
+    """
+    place_of = _places(number, notes, n_marked)
+
+    def section(about: str) -> str:
+        return about if len(review.texts) == 1 else f"{about}-{number}"
+
+    found = findings_of(text, review)
+    n_chars = max(1, len(text.document.text))
+    return {
+        "said": [
+            {
+                "sentence": visible(one.sentence),
+                "href": place_of(one.first) if one.first else section(one.about),
+            }
+            for one in said_of(text, review)
+        ],
+        "first": [
+            {
+                "title": one.title,
+                "line": one.line,
+                "quote": _quote(text, one.start, one.end),
+                "why": visible(one.why),
+                "href": place_of(one),
+                "kind": _colour(one.kind),
+                "at": f"{100 * one.start / n_chars:.2f}",
+            }
+            for one in found
+        ],
+    }
+
+
+def _places(number: int, notes: Sequence[Note], n_marked: int) -> Callable[[Finding], str]:
+    """Where a finding stands on the page; empty where nothing is marked for it."""
+
+    def place_of(one: Finding) -> str:
+        if one.kind in ("passage", "near"):
+            return f"m{number}-{one.number}" if one.number <= n_marked else ""
+        if one.kind == "point":
+            return f"p{number}-{notes[one.number - 1].name}"
+        return f"o{number}-{one.start}" if one.kind == "surprising" else f"l{number}-{one.number}"
+
+    return place_of
+
+
+def _colour(kind: str) -> str:
+    """Its class on the page."""
+    return {"passage": "of-source", "near": "of-source", "point": "of-model"}.get(kind, "of-line")
+
+
+def _quote(text: TextReview, start: int, end: int) -> str:
+    return quoted(text.document.text, start, end, _QUOTE_CHARS)
+
+
+def quoted(text: str, start: int, end: int, n_chars: int) -> str:
+    """The words of a place in a line, cut between two of them where they are too long."""
+    words = visible(" ".join(text[start:end].split()))
+    if len(words) <= n_chars:
+        return words
+    return (words[:n_chars].rpartition(" ")[0] or words[:n_chars]) + " …"
+
+
+def first_lines(text: TextReview, review: Review) -> dict[str, Any]:
+    """The first screen as plain values."""
+    return {
+        "said": [one.sentence for one in said_of(text, review)],
+        "first": [
+            {
+                "kind": one.kind,
+                "line": one.line,
+                "start": one.start,
+                "end": one.end,
+                "text": text.document.text[one.start : one.end],
+                "why": one.why,
+            }
+            for one in findings_of(text, review)
+        ],
+    }

@@ -1,0 +1,259 @@
+"""Tables of judges beside each other."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from fabula.judging.judges import JudgeCost, JudgeFigures, JudgePair
+from fabula.measures.correction import CorrectedRow
+from fabula.measures.graded import GradedAgreement, JudgesOnItem
+from fabula.presentation.correction_tables import estimate_cell
+from fabula.presentation.sheet import Block, Cell, Column, Sheet, interval_notes
+from fabula.reasons import explain
+
+__all__ = ["judge_comparison_tables"]
+
+_JUDGE = Column("", name="rater")
+
+
+def judge_comparison_tables(
+    judges: Sequence[JudgeFigures],
+    pairs: Sequence[JudgePair],
+    costs: Mapping[str, JudgeCost],
+    corrected: Mapping[str, CorrectedRow],
+    graded: GradedAgreement | None = None,
+    graded_pairs: Sequence[JudgesOnItem] = (),
+    *,
+    everybody: Sequence[JudgeFigures],
+) -> list[Block]:
+    """Agreement with the experts, faults, answers and cost; then each two judges.
+
+    `judges` are none where the rubric has no yes-no items; `everybody` has them all the same.
+    """
+    parts: list[Block] = []
+    if judges:
+        parts += [
+            "with the experts' majority (Cohen's kappa); people: one person with the others, on "
+            "the same documents",
+            "",
+            _agreement(judges),
+        ]
+    if graded is not None:
+        parts += [*([""] if parts else []), *_graded(graded, graded_pairs)]
+    parts += _corrected(everybody, corrected, is_share=bool(judges))
+    if judges:
+        parts += [
+            "",
+            "faults: what a second asking and other wordings change (kappa), and how far Yes goes "
+            "with length, with the judge's own family, and with the first place; ability: balanced "
+            "accuracy by Dawid and Skene, without experts",
+            "",
+            _faults(judges),
+        ]
+    parts += ["", _answers(everybody, costs)]
+    if pairs:
+        parts += [
+            "",
+            "each two on what both answered: kappa with the experts of the first minus that of "
+            "the second, and how far the two agree",
+            "",
+            _pairs(pairs),
+        ]
+    hard = next((one.judge.difficulty for one in judges if one.judge.difficulty), None)
+    if hard:
+        parts += ["", "difficulty of items for these judges (GLAD)", "", _difficulty(hard)]
+    return [*parts, "", *_notes(everybody, [*pairs, *graded_pairs])]
+
+
+def _graded(graded: GradedAgreement, pairs: Sequence[JudgesOnItem]) -> list[Block]:
+    """Items that are not yes-no: each judge beside people, then each two judges."""
+    columns = [
+        Column("item", once=True),
+        Column("", name="rater"),
+        Column("n", "d"),
+        Column("kappa", ".2f", with_interval=True),
+        Column("people", ".2f"),
+        Column("less people", "+.2f", with_interval=True, name="difference"),
+        Column("Pearson", "+.2f"),
+    ]
+    rows: list[list[Cell]] = [
+        [item, rater, one.n, one.kappa, one.people, one.difference, one.correlation]
+        for item in graded.people
+        for rater, by_item in graded.judges.items()
+        if (one := by_item.get(item))
+    ]
+    parts: list[Block] = []
+    if rows:
+        sheet = Sheet("graded", columns, rows)
+        parts = [
+            "items that are not yes-no: kappa with a person (with quadratic weights where answers "
+            "are numbers), and of two people on the same documents",
+            "",
+            sheet,
+            *interval_notes(sheet.estimates(), "documents"),
+        ]
+    if pairs:
+        columns = [
+            Column("item", once=True),
+            Column("first", once=True),
+            Column("second"),
+            Column("difference", "+.2f", with_interval=True),
+            Column("agree", ".2f", with_interval=True, name="agreement"),
+        ]
+        sheet = Sheet(
+            "graded_pairs",
+            columns,
+            [[p.item, p.first, p.second, p.difference, p.agreement] for p in pairs],
+        )
+        parts += [
+            *([""] if parts else []),
+            "each two on what both answered of these: kappa with people of the first less that of "
+            "the second, and how far the two agree",
+            "",
+            sheet,
+            *interval_notes(sheet.estimates(), "documents"),
+        ]
+    return parts
+
+
+def _agreement(judges: Sequence[JudgeFigures]) -> Sheet:
+    columns = [
+        _JUDGE,
+        Column("n", "d"),
+        Column("kappa", ".2f", with_interval=True),
+        Column("people", ".2f", name="baseline"),
+        Column("sens.", ".2f", name="sensitivity"),
+        Column("spec.", ".2f", name="specificity"),
+        Column("Yes", ".0%", name="share_yes"),
+    ]
+    rows: list[list[Cell]] = [
+        [
+            one.judge.rater,
+            one.kappa.n,
+            one.kappa,
+            one.baseline,
+            one.confusion.recall,
+            one.confusion.specificity,
+            one.share_yes,
+        ]
+        for one in judges
+    ]
+    return Sheet("judges", columns, rows)
+
+
+def _corrected(
+    judges: Sequence[JudgeFigures], corrected: Mapping[str, CorrectedRow], *, is_share: bool
+) -> list[Block]:
+    """What experts would have said, beside what each judge says."""
+    if not corrected:
+        return []
+    said, form = ("Yes", ".1%") if is_share else ("mean", ".2f")
+    columns = [
+        _JUDGE,
+        Column(said, form, name="raw"),
+        Column("experts would say", form, with_interval=True, name="corrected"),
+        Column("labelled", "d", name="n_labelled"),
+        Column("of", "d", name="n"),
+        Column("worth", ".1f", name="n_worth"),
+    ]
+    rows: list[list[Cell]] = [
+        [one.judge.rater, row.raw, estimate_cell(row), row.n_labelled, row.n, row.n_worth]
+        for one in judges
+        if (row := corrected.get(one.judge.rater))
+    ]
+    about = (
+        f"{said} over all documents: as the judge says it, and corrected by the labels; worth: how "
+        f"many labelled documents would say as much without the judge"
+    )
+    return ["", about, "", Sheet("corrected", columns, rows)]
+
+
+def _faults(judges: Sequence[JudgeFigures]) -> Sheet:
+    in_wordings = any(one.judge.wordings for one in judges)
+    columns = [
+        _JUDGE,
+        Column("retest", ".2f", name="retest_kappa"),
+        *(
+            [Column("worded", ".2f", with_interval=True, name="wordings_kappa")]
+            if in_wordings
+            else []
+        ),
+        Column("length", "+.2f", with_interval=True),
+        Column("own", "+.0%", with_interval=True, name="own_family"),
+        Column("first", ".0%", name="first_place"),
+        Column("ability", ".2f", with_interval=True),
+    ]
+    rows: list[list[Cell]] = [
+        [
+            one.judge.rater,
+            one.retest.value,
+            *([one.wordings] if in_wordings else []),
+            one.length,
+            one.own_family,
+            None if one.judge.place is None else one.judge.place.first_share,
+            None if one.ability is None else one.ability.ability,
+        ]
+        for one in judges
+    ]
+    return Sheet("faults", columns, rows)
+
+
+def _answers(judges: Sequence[JudgeFigures], costs: Mapping[str, JudgeCost]) -> Sheet:
+    columns = [
+        _JUDGE,
+        Column("answers", "d", name="n_answers"),
+        Column("missing"),
+        Column("calls", ",d", name="n_calls"),
+        Column("tokens", ",d", name="n_tokens"),
+        Column("dollars", ".4f", name="cost"),
+    ]
+    rows: list[list[Cell]] = []
+    for one in judges:
+        cost = costs.get(one.judge.rater)
+        missing = [f"{n} {explain(reason)}" for reason, n in one.judge.missing.items()]
+        row: list[Cell] = [one.judge.rater, one.judge.n_answers, "; ".join(missing) or "none"]
+        if cost is None:
+            row += [None, None, None]
+        else:
+            row += [cost.n_calls, cost.n_input + cost.n_output, cost.cost]
+        rows.append(row)
+    return Sheet("answers", columns, rows)
+
+
+def _pairs(pairs: Sequence[JudgePair]) -> Sheet:
+    columns = [
+        Column("first", once=True),
+        Column("second"),
+        Column("difference", "+.2f", with_interval=True),
+        Column("agree", ".2f", with_interval=True, name="agreement"),
+    ]
+    rows: list[list[Cell]] = [[p.first, p.second, p.difference, p.agreement] for p in pairs]
+    return Sheet("pairs", columns, rows)
+
+
+def _difficulty(difficulty: Mapping[str, float]) -> Sheet:
+    hardest_first = sorted(difficulty.items(), key=lambda entry: (-entry[1], entry[0]))
+    rows: list[list[Cell]] = [[item, value] for item, value in hardest_first]
+    return Sheet("difficulty", [Column("item"), Column("difficulty", ".2f")], rows)
+
+
+def _notes(judges: Sequence[JudgeFigures], pairs: Sequence[JudgePair | JudgesOnItem]) -> list[str]:
+    """Why figures of judges are missing: a reason once, with what it takes and whom it holds of."""
+    by_figure: dict[tuple[str, str], list[str]] = {}
+    alone = [one for one in judges if one.judge.kind == "judge"]
+    for one in alone:
+        for figure, reason in one.why_missing.items():
+            by_figure.setdefault((figure, reason), []).append(one.judge.rater)
+    by_reason: dict[tuple[str, str], list[str]] = {}
+    for (figure, reason), raters in by_figure.items():
+        who = "all" if len(raters) == len(alone) else ", ".join(raters)
+        by_reason.setdefault((who, reason), []).append(figure.replace("_", " "))
+    lines = [
+        f"no {', '.join(figures)} ({who}): {reason}" for (who, reason), figures in by_reason.items()
+    ]
+    if not pairs:
+        lines.append("no pairs: fewer than two judges")
+    shown = [pair.difference for pair in pairs if isinstance(pair, JudgePair)]
+    for one in judges:
+        shown += [one.kappa, one.wordings, one.length, one.own_family]
+    return [*lines, *interval_notes(shown, "documents")]

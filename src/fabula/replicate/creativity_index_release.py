@@ -1,0 +1,202 @@
+"""The files that the authors of "AI as Humanity's Salieri" published, and what their search writes.
+
+Their repository (github.com/GXimingLu/creativity_index) has no licence, so that Fabula reads the
+copy that a user has and holds nothing of it. `data/<kind>/<writer>_<kind>.json` is a list of texts
+with their prompts; `outputs/**/<writer>_<kind>.json`, which a user's own run of their programs
+leaves, is the same list with the spans that were found.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Literal
+
+from fabula.errors import InputError
+from fabula.measures.uniqueness import Levels
+from fabula.reference.layout import text_digest
+from fabula.text.sketch import sketch_of
+from fabula.types import Document, Signature
+
+__all__ = ["KINDS", "is_release", "read_outputs", "read_release", "release_folder"]
+
+KINDS = ("book", "poem", "speech")
+_PEOPLE = "Human"
+_ASKED = re.compile(r"^.*?starting with the following (?:prompt|line|sentence): ", re.DOTALL)
+_CLOSING = re.compile(r"\s*(?:\[/INST\]|<\|assistant\|>)\s*$")
+_MAX_ERROR = 1e-6
+_WHOLE = "whole_digest"
+"""The field that names a text as it was before it was cut."""
+
+
+def release_folder(folder: Path) -> Path:
+    """The folder of the kinds: `folder` itself, or its `data`."""
+    inner = folder / "data"
+    return inner if inner.is_dir() and any((inner / kind).is_dir() for kind in KINDS) else folder
+
+
+def is_release(folder: Path) -> bool:
+    """Whether a folder is laid out as theirs."""
+    return any(_files(release_folder(folder), kind) for kind in KINDS)
+
+
+def read_release(folder: Path) -> dict[str, list[Document]]:
+    """Their texts by kind, those that are there.
+
+    Each has its `label`, its `model` (of people `human`) and its prompt, the opening that all
+    writers of the kind have, whatever was put around it. The prompt at the beginning of a text is
+    marked (`shared_prefix_chars`): people's texts begin with it, those of models often.
+
+    Raises `InputError` where a file is not of their form, or a kind has no texts by people.
+    """
+    found: dict[str, list[Document]] = {}
+    for kind in KINDS:
+        files = _files(release_folder(folder), kind)
+        if not files:
+            continue
+        if _PEOPLE not in files:
+            raise InputError(f"{release_folder(folder) / kind}: lacks {_PEOPLE}_{kind}.json")
+        found[kind] = [
+            _document(row, kind, writer, place)
+            for writer, path in files.items()
+            for place, row in enumerate(_rows(path))
+        ]
+    return found
+
+
+def _files(data: Path, kind: str) -> dict[str, Path]:
+    """By writer, people first."""
+    end = f"_{kind}.json"
+    paths = sorted((data / kind).glob(f"*{end}"), key=lambda path: (_PEOPLE not in path.name, path))
+    return {path.name.removesuffix(end): path for path in paths}
+
+
+def _rows(path: Path) -> list[dict[str, Any]]:
+    try:
+        rows = json.loads(path.read_bytes())
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read ({error.strerror})") from error
+    except ValueError as error:
+        raise InputError(f"{path}: not a JSON file ({error})") from error
+    if not isinstance(rows, list):
+        raise InputError(f"{path}: not a list of texts")
+    for number, row in enumerate(rows, 1):
+        is_row = isinstance(row, dict)
+        if not is_row or not all(isinstance(row.get(key), str) for key in ("prompt", "text")):
+            raise InputError(f"{path}, text {number}: lacks `prompt` or `text`")
+    return rows
+
+
+def _document(row: Mapping[str, Any], kind: str, writer: str, place: int) -> Document:
+    prompt, text = _opening(row["prompt"]), row["text"]
+    is_human = writer == _PEOPLE
+    return Document(
+        f"{kind}-{writer}-{place:03}",
+        text,
+        prompt_id=hashlib.sha256(prompt.casefold().encode()).hexdigest()[:12],
+        meta={
+            "label": "human" if is_human else "machine",
+            "model": "human" if is_human else writer,
+            "shared_prefix_chars": _prefix(text, prompt),
+            _WHOLE: text_digest(text),
+        },
+    )
+
+
+def _opening(prompt: str) -> str:
+    """What a text was to begin with: without the request, and the marks of a chat."""
+    return " ".join(_CLOSING.sub("", _ASKED.sub("", prompt)).split())
+
+
+def _prefix(text: str, prompt: str) -> int:
+    """How many characters the prompt takes at the beginning of a text, in any spacing; else 0."""
+    words = r"\s+".join(map(re.escape, prompt.split()))
+    found = re.match(rf"\W*{words}", text, re.IGNORECASE)
+    # What is nothing but its prompt stays.
+    return found.end() if found is not None and text[found.end() :].strip() else 0
+
+
+def read_outputs(
+    folder: Path, texts: Mapping[str, Sequence[Document]], levels: Levels
+) -> Iterator[tuple[str, Literal["verbatim", "near"], list[dict[str, Any]]]]:
+    """What their search found, as rows of scores: (kind, match, rows) for each kind that has files.
+
+    L-uniqueness follows from the spans, which are maximal: a word counts at L that lies in none of
+    L tokens or more. The number of tokens follows from their `coverage`. Texts that were cut or
+    left out there are not in these rows; others have the clusters that `texts` have.
+    """
+    known = {
+        (kind, document.meta["model"], str(document.meta[_WHOLE])): document
+        for kind, some in texts.items()
+        for document in some
+    }
+    for kind in KINDS:
+        for match in ("verbatim", "near"):
+            paths = _outputs(folder, kind, match)
+            if not paths:
+                continue
+            digest = hashlib.sha256(b"".join(path.read_bytes() for path in paths)).hexdigest()[:12]
+            signature = Signature.of(
+                "originality", match=match, L=str(levels), tok="theirs", ref=f"theirs@{digest}"
+            )
+            rows = [
+                _output_row(row, known[key], levels, str(signature), f"{path}, text {number}")
+                for path in paths
+                for number, row in enumerate(_rows(path), 1)
+                if (key := _key(row, kind, path)) in known
+            ]
+            if rows:
+                yield kind, match, rows
+
+
+def _outputs(folder: Path, kind: str, match: str) -> list[Path]:
+    found = sorted((folder / "outputs").glob(f"**/*_{kind}.json"))
+    return [path for path in found if ("semantic" in path.parts) == (match == "near")]
+
+
+def _key(row: Mapping[str, Any], kind: str, path: Path) -> tuple[str, str, str]:
+    writer = path.name.removesuffix(f"_{kind}.json")
+    return kind, "human" if writer == _PEOPLE else writer, text_digest(row["text"])
+
+
+def _output_row(
+    row: Mapping[str, Any], document: Document, levels: Levels, signature: str, where: str
+) -> dict[str, Any]:
+    try:
+        spans = [(int(s["start_index"]), int(s["end_index"])) for s in row["matched_spans"]]
+        coverage = float(row["coverage"])
+    except (KeyError, TypeError, ValueError) as error:
+        raise InputError(f"{where}: lacks `matched_spans` or `coverage`") from error
+    n_covered = _n_covered(spans, 1)
+    n_tokens = round(n_covered / coverage) if coverage > 0 else 0
+    last = max((end for _, end in spans), default=0)
+    if last > n_tokens or (n_tokens and abs(n_covered / n_tokens - coverage) > _MAX_ERROR):
+        raise InputError(f"{where}: a coverage of {coverage:g} does not fit its spans")
+    uniqueness = {
+        level: 1 - _n_covered(spans, level) / n_tokens if n_tokens else 1.0 for level in levels
+    }
+    return {
+        "id": document.id,
+        "text_digest": text_digest(document.text),
+        "uniqueness": {str(level): value for level, value in uniqueness.items()},
+        "creativity_index": math.fsum(uniqueness.values()),
+        "in_reference": None,
+        "missing_reason": None,
+        "signature": signature,
+        "sketch": sketch_of(document.text).to_row(),
+        "prompt_id": document.prompt_id,
+        **document.meta,
+    }
+
+
+def _n_covered(spans: Sequence[tuple[int, int]], least: int) -> int:
+    """How many tokens lie in spans of `least` or more."""
+    covered: set[int] = set()
+    for start, end in spans:
+        if end - start >= least:
+            covered.update(range(start, end))
+    return len(covered)

@@ -1,0 +1,279 @@
+"""What to look at first in a text: places from all instruments in one order, and a few sentences.
+
+The order mixes kinds, so that one kind of finding never fills the list: what is found first of each
+kind comes before most of what is found second. It is an order of attention and no grade.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from fabula.measures.borrowed_passages import BorrowedPassage
+from fabula.measures.fluency import Fluency, SpanSurprisal
+from fabula.measures.groups import GroupNumbers
+from fabula.measures.line_notes import LINE_KINDS, LineNote, line_of
+from fabula.review.found import Review, TextReview
+from fabula.review.grouping import MIN_SENTENCE_WORDS, SENTENCE_ITEM
+
+__all__ = [
+    "NOTES_PER_1000",
+    "ODD_QUANTILE",
+    "Finding",
+    "Said",
+    "findings_of",
+    "marked_findings",
+    "marked_notes",
+    "said_of",
+    "surprise_limit",
+    "surprising",
+]
+
+NOTES_PER_1000 = 10
+"""Notes on lines that are marked per 1,000 words."""
+ODD_QUANTILE = 0.97
+"""A sentence is unusual where it surprises more than this share of sentences by people."""
+_N_FIRST = 10
+_AGAIN = 0.55
+"""What each further finding of a kind weighs beside the one before it."""
+_WEIGHTS = {
+    "passage": 1.1, "near": 1.05, "name": 1.0, "sentence": 0.95, "spelling": 0.9, "grammar": 0.85,
+    "echo": 0.75, "tag": 0.7, "stock": 0.65, "beginning": 0.6, "surprising": 0.58, "long": 0.4,
+    "filter": 0.3, "passive": 0.2,
+}  # fmt: skip
+"""Of the first finding of each kind. A point of feedback weighs what its share of answers says."""
+_POINT = 1.15
+_REPETITIONS = ("sentence", "beginning", "echo")
+_ERRORS = ("spelling", "grammar")
+_STYLE = ("tag", "stock", "long", "filter", "passive")
+_NUMBERS = (
+    "No", "One", "Two", "Three", "Four", "Five", "Six", "Seven", "Eight", "Nine", "Ten", "Eleven",
+    "Twelve",
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """A place to look at, half-open in characters, and why."""
+
+    kind: str
+    """`passage`, `near`, `point`, `surprising`, or a kind of note on lines."""
+    title: str
+    start: int
+    end: int
+    line: int
+    why: str
+    number: int
+    """Its place among those of its instrument, from 1, as the page numbers them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """A sentence on the first screen, and the part of the report that it is about."""
+
+    sentence: str
+    about: str
+    first: Finding | None = None
+    """The first of what it counts."""
+
+
+def marked_notes(text: TextReview) -> list[LineNote]:
+    """The notes on lines that the page marks."""
+    return [] if text.lines is None else text.lines.first(NOTES_PER_1000)
+
+
+def surprise_limit(groups: Sequence[GroupNumbers]) -> float | None:
+    """How surprising a sentence is that is unusual; None where no group of people is known."""
+    for group in groups:
+        if group.kind == "people" and SENTENCE_ITEM in group.items:
+            return group.items[SENTENCE_ITEM].quantile(ODD_QUANTILE)
+    return None
+
+
+def surprising(fluency: Fluency, limit: float | None) -> list[SpanSurprisal]:
+    """The sentences that surprise more than nearly all by people."""
+    return [
+        one
+        for one in fluency.sentences
+        if one.n_words >= MIN_SENTENCE_WORDS
+        and one.bits_per_word is not None
+        and limit is not None
+        and one.bits_per_word > limit
+    ]
+
+
+def findings_of(text: TextReview, review: Review) -> list[Finding]:
+    """The first places to look at, those that matter most first: ten at most."""
+    weighed: list[tuple[float, Finding]] = []
+    for kind in _all_findings(text, review):
+        for k, (weight, finding) in enumerate(kind):
+            weighed.append((weight * _AGAIN**k, finding))
+    weighed.sort(key=lambda pair: (-pair[0], pair[1].start))
+    found: list[Finding] = []
+    for _, one in weighed:
+        # One place is one finding, whoever names it.
+        if len(found) < _N_FIRST and not any(_is_same_place(one, other) for other in found):
+            found.append(one)
+    return found
+
+
+def marked_findings(text: TextReview, review: Review) -> list[Finding]:
+    """All places to look at, in the order of the text."""
+    found = [one for kind in _all_findings(text, review) for _, one in kind]
+    return sorted(found, key=lambda one: (one.start, one.end, one.kind))
+
+
+def _is_same_place(one: Finding, other: Finding) -> bool:
+    return one.start == other.start and one.end == other.end
+
+
+def _all_findings(text: TextReview, review: Review) -> Iterator[list[tuple[float, Finding]]]:
+    """Those of each kind, the first first."""
+    passages = _passages(text)
+    for kind in ("passage", "near"):
+        yield [(_WEIGHTS[kind], one) for one in passages if one.kind == kind]
+    notes = list(enumerate(marked_notes(text), 1))
+    for kind in LINE_KINDS:
+        ours = [pair for pair in notes if pair[1].kind == kind]
+        ours.sort(key=lambda pair: (-pair[1].strength, pair[1].start))
+        yield [(_WEIGHTS[kind], _noted(text, number, note)) for number, note in ours]
+    yield list(_points(text))
+    yield [(_WEIGHTS["surprising"], one) for one in _surprising(text, review)]
+
+
+def _passages(text: TextReview) -> list[Finding]:
+    ranked = None if text.originality is None else text.originality.ranked
+    found = []
+    for number, one in enumerate(() if ranked is None else ranked.passages, 1):
+        is_verbatim = 2 * one.n_verbatim >= one.n_words
+        kind, title = ("passage", "Word for word") if is_verbatim else ("near", "In other words")
+        found.append(_finding(text, kind, title, (one.span.start, one.span.end),
+                              _where(one), number))  # fmt: skip
+    return found
+
+
+def _where(one: BorrowedPassage) -> str:
+    words = f"{one.n_words} words"
+    if one.n_verbatim == one.n_words:
+        words += ", word for word"
+    elif one.n_verbatim:
+        words += f", {one.n_verbatim} of them word for word"
+    if not one.sources:
+        return f"{words}, found {one.count:,} time{'s' if one.count != 1 else ''} elsewhere."
+    document = one.sources[0].document
+    by = f", {document.author}" if document.author else ""
+    more = max(0, (one.n_documents or one.count) - 1)
+    others = f" and {more:,} more" if more else ""
+    return f"{words}; also found in {document.meta.get('title') or document.id}{by}{others}."
+
+
+def _noted(text: TextReview, number: int, note: LineNote) -> Finding:
+    title = LINE_KINDS[note.kind].title
+    return _finding(text, note.kind, title, (note.start, note.end), note.why, number)
+
+
+def _points(text: TextReview) -> Iterator[tuple[float, Finding]]:
+    number = 0
+    for advice in text.advice:
+        for point in advice.points:
+            number += 1
+            if point.places:
+                share = point.n_said / advice.n_answers
+                yield _POINT * share, _finding(text, "point", "Feedback", point.places[0],
+                                               point.text, number)  # fmt: skip
+
+
+def _surprising(text: TextReview, review: Review) -> Iterator[Finding]:
+    if text.fluency is None:
+        return
+    signature = review.signatures.get("fluency", "")
+    limit = surprise_limit(review.groups.find(signature).groups) if signature else None
+    odd = surprising(text.fluency, limit)
+    for number, one in enumerate(sorted(odd, key=lambda one: -(one.bits_per_word or 0)), 1):
+        yield _finding(
+            text, "surprising", "Surprising", (one.start, one.end),
+            f"{one.bits_per_word:.1f} bits a word: garbled, or daring.", number,
+        )  # fmt: skip
+
+
+def _finding(
+    text: TextReview, kind: str, title: str, place: tuple[int, int], why: str, number: int
+) -> Finding:
+    line = line_of(text.document.text, place[0])
+    return Finding(kind, title, *place, line, why, number)
+
+
+def said_of(text: TextReview, review: Review) -> list[Said]:
+    """What was found, in sentences: `Three passages to check. Two repetitions.`"""
+    found = list(_originality(text))
+    notes = [_noted(text, k, note) for k, note in enumerate(marked_notes(text), 1)]
+    names = [one for one in notes if one.kind == "name"]
+    if names:
+        found.append(Said(f"{_count(len(names), 'name')} in another spelling.", "lines", names[0]))
+    groups = ((_REPETITIONS, "repetition"), (_ERRORS, "possible error of spelling or grammar"))
+    for kinds, what in groups:
+        ours = [one for one in notes if one.kind in kinds]
+        if ours:
+            found.append(Said(f"{_count(len(ours), what)}.", "lines", ours[0]))
+    counts = Counter(one.kind for one in notes if one.kind in _STYLE)
+    if counts:
+        n = counts.total()
+        kinds_said = ", ".join(f"{LINE_KINDS[k].title.lower()} {counts[k]}" for k in _STYLE
+                               if counts[k])  # fmt: skip
+        first = next(one for one in notes if one.kind in _STYLE)
+        found.append(Said(f"{_count(n, 'matter')} of style ({kinds_said}).", "lines", first))
+    if text.lines is not None and text.lines.missing_reason is None and not notes:
+        found.append(Said("Nothing to note line by line.", "lines"))
+    n_points = sum(len(advice.points) for advice in text.advice)
+    if n_points:
+        found.append(Said(f"{_count(n_points, 'point')} to revise, by a model.", "feedback"))
+    odd = list(_surprising(text, review))
+    if odd:
+        surprise = "surprises" if len(odd) == 1 else "surprise"
+        sentence = f"{_count(len(odd), 'sentence')} that {surprise}: garbled, or daring."
+        found.append(Said(sentence, "fluency", odd[0]))
+    found += _of_others(text)
+    return found
+
+
+def _originality(text: TextReview) -> Iterator[Said]:
+    if text.originality is None or text.originality.ranked is None:
+        return
+    passages = _passages(text)
+    n_exact = sum(one.kind == "passage" for one in passages)
+    if passages:
+        exact = "" if not n_exact else ", word for word" if n_exact == len(passages) else (
+            f", {_NUMBERS[n_exact].lower() if n_exact < len(_NUMBERS) else n_exact} of them word "
+            f"for word"
+        )  # fmt: skip
+        yield Said(
+            f"{_count(len(passages), 'passage')} to check{exact}.", "originality", passages[0]
+        )
+    else:
+        yield Said("No passage is found in the reference.", "originality")
+    if n_common := len(text.originality.ranked.commonplaces):
+        yield Said(f"{_count(n_common, 'common phrase')}, hidden.", "originality")
+
+
+def _of_others(text: TextReview) -> Iterator[Said]:
+    """The sentences that registered instruments have for the first screen."""
+    for name, measured in text.others.items():
+        for one in measured:
+            for sentence in _sentences(one.details.get("findings")):
+                yield Said(sentence, name)
+
+
+def _sentences(given: object) -> Iterable[str]:
+    return [str(one) for one in given] if isinstance(given, list | tuple) else []
+
+
+def _count(n: int, what: str) -> str:
+    """`Three passages`: in words up to twelve."""
+    number = _NUMBERS[n] if n < len(_NUMBERS) else f"{n:,}"
+    return f"{number} {_plural(what) if n != 1 else what}"
+
+
+def _plural(what: str) -> str:
+    noun, of, rest = what.partition(" of ")
+    return f"{noun}s{of}{rest}"

@@ -1,0 +1,83 @@
+"""How an answer goes with something else, among subjects that are alike in what matters.
+
+A judge that says Yes to long texts may be right: long texts may be better. So the association of
+answers with length is measured within strata, such as the texts of which experts said the same on
+the same question.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fabula.stats.resample import percentile_interval
+from fabula.types import Estimate
+
+__all__ = ["Association", "association_within"]
+
+Floats = NDArray[np.float64]
+Association = Literal["correlation", "slope"]
+
+_N_RESAMPLES = 2000
+
+
+def association_within(
+    x: Floats,
+    y: Floats,
+    strata: Sequence[object],
+    clusters: Sequence[object],
+    *,
+    kind: Association,
+    seed: int,
+    method: str,
+    signature: str,
+    n_units: int | None = None,
+) -> Estimate:
+    """The partial correlation of x and y given the stratum, or the slope of y on x within strata.
+
+    x, y: float64, shape (n,). A stratum of one subject has no part. With x of 0 and 1 the slope is
+    the difference of the means of y, weighted over strata as Cochran and Mantel-Haenszel do. The
+    interval resamples clusters; `n_units` is how many count as independent, if not all of them.
+    The value is None where x or y never differs within a stratum.
+    """
+    sums = _sums(x, y, strata, clusters)
+    value = float(_of_sums(sums.sum(axis=0)[None], kind)[0])
+    n_clusters = len(sums)
+    n_units = n_clusters if n_units is None else n_units
+    if not np.isfinite(value):
+        return Estimate(None, None, None, len(x), method, signature, n_units)
+    drawn = np.random.default_rng(seed).multinomial(
+        n_clusters, np.full(n_clusters, 1 / n_clusters), size=_N_RESAMPLES
+    )
+    flat = sums.reshape(n_clusters, -1)
+    resampled = _of_sums((drawn @ flat).reshape(len(drawn), *sums.shape[1:]), kind)
+    ends = percentile_interval(resampled, n_units)
+    return Estimate(value, *ends, len(x), method, signature, n_units)
+
+
+def _sums(x: Floats, y: Floats, strata: Sequence[object], clusters: Sequence[object]) -> Floats:
+    """Count, sums, squares and products by cluster and stratum: (n_clusters, n_strata, 6)."""
+    of_stratum = {name: k for k, name in enumerate(dict.fromkeys(strata))}
+    of_cluster = {name: k for k, name in enumerate(dict.fromkeys(clusters))}
+    sums = np.zeros((len(of_cluster), len(of_stratum), 6))
+    places = [of_cluster[name] for name in clusters], [of_stratum[name] for name in strata]
+    # Centred, so that little is lost where squares of sums are taken from sums of squares.
+    x, y = x - (x.mean() if len(x) else 0), y - (y.mean() if len(y) else 0)
+    np.add.at(sums, places, np.column_stack([np.ones(len(x)), x, y, x * x, y * y, x * y]))
+    return sums
+
+
+def _of_sums(sums: Floats, kind: Association) -> Floats:
+    """Associations of added sums, shape (..., n_strata, 6) to (...); NaN where undefined."""
+    n, x, y, xx, yy, xy = (sums[..., k] for k in range(6))
+    n = np.maximum(n, 1)
+    within_xx = np.round((xx - x * x / n).sum(axis=-1), 9)
+    within_yy = np.round((yy - y * y / n).sum(axis=-1), 9)
+    within_xy = (xy - x * y / n).sum(axis=-1)
+    below = within_xx if kind == "slope" else np.sqrt(within_xx * within_yy)
+    defined = (within_xx > 0) & ((within_yy > 0) | (kind == "slope"))
+    found: Floats = np.where(defined, within_xy / np.where(defined, below, 1), np.nan)
+    return found

@@ -1,0 +1,132 @@
+"""Which words, or phrases, tell two groups of texts apart: log-odds, and an exact test by text.
+
+Monroe, Colaresi and Quinn 2008, "Fightin' Words", section 3.5. Their z takes the words of a text as
+independent of each other, which they are not: a story about a lamp says *lamp* twenty times. So z
+only says how large a difference is beside the noise of words; whether there is one is tested by
+which texts hold the phrase, and there a text counts once.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from functools import lru_cache
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["can_pass", "exact_p", "log_odds", "smallest_p"]
+
+_SLACK = 1e-9
+"""Two outcomes that are as far from what is expected, but for rounding."""
+
+
+def log_odds(
+    a: NDArray[np.float64], b: NDArray[np.float64], n_a: float, n_b: float, prior_size: float
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Log-odds ratios with an informative Dirichlet prior, and their z (equations 16 to 22).
+
+    a, b: float64 (n_phrases,), how often each phrase occurs in the groups, of `n_a` and `n_b`
+    occurrences of any. The prior is the distribution over both groups, worth `prior_size`
+    occurrences: what is rare is drawn towards no difference.
+    """
+    prior = prior_size * (a + b) / (n_a + n_b)
+    with_a, with_b = a + prior, b + prior
+    difference = np.log(with_a / (n_a + prior_size - with_a)) - np.log(
+        with_b / (n_b + prior_size - with_b)
+    )
+    return difference, difference / np.sqrt(1 / with_a + 1 / with_b)
+
+
+Stratum = tuple[int, int, int]
+"""Texts, those of them in group A, and those of them that hold the phrase."""
+
+
+def exact_p(strata: Sequence[Stratum], n_holders_a: int) -> float:
+    """How probably as many texts of A, or a number as unlikely, would hold a phrase by chance.
+
+    Within each stratum every text is as likely to be of A as any other, and strata are independent:
+    of one stratum this is the test of Fisher, of several the exact test of Cochran, Mantel and
+    Haenszel. `n_holders_a` is over all strata. Two-sided, by the distance from the mean. It is
+    what a permutation test of the texts would give if it tried all permutations.
+    """
+    # A stratum that all or none of the texts hold, or all of one group, can come out in one way.
+    fixed = 0
+    open_: list[Stratum] = []
+    for n, n_a, n_holders in strata:
+        if n_holders in (0, n) or n_a in (0, n):
+            fixed += n_a if n_holders == n else n_holders if n_a == n else 0
+        else:
+            open_.append((n, n_a, n_holders))
+    first, chances = _distribution(tuple(sorted(open_)))
+    values = first + np.arange(len(chances))
+    mean = float(values @ chances)
+    seen = abs(n_holders_a - fixed - mean)
+    is_as_far = np.abs(values - mean) >= seen - _SLACK
+    return min(1.0, math.fsum(chances[is_as_far].tolist()))
+
+
+@lru_cache(maxsize=1 << 16)
+def _distribution(strata: tuple[Stratum, ...]) -> tuple[int, NDArray[np.float64]]:
+    """The same as `_hypergeometric`, over several strata."""
+    first, chances = 0, np.ones(1)
+    for stratum in strata:
+        low, some = _hypergeometric(*stratum)
+        first += low
+        chances = np.convolve(chances, some)
+    return first, chances
+
+
+@lru_cache(maxsize=1 << 16)
+def _hypergeometric(n: int, n_a: int, n_holders: int) -> tuple[int, NDArray[np.float64]]:
+    """The smallest number of holders in A, and the chances of it and of each number above."""
+    low, high = max(0, n_a + n_holders - n), min(n_a, n_holders)
+    k = np.arange(low, high + 1)
+    logs = _log_choices(np.array(n_holders), k) + _log_choices(np.array(n - n_holders), n_a - k)
+    return low, np.exp(logs - _log_choices(np.array(n), np.array(n_a)))
+
+
+def smallest_p(
+    which: NDArray[np.int64], strata: NDArray[np.int64], n_tests: int
+) -> NDArray[np.float64]:
+    """A bound of each test that no outcome's p lies below: float64 (n_tests,).
+
+    It is known before it is seen which texts are of A. which: int64 (n_rows,), the test that a
+    stratum belongs to. strata: int64 (n_rows, 3), each a `Stratum`.
+    """
+    n, n_a, n_holders = strata.T
+    ends = np.maximum(0, n_a + n_holders - n), np.minimum(n_a, n_holders)
+    logs = [
+        np.bincount(
+            which,
+            _log_choices(n_holders, k)
+            + _log_choices(n - n_holders, n_a - k)
+            - _log_choices(n, n_a),
+            minlength=n_tests,
+        )
+        for k in ends
+    ]
+    found: NDArray[np.float64] = np.exp(np.minimum(*logs))
+    return found
+
+
+def _log_choices(n: NDArray[np.int64], k: NDArray[np.int64]) -> NDArray[np.float64]:
+    from scipy.special import gammaln
+
+    found: NDArray[np.float64] = gammaln(n + 1) - gammaln(k + 1) - gammaln(n - k + 1)
+    return found
+
+
+def can_pass(smallest: NDArray[np.float64], max_p: float) -> NDArray[np.bool_]:
+    """Which tests could come out significant after a correction for all that could (Tarone 1990).
+
+    smallest: float64 (n_tests,), the smallest p that each can give. What stands in three texts of a
+    thousand cannot, and a correction for it would only hide what can. The choice does not see the
+    groups, so a correction over what is left holds its level.
+    """
+    ordered = np.sort(smallest)
+    n = 1
+    while n < len(ordered) and np.searchsorted(ordered, max_p / n, "right") > n:
+        n += 1
+    found: NDArray[np.bool_] = smallest <= max_p / n
+    return found

@@ -1,0 +1,555 @@
+"""A ranking of things of which two at a time were shown and one was preferred.
+
+Bradley and Terry 1952: the log-odds that A is preferred to B are the strength of A less that of B.
+To these a place effect is added, the log-odds that of two equals the one shown first is preferred
+(Davidson and Beaver 1977); each answer counts in the order in which it was asked. A tie counts as
+half a win of each (Glickman 1999, section 2): then a strength says the share of preferences that is
+expected, whatever makes raters call a tie. Davidson's model (1970) would also suppose that ties
+come of near strengths, and equally often from every rater. The intervals and tests below suppose
+the expected share alone.
+
+Estimates are by maximum likelihood. They are finite where, of any two sets that the things of a
+part can be divided into, a member of each was preferred to one of the other (Ford 1957), that is
+where the graph of preferences is strongly connected. A thing that was preferred every time has no
+finite strength: it has its place in the order and None, not the number that a prior would give it.
+Things that are not connected by comparisons lie in parts of their own, each centred at 0.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+from scipy.sparse.csgraph import connected_components
+from scipy.special import expit, stdtr, stdtrit
+
+from fabula.stats.bradley_terry import Cells, fit, knows_place
+from fabula.stats.compare import holm
+from fabula.stats.effects import number_clusters
+from fabula.stats.resample import MIN_UNITS, percentile_interval
+from fabula.types import Estimate
+
+__all__ = [
+    "ALPHA",
+    "METHOD",
+    "Comparisons",
+    "Gap",
+    "Ranking",
+    "Strength",
+    "Tally",
+    "rank",
+]
+
+METHOD = "bradley-terry-1"
+"""How a ranking is made, for signatures."""
+ALPHA = 0.05
+"""Below this p preferences are told from chance, and neighbours from each other."""
+
+_N_RESAMPLES = 2_000
+_BLOCK = 1 << 22
+_MIN_KNOWN = 0.99
+"""Where a resample in a hundred has no finite strengths there are too few answers for intervals."""
+# Two sums of the same numbers in another order differ by less than this share of their size.
+_SLACK = 1e-9
+_SINGULAR = 1e-7
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+Ends = tuple[float | None, float | None]
+
+
+@dataclass(frozen=True, slots=True)
+class Comparisons:
+    """Answers, each about two things that are named by numbers from 0.
+
+    first, second: int64, shape (n,), what was shown first and second; never the same.
+    outcome: float64, shape (n,): 1 where the first was preferred, 0 the second, 0.5 a tie.
+    cluster: int64, shape (n,): answers of one cluster (a prompt, a participant) are correlated;
+    without it those about one pair are.
+    round: int64, shape (n,), from 0: where pairs were chosen by the answers of earlier rounds.
+    """
+
+    first: Ints
+    second: Ints
+    outcome: Floats
+    cluster: Ints | None = None
+    round: Ints | None = None
+
+    def __post_init__(self) -> None:
+        if (self.first == self.second).any():
+            raise ValueError("a thing cannot be compared with itself")
+        if not np.isin(self.outcome, (0.0, 0.5, 1.0)).all():
+            raise ValueError("an outcome is 1, 0.5 or 0")
+
+    @property
+    def is_chosen(self) -> bool:
+        """Whether answers decided which pairs were asked."""
+        return self.round is not None and int(self.round.max(initial=0)) > 0
+
+    def take(self, kept: NDArray[np.bool_]) -> Comparisons:
+        """The answers of a mask alone."""
+        cluster = None if self.cluster is None else self.cluster[kept]
+        round_ = None if self.round is None else self.round[kept]
+        return Comparisons(self.first[kept], self.second[kept], self.outcome[kept], cluster, round_)
+
+    def tally(self, n_things: int) -> Tally:
+        """How often each order of two things was shown, and the first preferred."""
+        orders, cell_of = np.unique(self.first * n_things + self.second, return_inverse=True)
+        first, second = np.divmod(orders, n_things)
+        shown = np.bincount(cell_of, minlength=len(orders)).astype(np.float64)
+        preferred = np.bincount(cell_of, self.outcome, len(orders)).astype(np.float64)
+        return Tally(first, second, shown, preferred, cell_of.astype(np.int64))
+
+    def pairs(self) -> Ints:
+        """The pair of each answer, whatever its order, as numbers from 0: shape (n,)."""
+        low, high = np.minimum(self.first, self.second), np.maximum(self.first, self.second)
+        return number_clusters(low * (int(high.max(initial=0)) + 1) + high)[0]
+
+
+@dataclass(frozen=True, slots=True)
+class Tally:
+    """Answers by cell, an order in which two things were shown; each of shape (n_cells,)."""
+
+    first: Ints
+    second: Ints
+    shown: Floats
+    preferred: Floats
+    cell_of: Ints
+    """The cell of each answer: shape (n,)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Strength:
+    """How strong a thing is, in log-odds against the mean of its part."""
+
+    thing: int
+    part: int
+    """Things of different parts were not compared, not even by way of others."""
+    estimate: Estimate
+    missing_reason: str | None
+    share: float | None
+    """Of its comparisons, in how many it was preferred, ties counting half."""
+
+
+@dataclass(frozen=True, slots=True)
+class Gap:
+    """Two neighbours of the ranking: how much stronger the upper one is."""
+
+    upper: int
+    lower: int
+    difference: Estimate
+    p: float | None
+    """Two-sided, of equal strengths, corrected (Holm) over all neighbours."""
+
+    @property
+    def is_told_apart(self) -> bool | None:
+        return None if self.p is None else self.p < ALPHA
+
+
+@dataclass(frozen=True, slots=True)
+class Ranking:
+    """The strongest of each part first."""
+
+    strengths: tuple[Strength, ...]
+    gaps: tuple[Gap, ...]
+    """Of neighbours that both have a strength."""
+    place: Estimate
+    """Log-odds that of two equals the one shown first is preferred."""
+    place_reason: str | None
+    p_chance: float | None
+    """Of the test that all things of a part are equal."""
+    n: int
+    n_units: int
+    units: str
+    """What the tests and intervals take as independent: `pairs` or `clusters`."""
+    is_chosen: bool
+    """Answers decided which pairs were asked."""
+
+    @property
+    def is_told_from_chance(self) -> bool:
+        return self.p_chance is not None and self.p_chance < ALPHA
+
+
+def rank(answers: Comparisons, n_things: int, *, seed: int, signature: str) -> Ranking:
+    """Rank things by their comparisons, with 95 % intervals and tests.
+
+    With clusters, intervals are percentiles of a bootstrap of clusters. Without them they are of
+    robust errors by pair, each pair being left out in one Newton step (CR3 of Bell and McCaffrey
+    2002), and Student's t with one degree less than there are pairs. Fewer than ten units have
+    none. Whether preferences can be told from chance is a permutation test: were all things of a
+    part equal, the two of a pair, or all of a cluster, could change places.
+
+    Where answers decided which pairs were asked (`round`), robust errors are too small: strengths
+    that chance has set apart are not compared again. Then strengths have no intervals, and the test
+    is of the first round.
+    """
+    parts = _components(answers.first, answers.second, n_things)[1]
+    groups, n_above = _strong_groups(answers, n_things)
+    # What one side always wins is certain in the limit, and has no part in what is finite.
+    inner = answers.take(groups[answers.first] == groups[answers.second])
+    fitted = _Fitted.of(inner, groups)
+    errors = fitted.resampled(seed) if answers.cluster is not None else fitted.robust()
+    estimates = _Estimates(fitted, errors, fitted.n_units(), signature)
+    is_ranked = _are_in_largest(groups, parts)
+    n_shown, n_won = _counts(answers, n_things)
+    strengths = []
+    for thing in range(n_things):
+        n = int(n_shown[thing])
+        reason = None if is_ranked[thing] else "one_sided" if n else "not_compared"
+        estimate = estimates.missing(n) if reason else estimates.strength(thing, n)
+        share = float(n_won[thing] / n) if n else None
+        strengths.append(Strength(thing, int(parts[thing]), estimate, reason, share))
+    strengths.sort(key=lambda s: (s.part, n_above[s.thing], -(s.estimate.value or 0.0), s.thing))
+    n_units = len(np.unique(_units(answers)))
+    drawn = answers if answers.round is None else answers.take(answers.round == 0)
+    return Ranking(
+        tuple(strengths),
+        _gaps(strengths, estimates),
+        estimates.place(),
+        fitted.place_reason,
+        _p_of_chance(drawn, n_things, seed),
+        len(answers.first),
+        n_units,
+        "pairs" if answers.cluster is None else "clusters",
+        answers.is_chosen,
+    )
+
+
+def _counts(answers: Comparisons, n_things: int) -> tuple[Floats, Floats]:
+    """How often each thing was compared, and preferred: float64, shape (n_things,) each."""
+    both = np.concatenate([answers.first, answers.second])
+    won = np.concatenate([answers.outcome, 1 - answers.outcome])
+    shown: Floats = np.bincount(both, minlength=n_things).astype(np.float64)
+    return shown, np.bincount(both, won, n_things).astype(np.float64)
+
+
+def _gaps(strengths: list[Strength], estimates: _Estimates) -> tuple[Gap, ...]:
+    gaps = [
+        estimates.gap(upper, lower)
+        for upper, lower in pairwise(strengths)
+        if upper.part == lower.part and not (upper.missing_reason or lower.missing_reason)
+    ]
+    corrected = holm([gap.p for gap in gaps])
+    return tuple(replace(gap, p=p) for gap, p in zip(gaps, corrected, strict=True))
+
+
+# Which strengths are finite.
+
+
+def _components(
+    first: Ints, second: Ints, n_things: int, *, strong: bool = False
+) -> tuple[int, Ints]:
+    """How many components the graph from first to second has, and that of each thing."""
+    graph = sparse.csr_array((np.ones(len(first)), (first, second)), (n_things, n_things))
+    n, labels = connected_components(graph, connection="strong" if strong else "weak")
+    return int(n), labels.astype(np.int64)
+
+
+def _strong_groups(answers: Comparisons, n_things: int) -> tuple[Ints, Ints]:
+    """Groups within which strengths are finite, and how many things are above each thing, less
+    those below it, where no strength says so: int64, shape (n_things,) each."""
+    first_won, second_won = answers.outcome > 0, answers.outcome < 1
+    winner = np.concatenate([answers.first[first_won], answers.second[second_won]])
+    loser = np.concatenate([answers.second[first_won], answers.first[second_won]])
+    groups = _components(winner, loser, n_things, strong=True)[1]
+    sizes = np.bincount(groups)
+    reach = np.zeros((len(sizes), len(sizes)), np.bool_)
+    reach[groups[winner], groups[loser]] = True
+    np.fill_diagonal(reach, val=False)
+    for _ in range(len(sizes).bit_length()):
+        further = reach | (reach.astype(np.float32) @ reach.astype(np.float32) > 0)
+        if (further == reach).all():
+            break
+        reach = further
+    above = sizes @ reach - reach @ sizes
+    return groups, above[groups].astype(np.int64)
+
+
+def _are_in_largest(groups: Ints, parts: Ints) -> NDArray[np.bool_]:
+    """Whether each thing is in its part's largest group, of two at least: the ones with a strength.
+
+    Strengths of two groups of a part would be on scales of their own.
+    """
+    sizes = np.bincount(groups)
+    largest = np.zeros(len(groups), np.bool_)
+    for part in range(int(parts.max(initial=-1)) + 1):
+        own = np.unique(groups[parts == part])
+        group = own[np.argmax(sizes[own])]
+        largest |= (groups == group) & (sizes[group] > 1)
+    return largest
+
+
+# Answers, and what is fitted to them.
+
+
+@dataclass(frozen=True, slots=True)
+class _Fitted:
+    """The finite strengths, and the answers that they are of."""
+
+    answers: Comparisons
+    groups: Ints
+    tally: Tally
+    cells: Cells
+    theta: Floats
+    """Shape (size,)."""
+    place_reason: str | None
+
+    @classmethod
+    def of(cls, answers: Comparisons, groups: Ints) -> _Fitted:
+        n_things = len(groups)
+        tally = answers.tally(n_things)
+        shown, preferred = tally.shown[None], tally.preferred[None]
+        cells = Cells.of(tally.first, tally.second, groups, has_place=True)
+        reason: str | None = "place_unknown"
+        theta = np.full(n_things + 1, np.nan)
+        if knows_place(cells):
+            theta = fit(cells, shown, preferred)[0]
+            reason = None if np.isfinite(theta).all() else "one_sided"
+        if reason is not None:
+            cells = Cells.of(tally.first, tally.second, groups, has_place=False)
+            theta = fit(cells, shown, preferred)[0]
+        return cls(answers, groups, tally, cells, theta, reason)
+
+    def n_units(self) -> Ints:
+        """How many units each group's strengths are of, and at the end the place effect."""
+        n_groups = int(self.groups.max(initial=-1)) + 1
+        units, n_units = number_clusters(_units(self.answers))
+        seen = np.unique(units * n_groups + self.groups[self.answers.first]) % n_groups
+        return np.append(np.bincount(seen, minlength=n_groups), n_units)
+
+    def robust(self) -> _Robust:
+        """Errors by pair, from how far the estimates move where it is left out of the fit."""
+        tally = self.tally
+        p = expit(self.cells.rows @ self.theta)
+        # One more cell, of nothing, beside those of pairs that were shown in one order.
+        residual = np.append(tally.preferred - tally.shown * p, 0.0)
+        weight = np.append(tally.shown * p * (1 - p), 0.0)
+        bread = np.linalg.inv(self.cells.curvature(weight[None, :-1])[0])
+        rows = sparse.vstack([self.cells.rows, sparse.csr_array((1, len(bread)))]).tocsr()
+        moved = rows @ bread
+        both = _orders_of_pairs(tally.first, tally.second)
+        leverage = np.empty((len(both), 2, 2))
+        for a in range(2):
+            for b in range(2):
+                products = rows[both[:, a]].multiply(moved[both[:, b]])
+                leverage[:, a, b] = weight[both[:, a]] * products.sum(axis=1)
+        left = np.eye(2) - leverage
+        left_out = np.linalg.pinv(left, rcond=_SINGULAR) @ residual[both][:, :, None]
+        # Without a pair that alone connects others their strengths would not be known, so neither
+        # is their error.
+        is_bridge = np.linalg.svd(left, compute_uv=False)[:, -1] < _SINGULAR
+        bridged = np.unique(self.groups[tally.first[both[is_bridge, 0]]])
+        is_known = np.ones(len(bread), np.bool_)
+        is_known[: len(self.groups)] = ~np.isin(self.groups, bridged)
+        if self.answers.is_chosen:
+            is_known[: len(self.groups)] = False
+        influence = (moved[both] * left_out).sum(axis=1)
+        n = max(1, len(both))
+        return _Robust((n - 1) / n * influence.T @ influence, is_known)
+
+    def resampled(self, seed: int) -> _Resampled:
+        """Fits to clusters drawn with replacement; NaN where strengths are not all finite."""
+        assert self.answers.cluster is not None
+        numbers, n_clusters = number_clusters(self.answers.cluster)
+        places = numbers, self.tally.cell_of
+        shape = n_clusters, len(self.tally.first)
+        shown = sparse.csr_array((np.ones(len(numbers)), places), shape)
+        preferred = sparse.csr_array((self.answers.outcome, places), shape)
+        rng = np.random.default_rng(seed)
+        thetas = np.full((_N_RESAMPLES, len(self.theta)), np.nan)
+        n_rows = max(1, _BLOCK // max(1, shape[1], len(self.theta) ** 2))
+        for start in range(0, _N_RESAMPLES if n_clusters >= MIN_UNITS else 0, n_rows):
+            stop = min(start + n_rows, _N_RESAMPLES)
+            drawn = rng.integers(n_clusters, size=(stop - start, n_clusters))
+            times = np.stack([np.bincount(row, minlength=n_clusters) for row in drawn])
+            n, y = times @ shown, times @ preferred
+            finite = np.array([self._is_finite(*one) for one in zip(n, y, strict=True)], np.bool_)
+            thetas[start:stop][finite] = fit(self.cells, n[finite], y[finite])
+        return _Resampled(thetas)
+
+    def _is_finite(self, shown: Floats, preferred: Floats) -> bool:
+        """Whether a resample's preferences connect every group both ways."""
+        won, lost = preferred > 0, preferred < shown
+        first, second = self.tally.first, self.tally.second
+        winner = np.concatenate([first[won], second[lost]])
+        loser = np.concatenate([second[won], first[lost]])
+        n_groups = _components(winner, loser, len(self.groups), strong=True)[0]
+        return n_groups == int(self.groups.max()) + 1
+
+
+def _orders_of_pairs(first: Ints, second: Ints) -> Ints:
+    """The two cells of each pair: int64, shape (n_pairs, 2), -1 where it has one."""
+    low, high = np.minimum(first, second), np.maximum(first, second)
+    order = np.lexsort((first, high, low))
+    is_new = np.ones(len(order), np.bool_)
+    is_new[1:] = (np.diff(low[order]) != 0) | (np.diff(high[order]) != 0)
+    both = np.full((int(is_new.sum()), 2), -1)
+    both[np.cumsum(is_new) - 1, np.where(is_new, 0, 1)] = order
+    return both
+
+
+# Intervals and tests.
+
+
+class _Errors(Protocol):
+    def interval(self, contrast: Floats, value: float, n_units: int) -> Ends: ...
+
+    def p(self, contrast: Floats, value: float, n_units: int) -> float | None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class _Robust:
+    """A covariance of the estimates, and of which strengths it holds."""
+
+    covariance: Floats
+    is_known: NDArray[np.bool_]
+
+    def _error(self, contrast: Floats) -> float:
+        """0 where it is not known."""
+        if not self.is_known[contrast != 0].all():
+            return 0.0
+        return math.sqrt(max(0.0, float(contrast @ self.covariance @ contrast)))
+
+    def interval(self, contrast: Floats, value: float, n_units: int) -> Ends:
+        error = self._error(contrast)
+        if n_units < MIN_UNITS or not error > 0:
+            return None, None
+        reach = error * float(stdtrit(n_units - 1, 0.975))
+        return value - reach, value + reach
+
+    def p(self, contrast: Floats, value: float, n_units: int) -> float | None:
+        error = self._error(contrast)
+        if n_units < MIN_UNITS or not error > 0:
+            return None
+        return float(2 * stdtr(n_units - 1, -abs(value) / error))
+
+
+@dataclass(frozen=True, slots=True)
+class _Resampled:
+    """Estimates of resamples: float64, shape (n_resamples, size)."""
+
+    thetas: Floats
+
+    def interval(self, contrast: Floats, value: float, n_units: int) -> Ends:
+        del value
+        return percentile_interval(self.thetas @ contrast, n_units, min_known=_MIN_KNOWN)
+
+    def p(self, contrast: Floats, value: float, n_units: int) -> float | None:
+        if self.interval(contrast, value, n_units)[0] is None:
+            return None
+        values = self.thetas @ contrast
+        values = values[np.isfinite(values)]
+        n_beyond = min(int((values <= 0).sum()), int((values >= 0).sum()))
+        return min(1.0, 2 * (n_beyond + 1) / (len(values) + 1))
+
+
+@dataclass(frozen=True, slots=True)
+class _Estimates:
+    """Strengths and their differences, as estimates."""
+
+    fitted: _Fitted
+    errors: _Errors
+    n_units: Ints
+    signature: str
+
+    @property
+    def method(self) -> str:
+        how = "Bradley-Terry, maximum likelihood, ties as half a win each"
+        if self.fitted.place_reason:
+            how += ", without a place effect"
+        if self.fitted.answers.is_chosen:
+            return f"{how}; pairs chosen by the answers, so no intervals of strengths"
+        if self.fitted.answers.cluster is None:
+            return f"{how}; robust errors by pair (CR3)"
+        return f"{how}; percentile bootstrap of clusters"
+
+    def missing(self, n: int) -> Estimate:
+        return Estimate(None, None, None, n, self.method, self.signature)
+
+    def strength(self, thing: int, n: int) -> Estimate:
+        return self._of(self._unit(thing), n, int(self.fitted.groups[thing]))
+
+    def place(self) -> Estimate:
+        n = len(self.fitted.answers.first)
+        if self.fitted.place_reason:
+            return self.missing(n)
+        return self._of(self._unit(len(self.fitted.groups)), n, -1)
+
+    def gap(self, upper: Strength, lower: Strength) -> Gap:
+        contrast = self._unit(upper.thing) - self._unit(lower.thing)
+        group = int(self.fitted.groups[upper.thing])
+        difference = self._of(contrast, upper.estimate.n + lower.estimate.n, group)
+        value = float(contrast @ self.fitted.theta)
+        p = self.errors.p(contrast, value, int(self.n_units[group]))
+        return Gap(upper.thing, lower.thing, difference, p)
+
+    def _unit(self, k: int) -> Floats:
+        unit: Floats = np.zeros(len(self.fitted.theta))
+        unit[k] = 1.0
+        return unit
+
+    def _of(self, contrast: Floats, n: int, group: int) -> Estimate:
+        value, n_units = float(contrast @ self.fitted.theta), int(self.n_units[group])
+        ends = self.errors.interval(contrast, value, n_units)
+        return Estimate(value, *ends, n, self.method, self.signature, n_units)
+
+
+def _units(answers: Comparisons) -> Ints:
+    """The independent unit of each answer."""
+    return answers.pairs() if answers.cluster is None else answers.cluster
+
+
+def _p_of_chance(answers: Comparisons, n_things: int, seed: int) -> float | None:
+    """The p of a permutation test that things are equal, whatever the place does.
+
+    The statistic is the score test's: wins above what the place alone explains, weighed by how
+    often things met. Things of a unit change places; with both orders asked of each pair, as often,
+    p is exact. (b + 1) / (m + 1) as in Phipson and Smyth 2010. None without answers.
+    """
+    if not len(answers.first):
+        return None
+    units, n_units = number_clusters(_units(answers))
+    residual = answers.outcome - answers.outcome.mean()
+    # A row for each thing in each unit: by how much it won there.
+    keys = np.concatenate([units * n_things + answers.first, units * n_things + answers.second])
+    members, place = np.unique(keys, return_inverse=True)
+    won = np.bincount(place, np.concatenate([residual, -residual]))
+    unit_of, thing_of = np.divmod(members, n_things)
+    sizes = np.bincount(unit_of, minlength=n_units)
+    n_met = np.bincount(units, minlength=n_units)
+    inverse = np.linalg.pinv(_expected_meetings(unit_of, thing_of, sizes, n_met, n_things))
+    observed = np.bincount(thing_of, won, n_things)
+    least = float(observed @ inverse @ observed) * (1 - _SLACK) - _SLACK
+    rng = np.random.default_rng([seed, 1])
+    totals = np.zeros((_N_RESAMPLES, n_things))
+    for size in np.unique(sizes):
+        rows = np.flatnonzero(sizes[unit_of] == size)
+        to_things = sparse.csr_array(
+            (np.ones(len(rows)), (np.arange(len(rows)), thing_of[rows])), (len(rows), n_things)
+        )
+        step = max(1, _BLOCK // len(rows))
+        for start in range(0, _N_RESAMPLES, step):
+            block = totals[start : start + step]
+            drawn = np.tile(won[rows].reshape(-1, size), (len(block), 1, 1))
+            block += rng.permuted(drawn, axis=2).reshape(len(block), -1) @ to_things
+    statistics = np.einsum("bi,ij,bj->b", totals, inverse, totals)
+    return float((int((statistics >= least).sum()) + 1) / (_N_RESAMPLES + 1))
+
+
+def _expected_meetings(
+    unit_of: Ints, thing_of: Ints, sizes: Ints, n_met: Ints, n_things: int
+) -> Floats:
+    """The Laplacian of how often things meet, on average over all ways to change places."""
+    rates = n_met / np.maximum(1, sizes * (sizes - 1) / 2)
+    n_units = len(sizes)
+    belongs = sparse.csr_array((np.ones(len(unit_of)), (unit_of, thing_of)), (n_units, n_things))
+    weighed = belongs.T @ sparse.diags_array(rates) @ belongs
+    met = weighed.toarray()
+    np.fill_diagonal(met, 0.0)
+    laplacian: Floats = np.diag(met.sum(axis=1)) - met
+    return laplacian

@@ -1,0 +1,165 @@
+"""A whole study in one file, taken while it runs, and put back into any database.
+
+The file is SQLite's whatever the study's database is, so that it can be moved from one kind to the
+other. Logins of organisers are not in it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import shutil
+import sqlite3
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from sqlalchemy import Connection, Row, Table, delete, func, insert, select, text
+from sqlalchemy.exc import SQLAlchemyError
+
+from fabula.errors import InputError
+from fabula.store import sync
+from fabula.studies import sqlite_file
+from fabula.studies.database import (
+    Store,
+    answers,
+    check_same,
+    metadata,
+    open_file,
+    participants,
+    sessions,
+)
+from fabula.studies.design import StudyDesign
+from fabula.studies.units import Unit
+
+__all__ = ["Backup", "back_up", "restore"]
+
+_TABLES = [table for table in metadata.sorted_tables if table is not sessions]
+_N_AT_ONCE = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class Backup:
+    """What was copied, and compared row by row with what it was copied from."""
+
+    n_answers: int
+    """Every save is one, also those that were changed later."""
+    n_people: int
+    lacked_log: bool = False
+    """Whether it comes from a file that was copied without its log."""
+
+
+def back_up(store: Store, path: Path) -> Backup:
+    """Write the study as it is at this moment to `path`, which must not exist.
+
+    It is there only once it was read again and found to be the same. Raises `InputError`.
+    """
+    if path.exists():
+        raise InputError(f"{path}: is there already; name another file")
+    with tempfile.TemporaryDirectory(prefix=".backup-", dir=path.parent) as folder:
+        aside = Path(folder) / "study.db"
+        with _opened(aside) as copy, store.reading() as source:
+            with copy.writing() as target:
+                done = _copy(source, target)
+            with copy.reading() as target:
+                _check_whole(target, str(path))
+        with aside.open("rb") as file:
+            sync(file)
+        aside.rename(path)
+    return done
+
+
+def restore(store: Store, design: StudyDesign, units: Sequence[Unit], path: Path) -> Backup:
+    """Put what `back_up` wrote, or another copy of a study's file, into an empty database.
+
+    The copy is not changed. Raises `InputError`.
+    """
+    if not sqlite_file.is_database(path):
+        raise InputError(f"{path}: is not a backup of a study; `fabula study backup` writes one")
+    with tempfile.TemporaryDirectory(prefix="fabula-") as folder:
+        aside = Path(folder) / "study.db"
+        log = sqlite_file.log_of(path)
+        shutil.copyfile(path, aside)
+        if log.exists():
+            shutil.copyfile(log, sqlite_file.log_of(aside))
+        lacks_log = sqlite_file.lacks_log(path)
+        try:
+            with _opened(aside) as copy, store.writing() as target:
+                with copy.reading() as source:
+                    _check_whole(source, str(path))
+                check_same(copy, design, list(units), str(path))
+                if target.execute(select(participants.c.id).limit(1)).first() is not None:
+                    raise InputError(
+                        f"{store.file or 'the database'}: holds people already; move it away, or "
+                        f"name another with `database`"
+                    )
+                with copy.reading() as source:
+                    done = _copy(source, target)
+                _go_on_counting(target)
+        except (SQLAlchemyError, sqlite3.Error) as error:
+            raise InputError(f"{path}: {str(error).splitlines()[0]}") from error
+    return Backup(done.n_answers, done.n_people, lacks_log)
+
+
+@contextmanager
+def _opened(path: Path) -> Iterator[Store]:
+    store = open_file(path)
+    try:
+        yield store
+    finally:
+        store.close()
+
+
+def _copy(source: Connection, target: Connection) -> Backup:
+    """All rows. Raises `InputError` where they do not come out alike."""
+    for table in reversed(_TABLES):
+        target.execute(delete(table))
+    for table in _TABLES:
+        for rows in _batches(source, table):
+            target.execute(insert(table), [row._asdict() for row in rows])
+    for table in _TABLES:
+        if _digest(source, table) != _digest(target, table):
+            raise InputError(f"the copied table {table.name} differs from the study's; try again")
+    n_answers, n_people = (
+        int(target.execute(select(func.count()).select_from(table)).scalar_one())
+        for table in (answers, participants)
+    )
+    return Backup(n_answers, n_people)
+
+
+def _batches(connection: Connection, table: Table) -> Iterator[Sequence[Row[Any]]]:
+    yield from connection.execute(
+        select(table), execution_options={"yield_per": _N_AT_ONCE}
+    ).partitions()
+
+
+def _digest(connection: Connection, table: Table) -> int:
+    """The same for the same rows in any order, for databases sort text differently."""
+    digest = 0
+    for rows in _batches(connection, table):
+        for row in rows:
+            # No two rows are alike, since each has its key.
+            digest ^= int.from_bytes(hashlib.sha256(repr(tuple(row)).encode("utf-8")).digest())
+    return digest
+
+
+def _check_whole(connection: Connection, where: str) -> None:
+    found = connection.execute(text("PRAGMA integrity_check(1)")).scalar()
+    if found != "ok":
+        raise InputError(f"{where}: is damaged ({found}); use an earlier backup")
+
+
+def _go_on_counting(connection: Connection) -> None:
+    """Have PostgreSQL number what comes next after what is there; SQLite does."""
+    if connection.dialect.name != "postgresql":
+        return
+    for table in _TABLES:
+        if "id" in table.c:
+            connection.execute(
+                text(
+                    f"SELECT setval(pg_get_serial_sequence('{table.name}', 'id'), "
+                    f"(SELECT coalesce(max(id), 0) + 1 FROM {table.name}), false)"
+                )
+            )

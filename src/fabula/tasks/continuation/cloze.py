@@ -1,0 +1,105 @@
+"""Passages by the rule of the Children's Book Test: the last sentence repeats a word of its story.
+
+Hill, Bordes, Chopra and Weston 2016 (arXiv 1511.02301): a word is taken out of the sentence
+after a context of 20, and is to be chosen among ten of its class. So only sentences count that have
+a word of the class which stands in the context too; they are longer than others. The classes are
+known here by the pipeline's parts of speech, where the released items had another tagger: common
+nouns (CN, `NOUN`), names (NE, `PROPN`), verbs (V, `VERB`) and prepositions (P, `ADP`).
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from fabula.tasks.continuation.passages import Passage
+from fabula.text.sentences import encodable
+
+__all__ = ["Cloze", "ClozeKind", "cloze_items"]
+
+ClozeKind = Literal["CN", "NE", "V", "P"]
+_CLASSES: Mapping[str, ClozeKind] = {"NOUN": "CN", "PROPN": "NE", "VERB": "V", "ADP": "P"}
+_N_CANDIDATES = 10
+_BLANK = "XXXXX"
+
+
+@dataclass(frozen=True, slots=True)
+class Cloze:
+    """A passage with a word of its last sentence to be told from others of its class."""
+
+    passage: Passage
+    kind: ClozeKind
+    answer: str
+    question: str
+    """The last sentence with XXXXX for the word."""
+    candidates: tuple[str, ...]
+    """Up to ten words of the class from the whole passage, the answer among them."""
+
+    def to_row(self) -> dict[str, Any]:
+        """The passage's row, its id with the class, and what is asked."""
+        row = self.passage.to_row()
+        return {
+            **row,
+            "id": f"{row['id']}:{self.kind}",
+            "kind": self.kind,
+            "question": self.question,
+            "answer": self.answer,
+            "candidates": list(self.candidates),
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class _Word:
+    kind: ClozeKind
+    text: str
+    start: int
+
+    @property
+    def key(self) -> str:
+        """What makes it the same word elsewhere: a name keeps its capitals."""
+        return self.text if self.kind == "NE" else self.text.lower()
+
+
+def cloze_items(
+    passages: Sequence[Passage], kinds: Sequence[ClozeKind], nlp: Any, seed: int
+) -> Iterator[Cloze]:
+    """An item of each passage and class whose last sentence repeats a word of the class.
+
+    `nlp` is spaCy's pipeline with parts of speech. Which of several words it is, and which others
+    are the candidates, the seed decides.
+    """
+    words = _words_of((text for one in passages for text in (*one.context, one.gold)), nlp)
+    for passage in passages:
+        before = [word for text in passage.context for word in words[text]]
+        for kind in dict.fromkeys(kinds):
+            known = {word.key: word.text for word in before if word.kind == kind}
+            own = [word for word in words[passage.gold] if word.kind == kind]
+            recurring = [word for word in own if word.key in known]
+            if not recurring:
+                continue
+            rng = random.Random(f"{seed} {kind} {passage.id}")
+            answer = rng.choice(recurring)
+            others = {**known, **{word.key: word.text for word in own}}
+            del others[answer.key]
+            n_others = min(_N_CANDIDATES - 1, len(others))
+            candidates = [answer.text, *rng.sample(list(others.values()), n_others)]
+            rng.shuffle(candidates)
+            gold, end = passage.gold, answer.start + len(answer.text)
+            question = gold[: answer.start] + _BLANK + gold[end:]
+            yield Cloze(passage, kind, answer.text, question, tuple(candidates))
+
+
+def _words_of(sentences: Iterable[str], nlp: Any) -> dict[str, list[_Word]]:
+    """The words of the four classes in each sentence."""
+    distinct = list(dict.fromkeys(sentences))
+    docs = nlp.pipe(map(encodable, distinct), batch_size=256)
+    return {
+        text: [
+            _Word(_CLASSES[token.pos_], token.text, token.idx)
+            for token in doc
+            if token.pos_ in _CLASSES and any(map(str.isalpha, token.text))
+        ]
+        for text, doc in zip(distinct, docs, strict=True)
+    }

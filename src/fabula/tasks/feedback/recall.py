@@ -1,0 +1,251 @@
+"""How many planted faults answers find, and how often they name one where none was planted.
+
+Of any subset of the answers that could be read (a model, a prompt, a kind of fault):
+
+- *recall*: of the answers on changed stories, the share that finds the planted fault; *exact*: by
+  quotation alone; *chance*: what it would be if each answer pointed at places drawn at random; *at
+  least*: recall if every answer that is missing were a miss;
+- *false alarms*: of the answers on stories as they were, the share that names a fault. Such a story
+  may have faults of its own, so this is the most that it can be;
+- *precision*: of the answers that name a fault, on changed stories or not, the share that finds the
+  planted one; so it depends on how many of the stories were changed;
+- *F1*: the harmonic mean of recall and precision, which is a ratio of counts too.
+
+Each is a ratio of pooled counts, with an interval over stories: all answers about one, in whatever
+form, are drawn together.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fabula.stats.agreement import (
+    Confusion,
+    bootstrap_interval,
+    cohen_kappa,
+    difference_interval,
+)
+from fabula.stats.clustered import permutation_f
+from fabula.stats.compare import holm
+from fabula.tasks.feedback.finding import Answer, Findings
+from fabula.types import Estimate
+
+__all__ = [
+    "FindScore",
+    "ModelPair",
+    "ReaderAccuracy",
+    "compare_models",
+    "reader_accuracy",
+    "score_findings",
+]
+
+_METHOD = "pooled ratio, percentile bootstrap over stories"
+Counts = Sequence[tuple[float, float]]
+"""For each answer, what it adds to the numerator and to the denominator."""
+
+
+@dataclass(frozen=True, slots=True)
+class FindScore:
+    """The measures of one subset; `where` names the dimensions that are fixed."""
+
+    where: Mapping[str, str]
+    n_changed: int
+    n_original: int
+    missing: Mapping[str, int]
+    """Answers that could not be read, by reason."""
+    n_points: float | None
+    """The mean number of points of an answer."""
+    values: Mapping[str, Estimate]
+
+
+def score_findings(
+    findings: Findings, crosses: Sequence[Sequence[str]], *, seed: int = 0
+) -> Iterator[FindScore]:
+    """The measures of every subset by each cross of dimensions."""
+    for names in crosses:
+        groups: dict[tuple[str, ...], list[Answer]] = {}
+        missing: dict[tuple[str, ...], list[tuple[bool, str]]] = {}
+        for one in findings.answers:
+            groups.setdefault(tuple(one.labels[name] for name in names), []).append(one)
+        for labels, reason in findings.missing:
+            key = tuple(labels[name] for name in names)
+            missing.setdefault(key, []).append((labels["method"] != "original", reason))
+        for key in sorted(groups.keys() | missing.keys()):
+            lacking = missing.get(key, [])
+            yield FindScore(
+                dict(zip(names, key, strict=True)),
+                len([one for one in groups.get(key, []) if one.found is not None]),
+                len([one for one in groups.get(key, []) if one.found is None]),
+                dict(sorted(Counter(reason for _, reason in lacking).items())),
+                _mean([one.n_points for one in groups.get(key, [])]),
+                _values(groups.get(key, []), sum(is_changed for is_changed, _ in lacking),
+                        seed, findings.signature),
+            )  # fmt: skip
+
+
+def _mean(numbers: Sequence[int]) -> float | None:
+    return math.fsum(numbers) / len(numbers) if numbers else None
+
+
+def _values(
+    answers: Sequence[Answer], n_missing: int, seed: int, signature: str
+) -> dict[str, Estimate]:
+    """By measure. What is counted stands in the module's docstring."""
+    columns: dict[str, Counts] = {
+        "recall": [_recall(one) for one in answers],
+        "recall_exact": [
+            (one.rule == "exact", one.found is not None and one.chance == one.chance)
+            for one in answers
+        ],
+        "chance": [
+            (one.chance, 1) if one.chance == one.chance else (0, 0) for one in answers
+        ],
+        "false_alarms": [_alarm(one) for one in answers],
+        "precision": [(one.found is True, one.names_fault) for one in answers],
+        "f1": [
+            (2 * (one.found is True), one.names_fault + (one.found is not None))
+            for one in answers
+        ],
+    }  # fmt: skip
+    stories = [one.story for one in answers]
+    values = {name: _ratio(column, stories, seed, signature) for name, column in columns.items()}
+    recall = values["recall"]
+    n = recall.n + n_missing
+    least = math.fsum(part for part, _ in columns["recall"]) / n if n else None
+    values["recall_at_least"] = Estimate(
+        least, None, None, n, "recall where a missing answer is a miss", signature, None
+    )
+    return values
+
+
+def _recall(one: Answer) -> tuple[float, float]:
+    return one.found is True, one.found is not None
+
+
+def _alarm(one: Answer) -> tuple[float, float]:
+    return one.found is None and one.names_fault, one.found is None
+
+
+def _ratio(counts: Counts, stories: Sequence[str], seed: int, signature: str) -> Estimate:
+    """The sum of the first numbers over that of the second, with its interval over stories."""
+    sums = np.array(counts, np.float64).reshape(-1, 2)
+    part, whole = sums.sum(axis=0)
+    return bootstrap_interval(
+        float(part / whole) if whole else None,
+        sums,
+        _of_sums,
+        stories,
+        seed=seed,
+        method=_METHOD,
+        signature=signature,
+        n=int((sums[:, 1] > 0).sum()),
+    )
+
+
+def _of_sums(sums: NDArray[np.float64]) -> NDArray[np.float64]:
+    ratios: NDArray[np.float64] = sums[..., 0] / sums[..., 1]
+    return ratios
+
+
+@dataclass(frozen=True, slots=True)
+class ModelPair:
+    """Two models on the questions that both answered: how A differs from B."""
+
+    a: str
+    b: str
+    measure: str
+    """`recall`, or `false_alarms`."""
+    n: int
+    """Questions that both answered."""
+    difference: Estimate
+    p: float | None
+    """Of a permutation within stories, each of which weighs alike; None below ten stories."""
+    p_holm: float | None
+    """Corrected over the pairs of a measure."""
+
+
+def compare_models(findings: Findings, *, seed: int = 0) -> list[ModelPair]:
+    """Every pair of models, paired by question: story, change, prompt and number of examples."""
+    by_model: dict[str, dict[str, Answer]] = {}
+    for one in findings.answers:
+        by_model.setdefault(one.labels["model"], {})[one.question] = one
+    found = []
+    for measure, counted in (("recall", _recall), ("false_alarms", _alarm)):
+        pairs = []
+        for a, b in combinations(by_model, 2):
+            shared = [
+                (one, by_model[b][question])
+                for question, one in by_model[a].items()
+                if question in by_model[b] and counted(one)[1]
+            ]
+            if not shared:
+                continue
+            stories = [one.story for one, _ in shared]
+            sides = [[counted(pair[k]) for pair in shared] for k in (0, 1)]
+            first, second = (np.array(side, np.float64) for side in sides)
+            difference = difference_interval(
+                (first, stories), (second, stories), _of_sums, seed=seed,
+                method=f"difference of {measure}, percentile bootstrap over stories",
+                signature=findings.signature,
+            )  # fmt: skip
+            clustered: list[dict[str, list[float]]] = [{}, {}]
+            for group, side in zip(clustered, sides, strict=True):
+                for story, (part, _) in zip(stories, side, strict=True):
+                    group.setdefault(story, []).append(float(part))
+            p = permutation_f(clustered, seed=seed).p
+            pairs.append((a, b, len(shared), difference, p))
+        corrected = holm([p for *_, p in pairs])
+        for (a, b, n, difference, p), p_holm in zip(pairs, corrected, strict=True):
+            found.append(ModelPair(a, b, measure, n, difference, p, p_holm))
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class ReaderAccuracy:
+    """How often a reader of answers says what people say, on the answers that both read."""
+
+    by: str
+    item: str
+    n: int
+    n_yes: int
+    """Of which people say Yes."""
+    accuracy: Estimate
+    sensitivity: float | None
+    specificity: float | None
+    kappa: float | None
+    n_unread: int
+    """Answers that people labelled and this reader could not read."""
+
+
+def reader_accuracy(
+    findings: Findings, labels: Mapping[str, Mapping[str, bool]], *, seed: int = 0
+) -> Iterator[ReaderAccuracy]:
+    """By item (`found`, `asks`), against people's labels by item and answer."""
+    answers = {one.id: one for one in findings.answers}
+    for item, given in labels.items():
+        said, truth, stories = [], [], []
+        n_unread = 0
+        for id_, is_so in given.items():
+            one = answers.get(id_)
+            verdict = None if one is None else one.found if item == "found" else one.names_fault
+            if verdict is None:
+                n_unread += one is None
+                continue
+            said.append(float(verdict))
+            truth.append(float(is_so))
+            stories.append(answers[id_].story)
+        a, b = np.array(said, np.float64), np.array(truth, np.float64)
+        table = Confusion.of(a, b)
+        accuracy = _ratio([(x == y, 1) for x, y in zip(said, truth, strict=True)], stories, seed,
+                          findings.signature)  # fmt: skip
+        yield ReaderAccuracy(
+            findings.by, item, len(said), int(b.sum()), accuracy, table.recall, table.specificity,
+            cohen_kappa(a, b), n_unread,
+        )  # fmt: skip

@@ -1,0 +1,538 @@
+"""Chapters and scenes of a text: by the headings of its file, or by how books are set.
+
+What counts as a heading, the surest first:
+
+- headings that a file names itself (styles of Word, h1 to h6 of EPUB, # of Markdown);
+- "Chapter I", "CHAPTER ONE. The River", "Stave 3", "Letter 2": a word and a number;
+- numbers of their own ("IV", "12."), or before a title ("IV. The River"), counting up from 1;
+- lines in capitals, or titles with more room above than paragraphs have, with much text below;
+- "Part II", "Book the First", where there is nothing smaller.
+
+"Prologue" and "Epilogue" are chapters; a preface, contents and notes around the story are none. A
+table of contents is known by headings without text between them, which come again later. A scene
+ends at a line without words (`* * *`, `#`), or where paragraphs stand further apart than they do
+elsewhere in the text.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator, Sequence, Set
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from statistics import median
+
+from fabula.text.marks import word_set
+from fabula.text.sentences import paragraph_spans
+from fabula.types import Document
+
+__all__ = ["CHAPTER_RULES", "Chapter", "chapters_of", "is_heading", "stretches_of"]
+
+CHAPTER_RULES = "1"
+"""Changes with any rule below; part of the signature of what is said by chapter."""
+
+Place = tuple[int, int]
+_Key = tuple[str, int | None, str]
+
+_MAX_HEADING = 110
+_MAX_TITLE = 220
+"""In characters, over all its lines."""
+_MIN_BODY = 200
+"""Characters of text below a number that stands alone, as the median of a text."""
+_MIN_WEAK_BODY = 1_200
+"""The same below a line that is a heading by its looks alone."""
+_MAX_EPIGRAPH = 600
+"""Characters between the heading of a part and its first chapter."""
+_EMPTY = 150
+"""Characters below a heading of a table of contents."""
+
+_UNITS = "one two three four five six seven eight nine ten eleven twelve"
+_TEENS = "thirteen fourteen fifteen sixteen seventeen eighteen nineteen"
+_TENS = "twenty thirty forty fifty sixty seventy eighty ninety"
+_ORDINALS = "first second third fourth fifth sixth seventh eighth ninth tenth eleventh twelfth"
+_WORDS = {word: k for k, word in enumerate(f"{_UNITS} {_TEENS}".split(), 1)}
+_WORDS |= {word: 10 * k for k, word in enumerate(_TENS.split(), 2)}
+_WORDS |= {
+    f"{ten}{joint}{unit}": _WORDS[ten] + k
+    for ten in _TENS.split()
+    for k, unit in enumerate(_UNITS.split()[:9], 1)
+    for joint in "- "
+}
+_WORDS |= {word: k for k, word in enumerate(_ORDINALS.split(), 1)} | {"last": 0}
+_ROMAN = r"(?=[IVXLC])C{0,3}(?:XC|XL|L?X{0,3})(?:IX|IV|V?I{0,4})"
+_ROMAN_VALUES = {"I": 1, "V": 5, "X": 10, "L": 50, "C": 100}
+_WORD_NUMBER = "|".join(sorted(_WORDS, key=len, reverse=True))
+_ANY_NUMBER = rf"(?:{_ROMAN}|\d{{1,3}}|{_WORD_NUMBER})"
+
+_SMALL_UNITS = "chapter|chap|stave|canto|adventure|episode|letter"
+_LARGE_UNITS = "volume|vol|part|book|section|act"
+_NAMED = re.compile(
+    rf"(?P<unit>{_SMALL_UNITS}|{_LARGE_UNITS})\b\.?\s+(?:the\s+)?(?P<number>{_ANY_NUMBER})(?!\w)"
+    r"(?P<rest>.*)",
+    re.IGNORECASE,
+)
+_ORDINAL_FIRST = re.compile(
+    rf"(?:the\s+)?(?P<number>{_ORDINALS.replace(' ', '|')})\s+"
+    rf"(?P<unit>{_SMALL_UNITS}|{_LARGE_UNITS})\b(?P<rest>.*)",
+    re.IGNORECASE,
+)
+_NUMBER_ALONE = re.compile(rf"(?P<number>{_ROMAN}|\d{{1,3}}|(?i:{_WORD_NUMBER}))[.:)]?")
+_NUMBER_AND_TITLE = re.compile(
+    rf"(?P<number>{_ROMAN}|\d{{1,3}})(?:[.:)]|\s*[—–-])?\s+(?P<rest>\S.*)"
+)
+_STORY = re.compile(
+    r"(?:prologue|prelude|epilogue|finale|conclusion|interlude|coda)(?P<rest>$|[.:—–-].*)",
+    re.IGNORECASE,
+)
+_MATTER = re.compile(
+    r"(?:the )?(?:table of )?(?:contents|preface\b.*|foreword|introduction\b.*|introductory.*"
+    r"|dedication|acknowledge?ments?|afterword|appendix.*|about the author|author['’]s note"
+    r"|transcriber['’]s notes?.*|(?:foot|end)?notes?|bibliography|index|glossary"
+    r"|(?:list of )?illustrations|copyright.*|epigraph|title page)[.:]?",
+    re.IGNORECASE,
+)
+_MARKDOWN = re.compile(r"(#{1,6})\s+(.*?)\s*#*")
+_DECORATION = ' \t_*=~|[]"“”'
+_SEPARATOR = re.compile(r"\s*(?:[^\w\s]\s*){1,12}|\s*(?:[oO0x]\s?){1,5}\s*")
+_A_WORD = re.compile(r"[^\W\d_](?:[^\W\d_]|['’-])*")
+_ENDS_LINE = (",", ";", "-", "—", "–")
+_IS_PROSE = re.compile(r"\A[\"“]|(?<!\bMr)(?<!\bMrs)(?<!\bDr)(?<!\bSt)[.!?][\"”’]?\s")
+_ENDS_SENTENCE = re.compile(r"[.!?…,;:][\"'”’)\]]*\Z|[\"”’]\Z")
+_COUNTED = ("small", "titled", "number")
+_MAYBE_TITLES = {"small": ("titled", "matter", "story"), "number": ("matter", "story")}
+"""What a line may look like by itself, and be the title of the heading above."""
+_SMALL_WORDS = word_set("a an and as at but by for from in into of on or the to with s")
+
+
+@dataclass(frozen=True, slots=True)
+class Chapter:
+    """A chapter: half-open in characters from its heading to where the next one begins."""
+
+    number: int
+    """In the text, from 1."""
+    title: str
+    start: int
+    body: int
+    """Where its text begins, after the heading."""
+    end: int
+    part: str = ""
+    """The heading of the part of the book that it is in."""
+    scenes: tuple[Place, ...] = ()
+    """At least one; together they are the text without heading and separators."""
+
+    @property
+    def name(self) -> str:
+        """The title without "Chapter I"; that alone where there is nothing else."""
+        for pattern in (_NAMED, _NUMBER_AND_TITLE):
+            if match := pattern.fullmatch(self.title):
+                return match["rest"].strip(_DECORATION + ".:)—–-") or self.title
+        return self.title
+
+
+@dataclass(frozen=True, slots=True)
+class _Heading:
+    start: int
+    end: int
+    style: str
+    title: str
+    number: int | None = None
+    level: int = 0
+
+    @property
+    def key(self) -> _Key:
+        return self.style, self.number, "" if self.number is not None else self.title.casefold()
+
+
+def chapters_of(document: Document) -> list[Chapter]:
+    """The chapters of a document in order; none where it has no headings, or one alone."""
+    text = document.text
+    spans = [span for span in paragraph_spans(text) if text[slice(*span)].strip()]
+    found = _chosen(_given(document), text) or _chosen(_markdown(text, spans), text)
+    if not found:
+        found = _by_convention(text, spans)
+    if len([one for one in found if one.style not in ("large", "matter")]) < 2:
+        return []
+    chapters = _cut(text, found, spans)
+    return chapters if len(chapters) > 1 else []
+
+
+def is_heading(paragraph: str) -> bool:
+    """Whether a paragraph by itself is a heading, by what it says or its capitals."""
+    line = paragraph.strip()
+    if not line or "\n" in line or len(line) > _MAX_HEADING:
+        return False
+    heading = _read(line, 0)
+    # "I Know." alone counts nothing up.
+    is_read = heading is not None and heading.style != "titled"
+    is_the_end = line.strip(_DECORATION + ".").casefold() == "the end"
+    return is_read or is_the_end or bool(_MARKDOWN.fullmatch(line)) or _is_capitals(line)
+
+
+def _given(document: Document) -> list[_Heading]:
+    """Those that a reader found in the file: `meta["headings"]` has [start, level, title]."""
+    rows = document.meta.get("headings") or ()
+    return [
+        _Heading(start, start + len(title), f"h{level}", " ".join(title.split()), level=level)
+        for start, level, title in rows
+        if document.text.startswith(title, start)
+    ]
+
+
+def _markdown(text: str, spans: Sequence[Place]) -> list[_Heading]:
+    found = []
+    for start, end in spans:
+        line = text[start:end].split("\n")[0].rstrip()
+        match = _MARKDOWN.fullmatch(line.lstrip())
+        if match and match[2]:
+            level = len(match[1])
+            found.append(_Heading(start, start + len(line), f"h{level}", match[2], level=level))
+    return found
+
+
+def _chosen(given: Sequence[_Heading], text: str) -> list[_Heading]:
+    """Of headings with levels those of chapters, and those of parts above them."""
+    read = [(one, _read(one.title, 0)) for one in given]
+    counts = Counter(
+        one.level for one, said in read if said is None or said.style not in ("matter", "large")
+    )
+    named = Counter(one.level for one, said in read if said and said.style == "small")
+    levels = [level for level, n in sorted(counts.items()) if n > 1]
+    if not levels:
+        return []
+    level = named.most_common(1)[0][0] if named and named.most_common(1)[0][1] > 1 else levels[0]
+    if not named and len(levels) > 1 and _are_parts(given, levels[0], text):
+        level = levels[1]
+    found = []
+    for one, said in read:
+        style = "story"
+        if said and said.style == "matter":
+            style = "matter"
+        elif one.level < level:
+            style = "story" if said and said.style == "story" else "large"
+        elif one.level > level:
+            continue
+        number = said.number if said else None
+        found.append(replace(one, style=style, number=number))
+    return found
+
+
+def _are_parts(given: Sequence[_Heading], level: int, text: str) -> bool:
+    """Whether most headings of a level have the next one below them without text between."""
+    follows = [
+        len(text[a.end : b.start].strip()) < _EMPTY and b.level > level
+        for a, b in pairwise(given)
+        if a.level == level
+    ]
+    return 2 * follows.count(True) > len(follows)
+
+
+def _by_convention(text: str, spans: Sequence[Place]) -> list[_Heading]:
+    usual = _usual_gap(text, spans)
+    read: list[_Heading] = []
+    looks: list[_Heading] = []
+    for k, (start, end) in enumerate(spans):
+        if read and start < read[-1].end:
+            continue
+        if one := _read(text[start:end], start):
+            read.append(_with_title(text, spans, k, one))
+        elif one := _by_looks(text, spans, k, usual):
+            looks.append(one)
+    read = _without_contents(text, read)
+    small = [one for one in read if one.style == "small"]
+    if len(small) < 2:
+        small = _numbered(text, [one for one in read if one.style == "titled"])
+        alone = _numbered(text, [one for one in read if one.style == "number"])
+        small = small if len(small) >= len(alone) else alone
+    else:
+        small = _continued(small, [one for one in read if one.style in ("titled", "number")])
+    large = [
+        one for one, after in pairwise(read)
+        if one.style == "large" and len(text[one.end : after.start].strip()) < _MAX_EPIGRAPH
+    ]  # fmt: skip
+    for style in ("capitals", "wide"):
+        if len(small) < 2:
+            weak = _last_of_each([one for one in looks if one.style == style], large, text)
+            small = weak if len(weak) > 2 and _body(text, weak) >= _MIN_WEAK_BODY else []
+    if len(small) < 2:
+        small = [replace(one, style="small") for one in read if one.style == "large"]
+        large = []
+    if not small:
+        return []
+    first, last = small[0].start, small[-1].start
+    around = [
+        one for one in read
+        if one.style == "matter" and not first < one.start < last
+    ]  # fmt: skip
+    story = _last_of_each([one for one in read if one.style == "story"], small, text)
+    return sorted([*small, *large, *around, *story], key=lambda one: one.start)
+
+
+def _read(paragraph: str, start: int) -> _Heading | None:
+    """The heading that the first line of a paragraph is by its words; None where it is none."""
+    first, *more = paragraph.split("\n")
+    line = first.strip(_DECORATION)
+    if not line or len(line) > _MAX_HEADING:
+        return None
+    end = start + len(first)
+    if match := _NAMED.fullmatch(line) or _ORDINAL_FIRST.fullmatch(line):
+        unit, rest = match["unit"].casefold(), match["rest"]
+        is_small = re.fullmatch(_SMALL_UNITS, unit) is not None
+        title = rest.strip(_DECORATION + ".:)—–-")
+        is_prose = more and title and not (title.isupper() or _is_title_case(title))
+        if is_prose or not _may_follow(rest):
+            return None
+        style = "small" if is_small else "large"
+    elif match := _NUMBER_ALONE.fullmatch(line):
+        style = "number"
+    elif (match := _NUMBER_AND_TITLE.fullmatch(line)) and _is_title(match):
+        style = "titled"
+    elif _STORY.fullmatch(line):
+        return _Heading(start, end, "story", line)
+    elif _MATTER.fullmatch(line):
+        return _Heading(start, end, "matter", line)
+    else:
+        return None
+    if more and (again := _read(more[0], 0)) and again.style == style:
+        # Lines below each other that are all headings are a table of contents.
+        return _Heading(start, start + len(paragraph), "matter", "Contents")
+    return _Heading(start, end, style, line, _value(match["number"]))
+
+
+def _may_follow(rest: str) -> bool:
+    """Whether what stands after "Chapter 3" on its line can be a title."""
+    after = rest.lstrip(".:)]—–- \t_*")
+    if not after or rest[:1] in ".:)]—–-":
+        return True
+    return rest[0].isspace() and (after[0].isupper() or not after[0].isalpha())
+
+
+def _is_title(match: re.Match[str]) -> bool:
+    rest = match["rest"].strip(_DECORATION)
+    if not rest or rest.endswith(_ENDS_LINE) or len(rest) > 80:
+        return False
+    return rest.isupper() or _is_title_case(rest)
+
+
+def _is_title_case(line: str) -> bool:
+    words = [word for word in _A_WORD.findall(line) if word.lower() not in _SMALL_WORDS]
+    are_capital = [word[0].isupper() for word in words]
+    return bool(words) and are_capital[0] and are_capital.count(True) >= 0.6 * len(words)
+
+
+def _is_capitals(line: str) -> bool:
+    letters = [character for character in line if character.isalpha()]
+    return len(letters) > 1 and line.isupper() and not _ENDS_SENTENCE.search(line)
+
+
+def _by_looks(text: str, spans: Sequence[Place], k: int, usual: int) -> _Heading | None:
+    start, end = spans[k]
+    line = text[start:end].strip(_DECORATION)
+    if not line or len(line) > _MAX_HEADING:
+        return None
+    if line.isupper() and len(line) > 1 and not line.endswith((*_ENDS_LINE, "!", "?", ":")):
+        return _Heading(start, end, "capitals", " ".join(line.split()))
+    gap = text[spans[k - 1][1] : start].count("\n") if k else 0
+    is_apart = gap > usual + 1 and "\n" not in line and len(line) <= 60
+    if is_apart and _is_title_case(line) and not line.endswith((*_ENDS_LINE, ":")):
+        return _Heading(start, end, "wide", line)
+    return None
+
+
+def _with_title(text: str, spans: Sequence[Place], k: int, one: _Heading) -> _Heading:
+    """The heading with a title on the lines below it, or in the next paragraph."""
+    if one.style not in ("small", "large", "number") or "\n" in one.title:
+        return one
+    start, end = spans[k]
+    rest = text[one.end : end].strip()
+    if not rest and k + 1 < len(spans) and _has_room(one):
+        start, end = spans[k + 1]
+        rest = text[start:end].strip()
+        said = _read(rest, 0)
+        is_other = said is not None and said.style not in _MAYBE_TITLES.get(one.style, ())
+        if is_other or (rest.count("\n") > 3 and not rest.isupper()):
+            return one
+    elif not rest:
+        return one
+    lines = [line.strip(_DECORATION) for line in rest.split("\n")]
+    whole = " ".join(lines)
+    is_title = whole.isupper() or (
+        len(lines) == 1
+        and len(whole) <= _MAX_HEADING
+        and _is_title_case(whole)
+        and not _ENDS_SENTENCE.search(whole.rstrip("."))
+        and not _IS_PROSE.search(rest)
+    )
+    if is_title and len(whole) <= _MAX_TITLE:
+        return replace(one, end=end, title=f"{one.title.rstrip('. ')}. {whole}")
+    return one
+
+
+def _has_room(one: _Heading) -> bool:
+    """Whether a heading has no title on its own line."""
+    match = _NAMED.fullmatch(one.title)
+    return match is None or not match["rest"].strip(".:)]—–- \t")
+
+
+def _without_contents(text: str, read: Sequence[_Heading]) -> list[_Heading]:
+    """Without headings that have no text below them and come again: tables of contents."""
+    kept: list[_Heading] = []
+    k = 0
+    while k < len(read):
+        last = k
+        while last + 1 < len(read) and (
+            len(text[read[last].end : read[last + 1].start].strip()) < _EMPTY
+        ):
+            last += 1
+        again = _again(read[k : last + 1], {one.key for one in read[last + 1 :]})
+        entries, rest = read[k : k + again], read[k + again : last + 1]
+        is_said = any(one.title.casefold().endswith("contents") for one in entries)
+        n = sum(one.style in _COUNTED for one in entries)
+        n_later = sum(one.style in _COUNTED for one in (*rest, *read[last + 1 :]))
+        is_contents = n > 2 or (is_said and n + len(entries) > 2)
+        kept += rest if is_contents and 2 * n_later >= n else (*entries, *rest)
+        k = last + 1
+    return kept
+
+
+def _last_of_each(
+    read: Sequence[_Heading], others: Sequence[_Heading], text: str
+) -> list[_Heading]:
+    """Without those that come again, as in a table of contents, and those that nothing follows."""
+    last = {one.key: one.start for one in read}
+    starts = sorted(one.start for one in (*read, *others))
+    ends = dict(pairwise([*starts, len(text)]))
+    return [
+        one for one in read if last[one.key] == one.start and ends[one.start] - one.end >= _EMPTY
+    ]
+
+
+def _again(cluster: Sequence[_Heading], later: Set[_Key]) -> int:
+    """Where the book would begin among headings in a row whose first are a table of contents.
+
+    That is where the first part, or else the first chapter, comes again; or at a last one that is
+    number 1, with its part, or a prologue that does not come later; or after them all.
+    """
+    for style in ("large", *_COUNTED):
+        first = next((one for one in cluster if one.style == style), None)
+        if first is None:
+            continue
+        for k, one in enumerate(cluster):
+            if k > 1 and one is not first and one.key == first.key:
+                return k
+        break
+    last = len(cluster) - 1
+    is_prologue = cluster[last].style == "story" and cluster[last].key not in later
+    if cluster[last].number != 1 and not is_prologue:
+        return len(cluster)
+    while last and (cluster[last - 1].number == 1 or cluster[last - 1].style == "large"):
+        last -= 1
+    return last
+
+
+def _numbered(text: str, read: Sequence[_Heading]) -> list[_Heading]:
+    """Those whose numbers count up, from 1 on, again and again; none where little stands below.
+
+    A number that is misprinted counts where the one after it is right, and one may be missed.
+    """
+    kept: list[_Heading] = []
+    expected = 1
+    for k, one in enumerate(read):
+        follows = read[k + 1].number if k + 1 < len(read) else None
+        if one.number == 1 and follows == 2:
+            expected = 1
+        elif kept and one.number == expected + 1 and follows != expected + 1:
+            expected += 1
+        elif not kept or not (one.number == expected or follows == expected + 1):
+            continue
+        kept.append(one)
+        expected += 1
+    return kept if len(kept) > 1 and _body(text, kept) >= _MIN_BODY else []
+
+
+def _continued(small: Sequence[_Heading], weak: Sequence[_Heading]) -> list[_Heading]:
+    """Chapters, and between them those that go on counting without the word."""
+    kept: list[_Heading] = []
+    rest = list(small)
+    for one in sorted([*small, *weak], key=lambda one: one.start):
+        if rest and one is rest[0]:
+            kept.append(rest.pop(0))
+        elif kept and one.number and kept[-1].number and one.number == kept[-1].number + 1:
+            follows = rest[0].number if rest else None
+            kept += [one] if follows is None or follows > one.number else []
+    return kept
+
+
+def _body(text: str, read: Sequence[_Heading]) -> float:
+    """The median of the characters below headings."""
+    ends = [*(one.start for one in read[1:]), len(text)]
+    return median(end - one.end for one, end in zip(read, ends, strict=True))
+
+
+def _value(numeral: str) -> int:
+    if numeral.isdecimal():
+        return int(numeral)
+    word = " ".join(numeral.casefold().split())
+    if word in _WORDS:
+        return _WORDS[word]
+    total = largest = 0
+    for letter in reversed(numeral.upper()):
+        value = _ROMAN_VALUES[letter]
+        total += value if value >= largest else -value
+        largest = max(largest, value)
+    return total
+
+
+def _usual_gap(text: str, spans: Sequence[Place]) -> int:
+    """How many line breaks most paragraphs have between them."""
+    gaps = Counter(text[a[1] : b[0]].count("\n") for a, b in pairwise(spans))
+    return gaps.most_common(1)[0][0] if gaps else 2
+
+
+def _cut(text: str, found: Sequence[_Heading], spans: Sequence[Place]) -> list[Chapter]:
+    usual = _usual_gap(text, spans)
+    chapters: list[Chapter] = []
+    part = ""
+    ends = [*(one.start for one in found[1:]), len(text)]
+    for one, end in zip(found, ends, strict=True):
+        if one.style == "large":
+            part = one.title
+        elif one.style != "matter":
+            body = one.end + len(text[one.end : end]) - len(text[one.end : end].lstrip())
+            scenes = tuple(_scenes(text, body, end, spans, usual))
+            if scenes:
+                chapters.append(
+                    Chapter(len(chapters) + 1, one.title, one.start, body, end, part, scenes)
+                )
+    return chapters
+
+
+def _scenes(text: str, start: int, end: int, spans: Sequence[Place], usual: int) -> Iterator[Place]:
+    """The stretches of text between separators and wide gaps."""
+    inside = [(max(a, start), min(b, end)) for a, b in spans if a < end and b > start]
+    first = last = None
+    for a, b in inside:
+        is_separator = _SEPARATOR.fullmatch(text[a:b]) is not None
+        is_apart = last is not None and text[last:a].count("\n") > usual + 1
+        if (is_separator or is_apart) and first is not None and last is not None:
+            yield first, last
+            first = None
+        if not is_separator:
+            first = a if first is None else first
+            last = b
+    if first is not None and last is not None:
+        yield first, last
+
+
+def stretches_of(text: str, n_chars: int) -> list[Chapter]:
+    """A text without chapters in stretches of about so many characters, from paragraph on."""
+    spans = [span for span in paragraph_spans(text) if text[slice(*span)].strip()]
+    starts: list[int] = []
+    for start, _ in spans:
+        if not starts or start - starts[-1] >= n_chars:
+            starts.append(start)
+    ends = [*starts[1:], len(text)]
+    return [
+        Chapter(k, f"Stretch {k}", start, start, end, "", ((start, end),))
+        for k, (start, end) in enumerate(zip(starts, ends, strict=True), 1)
+    ]

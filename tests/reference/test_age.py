@@ -1,0 +1,151 @@
+"""How old a reference is, and which texts it cannot hold."""
+
+from __future__ import annotations
+
+import json
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+from tests.reference_serving import serving_reference
+
+from fabula.cli.main import cli
+from fabula.reference import Reference
+from fabula.reference.build import add_documents
+from fabula.reference.choose import open_backend
+from fabula.reference.info import Age, year_of
+from fabula.reference.layout import Manifest
+from fabula.text import TextSettings
+from fabula.types import Document
+
+
+def dated(id_: str, year: object) -> Document:
+    return Document(id_, f"words of {id_} that nobody else wrote", meta={"year": year})
+
+
+def build(folder: Path, *documents: Document) -> Reference:
+    return Reference.build(documents, folder, settings=TextSettings())
+
+
+@pytest.mark.parametrize(
+    ("year", "read"),
+    [
+        (1850, 1850),
+        ("1850", 1850),
+        ("1850-03-01", 1850),
+        ("2019-04-25T12:57:54Z", 2019),
+        (None, None),
+        ("", None),
+        ("c. 1850", None),
+        ("18501", None),
+        (12, None),
+    ],
+)
+def test_a_year_is_read_from_numbers_and_dates(year: object, read: int | None) -> None:
+    assert year_of(dated("a", year)) == read
+
+
+def test_the_years_of_all_documents_are_the_age(tmp_path: Path) -> None:
+    reference = build(tmp_path / "r", dated("a", 1850), dated("b", "1899-01-01"), dated("c", 1700))
+    assert reference.age == Age(1700, 1899)
+    add_documents([dated("d", 1920)], tmp_path / "r", n_jobs=1)
+    assert Reference.open(tmp_path / "r").age == Age(1700, 1920)
+
+
+def test_one_document_without_a_year_leaves_open_how_young_it_is(tmp_path: Path) -> None:
+    assert build(tmp_path / "r", dated("a", 1850), Document("b", "undated words")).age == Age(1850)
+    assert str(Reference.open(tmp_path / "r").age) == "from 1850, to when is unknown"
+    assert build(tmp_path / "s", Document("b", "undated words")).age == Age()
+
+
+def test_several_references_are_as_young_as_the_youngest(tmp_path: Path) -> None:
+    build(tmp_path / "old", dated("a", 1850))
+    build(tmp_path / "new", dated("b", 1990))
+    build(tmp_path / "none", Document("c", "undated words"))
+    old, new, none = (str(tmp_path / name) for name in ("old", "new", "none"))
+    assert Reference.open(old, new).age == Age(1850, 1990)
+    # What is undated may be younger than everything else.
+    assert Reference.open(old, none).age == Age(1850, None)
+
+
+def test_what_was_added_to_a_sample_need_not_be_as_old(tmp_path: Path) -> None:
+    from fabula.reference.build import build_reference
+
+    source = {"name": "pg19", "youngest": 1918, "n_words": None, "seed": 0}
+    build_reference(
+        [Document("a", "old words")],
+        tmp_path / "r",
+        settings=TextSettings(),
+        n_jobs=1,
+        source=source,
+    )
+    assert Reference.open(tmp_path / "r").age == Age(None, 1918)
+    add_documents([Document("b", "new words")], tmp_path / "r", n_jobs=1)
+    assert Reference.open(tmp_path / "r").age == Age()
+
+
+def test_a_served_reference_is_as_old_as_on_disk(tmp_path: Path) -> None:
+    build(tmp_path / "r", dated("a", 1850), dated("b", 1899))
+    with serving_reference(tmp_path / "r") as served, closing(served.open()) as reference:
+        assert reference.age == Age(1850, 1899)
+
+
+def test_an_index_of_the_catalogue_is_as_old_as_it_says() -> None:
+    backend = open_backend(["infinigram:v4_c4train_llama"])
+    assert backend.age == Age(None, 2019)
+    backend.close()
+
+
+def test_texts_that_a_reference_is_too_old_for_are_named(tmp_path: Path) -> None:
+    build(tmp_path / "r", dated("a", 1850), dated("b", 1899))
+    rows = [
+        {"id": k, "text": "some words of mine that are new here", "year": year}
+        for k, year in (("old", 1880), ("new", 2024), ("undated", None))
+    ]
+    (tmp_path / "t.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    arguments = [
+        "originality",
+        str(tmp_path / "t.jsonl"),
+        "--reference",
+        str(tmp_path / "r"),
+        "--html",
+        str(tmp_path / "p.html"),
+    ]
+    said = " ".join(CliRunner().invoke(cli, arguments).output.split())
+    assert "1 of 3 texts were written after 1899" in said
+    assert "the first: new" in said
+    assert "1850 to 1899" in (tmp_path / "p.html").read_text()
+    said = CliRunner().invoke(cli, ["reference", "info", str(tmp_path / "r")]).output
+    assert "years of its documents: 1850 to 1899; a text written after 1899 cannot be in it" in said
+
+
+def test_info_says_what_a_corpus_is_a_sample_of(tmp_path: Path) -> None:
+    from fabula.reference.build import build_reference
+
+    source = {
+        "name": "pg19",
+        "title": "PG-19",
+        "youngest": 1918,
+        "n_words": 1000,
+        "seed": 3,
+        "author": None,
+        "licence": "Apache 2.0",
+    }
+    build_reference(
+        [Document("a", "old words")],
+        tmp_path / "r",
+        settings=TextSettings(),
+        n_jobs=1,
+        source=source,
+    )
+    said = CliRunner().invoke(cli, ["reference", "info", str(tmp_path / "r")]).output
+    assert "years of its documents: no younger than 1918" in said
+    assert "from pg19 (PG-19): about 1,000 words, seed 3" in said
+    assert Manifest.read(tmp_path / "r").source == source
+
+
+def test_an_unknown_age_is_said(tmp_path: Path) -> None:
+    build(tmp_path / "r", Document("a", "undated words"))
+    said = CliRunner().invoke(cli, ["reference", "info", str(tmp_path / "r")]).output
+    assert "years of its documents: unknown" in said

@@ -1,0 +1,507 @@
+"""Public corpora by name: each is read from files in its own layout, and sampled fairly."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import json
+import random
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from click.testing import CliRunner
+from tests.corpus_serving import Holdings, serving_corpora
+
+from fabula.cli.main import cli
+from fabula.errors import CorpusError, InputError
+from fabula.reference import Reference, sampling
+from fabula.reference import catalogue as catalogue_module
+from fabula.reference.catalogue import Files, read_catalogue
+from fabula.reference.info import Age
+from fabula.reference.layout import Manifest
+from fabula.reference.sampling import SampleRule, choose_sample, is_kept
+
+SHIPPED = Path(catalogue_module.__file__).with_name("catalogue.toml")
+HUB = "huggingface.co/datasets"
+LISTING = "deepmind/pg19/resolve/main/data/train_files.txt"
+
+
+@pytest.fixture
+def held() -> Iterator[Holdings]:
+    with serving_corpora() as holdings:
+        yield holdings
+
+
+@pytest.fixture
+def known(held: Holdings, tmp_path: Path) -> Path:
+    """The catalogue that ships, with the local server for all others."""
+    return held.localised(SHIPPED, tmp_path / "catalogue.toml")
+
+
+def words(seed: object, n: int) -> str:
+    chance = random.Random(str(seed))
+    return " ".join(f"w{chance.randrange(5000)}" for _ in range(n))
+
+
+def hold_pg19(held: Holdings, n: int = 30) -> None:
+    names = [f"train/{k}.txt" for k in range(100, 100 + n)]
+    held.files[f"{HUB}/{LISTING}"] = "\n".join(names).encode()
+    rows = [
+        f'{k},"Book, {k}",{1700 + k},http://www.gutenberg.org/ebooks/{k}'
+        for k in range(100, 100 + n)
+    ]
+    base = "storage.googleapis.com/deepmind-gutenberg"
+    held.files[f"{base}/metadata.csv"] = "\n".join(rows).encode()
+    for name in names:
+        held.files[f"{base}/{name}"] = words(name, 200).encode()
+
+
+def build(*arguments: object, refused: bool = False) -> str:
+    """What the command says, on one line."""
+    result = CliRunner().invoke(cli, ["reference", "build", *map(str, arguments), "--jobs", "1"])
+    assert (result.exit_code != 0) == refused, result.output
+    assert result.exception is None or isinstance(
+        result.exception, InputError | CorpusError | SystemExit
+    )
+    return " ".join(f"{result.output} {result.exception or ''}".split())
+
+
+def test_every_entry_says_what_it_must_and_its_pages() -> None:
+    catalogue = read_catalogue()
+    for one in catalogue.corpora.values():
+        assert one.licence != "unknown"
+        assert one.tells
+        assert one.tells_not
+        assert all(page.startswith("https://") for page in one.checked)
+        assert one.checked
+    assert {
+        "pg19",
+        "gutenberg",
+        "wikipedia",
+        "c4",
+        "dolma",
+        "commoncrawl",
+    } <= catalogue.corpora.keys()
+    assert all(
+        one.by_characters == one.name.startswith("v2_") for one in catalogue.indexes.values()
+    )
+
+
+def test_pg19_is_read_file_by_file_with_titles_and_years(
+    held: Holdings, known: Path, tmp_path: Path
+) -> None:
+    hold_pg19(held)
+    said = build("pg19", "--sample", "1K", "--catalogue", known, "--out", tmp_path / "ref")
+    assert "5 documents, 1,000 words" in said
+    reference = Reference.open(tmp_path / "ref")
+    document = reference.document(0)
+    number = int(document.id.removeprefix("train/").removesuffix(".txt"))
+    assert document.meta == {"title": f"Book, {number}", "year": 1700 + number}
+    years = [reference.document(k).meta["year"] for k in range(5)]
+    assert reference.about.age == Age(min(years), max(years))
+    # Only what the sample holds is fetched.
+    texts = [path for path in held.bodies() if "/train/" in path]
+    assert len(texts) == 5
+    source = Manifest.read(tmp_path / "ref").source
+    assert source is not None
+    assert (source["name"], source["rule"], source["seed"]) == ("pg19", "files1", 0)
+
+
+def test_a_sample_depends_on_its_seed_and_on_nothing_else(
+    held: Holdings, known: Path, tmp_path: Path
+) -> None:
+    hold_pg19(held)
+    outputs = [
+        build(
+            "pg19", "--sample", "1K", "--seed", seed, "--catalogue", known, "--out", tmp_path / name
+        )
+        for seed, name in ((0, "a"), (0, "b"), (1, "c"))
+    ]
+    a, b, c = (output.strip().rpartition(" ")[2] for output in outputs)
+    assert a == b != c
+
+
+def test_a_killed_build_resumes_to_the_same_bytes(
+    held: Holdings, known: Path, tmp_path: Path
+) -> None:
+    hold_pg19(held, 40)
+    arguments = [
+        "pg19",
+        "--sample",
+        "all",
+        "--catalogue",
+        str(known),
+        "--shard-tokens",
+        "1000",
+        "--no-passages",
+    ]
+    build(*arguments, "--out", tmp_path / "whole")
+    command = [
+        sys.executable,
+        "-m",
+        "fabula",
+        "reference",
+        "build",
+        *arguments,
+        "--jobs",
+        "1",
+        "--out",
+        str(tmp_path / "killed"),
+    ]
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    shards = tmp_path / "killed" / "shards"
+    while process.poll() is None and not (shards / "00002" / "shard.json").exists():
+        time.sleep(0.002)
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    build(*arguments, "--out", tmp_path / "killed")
+    for path in sorted((tmp_path / "whole").rglob("*")):
+        other = tmp_path / "killed" / path.relative_to(tmp_path / "whole")
+        if path.is_file() and path.name != ".lock":
+            assert other.read_bytes() == path.read_bytes()
+
+
+def test_another_sample_does_not_go_on_in_the_folder_of_this_one(
+    held: Holdings, known: Path, tmp_path: Path
+) -> None:
+    hold_pg19(held)
+    ref = tmp_path / "ref"
+    build("pg19", "--sample", "1K", "--catalogue", known, "--out", ref)
+    n_asked = len(held.asked)
+    assert "5 documents" in build("pg19", "--sample", "1K", "--catalogue", known, "--out", ref)
+    # It is there: the texts are not fetched again.
+    assert not [one for one in held.asked[n_asked:] if "/train/1" in one]
+    said = build("pg19", "--sample", "2K", "--catalogue", known, "--out", ref, refused=True)
+    assert "holds another reference corpus" in said
+
+
+def test_the_books_of_one_author_come_from_the_mirror_without_the_licence(
+    held: Holdings, known: Path, tmp_path: Path
+) -> None:
+    table = (
+        "Text#,Type,Issued,Title,Language,Authors,Subjects,LoCC,Bookshelves\n"
+        '121,Text,1994-04-01,Northanger Abbey,en,"Austen, Jane, 1775-1817",x,PR,y\n'
+        '122,Text,1995-04-01,The Return,en,"Hardy, Thomas, 1840-1928",x,PR,y\n'
+        '123,Sound,1996-04-01,Read aloud,en,"Austen, Jane, 1775-1817",x,PR,y\n'
+        '124,Text,1997-04-01,Auf Deutsch,de,"Austen, Jane, 1775-1817",x,PR,y\n'
+        '125,Text,1998-04-01,Lost,en,"Austen, Jane, 1775-1817",x,PR,y\n'
+    )
+    held.files["www.gutenberg.org/cache/epub/feeds/pg_catalog.csv.gz"] = gzip.compress(
+        table.encode()
+    )
+    text = (
+        "The Project Gutenberg eBook\r\n\r\n"
+        "*** START OF THE PROJECT GUTENBERG EBOOK NORTHANGER ***\r\n"
+        "\r\nNo one who had ever seen Catherine\r\n\r\n"
+        "*** END OF THE PROJECT GUTENBERG EBOOK NORTHANGER ***\r\nlicence\r\n"
+    )
+    held.files["gutenberg.pglaf.org/cache/epub/121/pg121.txt"] = text.encode()
+    said = build(
+        "gutenberg-mirror",
+        "--author",
+        "austen, jane",
+        "--sample",
+        "all",
+        "--catalogue",
+        known,
+        "--out",
+        tmp_path / "ref",
+        "--no-passages",
+    )
+    assert "1 document, 7 words" in said
+    assert "1 files that gutenberg-mirror lists are not there" in said
+    document = Reference.open(tmp_path / "ref").document(0)
+    assert document.text == "No one who had ever seen Catherine\n"
+    assert document.author == "Austen, Jane, 1775-1817"
+    assert document.meta == {"title": "Northanger Abbey", "year": 1994}
+    said = build(
+        "gutenberg-mirror",
+        "--author",
+        "Nobody",
+        "--sample",
+        "all",
+        "--catalogue",
+        known,
+        "--out",
+        tmp_path / "none",
+        refused=True,
+    )
+    assert "no texts of an author named 'Nobody'" in said
+
+
+def wet_file(pages: list[tuple[str, str]]) -> bytes:
+    """As Common Crawl writes them: each record a member of its own of the gzip file."""
+    info = b"WARC/1.0\r\nWARC-Type: warcinfo\r\nContent-Length: 9\r\n\r\nsoftware\n\r\n\r\n"
+    records = [info]
+    for address, text in pages:
+        body = text.encode()
+        head = (
+            f"WARC/1.0\r\nWARC-Type: conversion\r\nWARC-Target-URI: {address}\r\n"
+            f"WARC-Date: 2025-07-11T08:00:00Z\r\nContent-Type: text/plain\r\n"
+            f"Content-Length: {len(body)}\r\n\r\n"
+        )
+        records.append(head.encode() + body + b"\r\n\r\n")
+    return b"".join(map(gzip.compress, records))
+
+
+def test_common_crawl_is_read_from_wet_files(held: Holdings, known: Path, tmp_path: Path) -> None:
+    base = "data.commoncrawl.org/crawl-data/CC-MAIN-2025-30"
+    names = [f"crawl-data/CC-MAIN-2025-30/segments/1/wet/CC-{k:05d}.warc.wet.gz" for k in range(3)]
+    held.files[f"{base}/wet.paths.gz"] = gzip.compress("\n".join(names).encode())
+    for k, name in enumerate(names):
+        pages = [
+            (f"http://a.org/{k}/{j}", f"Seite {k} {j}: {words((k, j), 40)} é") for j in range(4)
+        ]
+        held.files[f"data.commoncrawl.org/{name}"] = wet_file(pages)
+    said = build(
+        "commoncrawl",
+        "--sample",
+        "all",
+        "--catalogue",
+        known,
+        "--out",
+        tmp_path / "ref",
+        "--no-passages",
+    )
+    assert "12 documents" in said
+    reference = Reference.open(tmp_path / "ref")
+    found = {d.id: d for d in map(reference.document, range(12))}
+    assert found["http://a.org/2/3"].text == f"Seite 2 3: {words((2, 3), 40)} é"
+    assert found["http://a.org/2/3"].meta == {"year": 2025}
+    assert str(reference.about.age) == "2025 to 2025"
+
+
+def test_json_lines_by_a_list_of_addresses(held: Holdings, known: Path, tmp_path: Path) -> None:
+    names = [f"olmo-data.org/dolma/v1_5r2_sample-{k:04d}.json.gz" for k in range(2)]
+    listing = "\n".join(f"{held.url}/{name}" for name in names)
+    held.files[f"{HUB}/allenai/dolma/resolve/main/urls/v1_6-sample.txt"] = listing.encode()
+    for k, name in enumerate(names):
+        rows = [
+            {"id": f"{k}-{j}", "text": words((k, j), 30), "source": "web", "metadata": {"x": 1}}
+            for j in range(3)
+        ]
+        held.files[name] = gzip.compress("\n".join(map(json.dumps, rows)).encode())
+    build(
+        "dolma", "--sample", "all", "--catalogue", known, "--out", tmp_path / "ref", "--no-passages"
+    )
+    reference = Reference.open(tmp_path / "ref")
+    documents = [reference.document(k) for k in range(6)]
+    assert {d.id for d in documents} == {f"{k}-{j}" for k in range(2) for j in range(3)}
+    # What a corpus says of a document beyond title, author and year is not kept.
+    assert all(d.meta == {} for d in documents)
+    assert reference.about.age == Age(None, 2024)
+    assert str(reference.about.age) == "no younger than 2024"
+
+
+def parquet(rows: list[dict[str, object]]) -> bytes:
+    sink = io.BytesIO()
+    pq.write_table(pa.Table.from_pylist(rows), sink, row_group_size=20)
+    return sink.getvalue()
+
+
+def hold_wikipedia(held: Holdings, n_files: int = 12, n_rows: int = 100) -> None:
+    for k in range(n_files):
+        rows: list[dict[str, object]] = [
+            {
+                "id": str(j),
+                "url": f"https://en.wikipedia.org/wiki/{k}_{j}",
+                "title": f"T{k}_{j}",
+                "text": words((k, j), 20),
+            }
+            for j in range(n_rows)
+        ]
+        name = f"20231101.en/train-{k:05d}-of-{n_files:05d}.parquet"
+        held.files[f"{HUB}/wikimedia/wikipedia/resolve/main/{name}"] = parquet(rows)
+    held.files[f"{HUB}/wikimedia/wikipedia/resolve/main/20231101.de/train.parquet"] = b"not read"
+
+
+def test_parquet_on_the_hub_is_listed_and_sampled(
+    held: Holdings, known: Path, tmp_path: Path
+) -> None:
+    hold_wikipedia(held)
+    # 12 files of 100 articles of 20 words; a tenth of them, from 8 files or more.
+    text = known.read_text().replace("n_bytes = 20200062385", "n_words = 24000")
+    known.write_text(text)
+    environment = {"HF_ENDPOINT": f"{held.url}/huggingface.co", "HF_HOME": str(tmp_path / "hf")}
+    said = run_build(
+        [
+            "wikipedia",
+            "--sample",
+            "2.4K",
+            "--catalogue",
+            str(known),
+            "--no-passages",
+            "--out",
+            str(tmp_path / "ref"),
+        ],
+        environment,
+    )
+    manifest = Manifest.read(tmp_path / "ref")
+    assert manifest.source is not None, said
+    assert manifest.source["n_files"] == 8
+    assert manifest.source["n_files_listed"] == 12
+    # 800 articles are read, of which 15 % are kept: 120, with a standard deviation of 10.
+    assert manifest.source["share"] == pytest.approx(0.15, abs=0.005)
+    assert 85 <= manifest.n_documents <= 155
+    reference = Reference.open(tmp_path / "ref")
+    document = reference.document(0)
+    place = document.id.removeprefix("https://en.wikipedia.org/wiki/")
+    assert document.meta == {"title": f"T{place}"}
+    assert document.text == words(tuple(map(int, place.split("_"))), 20)
+    assert reference.about.age.youngest == 2023
+
+
+def test_books_on_the_hub_have_their_names_from_a_column_of_json(
+    held: Holdings, known: Path, tmp_path: Path
+) -> None:
+    about = {"title": "A Book", "authors": "Austen, Jane", "issued": "2004-05-01"}
+    rows: list[dict[str, object]] = [
+        {"TEXT": words(k, 50), "SOURCE": "x", "METADATA": json.dumps({"text_id": k, **about})}
+        for k in range(3)
+    ]
+    name = "data/train-00000-of-00037-abc.parquet"
+    held.files[f"{HUB}/sedthh/gutenberg_english/resolve/main/{name}"] = parquet(rows)
+    environment = {"HF_ENDPOINT": f"{held.url}/huggingface.co", "HF_HOME": str(tmp_path / "hf")}
+    run_build(
+        [
+            "gutenberg",
+            "--sample",
+            "all",
+            "--catalogue",
+            str(known),
+            "--no-passages",
+            "--out",
+            str(tmp_path / "ref"),
+        ],
+        environment,
+    )
+    document = Reference.open(tmp_path / "ref").document(2)
+    assert (document.id, document.author) == ("2", "Austen, Jane")
+    assert document.meta == {"title": "A Book", "year": 2004}
+
+
+def run_build(arguments: list[str], environment: dict[str, str]) -> str:
+    import os
+
+    command = [sys.executable, "-m", "fabula", "reference", "build", *arguments, "--jobs", "1"]
+    done = subprocess.run(
+        command, env={**os.environ, **environment}, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_within_what_is_read_every_document_has_the_same_chance() -> None:
+    # Over many seeds each place in a file is kept as often as the share says, first and last alike.
+    kept = [
+        sum(is_kept(seed, "a.parquet", place, 0.2) for seed in range(2000)) for place in range(40)
+    ]
+    # Standard deviation 17.9; 4 of them for 40 places.
+    assert all(abs(n - 400) < 72 for n in kept)
+    # Two files do not keep the same places.
+    assert [is_kept(0, "a", k, 0.5) for k in range(64)] != [
+        is_kept(0, "b", k, 0.5) for k in range(64)
+    ]
+
+
+def test_each_file_is_read_as_often_as_any_other(tmp_path: Path) -> None:
+    listing = tmp_path / "files.txt"
+    listing.write_text("\n".join(f"train/{k}.txt" for k in range(6)))
+    collection = read_catalogue().corpus("pg19")
+    collection = replace(collection, files=Files(listing=str(listing)))
+    counts = dict.fromkeys((f"train/{k}.txt" for k in range(6)), 0)
+    for seed in range(300):
+        for file in choose_sample(collection, SampleRule(400, seed)).files[:2]:
+            counts[file.key] += 1
+    # 600 draws of six: 100 each, standard deviation 8.2.
+    assert all(abs(n - 100) < 33 for n in counts.values())
+
+
+@pytest.mark.parametrize("what", ["list of files", "a text"])
+def test_where_the_network_fails_it_says_so_and_the_same_command_goes_on(
+    what: str, held: Holdings, known: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sampling, "_FIRST_WAIT_S", 0.001)
+    hold_pg19(held)
+    command = [
+        "pg19",
+        "--sample",
+        "1K",
+        "--catalogue",
+        known,
+        "--out",
+        tmp_path / "r",
+        "--no-passages",
+    ]
+    build(*command[:-3], "--out", tmp_path / "whole", "--no-passages")
+    text = next(path for path in held.bodies() if "/train/" in path)
+    held.broken.add(text if what == "a text" else f"{HUB}/{LISTING}")
+    said = build(*command, refused=True)
+    assert ".txt: cannot be read over the network" in said
+    assert "run the same command again" in said
+    held.broken.clear()
+    assert "5 documents, 1,000 words" in build(*command)
+    assert (
+        Reference.open(tmp_path / "r").fingerprint == Reference.open(tmp_path / "whole").fingerprint
+    )
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (["pg19"], "it holds about 1,973,136,207 words; say how many to read"),
+        (["pg19", "--sample", "lots"], "is not a number of words; write 100M"),
+        (["pg19", "--sample", "0"], "is not a number of words"),
+        (["pg19", "--sample", "1K", "--author", "Austen, Jane"], "is for gutenberg-mirror"),
+        (["missing", "--sample", "1K"], "are for a corpus of the catalogue, and missing is none"),
+    ],
+)
+def test_what_cannot_be_done_is_refused(
+    arguments: list[str], sentence: str, held: Holdings, known: Path, tmp_path: Path
+) -> None:
+    hold_pg19(held)
+    said = build(*arguments, "--catalogue", known, "--out", tmp_path / "r", refused=True)
+    assert sentence in said
+
+
+def test_a_file_of_that_name_comes_before_the_catalogue(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "pg19").mkdir()
+    (tmp_path / "pg19" / "own.txt").write_text("my own words")
+    assert "1 document, 3 words" in build("pg19", "--out", "ref")
+
+
+@pytest.mark.parametrize(
+    ("content", "sentence"),
+    [
+        (b"HTTP/1.1 200\r\nContent-Length: 3\r\n\r\nabc", "not a WARC record"),
+        (b"WARC/1.0\r\nContent-Length: 30\r\n\r\nabc", "cut short"),
+        (b"WARC/1.0\r\nWARC-Type: conversion\r\n\r\nabc", "not a WARC record"),
+    ],
+)
+def test_a_damaged_wet_file_is_refused(content: bytes, sentence: str, tmp_path: Path) -> None:
+    from fabula.text import read_documents
+
+    (tmp_path / "a.wet").write_bytes(content)
+    with pytest.raises(InputError, match=sentence):
+        list(read_documents([tmp_path / "a.wet"]))
+
+
+def test_a_corpus_without_a_source_has_the_manifest_that_it_had(tmp_path: Path) -> None:
+    from fabula.text import TextSettings
+    from fabula.types import Document
+
+    Reference.build([Document("a", "one two three")], tmp_path / "r", settings=TextSettings())
+    row = json.loads((tmp_path / "r" / "manifest.json").read_bytes())
+    assert "source" not in row
+    assert "years" not in row

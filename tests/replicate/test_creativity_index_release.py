@@ -1,0 +1,243 @@
+"""The authors' folder: on made-up texts in its layout, and on theirs where a copy is at hand."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections import Counter
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from fabula.errors import InputError
+from fabula.measures.uniqueness import Levels
+from fabula.measures.verdicts import Label
+from fabula.presentation.sheet import render
+from fabula.reference import Reference
+from fabula.replicate.creativity_index import Analyses, Plan, default_plan, run_analyses
+from fabula.replicate.creativity_index_release import is_release, read_outputs, read_release
+from fabula.replicate.creativity_index_settings import compare_settings
+from fabula.replicate.creativity_index_tables import analyses_json, analyses_tables
+from fabula.replicate.creativity_index_texts import CLUSTER, cluster_set
+from fabula.text import TextSettings
+from fabula.types import Document
+
+LABEL = Label("label", "human")
+N = 12
+COMMON = "it was the best of times it was the worst of times and so we went on"
+
+
+def sentence(seed: int, n: int = 40) -> str:
+    return " ".join(f"w{k}" for k in np.random.default_rng(seed).integers(500, size=n))
+
+
+def texts_of(writer: str, seed: int) -> list[dict[str, str]]:
+    """Models borrow a common run; one repeats the opening, as people's texts always have it."""
+    rows = []
+    for k in range(N):
+        opening = f"Opening number {sentence(k, 5)}."
+        own = sentence(seed + k)
+        text = f"{opening} {own}" if writer in ("Human", "Echo") else f"{own} {COMMON}"
+        prompt = {
+            "Human": opening,
+            "Echo": f"[INST] <<SYS>>\nBe kind.\n<</SYS>>\n\nPlease write a speech starting with "
+            f"the following sentence: {opening} [/INST]",
+            "Plain": f"<|user|>\nPlease write a speech starting with the following sentence: "
+            f"{opening}\n<|assistant|>\n",
+        }[writer]
+        rows.append({"prompt": prompt, "text": text})
+    return rows
+
+
+@pytest.fixture
+def release(tmp_path: Path) -> Path:
+    folder = tmp_path / "theirs"
+    speech = folder / "data" / "speech"
+    speech.mkdir(parents=True)
+    for k, writer in enumerate(("Human", "Echo", "Plain")):
+        (speech / f"{writer}_speech.json").write_text(json.dumps(texts_of(writer, 1000 * (k + 1))))
+    return folder
+
+
+def test_texts_have_their_writer_and_the_opening_that_all_share(release: Path) -> None:
+    assert is_release(release)
+    assert is_release(release / "data")
+    assert not is_release(release.parent)
+    found = read_release(release)["speech"]
+    assert Counter(d.meta["model"] for d in found) == {"human": N, "Echo": N, "Plain": N}
+    assert len({d.prompt_id for d in found}) == N
+    cut = cluster_set(found, 256, LABEL)
+    assert not any("Opening number" in d.text for d in cut), "the opening is nobody's own"
+    by_prompt: dict[str | None, set[str]] = {}
+    for d in cut:
+        by_prompt.setdefault(d.prompt_id, set()).add(d.meta[CLUSTER])
+    assert all(len(clusters) == 1 for clusters in by_prompt.values())
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        ("[", "not a JSON file"),
+        ("{}", "not a list of texts"),
+        ('[{"text": "x"}]', "text 1: lacks `prompt` or `text`"),
+        ("[3]", "text 1: lacks `prompt` or `text`"),
+    ],
+)
+def test_files_of_another_form_are_named(release: Path, content: str, said: str) -> None:
+    (release / "data" / "speech" / "Plain_speech.json").write_text(content)
+    with pytest.raises(InputError, match=rf"Plain_speech\.json.*{said}"):
+        read_release(release)
+
+
+def test_a_kind_without_people_is_refused(release: Path) -> None:
+    (release / "data" / "speech" / "Human_speech.json").unlink()
+    with pytest.raises(InputError, match=r"lacks Human_speech\.json"):
+        read_release(release)
+
+
+def plan_of(release: Path, folder: Path, **changes: Any) -> Plan:
+    books = [
+        Document("common", f"Once {COMMON} and {sentence(7, 200)}"),
+        # A speech that was held stands in the reference, as famous ones do.
+        Document("copy", texts_of("Human", 1000)[0]["text"]),
+    ]
+    if not (folder / "ref").exists():
+        Reference.build(books, folder / "ref", settings=TextSettings())
+    return replace(
+        default_plan(release),
+        **{"references": {"ref": folder / "ref"}, "matches": ("verbatim",), "model": None,
+           "spread": 2, **changes},
+    )  # fmt: skip
+
+
+def run(release: Path, out: Path, **changes: Any) -> tuple[Plan, Analyses]:
+    plan = plan_of(release, out.parent, **changes)
+    return plan, run_analyses(plan, out)
+
+
+def test_all_contrasts_stand_beside_the_printed_figures(release: Path, tmp_path: Path) -> None:
+    _, found = run(release, tmp_path / "out", aligned=(("Echo", "Plain"),))
+    (one,) = found.scored
+    assert set(one.above) == {"Echo", "Plain"}
+    assert one.models is not None
+    assert one.models.p is not None
+    assert one.models.p < 0.01, "one of the two models borrows"
+    assert one.n_cleared == {"human": 1}
+    assert {(d.machines, d.calibration.n_machine) for d in found.detectors} == {
+        (None, 2 * N), ("Echo", N), ("Plain", N),
+    }  # fmt: skip
+    gaps = {(g.a, g.b, g.level): g.gap for g in one.by_level}
+    assert gaps["Echo", "Plain", 5].value is not None
+    assert gaps["Echo", "Plain", 5].value > 0.2
+    assert gaps["human", "Echo", 5].value == 0
+    assert [(c.table, c.row, float(c.printed)) for c in found.claims] == [
+        ("Figure 3c", "speeches", 115.3)
+    ]
+    assert found.claims[0].computed is not None
+    assert found.claims[0].computed > 0
+    shown = render(*analyses_tables(found))
+    assert "of 1 texts (1 human) documents that copy or quote them were left out" in shown
+    assert "Echo : Plain" in shown
+    json.dumps(analyses_json(found), allow_nan=False)
+    with pytest.raises(InputError, match="no group Base by model; there are Echo, Plain, human"):
+        run(release, tmp_path / "other", aligned=(("Base", "Plain"),))
+
+
+def test_without_exclusion_the_one_who_was_quoted_scores_lowest(
+    release: Path, tmp_path: Path
+) -> None:
+    _, with_rule = run(release, tmp_path / "a")
+    _, without = run(release, tmp_path / "b", exclude=None)
+    people = [
+        next(g for g in f.scored[0].groups.groups if g.name == "human")
+        for f in (with_rule, without)
+    ]
+    assert [min(group.values) for group in people] == [8, 0]
+
+
+def test_a_run_takes_what_is_there(release: Path, tmp_path: Path) -> None:
+    _, first = run(release, tmp_path / "out")
+    (file,) = (tmp_path / "out" / "scores").iterdir()
+    whole = file.read_bytes()
+    lines = whole.splitlines(keepends=True)
+    file.write_bytes(b"".join(lines[:5]) + lines[5][:20])
+    _, again = run(release, tmp_path / "out")
+    assert file.read_bytes() == whole
+    assert analyses_json(again) == analyses_json(first)
+
+
+def spans(*ends: tuple[int, int]) -> list[dict[str, Any]]:
+    return [{"start_index": a, "end_index": b, "span_text": "x", "occurrence": 1} for a, b in ends]
+
+
+def test_what_their_search_wrote_is_read_and_summed(release: Path, tmp_path: Path) -> None:
+    rows: list[dict[str, Any]] = [dict(row) for row in texts_of("Plain", 3000)]
+    # 40 tokens: one span of 5, one of 8 that overlaps it by 2, one of 20.
+    for row in rows:
+        row |= {"matched_spans": spans((0, 5), (3, 11), (20, 40)), "coverage": 31 / 40}
+    rows[0] |= {"matched_spans": [], "coverage": 0}
+    people = [row | {"matched_spans": [], "coverage": 0.0} for row in texts_of("Human", 1000)]
+    outputs = release / "outputs" / "speech"
+    outputs.mkdir(parents=True)
+    (outputs / "Plain_speech.json").write_text(json.dumps(rows))
+    (outputs / "Human_speech.json").write_text(json.dumps(people))
+    plan, found = run(release, tmp_path / "out")
+    ((kind, match, read),) = read_outputs(release, plan.texts, Levels(5, 12))
+    assert (kind, match, len(read)) == ("speech", "verbatim", 2 * N)
+    one = next(row for row in read if row["id"] == "speech-Plain-001")
+    # By hand: 11 of the first tokens and 20 of the last are covered at L = 5, 8 and 20 up to L = 8,
+    # and then the 20 alone.
+    assert one["uniqueness"] == pytest.approx(
+        {"5": 9 / 40, "6": 12 / 40, "7": 12 / 40, "8": 12 / 40}
+        | {str(level): 20 / 40 for level in range(9, 13)}
+    )
+    assert next(row for row in read if row["id"] == "speech-Plain-000")["creativity_index"] == 8
+    theirs = [s for s in found.scored if s.reference == "their search"]
+    assert [(s.texts, s.match) for s in theirs] == [("speech", "verbatim")]
+    assert theirs[0].groups.signature.startswith("originality|match:verbatim|L:5-12|tok:theirs|")
+    rows[2]["coverage"] = "0.9"
+    (outputs / "Plain_speech.json").write_text(json.dumps(rows))
+    with pytest.raises(InputError, match=r"Plain_speech\.json, text 3: a coverage of 0\.9"):
+        list(read_outputs(release, plan.texts, Levels(5, 12)))
+
+
+def test_the_variance_is_divided_among_settings(release: Path, tmp_path: Path) -> None:
+    plan = plan_of(release, tmp_path)
+    (table,) = compare_settings(plan, tmp_path / "out")
+    parts = [table.share_sides, table.share_texts, table.share_rest]
+    parts += [share for e in table.effects for share in (e.share, e.share_apart)]
+    assert sum(parts) == pytest.approx(1)
+    assert min(parts) > -1e-9
+    effects = {effect.name: effect for effect in table.effects}
+    # One of twelve speeches stands there; else these texts have no capitals and no marks.
+    people = effects["self-exclusion"].above
+    assert people[0] is not None
+    assert people[1] is not None
+    assert people[0] > people[1]
+    assert effects["self-exclusion"].share > effects["tokeniser"].share
+    assert effects["levels"].uniqueness[0] >= effects["levels"].uniqueness[1]
+
+
+@pytest.fixture
+def authors() -> Path:
+    """Their repository, as the user has it: it has no licence, and is not in this one."""
+    folder = Path(os.environ.get("FABULA_CREATIVITY_INDEX", "/work/peers/creativity_index"))
+    if not is_release(folder):
+        pytest.skip("no copy of the authors' repository (FABULA_CREATIVITY_INDEX)")
+    return folder
+
+
+def test_their_texts_are_3335_with_one_opening_for_all_writers(authors: Path) -> None:
+    found = read_release(authors)
+    assert {kind: len(texts) for kind, texts in found.items()} == {
+        "book": 600, "poem": 1483, "speech": 1252,
+    }  # fmt: skip
+    assert {kind: len({d.prompt_id for d in texts}) for kind, texts in found.items()} == {
+        "book": 100, "poem": 260, "speech": 235,
+    }  # fmt: skip
+    people = [d for texts in found.values() for d in texts if d.meta["label"] == "human"]
+    assert len(people) == 582
+    assert all(d.meta["shared_prefix_chars"] for d in people)

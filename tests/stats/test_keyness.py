@@ -1,0 +1,78 @@
+"""Log-odds are those of a published tool; the test by text is that of all permutations."""
+
+from __future__ import annotations
+
+import itertools
+import json
+from collections import Counter
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from fabula.stats.keyness import can_pass, exact_p, log_odds, smallest_p
+
+GOLDEN = json.loads((Path(__file__).parents[1] / "golden" / "keyness.json").read_text("utf-8"))
+"""z of `fighting_words_py3.py` (github.com/jmhessel/FightingWords at 09087d6, scikit-learn 1.9.1),
+with priors of these sizes in proportion to the words of both groups."""
+
+
+@pytest.mark.parametrize("size", ["1.0", "10.0", "45.0"])
+def test_z_is_that_of_a_published_tool(size: str) -> None:
+    words = sorted(GOLDEN["z"][size])
+    a, b = (Counter(" ".join(GOLDEN[group]).split()) for group in "ab")
+    counts = [np.array([of[word] for word in words], float) for of in (a, b)]
+    _, z = log_odds(*counts, a.total(), b.total(), float(size))
+    # The tool counts in single precision.
+    np.testing.assert_allclose(z, [GOLDEN["z"][size][word] for word in words], rtol=1e-6)
+
+
+def test_log_odds_are_those_of_the_formula() -> None:
+    """Equations 16 to 20 of Monroe et al., for 6 of 100 words against 1 of 50, prior of 30."""
+    prior = 30 * 7 / 150
+    odds_a = (6 + prior) / (100 + 30 - 6 - prior)
+    odds_b = (1 + prior) / (50 + 30 - 1 - prior)
+    difference, z = log_odds(np.array([6.0]), np.array([1.0]), 100, 50, 30)
+    assert difference[0] == pytest.approx(np.log(odds_a) - np.log(odds_b))
+    variance = 1 / (6 + prior) + 1 / (1 + prior)
+    assert z[0] == pytest.approx(difference[0] / np.sqrt(variance))
+
+
+TEXTS = st.lists(st.tuples(st.integers(0, 2), st.booleans(), st.booleans()), min_size=1, max_size=9)
+"""Each with its stratum, whether it is of A, and whether it holds the phrase."""
+
+
+@settings(deadline=None)
+@given(TEXTS)
+def test_p_is_that_of_all_permutations_within_strata(texts: list[tuple[int, bool, bool]]) -> None:
+    strata = sorted({stratum for stratum, _, _ in texts})
+    rows, ways = [], []
+    for stratum in strata:
+        own = [(in_a, holds) for s, in_a, holds in texts if s == stratum]
+        n_a = sum(in_a for in_a, _ in own)
+        rows.append((len(own), n_a, sum(holds for _, holds in own)))
+        ways.append(
+            [
+                sum(own[k][1] for k in chosen)
+                for chosen in itertools.combinations(range(len(own)), n_a)
+            ]
+        )
+    seen = sum(in_a and holds for _, in_a, holds in texts)
+    sums = np.array([sum(way) for way in itertools.product(*ways)])
+    is_as_far = np.abs(sums - sums.mean()) >= abs(seen - sums.mean()) - 1e-9
+    assert exact_p(rows, seen) == pytest.approx(is_as_far.mean())
+    (least,) = smallest_p(np.zeros(len(rows), np.int64), np.array(rows), 1)
+    assert all(least <= exact_p(rows, k) + 1e-12 for k in {*sums.tolist()})
+
+
+@settings(deadline=None)
+@given(st.lists(st.floats(0, 1), max_size=30), st.sampled_from([0.01, 0.05, 0.3]))
+def test_no_more_are_tested_than_the_correction_allows_for(
+    smallest: list[float], max_p: float
+) -> None:
+    """Tarone 1990: the smallest K such that at most K tests can reach max_p / K."""
+    values = np.array(smallest)
+    k = next(n for n in itertools.count(1) if sum(p <= max_p / n for p in smallest) <= n)
+    np.testing.assert_array_equal(can_pass(values, max_p), values <= max_p / k)

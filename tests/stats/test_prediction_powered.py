@@ -1,0 +1,202 @@
+"""Corrected means are those of PPI++, and their intervals hold for few labels."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.stats import beta, norm
+
+from fabula.stats.prediction_powered import (
+    MIN_LABELS,
+    Rate,
+    corrected_difference,
+    corrected_mean,
+    is_covered,
+    n_labels_for,
+    rogan_gladen,
+    stratified,
+)
+
+# ppi-python 0.2.3, ppi_mean_pointestimate with the weight it chooses and with 0, 0.5 and 1; and the
+# normal interval of ppi_mean_ci with weight 0.5, on the data of `drawn`.
+GOLDEN = [
+    (0, 12, 40, [0.509106170407815, 0.5045833333333334, 0.5210083333333334, 0.5374333333333334],
+     [0.4238309279372152, 0.6181857387294516]),
+    (1, 18, 90, [0.5139047954588667, 0.5254999999999999, 0.5026388888888889, 0.47977777777777764],
+     [0.43953729532935915, 0.5657404824484186]),
+    (2, 24, 140, [0.49610159711142454, 0.5107083333333334, 0.4870291666666666, 0.46334999999999993],
+     [0.4275286142962795, 0.5465297190370537]),
+    (3, 30, 190, [0.528469095534358, 0.5037333333333334, 0.5330771929824561, 0.5624210526315789],
+     [0.46490811085872186, 0.6012462751061904]),
+]  # fmt: skip
+
+
+def drawn(seed: int, n: int, m: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Labels and predictions of n documents, and the predictions of m more."""
+    rng = np.random.default_rng(seed)
+    z = rng.normal(size=n + m)
+    labels = np.round(1 / (1 + np.exp(-z)), 3)
+    predicted = np.round(1 / (1 + np.exp(-(z * 0.6 + rng.normal(size=n + m) + 1))), 3)
+    return labels[:n], predicted[:n], predicted[n:]
+
+
+@pytest.mark.parametrize(("seed", "n", "m", "values", "ends"), GOLDEN)
+def test_means_are_those_of_the_published_package(
+    seed: int, n: int, m: int, values: list[float], ends: list[float]
+) -> None:
+    data = drawn(seed, n, m)
+    found = [corrected_mean(*data, weight=weight) for weight in (None, 0, 0.5, 1)]
+    assert [one.value for one in found if one] == pytest.approx(values, abs=1e-12)
+    half = found[2]
+    assert half is not None
+    assert half.low is not None
+    assert half.high is not None
+    # Its variance is over n and not n - 1 or n - 2, and its quantile normal: ours is wider by both.
+    labels, predicted, others = data
+    theirs = (ends[1] - ends[0]) / 2 / norm.ppf(0.975)
+    assert theirs**2 == pytest.approx(
+        (labels - predicted / 2).var() / n + (others / 2).var() / m, rel=1e-9
+    )
+    assert half.low < ends[0] < ends[1] < half.high
+
+
+def test_a_predictor_that_says_nothing_costs_nothing() -> None:
+    labels = np.array([0.1, 0.4, 0.2, 0.6, 0.3])
+    constant = np.full(5, 0.9)
+    found = corrected_mean(labels, constant, np.full(20, 0.9))
+    assert found is not None
+    assert (found.weight, found.value) == (0.0, pytest.approx(labels.mean()))
+    assert found.n_worth == pytest.approx(5)
+
+
+def test_labels_that_are_all_alike_have_the_interval_of_their_number() -> None:
+    for n in (4, 12, 30):
+        found = corrected_mean(np.zeros(n), np.arange(n) % 2 * 1.0, np.ones(9))
+        assert found is not None
+        # Clopper and Pearson 1934 for 0 of n.
+        assert (found.low, found.high) == (0.0, pytest.approx(beta.ppf(0.975, 1, n)))
+
+
+def test_few_labels_have_no_interval_and_none_have_no_mean() -> None:
+    few = corrected_mean(np.ones(MIN_LABELS - 1), np.ones(MIN_LABELS - 1), np.ones(3))
+    assert few is not None
+    assert (few.value, few.low, few.high) == (1.0, None, None)
+    assert corrected_mean(np.empty(0), np.empty(0), np.ones(3)) is None
+
+
+@pytest.mark.parametrize("correlation", [0.0, 0.8])
+@pytest.mark.parametrize("n", [8, 20])
+def test_intervals_hold_the_truth_as_often_as_they_say(n: int, correlation: float) -> None:
+    rng = np.random.default_rng([n, round(10 * correlation)])
+    n_trials, n_others, held = 600, 60, 0
+    for _ in range(n_trials):
+        z, own = rng.normal(size=(2, n + n_others))
+        w = correlation * z + math.sqrt(1 - correlation**2) * own
+        labels = rng.binomial(14, norm.cdf(z - 0.5)) / 14
+        predicted = rng.binomial(14, norm.cdf(w + 0.7)) / 14
+        found = corrected_mean(labels[:n], predicted[:n], predicted[n:])
+        assert found is not None
+        assert found.low is not None
+        assert found.high is not None
+        # The mean of a normal distribution's share: P(X < z - 0.5) over z is P(Y < -0.5 / sqrt 2).
+        held += found.low <= norm.cdf(-0.5 / math.sqrt(2)) <= found.high
+    # 0.95 of 600, and four standard errors.
+    assert 0.914 <= held / n_trials <= 0.986
+
+
+def test_a_judge_that_is_biased_by_group_does_no_harm_where_groups_are_corrected_apart() -> None:
+    rng = np.random.default_rng(5)
+    held = n_stratified = 0
+    for _ in range(300):
+        parts = []
+        for bias, n_labelled in ((0.3, 15), (-0.2, 6)):
+            labels = np.clip(rng.normal(0.5, 0.1, 60), 0, 1)
+            predicted = np.clip(labels + bias + rng.normal(0, 0.05, 60), 0, 1)
+            part = corrected_mean(
+                labels[:n_labelled], predicted[:n_labelled], predicted[n_labelled:]
+            )
+            assert part is not None
+            parts.append(part)
+        whole = stratified(parts)
+        value, low, high, p = corrected_difference(*parts)
+        assert low is not None
+        assert high is not None
+        assert p is not None
+        assert whole.low is not None
+        assert whole.high is not None
+        n_stratified += whole.low <= 0.5 <= whole.high
+        held += low <= 0.0 <= high
+        assert (p < 0.05) == (not low <= 0 <= high)
+        assert value == pytest.approx(parts[0].value - parts[1].value)
+    assert 0.9 <= held / 300 <= 0.99
+    assert 0.9 <= n_stratified / 300 <= 0.99
+
+
+def test_labels_of_another_kind_of_documents_are_refused() -> None:
+    rng = np.random.default_rng(1)
+    refused = 0
+    for _ in range(500):
+        scores = rng.binomial(14, 0.6, 40) / 14
+        refused += not is_covered(scores[:10], scores[10:])
+    assert refused <= 4
+    scores = np.sort(rng.normal(size=40))
+    assert not is_covered(scores[:10], scores[10:])
+    assert is_covered(np.ones(6), np.ones(20))
+    assert not is_covered(np.ones(12), np.zeros(20))
+
+
+def test_more_labels_make_the_interval_as_narrow_as_is_asked() -> None:
+    found = corrected_mean(*drawn(2, 24, 140))
+    assert found is not None
+    assert found.low is not None
+    assert found.high is not None
+    width = found.high - found.low
+    assert n_labels_for(found, width * 1.0001) == 24
+    wanted = n_labels_for(found, width * 0.7)
+    assert wanted is not None
+    assert 24 * 1.5 < wanted < 24 * 3
+    assert n_labels_for(found, width / 100) is None
+
+
+def test_rates_of_errors_known_elsewhere_undo_the_judges_bias() -> None:
+    # Rogan and Gladen 1978: (apparent + specificity - 1) / (sensitivity + specificity - 1).
+    shares = np.array([1.0] * 30 + [0.0] * 70)
+    value, low, high = rogan_gladen(shares, Rate(90, 100), Rate(80, 100))
+    assert value == pytest.approx((0.3 + 0.8 - 1) / (0.9 + 0.8 - 1))
+    assert low is not None
+    assert high is not None
+    assert 0 <= low < 0.143 < high < 0.35
+    assert rogan_gladen(shares, Rate(5, 10), Rate(5, 10)) == (None, None, None)
+    rng = np.random.default_rng(0)
+    held = 0
+    for _ in range(500):
+        truth = rng.random(120) < 0.25
+        said = np.where(truth, rng.random(120) < 0.85, rng.random(120) < 0.3)
+        rates = Rate(int(rng.binomial(60, 0.85)), 60), Rate(int(rng.binomial(60, 0.7)), 60)
+        _, low, high = rogan_gladen(said.astype(float), *rates)
+        assert low is not None
+        assert high is not None
+        held += low <= 0.25 <= high
+    assert 0.92 <= held / 500 <= 1
+
+
+@given(
+    st.lists(st.tuples(st.floats(0, 1), st.floats(0, 1)), min_size=1, max_size=20),
+    st.lists(st.floats(0, 1), max_size=20),
+)
+def test_whatever_is_given_an_interval_holds_its_value(
+    pairs: list[tuple[float, float]], rest: list[float]
+) -> None:
+    labels, predicted = np.array(pairs, np.float64).T
+    found = corrected_mean(labels, predicted, np.array(rest, np.float64))
+    assert found is not None
+    assert 0 <= found.value <= 1
+    assert 0 <= found.weight <= 1
+    assert (found.low is None) == (len(pairs) < MIN_LABELS)
+    if found.low is not None and found.high is not None:
+        assert 0 <= found.low <= found.value + 1e-9
+        assert found.value - 1e-9 <= found.high <= 1

@@ -1,0 +1,344 @@
+from __future__ import annotations
+
+import math
+import random
+from itertools import combinations, product
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+from scipy.optimize import minimize
+
+from fabula.stats.bradley_terry import Cells, fit
+from fabula.stats.ranking import Comparisons, Ranking, rank
+
+
+def comparisons(rows: list[tuple[int, int, float]], **more: Any) -> Comparisons:
+    first, second, outcome = zip(*rows, strict=True)
+    return Comparisons(np.array(first), np.array(second), np.array(outcome, np.float64), **more)
+
+
+def ranked(answers: Comparisons, n_things: int, seed: int = 0) -> Ranking:
+    return rank(answers, n_things, seed=seed, signature="s")
+
+
+def values(ranking: Ranking) -> dict[int, float | None]:
+    return {one.thing: one.estimate.value for one in ranking.strengths}
+
+
+def simulated(
+    strengths: list[float], place: float, n_times: int, rng: np.random.Generator, spread: float = 0
+) -> Comparisons:
+    """Both orders of every pair, `n_times`; `spread` is how much pairs deviate from strengths."""
+    rows = []
+    for a, b in combinations(range(len(strengths)), 2):
+        gap = strengths[a] - strengths[b] + spread * rng.standard_normal()
+        for x, y, ahead in ((a, b, gap), (b, a, -gap)):
+            p = 1 / (1 + math.exp(-(ahead + place)))
+            rows += [(x, y, float(rng.random() < p)) for _ in range(n_times)]
+    return comparisons(rows)
+
+
+# choix 0.4.1, ilsr_pairwise(max_iter=100000, tol=1e-13), on the data that `games` draws.
+CHOIX = {
+    (5, 60, 1): [1.481999154, 0.687650051, -0.39792074, -0.810305201, -0.961423263],
+    (8, 150, 2): [
+        2.331978354,
+        -0.282680432,
+        0.371889167,
+        0.099383319,
+        1.073491665,
+        -2.368484409,
+        -0.606496016,
+        -0.619081647,
+    ],
+}
+
+
+def games(n_things: int, n_games: int, seed: int) -> list[tuple[int, int, float]]:
+    """Winner and loser of random games, by Python's generator, which is the same everywhere."""
+    rng = random.Random(seed)
+    strengths = [rng.gauss(0, 1) for _ in range(n_things)]
+    found = []
+    for _ in range(n_games):
+        a, b = rng.sample(range(n_things), 2)
+        p = 1 / (1 + 2.718281828459045 ** -(strengths[a] - strengths[b]))
+        found.append((a, b, 1.0) if rng.random() < p else (b, a, 1.0))
+    return found
+
+
+@pytest.mark.parametrize("case", list(CHOIX))
+def test_strengths_without_ties_and_place_are_those_of_choix(case: tuple[int, int, int]) -> None:
+    n_things = case[0]
+    tally = comparisons(games(*case)).tally(n_things)
+    groups = np.zeros(n_things, np.int64)
+    cells = Cells.of(tally.first, tally.second, groups, has_place=False)
+    strengths = fit(cells, tally.shown[None], tally.preferred[None])[0]
+    assert strengths == pytest.approx(CHOIX[case], abs=1e-6)
+
+
+def oracle(answers: Comparisons, n_things: int) -> NDArray[np.float64]:
+    """Strengths and place by a generic optimiser on the log-likelihood, answer by answer."""
+
+    def loss(theta: NDArray[np.float64]) -> float:
+        odds = theta[answers.first] - theta[answers.second] + theta[-1]
+        won = answers.outcome * np.logaddexp(0, -odds)
+        lost = (1 - answers.outcome) * np.logaddexp(0, odds)
+        # The mean of strengths is free, so held at 0.
+        return float((won + lost).sum() + theta[:-1].sum() ** 2)
+
+    return np.asarray(minimize(loss, np.zeros(n_things + 1), method="BFGS", tol=1e-9).x)
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    st.integers(2, 5).flatmap(
+        lambda n: st.tuples(
+            st.just(n),
+            st.lists(
+                st.tuples(
+                    st.integers(0, n - 1), st.integers(0, n - 1), st.sampled_from([0.0, 0.5, 1.0])
+                ).filter(lambda row: row[0] != row[1]),
+                min_size=4,
+                max_size=40,
+            ),
+        )
+    )
+)
+def test_the_fit_with_ties_and_place_is_that_of_a_generic_optimiser(
+    case: tuple[int, list[tuple[int, int, float]]],
+) -> None:
+    n_things, rows = case
+    answers = comparisons(rows)
+    found = ranked(answers, n_things)
+    strengths = values(found)
+    assume(all(value is not None for value in strengths.values()) and found.place_reason is None)
+    expected = oracle(answers, n_things)
+    assert [strengths[k] for k in range(n_things)] == pytest.approx(expected[:-1], abs=2e-3)
+    assert found.place.value == pytest.approx(expected[-1], abs=2e-3)
+    assert math.fsum(v for v in strengths.values() if v is not None) == pytest.approx(0, abs=1e-9)
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.integers(0, 1000), st.permutations(range(5)))
+def test_names_do_not_matter_and_turned_outcomes_turn_the_ranking(
+    seed: int, order: list[int]
+) -> None:
+    rng = np.random.default_rng(seed)
+    answers = simulated([1, 0.5, 0, -0.5, -1], 0.3, 4, rng)
+    plain = values(ranked(answers, 5))
+    numbers = np.array(order)
+    renamed = Comparisons(numbers[answers.first], numbers[answers.second], answers.outcome)
+    other = values(ranked(renamed, 5))
+    turned = ranked(Comparisons(answers.second, answers.first, answers.outcome), 5)
+    for thing, value in plain.items():
+        assert other[order[thing]] == pytest.approx(value, abs=1e-7)
+        opposite = values(turned)[thing]
+        assert (opposite is None) == (value is None)
+        if value is not None and opposite is not None:
+            assert opposite == pytest.approx(-value, abs=1e-7)
+
+
+def test_what_is_preferred_every_time_has_a_place_in_the_order_and_no_strength() -> None:
+    # 0 beats all, 3 loses to all; 1 and 2 each win once.
+    rows = [(0, 1), (0, 2), (0, 3), (1, 2), (2, 1), (1, 3), (2, 3)]
+    found = ranked(comparisons([(a, b, 1.0) for a, b in rows] + [(b, a, 0.0) for a, b in rows]), 4)
+    assert [one.thing for one in found.strengths] == [0, 1, 2, 3]
+    assert [one.missing_reason for one in found.strengths] == ["one_sided", None, None, "one_sided"]
+    assert [one.estimate.value for one in found.strengths] == [None, 0.0, 0.0, None]
+    assert [(gap.upper, gap.lower) for gap in found.gaps] == [(1, 2)]
+
+
+def test_a_consistent_order_is_an_order_without_strengths() -> None:
+    rows = [(a, b, 1.0) for a, b in combinations([3, 1, 0, 2], 2)]
+    found = ranked(comparisons(rows), 4)
+    assert [one.thing for one in found.strengths] == [3, 1, 0, 2]
+    assert {one.missing_reason for one in found.strengths} == {"one_sided"}
+
+
+def test_what_is_not_connected_lies_in_parts_of_its_own() -> None:
+    rows = [(0, 1, 1.0), (0, 1, 1.0), (1, 0, 1.0), (2, 3, 1.0), (3, 2, 1.0), (3, 2, 1.0)]
+    found = ranked(comparisons(rows), 5)
+    parts = {one.thing: one.part for one in found.strengths}
+    assert parts[0] == parts[1] != parts[2] == parts[3]
+    by_thing = values(found)
+    assert by_thing[0] == pytest.approx(-(by_thing[1] or 0))
+    assert by_thing[3] == pytest.approx(-(by_thing[2] or 0))
+    lonely = next(one for one in found.strengths if one.thing == 4)
+    assert (lonely.estimate.value, lonely.missing_reason) == (None, "not_compared")
+
+
+def test_a_rater_who_always_takes_the_first_ranks_nothing() -> None:
+    rows = [(a, b, 1.0) for a in range(6) for b in range(6) if a != b]
+    found = ranked(comparisons(rows), 6)
+    assert (found.place.value, found.place_reason) == (None, "one_sided")
+    assert all(value == pytest.approx(0, abs=1e-9) for value in values(found).values())
+    assert not found.is_told_from_chance
+
+
+def test_a_place_that_cannot_be_told_from_strengths_is_not_told() -> None:
+    found = ranked(comparisons([(0, 1, 1.0), (0, 1, 1.0), (0, 1, 0.0)]), 2)
+    assert (found.place.value, found.place_reason) == (None, "place_unknown")
+    assert values(found)[0] == pytest.approx(math.log(2) / 2)
+
+
+def test_a_tie_is_half_a_win_of_each() -> None:
+    halves = ranked(comparisons([(0, 1, 0.5), (0, 1, 1.0), (1, 0, 0.5), (1, 0, 0.5)] * 2), 2)
+    whole = [(0, 1, 1.0), (0, 1, 0.0), (0, 1, 1.0), (0, 1, 1.0), *[(1, 0, 1.0), (1, 0, 0.0)] * 2]
+    assert values(halves) == pytest.approx(values(ranked(comparisons(whole), 2)))
+
+
+def test_errors_by_pair_are_those_of_leaving_out_each_pair_in_one_step() -> None:
+    answers = simulated([1, 0.3, 0, -0.4, -0.9], 0.4, 3, np.random.default_rng(5), 0.5)
+    found = ranked(answers, 5)
+    theta = oracle(answers, 5)
+    rows = np.zeros((len(answers.first), 6))
+    rows[np.arange(len(rows)), answers.first] += 1
+    rows[np.arange(len(rows)), answers.second] -= 1
+    rows[:, -1] = 1
+    p = 1 / (1 + np.exp(-rows @ theta))
+    centre = np.zeros((6, 6))
+    centre[:5, :5] = 1
+    moves = []
+    for pair in range(10):
+        out = answers.pairs() == pair
+        left = rows[~out].T * (p * (1 - p))[~out] @ rows[~out] + centre
+        moves.append(np.linalg.solve(left, rows[out].T @ (answers.outcome - p)[out]))
+    covariance = 9 / 10 * sum(np.outer(move, move) for move in moves)
+    for one in found.strengths:
+        # Student's t of 9 degrees: 2.262 (any table).
+        reach = 2.2622 * math.sqrt(covariance[one.thing, one.thing])
+        assert one.estimate.high is not None
+        assert one.estimate.value is not None
+        assert one.estimate.high - one.estimate.value == pytest.approx(reach, rel=1e-3)
+    assert found.n_units == 10
+
+
+def test_fewer_than_ten_pairs_have_no_interval() -> None:
+    found = ranked(simulated([1, 0.5, 0, -1], 0.2, 20, np.random.default_rng(0)), 4)
+    assert found.n_units == 6
+    for one in [*found.strengths, *found.gaps]:
+        estimate = one.estimate if hasattr(one, "estimate") else one.difference
+        assert estimate.value is not None
+        assert (estimate.low, estimate.high) == (None, None)
+    assert [gap.is_told_apart for gap in found.gaps] == [None] * 3
+    assert (found.place.low, found.place.high) == (None, None)
+
+
+def test_a_pair_that_alone_connects_others_leaves_no_error() -> None:
+    left = simulated([0.5, 0, -0.5, 0, 0.2], 0.0, 6, np.random.default_rng(1))
+    right = simulated([0.5, 0, -0.5, 0, 0.2], 0.0, 6, np.random.default_rng(2))
+    bridge = comparisons([(0, 5, 1.0), (5, 0, 1.0), (0, 5, 0.0), (5, 0, 0.0)])
+    both = Comparisons(
+        np.concatenate([left.first, right.first + 5, bridge.first]),
+        np.concatenate([left.second, right.second + 5, bridge.second]),
+        np.concatenate([left.outcome, right.outcome, bridge.outcome]),
+    )
+    found = ranked(both, 10)
+    assert all(one.estimate.value is not None for one in found.strengths)
+    assert all(one.estimate.low is None for one in found.strengths)
+    assert found.place.low is not None
+
+
+def test_the_test_of_chance_is_that_of_every_way_to_turn_pairs() -> None:
+    answers = simulated([1.2, 0.4, -0.2, -1.4], 0.5, 2, np.random.default_rng(3))
+    residual = answers.outcome - answers.outcome.mean()
+    pairs = list(combinations(range(4), 2))
+    scores = []
+    for signs in product((1, -1), repeat=6):
+        won = np.zeros(4)
+        for sign, (a, b) in zip(signs, pairs, strict=True):
+            ours = (answers.first == a) & (answers.second == b)
+            theirs = (answers.first == b) & (answers.second == a)
+            net = sign * (residual[ours].sum() - residual[theirs].sum())
+            won[a] += net
+            won[b] -= net
+        # All pairs met as often, so the weights are the same for all.
+        scores.append(won @ won)
+    exact = np.mean(np.array(scores) >= scores[0] - 1e-9)
+    # 2,000 ways drawn of 64: within four standard errors.
+    found = ranked(answers, 4).p_chance
+    assert found == pytest.approx(exact, abs=4 * math.sqrt(exact * (1 - exact) / 2000) + 1e-3)
+
+
+def test_equal_things_are_seldom_told_from_chance_however_alike_answers_about_a_pair_are() -> None:
+    n_told = 0
+    for seed in range(60):
+        answers = simulated([0.0] * 6, 0.8, 10, np.random.default_rng(seed), spread=1.5)
+        n_told += ranked(answers, 6, seed).is_told_from_chance
+    # 60 at 5 %: more than 9 have a chance below 0.2 %.
+    assert n_told <= 9
+
+
+def by_cluster(n_clusters: int, seed: int) -> Comparisons:
+    """Texts of three groups on each prompt, whose worth varies from prompt to prompt."""
+    rng = np.random.default_rng(seed)
+    parts = [
+        simulated([1 + a, b, -1 + c], 0.3, 1, rng)
+        for a, b, c in rng.normal(0, 0.7, (n_clusters, 3))
+    ]
+    return Comparisons(
+        *(
+            np.concatenate([getattr(p, name) for p in parts])
+            for name in ("first", "second", "outcome")
+        ),
+        cluster=np.repeat(np.arange(n_clusters), [len(p.first) for p in parts]),
+    )
+
+
+def test_clusters_are_what_is_resampled() -> None:
+    answers = by_cluster(40, 0)
+    found = ranked(answers, 3)
+    assert (found.units, found.n_units) == ("clusters", 40)
+    assert [one.thing for one in found.strengths] == [0, 1, 2]
+    assert found.is_told_from_chance
+    assert [gap.is_told_apart for gap in found.gaps] == [True, True]
+    tally = answers.tally(3)
+    cells = Cells.of(tally.first, tally.second, np.zeros(3, np.int64), has_place=True)
+    rng = np.random.default_rng(9)
+    resampled = []
+    for _ in range(300):
+        drawn = np.concatenate(
+            [np.flatnonzero(answers.cluster == k) for k in rng.integers(40, size=40)]
+        )
+        shown = np.bincount(tally.cell_of[drawn], minlength=6).astype(np.float64)
+        won = np.bincount(tally.cell_of[drawn], answers.outcome[drawn], 6)
+        resampled.append(fit(cells, shown[None], won[None])[0])
+    ends = np.percentile(resampled, [2.5, 97.5], axis=0)
+    for one in found.strengths:
+        assert (one.estimate.low, one.estimate.high) == pytest.approx(ends[:, one.thing], abs=0.12)
+    nine = ranked(by_cluster(9, 0), 3)
+    assert all(one.estimate.low is None for one in nine.strengths)
+    assert [gap.p for gap in nine.gaps] == [None, None]
+
+
+def test_pairs_that_answers_chose_leave_no_interval_and_no_part_in_the_test() -> None:
+    answers = simulated([2, 1, 0, 0, -1, -2], 0.3, 3, np.random.default_rng(0))
+    is_late = answers.pairs() >= 12
+    chosen = Comparisons(
+        answers.first, answers.second, answers.outcome, round=is_late.astype(np.int64)
+    )
+    found, whole = ranked(chosen, 6), ranked(answers, 6)
+    assert found.is_chosen
+    assert not whole.is_chosen
+    assert values(found) == values(whole)
+    assert all(one.estimate.low is None for one in found.strengths)
+    assert all(one.estimate.low is not None for one in whole.strengths if not one.missing_reason)
+    assert found.place.low is not None
+    assert found.p_chance == ranked(answers.take(~is_late), 6).p_chance
+
+
+def test_no_answers_are_no_ranking() -> None:
+    nothing = Comparisons(np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0))
+    found = ranked(nothing, 3)
+    assert {one.missing_reason for one in found.strengths} == {"not_compared"}
+    assert (found.p_chance, found.place.value, found.is_told_from_chance) == (None, None, False)
+
+
+@pytest.mark.parametrize("row", [(0, 0, 1.0), (0, 1, 0.7)])
+def test_what_is_no_comparison_is_refused(row: tuple[int, int, float]) -> None:
+    with pytest.raises(ValueError, match=r"itself|outcome"):
+        comparisons([row])

@@ -1,0 +1,184 @@
+"""What goes wrong the first time: it is said before it costs anybody an answer."""
+
+from __future__ import annotations
+
+import json
+import re
+import tomllib
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from click.testing import CliRunner, Result
+from starlette.testclient import TestClient
+from tests.running_commands import running
+from tests.studies.test_app import ENDING, hidden, make
+from tests.studies_data import feedback_rows, story_rows
+
+from fabula.cli.main import cli
+from fabula.errors import InputError
+from fabula.studies.app import create_app
+from fabula.studies.participants import invite
+from fabula.tasks.stories import story_row
+
+
+def run(*arguments: object, **environment: str) -> Result:
+    return CliRunner().invoke(cli, [str(a) for a in arguments], env=environment)
+
+
+def new(folder: Path, rows: list[dict[str, Any]], *options: object, design: str = "ttcw") -> Result:
+    documents = folder / "s.jsonl"
+    documents.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return run(
+        "study", "new", folder / "study.toml", "--design", design, "--documents", documents,
+        *options,
+    )  # fmt: skip
+
+
+def test_stories_that_fabula_wrote_are_grouped_by_their_plot(tmp_path: Path) -> None:
+    rows = [
+        story_row({"id": f"p{k}", "text": f"Tale {k} of {author}.", "plot": "A plot.",
+                   "n_words": 4, "target_words": 4, "round": 1}, author)
+        for k in range(2) for author in ("m1", "m2")
+    ]  # fmt: skip
+    done = new(tmp_path, rows)
+    assert done.exit_code == 0, done.output
+    assert "(2 groups, 4 texts)" in done.output
+    assert "note:" not in done.output
+    assert tomllib.loads((tmp_path / "study.toml").read_text())["group_field"] == "prompt_id"
+    assert run("study", "invite", tmp_path / "study.toml", 1).exit_code == 0
+
+
+@pytest.mark.parametrize("group", [None, "", "  "])
+def test_a_story_without_a_group_is_told_with_an_option_that_there_is(
+    tmp_path: Path, group: str | None
+) -> None:
+    rows = [row | {"plot": row["group"]} for row in story_rows(1, 2)]
+    if group is None:
+        del rows[1]["group"]
+    else:
+        rows[1]["group"] = group
+    refused = new(tmp_path, rows)
+    assert isinstance(refused.exception, InputError)
+    assert "the story '0_GPT4' has no 'group'" in str(refused.exception)
+    assert "with --group-field" in str(refused.exception)
+    assert not (tmp_path / "study.toml").exists()
+    assert new(tmp_path, rows, "--group-field", "plot").exit_code == 0
+
+
+def test_a_new_study_says_whom_it_takes_and_what_it_cannot_keep_from_them(tmp_path: Path) -> None:
+    rows = story_rows(3, 2)
+    rows[0] |= {"story_id": "s"}
+    rows[1] |= {"story_id": "s"}
+    del rows[3]["author"], rows[5]
+    done = new(tmp_path, rows, "--json")
+    found = json.loads(done.output)
+    # Three groups by three people each, one a person.
+    assert (found["n_readings"], found["n_for_one_person"], found["n_people"]) == (9, 1, 9)
+    assert found["notes"] == [
+        "plot 0: holds several versions of one story, and its readers see both",
+        "plot 2: holds one story only, and there is nothing to rank",
+        "1_GPT4: has no author; `analyse` compares authors",
+    ]
+
+
+def test_a_new_study_of_feedback_says_that_nobody_compares_versions(tmp_path: Path) -> None:
+    rows = [row | {"story_id": "s", "original": "The WHOLE story."} for row in feedback_rows()]
+    done = new(tmp_path, rows, design="feedback")
+    assert "6 readings; a person reads 1 pieces of feedback at most" in done.output
+    assert "so it takes 6 people or more" in done.output
+    assert "nobody is given two versions of one story" in done.output
+    assert "study.toml 6\n" in done.output
+
+
+def test_semicolons_part_the_columns_of_a_table(tmp_path: Path) -> None:
+    lines = ["id;text;author;group", "a;One, two.;x;g", "b;Three, four.;y;g"]
+    (tmp_path / "s.csv").write_text("\n".join(lines))
+    done = run("study", "new", tmp_path / "study.toml", "--design", "ttcw",
+               "--documents", tmp_path / "s.csv")  # fmt: skip
+    assert "(1 groups, 2 texts)" in done.output
+
+
+def test_other_machines_are_served_over_http_only_on_request(tmp_path: Path) -> None:
+    new(tmp_path, story_rows(1, 2))
+    study = tmp_path / "study.toml"
+    refused = run("study", "serve", study, "--host", "0.0.0.0", "--port", 0)
+    assert isinstance(refused.exception, InputError)
+    assert "--insecure" in str(refused.exception)
+    serve = ("study", "serve", str(study), "--host", "0.0.0.0", "--port", "0", "--insecure")
+    with running(*serve) as (_, url):
+        port = url.rpartition(":")[2]
+        anywhere = httpx.get(f"http://127.0.0.1:{port}/health", headers={"host": "study.example"})
+        assert anywhere.status_code == 200
+
+
+def test_a_study_on_this_machine_answers_under_its_own_names_only(tmp_path: Path) -> None:
+    new(tmp_path, story_rows(1, 2))
+    with running("study", "serve", str(tmp_path / "study.toml"), "--port", "0") as (_, url):
+        assert httpx.get(f"{url}/health").status_code == 200
+        elsewhere = httpx.get(f"{url}/organise/login", headers={"host": "evil.example"})
+        assert elsewhere.status_code == 400
+
+
+def test_a_short_password_is_refused(tmp_path: Path) -> None:
+    new(tmp_path, story_rows(1, 2))
+    refused = run("study", "serve", tmp_path / "study.toml", FABULA_STUDY_PASSWORD="secret")
+    assert isinstance(refused.exception, InputError)
+    assert "shorter than 10 characters" in str(refused.exception)
+
+
+def test_links_to_this_machine_are_told_to_be_such(tmp_path: Path) -> None:
+    new(tmp_path, story_rows(1, 2))
+    done = run("study", "invite", tmp_path / "study.toml", 1)
+    assert "this machine only; for others give --url" in done.stderr
+    done = run("study", "invite", tmp_path / "study.toml", 1, "--url", "https://study.example")
+    assert done.stderr == ""
+    assert done.stdout.startswith("https://study.example/i/")
+
+
+def test_what_a_browser_is_told_counts_nothing_of_others(tmp_path: Path) -> None:
+    study = make(tmp_path, "ttcw", story_rows(1, 2))
+    for _ in range(3):
+        reader = study.reader()
+        form = hidden(reader.get("/page/story-1"))
+        assert (form["unit"], form["revision"]) == ("1", "0")
+        for number, value in enumerate(("Yes", "No"), 1):
+            saved = reader.post("/save", data=form | {ENDING: value}).json()
+            assert saved["revision"] == number
+    study.store.close()
+
+
+def test_two_people_at_one_browser_are_asked_who_is_reading(tmp_path: Path) -> None:
+    study = make(tmp_path, "ttcw", story_rows(1, 2))
+    with study.store.writing() as connection:
+        first, second = invite(connection, 2, "test")
+    browser = TestClient(study.app, follow_redirects=True)
+    page = browser.get(f"/i/{first}")
+    browser.post("/consent", data=hidden(page))
+    form = hidden(browser.get("/page/story-1"))
+    asked = browser.get(f"/i/{second}")
+    assert "Who is reading?" in asked.text
+    # The tab of the first still saves.
+    assert browser.post("/save", data=form | {ENDING: "Yes"}).status_code == 200
+    assert "story-1" in str(browser.get(f"/i/{first}").url)
+    (link,) = re.findall(r'href="(/i/[^"]+)"', asked.text)
+    assert "I agree" in browser.get(link).text
+    study.store.close()
+
+
+def test_one_browser_takes_part_in_two_studies(tmp_path: Path) -> None:
+    study = make(tmp_path, "ttcw", story_rows(1, 2))
+    cookies: dict[str, str] = {}
+    for id_ in ("one", "two"):
+        app = create_app(replace(study.design, id=id_), study.units, study.store)
+        with study.store.writing() as connection:
+            (token,) = invite(connection, 1, "test")
+        # Browsers tell hosts apart and not ports.
+        client = TestClient(app, follow_redirects=True, cookies=cookies)
+        assert "I agree" in client.get(f"/i/{token}").text
+        cookies |= dict(client.cookies)
+    assert len(cookies) == 2
+    assert not {"one", "two"} & set("_".join(cookies).split("_"))
+    study.store.close()

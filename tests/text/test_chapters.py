@@ -1,0 +1,196 @@
+"""Chapters and scenes: what parts a book, and what does not."""
+
+from __future__ import annotations
+
+import io
+import zipfile
+from pathlib import Path
+
+import docx
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from fabula.text import read_documents
+from fabula.text.chapters import chapters_of, is_heading, stretches_of
+from fabula.types import Document
+
+PROSE = (
+    "The lamp was lit at dusk, and nobody had rowed over for a week. She counted the turns of "
+    "the stair, as her father had, and wrote the number down.\n\n"
+    "“Run,” he said. “They are at the gate, and the tide is out.”"
+)
+
+
+def book(*headings: str, before: str = "", body: str = PROSE) -> Document:
+    return Document("d", before + "".join(f"{one}\n\n{body}\n\n" for one in headings))
+
+
+def titles(document: Document) -> list[str]:
+    return [one.title for one in chapters_of(document)]
+
+
+@pytest.mark.parametrize(
+    "headings",
+    [
+        ["CHAPTER I", "CHAPTER II", "CHAPTER III"],
+        ["Chapter One", "Chapter Two", "Chapter Twenty-One"],
+        ["Chapter 1. The River", "Chapter 2. The Road"],
+        ["CHAPTER I. DOWN THE HOLE", "CHAPTER THE LAST"],
+        ["STAVE I: MARLEY'S GHOST", "STAVE II: THE FIRST OF THE THREE SPIRITS"],
+        ["Letter 1", "Letter 2", "Chapter 1"],
+        ["I", "II", "III"],
+        ["1", "2", "3"],
+        ["I. The Period", "II. The Mail", "III. The Wine-shop"],
+        ["Prologue", "1", "2", "Epilogue"],
+        ["Part One", "Part Two"],
+        ["THE FIRST PART", "THE SECOND PART"],
+        ["# The Sea", "# The Land"],
+    ],
+)
+def test_headings_as_books_are_set_part_chapters(headings: list[str]) -> None:
+    expected = [one.lstrip("# ") for one in headings]
+    assert titles(book(*headings)) == expected
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "Chapter two,” said Cecil, yawning. “Find me chapter two.”",
+        "Part of him wanted to leave.",
+        "Letter in hand, she ran.",
+        "I know.",
+        "Book in hand he went",
+        "NO!",
+    ],
+)
+def test_prose_that_begins_like_a_heading_parts_nothing(line: str) -> None:
+    assert not is_heading(line)
+    found = chapters_of(book("Chapter 1", "Chapter 2", body=f"{PROSE}\n\n{line}\n\n{PROSE}"))
+    assert [one.title for one in found] == ["Chapter 1", "Chapter 2"]
+
+
+@pytest.mark.parametrize(
+    "contents",
+    [
+        "CONTENTS\n\nChapter 1. The Sea\n\nChapter 2. The Land\n\nChapter 3. The Sky\n\n",
+        "CONTENTS\n\n  Chapter 1. The Sea\n  Chapter 2. The Land\n  Chapter 3. The Sky\n\n",
+        "CONTENTS\n\nPREFACE\n\nChapter 1. The Sea\n\nChapter 2. The Land\n\nChapter 3. The Sky\n\n"
+        f"PREFACE\n\n{PROSE}\n\n",
+    ],
+)
+def test_a_table_of_contents_is_no_chapters(contents: str) -> None:
+    headings = ["Chapter 1. The Sea", "Chapter 2. The Land", "Chapter 3. The Sky"]
+    document = book(*headings, before=contents)
+    assert titles(document) == headings
+    assert document.text[: chapters_of(document)[0].start].strip() == contents.strip()
+
+
+def test_parts_name_the_chapters_below_them_and_are_none() -> None:
+    document = Document(
+        "d",
+        f"BOOK ONE\n\nI.\n\nTHE EVE\n\n{PROSE}\n\nII.\n\nTHE STAR\n\n{PROSE}\n\n"
+        f"BOOK TWO\n\nI.\n\nUNDER FOOT\n\n{PROSE}\n\nII.\n\nTHE RUIN\n\n{PROSE}\n",
+    )
+    found = chapters_of(document)
+    assert [(one.part, one.title) for one in found] == [
+        ("BOOK ONE", "I. THE EVE"), ("BOOK ONE", "II. THE STAR"),
+        ("BOOK TWO", "I. UNDER FOOT"), ("BOOK TWO", "II. THE RUIN"),
+    ]  # fmt: skip
+    assert all(document.text[one.body :].startswith("The lamp was lit") for one in found)
+
+
+def test_one_number_may_be_misprinted_or_missed() -> None:
+    numbers = ["I.", "II.", "III.", "VI.", "V.", "VI.", "VIII.", "IX."]
+    assert titles(book(*numbers)) == numbers
+
+
+@pytest.mark.parametrize("line", ["* * *", "***", "#", "---", "⁂", "~"])
+def test_a_line_without_words_parts_scenes(line: str) -> None:
+    found = chapters_of(book("Chapter 1", "Chapter 2", body=f"{PROSE}\n\n{line}\n\n{PROSE}"))
+    assert [len(one.scenes) for one in found] == [2, 2]
+
+
+def test_more_room_than_usual_parts_scenes() -> None:
+    body = f"{PROSE}\n\n{PROSE}\n\n\n\n{PROSE}"
+    document = book("Chapter 1", "Chapter 2", body=body)
+    first, second = chapters_of(document)
+    assert [document.text[a:b] for a, b in first.scenes] == [f"{PROSE}\n\n{PROSE}", PROSE]
+    assert len(second.scenes) == 2
+
+
+def test_headings_of_word_part_chapters_whatever_they_say(tmp_path: Path) -> None:
+    word = docx.Document()
+    word.add_heading("A Novel", 0)
+    for part, names in {"The Sea": ["Salt", "The Lamp"], "The Land": ["Dust"]}.items():
+        word.add_heading(part, 1)
+        for name in names:
+            word.add_heading(name, 2)
+            for paragraph in PROSE.split("\n\n"):
+                word.add_paragraph(paragraph)
+    word.save(str(tmp_path / "draft.docx"))
+    (document,) = read_documents([str(tmp_path / "draft.docx")])
+    found = chapters_of(document)
+    assert [(one.part, one.title) for one in found] == [
+        ("The Sea", "Salt"), ("The Sea", "The Lamp"), ("The Land", "Dust"),
+    ]  # fmt: skip
+    assert {document.text[one.body : one.end].strip() for one in found[:1]} == {PROSE}
+
+
+def test_headings_of_epub_part_chapters_whatever_they_say(tmp_path: Path) -> None:
+    page = (
+        "<html><body><h2>{}</h2>"
+        + "".join(f"<p>{paragraph}</p>" for paragraph in PROSE.split("\n\n"))
+        + "</body></html>"
+    )
+    names = ["Salt<br/>and <i>sand</i>", "The Lamp", "Dust"]
+    items = "".join(f'<item id="c{k}" href="c{k}.xhtml"/>' for k in range(3))
+    spine = "".join(f'<itemref idref="c{k}"/>' for k in range(3))
+    data = io.BytesIO()
+    with zipfile.ZipFile(data, "w") as archive:
+        archive.writestr("META-INF/container.xml", '<c><rootfile full-path="p.opf"/></c>')
+        archive.writestr(
+            "p.opf", f"<package><manifest>{items}</manifest><spine>{spine}</spine></package>"
+        )
+        for k, name in enumerate(names):
+            archive.writestr(f"c{k}.xhtml", page.format(name))
+    (tmp_path / "b.epub").write_bytes(data.getvalue())
+    (document,) = read_documents([str(tmp_path / "b.epub")])
+    assert titles(document) == ["Salt and sand", "The Lamp", "Dust"]
+
+
+def test_headings_of_a_file_that_no_longer_fit_its_text_are_not_used() -> None:
+    meta = {"headings": [[0, 1, "Salt"], [30, 1, "Dust"]]}
+    assert chapters_of(Document("d", f"Other words.\n\n{PROSE}", meta=meta)) == []
+
+
+@settings(max_examples=150, deadline=None)
+@given(
+    st.lists(
+        st.sampled_from(
+            ["Chapter 1", "CHAPTER II", "I.", "1", "Part One", "* * *", "# A", "Contents",
+             "Prologue", "THE SEA", PROSE, "It was so."]
+        ),
+        max_size=14,
+    ),
+    st.sampled_from(["\n", "\n\n", "\n\n\n"]),
+)  # fmt: skip
+def test_chapters_are_apart_in_order_and_hold_their_scenes(parts: list[str], gap: str) -> None:
+    text = gap.join(parts)
+    found = chapters_of(Document("d", text))
+    place = 0
+    for number, one in enumerate(found, 1):
+        assert one.number == number
+        assert place <= one.start < one.body <= one.scenes[0][0]
+        for start, end in one.scenes:
+            assert place <= start < end <= one.end <= len(text)
+            place = end
+    assert len(found) != 1
+
+
+def test_stretches_are_all_of_a_text() -> None:
+    text = "\n\n".join([PROSE] * 9)
+    found = stretches_of(text, 500)
+    assert len(found) > 2
+    assert [one.start for one in found] == [0, *(one.end for one in found[:-1])]
+    assert found[-1].end == len(text)

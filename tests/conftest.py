@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import asyncio
 import importlib.util
 import os
 import signal
@@ -75,6 +76,13 @@ def shared_data() -> Path:
     if not path.is_dir():
         pytest.skip("the shared data are not beside this checkout")
     return path
+
+
+@pytest.fixture(autouse=True)
+def asyncio_as_it_was() -> Iterator[None]:
+    """Inspect changes it where it runs a loop within a loop, and later loops are left open."""
+    yield
+    assert not hasattr(asyncio, "_nest_patched"), "asyncio is changed for all that follows"
 
 
 @pytest.fixture(scope="session")

@@ -55,6 +55,8 @@ def log(folder: Path) -> EvalLog:
 def scored(log: EvalLog, scorer: Any) -> tuple[dict[str, Score], dict[str, float]]:
     """The scores by sample, and the metrics."""
     with streams_left_open():
+        # Read whole before: Inspect would do it in its running loop, and change asyncio for that.
+        assert log.samples
         return read(score(log, scorer, action="overwrite", display="none"))
 
 

@@ -272,7 +272,7 @@ OF_STYLE = ("pos_similarity", "pos_trigram_similarity")
 
 @pytest.mark.slow
 def test_gold_beats_random_sentences_on_what_depends_on_the_story(shared_data: Path) -> None:
-    known, others = real_stories(shared_data, stride=30)
+    known, others = real_stories(shared_data, stride=60)
     texts = [
         Continuation(story.id, "random", text) for story, text in zip(known, others, strict=True)
     ]

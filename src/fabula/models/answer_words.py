@@ -94,7 +94,7 @@ def _is_clear(head: re.Match[str], options: str) -> bool:
     sentence = re.split(r"(?<=[.!?;:])\s", head["after"])[0]
     before = re.split(r"\bthan\b", sentence)[0]
     # "A is the better one", where no article can stand; else an article is no story.
-    is_letter = re.match(r"[A-Z]\sis\s", head["said"] + head["after"]) is not None
+    is_letter = re.match(r"[A-Z]\s(?:is|wins)\b", head["said"] + head["after"]) is not None
     return bool(
         (is_letter or (head["prefix"].strip() and _has_story(head["prefix"])))
         and re.match(_PREFERRED, head["after"], re.IGNORECASE)
@@ -127,7 +127,8 @@ def _number(text: str, scale: Scale, line: int) -> Reading | None:
     head = re.match(
         rf"{MARKS}(?:#|no\.\s?)?(?P<said>{_NUMBER}|(?:{words})\b)"
         rf"(?:\s{{0,2}}(?:/|out of)\s{{0,2}}(?P<of>\d{{1,4}}))?{_UNIT}{CLOSES}"
-        rf"(?P<after>{_ENDS}.*|\s(?:because|since|as)\b.*|\s(?P<join>or|and|to)\s(?:{_NUMBER}|(?:{words})\b).*)",
+        # After "2/5" a dash begins no range.
+        rf"(?P<after>{_ENDS}.*|(?(of)(?=\s{{0,3}}[—–])|(?!)).*|\s(?:because|since|as)\b.*|\s(?P<join>or|and|to)\s(?:{_NUMBER}|(?:{words})\b).*)",
         text, re.IGNORECASE,
     )  # fmt: skip
     if head is None:

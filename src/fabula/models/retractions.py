@@ -91,6 +91,10 @@ _I_WILL = (
     r"\bi(?:\s(?:would|will|must|should|can|could|have to|had to|am going to)|['’](?:d|ll|m going "
     r"to))\s(?:\w{1,12}\s){0,3}"
 )
+_I_DOUBT = (
+    r"\bi (?:(?:(?:do not|don['’]t|cannot|can['’]t) (?:\w{1,12}\s)?(?:think|believe|feel|say)"
+    r"(?: that)?)|doubt(?: that| if| whether)?)\s"
+)
 _FAILS = _any(
     _IT + _any(
         rf"fails(?:{_ENDS}|\s{_BAR}|\s(?:overall|outright|badly|on (?:this|that|the whole)))",
@@ -104,6 +108,7 @@ _FAILS = _any(
     rf"{_CALLED}(?:failure|fail|miss)\b",
     rf"{_I_WILL}(?:fail|reject) (?:it|this|the)",
     r"\bi can(?:not|['’]t) (?:\w{1,12}\s){0,3}(?:pass it|say (?:that )?(?:so|yes|it))",
+    rf"{_I_DOUBT}{_IT}(?:passes|succeeds|works|qualifies|does|holds up|meets\s{_BAR}){_ENDS}",
 )  # fmt: skip
 _PASSES = _any(
     _IT + _any(
@@ -116,13 +121,15 @@ _PASSES = _any(
     rf"\b{_BAR}\s(?:is|was|has)\s{_ADVERBS}(?:been\s)?{_MET}",
     rf"{_CALLED}(?:pass|success)\b",
     rf"{_I_WILL}(?:pass|accept) (?:it|this|the)",
+    rf"{_I_DOUBT}{_IT}fails{_ENDS}",
 )  # fmt: skip
 
 # Another verdict.
 _SAYING = (
     r"\b(?:answer|verdict|judge?ment|decision|conclusion|closer to|nearer to|leaning|"
     r"i(?:['’]d|['’]ll)?(?:\s\w{1,12}){0,4}\s(?:say|meant?|conclude|vote|go with|settle (?:on|for)|"
-    r"lean|answer|come down on)|(?:it|that|this) (?:should|ought to|must) (?:be|read|have been))\b"
+    r"lean|answer|come down on|pick|choose|prefer|favou?r)|"
+    r"(?:it|that|this) (?:should|ought to|must|has to) (?:be|read|have been))\b"
     r"\W{0,3}(?:\w{1,12}\W{1,2}){0,4}?"
 )
 _TURN = (
@@ -184,6 +191,8 @@ def _near(verdict: str, others: str, is_number: bool) -> re.Pattern[str]:
         r"(?=\W{0,3}$|[.,;:!—–]|\s-{1,2}\s)",
         rf"\b(?:{others})\s(?:is|was|would be|seems)\s(?:\w{{1,12}}\s){{0,3}}"
         r"(?:better|stronger|right|closer|best|preferable)(?=\W{0,2}$|[.,;:!?)]|\s(?:than|here|overall)\b)",
+        rf"\b(?:{others})\s(?:is|was)\sthe\s(?:more\s)?\w{{1,20}}\sof the (?:two|pair)"
+        r"(?=\W{0,3}$)",
         rf"\b(?:{others})\s(?:wins|works better|does better)\b",
     ]
     if verdict in ("yes", "no"):

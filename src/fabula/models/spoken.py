@@ -23,17 +23,18 @@ _TAG = (
     r"|final"
 )
 _TAG_OPEN = re.compile(
-    rf"<(?:{_TAG})>(?=\s{{0,3}}\S)|^\W{{0,3}}\[(?:{_TAG})\](?=\s{{0,3}}\w)", re.IGNORECASE
+    rf"<(?:{_TAG})>(?=\s{{0,3}}\S)|<(?:{_TAG})\s\w{{1,12}}=(?=[\"'])|^\W{{0,3}}\[(?:{_TAG})\](?=\s{{0,3}}\w)",
+    re.IGNORECASE,
 )
 # What a tag holds on the lines below it may be reasons: it is a heading.
 _TAG_HEADS = re.compile(rf"<(?:{_TAG})>\s{{0,3}}$", re.IGNORECASE)
-_TAG_CLOSE = re.compile(rf"</(?:{_TAG})>|\[/(?:{_TAG})\]", re.IGNORECASE)
+_TAG_CLOSE = re.compile(rf"</(?:{_TAG})>|\[/(?:{_TAG})\]|(?<=[\"'])\s?/>", re.IGNORECASE)
 # Pictures (arrows, ticks, stars, emoji) with what joins and colours them, and the code of keys.
 _PICTURES = re.compile(
     "[\u2190-\u2191\u2300-\u23ff\u2460-\u2bff\U0001f000-\U0001faff\ufe0f\u200d\u20e3]"
 )
 _EMPHASIS = re.compile(r"[*`]+|(?<!\w)_{1,3}|_{1,3}(?!\w)")
-_LINE_MARK = re.compile(r"^(?:\s{0,3}(?:>|#{1,6}|[-+•·](?=\s)|~{3}))+")
+_LINE_MARK = re.compile(r"^(?:\s{0,3}(?:>|#{1,6}|[→⇒]|[-=]>|[-+•·](?=\s)|~{3}))+")
 _FENCE = re.compile(r"^\s{0,3}```\s{0,3}[a-z]{0,10}\s{0,3}$", re.IGNORECASE)
 
 

@@ -23,7 +23,7 @@ from fabula.types import Scale
 
 __all__ = ["READER", "Style", "Verdict", "read_verdict"]
 
-READER = "4"
+READER = "5"
 """How answers are read, for signatures: from 2 on more forms, and not what is taken back."""
 
 Style = Literal["reason-first", "verdict-first"]
@@ -31,14 +31,18 @@ Style = Literal["reason-first", "verdict-first"]
 
 # Of an answer that is known to hold no verdict, so a first phrase is enough to say why.
 _DECLINES = re.compile(
-    r"\W*(?:<[^>]{1,80}>\s*)?(?:i['’]?m sorry|i am sorry|sorry,|i apologi[sz]e|unfortunately,? i"
+    r"\W*(?:<[^>]{1,80}>\s*)?"
+    r"(?:(?:thank(?:s| you)|i (?:appreciate|understand))\b[^.!?\n]{1,100}?\bbut\s)?"
+    r"(?:i['’]?m sorry|i am sorry|sorry,|i apologi[sz]e|unfortunately,? i"
     r"|i can(?:not|['’]t)|i am (?:not able|unable)|i['’]m (?:not able|unable)"
     r"|i (?:won['’]t|will not)|i (?:do not|don['’]t) have (?:enough|sufficient|access)|as an ai)",
     re.IGNORECASE,
 )
 # No story has been read: the word before it answers a request, not the question.
 _OFFERS = re.compile(
-    r"^\W{0,3}i(?:\s(?:can|could|will|would)|['’](?:ll|d))(?:\s(?:be|certainly|gladly|happily|happy|glad|"
+    r"^\W{0,3}(?:i(?:['’]ve|\shave)\s(?:\w{1,8}\s)?(?:read|received)\b|(?:i\s)?underst(?:and|ood)\W)"
+    r"|\bwhat (?:would you like|do you want) me to\b"
+    r"|^\W{0,3}i(?:\s(?:can|could|will|would)|['’](?:ll|d))(?:\s(?:be|certainly|gladly|happily|happy|glad|"
     r"to)){0,4}\s(?:help|assist|evaluate|review|judge|take a look)\b"
     r"|^\W{0,3}i(?:['’]d|['’]ll|\swould|\swill) be (?:glad|happy) to\b"
     r"|\bplease (?:paste|provide|share|send|upload|attach|post)\s(?:me\s)?(?:the|your)\s"
@@ -95,6 +99,7 @@ def _found(
         return structured
     raw = text.split("\n")
     lines = [plain_line(line) for line in raw]
+    _name_cells(raw, lines)
     said = [k for k, line in enumerate(lines) if line]
     found = list(_labelled(lines, scale))
     if style == "verdict-first" and said and not (found and found[0].line == said[0]):
@@ -110,6 +115,23 @@ def _found(
         return [Reading(None, "truncated")], None
     found = [_checked(one, lines, scale) for one in found]
     return found, _rationale(raw, found, said) if found else None
+
+
+def _name_cells(raw: Sequence[str], lines: list[str]) -> None:
+    """In a table of one row, the cell below "Verdict" is said to be one."""
+    for k in range(len(raw) - 2):
+        if not re.fullmatch(r"\s*\|[\s|:-]*-[\s|:-]*", raw[k + 1]):
+            continue
+        is_one_row = raw[k + 2].lstrip().startswith("|") and (
+            k + 3 == len(raw) or not raw[k + 3].lstrip().startswith("|")
+        )
+        heads, cells = lines[k].split(": "), lines[k + 2].split(": ")
+        if (
+            is_one_row
+            and len(heads) == len(cells)
+            and heads[-1].casefold() in ("verdict", "answer")
+        ):
+            lines[k], lines[k + 1], lines[k + 2] = "", "", f"Verdict: {cells[-1]}"
 
 
 def _checked(one: Reading, lines: Sequence[str], scale: Scale) -> Reading:
@@ -230,7 +252,7 @@ def _plain_lines(text: str) -> list[str]:
 _SO = (
     r"(?:(?:so|thus|hence|therefore|accordingly|consequently|overall|ultimately|finally|in "
     r"(?:conclusion|summary|short|sum|brief|a word)|to (?:conclude|sum up|summari[sz]e)|all in all|"
-    r"all told|on balance|on the whole|bottom line)"
+    r"all told|on balance|on the whole|bottom line|tl;?dr)"
     r"[\s,:–—-]{1,4})"
 )
 _NOUN = r"(?:verdict|answer)"

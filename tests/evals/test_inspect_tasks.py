@@ -345,3 +345,43 @@ def test_a_log_of_verdicts_is_read_again_with_the_rubric_that_was_asked(tmp_path
     with pytest.raises(PrerequisiteError) as error:
         rubric_task("x.txt", max_cost=3)
     assert "`max_cost` is not a setting of this" in str(error.value.message)
+
+
+def test_labelled_stories_are_shown_first_as_judge_shows_them(tmp_path: Path) -> None:
+    (tmp_path / "mixed.toml").write_text(MIXED)
+    stories = tmp_path / "stories.jsonl"
+    rows = [{"id": f"s{k}", "text": f"Story s{k}.", "prompt_id": f"p{k // 2}"} for k in range(6)]
+    stories.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    labels = [{"document": f"s{k}", "item": "ending", "rater": "a", "value": "Yes",
+               "reason": f"It holds in {k}."} for k in range(6)]  # fmt: skip
+    pd.DataFrame(labels).to_csv(tmp_path / "labels.csv", index=False)
+    options = {"style": "verdict-first", "items": "ending,twist", "n_shots": 2}
+    name = str(tmp_path / "mixed.toml")
+
+    task = rubric_task(str(stories), name, labels=str(tmp_path / "labels.csv"), **options)
+    asked: list[str] = []
+    verdicts = fb.judge(
+        stories, name, model=lambda prompt: asked.append(prompt) or "Yes. So.",
+        labels=tmp_path / "labels.csv", **options,
+    )  # fmt: skip
+    prompts = [str(sample.input) for sample in task.dataset]
+    assert sorted(prompts) == sorted(asked)
+    assert prompts[0].count("It holds in") == 2
+    assert "Story s1." not in prompts[0], "it is on the same prompt"
+
+    def prompt_of_signature(text: str) -> str:
+        return dict(Signature.parse(text).parts)["prompt"]
+
+    expected = prompt_of_signature(verdicts.measurements()[0].signature)
+    sample = task.dataset[0]
+    # A log that is read again holds no stories of the examples, and need not be told of them.
+    for settings in (options, {**options, "n_shots": 0}):
+        state = TaskState(
+            ModelName("mockllm/model"), sample.id or "", 1, sample.input, [],
+            output=ModelOutput.from_content("m", "Yes. So."), metadata=sample.metadata,
+        )  # fmt: skip
+        score = asyncio.run(verdict(name, **settings)(state, Target("")))
+        assert prompt_of_signature(score.metadata["signature"]) == expected
+        assert expected.startswith("examples-2@")
+    with pytest.raises(PrerequisiteError, match="needs `labels`"):
+        rubric_task(str(stories), name, **options)

@@ -174,6 +174,8 @@ def test_the_release_is_read_with_its_quirks(shared_data: Path) -> None:
     assert len(read_expert_verdicts(shared_data / "ttcw" / "ttcw_annotations.json")) == 2016
     stories = read_released_stories(shared_data / "ttcw" / "ttcw_short_stories.json")
     assert len(stories) == 36
+    # Three models wrote on each of twelve plots.
+    assert Counter(one.prompt_id for one in stories) == {str(k): 3 for k in range(12)}
     assert split_story_id("3_GPT3.5") == ("3", "GPT3.5")
 
 

@@ -35,6 +35,18 @@ GOLDEN = [
 ]  # fmt: skip
 
 
+# cje-eval 0.9.3, on the data of `drawn` with predictions as they are: the weight on the mean over
+# all documents (its own choice needs 20 labels), compute_direct_point_estimate, and the interval
+# by labelled_cluster_crv1, labelled_cluster_variance and Student's t with n - 2 degrees.
+CJE = [
+    (0, 12, 40, 1.0, 0.5298525641025642, None),
+    (1, 18, 90, 1.0, 0.4873981481481482, None),
+    (2, 24, 140, 0.5178155656218428, 0.4897741656341438, (0.4245169002339846, 0.555031431034303)),
+    (3, 30, 190, 0.47293087393268163, 0.5277037630224183,
+     (0.4542352673590692, 0.6011722586857674)),
+]  # fmt: skip
+
+
 def drawn(seed: int, n: int, m: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Labels and predictions of n documents, and the predictions of m more."""
     rng = np.random.default_rng(seed)
@@ -42,6 +54,23 @@ def drawn(seed: int, n: int, m: int) -> tuple[np.ndarray, np.ndarray, np.ndarray
     labels = np.round(1 / (1 + np.exp(-z)), 3)
     predicted = np.round(1 / (1 + np.exp(-(z * 0.6 + rng.normal(size=n + m) + 1))), 3)
     return labels[:n], predicted[:n], predicted[n:]
+
+
+@pytest.mark.parametrize(("seed", "n", "m", "weight", "value", "ends"), CJE)
+def test_means_and_intervals_are_those_of_a_second_package(
+    seed: int, n: int, m: int, weight: float, value: float, ends: tuple[float, float] | None
+) -> None:
+    # Its weight is on the mean of all documents, ours on that of those without a label.
+    found = corrected_mean(*drawn(seed, n, m), weight=weight * m / (n + m))
+    assert found is not None
+    assert found.value == pytest.approx(value, abs=1e-12)
+    if ends is None:
+        return
+    assert found.freedom == n - 2
+    # It shares the variance of predictions out among all documents, so widths differ by O(1/n).
+    assert found.high is not None
+    assert found.low is not None
+    assert found.high - found.low == pytest.approx(ends[1] - ends[0], rel=0.005)
 
 
 @pytest.mark.parametrize(("seed", "n", "m", "values", "ends"), GOLDEN)

@@ -158,6 +158,7 @@ def judge(
     rubric: str | Path = "ttcw",
     *,
     model: str | AskFunction | FunctionModel = "local",
+    labels: Any = None,
     out: str | Path | None = None,
     text: str = "text",
     id: str = "id",
@@ -166,12 +167,20 @@ def judge(
     """Put a rubric to a language model, text by text.
 
     `model` is a name as on the command line, or a function (plain or async) from the text of a
-    prompt to the text of an answer. With `out`, a folder, every answer is kept there and a run that
-    was interrupted resumes. settings: those of `fabula judge`, such as `style`, `n_samples`,
-    `items`, `max_cost` with `price`. Nothing is asked about the cost: set `max_cost`. An answer
-    without a verdict is missing with its reason. Raises `InputError`, `ModelError`, `BusyError`.
+    prompt to the text of an answer. `labels`, people's of some of the texts (as `correct` takes
+    them), correct it; `n_shots` of these texts stand before each as examples. With `out`, a folder,
+    every answer is kept there and a run that was interrupted resumes. settings: those of `fabula
+    judge`, such as `style`, `n_samples`, `items`, `max_cost` with `price`. Nothing is asked about
+    the cost: set `max_cost`. An answer without a verdict is missing with its reason. Raises
+    `InputError`, `ModelError`, `BusyError`.
     """
-    from fabula.jobs.judging import JudgingSettings, ask_judges, plan_of
+    from fabula.jobs.judging import (
+        LabelledSettings,
+        ask_judges,
+        check_labels,
+        plan_of,
+        with_examples,
+    )
 
     given = documents_of(texts, text=text, id=id)
     functions = () if isinstance(model, str) else (_function(model),)
@@ -180,10 +189,17 @@ def judge(
         "rubric": str(rubric),
         "models": names,
         "out": None if out is None else Path(out),
+        "labels": None,
     }
-    chosen = settings_from(JudgingSettings, settings, fixed)
+    chosen = settings_from(LabelledSettings, settings, fixed)
     plan = plan_of(chosen.judging)
-    return Verdicts(ask_judges(given.documents, plan, chosen, functions=functions), given.kind)
+    people: list[Measurement] = []
+    if labels is not None:
+        found, source = _labels(labels, plan.rubric, "labels")
+        people = check_labels(given.documents, found, plan.rubric, source)
+    plan, left = with_examples(plan, given.documents, people, chosen.n_shots)
+    judged = ask_judges(given.documents, plan, chosen, functions=functions)
+    return Verdicts(replace(judged, labels=left, people=people), given.kind)
 
 
 def _function(model: Any) -> FunctionModel:

@@ -33,7 +33,16 @@ from inspect_ai.solver import Generate, Solver, TaskState, solver
 
 from fabula.errors import InputError
 from fabula.evals.failing import in_a_sentence
-from fabula.evals.verdicts import answers, judged_of, plan_for, sample_of, verdict
+from fabula.evals.verdicts import (
+    answers,
+    judged_of,
+    plan_for,
+    sample_of,
+    settings_for,
+    verdict,
+)
+from fabula.jobs.judging import with_examples
+from fabula.judging.examples import ExampleTemplate
 from fabula.judging.plan import JudgePlan
 from fabula.judging.prompts import Style, choice_of
 from fabula.judging.run import call_seed, depends_on, is_asked
@@ -65,7 +74,8 @@ def ttcw(
         labels: People's verdicts, with which the judge's are compared; by default those that the
             authors released, where the stories are theirs.
         settings: Others of `fabula judge`, with its defaults: `n_samples`,
-            `n_paraphrases`, `temperature`, `max_tokens`, `seed`, `items`, `template`, `structured`.
+            `n_paraphrases`, `n_shots`, `temperature`, `max_tokens`, `seed`, `items`, `template`,
+            `structured`.
     """
     return rubric(stories, "ttcw", style, text_field, labels, **settings)
 
@@ -89,13 +99,15 @@ def rubric(
         labels: People's answers, with which the judge's are compared; by default those that the
             authors of TTCW released, where the stories are theirs.
         settings: Others of `fabula judge`, with its defaults: `n_samples`,
-            `n_paraphrases`, `temperature`, `max_tokens`, `seed`, `items`, `template`, `structured`.
+            `n_paraphrases`, `n_shots`, `temperature`, `max_tokens`, `seed`, `items`, `template`,
+            `structured`.
     """
     settings = {"style": style, **settings}
     with in_a_sentence():
-        plan = plan_for(name, settings)
+        plan, n_shots = plan_for(name, settings), settings_for(name, settings).n_shots
         documents = _documents(stories, text_field)
         people = _people(stories, labels, plan)
+        plan, _ = with_examples(plan, documents, people, n_shots)
     return Task(
         dataset=MemoryDataset(list(_samples(documents, plan, people)), name=plan.rubric.key),
         solver=_asking(plan, documents),
@@ -140,10 +152,17 @@ def _samples(
         if one.value is not None:
             labels.setdefault((one.document_id, one.item), {})[one.rater] = one.value
     source = people[0].signature.partition(":")[2] if people else ""
+    template = plan.template
+    # The examples are in the prompts; what else reads the log needs their digest.
+    examples = (
+        {"examples": {"name": template.name, "digest": template.digest}}
+        if isinstance(template, ExampleTemplate)
+        else {}
+    )
     for document in documents:
         for item in plan.items:
             subject = document.id, item.id
-            prompt = plan.template.prompt(document, item)
+            prompt = template.prompt(document, item)
             yield Sample(
                 id="/".join(subject),
                 input=prompt.text,
@@ -159,6 +178,7 @@ def _samples(
                     "options": list(item.scale.options),
                     # All of it, for metrics are computed from the log, which may be scored again.
                     "fields": asdict(item.scale),
+                    **examples,
                     **({"labels": labels[subject], "experts": source} if subject in labels else {}),
                 },
             )

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -31,12 +31,12 @@ from inspect_ai.solver import TaskState
 from fabula.api.given import settings_from
 from fabula.errors import InputError
 from fabula.evals.failing import in_a_sentence
-from fabula.jobs.judging import Judging, plan_of
+from fabula.jobs.judging import LabelledSettings, plan_of
 from fabula.jobs.models import ModelSettings
 from fabula.judging.measurements import to_measurements
 from fabula.judging.people import people_agreement
 from fabula.judging.plan import WORDING_STEP, Asked, Judged, JudgePlan
-from fabula.judging.prompts import choice_of
+from fabula.judging.prompts import Template, choice_of
 from fabula.judging.trust import NEVER_CHECKED, Mode, Trust, TrustBook
 from fabula.measures.agreement import judge_agreement, panel_of_labels, ratings_of
 from fabula.measures.graded import graded_agreement
@@ -46,11 +46,22 @@ from fabula.reasons import explain
 from fabula.settings import fields_of
 from fabula.types import Document, Estimate, Item, Measurement, Rubric, Scale, Signature
 
-__all__ = ["answers", "judged_of", "plan_for", "sample_of", "verdict"]
+__all__ = ["answers", "judged_of", "plan_for", "sample_of", "settings_for", "verdict"]
 
 
-def plan_for(name: str, settings: Mapping[str, Any]) -> JudgePlan:
-    """How the rubric is asked, by settings of `fabula judge` with the same defaults.
+@dataclass(frozen=True, slots=True)
+class _LoggedTemplate(Template):
+    """A prompt with examples, of which a log's metadata has the digest alone."""
+
+    logged: str = ""
+
+    @property
+    def digest(self) -> str:
+        return self.logged
+
+
+def settings_for(name: str, settings: Mapping[str, Any]) -> LabelledSettings:
+    """The settings of `fabula judge`, with its defaults.
 
     Those that say which models are called, and how, are Inspect's. Raises `InputError`.
     """
@@ -65,7 +76,13 @@ def plan_for(name: str, settings: Mapping[str, Any]) -> JudgePlan:
         given["items"] = ",".join(given["items"])
     if given.get("template") is not None:
         given["template"] = Path(given["template"])
-    return plan_of(settings_from(Judging, given, {**fixed, "rubric": name, "max_unreadable": 0}))
+    fixed |= {"rubric": name, "max_unreadable": 0, "out": None, "restart": False, "again": None}
+    return settings_from(LabelledSettings, given, {**fixed, "labels": None})
+
+
+def plan_for(name: str, settings: Mapping[str, Any]) -> JudgePlan:
+    """How the rubric is asked, without examples. Raises `InputError`."""
+    return plan_of(settings_for(name, settings).judging)
 
 
 def sample_of(number: int, plan: JudgePlan) -> int:
@@ -104,6 +121,11 @@ def _measurement(state: TaskState, plan: JudgePlan) -> Measurement:
     else:
         judged = judged_of(state.output, story, item, plan)
     document = Document(story, "", author=about.get("author") or None)
+    if shown := about.get("examples"):
+        template = _LoggedTemplate(
+            plan.template.style, name=str(shown["name"]), logged=str(shown["digest"])
+        )
+        plan = replace(plan, template=template)
     # What Inspect's own options changed is what the answers were drawn with.
     plan = replace(plan, **about.get("mode", {}))
     (found,) = to_measurements(judged, [document], str(state.model), plan)

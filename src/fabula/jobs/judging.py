@@ -391,6 +391,8 @@ def with_examples(
 
     if not n_shots:
         return plan, labels
+    if not labels:
+        raise SettingsError("n_shots", "needs `labels`, from which examples are drawn")
     style, seed = plan.template.style, plan.seed
     template = example_template(style, documents, labels, plan.rubric, n_shots, seed)
     shown = {story.id for document in documents for story in template.examples(document)}

@@ -131,7 +131,9 @@ def read_released_stories(path: Path) -> list[Document]:
             continue
         group, author = split_story_id(str(row["story_id"]))
         meta = {"group": group, "title": row.get("story_name"), "plot": row.get("plot")}
-        documents.append(Document(str(row["story_id"]), content, author=author, meta=meta))
+        documents.append(
+            Document(str(row["story_id"]), content, author=author, prompt_id=group, meta=meta)
+        )
     return documents
 
 

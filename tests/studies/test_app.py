@@ -284,11 +284,12 @@ def test_what_was_answered_before_the_reveal_stays(feedback: Running) -> None:
     pytest.fail("nobody was given the changed story")
 
 
-def test_the_quiz_is_taken_once(feedback: Running) -> None:
+def test_after_the_last_try_at_the_quiz_nothing_is_open(feedback: Running) -> None:
     client = feedback.visitor()
     page = client.post("/consent", data={"csrf": csrf(client.get("/"))})
     wrong = {f"quiz-{k}": q.options[-1] for k, q in enumerate(feedback.design.quiz, 1)}
-    found = client.post("/quiz", data={"csrf": csrf(page), **wrong})
+    for _ in range(feedback.design.people.quiz_tries):
+        found = client.post("/quiz", data={"csrf": csrf(page), **wrong})
     assert "it ends here for you" in found.text
     right = {f"quiz-{k}": q.answer for k, q in enumerate(feedback.design.quiz, 1)}
     assert "it ends here" in client.post("/quiz", data={"csrf": csrf(page), **right}).text

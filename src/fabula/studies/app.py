@@ -10,7 +10,7 @@ from anyio.to_thread import current_default_thread_limiter
 from fastapi import FastAPI, Request
 from fastapi.responses import HTMLResponse, JSONResponse
 
-from fabula.studies import onboarding, organiser, pages
+from fabula.studies import onboarding, organiser, pages, screening_pages
 from fabula.studies.assigning import StudyChanged
 from fabula.studies.database import Store, StoreFailed
 from fabula.studies.design import StudyDesign
@@ -76,6 +76,7 @@ def create_app(
     # so that nobody can shut the organiser out.
     app.state.tries = Buckets(10, 0.1), Buckets(300, 3.0)
     app.include_router(onboarding.router)
+    app.include_router(screening_pages.router)
     app.include_router(pages.router)
     app.include_router(organiser.router)
 

@@ -26,17 +26,17 @@ from fabula.studies.database import (
     Store,
     answers,
     check_same,
-    metadata,
     open_file,
     participants,
     sessions,
 )
 from fabula.studies.design import StudyDesign
+from fabula.studies.people_tables import TABLES
 from fabula.studies.units import Unit
 
 __all__ = ["Backup", "back_up", "restore"]
 
-_TABLES = [table for table in metadata.sorted_tables if table is not sessions]
+_TABLES = [table for table in TABLES if table is not sessions]
 _N_AT_ONCE = 1000
 
 

@@ -11,14 +11,15 @@ import os
 import re
 import tomllib
 import unicodedata
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import Field, ValidationError
 
 from fabula.errors import InputError
 from fabula.rubrics import load_rubric
+from fabula.studies.recruiting import LongText, Outcome, Recruiting, ShortText, Strict
 from fabula.types import Rubric
 
 __all__ = ["DESIGNS", "Kind", "QuizQuestion", "StudyDesign", "Texts", "load_study", "new_study"]
@@ -26,40 +27,33 @@ __all__ = ["DESIGNS", "Kind", "QuizQuestion", "StudyDesign", "Texts", "load_stud
 Kind = Literal["ttcw", "feedback"]
 DESIGNS: tuple[Kind, ...] = ("ttcw", "feedback")
 _HERE = Path(__file__).parent
-_Short = Annotated[str, Field(min_length=1, max_length=300)]
-_Long = Annotated[str, Field(max_length=60_000)]
 
 
-class _Strict(BaseModel):
-    # A misspelt field must be a fault, not a field that is silently ignored.
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-
-class Texts(_Strict):
+class Texts(Strict):
     """What participants are told; paragraphs are parted by blank lines."""
 
-    welcome: _Long = ""
-    consent: _Long = ""
-    instructions: _Long = ""
-    thanks: _Long = "Thank you."
-    contact: _Short = "the person who invited you"
+    welcome: LongText = ""
+    consent: LongText = ""
+    instructions: LongText = ""
+    thanks: LongText = "Thank you."
+    contact: ShortText = "the person who invited you"
 
 
-class QuizQuestion(_Strict):
+class QuizQuestion(Strict):
     """One question of the qualifying quiz, with the one right answer."""
 
-    text: _Long
-    question: _Long
-    options: Annotated[tuple[_Short, ...], Field(min_length=2)]
-    answer: _Short
-    why: _Long = ""
+    text: LongText
+    question: LongText
+    options: Annotated[tuple[ShortText, ...], Field(min_length=2)]
+    answer: ShortText
+    why: LongText = ""
 
 
-class _File(_Strict):
+class _File(Recruiting):
     """The TOML file."""
 
     id: Annotated[str, Field(pattern=r"^[a-z][a-z0-9_-]{0,60}$")]
-    title: _Short
+    title: ShortText
     design: Kind
     documents: str
     rubric: str
@@ -109,6 +103,12 @@ class StudyDesign:
     per_story: int = 1
     """Units about one story for each participant, at most, and only where each shows the same
     version of it."""
+    people: Recruiting = field(default_factory=Recruiting)
+
+    def code(self, outcome: Outcome) -> str:
+        """The code or link for those whose part ended so; empty where there is none."""
+        code: str = getattr(self.people.codes, outcome)
+        return code or (self.completion_code if outcome == "done" else "")
 
     @property
     def digest(self) -> str:
@@ -121,7 +121,7 @@ class StudyDesign:
             self.group_rubric and self.group_rubric.digest, self.reason_words, self.seed,
             self.texts, self.quiz, self.quiz_pass,
         ))  # fmt: skip
-        return hashlib.sha256(shown.encode()).hexdigest()[:8]
+        return hashlib.sha256((shown + self.people.questions_digest).encode()).hexdigest()[:8]
 
 
 def load_study(path: Path) -> StudyDesign:
@@ -149,6 +149,8 @@ def load_study(path: Path) -> StudyDesign:
     needed = len(file.quiz) if file.quiz_pass is None else file.quiz_pass
     if needed > len(file.quiz):
         raise InputError(f"{path}: quiz_pass: there are only {len(file.quiz)} questions")
+    file.check(str(path))
+    people: dict[str, Any] = {name: getattr(file, name) for name in Recruiting.model_fields}
     rubric_file = path.parent / file.rubric if file.rubric.endswith(".toml") else None
     rubric = load_rubric(rubric_file or file.rubric)
     group_rubric = load_rubric("preference") if file.design == "ttcw" else None
@@ -173,6 +175,7 @@ def load_study(path: Path) -> StudyDesign:
         quiz=file.quiz,
         quiz_pass=needed,
         rubric_file=rubric_file,
+        people=Recruiting(**people),
     )
 
 

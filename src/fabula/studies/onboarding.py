@@ -1,4 +1,4 @@
-"""How people come in: by invitation or from a platform, their consent, the quiz, where they are."""
+"""How people come in, by invitation or from a platform, and where they are."""
 
 from __future__ import annotations
 
@@ -11,14 +11,9 @@ from sqlalchemy import select
 from fabula.studies.answering import current_answers
 from fabula.studies.assigning import count_done, current_assignment, next_assignment
 from fabula.studies.database import settings
-from fabula.studies.pages import Posted, Visitor, cookie_of, token_of
-from fabula.studies.participants import (
-    consent,
-    find_by_token,
-    join_from_platform,
-    log,
-    take_quiz,
-)
+from fabula.studies.pages import Visitor, cookie_of, token_of
+from fabula.studies.participants import find_by_token, join_from_platform
+from fabula.studies.screening_pages import before_reading, ending, next_step
 from fabula.studies.views import render, told
 
 __all__ = ["router"]
@@ -63,7 +58,7 @@ def join(request: Request) -> Response:
     worker = next(
         (v for n in ("PROLIFIC_PID", "workerId") if (v := request.query_params.get(n))), ""
     )
-    if not study.design.completion_code or not _WORKER.fullmatch(worker):
+    if not study.design.code("done") or not _WORKER.fullmatch(worker):
         raise HTTPException(403)
     with study.store.writing() as connection:
         token = join_from_platform(connection, worker)
@@ -73,27 +68,16 @@ def join(request: Request) -> Response:
 @router.get("/")
 def home(visitor: Visitor) -> Response:
     """Where the participant is."""
-    study, state = visitor.study, visitor.participant.state
+    if visitor.participant.state != "ready":
+        return before_reading(visitor)
+    waiting = next_step(visitor)
+    return _reading(visitor) if waiting is None else waiting
+
+
+def _reading(visitor: Visitor) -> Response:
+    """The unit that the participant is to read, or why there is none."""
+    study = visitor.study
     design = study.design
-    if state == "invited":
-        return visitor.page(
-            "welcome.html.j2", title=design.title, welcome=told(design.texts.welcome),
-            consent=told(design.texts.consent),
-        )  # fmt: skip
-    if state == "consented":
-        return visitor.page(
-            "quiz.html.j2", title="Before you begin", instructions=told(design.texts.instructions),
-            quiz=[(number, q, told(q.text)) for number, q in enumerate(design.quiz, 1)],
-        )  # fmt: skip
-    if state != "ready":
-        text = (
-            "Thank you for trying. The questions were answered in another way than this study "
-            "needs, so it ends here for you."
-            if state == "failed"
-            else f"Your part in this study has ended. Questions? Write to {design.texts.contact}."
-        )
-        return visitor.page("message.html.j2", title="", heading="Thank you", paragraphs=[text],
-                            code="")  # fmt: skip
     with study.store.writing() as connection:
         paused = connection.execute(
             select(settings.c.value).where(settings.c.key == "paused")
@@ -105,53 +89,22 @@ def home(visitor: Visitor) -> Response:
         n_mine = 0 if assignment is None else len(current_answers(connection, assignment.id)[0])
         n_done = count_done(connection, visitor.participant)
     if assignment is None and paused == "yes":
-        return visitor.page(
-            "message.html.j2", title="", heading="The study rests", code="",
-            paragraphs=["Please come back later by the same link; what you answered is kept."],
-        )  # fmt: skip
+        return ending(visitor, "The study rests", [
+            "Please come back later by the same link; what you answered is kept.",
+        ])  # fmt: skip
     if assignment is None and not n_done:
-        return visitor.page(
-            "message.html.j2", title="", heading="Nothing is left to read", code="",
-            paragraphs=["Others were quicker, and every place is taken. Thank you for coming; you "
-                        "may try again later by the same link."],
-        )  # fmt: skip
+        return ending(visitor, "Nothing is left to read", [
+            "Others were quicker, and every place is taken. Thank you for coming; you may try "
+            "again later by the same link.",
+        ], "full")  # fmt: skip
     if assignment is None:
-        return visitor.page(
-            "message.html.j2", title="", heading="That was all", code=design.completion_code,
-            paragraphs=told(design.texts.thanks),
-        )  # fmt: skip
+        return ending(visitor, "That was all", told(design.texts.thanks), "done")
     pages = study.pages(assignment.unit)
     names = [page.name for page in pages]
-    if not n_mine and not assignment.page and design.texts.instructions and not design.quiz:
+    is_new = not n_mine and not assignment.page
+    if is_new and design.texts.instructions and not design.quiz and not design.people.tutorial:
         return visitor.page(
             "instructions.html.j2", title="Before you begin", first=pages[0].name,
             instructions=told(design.texts.instructions),
         )  # fmt: skip
     return visitor.go(f"/page/{assignment.page if assignment.page in names else names[0]}")
-
-
-@router.post("/consent")
-def agree(visitor: Visitor, form: Posted) -> Response:
-    with visitor.study.store.writing() as connection:
-        consent(connection, visitor.participant, needs_quiz=bool(visitor.study.design.quiz))
-    return visitor.go("/")
-
-
-@router.post("/quiz")
-def answer_quiz(visitor: Visitor, form: Posted) -> Response:
-    """The quiz, once. What was wrong is explained to those who passed."""
-    design = visitor.study.design
-    lacking = [k for k in range(1, len(design.quiz) + 1) if not form.get(f"quiz-{k}")]
-    if lacking or visitor.participant.state != "consented":
-        return visitor.go("/")
-    right = [q.answer == form.get(f"quiz-{k}") for k, q in enumerate(design.quiz, 1)]
-    with visitor.study.store.writing() as connection:
-        state = take_quiz(connection, visitor.participant, sum(right), design.quiz_pass)
-        log(connection, visitor.participant.name, "quiz", f"{sum(right)} of {len(right)}")
-    if state != "ready":
-        return visitor.go("/")
-    return visitor.page(
-        "passed.html.j2", title="Thank you",
-        quiz=[(q, told(q.text), form[f"quiz-{k}"] == q.answer)
-              for k, q in enumerate(design.quiz, 1)],
-    )  # fmt: skip

@@ -57,8 +57,9 @@ class Visit:
 
     def page(self, template: str, status: int = 200, **values: Any) -> HTMLResponse:
         html = render(
-            template, base=self.base, csrf=csrf_of(self.token), design=self.study.design, **values
-        )
+            template, base=self.base, csrf=csrf_of(self.token), design=self.study.design,
+            me=self.participant.name, may_stop=self.participant.may_stop, **values,
+        )  # fmt: skip
         return HTMLResponse(html, status)
 
     def go(self, path: str) -> RedirectResponse:

@@ -1,4 +1,4 @@
-"""Who takes part: invitations, consent, the quiz, removal, and forgetting on request."""
+"""Who takes part: invitations, removal, and forgetting on request."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from sqlalchemy.exc import IntegrityError
 
 from fabula.errors import InputError
 from fabula.studies.database import answers, assignments, audit, now_ms, participants, tokens
+from fabula.studies.people_tables import OF_PEOPLE
 
 __all__ = [
     "Participant",
@@ -25,10 +26,11 @@ __all__ = [
     "log",
     "pseudonym",
     "remove",
-    "take_quiz",
 ]
 
-State = Literal["invited", "consented", "ready", "failed", "removed", "forgotten"]
+State = Literal[
+    "invited", "declined", "consented", "ready", "failed", "withdrawn", "removed", "forgotten"
+]
 _TOKEN_BYTES = 24
 
 
@@ -42,6 +44,11 @@ class Participant:
     @property
     def name(self) -> str:
         return pseudonym(self.id)
+
+    @property
+    def may_stop(self) -> bool:
+        """Whether there is anything that they could withdraw from."""
+        return self.state in ("consented", "ready", "failed")
 
 
 def pseudonym(id_: int) -> str:
@@ -107,26 +114,14 @@ def find_by_token(connection: Connection, token: str) -> Participant | None:
     return None if row is None else Participant(row.id, row.state)
 
 
-def consent(connection: Connection, participant: Participant, *, needs_quiz: bool) -> None:
-    """Somebody agreed to take part."""
-    connection.execute(
+def consent(connection: Connection, participant: Participant, *, needs_quiz: bool) -> bool:
+    """Somebody who was invited goes on; whether they did so now."""
+    changed = connection.execute(
         participants.update()
         .where(participants.c.id == participant.id, participants.c.state == "invited")
         .values(state="consented" if needs_quiz else "ready", consented_ms=now_ms())
     )
-
-
-def take_quiz(
-    connection: Connection, participant: Participant, n_right: int, n_needed: int
-) -> State:
-    """The result of the quiz, which can be taken once."""
-    state: State = "ready" if n_right >= n_needed else "failed"
-    connection.execute(
-        participants.update()
-        .where(participants.c.id == participant.id, participants.c.state == "consented")
-        .values(state=state, quiz_ms=now_ms(), n_right=n_right)
-    )
-    return state
+    return bool(changed.rowcount)
 
 
 def remove(connection: Connection, id_: int, who: str) -> int:
@@ -170,6 +165,8 @@ def forget(connection: Connection, id_: int, who: str) -> int:
     connection.execute(delete(answers).where(answers.c.assignment_id.in_(mine)))
     connection.execute(delete(assignments).where(assignments.c.participant_id == id_))
     connection.execute(delete(tokens).where(tokens.c.participant_id == id_))
+    for table in OF_PEOPLE:
+        connection.execute(delete(table).where(table.c.participant_id == id_))
     connection.execute(delete(audit).where(audit.c.who == pseudonym(id_)))
     connection.execute(
         participants.update()

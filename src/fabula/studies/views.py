@@ -18,7 +18,7 @@ from fabula.studies.forms import Answers, Key, Page, Question
 from fabula.text.sentences import paragraphs_of
 from fabula.web import page_environment, visible
 
-__all__ = ["STATIC", "field_name", "keys_of", "page_view", "render", "told"]
+__all__ = ["STATIC", "Field", "field_name", "keys_of", "page_view", "render", "told"]
 
 _HERE = Path(__file__).parent
 STATIC = {

@@ -1,0 +1,72 @@
+"""Tables about the people of a study beside those of its answers."""
+
+from __future__ import annotations
+
+from sqlalchemy import BigInteger, Column, ForeignKey, Integer, Table, Text
+
+from fabula.studies.database import metadata
+
+__all__ = [
+    "OF_PEOPLE",
+    "TABLES",
+    "about_answers",
+    "consent_texts",
+    "consents",
+    "quiz_tries",
+    "steps",
+]
+
+_ID = BigInteger().with_variant(Integer, "sqlite")
+
+
+def _of_participant() -> Column[int]:
+    return Column("participant_id", _ID, ForeignKey("participants.id"), nullable=False)
+
+
+# What somebody was asked to agree to, and what they said: agreed, declined, withdrawn.
+consents = Table(
+    "consents", metadata,
+    Column("id", _ID, primary_key=True, autoincrement=True),
+    _of_participant(),
+    Column("what", Text, nullable=False),
+    Column("version", Text, nullable=False),
+    Column("at_ms", BigInteger, nullable=False),
+)  # fmt: skip
+
+consent_texts = Table(
+    "consent_texts", metadata,
+    Column("version", Text, primary_key=True),
+    Column("text", Text, nullable=False),
+)  # fmt: skip
+
+quiz_tries = Table(
+    "quiz_tries", metadata,
+    Column("id", _ID, primary_key=True, autoincrement=True),
+    _of_participant(),
+    Column("n_right", Integer, nullable=False),
+    # The answers in the order of the questions, as a list of JSON.
+    Column("given", Text, nullable=False),
+    Column("at_ms", BigInteger, nullable=False),
+)  # fmt: skip
+
+# Pages before the first unit that were passed: tutorial, about.
+steps = Table(
+    "steps", metadata,
+    Column("participant_id", _ID, ForeignKey("participants.id"), primary_key=True),
+    Column("step", Text, primary_key=True),
+    Column("at_ms", BigInteger, nullable=False),
+)  # fmt: skip
+
+about_answers = Table(
+    "about_answers", metadata,
+    Column("participant_id", _ID, ForeignKey("participants.id"), primary_key=True),
+    Column("item", Text, primary_key=True),
+    Column("value", Text, nullable=False),
+    Column("saved_ms", BigInteger, nullable=False),
+)  # fmt: skip
+
+OF_PEOPLE = (consents, quiz_tries, steps, about_answers)
+"""Those that hold something of a participant, which goes when they are to be forgotten."""
+
+TABLES = metadata.sorted_tables
+"""All tables of a study, also those of its answers; those that others refer to come first."""

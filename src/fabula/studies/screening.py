@@ -1,0 +1,216 @@
+"""What stands before the first unit: consent, the tutorial, the quiz, questions about the person;
+and how somebody stops.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+
+from sqlalchemy import Connection, func, insert, select
+
+from fabula.studies.database import assignments, now_ms, participants
+from fabula.studies.design import StudyDesign
+from fabula.studies.forms import FormError, Key, Question
+from fabula.studies.participants import Participant, State, consent, forget, log
+from fabula.studies.people_tables import about_answers, consent_texts, consents, quiz_tries, steps
+from fabula.studies.recruiting import AboutQuestion
+
+__all__ = [
+    "agree",
+    "consent_version",
+    "count_tries",
+    "decline",
+    "has_passed",
+    "keep_about",
+    "last_score",
+    "pass_step",
+    "read_about",
+    "reconsider",
+    "take_quiz",
+    "withdraw",
+]
+
+
+def consent_version(design: StudyDesign) -> str:
+    """Eight digits over the text that people agree to."""
+    return hashlib.sha256(design.texts.consent.encode(errors="replace")).hexdigest()[:8]
+
+
+def agree(connection: Connection, participant: Participant, design: StudyDesign) -> None:
+    """Somebody agrees to take part."""
+    if consent(connection, participant, needs_quiz=bool(design.quiz)):
+        _record(connection, participant, design, "agreed")
+
+
+def decline(connection: Connection, participant: Participant, design: StudyDesign) -> None:
+    """Somebody does not agree; they may still change their mind."""
+    changed = connection.execute(
+        participants.update()
+        .where(participants.c.id == participant.id, participants.c.state == "invited")
+        .values(state="declined")
+    )
+    if changed.rowcount:
+        _record(connection, participant, design, "declined")
+
+
+def reconsider(connection: Connection, participant: Participant) -> None:
+    """Somebody who declined wants to read the text again."""
+    connection.execute(
+        participants.update()
+        .where(participants.c.id == participant.id, participants.c.state == "declined")
+        .values(state="invited")
+    )
+
+
+def withdraw(
+    connection: Connection, participant: Participant, design: StudyDesign, *, delete: bool
+) -> None:
+    """Somebody stops: what they hold is given back, what they handed in stays or is deleted.
+
+    After `delete`, call `Store.after_forgetting` once this is committed.
+    """
+    if participant.state in ("removed", "forgotten"):
+        return
+    if delete:
+        forget(connection, participant.id, "participant")
+        return
+    connection.execute(
+        participants.update().where(participants.c.id == participant.id).values(state="withdrawn")
+    )
+    connection.execute(
+        assignments.update()
+        .where(assignments.c.participant_id == participant.id, assignments.c.state == "open")
+        .values(state="returned")
+    )
+    _record(connection, participant, design, "withdrawn")
+    log(connection, participant.name, "withdraw")
+
+
+def _record(
+    connection: Connection, participant: Participant, design: StudyDesign, what: str
+) -> None:
+    """With the version of the text, and the text itself once."""
+    version = consent_version(design)
+    known = select(consent_texts.c.version).where(consent_texts.c.version == version)
+    if connection.execute(known).first() is None:
+        connection.execute(insert(consent_texts).values(version=version, text=design.texts.consent))
+    connection.execute(
+        insert(consents).values(
+            participant_id=participant.id, what=what, version=version, at_ms=now_ms()
+        )
+    )
+
+
+def has_passed(connection: Connection, participant: Participant, step: str) -> bool:
+    """Whether somebody has left a page before the first unit behind."""
+    query = select(steps.c.step).where(
+        steps.c.participant_id == participant.id, steps.c.step == step
+    )
+    return connection.execute(query).first() is not None
+
+
+def pass_step(connection: Connection, participant: Participant, step: str) -> None:
+    """Remember that. Within `Store.writing`."""
+    _lock(connection, participant)
+    if not has_passed(connection, participant, step):
+        connection.execute(
+            insert(steps).values(participant_id=participant.id, step=step, at_ms=now_ms())
+        )
+
+
+def _lock(connection: Connection, participant: Participant) -> None:
+    """Two clicks of one person take turns, also in PostgreSQL."""
+    connection.execute(
+        select(participants.c.id).where(participants.c.id == participant.id).with_for_update()
+    )
+
+
+def count_tries(connection: Connection, participant: Participant) -> int:
+    """How often somebody has answered the quiz."""
+    query = (
+        select(func.count())
+        .select_from(quiz_tries)
+        .where(quiz_tries.c.participant_id == participant.id)
+    )
+    return int(connection.execute(query).scalar_one())
+
+
+def last_score(connection: Connection, participant: Participant) -> int | None:
+    """How many questions of the quiz were right the last time; None before the first."""
+    query = select(participants.c.n_right).where(participants.c.id == participant.id)
+    n_right: int | None = connection.execute(query).scalar_one()
+    return n_right
+
+
+def take_quiz(
+    connection: Connection,
+    participant: Participant,
+    design: StudyDesign,
+    given: Sequence[str],
+    number: int | None,
+) -> State:
+    """A try at the quiz, and where it leads.
+
+    number: that of the try on the page that was sent, from 1; one sent twice counts once.
+    """
+    _lock(connection, participant)
+    state: State = connection.execute(
+        select(participants.c.state).where(participants.c.id == participant.id)
+    ).scalar_one()
+    n_before = count_tries(connection, participant)
+    if state != "consented" or number not in (None, n_before + 1):
+        return state
+    n_right = sum(q.answer == answer for q, answer in zip(design.quiz, given, strict=True))
+    now = now_ms()
+    if n_right >= design.quiz_pass:
+        state = "ready"
+    elif n_before + 1 >= design.people.quiz_tries:
+        state = "failed"
+    connection.execute(
+        insert(quiz_tries).values(
+            participant_id=participant.id, n_right=n_right, at_ms=now,
+            given=json.dumps(list(given), ensure_ascii=False),
+        )
+    )  # fmt: skip
+    connection.execute(
+        participants.update()
+        .where(participants.c.id == participant.id)
+        .values(state=state, quiz_ms=now, n_right=n_right)
+    )
+    log(connection, participant.name, "quiz", f"{n_right} of {len(design.quiz)}")
+    return state
+
+
+def read_about(
+    asked: Sequence[AboutQuestion], form: Mapping[str, str]
+) -> tuple[dict[str, str], dict[Key, str]]:
+    """What somebody said about themselves, and what is wrong with it."""
+    given: dict[str, str] = {}
+    problems: dict[Key, str] = {}
+    for one in asked:
+        question = Question("about", one.item)
+        raw = form.get(":".join(question.key), "")
+        try:
+            given[one.id] = question.clean(raw)
+        except FormError as error:
+            given[one.id], problems[question.key] = raw, str(error)
+        if one.required and not given[one.id]:
+            problems[question.key] = "Please answer this question."
+    return given, problems
+
+
+def keep_about(connection: Connection, participant: Participant, given: Mapping[str, str]) -> None:
+    """Keep the answers; a question that was left out has none. Within `Store.writing`."""
+    _lock(connection, participant)
+    if has_passed(connection, participant, "about"):
+        return
+    pass_step(connection, participant, "about")
+    for item, value in given.items():
+        if value:
+            connection.execute(
+                insert(about_answers).values(
+                    participant_id=participant.id, item=item, value=value, saved_ms=now_ms()
+                )
+            )

@@ -1,0 +1,202 @@
+"""The pages before the first unit, and the one by which somebody stops."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from fastapi import APIRouter
+from fastapi.responses import Response
+
+from fabula.studies.forms import Key, Question
+from fabula.studies.pages import Posted, Visit, Visitor
+from fabula.studies.recruiting import Outcome
+from fabula.studies.screening import (
+    agree,
+    consent_version,
+    count_tries,
+    decline,
+    has_passed,
+    keep_about,
+    last_score,
+    pass_step,
+    read_about,
+    reconsider,
+    take_quiz,
+    withdraw,
+)
+from fabula.studies.views import Field, field_name, told
+
+__all__ = ["before_reading", "ending", "next_step", "router"]
+
+router = APIRouter()
+
+
+def ending(
+    visitor: Visit, heading: str, paragraphs: Sequence[str], outcome: Outcome | None = None
+) -> Response:
+    """What somebody is told whose part ended so, with the code or the link for it."""
+    code = "" if outcome is None else visitor.study.design.code(outcome)
+    return visitor.page("message.html.j2", title="", heading=heading, paragraphs=paragraphs,
+                        code=code)  # fmt: skip
+
+
+def before_reading(visitor: Visit) -> Response:
+    """Where somebody is who does not read yet, or no more."""
+    state, design = visitor.participant.state, visitor.study.design
+    if state == "invited":
+        return visitor.page(
+            "welcome.html.j2", title=design.title, welcome=told(design.texts.welcome),
+            consent=told(design.texts.consent), version=consent_version(design),
+        )  # fmt: skip
+    if state == "consented":
+        waiting = next_step(visitor)
+        return _quiz(visitor) if waiting is None else waiting
+    if state == "declined":
+        text = "You did not agree, so you are asked nothing, and only this decision is kept."
+        return visitor.page("declined.html.j2", title="", heading="You do not take part",
+                            paragraphs=[text], code=design.code("declined"))  # fmt: skip
+    if state == "failed":
+        text = (
+            "Thank you for trying. The questions were answered in another way than this study "
+            "needs, so it ends here for you."
+        )
+        return ending(visitor, "Thank you", [text], "failed")
+    if state == "withdrawn":
+        text = "You stopped taking part. What you handed in is kept; thank you for it."
+        return ending(visitor, "Thank you", [text], "withdrawn")
+    text = f"Your part in this study has ended. Questions? Write to {design.texts.contact}."
+    return ending(visitor, "Thank you", [text])
+
+
+def next_step(visitor: Visit) -> Response | None:
+    """The page that somebody who agreed has still to pass: the tutorial, or what is asked about
+    them once they may read; None where there is none.
+    """
+    people = visitor.study.design.people
+    with visitor.study.store.reading() as connection:
+        if people.tutorial and not has_passed(connection, visitor.participant, "tutorial"):
+            return tutorial(visitor)
+        is_ready = visitor.participant.state == "ready"
+        if is_ready and people.about and not has_passed(connection, visitor.participant, "about"):
+            return _about(visitor, {}, {})
+    return None
+
+
+@router.post("/consent")
+def answer_consent(visitor: Visitor, form: Posted) -> Response:
+    """Yes, no, or, after a no, the text again."""
+    design = visitor.study.design
+    # Who was shown another text than holds now is shown this one.
+    if form.get("version", consent_version(design)) == consent_version(design):
+        with visitor.study.store.writing() as connection:
+            if form.get("again") == "yes":
+                reconsider(connection, visitor.participant)
+            elif form.get("agree") == "no":
+                decline(connection, visitor.participant, design)
+            else:
+                agree(connection, visitor.participant, design)
+    return visitor.go("/")
+
+
+@router.get("/tutorial")
+def tutorial(visitor: Visitor) -> Response:
+    """The instructions and the worked examples; they can be read again before the quiz."""
+    design = visitor.study.design
+    if not design.people.tutorial or visitor.participant.state not in ("consented", "ready"):
+        return visitor.go("/")
+    return visitor.page(
+        "tutorial.html.j2", title="Before you begin", instructions=told(design.texts.instructions),
+        examples=[(one, told(one.text), told(one.why)) for one in design.people.tutorial],
+    )  # fmt: skip
+
+
+@router.post("/tutorial")
+def leave_tutorial(visitor: Visitor, form: Posted) -> Response:
+    if visitor.participant.state in ("consented", "ready"):
+        with visitor.study.store.writing() as connection:
+            pass_step(connection, visitor.participant, "tutorial")
+    return visitor.go("/")
+
+
+def _quiz(visitor: Visit) -> Response:
+    design = visitor.study.design
+    with visitor.study.store.reading() as connection:
+        n_before = count_tries(connection, visitor.participant)
+        n_right = last_score(connection, visitor.participant)
+    return visitor.page(
+        "quiz.html.j2", title="Before you begin", instructions=told(design.texts.instructions),
+        quiz=[(number, q, told(q.text)) for number, q in enumerate(design.quiz, 1)],
+        number=n_before + 1, n_tries=design.people.quiz_tries, n_right=n_right,
+        n_needed=design.quiz_pass,
+    )  # fmt: skip
+
+
+@router.post("/quiz")
+def answer_quiz(visitor: Visitor, form: Posted) -> Response:
+    """A try at the quiz. What was wrong is explained to those who passed."""
+    design = visitor.study.design
+    given = [form.get(f"quiz-{number}", "") for number in range(1, len(design.quiz) + 1)]
+    if not all(given) or visitor.participant.state != "consented":
+        return visitor.go("/")
+    number = form.get("try", "")
+    with visitor.study.store.writing() as connection:
+        state = take_quiz(
+            connection, visitor.participant, design, given,
+            int(number) if number.isdecimal() and len(number) < 6 else None,
+        )  # fmt: skip
+    if state != "ready":
+        return visitor.go("/")
+    return visitor.page(
+        "passed.html.j2", title="Thank you",
+        quiz=[(q, told(q.text), answer == q.answer)
+              for q, answer in zip(design.quiz, given, strict=True)],
+    )  # fmt: skip
+
+
+def _about(visitor: Visit, given: Mapping[str, str], problems: Mapping[Key, str]) -> Response:
+    """The questions about the participant, as those about a story are shown."""
+    asked = visitor.study.design.people.about
+    fields = [
+        Field(
+            question=question, name=field_name(question.key), why="", reason="",
+            value=given.get(one.id, ""), problem=problems.get(question.key, ""), is_locked=False,
+        )
+        for one in asked
+        for question in (Question("about", one.item),)
+    ]  # fmt: skip
+    return visitor.page(
+        "about.html.j2", title="About you", fields=fields, is_group=False,
+        has_optional=not all(one.required for one in asked),
+    )  # fmt: skip
+
+
+@router.post("/about")
+def answer_about(visitor: Visitor, form: Posted) -> Response:
+    if visitor.participant.state == "ready":
+        given, problems = read_about(visitor.study.design.people.about, form)
+        if problems:
+            return _about(visitor, given, problems)
+        with visitor.study.store.writing() as connection:
+            keep_about(connection, visitor.participant, given)
+    return visitor.go("/")
+
+
+@router.get("/withdraw")
+def ask_to_stop(visitor: Visitor) -> Response:
+    if not visitor.participant.may_stop:
+        return visitor.go("/")
+    return visitor.page("withdraw.html.j2", title="Stop taking part?")
+
+
+@router.post("/withdraw")
+def stop(visitor: Visitor, form: Posted) -> Response:
+    delete = form.get("do") == "delete"
+    if not visitor.participant.may_stop or form.get("do") not in ("keep", "delete"):
+        return visitor.go("/")
+    with visitor.study.store.writing() as connection:
+        withdraw(connection, visitor.participant, visitor.study.design, delete=delete)
+    if not delete:
+        return visitor.go("/")
+    visitor.study.store.after_forgetting()
+    text = "You stopped taking part, and all your answers are deleted."
+    return ending(visitor, "Thank you", [text], "withdrawn")

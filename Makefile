@@ -61,6 +61,7 @@ bench: $(READY) ## Measure speed and memory beside the peer (minutes; needs ../s
 	$(RUN)python bench/fluency.py
 	$(RUN)python bench/report.py
 	$(RUN)python bench/study.py
+	$(RUN)python bench/places.py
 	$(RUN)python bench/serve.py
 	$(RUN)python bench/cluster.py
 	$(RUN)python bench/scale.py

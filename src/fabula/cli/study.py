@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -26,6 +27,7 @@ __all__ = ["study"]
 
 F = TypeVar("F", bound=Callable[..., Any])
 _PASSWORD = "FABULA_STUDY_PASSWORD"
+_PLATFORM_TOKEN = "FABULA_PROLIFIC_TOKEN"
 _LEAST_PASSWORD = 10
 
 
@@ -240,7 +242,8 @@ def serve(
     """Serve the study's page. Organisers log in at /organise.
 
     Their password is that of the environment variable FABULA_STUDY_PASSWORD; without it, one is
-    drawn and printed.
+    drawn and printed. With FABULA_PROLIFIC_TOKEN, and the study's ids as `studies` under [entry],
+    the statuses of Prolific's submissions are fetched every minute.
     """
     import secrets
 
@@ -266,6 +269,7 @@ def serve(
         app = create_app(
             design, units, store, password=password,
             own_names_only=is_ours and not behind_proxy,
+            platform_token=os.environ.get(_PLATFORM_TOKEN, ""),
         )  # fmt: skip
         root_path = f"/{root_path.strip('/')}" if root_path.strip("/") else ""
         listening = web.listen(host, port)
@@ -277,6 +281,38 @@ def serve(
                 click.echo(f"organisers' password for this run: {password}")
 
         web.serve(app, listening, announce, behind_proxy=behind_proxy, root_path=root_path)
+
+
+@study.command(short_help="Fetch how submissions stand at Prolific.")
+@_study_options
+@json_option
+def statuses(file: Path, database: str | None, as_json: bool) -> None:
+    """Fetch how the study's submissions stand at Prolific, as a running server does by itself.
+
+    The token of its API is that of the environment variable FABULA_PROLIFIC_TOKEN. Places of those
+    who returned their submission, or timed out, are given to others.
+    """
+    from fabula.errors import InputError
+
+    token = os.environ.get(_PLATFORM_TOKEN, "")
+    with _opened(file, database) as (design, _, store):
+        from fabula.studies.prolific import Prolific
+        from fabula.studies.statuses import Statuses
+
+        entry = design.people.entry
+        if not token:
+            raise InputError(f"{_PLATFORM_TOKEN}: is not set; it holds a token of Prolific's API")
+        if not entry.studies:
+            raise InputError(f"{file}: entry: names no `studies`, the study's ids at Prolific")
+        done = Statuses(Prolific(token, entry.api), entry.studies).fetch(store)
+    assert done is not None
+    print_done(
+        asdict(done),
+        f"{done.n_submissions:,} submissions, {done.n_new:,} with a new status; "
+        f"{done.n_returned:,} units given back",
+        *([f"{done.n_unknown:,} people have no submission at Prolific"] if done.n_unknown else []),
+        as_json=as_json,
+    )
 
 
 @study.command(short_help="Export the answers as measurements.")

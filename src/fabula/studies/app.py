@@ -16,6 +16,8 @@ from fabula.studies.database import Store, StoreFailed
 from fabula.studies.design import StudyDesign
 from fabula.studies.forms import Page, pages_of
 from fabula.studies.health import Health, checkpointed
+from fabula.studies.prolific import PlatformFailed, Prolific
+from fabula.studies.statuses import Statuses, followed
 from fabula.studies.units import Unit
 from fabula.studies.views import STATIC, render
 from fabula.web.app import PAGE_TEXTS, guarded_app
@@ -31,6 +33,9 @@ class Study:
     design: StudyDesign
     units: dict[str, Unit]
     store: Store
+    prolific: Prolific
+    """Without a token where none is given: its public keys can be had all the same."""
+    statuses: Statuses | None = None
     _pages: dict[int, tuple[Page, ...]] = field(default_factory=dict)
 
     def pages(self, unit: Unit) -> tuple[Page, ...]:
@@ -45,8 +50,11 @@ class Study:
 async def _running(app: FastAPI) -> AsyncIterator[None]:
     # More threads than this only wait for each other.
     current_default_thread_limiter().total_tokens = 8
-    async with checkpointed(app.state.study.store):
-        yield
+    study = app.state.study
+    every_s = study.design.people.entry.every_s
+    async with checkpointed(study.store):
+        with followed(study.store, study.statuses, every_s):
+            yield
 
 
 def create_app(
@@ -56,9 +64,11 @@ def create_app(
     *,
     password: str | None = None,
     own_names_only: bool = False,
+    platform_token: str = "",
 ) -> FastAPI:
     """The application; without a password nobody can log in as organiser.
 
+    platform_token: of Prolific's API; with it statuses are fetched while the application runs.
     own_names_only: whether it answers only under a name of this machine.
     """
     app = guarded_app(
@@ -66,11 +76,15 @@ def create_app(
         rules=Rules(admit=Visitors(pages.cookie_of(design.id)), own_names_only=own_names_only),
         refuse=_message,
         texts=_TEXTS,
-        statuses={StudyChanged: 503, StoreFailed: 503},
+        statuses={StudyChanged: 503, StoreFailed: 503, PlatformFailed: 503},
         static=STATIC,
         lifespan=_running,
     )
-    app.state.study = Study(design, {unit.key: unit for unit in units}, store)
+    entry = design.people.entry
+    prolific = Prolific(platform_token, entry.api)
+    statuses = Statuses(prolific, entry.studies) if platform_token and entry.studies else None
+    known = {unit.key: unit for unit in units}
+    app.state.study = Study(design, known, store, prolific, statuses)
     app.state.password = password
     # Ten tries at once, then one in ten seconds: nobody guesses it. From everywhere together more,
     # so that nobody can shut the organiser out.

@@ -2,8 +2,8 @@
 twice, or two units of which one gives away what was done to the story of the other.
 
 Of the units that lack participants, one with the fewest is given, so that the load stays balanced
-and agreement can be said early. A unit that its holder left alone for the study's hours is given
-back; who comes later may have it again while it is still wanted.
+and agreement can be said early. A unit that its holder left alone is given back (`places`); who
+comes later may have it again while it is still wanted.
 """
 
 from __future__ import annotations
@@ -20,15 +20,20 @@ from fabula.errors import FabulaError
 from fabula.studies.database import assignments, now_ms, participants, settings
 from fabula.studies.design import StudyDesign
 from fabula.studies.participants import Participant
+from fabula.studies.places import return_idle
 from fabula.studies.units import Seen, Unit
 
 __all__ = [
     "Assignment",
     "StudyChanged",
+    "begin_now",
     "choose_unit",
     "count_done",
     "current_assignment",
     "finish",
+    "has_returned",
+    "is_paused",
+    "is_wanted",
     "next_assignment",
     "take_up_again",
 ]
@@ -82,18 +87,8 @@ def next_assignment(
 
     Within `Store.writing`: two who come at once get different places.
     """
-    if connection.dialect.name == "postgresql":
-        connection.execute(text("SELECT pg_advisory_xact_lock(4702112)"))
-    now = now_ms()
-    connection.execute(
-        assignments.update()
-        .where(
-            assignments.c.state == "open",
-            assignments.c.seen_ms < now - design.hours * 3_600_000,
-            assignments.c.participant_id != participant.id,
-        )
-        .values(state="returned")
-    )
+    _take_turns(connection)
+    return_idle(connection, design, participant.id)
     found = current_assignment(connection, participant, units)
     if found is not None:
         return found
@@ -188,6 +183,12 @@ def _check_running(connection: Connection, design: StudyDesign) -> None:
         )
 
 
+def is_paused(connection: Connection) -> bool:
+    """Whether the organiser gives out nothing for now."""
+    paused = select(settings.c.value).where(settings.c.key == "paused")
+    return connection.execute(paused).scalar() == "yes"
+
+
 def count_done(connection: Connection, participant: Participant) -> int:
     """How many units somebody has handed in."""
     return int(
@@ -199,25 +200,87 @@ def count_done(connection: Connection, participant: Participant) -> int:
     )
 
 
+def is_wanted(
+    connection: Connection,
+    participant: Participant,
+    design: StudyDesign,
+    units: Mapping[str, Unit],
+) -> bool:
+    """Whether a unit is left for somebody now, so that they may be asked to take part."""
+    _take_turns(connection)
+    return_idle(connection, design, participant.id)
+    if current_assignment(connection, participant, units) is not None:
+        return True
+    rows = connection.execute(
+        select(assignments.c.unit, assignments.c.state).where(
+            assignments.c.participant_id == participant.id
+        )
+    ).all()
+    mine = {row.unit for row in rows}
+    seen = Seen(design.per_story, (units[key] for key in mine if key in units))
+    returned = {row.unit for row in rows if row.state == "returned"}
+    taken = _taken(connection)
+    return choose_unit(design, units, taken, seen, participant.id, mine, returned) is not None
+
+
+def has_returned(connection: Connection, participant: Participant) -> bool:
+    """Whether something that somebody had was given back."""
+    query = select(assignments.c.id).where(
+        assignments.c.participant_id == participant.id, assignments.c.state == "returned"
+    )
+    return connection.execute(query.limit(1)).first() is not None
+
+
+def begin_now(connection: Connection, participant: Participant) -> None:
+    """Have the unit that was kept since consent count from now on: the reading begins."""
+    now = now_ms()
+    connection.execute(
+        assignments.update()
+        .where(
+            assignments.c.participant_id == participant.id,
+            assignments.c.state == "open",
+            assignments.c.page == "",
+        )
+        .values(given_ms=now, seen_ms=now)
+    )
+
+
 def take_up_again(
-    connection: Connection, participant: Participant, units: Mapping[str, Unit], number: str
+    connection: Connection,
+    participant: Participant,
+    design: StudyDesign,
+    units: Mapping[str, Unit],
+    number: str,
 ) -> Assignment | None:
-    """A unit of theirs that was given back, opened again for its late answers."""
+    """A unit of theirs that was given back, opened again for its late answers; None where its
+    place was given to somebody else, or they hold another unit by now.
+    """
     if not number.isdecimal() or not 0 < len(number) < 7 or not int(number):
         return None
-    id_ = connection.execute(
-        select(assignments.c.id)
+    _take_turns(connection)
+    row = connection.execute(
+        select(assignments.c.id, assignments.c.unit, assignments.c.state)
         .where(assignments.c.participant_id == participant.id)
         .order_by(assignments.c.id)
         .limit(1)
         .offset(int(number) - 1)
-    ).scalar()
-    changed = connection.execute(
+    ).first()
+    if row is None or row.state != "returned" or _taken(connection)[row.unit] >= design.raters:
+        return None
+    if current_assignment(connection, participant, units) is not None:
+        return None
+    connection.execute(
         assignments.update()
-        .where(assignments.c.id == id_, assignments.c.state == "returned")
+        .where(assignments.c.id == row.id)
         .values(state="open", seen_ms=now_ms())
     )
-    return current_assignment(connection, participant, units) if changed.rowcount else None
+    return current_assignment(connection, participant, units)
+
+
+def _take_turns(connection: Connection) -> None:
+    """Two who come at once do not see the same place free. In SQLite whoever writes is alone."""
+    if connection.dialect.name == "postgresql":
+        connection.execute(text("SELECT pg_advisory_xact_lock(4702112)"))
 
 
 def finish(connection: Connection, assignment: Assignment) -> None:

@@ -2,26 +2,22 @@
 
 from __future__ import annotations
 
-import re
-
 from fastapi import APIRouter, HTTPException, Request
 from fastapi.responses import HTMLResponse, RedirectResponse, Response
-from sqlalchemy import select
 
 from fabula.studies.answering import current_answers
-from fabula.studies.assigning import count_done, current_assignment, next_assignment
-from fabula.studies.database import settings
+from fabula.studies.assigning import count_done, current_assignment, is_paused, next_assignment
+from fabula.studies.entry import NotAdmitted, arrival_of, check_arrival, join
 from fabula.studies.pages import Visitor, cookie_of, token_of
-from fabula.studies.participants import find_by_token, join_from_platform
-from fabula.studies.screening_pages import before_reading, ending, next_step
+from fabula.studies.participants import find_by_token
+from fabula.studies.screening_pages import before_reading, ending, next_step, nothing_left
 from fabula.studies.views import render, told
+from fabula.web.guard import address_of
 
 __all__ = ["router"]
 
 router = APIRouter()
 _YEAR_S = 365 * 24 * 3600
-# As Prolific and Mechanical Turk name people.
-_WORKER = re.compile(r"[0-9a-f]{24}|A[0-9A-Z]{8,20}")
 
 
 def _with_cookie(request: Request, token: str) -> RedirectResponse:
@@ -52,16 +48,25 @@ def arrive(request: Request, token: str) -> Response:
 
 
 @router.get("/join")
-def join(request: Request) -> Response:
+def join_study(request: Request) -> Response:
     """From a crowd platform, which names its worker: Prolific or Mechanical Turk."""
     study = request.app.state.study
-    worker = next(
-        (v for n in ("PROLIFIC_PID", "workerId") if (v := request.query_params.get(n))), ""
-    )
-    if not study.design.code("done") or not _WORKER.fullmatch(worker):
+    entry = study.design.people.entry
+    arrival = arrival_of(request.query_params)
+    is_open = bool(study.design.code("done") or entry.platform)
+    if arrival is None or not is_open:
         raise HTTPException(403)
-    with study.store.writing() as connection:
-        token = join_from_platform(connection, worker)
+    signature = request.query_params.get("prolific_token", "")
+    keys = study.prolific.keys() if entry.signed else ()
+    try:
+        check_arrival(arrival, entry, study.design.path.parent, signature, keys)
+        with study.store.writing() as connection:
+            token = join(connection, arrival, entry, address_of(request))
+    except NotAdmitted as error:
+        base = str(request.scope.get("root_path", ""))
+        html = render("message.html.j2", title="", base=base, heading="Sorry", code="",
+                      paragraphs=[str(error)])  # fmt: skip
+        return HTMLResponse(html, 403)
     return _with_cookie(request, token)
 
 
@@ -79,24 +84,19 @@ def _reading(visitor: Visitor) -> Response:
     study = visitor.study
     design = study.design
     with study.store.writing() as connection:
-        paused = connection.execute(
-            select(settings.c.value).where(settings.c.key == "paused")
-        ).scalar()
-        if paused == "yes":
+        paused = is_paused(connection)
+        if paused:
             assignment = current_assignment(connection, visitor.participant, study.units)
         else:
             assignment = next_assignment(connection, visitor.participant, design, study.units)
         n_mine = 0 if assignment is None else len(current_answers(connection, assignment.id)[0])
         n_done = count_done(connection, visitor.participant)
-    if assignment is None and paused == "yes":
+    if assignment is None and paused:
         return ending(visitor, "The study rests", [
             "Please come back later by the same link; what you answered is kept.",
         ])  # fmt: skip
     if assignment is None and not n_done:
-        return ending(visitor, "Nothing is left to read", [
-            "Others were quicker, and every place is taken. Thank you for coming; you may try "
-            "again later by the same link.",
-        ], "full")  # fmt: skip
+        return nothing_left(visitor)
     if assignment is None:
         return ending(visitor, "That was all", told(design.texts.thanks), "done")
     pages = study.pages(assignment.unit)

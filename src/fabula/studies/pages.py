@@ -189,8 +189,9 @@ def _held(visitor: Visit, connection: Connection, form: dict[str, str] | None = 
     if held is None and form is not None and visitor.participant.state == "ready":
         # Who read for longer than the study's hours has what they answered all the same.
         held = take_up_again(
-            connection, visitor.participant, visitor.study.units, form.get("unit", "")
-        )
+            connection, visitor.participant, visitor.study.design, visitor.study.units,
+            form.get("unit", ""),
+        )  # fmt: skip
     # A tab that was left open may send answers to what was handed in meanwhile.
     if held is None or (form is not None and form.get("unit") != str(held.number)):
         raise HTTPException(303, visitor.base + "/")

@@ -29,8 +29,9 @@ __all__ = [
 ]
 
 State = Literal[
-    "invited", "declined", "consented", "ready", "failed", "withdrawn", "removed", "forgotten"
-]
+    "invited", "declined", "consented", "ready", "failed", "withdrawn", "left", "removed",
+    "forgotten",
+]  # fmt: skip
 _TOKEN_BYTES = 24
 
 

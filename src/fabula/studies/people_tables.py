@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sqlalchemy import BigInteger, Column, ForeignKey, Integer, Table, Text
+from sqlalchemy import BigInteger, Column, ForeignKey, Index, Integer, Table, Text, UniqueConstraint
 
 from fabula.studies.database import metadata
 
@@ -14,6 +14,7 @@ __all__ = [
     "consents",
     "quiz_tries",
     "steps",
+    "visits",
 ]
 
 _ID = BigInteger().with_variant(Integer, "sqlite")
@@ -65,7 +66,26 @@ about_answers = Table(
     Column("saved_ms", BigInteger, nullable=False),
 )  # fmt: skip
 
-OF_PEOPLE = (consents, quiz_tries, steps, about_answers)
+# From a platform: one a submission there, and how it stands as far as the platform has said.
+visits = Table(
+    "visits", metadata,
+    Column("id", _ID, primary_key=True, autoincrement=True),
+    _of_participant(),
+    Column("platform", Text, nullable=False),
+    Column("study", Text, nullable=False),
+    Column("session", Text, nullable=False),
+    # A keyed digest; empty where it is not known.
+    Column("address", Text, nullable=False),
+    Column("at_ms", BigInteger, nullable=False),
+    Column("status", Text),
+    Column("status_ms", BigInteger),
+    # Of the participant, before the platform said that they left.
+    Column("state_before", Text),
+    UniqueConstraint("participant_id", "session"),
+    Index("visits_by_address", "address", "at_ms"),
+)  # fmt: skip
+
+OF_PEOPLE = (consents, quiz_tries, steps, about_answers, visits)
 """Those that hold something of a participant, which goes when they are to be forgotten."""
 
 TABLES = metadata.sorted_tables

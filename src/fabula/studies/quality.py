@@ -18,6 +18,7 @@ from fabula.studies.database import assignments, participants
 from fabula.studies.design import StudyDesign
 from fabula.studies.exporting import Timing, time_of, timings
 from fabula.studies.participants import pseudonym
+from fabula.studies.people_facts import PersonFacts, facts_of_all
 from fabula.studies.units import Unit
 from fabula.types import Item, Measurement
 
@@ -57,6 +58,7 @@ class Standing:
     agreement: float | None
     """Mean of 1 - |a - b| with others over the same questions."""
     n_compared: int
+    facts: PersonFacts
 
 
 def progress(
@@ -89,6 +91,7 @@ def standings(
         )
     )
     counts = Counter({(id_, state): n for id_, state, n in rows})
+    facts = facts_of_all(connection)
     found = []
     for row in connection.execute(select(participants).order_by(participants.c.id)):
         name = pseudonym(row.id)
@@ -102,6 +105,7 @@ def standings(
                 spread_s=statistics.stdev(spent) if len(spent) > 1 else None,
                 n_right=row.n_right, invited=time_of(row.made_ms),
                 consented=time_of(row.consented_ms), agreement=mine, n_compared=n,
+                facts=facts.get(row.id) or PersonFacts(),
             )
         )  # fmt: skip
     return found

@@ -4,6 +4,8 @@ read, and what takes them back to where they came from.
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
 from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -14,6 +16,7 @@ from fabula.types import Item, Scale
 __all__ = [
     "AboutQuestion",
     "Codes",
+    "Entry",
     "Example",
     "LongText",
     "Outcome",
@@ -43,6 +46,27 @@ class Codes(Strict):
     failed: str = ""
     full: str = ""
     withdrawn: str = ""
+
+
+class Entry(Strict):
+    """Who may come from a platform."""
+
+    platform: Literal["", "prolific", "mturk"] = ""
+    """The only one that people may come from; empty for either."""
+    studies: tuple[Annotated[str, Field(pattern=r"^[0-9a-zA-Z]{1,64}$")], ...] = ()
+    """The study's ids at the platform; people of others are turned away. Their statuses can be
+    fetched from Prolific."""
+    allow: str = ""
+    """A file of ids, beside the study's; people who are not in it are turned away."""
+    signed: bool = False
+    """Whether addresses must be signed by Prolific."""
+    address: str = ""
+    """Where the platform sends people; a signed address must be made for it."""
+    joins_per_address: Annotated[int, Field(ge=0)] = 20
+    """People who may come from one address in a day; 0 for any number."""
+    every_s: Annotated[float, Field(ge=10)] = 60
+    """How often a running server fetches statuses."""
+    api: str = "https://api.prolific.com"
 
 
 class Example(Strict):
@@ -83,6 +107,9 @@ class Recruiting(Strict):
 
     quiz_tries: Annotated[int, Field(ge=1, le=20)] = 2
     """How often the quiz may be answered. Prolific asks for two at least."""
+    minutes: Annotated[float, Field(gt=0, le=100_000)] = 30
+    """How long a unit is kept for somebody who has answered nothing of it."""
+    entry: Entry = Entry()
     codes: Codes = Codes()
     tutorial: tuple[Example, ...] = ()
     about: tuple[AboutQuestion, ...] = ()
@@ -96,6 +123,7 @@ class Recruiting(Strict):
 
     def check(self, where: str) -> None:
         """Raise `InputError` where fields do not fit each other."""
+        self._check_entry(where)
         ids = [one.id for one in self.about]
         for one in self.about:
             place = f"{where}: about: {one.id}"
@@ -111,3 +139,21 @@ class Recruiting(Strict):
                     f"{where}: codes: {outcome}: {code!r} is neither a code nor a link that begins "
                     f"with https://"
                 )
+
+    def _check_entry(self, where: str) -> None:
+        entry = self.entry
+        if entry.allow and not (Path(where).parent / entry.allow).is_file():
+            raise InputError(
+                f"{where}: entry: allow: {entry.allow} is not there; write the ids of those who "
+                f"may come into it, one a line"
+            )
+        if entry.signed and not entry.address.startswith("https://"):
+            raise InputError(
+                f"{where}: entry: signed: addresses are signed for one place; name it as "
+                f"`address`, as in https://your.host"
+            )
+        if entry.signed and entry.platform == "mturk":
+            raise InputError(f"{where}: entry: signed: only Prolific signs addresses")
+        # A token goes there: only over https, or to this machine.
+        if not re.match(r"https://|http://(127\.0\.0\.1|localhost)[:/]", entry.api):
+            raise InputError(f"{where}: entry: api: must begin with https://")

@@ -10,11 +10,12 @@ from collections.abc import Mapping, Sequence
 
 from sqlalchemy import Connection, func, insert, select
 
-from fabula.studies.database import assignments, now_ms, participants
+from fabula.studies.database import now_ms, participants
 from fabula.studies.design import StudyDesign
 from fabula.studies.forms import FormError, Key, Question
 from fabula.studies.participants import Participant, State, consent, forget, log
 from fabula.studies.people_tables import about_answers, consent_texts, consents, quiz_tries, steps
+from fabula.studies.places import give_back
 from fabula.studies.recruiting import AboutQuestion
 
 __all__ = [
@@ -38,10 +39,12 @@ def consent_version(design: StudyDesign) -> str:
     return hashlib.sha256(design.texts.consent.encode(errors="replace")).hexdigest()[:8]
 
 
-def agree(connection: Connection, participant: Participant, design: StudyDesign) -> None:
-    """Somebody agrees to take part."""
-    if consent(connection, participant, needs_quiz=bool(design.quiz)):
+def agree(connection: Connection, participant: Participant, design: StudyDesign) -> bool:
+    """Somebody agrees to take part; whether they did so now."""
+    is_new = consent(connection, participant, needs_quiz=bool(design.quiz))
+    if is_new:
         _record(connection, participant, design, "agreed")
+    return is_new
 
 
 def decline(connection: Connection, participant: Participant, design: StudyDesign) -> None:
@@ -79,11 +82,7 @@ def withdraw(
     connection.execute(
         participants.update().where(participants.c.id == participant.id).values(state="withdrawn")
     )
-    connection.execute(
-        assignments.update()
-        .where(assignments.c.participant_id == participant.id, assignments.c.state == "open")
-        .values(state="returned")
-    )
+    give_back(connection, participant.id)
     _record(connection, participant, design, "withdrawn")
     log(connection, participant.name, "withdraw")
 

@@ -6,9 +6,19 @@ from collections.abc import Mapping, Sequence
 
 from fastapi import APIRouter
 from fastapi.responses import Response
+from sqlalchemy import Connection
 
+from fabula.studies.assigning import (
+    begin_now,
+    count_done,
+    has_returned,
+    is_paused,
+    is_wanted,
+    next_assignment,
+)
 from fabula.studies.forms import Key, Question
 from fabula.studies.pages import Posted, Visit, Visitor
+from fabula.studies.places import give_back
 from fabula.studies.recruiting import Outcome
 from fabula.studies.screening import (
     agree,
@@ -26,7 +36,7 @@ from fabula.studies.screening import (
 )
 from fabula.studies.views import Field, field_name, told
 
-__all__ = ["before_reading", "ending", "next_step", "router"]
+__all__ = ["before_reading", "ending", "next_step", "nothing_left", "router"]
 
 router = APIRouter()
 
@@ -44,6 +54,11 @@ def before_reading(visitor: Visit) -> Response:
     """Where somebody is who does not read yet, or no more."""
     state, design = visitor.participant.state, visitor.study.design
     if state == "invited":
+        with visitor.study.store.writing() as connection:
+            is_left = is_wanted(connection, visitor.participant, design, visitor.study.units)
+        # Nobody is asked for their consent to what they then cannot do.
+        if not is_left:
+            return nothing_left(visitor)
         return visitor.page(
             "welcome.html.j2", title=design.title, welcome=told(design.texts.welcome),
             consent=told(design.texts.consent), version=consent_version(design),
@@ -64,8 +79,35 @@ def before_reading(visitor: Visit) -> Response:
     if state == "withdrawn":
         text = "You stopped taking part. What you handed in is kept; thank you for it."
         return ending(visitor, "Thank you", [text], "withdrawn")
+    if state == "left":
+        return _left(visitor)
     text = f"Your part in this study has ended. Questions? Write to {design.texts.contact}."
     return ending(visitor, "Thank you", [text])
+
+
+def nothing_left(visitor: Visit) -> Response:
+    """Why somebody finds no place, and what takes them back."""
+    with visitor.study.store.reading() as connection:
+        was_away = has_returned(connection, visitor.participant)
+    reason = (
+        "You were away for a while, so your place was given to somebody else."
+        if was_away
+        else "Others were quicker, and every place is taken."
+    )
+    text = f"{reason} Thank you for coming; you may try again later by the same link."
+    return ending(visitor, "Nothing is left to read", [text], "full")
+
+
+def _left(visitor: Visit) -> Response:
+    """For those whose submission was returned or timed out at the platform."""
+    with visitor.study.store.reading() as connection:
+        n_done = count_done(connection, visitor.participant)
+    contact = visitor.study.design.texts.contact
+    text = "Your platform says that you returned this study, or that its time is over."
+    if n_done:
+        text += " What you handed in is kept."
+    return ending(visitor, "Your place was given back", [text, f"Questions? Write to {contact}."],
+                  "done" if n_done else None)  # fmt: skip
 
 
 def next_step(visitor: Visit) -> Response | None:
@@ -94,8 +136,20 @@ def answer_consent(visitor: Visitor, form: Posted) -> Response:
             elif form.get("agree") == "no":
                 decline(connection, visitor.participant, design)
             else:
-                agree(connection, visitor.participant, design)
+                _take_place(connection, visitor)
     return visitor.go("/")
+
+
+def _take_place(connection: Connection, visitor: Visit) -> None:
+    """Somebody agrees, and has a place from then on; where the last one went meanwhile, they are
+    as before.
+    """
+    study, who = visitor.study, visitor.participant
+    is_new = is_wanted(connection, who, study.design, study.units) and agree(
+        connection, who, study.design
+    )
+    if is_new and not is_paused(connection):
+        next_assignment(connection, who, study.design, study.units)
 
 
 @router.get("/tutorial")
@@ -115,6 +169,7 @@ def leave_tutorial(visitor: Visitor, form: Posted) -> Response:
     if visitor.participant.state in ("consented", "ready"):
         with visitor.study.store.writing() as connection:
             pass_step(connection, visitor.participant, "tutorial")
+            begin_now(connection, visitor.participant)
     return visitor.go("/")
 
 
@@ -144,6 +199,10 @@ def answer_quiz(visitor: Visitor, form: Posted) -> Response:
             connection, visitor.participant, design, given,
             int(number) if number.isdecimal() and len(number) < 6 else None,
         )  # fmt: skip
+        if state == "ready":
+            begin_now(connection, visitor.participant)
+        elif state == "failed":
+            give_back(connection, visitor.participant.id)
     if state != "ready":
         return visitor.go("/")
     return visitor.page(
@@ -178,6 +237,7 @@ def answer_about(visitor: Visitor, form: Posted) -> Response:
             return _about(visitor, given, problems)
         with visitor.study.store.writing() as connection:
             keep_about(connection, visitor.participant, given)
+            begin_now(connection, visitor.participant)
     return visitor.go("/")
 
 

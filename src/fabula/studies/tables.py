@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Sequence
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +17,7 @@ __all__ = ["write_measurements", "write_people", "write_wide"]
 _COLUMNS = (
     "id", "rubric", "item", "rater", "value", "missing_reason", "rationale", "details", "signature",
 )  # fmt: skip
+_NOT_OWN = ("id", "name", "facts")
 Row = dict[str, Any]
 
 
@@ -54,11 +54,13 @@ def write_wide(found: Sequence[Measurement], path: Path, format_: str) -> None:
 
 def write_people(standings: Sequence[Standing], path: Path, format_: str) -> None:
     """Write a row for each participant: when they came, what they did, how long it took."""
-    rows = [{"rater": one.name, **asdict(one)} for one in standings]
-    for row in rows:
-        del row["id"], row["name"]
-    columns = [name for name in ("rater", *Standing.__slots__) if name not in ("id", "name")]
-    _write(rows, columns, path, format_, frozenset({"note"}))
+    rows = []
+    for one in standings:
+        own = {name: getattr(one, name) for name in Standing.__slots__ if name not in _NOT_OWN}
+        rows.append({"rater": one.name, **own, **one.facts.row()})
+    columns = tuple(dict.fromkeys(name for row in rows for name in row)) or ("rater",)
+    words = {"note", *(name for name in columns if name.startswith("about."))}
+    _write(rows, columns, path, format_, frozenset(words))
 
 
 def _write(

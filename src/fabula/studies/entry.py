@@ -1,0 +1,202 @@
+"""Who may come from a platform: an allow-list, a signed address, a limit of people per address.
+
+Prolific signs the address by which it sends somebody, where a study asks for that: `prolific_token`
+is a JSON Web Token (RS256) over the three ids (docs.prolific.com, "Retrieve JSON Web Key Set").
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import hashlib
+import hmac
+import json
+import re
+import secrets
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from sqlalchemy import Connection, func, insert, select
+
+from fabula.errors import FabulaError
+from fabula.studies.database import now_ms, participants, settings
+from fabula.studies.participants import hash_of, join_from_platform
+from fabula.studies.people_tables import visits
+from fabula.studies.recruiting import Entry
+from fabula.web.guard import is_loopback
+
+__all__ = ["Arrival", "NotAdmitted", "arrival_of", "check_arrival", "join", "verify_token"]
+
+_DAY_MS = 24 * 3_600_000
+_PROLIFIC_ID = re.compile(r"[0-9a-f]{24}")
+# As Mechanical Turk names people, tasks and the places in them.
+_WORKER_ID = re.compile(r"A[0-9A-Z]{8,20}")
+_OTHER_ID = re.compile(r"[0-9A-Za-z_]{0,64}")
+"""Of a study or a submission; a platform's own checks are not repeated."""
+_PLATFORMS = (
+    ("prolific", ("PROLIFIC_PID", "STUDY_ID", "SESSION_ID"), _PROLIFIC_ID),
+    ("mturk", ("workerId", "hitId", "assignmentId"), _WORKER_ID),
+)
+_ISSUER = "https://www.prolific.com"
+_SHA256 = bytes.fromhex("3031300d060960864801650304020105000420")
+"""What stands before a digest of SHA-256 in a signature (RFC 8017, section 9.2, note 1)."""
+
+
+class NotAdmitted(FabulaError):  # noqa: N818 (an event, not a kind of error)
+    """Somebody may not take part; the message is for them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Arrival:
+    """Somebody whom a platform sends. Of Mechanical Turk, `study` is the HIT and `session` the
+    assignment.
+    """
+
+    platform: str
+    worker: str
+    study: str
+    session: str
+
+
+def arrival_of(query: Mapping[str, str]) -> Arrival | None:
+    """Who is sent, by the parameters of an address; None where these are no platform's."""
+    for platform, names, pattern in _PLATFORMS:
+        worker, study, session = (query.get(name, "") for name in names)
+        if worker:
+            is_known = pattern.fullmatch(worker) and _OTHER_ID.fullmatch(study)
+            is_known = is_known and _OTHER_ID.fullmatch(session)
+            return Arrival(platform, worker, study, session) if is_known else None
+    return None
+
+
+def check_arrival(
+    arrival: Arrival,
+    entry: Entry,
+    folder: Path,
+    token: str = "",
+    keys: Sequence[Mapping[str, Any]] = (),
+) -> None:
+    """Raise `NotAdmitted` where the study does not take them.
+
+    folder: where the study's file lies, and its allow-list. token, keys: the signed parameters, and
+    the platform's public keys, where `entry.signed`.
+    """
+    not_yours = NotAdmitted("This study is not open to you. Please return to where you came from.")
+    if entry.platform and arrival.platform != entry.platform:
+        raise not_yours
+    if entry.studies and arrival.study not in entry.studies:
+        raise not_yours
+    if entry.signed:
+        try:
+            claims = verify_token(token, keys, entry.address)
+        except ValueError as error:
+            raise NotAdmitted(
+                "Your link could not be verified. Please open the study from your platform again."
+            ) from error
+        wanted = {
+            "PROLIFIC_PID": arrival.worker, "STUDY_ID": arrival.study,
+            "SESSION_ID": arrival.session,
+        }  # fmt: skip
+        if {name: claims.get(name) for name in wanted} != wanted:
+            raise not_yours
+    if entry.allow:
+        # Read each time: an organiser adds people while the study runs.
+        text = (folder / entry.allow).read_text(encoding="utf-8-sig")
+        if arrival.worker not in text.split():
+            raise not_yours
+
+
+def verify_token(token: str, keys: Sequence[Mapping[str, Any]], address: str) -> Mapping[str, Any]:
+    """The ids in a signed token of Prolific's. Raises `ValueError` where it is not valid.
+
+    keys: JSON Web Keys. address: of the study, whose origin the token must be made for.
+    """
+    try:
+        head, body, signature = token.split(".")
+        header, claims = (json.loads(_bytes_of(part)) for part in (head, body))
+        key = next(one for one in keys if one.get("kid") == header["kid"])
+        modulus, exponent = (int.from_bytes(_bytes_of(key[name])) for name in ("n", "e"))
+        signed = int.from_bytes(_bytes_of(signature))
+        audience = claims["aud"]
+        is_late = float(claims["exp"]) <= time.time()
+        ids = claims["prolific"]
+    except (ValueError, KeyError, TypeError, StopIteration, binascii.Error) as error:
+        raise ValueError("not a token of the platform's") from error
+    if header.get("alg") != "RS256" or modulus.bit_length() < 2048:
+        raise ValueError("not signed as the platform signs")
+    size = (modulus.bit_length() + 7) // 8
+    digest = _SHA256 + hashlib.sha256(f"{head}.{body}".encode()).digest()
+    # The whole block is made anew and compared, so that nothing of it is left to interpretation.
+    block = b"\x00\x01" + b"\xff" * (size - len(digest) - 3) + b"\x00" + digest
+    if signed >= modulus or not hmac.compare_digest(
+        pow(signed, exponent, modulus).to_bytes(size), block
+    ):
+        raise ValueError("the signature is wrong")
+    audiences = audience if isinstance(audience, list) else [audience]
+    if claims.get("iss") != _ISSUER or is_late:
+        raise ValueError("the token has expired, or is somebody else's")
+    if address and not any(_origin(str(one)) == _origin(address) for one in audiences):
+        raise ValueError("the token is made for another address")
+    if not isinstance(ids, dict):
+        raise ValueError("the token names nobody")  # noqa: TRY004 (whatever is wrong with it)
+    return ids
+
+
+def _bytes_of(text: str) -> bytes:
+    return base64.urlsafe_b64decode(text + "=" * (-len(text) % 4))
+
+
+def _origin(address: str) -> str:
+    return "/".join(address.lower().split("/", 3)[:3])
+
+
+def join(connection: Connection, arrival: Arrival, entry: Entry, address: str) -> str:
+    """A token for them; within `Store.writing`. Raises `NotAdmitted` where too many came from
+    this address in a day.
+
+    Of the address only a keyed digest is kept. Addresses of this machine are not counted: they are
+    those of a proxy that does not say whom it serves.
+    """
+    came_from = "" if is_loopback(address) else _keyed(connection, address)
+    known = connection.execute(
+        select(participants.c.id).where(participants.c.platform_id == arrival.worker)
+    ).scalar()
+    if known is None and came_from and entry.joins_per_address:
+        n = connection.execute(
+            select(func.count(visits.c.participant_id.distinct())).where(
+                visits.c.address == came_from, visits.c.at_ms > now_ms() - _DAY_MS
+            )
+        ).scalar_one()
+        if n >= entry.joins_per_address:
+            raise NotAdmitted(
+                "Too many people have come to this study from your network today. Please come back "
+                "tomorrow, or return to where you came from."
+            )
+    token = join_from_platform(connection, arrival.worker)
+    id_ = connection.execute(
+        select(participants.c.id).where(participants.c.platform_id == arrival.worker)
+    ).scalar_one()
+    # Two clicks of one person take turns, also in PostgreSQL.
+    connection.execute(select(participants.c.id).where(participants.c.id == id_).with_for_update())
+    same = (visits.c.participant_id == id_) & (visits.c.session == arrival.session)
+    if connection.execute(select(visits.c.id).where(same)).first() is None:
+        connection.execute(
+            insert(visits).values(
+                participant_id=id_, platform=arrival.platform, study=arrival.study,
+                session=arrival.session, address=came_from, at_ms=now_ms(),
+            )
+        )  # fmt: skip
+    return token
+
+
+def _keyed(connection: Connection, address: str) -> str:
+    key = connection.execute(
+        select(settings.c.value).where(settings.c.key == "address_key")
+    ).scalar()
+    if key is None:
+        key = secrets.token_urlsafe(24)
+        connection.execute(insert(settings).values(key="address_key", value=key))
+    return hash_of(f"{key} {address}")

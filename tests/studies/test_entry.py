@@ -1,0 +1,411 @@
+"""Who comes from a platform, how long a place is theirs, and what the platform says of them."""
+
+from __future__ import annotations
+
+import base64
+import csv
+import json
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+from sqlalchemy import select
+from starlette.testclient import TestClient
+from tests.studies.platform_simulation import simulate
+from tests.studies.prolific_server import TOKEN, MockProlific, mock_prolific
+from tests.studies.test_app import ENDING, Running, csrf, hidden
+from tests.studies_data import feedback_rows, story_rows
+
+from fabula.cli.main import cli
+from fabula.errors import InputError
+from fabula.studies.app import create_app
+from fabula.studies.database import assignments, now_ms, open_store, participants
+from fabula.studies.design import load_study, new_study
+from fabula.studies.entry import verify_token
+from fabula.studies.people_tables import visits
+from fabula.studies.places import apply_statuses
+from fabula.studies.prolific import PlatformFailed, Prolific, Submission
+from fabula.studies.statuses import Statuses
+from fabula.studies.units import read_units
+
+STUDY, OTHER = f"{7:024x}", f"{8:024x}"
+Make = Callable[..., Running]
+
+
+def address(k: int, study: str = STUDY, **more: str) -> str:
+    extra = "".join(f"&{name}={value}" for name, value in more.items())
+    return f"/join?PROLIFIC_PID={k:024x}&STUDY_ID={study}&SESSION_ID={100 + k:024x}{extra}"
+
+
+@pytest.fixture
+def made(tmp_path: Path) -> Iterator[Make]:
+    """Makes a study of one group with these lines at the end of its file."""
+    opened: list[Running] = []
+
+    def make(more: str, kind: Any = "ttcw", **places: int) -> Running:
+        rows = story_rows(1, 2) if kind == "ttcw" else feedback_rows()[:1]
+        data = tmp_path / "documents.jsonl"
+        data.write_text("".join(json.dumps(row) + "\n" for row in rows))
+        file = tmp_path / "study.toml"
+        new_study(file, kind, data)
+        text = file.read_text().replace('completion_code = ""', 'completion_code = "C0DE"')
+        file.write_text(text.replace("raters = 3", f"raters = {places.get('raters', 3)}") + more)
+        design = load_study(file)
+        units = read_units(design)
+        store = open_store(design, units)
+        running = Running(design, units, store, create_app(design, units, store, password="secret"))
+        opened.append(running)
+        return running
+
+    yield make
+    for running in opened:
+        running.store.close()
+
+
+def come(running: Running, k: int, **more: str) -> tuple[TestClient, Any]:
+    client = TestClient(running.app, raise_server_exceptions=False)
+    return client, client.get(address(k, **more))
+
+
+def agree(client: TestClient, page: Any) -> Any:
+    return client.post("/consent", data=hidden(page) | {"agree": "yes"})
+
+
+def states(running: Running) -> list[str]:
+    with running.store.reading() as connection:
+        return list(
+            connection.execute(select(assignments.c.state).order_by(assignments.c.id)).scalars()
+        )
+
+
+def test_the_ids_of_a_platform_are_kept_and_exported(made: Make, tmp_path: Path) -> None:
+    running = made("")
+    come(running, 1)
+    come(running, 1)
+    TestClient(running.app).get("/join?workerId=A0B1C2D3E4&hitId=H1&assignmentId=S1")
+    running.store.close()
+    out = tmp_path / "people.csv"
+    result = CliRunner().invoke(
+        cli,
+        ["study", "export", str(running.design.path), "--format", "csv", "--out",
+         str(tmp_path / "a.csv"), "--people", str(out)],
+    )  # fmt: skip
+    assert result.exit_code == 0, result.output
+    with out.open(encoding="utf-8") as file:
+        rows = list(csv.DictReader(file))
+    assert [(r["platform_id"], r["platform_study"], r["platform_session"]) for r in rows] == [
+        (f"{1:024x}", STUDY, f"{101:024x}"), ("A0B1C2D3E4", "H1", "S1"),
+    ]  # fmt: skip
+
+
+def test_only_those_on_the_list_and_of_the_study_may_come(made: Make, tmp_path: Path) -> None:
+    (tmp_path / "who.txt").write_text(f"{1:024x}\n")
+    running = made(f'[entry]\nplatform = "prolific"\nallow = "who.txt"\nstudies = ["{STUDY}"]\n')
+    assert "I agree" in come(running, 1)[1].text
+    for number, study in ((2, STUDY), (1, OTHER)):
+        found = come(running, number, study=study)[1]
+        assert found.status_code == 403
+        assert "not open to you" in found.text
+    assert TestClient(running.app).get("/join?workerId=A0B1C2D3E4").status_code == 403
+    # Somebody who is added while the study runs.
+    (tmp_path / "who.txt").write_text(f"{1:024x}\n{2:024x}\n")
+    assert "I agree" in come(running, 2)[1].text
+
+
+def test_as_many_people_as_allowed_come_from_one_address_in_a_day(made: Make) -> None:
+    running = made("[entry]\njoins_per_address = 2\n")
+    for number in (1, 2, 1, 2):
+        assert come(running, number)[1].status_code == 200
+    found = come(running, 3)[1]
+    assert found.status_code == 403
+    assert "Too many people" in found.text
+    elsewhere = TestClient(running.app, client=("192.0.2.7", 5))
+    assert elsewhere.get(address(3)).status_code == 200
+    # A proxy that does not say whom it serves must not shut everybody out.
+    for number in (4, 5, 6):
+        ours = TestClient(running.app, client=("127.0.0.1", 5))
+        assert ours.get(address(number)).status_code == 200
+    with running.store.writing() as connection:
+        kept = {row.address for row in connection.execute(select(visits))}
+        assert not any("192.0.2.7" in one or "testclient" in one for one in kept)
+        connection.execute(visits.update().values(at_ms=now_ms() - 25 * 3_600_000))
+    assert come(running, 7)[1].status_code == 200
+
+
+class Signer:
+    """Signs as Prolific does; the signature is made by the package cryptography, a peer."""
+
+    def __init__(self) -> None:
+        rsa = pytest.importorskip("cryptography.hazmat.primitives.asymmetric.rsa")
+        self._key = rsa.generate_private_key(public_exponent=65537, key_size=2048)
+        public = self._key.public_key().public_numbers()
+        self.jwk = {"kid": "k1", "kty": "RSA", "alg": "RS256", "n": self._number(public.n),
+                    "e": self._number(public.e)}  # fmt: skip
+
+    @staticmethod
+    def _text(data: bytes) -> str:
+        return base64.urlsafe_b64encode(data).decode().rstrip("=")
+
+    def _number(self, number: int) -> str:
+        return self._text(number.to_bytes((number.bit_length() + 7) // 8))
+
+    def sign(self, k: int, header: dict[str, str] | None = None, **claims: Any) -> str:
+        from cryptography.hazmat.primitives.asymmetric.padding import PKCS1v15
+        from cryptography.hazmat.primitives.hashes import SHA256
+
+        ids = {"PROLIFIC_PID": f"{k:024x}", "STUDY_ID": STUDY, "SESSION_ID": f"{100 + k:024x}"}
+        body = {"iss": "https://www.prolific.com", "aud": "https://study.example/join",
+                "exp": time.time() + 60, "prolific": ids, **claims}  # fmt: skip
+        parts = [
+            self._text(json.dumps(one).encode())
+            for one in ({"alg": "RS256", "kid": "k1", **(header or {})}, body)
+        ]
+        signature = self._key.sign(".".join(parts).encode(), PKCS1v15(), SHA256())
+        return ".".join([*parts, self._text(signature)])
+
+
+@pytest.fixture(scope="module")
+def signer() -> Signer:
+    return Signer()
+
+
+@pytest.fixture(scope="module")
+def mock() -> Iterator[MockProlific]:
+    with mock_prolific(STUDY) as mock:
+        yield mock
+
+
+def test_a_signed_address_lets_in_whom_it_was_signed_for(
+    made: Make, signer: Signer, mock: MockProlific
+) -> None:
+    mock.keys = [signer.jwk]
+    running = made(
+        f'[entry]\nplatform = "prolific"\nsigned = true\naddress = "https://study.example/join"\n'
+        f'api = "{mock.base}"\n'
+    )
+    mock.faults = [500]
+    assert come(running, 1, prolific_token=signer.sign(1))[1].status_code == 503
+    assert come(running, 1, prolific_token=signer.sign(1))[1].status_code == 200
+    for token in (signer.sign(2), "", "a.b.c"):
+        assert come(running, 1, prolific_token=token)[1].status_code == 403
+
+
+def test_a_token_that_was_altered_is_not_valid(signer: Signer) -> None:
+    keys, home = [signer.jwk], "https://study.example"
+    good = signer.sign(1)
+    assert verify_token(good, keys, home)["PROLIFIC_PID"] == f"{1:024x}"
+    head, body, signature = good.split(".")
+    other = signer.sign(2).split(".")[1]
+    wrong = {
+        "another body": f"{head}.{other}.{signature}",
+        "no signature": f"{head}.{body}.",
+        "a signature of ones": f"{head}.{body}.AQ",
+        "an algorithm of its own": signer.sign(1, {"alg": "none"}),
+        "an unknown key": signer.sign(1, {"kid": "k2"}),
+        "expired": signer.sign(1, exp=time.time() - 1),
+        "of another issuer": signer.sign(1, iss="https://evil.example"),
+        "for another study": signer.sign(1, aud="https://evil.example/join"),
+        "nobody": signer.sign(1, prolific="x"),
+        "no token": "x",
+    }
+    for name, token in wrong.items():
+        try:
+            verify_token(token, keys, home)
+        except ValueError:
+            continue
+        pytest.fail(f"a token was taken that is {name}")
+
+
+def test_who_has_answered_nothing_for_minutes_gives_the_place_back(made: Make) -> None:
+    running = made("", raters=1)
+    first, page = come(running, 1)
+    agree(first, page)
+    form = hidden(first.get("/page/story-1"))
+    assert "Nothing is left to read" in come(running, 2)[1].text
+    with running.store.writing() as connection:
+        connection.execute(assignments.update().values(seen_ms=now_ms() - 31 * 60_000))
+    second, page = come(running, 3)
+    agree(second, page)
+    assert states(running) == ["returned", "open"]
+    # The place is somebody else's: what comes late takes it from nobody.
+    late = first.post("/page/story-1", data=form | {ENDING: "Yes", "go": "next"})
+    assert "given to somebody else" in late.text
+    assert states(running) == ["returned", "open"]
+    # Who has answered keeps it for hours.
+    form = hidden(second.get("/page/story-1"))
+    second.post("/save", data=form | {ENDING: "Yes"})
+    with running.store.writing() as connection:
+        connection.execute(assignments.update().values(seen_ms=now_ms() - 31 * 60_000))
+    assert "Nothing is left to read" in come(running, 4)[1].text
+
+
+def test_a_place_is_kept_through_the_quiz_and_given_back_by_who_fails(made: Make) -> None:
+    running = made('[codes]\nfull = "FULL"\nfailed = "FA1L"\n', "feedback", raters=1)
+    first, page = come(running, 1)
+    page = agree(first, page)
+    assert "FULL" in come(running, 2)[1].text
+    wrong = {f"quiz-{k}": q.options[0] for k, q in enumerate(running.design.quiz, 1)}
+    for _ in range(2):
+        page = first.post("/quiz", data={"csrf": csrf(page), **wrong})
+    assert "FA1L" in page.text
+    assert states(running) == ["returned"]
+    assert "I agree" in come(running, 2)[1].text
+
+
+def apply(running: Running, *statuses: tuple[int, str]) -> Any:
+    found = [Submission(f"{100 + k:024x}", f"{k:024x}", status) for k, status in statuses]
+    with running.store.writing() as connection:
+        return apply_statuses(connection, found, [STUDY])
+
+
+def state_of(running: Running, k: int) -> str:
+    with running.store.reading() as connection:
+        own = participants.c.platform_id == f"{k:024x}"
+        return str(connection.execute(select(participants.c.state).where(own)).scalar_one())
+
+
+def test_returned_and_timed_out_places_reopen_at_once(made: Make) -> None:
+    running = made("", raters=2)
+    clients = [come(running, k) for k in (1, 2)]
+    for client, page in clients:
+        agree(client, page)
+        form = hidden(client.get("/page/story-1"))
+        client.post("/save", data=form | {ENDING: "Yes"})
+    assert "Nothing is left" in come(running, 3)[1].text
+    done = apply(running, (1, "RETURNED"), (2, "TIMED-OUT"))
+    assert (done.n_new, done.n_returned, done.n_unknown) == (2, 2, 0)
+    assert apply(running, (1, "RETURNED"), (2, "TIMED-OUT")).n_new == 0
+    assert "given back" in clients[0][0].get("/page/story-1").text
+    third, page = come(running, 3)
+    agree(third, page)
+    # Who handed in at the platform after all goes on where a place is left.
+    assert apply(running, (2, "AWAITING REVIEW")).n_new == 1
+    assert state_of(running, 2) == "ready"
+    assert "Tale" in clients[1][0].get("/").text
+    assert sorted(states(running)) == ["open", "open", "returned"]
+
+
+def test_who_left_does_not_get_a_place_by_agreeing_again(made: Make) -> None:
+    running = made("")
+    client, page = come(running, 1)
+    agree(client, page)
+    apply(running, (1, "RETURNED"))
+    agree(client, page)
+    assert (state_of(running, 1), states(running)) == ("left", ["returned"])
+
+
+def test_an_earlier_submission_says_nothing_about_the_one_at_hand(made: Make) -> None:
+    running = made("")
+    client, _ = come(running, 1)
+    page = client.get(address(1).replace(f"{101:024x}", f"{999:024x}"))
+    agree(client, page)
+    now = Submission(f"{999:024x}", f"{1:024x}", "ACTIVE")
+    with running.store.writing() as connection:
+        old = Submission(f"{101:024x}", f"{1:024x}", "RETURNED")
+        apply_statuses(connection, [old, now], [STUDY])
+    assert (state_of(running, 1), states(running)) == ("ready", ["open"])
+
+
+def test_who_borrows_a_worker_s_id_is_unknown_to_the_platform(made: Make) -> None:
+    running = made("")
+    come(running, 1)
+    with running.store.writing() as connection:
+        connection.execute(visits.update().values(at_ms=now_ms() - 3_600_000))
+    assert apply(running, (2, "ACTIVE")).n_unknown == 1
+    with running.store.reading() as connection:
+        assert list(connection.execute(select(visits.c.status)).scalars()) == ["UNKNOWN"]
+
+
+def test_the_platform_is_asked_again_until_it_answers(mock: MockProlific) -> None:
+    waited: list[float] = []
+    mock.rows.clear()
+    for k in range(45):
+        mock.add(f"{k:024x}", f"{k:024x}")
+    mock.faults = [429, 500, 503]
+    prolific = Prolific(TOKEN, mock.base, wait=waited.append)
+    assert len(list(prolific.submissions(STUDY))) == 45
+    # As the header asks after the first, and then twice as long each time.
+    assert waited == [1.0, 2.0, 4.0]
+    mock.faults = [500] * 5
+    with pytest.raises(PlatformFailed, match="after 5 tries: answered 500"):
+        list(prolific.submissions(STUDY))
+    with pytest.raises(PlatformFailed, match=r"refuses the token \(401\)"):
+        list(Prolific("x", mock.base).submissions(STUDY))
+    with pytest.raises(PlatformFailed, match="answered 404"):
+        list(prolific.submissions(OTHER))
+    with pytest.raises(PlatformFailed, match="refused"):
+        list(Prolific(TOKEN, "http://127.0.0.1:1", wait=waited.append).submissions(STUDY))
+
+
+def test_statuses_are_fetched_by_command_and_a_broken_list_changes_nothing(
+    made: Make, mock: MockProlific, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    running = made(f'[entry]\nstudies = ["{STUDY}"]\napi = "{mock.base}"\n')
+    client, page = come(running, 1)
+    agree(client, page)
+    running.store.close()
+    mock.rows.clear()
+    mock.add(f"{101:024x}", f"{1:024x}", "RETURNED")
+    for k in range(2, 40):
+        mock.add(f"{100 + k:024x}", f"{k:024x}")
+    command = ["study", "statuses", str(running.design.path), "--json"]
+    result = CliRunner().invoke(cli, command)
+    assert "FABULA_PROLIFIC_TOKEN: is not set" in str(result.exception)
+    monkeypatch.setenv("FABULA_PROLIFIC_TOKEN", TOKEN)
+    mock.faults = [0, *[500] * 5]
+    prolific = Prolific(TOKEN, mock.base, wait=lambda _: None)
+    with pytest.raises(PlatformFailed, match="answered 500"):
+        Statuses(prolific, [STUDY]).fetch(running.store)
+    assert states(running) == ["open"]
+    result = CliRunner().invoke(cli, command)
+    assert result.exit_code == 0, result.output
+    assert json.loads(result.output)["n_submissions"] == 39
+    assert json.loads(result.output)["n_returned"] == 1
+    assert states(running) == ["returned"]
+
+
+def test_a_running_server_keeps_up_with_the_platform(made: Make, mock: MockProlific) -> None:
+    running = made(f'[entry]\nstudies = ["{STUDY}"]\napi = "{mock.base}"\n')
+    client, page = come(running, 1)
+    agree(client, page)
+    mock.rows.clear()
+    mock.add(f"{101:024x}", f"{1:024x}", "RETURNED")
+    app = create_app(running.design, running.units, running.store, platform_token=TOKEN)
+    with TestClient(app):
+        until = time.monotonic() + 60
+        while states(running) != ["returned"] and time.monotonic() < until:
+            time.sleep(0.01)
+    assert states(running) == ["returned"]
+    assert app.state.study.statuses.problem == ""
+
+
+@pytest.mark.parametrize(
+    ("more", "words"),
+    [
+        ('allow = "nobody.txt"', "allow: nobody.txt is not there"),
+        ("signed = true", "name it as `address`"),
+        ('api = "http://elsewhere.example"', "api: must begin with https://"),
+        ('studies = ["../x"]', "entry.studies"),
+    ],
+)
+def test_an_entry_that_cannot_be_kept_is_said_with_its_field(
+    made: Make, more: str, words: str
+) -> None:
+    with pytest.raises(InputError, match=words):
+        made(f"[entry]\n{more}\n")
+
+
+def test_no_place_is_lost_or_given_twice_whatever_people_and_the_platform_do(
+    tmp_path: Path,
+) -> None:
+    """The long form, of 10,000 events, is `bench/places.py`."""
+    out = simulate(tmp_path, 250, seed=1)
+    assert (out.over_filled, out.lost, out.errors) == ([], [], [])
+    assert out.n_filled == out.n_places
+    # All of it happened.
+    assert out.n_told_full > 5
+    assert {429, 500, 503} <= set(out.answered)
+    assert len(out.events) == 15

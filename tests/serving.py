@@ -10,7 +10,8 @@ from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
-Reply = str | tuple[int, dict[str, Any]]
+Reply = str | tuple[int, dict[str, Any] | bytes]
+"""What is said; or a status and a body, of bytes as it stands."""
 
 
 @dataclass
@@ -48,7 +49,7 @@ def serving(answer: Callable[[dict[str, Any], int], Reply]) -> Iterator[Served]:
                 served.requests.append(body | {"_path": self.path})
             reply = answer(body, number)
             status, payload = (200, completion(reply)) if isinstance(reply, str) else reply
-            data = json.dumps(payload).encode()
+            data = payload if isinstance(payload, bytes) else json.dumps(payload).encode()
             self.send_response(status)
             self.send_header("Content-Type", "application/json")
             self.send_header("Content-Length", str(len(data)))

@@ -23,7 +23,7 @@ from fabula.judging.session import Session, run_session
 from fabula.judging.summary import summarise
 from fabula.judging.trust import TrustBook
 from fabula.models import ModelOptions
-from fabula.models.cost import parse_price
+from fabula.models.cost import Price, parse_price, parse_prices
 from fabula.rubrics import load_rubric, parse_rubric
 from fabula.rubrics.released import released_rubric
 from fabula.types import Document, Measurement, Rubric
@@ -35,6 +35,7 @@ STORIES = [
     Document("c", "A door stood open. The cup on the table was warm.", author="Ben"),
 ]  # fmt: skip
 PLAN = JudgePlan(TTCW, Template("verdict-first"), max_tokens=200)
+PAID = ModelOptions(n_parallel=4, max_retries=0, prices=parse_prices("1/10"))
 
 
 def steady(body: dict[str, Any], _: int) -> Reply:
@@ -373,9 +374,8 @@ def test_a_preference_counts_only_if_it_stays_when_the_order_turns(tmp_path: Pat
 
 def test_max_cost_is_never_passed_and_keeps_what_was_paid(tmp_path: Path) -> None:
     # A call takes 100 tokens in and 5 out as served: 0.0001 + 0.00005 dollars at 1/10.
-    price = parse_price("1/10")
     with serving(steady) as server:
-        run = session(server.url, tmp_path / "run", price=price, max_cost=0.008)
+        run = session(server.url, tmp_path / "run", options=PAID, max_cost=0.008)
         with pytest.raises(ModelError, match="`max_cost`"):
             run_session(run)
         n = len(server.requests)
@@ -469,7 +469,7 @@ def test_conditions_go_by_all_samples() -> None:
 
 def test_all_models_of_a_run_share_the_limit(tmp_path: Path) -> None:
     with serving(steady) as server:
-        run = session(server.url, tmp_path / "run", price=parse_price("1/10"), max_cost=0.0099)
+        run = session(server.url, tmp_path / "run", options=PAID, max_cost=0.0099)
         two = replace(run, models=[f"{server.url}/v1#a", f"{server.url}/v1#b"])
         with pytest.raises(ModelError, match="`max_cost`"):
             run_session(two)
@@ -480,6 +480,26 @@ def test_all_models_of_a_run_share_the_limit(tmp_path: Path) -> None:
 def test_a_price_that_is_none_is_refused(text: str) -> None:
     with pytest.raises(InputError, match="is not a price"):
         parse_price(text)
+    with pytest.raises(InputError, match="is not a price"):
+        parse_prices(f"openai/a=1/2;openai/b={text}")
+
+
+def test_each_model_has_its_own_price_and_what_is_not_named_its_known_one(tmp_path: Path) -> None:
+    prices = parse_prices("http://h/v1?a=b#m=1/2; openai/x=3/4/0.5")
+    assert prices.of("http://h/v1?a=b#m") == Price(1, 2)
+    assert prices.of("openai/x") == Price(3, 4, 0.5)
+    assert prices.of("local") == Price(0, 0)
+    assert prices.of("http://h/v1#other") is None
+    assert parse_prices("1/2").of("http://h/v1#other") == Price(1, 2)
+    with pytest.raises(InputError, match="two prices without a model"):
+        parse_prices("1/2;3/4")
+    with serving(steady) as server:
+        a, b = f"{server.url}/v1#a", f"{server.url}/v1#b"
+        options = replace(PAID, prices=parse_prices(f"{a}=1/10;{b}=2/20"))
+        run = session(server.url, tmp_path / "run", documents=STORIES[:1], options=options)
+        _, spent = run_session(replace(run, models=[a, b], max_cost=1.0))
+    # 14 calls of 100 tokens in and 5 out.
+    assert [one.cost for one in spent] == pytest.approx([14 * 0.00015, 14 * 0.0003])
 
 
 def test_a_replay_of_two_models_is_told_which(tmp_path: Path) -> None:

@@ -72,6 +72,27 @@ def test_what_else_stands_at_a_port_is_no_model(tmp_path: Path, listed: str) -> 
         assert [one for one in find_models([port]) if one.kind == "server"] == []
 
 
+def test_a_price_that_users_give_is_the_cost_of_a_model_without_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    name = "http://127.0.0.1:9/v1#mine"
+    words = ["models", name, "--json"]
+
+    def cost(*more: str) -> float | None:
+        done = CliRunner().invoke(cli, [*words, *more])
+        assert done.exit_code == 0, done.output
+        (row,) = json.loads(done.stdout)
+        return row["cost"]
+
+    assert cost() is None
+    once = cost("--price", "1/10")
+    assert once is not None
+    Path("fabula.toml").write_text(f'[prices]\n"{name}" = "2/20"\n"openai/x" = "9/9"\n')
+    assert cost() == pytest.approx(2 * once)
+    assert cost("--price", "1/10") == once
+
+
 def test_json_is_a_list_of_models(tmp_path: Path) -> None:
     done = CliRunner().invoke(cli, ["models", "local", "--json"])
     assert done.exit_code == 0, done.output

@@ -12,7 +12,7 @@ from tests.serving import Reply, completion, serving
 from fabula.errors import InputError, ModelError
 from fabula.models import Choice, ModelOptions, Prompt, Sampling, open_model
 from fabula.models.base import Answer, ChargedCallFailed
-from fabula.models.cost import Price
+from fabula.models.cost import Price, Prices
 
 YES_NO = Choice(("Yes", "No"), is_first=True)
 NO_RETRIES = ModelOptions(max_retries=0)
@@ -194,7 +194,7 @@ def test_what_a_server_reports_wrongly_or_not_at_all_is_never_spent_for_less(
         body["choices"][0]["message"]["reasoning_content"] = thought
 
     async def once() -> float:
-        options = ModelOptions(max_retries=0, price=Price(1e6, 1e6, 1e6))
+        options = ModelOptions(max_retries=0, prices=Prices(Price(1e6, 1e6, 1e6)))
         async with open_model(f"{server.url}/v1#m", options) as model:
             await model.ask(Prompt("The story. " * 5, "Is it good?"), Sampling(max_tokens=2000))
             return model.budget.spent

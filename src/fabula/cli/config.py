@@ -24,10 +24,11 @@ class Config:
     prices: Mapping[str, str] = field(default_factory=dict)
     """Dollars per million tokens as IN/OUT, by the name of a model."""
 
-    def price_of(self, models: tuple[str, ...]) -> str | None:
-        """The price that all of the models have here; None where it is unknown or differs."""
-        found = {self.prices.get(model) for model in models}
-        return found.pop() if len(found) == 1 else None
+    def price_of(self, models: tuple[str, ...] = ()) -> str | None:
+        """The prices that the models have here, all of them if none is named, as `price` takes
+        them; None where there is none."""
+        asked = models or tuple(self.prices)
+        return ";".join(f"{one}={self.prices[one]}" for one in asked if one in self.prices) or None
 
 
 def read_config() -> Config:

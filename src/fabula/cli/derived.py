@@ -74,8 +74,8 @@ class Command(click.Command):
         left = super().parse_args(ctx, [_renamed(arg, renamed) for arg in args])
         named = {option.opts[-1]: option.name for option in self.params if option.name}
         models, price = named.get("--model"), named.get("--price")
-        if models is not None and price is not None and ctx.params.get(price) is None:
-            asked = ctx.params[models]
+        if price is not None and ctx.params.get(price) is None:
+            asked = () if models is None else ctx.params[models]
             asked = asked if isinstance(asked, tuple) else (asked,)
             ctx.params[price] = config.price_of(asked)
         return left

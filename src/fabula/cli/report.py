@@ -144,9 +144,9 @@ def _confirm(bar: Bar, *, yes: bool) -> Confirm:
 
 def _check_price(settings: ReportSettings) -> None:
     """Raise `InputError` for a limit without a price before anything is measured."""
-    from fabula.models.cost import Budget, known_price
+    from fabula.models.cost import Budget
 
     if settings.asks("verdicts") or settings.asks("feedback"):
         options = settings.models.options()
         for spec in settings.models.models:
-            Budget(options.price or known_price(spec), options.shared_budget)
+            Budget(options.prices.of(spec), options.shared_budget)

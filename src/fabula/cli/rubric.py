@@ -197,7 +197,7 @@ def draft(
         rows, out.stem, n_groups=groups, distance=distance, model=spec,
         options=asked.options(),
         agree=confirm_prompts(
-            asked.models, asked.options().price, _LINE_TOKENS, confirm_on(Bar(), yes=yes)
+            asked.models, asked.options().prices, _LINE_TOKENS, confirm_on(Bar(), yes=yes)
         ),
     )  # fmt: skip
     text = rubric_toml(found) + "".join(f"# {line}\n" for line in sources)

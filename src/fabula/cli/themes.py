@@ -63,7 +63,7 @@ def themes(
             model=asked.models[0] if name_with_model else None,
             options=asked.options(),
             agree=confirm_prompts(
-                asked.models[:1], asked.options().price, _LABEL_TOKENS, confirm_on(bar, yes=yes)
+                asked.models[:1], asked.options().prices, _LABEL_TOKENS, confirm_on(bar, yes=yes)
             ),
             meter=bar.advance,
         )  # fmt: skip

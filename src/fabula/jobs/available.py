@@ -6,11 +6,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from fabula.settings import Between, Settings, setting
+from fabula.jobs.models import Pricing
+from fabula.settings import Between, setting
 
 if TYPE_CHECKING:
     from fabula.judging.plan import JudgePlan
     from fabula.judging.trust import Trust
+    from fabula.models.cost import Prices
     from fabula.presentation.sheet import Block
 
 __all__ = ["AvailableModels", "Judge", "ModelsSettings", "available_models"]
@@ -19,7 +21,7 @@ _NOT_KNOWN = "name a model to see"
 
 
 @dataclass(frozen=True, slots=True)
-class ModelsSettings(Settings):
+class ModelsSettings(Pricing):
     """What is asked of the models that there are."""
 
     rubric: str = setting("ttcw", help="The rubric of trust and cost.", unit="NAME|FILE")
@@ -106,7 +108,7 @@ def available_models(named: Sequence[str], settings: ModelsSettings) -> Availabl
         where = {name: place for name, place, _ in found}
         found = [(name, where.get(name, "named"), True) for name in named]
     judges = [
-        _judge(name, place, plan, settings.words)
+        _judge(name, place, plan, settings.words, settings.prices())
         if is_one
         else Judge(name, place, None, None, False)
         for name, place, is_one in found
@@ -114,17 +116,16 @@ def available_models(named: Sequence[str], settings: ModelsSettings) -> Availabl
     return AvailableModels(tuple(judges), len(plan.items), settings.words)
 
 
-def _judge(name: str, where: str, plan: JudgePlan, n_words: int) -> Judge:
+def _judge(name: str, where: str, plan: JudgePlan, n_words: int, prices: Prices) -> Judge:
     from fabula.judging.plan import AnswerBook, identity
     from fabula.judging.session import Session, estimate_calls
     from fabula.judging.trust import TrustBook
     from fabula.models import open_model
-    from fabula.models.cost import known_price
     from fabula.types import Document
 
     model = open_model(name)
     story = [Document("story", "word " * n_words)]
     session = Session(story, [name], plan, None)
-    estimate = estimate_calls(session, story, model, AnswerBook(), known_price(name))
+    estimate = estimate_calls(session, story, model, AnswerBook(), prices.of(name))
     trust = TrustBook().best(identity(model.name), plan.rubric.key)
     return Judge(name, where, trust, estimate.cost)

@@ -68,7 +68,7 @@ def expand(
         )
     terms = settings.models.options()
     (spec,) = dict.fromkeys(settings.models.models)
-    confirm_prompts([spec], terms.price, _LINE_TOKENS, confirm)(prompts)
+    confirm_prompts([spec], terms.prices, _LINE_TOKENS, confirm)(prompts)
 
     async def ask() -> Expanded:
         async with open_model(spec, terms) as model:

@@ -172,7 +172,6 @@ def _corrupt(
     confirm: Confirm,
 ) -> tuple[dict[str, int], list[LeftOut]]:
     """How many rows of each method there are now, and what was left out."""
-    from fabula.models.cost import known_price
     from fabula.resume import kept_rows
     from fabula.tasks.feedback import corrupting
     from fabula.tasks.feedback.model_translator import estimate_round_trips
@@ -195,7 +194,7 @@ def _corrupt(
         if model is not None and is_model(translator):
             there = {row["id"] for row in kept.kept()}
             to_come = [s.text for s in documents if f"{s.id}_backtranslate" not in there]
-            price = terms.price or known_price(translator)
+            price = terms.prices.of(translator)
             confirm(translator, estimate_round_trips(to_come, plan.rounds, price))
         nlp = load_pipeline(corrupting.parts_needed(plan.methods))
         progress.begin("corrupting", len(documents))
@@ -405,14 +404,13 @@ async def _advised(
 ) -> Advised:
     from fabula.models import open_model
     from fabula.models.caching import CachedModel
-    from fabula.models.cost import known_price
     from fabula.models.encoder import Encoder
     from fabula.tasks.feedback import advising
 
     (spec,), terms = models.models, models.options()
     earlier, before = past
     encoder = Encoder()
-    price = terms.price or known_price(spec)
+    price = terms.prices.of(spec)
     confirm(spec, advising.estimate(story, plan, len(earlier), price))
     async with open_model(spec, terms) as opened:
         # What is kept costs nothing, so the budget stands behind it.

@@ -8,12 +8,14 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from fabula.settings import Between, Settings, setting
+from fabula.jobs.models import Pricing
+from fabula.settings import Between, setting
 
 if TYPE_CHECKING:
     from fabula.judging.judges import JudgeCost, JudgeFigures, JudgePair
     from fabula.measures.correction import CorrectedRow
     from fabula.measures.graded import GradedAgreement, JudgesOnItem
+    from fabula.models.cost import Prices
     from fabula.presentation.sheet import Block
     from fabula.types import Document, Estimate, Measurement, Rubric
 
@@ -28,7 +30,7 @@ __all__ = [
 
 
 @dataclass(frozen=True, slots=True)
-class JudgeComparisonSettings(Settings):
+class JudgeComparisonSettings(Pricing):
     """What judges are measured by."""
 
     labels: Path | None = setting(
@@ -180,21 +182,22 @@ def compare_judges(
     """
     from fabula.measures.labels import read_labels
 
-    read, path = [read_judge_run(run) for run in runs], settings.labels
+    read, path = [read_judge_run(run, settings.prices()) for run in runs], settings.labels
     if path is None:
         return compare_runs(read, stories=stories, seed=settings.seed)
     labels = read_labels(path, read[0].rubric)
     return compare_runs(read, labels, path.name, stories, seed=settings.seed)
 
 
-def read_judge_run(folder: Path) -> JudgeRun:
+def read_judge_run(folder: Path, prices: Prices | None = None) -> JudgeRun:
     """A finished run, with what its answers took. Raises `InputError`."""
     from fabula.judging.folder import read_run
+    from fabula.models.cost import Prices
 
     rubric, measurements = read_run(folder)
     answers = folder / "answers.jsonl"
     raters = dict.fromkeys(one.rater for one in measurements) if answers.exists() else ()
-    costs = {rater: _cost(answers, rater) for rater in raters}
+    costs = {rater: _cost(answers, rater, prices or Prices()) for rater in raters}
     return JudgeRun(str(folder), rubric, measurements, costs)
 
 
@@ -307,11 +310,10 @@ def _said_in(
     return judges, costs
 
 
-def _cost(path: Path, model: str) -> JudgeCost:
+def _cost(path: Path, model: str, prices: Prices) -> JudgeCost:
     """What a model's answers of a run took."""
     from fabula.judging.judges import JudgeCost
     from fabula.models import Usage
-    from fabula.models.cost import known_price
     from fabula.models.replay import recorded
     from fabula.store import read_rows
 
@@ -320,7 +322,8 @@ def _cost(path: Path, model: str) -> JudgeCost:
     for row in mine:
         if not row.get("failed"):
             usage += recorded(row).usage
-    price = known_price(model)
+    # After `@` stands what the server told.
+    price = prices.of(model) or prices.of(model.rpartition("@")[0])
     return JudgeCost(
         len(mine), usage.n_input, usage.n_output, None if price is None else price.of(usage)
     )

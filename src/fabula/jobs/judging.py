@@ -486,7 +486,6 @@ def ask_judges(
         max_pairs=max_pairs,
         n_retest=n_retest,
         options=options,
-        price=options.price,
         max_cost=models.spending.max_cost,
         restart=settings.restart,
         again=_reasons(settings.again),

@@ -10,31 +10,45 @@ from fabula.settings import Between, Settings, SettingsError, part, setting
 
 if TYPE_CHECKING:
     from fabula.models import ModelOptions
+    from fabula.models.cost import Prices
 
-__all__ = ["ModelSettings", "NoModelSettings", "Spending"]
+__all__ = ["ModelSettings", "NoModelSettings", "Pricing", "Spending"]
 
 
 def _is_price(text: str) -> str | None:
     from fabula.errors import InputError
-    from fabula.models.cost import parse_price
+    from fabula.models.cost import parse_prices
 
     try:
-        parse_price(text)
+        parse_prices(text)
     except InputError as error:
         return str(error)
     return None
 
 
 @dataclass(frozen=True, slots=True)
-class Spending(Settings):
-    """What calls of models may cost."""
+class Pricing(Settings):
+    """What models cost, where it is not known."""
 
     price: str | None = setting(
         None,
-        help="Dollars per million tokens, to estimate the cost.",
+        help="Dollars per million tokens, to estimate the cost; of several models "
+        "MODEL=IN/OUT;MODEL=IN/OUT.",
         unit="IN/OUT",
         check=_is_price,
     )
+
+    def prices(self) -> Prices:
+        """What was said that models cost."""
+        from fabula.models.cost import Prices, parse_prices
+
+        return Prices() if self.price is None else parse_prices(self.price)
+
+
+@dataclass(frozen=True, slots=True)
+class Spending(Pricing):
+    """What calls of models may cost."""
+
     max_cost: float | None = setting(
         None,
         help="Stop before spending more than this; needs a price.",
@@ -45,10 +59,9 @@ class Spending(Settings):
     def options(self) -> ModelOptions:
         """For `open_model`; all models opened with it share the limit."""
         from fabula.models import ModelOptions
-        from fabula.models.cost import SharedBudget, parse_price
+        from fabula.models.cost import SharedBudget
 
-        price = None if self.price is None else parse_price(self.price)
-        return ModelOptions(price=price, shared_budget=SharedBudget(self.max_cost))
+        return ModelOptions(prices=self.prices(), shared_budget=SharedBudget(self.max_cost))
 
 
 _MODEL_HELP = (

@@ -304,9 +304,8 @@ def confirm_cost(settings: OriginalitySettings, confirm: Confirm) -> None:
     if spec is None:
         return
     from fabula.measures.quoting import estimate_quotes
-    from fabula.models.cost import known_price
 
-    price = settings.spending.options().price or known_price(spec)
+    price = settings.spending.prices().of(spec)
     confirm(f"{spec}, for each text", estimate_quotes(price))
 
 

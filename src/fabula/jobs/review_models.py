@@ -16,7 +16,7 @@ from fabula.judging.plan import MAX_TOKENS
 from fabula.judging.session import Session, estimate_calls
 from fabula.models import ModelOptions, Usage, open_model
 from fabula.models.caching import CALLS, CachedModel
-from fabula.models.cost import Estimate, known_price
+from fabula.models.cost import Estimate
 from fabula.models.encoder import Encoder
 from fabula.resume import kept_rows
 from fabula.rubrics import load_rubric
@@ -57,7 +57,7 @@ async def ask_model(
     confirm: Confirm,
 ) -> Said:
     """Verdicts and feedback by one model. Raises `ModelError`, `InputError`."""
-    price = options.price or known_price(spec)
+    price = options.prices.of(spec)
     judging = judge_plan(plan)
     wants_verdicts, wants_advice = plan.asks("verdicts"), plan.asks("feedback")
     # Before anything is paid for.

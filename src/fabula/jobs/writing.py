@@ -13,7 +13,7 @@ from fabula.jobs.progress import Confirm
 
 if TYPE_CHECKING:
     from fabula.models import Model
-    from fabula.models.cost import Estimate, Price
+    from fabula.models.cost import Estimate, Price, Prices
     from fabula.resume import Row
 
 __all__ = ["Written", "ask_models", "confirm_prompts", "estimate_texts"]
@@ -68,22 +68,20 @@ def estimate_texts(
 
 def _confirm_all(
     models: Sequence[str],
-    price: Price | None,
+    prices: Prices,
     estimate: Callable[[Price | None], Estimate],
     confirm: Confirm,
 ) -> None:
     """Confirm what each model will take, before the first of them is asked anything."""
-    from fabula.models.cost import known_price
-
     for spec in dict.fromkeys(models):
-        confirm(spec, estimate(price or known_price(spec)))
+        confirm(spec, estimate(prices.of(spec)))
 
 
 def confirm_prompts(
-    models: Sequence[str], price: Price | None, n_output: int, confirm: Confirm
+    models: Sequence[str], prices: Prices, n_output: int, confirm: Confirm
 ) -> Callable[[Sequence[str]], None]:
     """Confirms what a call on each prompt takes, answered in about `n_output` tokens."""
-    return lambda prompts: _confirm_all(models, price, estimate_texts(prompts, n_output), confirm)
+    return lambda prompts: _confirm_all(models, prices, estimate_texts(prompts, n_output), confirm)
 
 
 def ask_models(
@@ -101,7 +99,7 @@ def ask_models(
     from fabula.models import open_model
 
     terms = asked.options()
-    _confirm_all(asked.models, terms.price, estimate, confirm)
+    _confirm_all(asked.models, terms.prices, estimate, confirm)
 
     async def run(spec: str) -> list[Row]:
         async with open_model(spec, terms) as model:

@@ -15,7 +15,7 @@ from fabula.judging.pairwise import ROUNDS, judge_pairs
 from fabula.judging.plan import AnswerBook, JudgePlan
 from fabula.judging.run import MAX_UNREADABLE, RETEST, judge_stories, with_retest
 from fabula.models import Model, ModelOptions, Usage, open_model
-from fabula.models.cost import Estimate, Price, SharedBudget, estimate_tokens, known_price
+from fabula.models.cost import Estimate, Price, SharedBudget, estimate_tokens
 from fabula.models.function import FunctionModel
 from fabula.resume import kept_rows
 from fabula.text import check_ids
@@ -55,7 +55,6 @@ class Session:
     """Of these pairs choose so many, by the answers so far."""
     n_retest: int = 0
     options: ModelOptions = field(default_factory=ModelOptions)
-    price: Price | None = None
     max_cost: float | None = None
     restart: bool = False
     again: Collection[str] = ()
@@ -122,9 +121,10 @@ async def _judge(
 ) -> tuple[list[Measurement], Spent]:
     plan = session.plan
     name = spec if isinstance(spec, str) else spec.name
-    price = session.price or (known_price(spec) if isinstance(spec, str) else None)
+    prices = session.options.prices
+    price = prices.of(spec) if isinstance(spec, str) else prices.each
     documents = with_retest(session.documents, session.n_retest, plan.seed)
-    options = replace(session.options, price=price, shared_budget=shared_budget)
+    options = replace(session.options, shared_budget=shared_budget)
     async with open_model(spec, options) as model:
         n_before = book.n_new
         estimate = estimate_calls(session, documents, model, book, price)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 
@@ -12,7 +12,7 @@ from fabula.models.base import Effort, Model
 from fabula.models.budgeted import BudgetedModel
 from fabula.models.clustered import ClusterModel, ClusterTerms
 from fabula.models.copies import SharedModel
-from fabula.models.cost import Budget, Price, SharedBudget, known_price
+from fabula.models.cost import Budget, Prices, SharedBudget
 from fabula.models.function import FunctionModel
 from fabula.models.hosted import HostedModel
 from fabula.models.local import LocalModel, embedded_model
@@ -35,7 +35,7 @@ class ModelOptions:
     """How long a reasoning model is to think, where a call does not say."""
     structured: bool | None = None
     """Hold hosted models to a JSON schema; by default those that are known to follow one."""
-    price: Price | None = None
+    prices: Prices = field(default_factory=Prices)
     """What tokens cost, where it is not known of the model."""
     shared_budget: SharedBudget | None = None
     """What all models opened with it may spend together; None is without a limit."""
@@ -56,8 +56,8 @@ def open_model(spec: str | FunctionModel, options: ModelOptions | None = None) -
     """
     options = options or ModelOptions()
     if isinstance(spec, FunctionModel):
-        return BudgetedModel(spec, Budget(options.price, options.shared_budget))
-    budget = Budget(options.price or known_price(spec), options.shared_budget)
+        return BudgetedModel(spec, Budget(options.prices.each, options.shared_budget))
+    budget = Budget(options.prices.of(spec), options.shared_budget)
     return BudgetedModel(_model(spec, options), budget, effort=options.effort)
 
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import math
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from fabula.errors import InputError, ModelError
 from fabula.models.base import Answer, Prompt, Sampling, Usage
@@ -15,12 +15,14 @@ __all__ = [
     "Budget",
     "Estimate",
     "Price",
+    "Prices",
     "SharedBudget",
     "counted_usage",
     "estimate_tokens",
     "known_price",
     "most_likely_tokens",
     "parse_price",
+    "parse_prices",
 ]
 
 _CHARS_PER_TOKEN = 4
@@ -74,6 +76,32 @@ def parse_price(text: str) -> Price:
             f"or IN/OUT/CACHED"
         )
     return Price(*prices)
+
+
+@dataclass(frozen=True, slots=True)
+class Prices:
+    """What users say that models cost: one price for any of them, or a price by name."""
+
+    each: Price | None = None
+    named: Mapping[str, Price] = field(default_factory=dict)
+
+    def of(self, model: str) -> Price | None:
+        """The price that was given, else the known one; None where there is neither."""
+        return self.named.get(model) or self.each or known_price(model)
+
+
+def parse_prices(text: str) -> Prices:
+    """`IN/OUT`, or `MODEL=IN/OUT;MODEL=IN/OUT`. Raises `InputError`."""
+    each, named = None, {}
+    for part in text.split(";"):
+        model, equals, price = part.strip().rpartition("=")
+        if equals:
+            named[model.strip()] = parse_price(price.strip())
+        elif each is not None:
+            raise InputError(f"{text!r} holds two prices without a model; write MODEL=IN/OUT")
+        else:
+            each = parse_price(price)
+    return Prices(each, named)
 
 
 def known_price(model: str) -> Price | None:

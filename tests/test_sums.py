@@ -53,7 +53,6 @@ ALLOWED: dict[str, set[str]] = {
         "sum((folder.stamps[name][0] for folder, name in new))",
         "sum((stamp[0] for stamp in self.stamps.values()))",
     },
-    "presentation/detection_tables.py": {"sum((row['calibrated_on'] for row in rows))"},
     "text/language.py": {"sum(map(str.isalpha, part))"},
     "text/speech.py": {
         "sum((closed and (not inside) and (reader.text[start:end].rstrip(marks)[-1:] in "

@@ -184,8 +184,9 @@ def test_models_write_a_reference_that_is_summed_from_5_to_7(tmp_path: Path) -> 
     assert row["uniqueness"]["5"] < 1
 
 
-def test_detection_from_texts_to_verdicts(tmp_path: Path, corpus: Path) -> None:
-    rng = np.random.default_rng(0)
+def labelled_texts(path: Path, seed: int) -> list[dict[str, Any]]:
+    """180 texts, every other with a run of the corpus, in a file."""
+    rng = np.random.default_rng(seed)
     words = HELD.split()
     rows = []
     for k in range(180):
@@ -195,19 +196,29 @@ def test_detection_from_texts_to_verdicts(tmp_path: Path, corpus: Path) -> None:
         text = " ".join([*own[:7], *(held if machine else own[: len(held)]), *own[7:], "grey"])
         rows.append({"id": f"t{k}", "label": "machine" if machine else "human",
                      "pair_id": f"p{k // 2}", "text": text})  # fmt: skip
-    texts = tmp_path / "texts.jsonl"
-    texts.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    return rows
+
+
+def test_detection_from_texts_to_verdicts(tmp_path: Path, corpus: Path) -> None:
+    texts, others = tmp_path / "texts.jsonl", tmp_path / "others.jsonl"
+    rows = labelled_texts(texts, 0)
+    labelled_texts(others, 1)
     scores, detector = tmp_path / "scores.jsonl", tmp_path / "detector.json"
+    theirs = tmp_path / "theirs.jsonl"
     fabula("originality", texts, "--reference", corpus, "--out", scores)
+    fabula("originality", others, "--reference", corpus, "--out", theirs)
     done = fabula("detect", "calibrate", scores, "--label", "label=human", "--out", detector,
                   "--plot", tmp_path / "roc.svg")  # fmt: skip
     assert " tells " in done.stdout
     assert "1.000 to 1.000" in done.stdout
     assert (tmp_path / "roc.svg").read_text().startswith("<?xml")
-    shown = fabula("detect", "apply", detector, scores, "--fpr", "0.1", "--json").stdout
+    shown = fabula("detect", "apply", detector, theirs, "--fpr", "0.1", "--json").stdout
     verdicts = [row["verdict"] for row in json.loads(shown)]
     assert verdicts[::2] == ["not flagged"] * 90
     assert verdicts[1::2] == ["machine"] * 90
+    own = fabula("detect", "apply", detector, scores, "--fpr", "0.1").stdout
+    assert "no verdict on any of 180 texts: the detector was calibrated on this" in own
     # Labels that have nothing to do with the texts: no verdicts, and it says so.
     for k, row in enumerate(rows):
         row["label"] = "human" if k % 4 < 2 else "machine"

@@ -211,6 +211,7 @@ MAKERS: dict[str, Callable[[Path], None]] = {
     "books/": _books,
     "stories/": _folder_of_stories,
     "essays/": _folder_of_stories,
+    "class/": _folder_of_stories,
     "draft.docx": _draft,
     "second.docx": _second,
     "story.txt": _plain(_STORY),

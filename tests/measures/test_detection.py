@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +26,11 @@ from fabula.measures.verdicts import (
     read_detectors,
     write_detectors,
 )
-from fabula.presentation.detection_tables import calibration_remarks, calibration_tables
+from fabula.presentation.detection_tables import (
+    calibration_remarks,
+    calibration_tables,
+    verdict_table,
+)
 from fabula.presentation.sheet import render
 from fabula.text.sketch import sketch_of
 
@@ -139,7 +144,8 @@ def words(k: int) -> str:
     return " ".join(f"w{n}" for n in rng.integers(60, size=40 + k % 6)) + "."
 
 
-def score_file(path: Path, texts: Labelled, name: str = "creativity_index") -> Path:
+def score_file(path: Path, texts: Labelled, name: str = "creativity_index", first: int = 0) -> Path:
+    """Scores of as many texts, which are others where `first` differs."""
     rows = [
         {
             "id": f"t{k}", "text_digest": f"x{k}", name: float(score),
@@ -147,7 +153,7 @@ def score_file(path: Path, texts: Labelled, name: str = "creativity_index") -> P
             "missing_reason": None, "signature": SIGNATURE, "sketch": sketch_of(words(k)).to_row(),
         }
         for k, (score, human, group) in enumerate(
-            zip(texts.scores, texts.is_human, texts.clusters, strict=True)
+            zip(texts.scores, texts.is_human, texts.clusters, strict=True), first
         )
     ]  # fmt: skip
     path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
@@ -166,7 +172,8 @@ def test_a_detector_that_cannot_tell_gives_no_verdict(tmp_path: Path) -> None:
         scores = score_file(tmp_path / f"{name}.jsonl", labelled(200, shift))
         (found,) = calibrate_files([scores], label)
         write_detectors(tmp_path / f"{name}.json", [found], label, None)
-        rows = list(apply_detectors(read_detectors(tmp_path / f"{name}.json"), scores, 0.05))
+        others = score_file(tmp_path / "others.jsonl", labelled(200, shift), first=1000)
+        rows = list(apply_detectors(read_detectors(tmp_path / f"{name}.json"), others, 0.05))
         verdicts = {row["verdict"] for row in rows}
         if name == "good":
             assert verdicts == {"machine", "not flagged"}
@@ -188,7 +195,19 @@ def test_a_missing_score_is_no_verdict_and_counted(tmp_path: Path) -> None:
     (found,) = calibrate_files([path], label)
     assert (found.n_missing, found.n_human + found.n_machine) == (1, 99)
     write_detectors(tmp_path / "d.json", [found], label, None)
-    applied = list(apply_detectors(read_detectors(tmp_path / "d.json"), path, 0.05))
+    others = score_file(tmp_path / "o.jsonl", labelled(4, 2.0), first=1000)
+    others.write_text(
+        "".join(
+            [
+                *others.read_text().splitlines(True)[:3],
+                json.dumps(
+                    json.loads(others.read_text().splitlines()[3])
+                    | {"creativity_index": None, "missing_reason": "too_short"}
+                ),
+            ]
+        )
+    )
+    applied = list(apply_detectors(read_detectors(tmp_path / "d.json"), others, 0.05))
     assert (applied[3]["verdict"], applied[3]["missing_reason"]) == (None, "too_short")
 
 
@@ -363,13 +382,31 @@ def test_a_detector_that_may_flag_far_more_than_was_asked_gives_no_verdict(tmp_p
     assert row["verdict"] == "not flagged"
 
 
-def test_texts_that_a_detector_was_calibrated_on_are_told(tmp_path: Path) -> None:
+def test_texts_that_a_detector_was_calibrated_on_get_no_verdict(tmp_path: Path) -> None:
     detectors = detector_of(tmp_path / "d.json", labelled(200, 2.0))
     path = score_file(tmp_path / "s.jsonl", labelled(200, 2.0))
-    assert all(row["calibrated_on"] for row in apply_detectors(detectors, path, 0.05))
+    rows = list(apply_detectors(detectors, path, 0.05))
+    assert all(row["calibrated_on"] and row["verdict"] is None for row in rows)
+    _, said = verdict_table(rows)
+    assert said.startswith("no verdict on any of 200 texts: the detector was calibrated on this")
     # The same text a little changed shares a run of 25 words with it.
-    path = other_text(tmp_path / "o.jsonl", words(3).replace("w", "w", 1) + " w1 w2")
-    assert all(row["calibrated_on"] for row in apply_detectors(detectors, path, 0.05))
+    path = other_text(tmp_path / "o.jsonl", words(3) + " w1 w2")
+    (row,) = apply_detectors(detectors, path, 0.05)
+    assert row["verdict"] is None
+    assert "25 words in a row" in row["missing_reason"]
+
+
+def test_no_suspicion_stands_beside_a_name_without_how_often_it_is_wrong(tmp_path: Path) -> None:
+    detectors = detector_of(tmp_path / "d.json", labelled(200, 2.0))
+    path = score_file(tmp_path / "o.jsonl", labelled(60, 2.0), first=1000)
+    rows = list(apply_detectors(detectors, path, 0.05))
+    (bound,) = {row["false_positives_high"] for row in rows}
+    sheet, _ = verdict_table(rows)
+    said = Counter(str(verdict) for _, verdict, _ in sheet.rows)
+    assert not any("machine" in one for one in said)
+    n_flagged = sum(row["verdict"] == "machine" for row in rows)
+    assert n_flagged > 0
+    assert said[f"flagged, as up to {bound:.1%} of such people's texts are"] == n_flagged
 
 
 def test_a_detector_of_an_older_version_is_to_be_made_again(tmp_path: Path) -> None:

@@ -168,6 +168,27 @@ def test_templates_are_the_commonest_sequences_within_sentences() -> None:
 
 
 @given(st.lists(st.lists(st.sampled_from("abc"), max_size=14), min_size=2, max_size=6))
+def test_texts_of_one_owner_are_not_compared(texts: list[list[str]]) -> None:
+    ids = [str(k) for k in range(len(texts))]
+    owners = [k % 2 for k in range(len(texts))]
+    table = WordTable.of(texts)
+    found = {one.id: one for one in shared_texts(ids, table, 3, owners)}
+    for k, own in enumerate(owners):
+        # The same as that text alone among those of other owners.
+        several = [texts[k], *(one for j, one in enumerate(texts) if owners[j] != own)]
+        names = [str(j) for j in range(len(several))]
+        (alone,) = [
+            one
+            for one in shared_texts(names, WordTable.of(several), 3, [0] + [1] * (len(names) - 1))
+            if one.id == "0"
+        ]
+        one = found[str(k)]
+        assert (one.share, one.n_others) == (alone.share, alone.n_others)
+        if one.most_with is not None:
+            assert owners[int(one.most_with)] != own
+
+
+@given(st.lists(st.lists(st.sampled_from("abc"), max_size=14), min_size=2, max_size=6))
 def test_what_a_text_shares_is_what_stands_in_any_other(texts: list[list[str]]) -> None:
     n = 3
     ids = [str(k) for k in range(len(texts))]

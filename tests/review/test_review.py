@@ -359,3 +359,79 @@ def test_what_texts_have_in_common_can_be_left_out() -> None:
     assert review.together is None
     assert "diversity" in {entry.part for entry in review.left_out}
     assert "diversity" not in {entry.part for entry in alone.left_out}
+
+
+FERRY = "The ferry was late again and the porter counted the lamps on the far bank. "
+TIN = "She kept her letters in a tin that had once held tea for nine people. "
+CLASS = [
+    Document("ann", FERRY + "Ann wrote this rather crooked sentence herself.", author="Ann"),
+    Document("ben", FERRY + "Ben wrote about trains, timetables and porridge.", author="Ben"),
+    Document("cleo", TIN + "Cleo says that nobody here has read what she has.", author="Cleo"),
+    Document("cleo2", TIN + "A second text of hers begins like the first.", author="Cleo"),
+    Document("dora", "Dora has nothing in common with anybody, and likes it so."),
+]
+
+
+def of_class(**given: Any) -> Review:
+    without = ("fluency", "profile", "lines", "book")
+    return run(CLASS, against_each_other=True, without=without, **given)
+
+
+def test_a_class_is_compared_with_itself_and_no_text_with_itself() -> None:
+    review = of_class()
+    # By counting: a run of 15 words in 22 and 22 words, one of 14 in 24 and in 23.
+    by_id = {one.id: one for one in review.together.shared}
+    assert [(one.id, one.longest) for one in review.together.shared[:2]] == [
+        ("ann", 15), ("ben", 15)
+    ]  # fmt: skip
+    assert (by_id["ann"].most_with, by_id["cleo"].most_with) == ("ben", "cleo2")
+    assert by_id["dora"].share == 0
+    index = {text.document.id: text.originality.uniqueness[5] for text in review.texts}
+    assert index["dora"] == 1
+    assert index["ann"] == pytest.approx(1 - 15 / 22)
+    assert "excl=same(id)" in review.signatures["originality"].replace("excl:", "excl=")
+    shown = " ".join(render(*review_tables(review, ())).split())
+    assert shown.index("in others") < shown.index("Creativity Index")
+    assert "direction unknown" in shown
+    found = review_json(review, ())["together"]
+    assert (found["direction"], found["not_compared_within"]) == ("unknown", None)
+
+
+def test_texts_of_one_author_are_not_compared_where_that_is_left_out(tmp_path: Path) -> None:
+    review = of_class(exclude_same="author")
+    by_id = {one.id: one for one in review.together.shared}
+    assert by_id["cleo"].share == by_id["cleo2"].share == 0
+    assert by_id["ann"].most_with == "ben"
+    uniqueness = {text.document.id: text.originality.uniqueness[5] for text in review.texts}
+    assert uniqueness["cleo"] == 1
+    assert uniqueness["ann"] < 1
+    assert "same(id,author)" in review.signatures["originality"]
+    page = tmp_path / "class.html"
+    write_review_page(page, review)
+    content = page.read_text(encoding="utf-8")
+    assert content.index("What each shares with the others") < content.index("Side by side")
+
+
+def test_a_class_and_books_are_searched_together(books: str) -> None:
+    texts = [*CLASS[:2], Document("eve", "It was the best of times, it was the worst of times.")]
+    with Reviewer(
+        ReportSettings(
+            against_each_other=True, references=(books,), n_jobs=1,
+            without=("fluency", "profile", "lines", "book"),
+        )
+    ) as reviewer:  # fmt: skip
+        review = reviewer.run(texts)
+    elsewhere = review.found_elsewhere()
+    assert elsewhere["eve"] == 1
+    assert {one.id: one.share for one in review.together.shared}["eve"] == 0
+    assert review_json(review, ())["texts"][2]["originality"]["n_words"] == 12
+    assert "found elsewhere" in render(*review_tables(review, ()))
+
+
+def test_what_a_class_cannot_be_is_said() -> None:
+    with pytest.raises(InputError, match="there is one text"):
+        run(CLASS[:1], against_each_other=True)
+    with pytest.raises(SettingsError, match="auto leaves out copies"):
+        ReportSettings(against_each_other=True, exclude="auto")
+    with pytest.raises(SettingsError, match="infinigram:x is not"):
+        ReportSettings(against_each_other=True, references=("infinigram:x",))

@@ -179,7 +179,8 @@ class OriginalityOptions(Matching):
     )
     exclude_same: str | None = setting(
         None,
-        help="Also leave out documents whose FIELD equals the text's, such as author or prompt_id.",
+        help="Also leave out documents whose FIELD equals the text's, such as author or prompt_id; "
+        "id, of a reference that holds the texts themselves.",
         unit="FIELD",
     )
     exclude_model: str | None = setting(
@@ -318,8 +319,12 @@ def open_measure(
     spending: Spending | None = None,
     n_threads: int = 1,
     fresh: bool = False,
+    same: ExcludeSame | None = None,
 ) -> Iterator[OriginalityMeasure]:
-    """The measure that the options describe; over `opened` where the reference is open already."""
+    """The measure that the options describe; over `opened` where the reference is open already.
+
+    same: what each text leaves out, where `exclude_same` does not say it.
+    """
     from fabula.measures.originality import OriginalityMeasure
     from fabula.measures.uniqueness import Levels
     from fabula.reference import Reference
@@ -335,7 +340,7 @@ def open_measure(
             levels = "5-7" if corpus is not None and corpus.written_by else "5-12"
         yield OriginalityMeasure(
             backend,
-            exclude_same=_same(options.exclude_same, corpus),
+            exclude_same=same or _same(options.exclude_same, corpus),
             levels=Levels.parse(levels),
             exclude=_excluded(options.exclude, corpus),
             judge=judge,

@@ -47,6 +47,12 @@ class InstrumentSettings(Processes, Matching):
         "none",
         help="auto: leave out documents of the reference that copy or quote the text.",
     )
+    exclude_same: str | None = setting(
+        None,
+        help="Leave out documents whose FIELD equals the text's, such as author or prompt_id; so "
+        "texts that share it are not compared with each other either.",
+        unit="FIELD",
+    )
     fluency_model: str = setting(
         "local",
         help="Model used for surprisal: local (the embedded model) or a .gguf file.",
@@ -75,6 +81,11 @@ class InstrumentSettings(Processes, Matching):
 class ReportSettings(InstrumentSettings):
     """All instruments, and the models that judge and advise."""
 
+    against_each_other: bool = setting(
+        False,
+        help="Compare each text with all others, as a class: what it shares, how long the longest "
+        "passage is, and with whom; besides `references`, where some are named.",
+    )
     rubric: str = setting(
         "ttcw", help="Rubric that the models judge by (with `models`).", unit="NAME|FILE"
     )
@@ -112,8 +123,23 @@ class ReportSettings(InstrumentSettings):
     """A folder where models' answers are kept as they come, so that none is paid for twice."""
 
     def check_together(self) -> None:
+        if self.against_each_other:
+            self._check_class()
         if self.labels is not None and not (self.models.models and self.asks("verdicts")):
             raise SettingsError("labels", "correct what `models` say, and no model is to judge")
+
+    def _check_class(self) -> None:
+        from fabula.reference.choose import is_elsewhere
+
+        if self.exclude == "auto":
+            raise SettingsError(
+                "exclude", "auto leaves out copies, which `against_each_other` is to find"
+            )
+        if far := [one for one in self.references if "://" in one or is_elsewhere(one)]:
+            raise SettingsError(
+                "against_each_other",
+                f"searches the texts together with references in a folder, which {far[0]} is not",
+            )
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Self
 
 from fabula.errors import CallFailed, FabulaError, InputError, ModelError
 from fabula.instruments import SET, Instrument, instruments
+from fabula.jobs.class_reference import open_class
 from fabula.jobs.correction import CorrectSettings, correct_measurements
 from fabula.jobs.held_out import groups_of
 from fabula.jobs.judging import labels_of_some
@@ -75,7 +76,10 @@ class Reviewer:
         mine = self.plan
         if _states_of(plan.references) != self._references:
             return False
-        names = ("references", "levels", "match", "exclude", "fluency_model", "groups", "phrases")
+        names = (
+            "references", "levels", "match", "exclude", "exclude_same", "fluency_model", "groups",
+            "phrases",
+        )  # fmt: skip
         return all(getattr(mine, name) == getattr(plan, name) for name in names)
 
     def run(
@@ -117,13 +121,20 @@ class Reviewer:
     def _originality(self, review: Review, progress: Progress) -> Review:
         if not self.plan.asks("originality"):
             return _without(review, "originality")
+        if self.plan.against_each_other:
+            documents = [text.document for text in review.texts]
+            threads = self.plan.n_processes
+            with open_class(documents, self._options, progress, n_threads=threads) as measure:
+                return self._measured(review, measure, progress)
         if not self.plan.references:
             return _left_out(
                 review, "originality", "no reference was named",
                 "build one from what you have, `fabula reference build books/ --out books.ref`, "
                 "and name it: `fabula report --reference books.ref`",
             )  # fmt: skip
-        measure = self._opened_measure(progress)
+        return self._measured(review, self._opened_measure(progress), progress)
+
+    def _measured(self, review: Review, measure: OriginalityMeasure, progress: Progress) -> Review:
         progress.begin("originality", len(review.texts))
         texts = []
         found = measure.measure(text.document for text in review.texts)
@@ -149,14 +160,21 @@ class Reviewer:
             self._measure.reference.close()
             self._measure = None
         if self._measure is None:
-            plan = self.plan
-            options = OriginalityOptions(
-                plan.references, levels=plan.levels, match=plan.match, exclude=plan.exclude
-            )
             self._measure = self._stack.enter_context(
-                open_measure(options, progress, n_threads=plan.n_processes)
+                open_measure(self._options, progress, n_threads=self.plan.n_processes)
             )
         return self._measure
+
+    @property
+    def _options(self) -> OriginalityOptions:
+        plan = self.plan
+        return OriginalityOptions(
+            plan.references,
+            levels=plan.levels,
+            match=plan.match,
+            exclude=plan.exclude,
+            exclude_same=plan.exclude_same,
+        )
 
     def _read(self, review: Review, progress: Progress) -> Review:
         """The profile, and the notes on lines: both from one reading."""
@@ -255,7 +273,7 @@ class Reviewer:
         """What several texts have in common."""
         if len(review.texts) < 2:
             return review
-        if not self.plan.asks(SET):
+        if not (self.plan.asks(SET) or self.plan.against_each_other):
             return _without(review, SET)
         from fabula.measures.diversity.together import measure_together
 
@@ -264,6 +282,8 @@ class Reviewer:
             [text.document for text in review.texts],
             seed=self.plan.seed,
             n_threads=self.plan.n_processes,
+            is_class=self.plan.against_each_other,
+            apart=self.plan.exclude_same if self.plan.against_each_other else None,
         )
         review = replace(review, together=found)
         return (

@@ -5,13 +5,14 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Self
 
 from fabula.errors import InputError
 from fabula.reference import Reference
+from fabula.text.sentences import encodable
 from fabula.types import Document
 
 __all__ = ["ExcludeIds", "ExcludeSame", "own_field"]
@@ -47,6 +48,8 @@ class ExcludeSame:
     numbers: Mapping[str, frozenset[int]]
     """By cluster, or by value where it has none."""
     joined: Mapping[str, str] = dataclasses.field(default_factory=lambda: MappingProxyType({}))
+    also: str | None = None
+    """A second field, whose documents stand in `numbers` too."""
 
     @classmethod
     def of(
@@ -64,6 +67,25 @@ class ExcludeSame:
         numbers_of = {name: frozenset(numbers) for name, numbers in found.items()}
         return cls(field, numbers_of, joined)
 
+    @classmethod
+    def of_texts_themselves(
+        cls, reference: Reference, documents: Sequence[Document], also: str | None = None
+    ) -> Self:
+        """For texts that are a part of the reference: each leaves itself out, by id and words.
+
+        also: a field; documents that share it with a text are left out for it too.
+        """
+        # What holds no word is in no reference.
+        texts = {one.id: one for one in documents if reference.settings.has_words(one.text)}
+        same = None if also is None else cls.of(reference, also)
+        found = {}
+        for id_, numbers in reference.numbers_of(texts).items():
+            words = encodable(texts[id_].text)
+            held = zip(numbers, reference.documents(numbers), strict=True)
+            own = frozenset(number for number, one in held if one.text == words)
+            found[id_] = own | (same.of_text(texts[id_]) if same else frozenset())
+        return cls("id", found, also=also)
+
     def of_text(self, document: Document) -> frozenset[int]:
         value = own_field(document, self.field)
         if value is None:
@@ -72,7 +94,7 @@ class ExcludeSame:
 
     def __str__(self) -> str:
         # What follows an @ decides in a signature, and nothing before it.
-        name = self.field.replace("@", "#")
+        name = ",".join(filter(None, (self.field, self.also))).replace("@", "#")
         clusters: dict[str, list[str]] = {}
         for value in sorted(self.joined):
             clusters.setdefault(self.joined[value], []).append(value)
@@ -84,6 +106,11 @@ class ExcludeSame:
 
 
 def own_field(document: Document, field: str) -> str | None:
-    own = {"author": document.author, "prompt_id": document.prompt_id, **document.meta}
+    own = {
+        "id": document.id,
+        "author": document.author,
+        "prompt_id": document.prompt_id,
+        **document.meta,
+    }
     # An empty cell of a table is no value.
     return None if own.get(field) in (None, "") else str(own[field])

@@ -47,6 +47,10 @@ OUTCOMES = {
     "too few": "there are too few clusters for an interval",
 }
 _NO_VERDICT = "the detector cannot tell human from machine"
+_CALIBRATED_ON = (
+    "the detector was calibrated on this text, or on one that shares 25 words in a row with it: "
+    "its error rates hold for other texts only; apply it to texts that it has not seen"
+)
 _MAX_EXCESS = 3
 """How many times the rate that was asked the upper bound of false alarms may be."""
 
@@ -304,8 +308,9 @@ def apply_detectors(
 
     `target` is the share of human texts that may be called machine-written, one of those that the
     detector was calibrated for. There is no verdict by a detector that does not separate, or that
-    may flag far more people's texts than that; nor on a text of another kind than it was calibrated
-    on. Raises `MixError` where the scores were measured otherwise than the detector's.
+    may flag far more people's texts than that; nor on a text that it was calibrated on, or nearly;
+    nor on one of another kind. Raises `MixError` where the scores were measured otherwise than the
+    detector's.
     """
     yield from apply_to_rows(detectors, read_rows(path), str(path), target)
 
@@ -343,7 +348,8 @@ def _verdict(
 ) -> dict[str, Any]:
     value, kind = row[detector["score"]], detector["kind"]
     verdict, probability = None, None
-    missing = _no_verdict(detector, limit)
+    is_known = kind.holds(sketch, str(row["text_digest"]))
+    missing = _no_verdict(detector, limit) or (_CALIBRATED_ON if is_known else None)
     if missing is None and value is None:
         missing = row.get("missing_reason") or "no score"
     if missing is None:
@@ -359,7 +365,7 @@ def _verdict(
         "probability_human": None if probability is None else round(float(probability), 4),
         "score": detector["score"],
         "value": value,
-        "calibrated_on": kind.holds(sketch, str(row["text_digest"])),
+        "calibrated_on": is_known,
         "false_positives": limit["false_positives"],
         "false_positives_high": limit["false_positives_high"],
         "signature": row["signature"],

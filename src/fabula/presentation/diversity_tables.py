@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from fabula.measures.diversity import Diversity, GroupDiversity, SharedPhrase, SimilarPair
-from fabula.measures.diversity.pairs import SharedText
 from fabula.measures.diversity.result import reason_of
 from fabula.measures.diversity.together import Together
 from fabula.presentation.sheet import Block, Cell, Column, Missing, Sheet, interval_notes
@@ -25,6 +24,10 @@ _TITLES = {
 }
 _N_RUNS = 5
 """Runs of a pair that are shown."""
+_UNKNOWN = (
+    "direction unknown: one may have copied from the other, or both from a third, and what was set "
+    "or quoted is shared as well"
+)
 _MOST_WORDS = 40
 """Words of a run that stand on a report of several texts."""
 
@@ -43,34 +46,61 @@ def diversity_tables(found: Diversity, texts: Mapping[str, str]) -> list[Block]:
     return [*parts, "", *found.remarks, found.signature]
 
 
-def together_tables(found: Together, texts: Mapping[str, str]) -> list[Block]:
-    """Who wrote like whom, then how alike all texts are, or why that is not said."""
-    parts = [*_shared(found.shared), *_pairs(found.pairs, found.run_words, texts, _MOST_WORDS)]
+def together_tables(
+    found: Together, texts: Mapping[str, str], elsewhere: Mapping[str, float | None] | None = None
+) -> list[Block]:
+    """Who wrote like whom, then how alike all texts are, or why that is not said.
+
+    elsewhere: by id, the share of a text's words that is found in the others in other words too, or
+    in a reference; texts are then listed by it.
+    """
+    parts = [
+        *_shared(found, elsewhere or {}),
+        *_pairs(found.pairs, found.run_words, texts, _MOST_WORDS),
+    ]
     figures = [found.reason] if found.diversity is None else _figures(found.diversity)
     return [*parts, "", *figures, *found.remarks]
 
 
-def _shared(shared: Sequence[SharedText]) -> list[Block]:
+def _shared(found: Together, elsewhere: Mapping[str, float | None]) -> list[Block]:
     """The texts that share anything, most shared first."""
-    listed = [one for one in shared if one.share]
+    listed = [one for one in found.shared if one.share or elsewhere.get(one.id)]
+    listed.sort(key=lambda one: -(elsewhere.get(one.id) or 0.0))
     if not listed:
         return []
     columns = [
         Column("text"),
         Column("words", ",", name="n_words"),
+        *([Column("found elsewhere", ".0%", name="elsewhere")] if elsewhere else []),
         Column("in others", ".0%", name="share"),
         Column("longest", ",", name="longest_run"),
         Column("most with", name="most_with"),
         Column("texts", ",", name="n_others"),
     ]
     rows: list[list[Cell]] = [
-        [one.id, one.n_words, one.share, one.longest, one.most_with, one.n_others] for one in listed
+        [
+            one.id,
+            one.n_words,
+            *([elsewhere.get(one.id)] if elsewhere else []),
+            one.share,
+            one.longest,
+            one.most_with,
+            one.n_others,
+        ]
+        for one in listed
     ]
-    n_without = len(shared) - len(listed)
+    n_without = len(found.shared) - len(listed)
     parts: list[Block] = [Sheet("shared", columns, rows, many="texts")]
     if n_without:
-        parts.append(f"{n_without:,} texts share no run with another")
-    return [*parts, "who copied from whom cannot be told from this", ""]
+        said = "1 text shares" if n_without == 1 else f"{n_without:,} texts share"
+        parts.append(f"{said} no run with another")
+    if elsewhere:
+        parts.append(
+            "found elsewhere: in the others or in a reference, in other words too if asked"
+        )
+    if found.apart:
+        parts.append(f"texts of one {found.apart} were not compared with each other")
+    return [*parts, _UNKNOWN, ""]
 
 
 def _pairs(
@@ -186,6 +216,7 @@ def _pair(pair: SimilarPair, texts: Mapping[str, str], most_words: int | None) -
     yield (
         f"{pair.a} and {pair.b}: {pair.n_words:,} words in common runs "
         f"({pair.share_a:.0%} and {pair.share_b:.0%} of the texts), the longest of {pair.longest:,}"
+        f"; direction unknown"
     )
     columns = [
         Column("words", ",", name="n_words"),

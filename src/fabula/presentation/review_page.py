@@ -144,6 +144,7 @@ def page_of(
         "table": None if one else _table(review),
         "panels": [] if one else _panels(review),
         "together": _together(review),
+        "is_class": review.together is not None and review.together.is_class,
         "corrected": _corrected(review),
         "picture": None if one else _picture_of_texts(review),
         "tests": group_views(tests),
@@ -179,7 +180,7 @@ def _together(review: Review) -> Markup | None:
     if review.together is None:
         return None
     texts = {text.document.id: text.document.text for text in review.texts}
-    return Markup(html_of(together_tables(review.together, texts)))
+    return Markup(html_of(together_tables(review.together, texts, review.found_elsewhere())))
 
 
 def _text(number: int, text: TextReview, review: Review, n_marks: int | None) -> TextView:

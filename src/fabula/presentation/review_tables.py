@@ -33,6 +33,8 @@ def review_tables(review: Review, tests: Sequence[GroupTest]) -> list[Block]:
     """Numbers down, texts across, at most six; then groups, and what was left out."""
     numbers, rows = numbers_of_review(review)
     parts: list[Block] = _first(review.texts[0], review) if len(review.texts) == 1 else []
+    is_class = review.together is not None and review.together.is_class
+    parts += _together(review) if is_class else []
     parts += [_beside(review), ""] if numbers else []
     if len(rows) > _MAX_COLUMNS and numbers:
         n_more = len(rows) - _MAX_COLUMNS
@@ -45,7 +47,7 @@ def review_tables(review: Review, tests: Sequence[GroupTest]) -> list[Block]:
     parts += _passages(review)
     if len(review.texts) == 1:
         parts += _phrases_found(review.texts[0])
-    parts += _together(review)
+    parts += [] if is_class else _together(review)
     if tests:
         parts += ["", *_group_tables(tests)]
     parts += _corrected(review)
@@ -87,7 +89,7 @@ def _together(review: Review) -> list[Block]:
     if review.together is None:
         return []
     texts = {text.document.id: text.document.text for text in review.texts}
-    return [*together_tables(review.together, texts), ""]
+    return [*together_tables(review.together, texts, review.found_elsewhere()), ""]
 
 
 def _phrases_found(text: TextReview) -> list[Block]:

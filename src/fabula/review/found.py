@@ -16,7 +16,7 @@ from fabula.measures.line_notes import LineReview
 from fabula.measures.linguistic.profile import Profile
 from fabula.measures.originality import Originality
 from fabula.tasks.feedback.advising import Advice
-from fabula.types import Document, Measurement, Rubric
+from fabula.types import Document, Measurement, Rubric, Signature
 
 __all__ = ["LeftOut", "Review", "TextReview"]
 
@@ -91,6 +91,23 @@ class Review:
     """What several texts have in common."""
     instruments: tuple[Instrument, ...] = ()
     """Those besides Fabula's own parts: what is registered, and what the settings name."""
+
+    def found_elsewhere(self) -> dict[str, float | None]:
+        """Of a class, by id, the share of a text's words that originality found elsewhere.
+
+        None where it is missing; empty where the runs that texts share are all that was looked for.
+        """
+        signature = Signature.parse(self.signatures.get("originality", "originality"))
+        parts = dict(signature.parts)
+        is_more = parts.get("match") == "near" or "+" in parts.get("ref", "")
+        if self.together is None or not self.together.is_class or not is_more:
+            return {}
+        found = {}
+        for text in self.texts:
+            levels = {} if text.originality is None else text.originality.uniqueness
+            lowest = next(iter(levels.values()), None)
+            found[text.document.id] = None if lowest is None else 1 - lowest
+        return found
 
     def instrument(self, name: str) -> Instrument | None:
         """The one of this id."""

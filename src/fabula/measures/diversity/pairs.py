@@ -95,18 +95,25 @@ class SharedText:
         return asdict(self)
 
 
-def shared_texts(ids: Sequence[str], table: WordTable, n_words: int) -> list[SharedText]:
+def shared_texts(
+    ids: Sequence[str], table: WordTable, n_words: int, owners: Sequence[int] | None = None
+) -> list[SharedText]:
     """What each text shares with any other in runs of `n_words` or more, most shared first.
 
+    owners: a number for each text; texts with the same one are not compared with each other.
     Runs that very many texts hold are left out, as in `similar_pairs`.
     """
     *_, (ngrams, numbers) = table.ngrams(n_words)
     own = [numbers[a:b] for a, b in pairwise(table.starts[: len(ids) + 1].tolist())]
     n_holders = np.zeros(int(numbers.max(initial=-1)) + 1, np.int64)
-    for mine in own:
-        n_holders[np.unique(mine[mine >= 0])] += 1
+    of_owner: dict[int, list[NDArray[np.int32]]] = {}
+    for owner, mine in zip(owners or range(len(ids)), own, strict=True):
+        of_owner.setdefault(owner, []).append(mine)
+    for several in of_owner.values():
+        held = np.concatenate(several)
+        n_holders[np.unique(held[held >= 0])] += 1
     is_shared = (n_holders > 1) & (n_holders <= _MAX_HOLDERS)
-    keys, times = _counted_pairs(ngrams)
+    keys, times = _counted_pairs(ngrams, owners)
     partners: dict[int, list[tuple[int, int]]] = {}
     for key, n in zip(keys.tolist(), times.tolist(), strict=True):
         a, b = key >> 32, key & 0xFFFFFFFF
@@ -138,16 +145,21 @@ def shared_texts(ids: Sequence[str], table: WordTable, n_words: int) -> list[Sha
 
 
 def similar_pairs(
-    ids: Sequence[str], located: Sequence[TextWords], table: WordTable, n_words: int, n_listed: int
+    ids: Sequence[str],
+    located: Sequence[TextWords],
+    table: WordTable,
+    n_words: int,
+    n_listed: int,
+    owners: Sequence[int] | None = None,
 ) -> list[SimilarPair]:
     """The pairs with most words in common runs of `n_words` or more, those first.
 
-    located: the words of each text of the table. Of all pairs those are looked at that share most
-    n-grams of `n_words` words.
+    located: the words of each text of the table. owners: as `shared_texts` has them. Of all pairs
+    those are looked at that share most n-grams of `n_words` words.
     """
     *_, (ngrams, numbers) = table.ngrams(n_words)
     pairs = []
-    for a, b in _candidates(ngrams, n_listed * _N_LOOKED_AT):
+    for a, b in _candidates(ngrams, n_listed * _N_LOOKED_AT, owners):
         mine = numbers[table.starts[a] : table.starts[a + 1]]
         other = numbers[table.starts[b] : table.starts[b + 1]]
         runs = common_runs(mine, other, n_words)
@@ -157,14 +169,16 @@ def similar_pairs(
     return pairs[:n_listed]
 
 
-def _candidates(ngrams: Ngrams, most: int) -> list[tuple[int, int]]:
+def _candidates(ngrams: Ngrams, most: int, owners: Sequence[int] | None) -> list[tuple[int, int]]:
     """The pairs that hold most n-grams in common."""
-    keys, times = _counted_pairs(ngrams)
+    keys, times = _counted_pairs(ngrams, owners)
     best = np.argsort(-times, kind="stable")[:most]
     return [(int(key) >> 32, int(key) & 0xFFFFFFFF) for key in keys[best]]
 
 
-def _counted_pairs(ngrams: Ngrams) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def _counted_pairs(
+    ngrams: Ngrams, owners: Sequence[int] | None
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Each pair of texts that holds n-grams in common, as one number, and how many."""
     n_holders = np.diff(ngrams.ends, prepend=0)
     max_holders = _MAX_HOLDERS
@@ -173,7 +187,13 @@ def _counted_pairs(ngrams: Ngrams) -> tuple[NDArray[np.int64], NDArray[np.int64]
         if int((some * (some - 1) // 2).sum()) <= _MAX_PAIRS:
             break
         max_holders //= 2
-    return np.unique(count_pairs(ngrams.ends, ngrams.texts, max_holders), return_counts=True)
+    pairs = count_pairs(ngrams.ends, ngrams.texts, max_holders)
+    keys, times = np.unique(pairs, return_counts=True)
+    if owners is not None:
+        owner = np.array(owners, np.int64)
+        is_other = owner[keys >> 32] != owner[keys & 0xFFFFFFFF]
+        keys, times = keys[is_other], times[is_other]
+    return keys, times
 
 
 def common_runs(

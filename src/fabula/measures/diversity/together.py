@@ -12,12 +12,14 @@ from fabula.measures.diversity.grouped_texts import GroupedTexts
 from fabula.measures.diversity.measure import ALL_TEXTS, Plan, measure_diversity
 from fabula.measures.diversity.pairs import SharedText, SimilarPair, shared_texts, similar_pairs
 from fabula.measures.diversity.result import Diversity, identical_remark
+from fabula.measures.exclusion import own_field
 from fabula.stats.resample import MIN_UNITS
 from fabula.types import Document
 
 __all__ = ["Together", "measure_together"]
 
 _N_PAIRS = 5
+_N_PAIRS_OF_A_CLASS = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +36,10 @@ class Together:
     reason: str
     """Why there are no figures of the set; empty where there are."""
     remarks: Sequence[str]
+    is_class: bool = False
+    """Whether each text was to be compared with all others, and not only described."""
+    apart: str | None = None
+    """Texts that share this field were not compared with each other."""
 
     def to_json(self) -> dict[str, Any]:
         found = self.diversity
@@ -41,6 +47,8 @@ class Together:
             "shared": [one.to_json() for one in self.shared],
             "pairs": [one.to_json() for one in self.pairs],
             "run_words": self.run_words,
+            "direction": "unknown",
+            "not_compared_within": self.apart,
             "set": None if found is None else found.groups[0].to_json(),
             "missing_reason": self.reason or None,
             "remarks": list(self.remarks),
@@ -48,15 +56,27 @@ class Together:
         }
 
 
-def measure_together(documents: Sequence[Document], *, seed: int, n_threads: int) -> Together:
-    """The pairs of texts with most in common; from ten texts on, the diversity of all."""
+def measure_together(
+    documents: Sequence[Document],
+    *,
+    seed: int,
+    n_threads: int,
+    is_class: bool = False,
+    apart: str | None = None,
+) -> Together:
+    """The pairs of texts with most in common; from ten texts on, the diversity of all.
+
+    is_class: list more pairs. apart: a field; texts that share it are not compared with each other.
+    """
     plan = Plan(how=Resampling(seed=seed), n_phrases=0, n_threads=n_threads)
     located = [plan.settings.locate(document.text) for document in documents]
     texts = GroupedTexts(documents, [ALL_TEXTS] * len(documents), None, located)
     ids = [document.id for document in documents]
     table = texts.table(plan.settings)
-    pairs = similar_pairs(ids, located, table, plan.run_words, _N_PAIRS)
-    shared = shared_texts(ids, table, plan.run_words)
+    owners = None if apart is None else _owners(documents, apart)
+    n_pairs = _N_PAIRS_OF_A_CLASS if is_class else _N_PAIRS
+    pairs = similar_pairs(ids, located, table, plan.run_words, n_pairs, owners)
+    shared = shared_texts(ids, table, plan.run_words, owners)
     n_identical = texts.n_identical(ALL_TEXTS)
     remarks = []
     if n_identical:
@@ -70,4 +90,17 @@ def measure_together(documents: Sequence[Document], *, seed: int, n_threads: int
             remarks += [line for line in found.remarks if "were left out" in line]
         except InputError:
             reason = "more than a tenth of the texts are too short to be compared"
-    return Together(shared, pairs, plan.run_words, found, reason, remarks)
+    return Together(shared, pairs, plan.run_words, found, reason, remarks, is_class, apart)
+
+
+def _owners(documents: Sequence[Document], field: str) -> list[int]:
+    """A number for each text, the same where they share the field; a text without it is alone.
+
+    Raises `InputError` where no text has the field.
+    """
+    values = [own_field(document, field) for document in documents]
+    if all(value is None for value in values):
+        raise InputError(f"cannot exclude by {field!r}: none of these texts has it")
+    numbers: dict[str | int, int] = {}
+    keys = (k if value is None else value for k, value in enumerate(values))
+    return [numbers.setdefault(key, len(numbers)) for key in keys]

@@ -1,0 +1,52 @@
+"""Texts that are a reference of each other: a class, a group, the drafts of a workshop."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from fabula.errors import InputError
+from fabula.jobs.originality import OriginalityOptions, open_measure
+from fabula.jobs.progress import SILENT, Progress
+
+if TYPE_CHECKING:
+    from fabula.measures.originality import OriginalityMeasure
+    from fabula.types import Document
+
+__all__ = ["open_class"]
+
+_NAME = "these-texts"
+
+
+@contextmanager
+def open_class(
+    documents: Sequence[Document],
+    options: OriginalityOptions,
+    progress: Progress = SILENT,
+    *,
+    n_threads: int = 1,
+) -> Iterator[OriginalityMeasure]:
+    """The measure of each text against all others, and against the references of the options.
+
+    A text never counts as its own source; those that share `exclude_same` with it do not either.
+    The reference is made for the time of the run. Raises `InputError` for fewer than two texts, or
+    where none of them holds a word.
+    """
+    from fabula.measures.exclusion import ExcludeSame
+    from fabula.reference import Reference
+
+    if len(documents) < 2:
+        raise InputError("there is one text: comparing texts with each other takes two and more")
+    with tempfile.TemporaryDirectory(prefix="fabula-") as folder:
+        path = Path(folder) / _NAME
+        progress.say("making a reference of the texts")
+        Reference.build(documents, path, n_jobs=1).close()
+        options = replace(options, references=(*options.references, str(path)))
+        reference = Reference.open(*options.references, report=progress.say)
+        same = ExcludeSame.of_texts_themselves(reference, documents, options.exclude_same)
+        with open_measure(options, progress, reference, n_threads=n_threads, same=same) as measure:
+            yield measure

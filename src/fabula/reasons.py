@@ -43,6 +43,8 @@ REASONS = {
     "gate_missing": "the answer that decides whether it is asked is missing",
     "out_of_scale": "a verdict outside the scale",
     "order": "the other story is preferred when their order is turned",
+    "not_decided": "nobody can say what is right",
+    "no_preference": "neither of the two is preferred",
     "tie": "repeated answers are equally divided",
     # A ranking has no number.
     "one_sided": "infinite: all that could tell went one way",

@@ -8,6 +8,7 @@ import json
 import re
 import sqlite3
 import sys
+import zipfile
 from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
@@ -17,8 +18,10 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 from click.testing import CliRunner, Result
+from lxml import etree
 from tests.studies_data import feedback_rows, story_rows
 
+from fabula.cli.feedback_reading import feedback_rows as feedback_rows_of
 from fabula.cli.main import cli
 from fabula.errors import InputError
 from fabula.rubrics import load_rubric
@@ -30,6 +33,7 @@ from fabula.studies.design import StudyDesign, load_study, new_study
 from fabula.studies.forms import Key, pages_of
 from fabula.studies.participants import consent, find_by_token, invite
 from fabula.studies.units import Unit, read_units
+from fabula.text.feedback import feedback_documents
 
 
 def run(*arguments: object) -> Result:
@@ -79,13 +83,14 @@ def test_a_database_of_a_newer_version_is_refused_in_a_sentence_and_stays(tmp_pa
     open_store(design, units).close()
     (file,) = tmp_path.glob("*.db")
     with closing(sqlite3.connect(file)) as database, database:
+        (own,) = database.execute("SELECT version_num FROM alembic_version").fetchone()
         database.execute("UPDATE alembic_version SET version_num = '9999'")
     with pytest.raises(InputError, match="open it with the version that wrote it") as caught:
         open_store(design, units)
     assert str(file) in str(caught.value)
     assert "\n" not in str(caught.value)
     with closing(sqlite3.connect(file)) as database, database:
-        database.execute("UPDATE alembic_version SET version_num = '0001'")
+        database.execute("UPDATE alembic_version SET version_num = ?", (own,))
     open_store(design, units).close()
 
 
@@ -182,6 +187,27 @@ def test_a_study_of_stories_has_rates_agreement_and_places(tmp_path: Path) -> No
     assert "2 stories, 56 verdicts" in run("study", "analyse", design.path).output
 
 
+def sheet_rows(path: Path) -> list[dict[str, Any]]:
+    """The rows of a workbook's first sheet, by its XML: text, or numbers, and no formula."""
+    with zipfile.ZipFile(path) as book:
+        strings, sheet = (
+            etree.fromstring(book.read(f"xl/{name}.xml"))
+            for name in ("sharedStrings", "worksheets/sheet1")
+        )
+    assert not list(sheet.iter("{*}f"))
+    texts = ["".join(one.itertext()) for one in strings.iter("{*}si")]
+    rows = [
+        {
+            str(cell.get("r")).rstrip("0123456789"): texts[int(str(cell.findtext("{*}v")))]
+            if cell.get("t") == "s"
+            else float(str(cell.findtext("{*}v")))
+            for cell in row.iter("{*}c")
+        }
+        for row in sheet.iter("{*}row")
+    ]
+    return [{name: row.get(column) for column, name in rows[0].items()} for row in rows[1:]]
+
+
 def test_an_export_has_a_row_for_each_person_and_text_and_one_for_each_person(
     tmp_path: Path,
 ) -> None:
@@ -203,6 +229,7 @@ def test_an_export_has_a_row_for_each_person_and_text_and_one_for_each_person(
         "jsonl": lambda p: [json.loads(x) for x in p.read_text().splitlines()],
         "csv": lambda p: list(csv.DictReader(io.StringIO(p.read_text()))),
         "parquet": lambda p: pq.read_table(p).to_pylist(),
+        "xlsx": sheet_rows,
     }
     for form, read in readers.items():
         out, people = tmp_path / f"a.{form}", tmp_path / f"p.{form}"
@@ -212,15 +239,16 @@ def test_an_export_has_a_row_for_each_person_and_text_and_one_for_each_person(
         wide = {(row["rater"], row["id"]): row for row in read(out)}
         assert set(wide) == {(r, d) for r in ("p0001", "p0002") for d in ("=1+1", rows[1]["id"])}
         first = wide["p0001", "=1+1"]
-        assert [wide[r, "=1+1"]["narrative_ending"] for r in ("p0001", "p0002")] == ["1", "0"]
+        ends = [float(wide[r, "=1+1"]["narrative_ending"]) for r in ("p0001", "p0002")]
+        assert ends == [1, 0]
         # Guarded where a spreadsheet reads it, and only what people typed.
         assert first["narrative_ending.why"] == ("'" if form == "csv" else "") + "=HYPERLINK(1)"
         assert first["origin"] == "An AI"
         assert first.get("preference") in (None, ""), "not answered"
-        assert (first["unit"], str(first["place"]), first["state"]) == ("plot 0", "1", "done")
+        assert (first["unit"], int(first["place"]), first["state"]) == ("plot 0", 1, "done")
         three = read(people)
         assert [row["rater"] for row in three] == ["p0001", "p0002", "p0003"]
-        assert [str(row["n_done"]) for row in three] == ["1", "1", "0"]
+        assert [int(row["n_done"]) for row in three] == [1, 1, 0]
         assert [row["state"] for row in three] == ["ready", "ready", "invited"]
         assert three[2]["note"] == ("'" if form == "csv" else "") + "=note"
         assert three[0]["consented"].startswith("20")
@@ -260,6 +288,14 @@ def test_a_study_of_feedback_has_means_and_agreement(tmp_path: Path) -> None:
     rows = [json.loads(x) for x in out.read_text().splitlines()]
     own = [row for row in rows if row["rubric"] == "own_feedback"]
     assert {row["value"] for row in own} == {"n/a"}
+    assert [own[0]["details"][name] for name in ("story_id", "method")] == ["s0", "original"]
+    # What they would have told the writer is feedback of their own, and nothing else of it is.
+    labelled = feedback_rows_of([out])
+    assert [(row["id"], row["method"]) for row in labelled] == [
+        (f"{row['id']}_{row['rater']}", row["details"]["method"]) for row in own
+    ]
+    (first, *_) = feedback_documents(labelled, str(out), with_story=False)
+    assert (first.text, first.author, first.meta["corrupted"]) == ("n/a", None, "No")
 
 
 def test_nothing_to_analyse_is_said(tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ from fabula.cli.confirming import confirm_on
 from fabula.cli.derived import Group, settings_options
 from fabula.cli.feedback_find import find
 from fabula.cli.feedback_raters import label, rate
+from fabula.cli.feedback_sample import sample
 from fabula.cli.feedback_score import score
 from fabula.cli.options import check_outputs, json_option, texts_argument, yes_option
 from fabula.cli.printing import print_done, print_written
@@ -132,5 +133,6 @@ def for_draft(
 
 feedback.add_command(find)
 feedback.add_command(score)
+feedback.add_command(sample)
 feedback.add_command(rate)
 feedback.add_command(label)

@@ -108,8 +108,9 @@ def label(
 ) -> None:
     """Let a model say what each piece of FEEDBACK is about: one of nine categories.
 
-    Rows of people need `id`, `feedback`, and `method` for what was done to their story; without a
-    `model` they count as people's. How often the model is right is measured on --labels, and not
+    What `study export` wrote is taken as it is: of it, people's own feedback. Other rows of people
+    need `id`, `feedback`, and `method` for what was done to their story; without a `model` they
+    count as people's. How often the model is right is measured on --labels, and not
     known without. Source: Rashkin et al. 2025, appendix G, Figures 5 and 6.
     """
     from fabula.measures.categories import read_gold

@@ -13,7 +13,8 @@ __all__ = ["check_overlap", "feedback_rows", "people_means"]
 
 
 def feedback_rows(paths: Sequence[Path], *, whole: bool = False) -> list[dict[str, Any]]:
-    """Rows of `feedback elicit`; the files released with the paper are known by their names.
+    """Rows of `feedback elicit`; the files released with the paper are known by their names. Of
+    what `study export` writes, people's own feedback.
 
     `whole` asks for every field of such a row, and that no piece comes twice. Raises `InputError`
     with the line.
@@ -21,7 +22,7 @@ def feedback_rows(paths: Sequence[Path], *, whole: bool = False) -> list[dict[st
     from fabula.errors import InputError
     from fabula.replicate.story_feedback_files import RELEASED_FILES, read_released_file
     from fabula.store import read_rows
-    from fabula.text.feedback import check_feedback_row, feedback_id
+    from fabula.text.feedback import check_feedback_row, feedback_id, own_feedback_row
 
     rows: list[dict[str, Any]] = []
     seen: set[str] = set()
@@ -34,6 +35,11 @@ def feedback_rows(paths: Sequence[Path], *, whole: bool = False) -> list[dict[st
                 if id_ in seen:
                     raise InputError(f"{path}, line {number}: {id_!r} was there before")
                 seen.add(id_)
+            elif {"rubric", "item", "rater"} <= row.keys():
+                own = own_feedback_row(row)
+                if own is None:
+                    continue
+                row = own
             rows.append(row)
     return rows
 
@@ -76,11 +82,12 @@ def people_means(paths: Sequence[Path], rubric: Rubric) -> dict[str, dict[str, f
 def _check_people(found: Sequence[Measurement], rubric: Rubric, path: Path) -> None:
     """Raise `InputError` where these are not people's answers to this rubric."""
     from fabula.errors import InputError
+    from fabula.text.feedback import OWN_FEEDBACK
 
     for one in found:
         if one.signature.startswith("judge|"):
             raise InputError(f"{path}: holds answers of a model ({one.rater}), not of people")
-        if one.rubric != "own_feedback" and one.rubric.partition("-")[0] != rubric.id:
+        if one.rubric != OWN_FEEDBACK and one.rubric.partition("-")[0] != rubric.id:
             raise InputError(f"{path}: holds answers to {one.rubric}, not to {rubric.key}")
 
 

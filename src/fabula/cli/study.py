@@ -94,18 +94,18 @@ def _check_out(outputs: Sequence[Path | None], design: StudyDesign, store: Store
 @study.command(short_help="Design a study and write its file.")
 @click.argument("file", metavar="STUDY.toml", type=click.Path(path_type=Path))
 @click.option(
-    "--design", type=click.Choice(["ttcw", "feedback"]), required=True,
+    "--design", type=click.Choice(["ttcw", "feedback", "pairs"]), required=True,
     help="ttcw: groups of stories by a rubric, as in `Art or Artifice?`; feedback: writing "
-    "feedback, as in `Help Me Write a Story`.",
+    "feedback, as in `Help Me Write a Story`; pairs: two stories of a group, side by side.",
 )  # fmt: skip
 @click.option(
     "--documents", type=click.Path(path_type=Path, exists=True), required=True, metavar="FILE",
-    help="Stories (ttcw), or what `feedback elicit` wrote (feedback).",
+    help="Stories (ttcw, pairs), or what `feedback elicit` wrote (feedback).",
 )  # fmt: skip
 @click.option("--title", default="", help="What participants see.")
 @click.option(
     "--group-field", metavar="NAME",
-    help="Field that groups the stories (ttcw).  [default: group, or prompt_id as "
+    help="Field that groups the stories (ttcw, pairs).  [default: group, or prompt_id as "
     "`stories write` has it]",
 )  # fmt: skip
 @json_option
@@ -123,7 +123,7 @@ def new(
     from fabula.studies.units import NoGroup, group_field_of, read_units
     from fabula.studies.workload import workload_of
 
-    if group_field is None and design == "ttcw":
+    if group_field is None and design != "feedback":
         group_field = group_field_of(documents)
     new_study(file, design, documents, title=title, group_field=group_field or "group")
     try:
@@ -138,8 +138,8 @@ def new(
             raise InputError(f"{where}; {remedy}") from error
         raise
     work = workload_of(study, units)
-    n = sum(len(unit.documents) for unit in units)
-    kind = "groups" if design == "ttcw" else "pieces of feedback"
+    n = len({one.id for unit in units for one in unit.documents})
+    kind = {"ttcw": "groups", "feedback": "pieces of feedback", "pairs": "pairs"}[design]
     lines = [f"written: {file} ({len(units):,} {kind}, {n:,} texts)", *_told_workload(work, kind)]
     lines += [f"note: {note}" for note in _notes(study, units, work)]
     lines.append(
@@ -172,7 +172,13 @@ def _told_workload(work: Workload, kind: str) -> list[str]:
 def _notes(study: StudyDesign, units: Sequence[Unit], work: Workload) -> list[str]:
     """What an organiser should know before anybody is invited."""
     found = []
-    if work.n_for_one_person < min(len(units), study.per_participant):
+    is_limited = work.n_for_one_person < min(len(units), study.per_participant)
+    if is_limited and study.kind == "pairs":
+        found.append(
+            f"nobody reads a story more than {study.per_story} times; per_story in {study.path} "
+            f"allows more"
+        )
+    elif is_limited:
         found.append(
             "nobody is given two versions of one story, since one tells what was changed in the "
             "other; so nobody compares them either"
@@ -182,11 +188,12 @@ def _notes(study: StudyDesign, units: Sequence[Unit], work: Workload) -> list[st
             f"{_named(work.giving_away)}: holds several versions of one story, and its readers see "
             f"both"
         )
-    if study.kind == "ttcw":
+    if study.kind != "feedback":
         single = [unit.key for unit in units if len(unit.documents) == 1]
         if single:
             found.append(f"{_named(single)}: holds one story only, and there is nothing to rank")
-        nameless = [one.id for unit in units for one in unit.documents if not one.author]
+        stories = {one.id: one for unit in units for one in unit.documents}
+        nameless = [one.id for one in stories.values() if not one.author]
         if nameless:
             found.append(f"{_named(nameless)}: has no author; `analyse` compares authors")
     return found
@@ -318,7 +325,7 @@ def statuses(file: Path, database: str | None, as_json: bool) -> None:
 @study.command(short_help="Export the answers as measurements.")
 @_study_options
 @click.option(
-    "--format", "format_", type=click.Choice(["jsonl", "csv", "parquet"]), default="jsonl",
+    "--format", "format_", type=click.Choice(["jsonl", "csv", "xlsx", "parquet"]), default="jsonl",
     show_default=True,
 )  # fmt: skip
 @click.option(
@@ -333,33 +340,43 @@ def statuses(file: Path, database: str | None, as_json: bool) -> None:
     "--people", type=click.Path(path_type=Path), metavar="FILE",
     help="Write a table of participants here, in the same format.",
 )  # fmt: skip
+@click.option(
+    "--adjudicated", type=click.Path(path_type=Path), metavar="FILE",
+    help="Write what the organiser decided where people disagree, in the same format.",
+)  # fmt: skip
 @json_option
 def export(
     file: Path, database: str | None, format_: str, out: Path, unfinished: bool, wide: bool,
-    people: Path | None, as_json: bool,
+    people: Path | None, adjudicated: Path | None, as_json: bool,
 ) -> None:  # fmt: skip
     """Write all answers that count as measurements, one a row, each with when it was saved (UTC).
 
     What reads measurements (`agreement --experts`, `feedback score --people`) wants them so.
     """
+    from fabula.studies.adjudicating import adjudicated as decided_answers
+    from fabula.studies.adjudicating import read_resolutions
     from fabula.studies.exporting import export as export_answers
     from fabula.studies.quality import standings
     from fabula.studies.tables import write_measurements, write_people, write_wide
 
     with _opened(file, database) as (design, units, store), store.reading() as connection:
-        _check_out([out, people], design, store)
+        _check_out([out, people, adjudicated], design, store)
         known = {unit.key: unit for unit in units}
         found = list(export_answers(connection, design, known, unfinished=unfinished))
         everybody = standings(connection, design, found) if people else []
+        resolved = decided_answers(found, design, known, read_resolutions(connection))
     (write_wide if wide else write_measurements)(found, out, format_)
     if people is not None:
         write_people(everybody, people, format_)
+    if adjudicated is not None:
+        write_measurements(resolved, adjudicated, format_)
     given = [one for one in found if one.value is not None]
     n_people = len({one.rater for one in given})
     print_done(
-        {"out": str(out), "n": len(given), "n_people": n_people},
+        {"out": str(out), "n": len(given), "n_people": n_people, "n_adjudicated": len(resolved)},
         f"{len(given):,} answers of {n_people:,} people",
-        f"written: {out}" if people is None else f"written: {out}, {people}",
+        *([f"{len(resolved):,} disagreements decided"] if resolved else []),
+        f"written: {', '.join(str(path) for path in (out, people, adjudicated) if path)}",
         as_json=as_json,
     )
 
@@ -443,7 +460,8 @@ def forget(file: Path, database: str | None, participant: str, yes: bool, as_jso
 @json_option
 def analyse(file: Path, database: str | None, plot: Path | None, seed: int, as_json: bool) -> None:
     """Print the paper's tables from the answers: pass rates, agreement, ranks and origins (ttcw);
-    means with standard errors, agreement of raters (feedback).
+    means with standard errors, agreement of raters (feedback); rankings by Bradley and Terry's
+    model, as `judge --pairwise` makes them (pairs).
     """
     from fabula.cli.study_analysis import analyse_feedback, analyse_ttcw
     from fabula.studies.exporting import export as export_answers
@@ -452,9 +470,15 @@ def analyse(file: Path, database: str | None, plot: Path | None, seed: int, as_j
         found = list(export_answers(connection, design, {unit.key: unit for unit in units}))
     if design.kind == "ttcw":
         analyse_ttcw(design, units, found, plot=plot, seed=seed, as_json=as_json)
+        return
+    if plot is not None:
+        raise click.UsageError("--plot: is drawn of the design ttcw")
+    if design.kind == "pairs":
+        from fabula.jobs.study_pairs import analyse_pairs
+
+        ranked = analyse_pairs(design, units, found, seed=seed)
+        print_result(ranked.tables(), ranked.to_json(), TableFiles(), as_json=as_json)
     else:
-        if plot is not None:
-            raise click.UsageError("--plot: is drawn of the design ttcw")
         analyse_feedback(design, units, found, as_json=as_json)
 
 

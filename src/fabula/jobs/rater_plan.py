@@ -169,8 +169,11 @@ def plan_study(
 
     Raises `InputError`, also where it is too early to plan from them.
     """
+    from fabula.errors import InputError
     from fabula.studies.workload import workload_of
 
+    if design.kind == "pairs":
+        raise InputError(f"{design.path}: plans are of answers about one text, and not about pairs")
     n_units = workload_of(design, units).n_for_one_person
     per_person = n_units * statistics.fmean(len(unit.documents) for unit in units)
     plan = plan_from(found, design.rubric, settings, design.id, where=str(design.path))

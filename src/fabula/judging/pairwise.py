@@ -224,13 +224,17 @@ class _Choices:
 
 
 _Row = tuple[int, int, float]
-"""What was shown first and second, and 1 where the first was preferred, 0 the second."""
+"""What was shown first and second, and 1 where the first was preferred, 0 the second, 0.5 none."""
 
 
 def _rows(a: int, b: int, orders: Sequence[object]) -> list[_Row]:
-    """The readable answers about a pair in its order and turned, each in the order it was asked."""
+    """The readable answers about a pair in its order and turned, each in the order it was asked.
+
+    People may also say that they prefer neither.
+    """
     shown = ((a, b), (b, a))
-    return [(*shown[k], float(said == "A")) for k, said in enumerate(orders) if said is not None]
+    outcomes = {"A": 1.0, "B": 0.0, "tie": 0.5}
+    return [(*shown[k], outcomes[str(said)]) for k, said in enumerate(orders) if said is not None]
 
 
 def _comparisons(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,7 @@ from fabula.measures.agreement import Panel, PanelRow, panel_agreement
 from fabula.presentation.sheet import Block, Cell, Column, Sheet, interval_notes
 from fabula.types import Rubric
 
-__all__ = ["pass_rates", "study_tables", "tests_passed"]
+__all__ = ["PairItem", "pair_items", "pass_rates", "study_tables", "tests_passed"]
 
 
 def pass_rates(
@@ -115,3 +116,38 @@ def _counted(name: str, title: str, counts: Mapping[str, Mapping[Any, int]]) -> 
         [author, *(row.get(one, 0) for one in found)] for author, row in counts.items()
     ]
     return Sheet(name, columns, rows)
+
+
+@dataclass(frozen=True, slots=True)
+class PairItem:
+    """An item that people answered about pairs of stories."""
+
+    item: str
+    n: int
+    n_neither: int
+    first_share: float | None
+    """Of the answers that prefer one, how often it was the one shown first."""
+    n_shared: int
+    """Pairs that several people compared."""
+    share_same: float | None
+    """Over two answers to one question about a pair, how often they are the same."""
+
+
+def pair_items(items: Sequence[PairItem], n_people: int) -> list[Block]:
+    """How people answered each item about pairs, and how far they agree."""
+    columns = [
+        Column("item"),
+        Column("answers", "d", name="n"),
+        Column("neither", "d", name="n_neither"),
+        Column("first preferred", ".0%", name="first_share"),
+        Column("pairs of several people", "d", name="n_shared"),
+        Column("two agree", ".0%", name="share_same"),
+    ]
+    rows: list[list[Cell]] = [
+        [one.item, one.n, one.n_neither, one.first_share, one.n_shared, one.share_same]
+        for one in items
+    ]
+    chance = "two who toss coins agree on 50%"
+    if any(one.n_neither for one in items):
+        chance = "two who choose one at random agree on 50%, and on fewer with a third answer"
+    return [f"{n_people:,} people on pairs of stories", Sheet("pair_items", columns, rows), chance]

@@ -9,9 +9,8 @@ comes later may have it again while it is still wanted.
 from __future__ import annotations
 
 import hashlib
-import random
 from collections import Counter
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 
 from sqlalchemy import Connection, Row, func, select, text
@@ -19,6 +18,7 @@ from sqlalchemy import Connection, Row, func, select, text
 from fabula.errors import FabulaError
 from fabula.studies.database import assignments, now_ms, participants, settings
 from fabula.studies.design import StudyDesign
+from fabula.studies.orders import Order, balanced_order
 from fabula.studies.participants import Participant
 from fabula.studies.places import return_idle
 from fabula.studies.units import Seen, Unit
@@ -46,7 +46,7 @@ class Assignment:
     id: int
     participant_id: int
     unit: Unit
-    order: tuple[int, ...]
+    order: Order
     page: str
     """The furthest page that was shown."""
     is_open: bool
@@ -108,7 +108,11 @@ def next_assignment(
     if key is None:
         return None
     _check_running(connection, design)
-    _give(connection, participant, units[key], mine.get(key), design.seed)
+    if (earlier := mine.get(key)) is not None:
+        _open_again(connection, earlier)
+    else:
+        own = [(_order(row), units[row.unit]) for row in mine.values() if row.unit in units]
+        _give(connection, participant, units[key], own, design.seed)
     return current_assignment(connection, participant, units)
 
 
@@ -142,24 +146,43 @@ def choose_unit(
     )
 
 
+def _open_again(connection: Connection, earlier: Row[tuple[object, ...]]) -> None:
+    """Open a unit that somebody had, in the order that they know."""
+    connection.execute(
+        assignments.update()
+        .where(assignments.c.id == earlier.id)
+        .values(state="open", seen_ms=now_ms())
+    )
+
+
 def _give(
     connection: Connection,
     participant: Participant,
     unit: Unit,
-    earlier: Row[tuple[object, ...]] | None,
+    own: Iterable[tuple[Order, Unit]],
     seed: int,
 ) -> None:
-    """Open a unit for somebody: the one they had, or a new one in an order of their own."""
+    """Open a unit for somebody, in the order that it and they lack most.
+
+    own: what they had before, in which order.
+    """
     now = now_ms()
-    if earlier is not None:
-        connection.execute(
-            assignments.update()
-            .where(assignments.c.id == earlier.id)
-            .values(state="open", seen_ms=now)
+    held = connection.execute(
+        select(assignments.c.order)
+        .join(participants, participants.c.id == assignments.c.participant_id)
+        .where(
+            assignments.c.unit == unit.key,
+            assignments.c.state.in_(("open", "done")),
+            participants.c.state.not_in(("removed", "forgotten")),
         )
-        return
-    order = list(range(len(unit.documents)))
-    random.Random(f"{seed} {participant.id} {unit.key}").shuffle(order)
+    )
+    order = balanced_order(
+        [document.author for document in unit.documents],
+        [_order(row) for row in held],
+        [[of.documents[place].author for place in order] for order, of in own],
+        unit=f"{seed} {unit.key}",
+        reader=f"{seed} {participant.id} {unit.key}",
+    )
     connection.execute(
         assignments.insert().values(
             participant_id=participant.id, unit=unit.key, order=",".join(map(str, order)),
@@ -315,8 +338,12 @@ def _assignment(row: Row[tuple[object, ...]], units: Mapping[str, Unit]) -> Assi
         id=row.id,
         participant_id=row.participant_id,
         unit=units[row.unit],
-        order=tuple(int(place) for place in row.order.split(",")),
+        order=_order(row),
         page=row.page,
         is_open=row.state == "open",
         number=row.number,
     )
+
+
+def _order(row: Row[tuple[object, ...]]) -> Order:
+    return tuple(int(place) for place in row.order.split(","))

@@ -31,7 +31,7 @@ from fabula.studies.database import (
     sessions,
 )
 from fabula.studies.design import StudyDesign
-from fabula.studies.people_tables import TABLES
+from fabula.studies.organiser_tables import TABLES
 from fabula.studies.units import Unit
 
 __all__ = ["Backup", "back_up", "restore"]

@@ -24,8 +24,8 @@ from fabula.types import Rubric
 
 __all__ = ["DESIGNS", "Kind", "QuizQuestion", "StudyDesign", "Texts", "load_study", "new_study"]
 
-Kind = Literal["ttcw", "feedback"]
-DESIGNS: tuple[Kind, ...] = ("ttcw", "feedback")
+Kind = Literal["ttcw", "feedback", "pairs"]
+DESIGNS: tuple[Kind, ...] = ("ttcw", "feedback", "pairs")
 _HERE = Path(__file__).parent
 
 
@@ -65,6 +65,8 @@ class _File(Recruiting):
     seed: Annotated[int, Field(ge=0)] = 0
     reason_words: Annotated[int, Field(ge=0, le=200)] = 4
     completion_code: str = ""
+    ties: bool = False
+    max_pairs: Annotated[int, Field(ge=1)] | None = None
     texts: Texts = Texts()
     quiz: tuple[QuizQuestion, ...] = ()
     quiz_pass: Annotated[int, Field(ge=0)] | None = None
@@ -104,6 +106,10 @@ class StudyDesign:
     """Units about one story for each participant, at most, and only where each shows the same
     version of it."""
     people: Recruiting = field(default_factory=Recruiting)
+    ties: bool = False
+    """Whether somebody may prefer neither of two stories (pairs)."""
+    max_pairs: int | None = None
+    """Pairs that are drawn; None for all within groups (pairs)."""
 
     def code(self, outcome: Outcome) -> str:
         """The code or link for those whose part ended so; empty where there is none."""
@@ -119,7 +125,7 @@ class StudyDesign:
         shown = repr((
             self.id, self.kind, self.rubric.digest,
             self.group_rubric and self.group_rubric.digest, self.reason_words, self.seed,
-            self.texts, self.quiz, self.quiz_pass,
+            self.texts, self.quiz, self.quiz_pass, *([self.ties] if self.kind == "pairs" else []),
         ))  # fmt: skip
         return hashlib.sha256((shown + self.people.questions_digest).encode()).hexdigest()[:8]
 
@@ -154,7 +160,9 @@ def load_study(path: Path) -> StudyDesign:
     rubric_file = path.parent / file.rubric if file.rubric.endswith(".toml") else None
     rubric = load_rubric(rubric_file or file.rubric)
     group_rubric = load_rubric("preference") if file.design == "ttcw" else None
-    _check_rubric(rubric, group_rubric, path)
+    _check_rubric(rubric, group_rubric, file.design, path)
+    if file.design != "pairs" and (file.ties or file.max_pairs is not None):
+        raise InputError(f"{path}: ties and max_pairs are of the design pairs")
     return StudyDesign(
         path=path,
         id=file.id,
@@ -169,21 +177,23 @@ def load_study(path: Path) -> StudyDesign:
         hours=file.hours,
         group_field=file.group_field,
         seed=file.seed,
-        reason_words=file.reason_words if file.design == "ttcw" else 0,
+        reason_words=0 if file.design == "feedback" else file.reason_words,
         completion_code=file.completion_code,
         texts=file.texts,
         quiz=file.quiz,
         quiz_pass=needed,
         rubric_file=rubric_file,
         people=Recruiting(**people),
+        ties=file.ties,
+        max_pairs=file.max_pairs,
     )
 
 
-def _check_rubric(rubric: Rubric, group_rubric: Rubric | None, path: Path) -> None:
+def _check_rubric(rubric: Rubric, group_rubric: Rubric | None, kind: Kind, path: Path) -> None:
     """Raise `InputError` where a design cannot ask the items of a rubric."""
-    if group_rubric is None:
+    if kind == "feedback":
         return
-    taken = {item.id for item in group_rubric.items}
+    taken = {item.id for item in group_rubric.items} if group_rubric else set()
     for item in rubric.items:
         why = None
         if item.scale.is_ranking:
@@ -192,6 +202,8 @@ def _check_rubric(rubric: Rubric, group_rubric: Rubric | None, path: Path) -> No
             why = "is asked about the group of stories already"
         elif item.reveals or rubric.facts:
             why = "is about feedback; use the design feedback"
+        elif kind == "pairs" and (item.show_if or not item.scale.is_test):
+            why = "is not a yes-no question that is always asked, and so not one about pairs"
         if why is not None:
             raise InputError(f"{path}: rubric: the item {item.id} of {rubric.id} {why}")
     if not any(item.scale.is_test for item in rubric.items):

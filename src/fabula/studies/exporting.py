@@ -19,14 +19,13 @@ from fabula.studies.assigning import Assignment
 from fabula.studies.database import answers, assignments, participants
 from fabula.studies.design import StudyDesign
 from fabula.studies.forms import OWN, WHY, Answers, Key, pages_of
+from fabula.studies.pairs import outcome_of
 from fabula.studies.participants import pseudonym
 from fabula.studies.units import Unit
+from fabula.text.feedback import OWN_FEEDBACK
 from fabula.types import Measurement, Rubric, Signature
 
-__all__ = ["OWN_RUBRIC", "Timing", "export", "time_of", "timings"]
-
-OWN_RUBRIC = "own_feedback"
-"""What participants themselves would have told the writer: free words, of no rubric."""
+__all__ = ["Timing", "export", "time_of", "timings"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,14 +108,25 @@ def _of_assignment(
             details: dict[str, object] = {
                 "unit": held.unit.key, "place": int(part), "state": state,
             }  # fmt: skip
+            read = None if value is None else question.item.scale.read(value)
+            if design.kind == "pairs":
+                del details["place"]
+                if value is not None:
+                    preferred, details["orders"] = outcome_of(value, held.order)
+                    read = None if preferred is None else held.unit.documents[preferred].id
+                    reason = "no_preference" if preferred is None else None
+            if rubric is None:
+                # What whoever labels it has to know of the story that it is about.
+                known = ("story_id", "method")
+                details |= {n: document.meta[n] for n in known if n in document.meta}
             if value is not None:
                 details["saved"] = time_of(kept[question.key][1])
             yield Measurement(
-                document_id=document.id,
-                rubric=OWN_RUBRIC if rubric is None else rubric.key,
+                document_id=held.unit.key if design.kind == "pairs" else document.id,
+                rubric=OWN_FEEDBACK if rubric is None else rubric.key,
                 item=question.item.id,
                 rater=rater,
-                value=None if value is None else question.item.scale.read(value),
+                value=read,
                 missing_reason=reason,
                 evidence=(),
                 rationale=given.get((question.part, question.item.id + WHY)),
@@ -138,7 +148,7 @@ def _signature(design: StudyDesign, rubric: Rubric | None) -> Signature:
     return Signature.of(
         "study",
         id=design.id,
-        rubric=OWN_RUBRIC if rubric is None else rubric.key,
+        rubric=OWN_FEEDBACK if rubric is None else rubric.key,
         design=f"{design.kind}@{design.digest}",
         v=__version__,
     )

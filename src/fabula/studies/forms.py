@@ -14,6 +14,7 @@ from dataclasses import dataclass
 
 from fabula.rubrics import Condition
 from fabula.studies.design import StudyDesign
+from fabula.studies.pairs import pair_item
 from fabula.text import TextSettings
 from fabula.types import Item, Rubric, Scale
 
@@ -146,6 +147,8 @@ def pages_of(design: StudyDesign, n_documents: int) -> tuple[Page, ...]:
     """The pages of a unit, in order; those without an applicable question are left out later."""
     if design.kind == "feedback":
         return tuple(_feedback_pages(design))
+    if design.kind == "pairs":
+        return (_pair_page(design),)
     return tuple(_story_pages(design, n_documents))
 
 
@@ -178,6 +181,18 @@ def _story_pages(design: StudyDesign, n_stories: int) -> Iterator[Page]:
                 if not item.scale.is_ranking or n_stories > 1
             ),
         )
+
+
+def _pair_page(design: StudyDesign) -> Page:
+    return Page(
+        name="pair",
+        title="Two stories",
+        shows=("1", "2"),
+        questions=tuple(
+            Question("unit", pair_item(item, ties=design.ties), design.reason_words)
+            for item in design.rubric.items
+        ),
+    )
 
 
 def _feedback_pages(design: StudyDesign) -> Iterator[Page]:

@@ -12,13 +12,12 @@ from fastapi.responses import HTMLResponse, RedirectResponse, Response
 from sqlalchemy import delete, select
 
 from fabula.errors import InputError
-from fabula.measures.ratings import item_agreement, score_table, spans_of
 from fabula.store import dump_json, measurement_row
 from fabula.studies.database import audit, now_ms, sessions, settings
 from fabula.studies.exporting import export
 from fabula.studies.forms import clean_text
 from fabula.studies.participants import hash_of, invite, log, pseudonym, remove
-from fabula.studies.quality import progress, standings
+from fabula.studies.quality import agreement_by_item, progress, standings
 from fabula.studies.views import render
 from fabula.web.guard import address_of, csrf_of, form_fields, is_secret
 
@@ -115,9 +114,7 @@ def _overview(request: Request, token: str, links: list[str]) -> HTMLResponse:
         units = progress(connection, study.design, study.units)
         found = list(export(connection, study.design, study.units))
         people = standings(connection, study.design, found)
-        agreement = item_agreement(
-            score_table(found, study.design.rubric), spans_of(study.design.rubric)
-        )
+        agreement = agreement_by_item(found, study.design)
         paused = connection.execute(
             select(settings.c.value).where(settings.c.key == "paused")
         ).scalar()

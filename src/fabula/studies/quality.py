@@ -13,16 +13,30 @@ from dataclasses import dataclass
 
 from sqlalchemy import Connection, func, select
 
-from fabula.measures.ratings import value_of
+from fabula.measures.ratings import (
+    ItemAgreement,
+    item_agreement,
+    score_table,
+    spans_of,
+    value_of,
+)
 from fabula.studies.database import assignments, participants
 from fabula.studies.design import StudyDesign
 from fabula.studies.exporting import Timing, time_of, timings
+from fabula.studies.pairs import compared_answers
 from fabula.studies.participants import pseudonym
 from fabula.studies.people_facts import PersonFacts, facts_of_all
 from fabula.studies.units import Unit
 from fabula.types import Item, Measurement
 
-__all__ = ["Standing", "UnitProgress", "agreement_with_others", "progress", "standings"]
+__all__ = [
+    "Standing",
+    "UnitProgress",
+    "agreement_by_item",
+    "agreement_with_others",
+    "progress",
+    "standings",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +128,17 @@ def standings(
 def agreement_with_others(
     measurements: Sequence[Measurement], design: StudyDesign
 ) -> dict[str, tuple[float | None, int]]:
-    """By participant: mean similarity with everybody else on the same question, and of how many."""
+    """By participant: mean similarity with everybody else on the same question, and of how many.
+
+    Of pairs of stories: the share of others' answers that are the same.
+    """
+    if design.kind == "pairs":
+        counts: dict[str, list[int]] = {}
+        for beside in compared_answers(measurements):
+            mine = counts.setdefault(beside.rater, [0, 0])
+            mine[0] += beside.n_same
+            mine[1] += beside.n_others
+        return {rater: (n_same / n, n) for rater, (n_same, n) in counts.items()}
     items: dict[str, Item] = {item.id: item for item in design.rubric.items}
     by_question: dict[tuple[str, str], list[tuple[str, float]]] = {}
     for one in measurements:
@@ -132,3 +156,18 @@ def agreement_with_others(
         rater: (statistics.fmean(values) if values else None, len(values))
         for rater, values in similar.items()
     }
+
+
+def agreement_by_item(
+    measurements: Sequence[Measurement], design: StudyDesign
+) -> dict[str, ItemAgreement]:
+    """How far all agree on each item. Of pairs of stories: how often two prefer the same one."""
+    if design.kind != "pairs":
+        return item_agreement(score_table(measurements, design.rubric), spans_of(design.rubric))
+    found = {}
+    for item in design.rubric.items:
+        compared = [one for one in compared_answers(measurements) if one.item == item.id]
+        n = sum(one.n_others for one in compared)
+        same = sum(one.n_same for one in compared) / n if n else None
+        found[item.id] = ItemAgreement(len({one.document_id for one in compared}), same, None)
+    return found

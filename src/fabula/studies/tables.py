@@ -1,13 +1,15 @@
-"""Answers and people as files for other programs: JSON lines, CSV, Parquet."""
+"""Answers and people as files for other programs: JSON lines, CSV, Parquet, Excel's XLSX."""
 
 from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
+from fabula.errors import InputError
 from fabula.store import dump_json, measurement_row, write_whole
 from fabula.studies.quality import Standing
 from fabula.types import Measurement
@@ -22,10 +24,14 @@ Row = dict[str, Any]
 
 
 def write_measurements(found: Sequence[Measurement], path: Path, format_: str) -> None:
-    """Write them whole, one a row. In CSV and Parquet a value is text, and details are JSON."""
+    """Write them whole, one a row. Outside JSON details are JSON; in CSV and Parquet, where a
+    column has one type, a value is text.
+    """
     rows = [measurement_row(one) for one in found]
     if format_ != "jsonl":
-        rows = [{name: _flat(row)[name] for name in _COLUMNS} for row in rows]
+        rows = [row | {"details": dump_json(row["details"])} for row in rows]
+    if format_ in ("csv", "parquet"):
+        rows = [row | {"value": _text(row["value"])} for row in rows]
     _write(rows, _COLUMNS, path, format_, frozenset({"value", "rationale"}))
 
 
@@ -41,10 +47,10 @@ def write_wide(found: Sequence[Measurement], path: Path, format_: str) -> None:
         row = rows.setdefault(
             (one.rater, str(details["unit"]), one.document_id),
             {"rater": one.rater, "unit": details["unit"], "id": one.document_id,
-             "place": details["place"], "state": details["state"]},
+             "place": details.get("place"), "state": details["state"]},
         )  # fmt: skip
         items[one.item] = None
-        row[one.item] = _text(one.value)
+        row[one.item] = one.value if format_ == "xlsx" else _text(one.value)
         if one.rationale is not None:
             items[f"{one.item}.why"] = None
             row[f"{one.item}.why"] = one.rationale
@@ -81,6 +87,8 @@ def _write(
                 _safe(text) if name in words else text for name, text in cells.items()
             ])  # fmt: skip
         data = file.getvalue().encode(errors="replace")
+    elif format_ == "xlsx":
+        data = _workbook(rows, columns, path)
     else:
         import pyarrow as pa
         import pyarrow.parquet as pq
@@ -94,8 +102,35 @@ def _write(
     write_whole(path, data, is_private=True)
 
 
-def _flat(row: Row) -> Row:
-    return {**row, "value": _text(row["value"]), "details": dump_json(row["details"])}
+_MOST_ROWS = 1_048_576
+"""Of a sheet, with its head."""
+
+
+def _workbook(rows: Sequence[Row], columns: Sequence[str], path: Path) -> bytes:
+    """One sheet: numbers as numbers, all else as text, which no program takes for a formula."""
+    import xlsxwriter
+
+    if len(rows) >= _MOST_ROWS:
+        raise InputError(f"{path}: a sheet holds {_MOST_ROWS - 1:,} rows; choose another format")
+    sink = io.BytesIO()
+    with xlsxwriter.Workbook(sink, {"in_memory": True}) as book:
+        # Otherwise the same answers would give other bytes each time.
+        book.set_properties({"created": datetime(2000, 1, 1)})
+        sheet = book.add_worksheet("answers")
+        for place, cells in enumerate(_cells(rows, columns)):
+            for column, cell in enumerate(cells):
+                if isinstance(cell, str):
+                    sheet.write_string(place, column, cell.encode(errors="replace").decode())
+                elif cell is not None:
+                    sheet.write_number(place, column, cell)
+        sheet.freeze_panes(1, 0)
+    return sink.getvalue()
+
+
+def _cells(rows: Sequence[Row], columns: Sequence[str]) -> Iterator[Sequence[Any]]:
+    yield columns
+    for row in rows:
+        yield [row.get(name) for name in columns]
 
 
 def _text(value: Any) -> str | None:

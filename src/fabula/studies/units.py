@@ -13,6 +13,7 @@ from fabula.errors import InputError
 from fabula.rubrics.released import STORIES_FILE, read_released_stories
 from fabula.store import read_rows
 from fabula.studies.design import StudyDesign
+from fabula.studies.pairs import chosen_pairs, pair_key
 from fabula.text import TextSettings, check_ids, read_documents
 from fabula.text.feedback import feedback_documents
 from fabula.types import Document
@@ -61,7 +62,13 @@ def read_units(design: StudyDesign) -> list[Unit]:
             for document in feedback_documents(list(read_rows(path)), str(path))
         ]
     else:
-        units = _groups(_stories(path), design)
+        groups = _groups(_stories(path), design)
+        if design.kind == "pairs":
+            groups = _pairs(groups, design)
+        units = [
+            Unit(key, tuple(members), MappingProxyType({}), *_marks(members))
+            for key, members in groups.items()
+        ]
     if not units:
         raise InputError(f"{path}: holds nothing to read")
     return units
@@ -151,7 +158,21 @@ def group_field_of(path: Path) -> str:
     return "prompt_id" if is_written and not has_groups else "group"
 
 
-def _groups(stories: Sequence[Document], design: StudyDesign) -> list[Unit]:
+def _pairs(
+    groups: Mapping[str, Sequence[Document]], design: StudyDesign
+) -> dict[str, Sequence[Document]]:
+    """The pairs that are compared, by what they are called. Raises `InputError`."""
+    for group, members in groups.items():
+        if len(members) < 2:
+            raise InputError(
+                f"{design.documents}: the group {group!r} holds one story only, and nothing to "
+                f"compare it with; take it out, or name another group_field in {design.path}"
+            )
+    chosen = chosen_pairs(list(groups.values()), design.max_pairs, design.seed)
+    return {pair_key(*pair): pair for pair in chosen}
+
+
+def _groups(stories: Sequence[Document], design: StudyDesign) -> dict[str, Sequence[Document]]:
     check_ids(stories)
     groups: dict[str, list[Document]] = {}
     for story in stories:
@@ -166,10 +187,7 @@ def _groups(stories: Sequence[Document], design: StudyDesign) -> list[Unit]:
                 f"the field that groups stories as group_field in {design.path}"
             )
         groups.setdefault(str(group), []).append(story)
-    return [
-        Unit(key, tuple(members), MappingProxyType({}), *_marks(members))
-        for key, members in groups.items()
-    ]
+    return dict(groups)
 
 
 def units_digest(units: Sequence[Unit]) -> str:

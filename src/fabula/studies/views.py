@@ -99,7 +99,7 @@ def page_view(
         "is_group": page.name == "group",
         "parts": _parts(assignment, fields) if page.name == "group" else [],
         "steps": [_step(each, page, answers, facts) for each in _listed(design, pages, page)],
-        "is_free": design.kind == "ttcw",
+        "is_free": design.kind != "feedback",
         "previous": _beside(pages, page, -1),
         "following": _beside(pages, page, 1),
     }
@@ -138,7 +138,7 @@ def _listed(design: StudyDesign, pages: Sequence[Page], here: Page) -> Sequence[
 
     Whether there is another one may tell what was done to the story.
     """
-    return pages if design.kind == "ttcw" else pages[: pages.index(here) + 1]
+    return pages if design.kind != "feedback" else pages[: pages.index(here) + 1]
 
 
 def _step(page: Page, here: Page, answers: Answers, facts: Mapping[str, object]) -> dict[str, Any]:

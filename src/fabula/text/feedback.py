@@ -10,7 +10,17 @@ from fabula.errors import InputError
 from fabula.text.refusals import is_refusal
 from fabula.types import Document
 
-__all__ = ["check_feedback_row", "feedback_documents", "feedback_id"]
+__all__ = [
+    "OWN_FEEDBACK",
+    "check_feedback_row",
+    "feedback_documents",
+    "feedback_id",
+    "is_withheld",
+    "own_feedback_row",
+]
+
+OWN_FEEDBACK = "own_feedback"
+"""What people in a study would have told the writer themselves: the rubric of these answers."""
 
 _TEXTS = ("id", "story_id", "method", "prompt", "model", "story")
 _KNOWN = ("story", "original", "change", "story_id", "method", "prompt", "shots", "model")
@@ -33,6 +43,24 @@ def check_feedback_row(row: Mapping[str, Any], where: str) -> None:
         raise InputError(f"{where}: no {', '.join(lacking)}; {_ADVICE}")
 
 
+def is_withheld(row: Mapping[str, Any]) -> bool:
+    """Whether there is no feedback in a row: it was withheld, or a model refused."""
+    if row.get("feedback") is None and row.get("missing_reason"):
+        return True
+    return bool(row.get("model")) and is_refusal(str(row.get("feedback")))
+
+
+def own_feedback_row(row: Mapping[str, Any]) -> dict[str, Any] | None:
+    """What somebody told the writer in a study, as a row of feedback without a model; None of
+    another answer. Rows are those of `study export`.
+    """
+    if row["rubric"] != OWN_FEEDBACK or row.get("value") is None:
+        return None
+    details = row.get("details") or {}
+    known = {name: details[name] for name in ("story_id", "method") if details.get(name)}
+    return {"id": f"{row['id']}_{row['rater']}", "feedback": row["value"], **known}
+
+
 def feedback_documents(
     rows: Sequence[Mapping[str, Any]], where: str, *, with_story: bool = True
 ) -> Iterator[Document]:
@@ -44,9 +72,7 @@ def feedback_documents(
     seen: set[str] = set()
     needed = ("id", "feedback", "story") if with_story else ("id", "feedback")
     for number, row in enumerate(rows, 1):
-        if row.get("feedback") is None and row.get("missing_reason"):
-            continue
-        if row.get("model") and is_refusal(str(row.get("feedback"))):
+        if is_withheld(row):
             continue
         for name in needed:
             if not isinstance(row.get(name), str):

@@ -1,0 +1,64 @@
+"""Which pieces of feedback people are given: as many of each kind, and no story too often."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+
+from fabula.cli.main import cli
+from fabula.errors import InputError
+from fabula.tasks.feedback.sampling import sample_evenly
+
+BY = ("model", "method")
+
+
+def pieces(n_stories: int, models: str = "ab", methods: str = "xyz") -> list[dict[str, Any]]:
+    return [
+        {"id": f"s{k}_{method}_spot_0", "story_id": f"s{k}", "method": method, "prompt": "spot",
+         "shots": 0, "model": model, "feedback": "Say more.", "story": "She left."}
+        for k in range(n_stories) for method in methods for model in models
+    ]  # fmt: skip
+
+
+def test_every_cell_gives_as_many_and_every_story_is_used_as_often() -> None:
+    rows = pieces(12)
+    drawn = sample_evenly(rows, 24, BY, 3)
+    assert [cell.n_drawn for cell in drawn.cells] == [4] * 6
+    # Two of each would be even; drawn one by one, none has fewer than one or more than three.
+    assert set(Counter(row["story_id"] for row in drawn.rows).values()) <= {1, 2, 3}
+    assert drawn.n_stories == 12
+    assert sample_evenly(rows[::-1], 24, BY, 3).rows == drawn.rows[::-1]
+    assert sample_evenly(rows, 24, BY, 4).rows != drawn.rows
+
+
+def test_a_small_cell_gives_all_it_has_and_what_was_withheld_has_no_part() -> None:
+    rows = pieces(6)
+    for row in rows:
+        if row["model"] == "a" and row["method"] == "x" and row["story_id"] != "s3":
+            row["feedback"] = "I'm sorry, but I can't help with that."
+    drawn = sample_evenly(rows, 16, BY, 0)
+    assert [cell.n_drawn for cell in drawn.cells] == [1, 3, 3, 3, 3, 3]
+    assert drawn.n_there == 31
+    assert not any("sorry" in row["feedback"] for row in drawn.rows)
+    with pytest.raises(InputError, match="there are 31 pieces"):
+        sample_evenly(rows, 32, BY, 0)
+    with pytest.raises(InputError, match="has no 'source'"):
+        sample_evenly(rows, 3, ("source",), 0)
+
+
+def test_what_is_drawn_is_written_as_it_was(tmp_path: Path) -> None:
+    file, out = tmp_path / "f.jsonl", tmp_path / "s.jsonl"
+    rows = pieces(4)
+    file.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    command = ["feedback", "sample", str(file), "--pieces", "12", "--out", str(out)]
+    done = CliRunner().invoke(cli, command)
+    assert "12 of 24 pieces, from 6 cells (model, method, prompt, shots): 2 each" in done.output
+    written = [json.loads(line) for line in out.read_text().splitlines()]
+    assert all(row in rows for row in written)
+    again = json.loads(CliRunner().invoke(cli, [*command, "--json"]).stdout)
+    assert (again["n"], again["n_of_story"], len(again["cells"])) == (12, 3, 6)

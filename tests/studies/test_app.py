@@ -186,6 +186,10 @@ def answer_all(reader: TestClient, names: list[str]) -> httpx.Response:
 def test_a_group_is_handed_in_only_when_all_is_answered(ttcw: Running) -> None:
     reader = ttcw.reader()
     names = ["story-1", "story-2", "group"]
+    assert reader.get("/page/group").url.path == "/page/story-1", "not before all were opened"
+    early = reader.get("/page/group")
+    assert early.url.path == "/page/story-2"
+    assert "Open every story first" in early.text
     form = hidden(reader.get("/page/group"))
     early = reader.post("/page/group", data=form | {"go": "finish"})
     assert "not answered yet" in early.text

@@ -341,13 +341,17 @@ def statuses(file: Path, database: str | None, as_json: bool) -> None:
     help="Write a table of participants here, in the same format.",
 )  # fmt: skip
 @click.option(
+    "--times", type=click.Path(path_type=Path), metavar="FILE",
+    help="Write how long each person took over each page here, in the same format.",
+)  # fmt: skip
+@click.option(
     "--adjudicated", type=click.Path(path_type=Path), metavar="FILE",
     help="Write what the organiser decided where people disagree, in the same format.",
 )  # fmt: skip
 @json_option
 def export(
     file: Path, database: str | None, format_: str, out: Path, unfinished: bool, wide: bool,
-    people: Path | None, adjudicated: Path | None, as_json: bool,
+    people: Path | None, times: Path | None, adjudicated: Path | None, as_json: bool,
 ) -> None:  # fmt: skip
     """Write all answers that count as measurements, one a row, each with when it was saved (UTC).
 
@@ -356,18 +360,24 @@ def export(
     from fabula.studies.adjudicating import adjudicated as decided_answers
     from fabula.studies.adjudicating import read_resolutions
     from fabula.studies.exporting import export as export_answers
+    from fabula.studies.forms import pages_of
     from fabula.studies.quality import standings
-    from fabula.studies.tables import write_measurements, write_people, write_wide
+    from fabula.studies.tables import write_measurements, write_people, write_times, write_wide
+    from fabula.studies.times import page_times
 
     with _opened(file, database) as (design, units, store), store.reading() as connection:
-        _check_out([out, people, adjudicated], design, store)
+        _check_out([out, people, times, adjudicated], design, store)
         known = {unit.key: unit for unit in units}
         found = list(export_answers(connection, design, known, unfinished=unfinished))
         everybody = standings(connection, design, found) if people else []
+        pages = {key: pages_of(design, len(unit.documents)) for key, unit in known.items()}
+        spent = page_times(connection, pages) if times else []
         resolved = decided_answers(found, design, known, read_resolutions(connection))
     (write_wide if wide else write_measurements)(found, out, format_)
     if people is not None:
         write_people(everybody, people, format_)
+    if times is not None:
+        write_times(spent, times, format_)
     if adjudicated is not None:
         write_measurements(resolved, adjudicated, format_)
     given = [one for one in found if one.value is not None]
@@ -376,7 +386,7 @@ def export(
         {"out": str(out), "n": len(given), "n_people": n_people, "n_adjudicated": len(resolved)},
         f"{len(given):,} answers of {n_people:,} people",
         *([f"{len(resolved):,} disagreements decided"] if resolved else []),
-        f"written: {', '.join(str(path) for path in (out, people, adjudicated) if path)}",
+        f"written: {', '.join(str(path) for path in (out, people, times, adjudicated) if path)}",
         as_json=as_json,
     )
 

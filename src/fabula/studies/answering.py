@@ -13,10 +13,18 @@ from dataclasses import dataclass
 from sqlalchemy import Connection, select
 
 from fabula.studies.assigning import Assignment
-from fabula.studies.database import answers, assignments, now_ms
+from fabula.studies.database import answers, assignments, now_ms, page_views
 from fabula.studies.forms import Answers, FormError, Key, Page, clean_text, retired, with_answer
 
-__all__ = ["Saved", "current_answers", "locked_pages", "save_answers", "show_page"]
+__all__ = [
+    "Saved",
+    "current_answers",
+    "locked_pages",
+    "note_view",
+    "opened_pages",
+    "save_answers",
+    "show_page",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,6 +140,21 @@ def show_page(
         .where(assignments.c.id == assignment.id)
         .values(page=name if is_new else assignment.page, seen_ms=now_ms())
     )
+
+
+def note_view(connection: Connection, assignment_id: int, page: str) -> None:
+    """Keep when a page was opened."""
+    connection.execute(
+        page_views.insert().values(assignment_id=assignment_id, page=page, at_ms=now_ms())
+    )
+
+
+def opened_pages(connection: Connection, assignment_id: int) -> set[str]:
+    """The pages of a unit that were opened."""
+    rows = connection.execute(
+        select(page_views.c.page).where(page_views.c.assignment_id == assignment_id).distinct()
+    )
+    return {row.page for row in rows}
 
 
 def _reached(pages: Sequence[Page], assignment: Assignment) -> Sequence[Page]:

@@ -18,7 +18,7 @@ from fabula.studies.forms import Page, pages_of
 from fabula.studies.health import Health, checkpointed
 from fabula.studies.prolific import PlatformFailed, Prolific
 from fabula.studies.statuses import Statuses, followed
-from fabula.studies.units import Unit
+from fabula.studies.units import Unit, count_for_one_person
 from fabula.studies.views import STATIC, render
 from fabula.web.app import PAGE_TEXTS, guarded_app
 from fabula.web.guard import Buckets, Rules, Visitors
@@ -37,6 +37,8 @@ class Study:
     """Without a token where none is given: its public keys can be had all the same."""
     statuses: Statuses | None = None
     _pages: dict[int, tuple[Page, ...]] = field(default_factory=dict)
+    n_for_one: int = 1
+    """Units that one person can be given, at most."""
 
     def pages(self, unit: Unit) -> tuple[Page, ...]:
         """The pages of a unit: the same for all that hold so many documents."""
@@ -84,7 +86,8 @@ def create_app(
     prolific = Prolific(platform_token, entry.api)
     statuses = Statuses(prolific, entry.studies) if platform_token and entry.studies else None
     known = {unit.key: unit for unit in units}
-    app.state.study = Study(design, known, store, prolific, statuses)
+    n_for_one = min(count_for_one_person(units, design.per_story), design.per_participant)
+    app.state.study = Study(design, known, store, prolific, statuses, n_for_one=n_for_one)
     app.state.password = password
     # Ten tries at once, then one in ten seconds: nobody guesses it. From everywhere together more,
     # so that nobody can shut the organiser out.

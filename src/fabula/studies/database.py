@@ -54,6 +54,7 @@ __all__ = [
     "now_ms",
     "open_file",
     "open_store",
+    "page_views",
     "participants",
     "sessions",
     "settings",
@@ -110,6 +111,15 @@ answers = Table(
     Column("value", Text),
     Column("saved_ms", BigInteger, nullable=False),
     Index("answers_by_assignment", "assignment_id", "id"),
+)  # fmt: skip
+
+page_views = Table(
+    "page_views", metadata,
+    Column("id", _Id, primary_key=True, autoincrement=True),
+    Column("assignment_id", _Id, ForeignKey("assignments.id"), nullable=False),
+    Column("page", Text, nullable=False),
+    Column("at_ms", BigInteger, nullable=False),
+    Index("page_views_by_assignment", "assignment_id", "id"),
 )  # fmt: skip
 
 sessions = Table(

@@ -7,9 +7,7 @@ the database.
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from sqlalchemy import Connection, select
@@ -25,17 +23,7 @@ from fabula.studies.units import Unit
 from fabula.text.feedback import OWN_FEEDBACK
 from fabula.types import Measurement, Rubric, Signature
 
-__all__ = ["Timing", "export", "time_of", "timings"]
-
-
-@dataclass(frozen=True, slots=True)
-class Timing:
-    """How long a participant took over a unit, in seconds, without breaks."""
-
-    participant: str
-    unit: str
-    seconds: float
-    is_done: bool
+__all__ = ["export", "time_of"]
 
 
 def export(
@@ -152,26 +140,3 @@ def _signature(design: StudyDesign, rubric: Rubric | None) -> Signature:
         design=f"{design.kind}@{design.digest}",
         v=__version__,
     )
-
-
-_BREAK_MS = 10 * 60_000
-
-
-def timings(connection: Connection) -> list[Timing]:
-    """Time over each unit: from when it was given through every save; longer pauses are breaks."""
-    rows = connection.execute(
-        select(assignments).order_by(assignments.c.participant_id, assignments.c.id)
-    ).all()
-    saved: dict[int, list[int]] = {}
-    for assignment_id, at in connection.execute(
-        select(answers.c.assignment_id, answers.c.saved_ms).order_by(answers.c.id)
-    ):
-        saved.setdefault(assignment_id, []).append(at)
-    found = []
-    for row in rows:
-        times = sorted([row.given_ms, *saved.get(row.id, []), row.done_ms or row.given_ms])
-        spent = sum(b - a for a, b in itertools.pairwise(times) if b - a < _BREAK_MS)
-        found.append(
-            Timing(pseudonym(row.participant_id), row.unit, spent / 1000, row.state == "done")
-        )
-    return found

@@ -8,7 +8,7 @@ from fastapi.responses import HTMLResponse, RedirectResponse, Response
 from fabula.studies.answering import current_answers
 from fabula.studies.assigning import count_done, current_assignment, is_paused, next_assignment
 from fabula.studies.entry import NotAdmitted, arrival_of, check_arrival, join
-from fabula.studies.pages import Visitor, cookie_of, token_of
+from fabula.studies.pages import NOTES, Visitor, cookie_of, token_of
 from fabula.studies.participants import find_by_token
 from fabula.studies.screening_pages import before_reading, ending, next_step, nothing_left
 from fabula.studies.views import render, told
@@ -101,10 +101,13 @@ def _reading(visitor: Visitor) -> Response:
         return ending(visitor, "That was all", told(design.texts.thanks), "done")
     pages = study.pages(assignment.unit)
     names = [page.name for page in pages]
+    after = visitor.request.query_params.get("after", "")
     is_new = not n_mine and not assignment.page
     if is_new and design.texts.instructions and not design.quiz and not design.people.tutorial:
         return visitor.page(
             "instructions.html.j2", title="Before you begin", first=pages[0].name,
+            note=NOTES.get(after, ""),
             instructions=told(design.texts.instructions),
         )  # fmt: skip
-    return visitor.go(f"/page/{assignment.page if assignment.page in names else names[0]}")
+    here = assignment.page if assignment.page in names else names[0]
+    return visitor.go(f"/page/{here}" + (f"?after={after}" if after in NOTES else ""))

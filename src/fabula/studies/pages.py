@@ -8,25 +8,38 @@ from fastapi import APIRouter, Depends, HTTPException, Request
 from fastapi.responses import HTMLResponse, JSONResponse, RedirectResponse, Response
 from sqlalchemy import Connection
 
-from fabula.studies.answering import Saved, current_answers, save_answers, show_page
+from fabula.studies.answering import (
+    Saved,
+    current_answers,
+    note_view,
+    opened_pages,
+    save_answers,
+    show_page,
+)
 from fabula.studies.assigning import (
     Assignment,
     current_assignment,
     finish,
     take_up_again,
 )
-from fabula.studies.forms import Answers, Key, Page
+from fabula.studies.forms import WHY, Answers, Key, Page
 from fabula.studies.participants import (
     Participant,
     find_by_token,
     hash_of,
 )
 from fabula.studies.views import keys_of, page_view, render
+from fabula.studies.whereabouts import first_unopened, where_they_are
 from fabula.web.guard import csrf_of, form_fields
 
-__all__ = ["Posted", "Visit", "Visitor", "cookie_of", "router", "token_of"]
+__all__ = ["NOTES", "Posted", "Visit", "Visitor", "cookie_of", "router", "token_of"]
 
 router = APIRouter()
+NOTES = {
+    "hand-in": "Handed in. This is the next one.",
+    "unopened": "Open every story first, please: then you can compare them.",
+}
+"""What a page says first, by what led there."""
 _COOKIE = "fabula_study"
 """As earlier versions called it, whatever the study: good until its owner comes by a link again."""
 
@@ -99,12 +112,17 @@ def read(visitor: Visitor, name: str) -> Response:
         answers, revision = current_answers(connection, held.id)
         pages = visitor.study.pages(held.unit)
         page = _page(pages, name)
-        back = _too_early(visitor, held, pages, page, answers)
+        opened = opened_pages(connection, held.id)
+        back = _too_early(visitor, held, pages, page, answers, opened)
         if back is not None:
-            return visitor.go(f"/page/{back.name}")
+            return visitor.go(_address(back, page))
         show_page(connection, held, pages, page.name)
+        note_view(connection, held.id, page.name)
         held = _held(visitor, connection)
-    return _shown(visitor, held, pages, page, answers, revision, {})
+    asked = visitor.request.query_params
+    return _shown(visitor, held, pages, page, answers, revision, {}, opened | {page.name},
+                  note=NOTES.get(asked.get("after", ""), ""),
+                  is_filling=asked.get("from") == "open")  # fmt: skip
 
 
 @router.post("/page/{name}")
@@ -115,13 +133,18 @@ def send(visitor: Visitor, name: str, form: Posted) -> Response:
         pages = visitor.study.pages(held.unit)
         page = _page(pages, name)
         saved = save_answers(connection, held, pages, keys_of(form), _revision(form))
-        back = _too_early(visitor, held, pages, page, saved.answers)
+        opened = opened_pages(connection, held.id)
+        back = _too_early(visitor, held, pages, page, saved.answers, opened)
         if back is not None:
-            return visitor.go(f"/page/{back.name}")
+            return visitor.go(_address(back, page))
         show_page(connection, held, pages, page.name)
+        note_view(connection, held.id, page.name)
         go = form.get("go", "")
         problems = dict(saved.problems)
         facts = held.unit.facts
+        following = [later.name for later in pages[pages.index(page) + 1 :]]
+        if not go or (go in following and form.get("told") != "yes"):
+            problems |= _short_reasons(page, saved.answers, held)
         if go in ("finish", "next") and not problems:
             problems = dict(page.open(saved.answers, facts))
         if go and not problems:
@@ -130,15 +153,37 @@ def send(visitor: Visitor, name: str, form: Posted) -> Response:
             ]
             if go == "next" and later:
                 return visitor.go(f"/page/{later[0].name}")
+            if go == "open":
+                return visitor.go("/open")
             if go not in ("finish", "next"):
                 return visitor.go(f"/page/{_page(pages, go).name}")
             still = [(p, p.open(saved.answers, facts)) for p in pages]
             if any(found for _, found in still):
-                return _open_list(visitor, still)
+                return _open_list(
+                    visitor, still, last=pages[-1], unit=held.number, revision=saved.revision
+                )
             finish(connection, held)
-            return visitor.go("/")
-    return _shown(visitor, held, pages, page, saved.answers, saved.revision, problems,
-                  note="Saved." if not problems else "")  # fmt: skip
+            return visitor.go("/?after=hand-in")
+    note = "" if problems else "Saved."
+    if problems and go in following:
+        note = "Press the button again to go on all the same."
+    return _shown(visitor, held, pages, page, saved.answers, saved.revision, problems, opened,
+                  note=note, was_told=go in following,
+                  is_filling=form.get("from") == "open")  # fmt: skip
+
+
+@router.get("/open")
+def list_open(visitor: Visitor) -> Response:
+    """What is still to be answered; where nothing is, the last button."""
+    with visitor.study.store.reading() as connection:
+        held = _held(visitor, connection)
+        answers, revision = current_answers(connection, held.id)
+    pages = visitor.study.pages(held.unit)
+    if visitor.study.design.kind == "feedback":
+        # Which pages there are says what was done to the story.
+        return visitor.go("/")
+    still = [(page, page.open(answers, held.unit.facts)) for page in pages]
+    return _open_list(visitor, still, last=pages[-1], unit=held.number, revision=revision)
 
 
 @router.post("/save")
@@ -150,12 +195,13 @@ def save(request: Request, form: Posted) -> Response:
         pages = visitor.study.pages(held.unit)
         page = _page(pages, form.get("page", ""))
         saved = save_answers(connection, held, pages, keys_of(form), None)
-        back = _too_early(visitor, held, pages, page, saved.answers)
+        opened = opened_pages(connection, held.id)
+        back = _too_early(visitor, held, pages, page, saved.answers, opened)
         if back is None:
             show_page(connection, held, pages, page.name)
     if back is not None:
-        return visitor.go(f"/page/{back.name}")
-    return JSONResponse(_told_browser(visitor, held, pages, page, saved, form))
+        return visitor.go(_address(back, page))
+    return JSONResponse(_told_browser(visitor, held, pages, page, saved, opened, form))
 
 
 def _told_browser(
@@ -164,13 +210,19 @@ def _told_browser(
     pages: tuple[Page, ...],
     page: Page,
     saved: Saved,
+    opened: set[str],
     form: dict[str, str],
 ) -> dict[str, Any]:
     """What the script needs: the questions anew only where others apply now."""
-    view = page_view(visitor.study.design, held, pages, page, saved.answers, dict(saved.problems))
+    view = page_view(
+        visitor.study.design, held, pages, page, saved.answers, dict(saved.problems), opened
+    )
+    ended = set(form.get("ended", "").split())
+    short = _short_reasons(page, saved.answers, held).items()
     content: dict[str, Any] = {
         "revision": saved.revision,
         "problems": {":".join(key): text for key, text in saved.problems},
+        "short": {":".join(key): text for key, text in short if ":".join(key) in ended},
         "steps": [{"name": s["name"], "done": s["n_done"], "of": s["n"]} for s in view["steps"]],
     }
     if set(form.get("shown", "").split()) != {field.name for field in view["fields"]}:
@@ -205,12 +257,31 @@ def _page(pages: tuple[Page, ...], name: str) -> Page:
     return found
 
 
+def _address(page: Page, instead_of: Page) -> str:
+    """Of a page that comes first; it says why where it only has to be opened."""
+    return f"/page/{page.name}" + ("" if instead_of.shows else "?after=unopened")
+
+
+def _short_reasons(page: Page, answers: Answers, held: Assignment) -> dict[Key, str]:
+    """Reasons on the page that are missing or too short, of what has an answer."""
+    found = page.open(answers, held.unit.facts)
+    return {key: text for key, text in found if key[1].endswith(WHY)}
+
+
 def _too_early(
-    visitor: Visit, held: Assignment, pages: tuple[Page, ...], page: Page, answers: Answers
+    visitor: Visit,
+    held: Assignment,
+    pages: tuple[Page, ...],
+    page: Page,
+    answers: Answers,
+    opened: set[str],
 ) -> Page | None:
-    """The page to answer first: where pages build on each other, each waits for those before."""
+    """The page to answer first: where pages build on each other, each waits for those before.
+
+    Stories are compared once all of them were opened.
+    """
     if visitor.study.design.kind != "feedback":
-        return None
+        return None if page.shows else first_unopened(pages, opened, answers)
     before = pages[: pages.index(page)]
     first = next((p for p in before if p.open(answers, held.unit.facts)), None)
     if first is None and not page.applicable(answers, held.unit.facts):
@@ -231,18 +302,34 @@ def _shown(
     answers: Answers,
     revision: int,
     problems: dict[Key, str],
+    opened: set[str],
     *,
     note: str = "",
+    was_told: bool = False,
+    is_filling: bool = False,
 ) -> HTMLResponse:
-    view = page_view(visitor.study.design, held, pages, page, answers, problems)
+    """was_told: whether reasons that are too short were named and going on is free. is_filling:
+    whether the page was opened from the list of what is open.
+    """
+    design = visitor.study.design
+    view = page_view(design, held, pages, page, answers, problems, opened)
+    where = where_they_are(design, held, pages, page, answers, visitor.study.n_for_one)
     return visitor.page(
-        "page.html.j2", title=page.title, unit=held.number, revision=revision, note=note, **view
-    )
+        "page.html.j2", title=page.title, unit=held.number, revision=revision, note=note,
+        where=where, was_told=was_told, is_filling=is_filling, **view,
+    )  # fmt: skip
 
 
-def _open_list(visitor: Visit, still: list[tuple[Page, list[tuple[Key, str]]]]) -> HTMLResponse:
-    """What is still to be answered before the unit can be handed in."""
+def _open_list(
+    visitor: Visit,
+    still: list[tuple[Page, list[tuple[Key, str]]]],
+    *,
+    last: Page,
+    unit: int,
+    revision: int,
+) -> HTMLResponse:
+    """What is still to be answered before the unit can be handed in on its last page."""
     return visitor.page(
-        "open.html.j2", title="Nearly done",
+        "open.html.j2", title="Nearly done", last=last, unit=unit, revision=revision,
         still=[(page, found) for page, found in still if found],
     )  # fmt: skip

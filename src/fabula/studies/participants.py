@@ -11,7 +11,15 @@ from sqlalchemy import Connection, delete, func, or_, select
 from sqlalchemy.exc import IntegrityError
 
 from fabula.errors import InputError
-from fabula.studies.database import answers, assignments, audit, now_ms, participants, tokens
+from fabula.studies.database import (
+    answers,
+    assignments,
+    audit,
+    now_ms,
+    page_views,
+    participants,
+    tokens,
+)
 from fabula.studies.people_tables import OF_PEOPLE
 
 __all__ = [
@@ -164,6 +172,7 @@ def forget(connection: Connection, id_: int, who: str) -> int:
         select(func.count()).select_from(answers).where(answers.c.assignment_id.in_(mine))
     ).scalar_one()
     connection.execute(delete(answers).where(answers.c.assignment_id.in_(mine)))
+    connection.execute(delete(page_views).where(page_views.c.assignment_id.in_(mine)))
     connection.execute(delete(assignments).where(assignments.c.participant_id == id_))
     connection.execute(delete(tokens).where(tokens.c.participant_id == id_))
     for table in OF_PEOPLE:

@@ -22,10 +22,11 @@ from fabula.measures.ratings import (
 )
 from fabula.studies.database import assignments, participants
 from fabula.studies.design import StudyDesign
-from fabula.studies.exporting import Timing, time_of, timings
+from fabula.studies.exporting import time_of
 from fabula.studies.pairs import compared_answers
 from fabula.studies.participants import pseudonym
 from fabula.studies.people_facts import PersonFacts, facts_of_all
+from fabula.studies.times import Timing, timings
 from fabula.studies.units import Unit
 from fabula.types import Item, Measurement
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Iterator, Sequence
+from dataclasses import asdict
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -12,9 +13,10 @@ from typing import Any
 from fabula.errors import InputError
 from fabula.store import dump_json, measurement_row, write_whole
 from fabula.studies.quality import Standing
+from fabula.studies.times import PageTime
 from fabula.types import Measurement
 
-__all__ = ["write_measurements", "write_people", "write_wide"]
+__all__ = ["write_measurements", "write_people", "write_times", "write_wide"]
 
 _COLUMNS = (
     "id", "rubric", "item", "rater", "value", "missing_reason", "rationale", "details", "signature",
@@ -67,6 +69,12 @@ def write_people(standings: Sequence[Standing], path: Path, format_: str) -> Non
     columns = tuple(dict.fromkeys(name for row in rows for name in row)) or ("rater",)
     words = {"note", *(name for name in columns if name.startswith("about."))}
     _write(rows, columns, path, format_, frozenset(words))
+
+
+def write_times(times: Sequence[PageTime], path: Path, format_: str) -> None:
+    """Write a row for each page that somebody opened: how long it took them."""
+    rows = [asdict(one) for one in times]
+    _write(rows, tuple(PageTime.__slots__), path, format_, frozenset())
 
 
 def _write(

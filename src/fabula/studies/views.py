@@ -6,7 +6,7 @@ done to it, its name among the documents: none of it is passed on, so that no te
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -15,6 +15,7 @@ from fabula.studies.answering import locked_pages
 from fabula.studies.assigning import Assignment
 from fabula.studies.design import StudyDesign
 from fabula.studies.forms import Answers, Key, Page, Question
+from fabula.studies.whereabouts import all_are_opened
 from fabula.text.sentences import paragraphs_of
 from fabula.web import page_environment, visible
 
@@ -76,8 +77,9 @@ def page_view(
     page: Page,
     answers: Answers,
     problems: Mapping[Key, str],
+    opened: Collection[str],
 ) -> dict[str, Any]:
-    """Everything that a page of a unit shows."""
+    """Everything that a page of a unit shows. opened: the pages that were opened so far."""
     facts = assignment.unit.facts
     locked = page in locked_pages(pages, assignment)
     fields = [
@@ -98,7 +100,11 @@ def page_view(
         "fields": fields,
         "is_group": page.name == "group",
         "parts": _parts(assignment, fields) if page.name == "group" else [],
-        "steps": [_step(each, page, answers, facts) for each in _listed(design, pages, page)],
+        "steps": [
+            _step(each, page, answers, facts)
+            | {"is_open": bool(each.shows) or all_are_opened(pages, opened, answers)}
+            for each in _listed(design, pages, page)
+        ],
         "is_free": design.kind != "feedback",
         "previous": _beside(pages, page, -1),
         "following": _beside(pages, page, 1),

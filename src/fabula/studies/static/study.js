@@ -4,7 +4,7 @@
 (() => {
   const form = document.querySelector(".asking form");
   const status = document.getElementById("status");
-  const waiting = new Map();
+  const waiting = new Map(), ended = new Set();
   let sending = null, timer = 0, failures = 0, leaving = false;
   document.documentElement.classList.add("alive");
   // Reloading a page that came as the answer to a form must not send that form again.
@@ -37,6 +37,8 @@
     const batch = new Map(waiting);
     waiting.clear();
     const body = new URLSearchParams([...batch]);
+    body.set("ended", [...ended].join(" "));
+    ended.clear();
     for (const own of form.querySelectorAll("input[type=hidden]")) body.set(own.name, own.value);
     // A page that is hidden may be gone before the answer comes; the request must outlive it.
     const keepalive = document.visibilityState === "hidden";
@@ -79,7 +81,7 @@
       entry.classList.toggle("done", step.of > 0 && step.done === step.of);
     }
     if (content.html !== undefined) replace(content);
-    for (const name of batch.keys()) mark(name, content.problems[name] || "");
+    for (const name of batch.keys()) mark(name, content.problems[name] || content.short[name] || "");
     compareRanks();
     const notice = document.getElementById("wrong");
     if (notice && !form.querySelector(".question.wrong")) notice.remove();
@@ -144,7 +146,11 @@
     }
   }
 
-  form.addEventListener("change", (event) => note(event.target, 0));
+  form.addEventListener("change", (event) => {
+    // Only a reason that somebody has left is told to be too short.
+    if (event.target.tagName === "TEXTAREA") ended.add(event.target.name);
+    note(event.target, 0);
+  });
   form.addEventListener("input", (event) => {
     if (event.target.tagName === "TEXTAREA") note(event.target, 700);
   });
@@ -189,6 +195,21 @@
   addEventListener("online", () => { failures = 0; send(); });
   // A page from the browser's memory may hold old answers: ask for it anew.
   addEventListener("pageshow", (event) => { if (event.persisted) location.reload(); });
+
+  // The page of a form that was sent comes with its text where the reader left it.
+  const text = document.getElementById("text");
+  if (text) {
+    const key = `${location.pathname} ${field("unit")?.value}`;
+    const [place, isAsking] = JSON.parse(sessionStorage.getItem(key) || "[0, false]");
+    text.scrollTop = place;
+    if (isAsking && !location.hash) text.parentElement.scrollLeft = text.offsetWidth;
+    addEventListener("pagehide", () => {
+      const asks = text.parentElement.scrollLeft > text.offsetWidth / 2;
+      sessionStorage.setItem(key, JSON.stringify([text.scrollTop, asks]));
+    });
+  }
+  const here = document.querySelector(".bar [aria-current]");
+  if (here) here.parentElement.parentElement.scrollLeft = here.offsetLeft - 20;
 
   const wrong = form.querySelector(".question.wrong :is(input, textarea)");
   if (wrong) {

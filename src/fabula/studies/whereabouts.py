@@ -1,0 +1,83 @@
+"""Where a participant is, and how much is left: of what they have themselves been given, and of
+nothing that tells what was done to a story.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+
+from fabula.studies.assigning import Assignment
+from fabula.studies.design import StudyDesign
+from fabula.studies.forms import Answers, Page
+from fabula.text import TextSettings
+
+__all__ = ["all_are_opened", "first_unopened", "where_they_are"]
+
+# Silent reading of English fiction is about 240 words a minute (Brysbaert 2019, doi
+# 10.1016/j.jml.2019.104047). What a question takes is a guess, and only for the sentence.
+_WORDS_A_MINUTE = 240
+_MINUTES_A_QUESTION = 0.25
+_MINUTES_A_REASON = 0.5
+_STEP_MINUTES = 5
+
+
+def where_they_are(
+    design: StudyDesign,
+    assignment: Assignment,
+    pages: Sequence[Page],
+    page: Page,
+    answers: Answers,
+    n_for_one: int,
+) -> str:
+    """`Story 3 of 4, about 20 minutes left`; in the design feedback, where the number of questions
+    depends on what was done to the story, only which of their pieces it is.
+    """
+    parts = []
+    stories = [one for one in pages if one.name.startswith("story-")]
+    if page in stories:
+        parts.append(f"Story {stories.index(page) + 1} of {len(stories)}")
+    if assignment.number and n_for_one > 1:
+        name = {"ttcw": "Group", "pairs": "Pair", "feedback": "Story"}[design.kind]
+        most = f" of {n_for_one:,} at most" if assignment.number <= n_for_one else ""
+        parts.append(f"{name} {assignment.number:,}{most}")
+    if design.kind != "feedback":
+        parts.append(_left(_minutes(assignment, pages, answers)))
+    return ", ".join(parts)
+
+
+def _minutes(assignment: Assignment, pages: Sequence[Page], answers: Answers) -> float:
+    """To read the stories without an answer so far, and to answer what is open."""
+    minutes = 0.0
+    for page in pages:
+        if not any(answers.get(question.key) for question in page.questions):
+            for part in page.shows:
+                text = assignment.unit.documents[assignment.document(part)].text
+                minutes += len(TextSettings().words(text)) / _WORDS_A_MINUTE
+        for question in page.questions:
+            if not answers.get(question.key):
+                minutes += _MINUTES_A_QUESTION + _MINUTES_A_REASON * bool(question.min_words)
+    return minutes
+
+
+def _left(minutes: float) -> str:
+    steps = round(minutes / _STEP_MINUTES)
+    if steps:
+        return f"about {steps * _STEP_MINUTES} minutes left"
+    return f"less than {_STEP_MINUTES} minutes left" if minutes else "all answered"
+
+
+def first_unopened(pages: Sequence[Page], opened: Collection[str], answers: Answers) -> Page | None:
+    """The first page with a text that was never opened, before which nobody can compare them all.
+
+    What has an answer was opened, also where nobody wrote down when.
+    """
+    answered = {part for (part, _), value in answers.items() if value}
+    for page in pages:
+        if page.shows and page.name not in opened and not answered & set(page.shows):
+            return page
+    return None
+
+
+def all_are_opened(pages: Sequence[Page], opened: Collection[str], answers: Answers) -> bool:
+    """Whether every page with a text was opened."""
+    return first_unopened(pages, opened, answers) is None

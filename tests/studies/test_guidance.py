@@ -68,7 +68,8 @@ def test_a_short_reason_is_told_at_its_page_and_once(study: Running) -> None:
     told = "please give your reason, at least 4 words"
     kept = reader.post("/page/story-1", data=hidden(page) | given | {"go": ""})
     assert told in kept.text
-    assert "So it is." in kept.text, "saved all the same"
+    assert "So it is." in kept.text
+    assert ">Saved.<" in kept.text, "saved all the same"
     stopped = reader.post("/page/story-1", data=hidden(page) | given | {"go": "story-2"})
     assert told in stopped.text
     assert "Press the button again" in stopped.text

@@ -9,6 +9,7 @@ and and/or/not, so a rubric from a stranger cannot run code.
 from __future__ import annotations
 
 import ast
+import functools
 import operator
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -44,6 +45,7 @@ class Condition:
     names: frozenset[str]
 
     @classmethod
+    @functools.lru_cache(maxsize=1_000)
     def parse(cls, text: str) -> Condition:
         """Raises `InputError` for anything but and/or/not and comparisons over item ids."""
         if len(text) > _MAX_CHARS:
@@ -71,7 +73,13 @@ class Condition:
 
     def holds(self, answers: Mapping[str, object]) -> bool:
         """Whether it is so. An item without an answer is None, and compares with nothing."""
-        return bool(_value(ast.parse(self.text.strip(), mode="eval").body, answers))
+        return bool(_value(_tree(self.text), answers))
+
+
+@functools.lru_cache(maxsize=1_000)
+def _tree(text: str) -> ast.expr:
+    """A study asks the same conditions with every answer that is saved."""
+    return ast.parse(text.strip(), mode="eval").body
 
 
 def _faults(node: ast.expr, scales: Mapping[str, Scale]) -> Iterator[str]:

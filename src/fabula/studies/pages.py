@@ -164,9 +164,9 @@ def send(visitor: Visitor, name: str, form: Posted) -> Response:
                 )
             finish(connection, held)
             return visitor.go("/?after=hand-in")
-    note = "" if problems else "Saved."
+    note = "" if saved.problems or (problems and go in ("finish", "next")) else "Saved."
     if problems and go in following:
-        note = "Press the button again to go on all the same."
+        note += " Press the button again to go on all the same."
     return _shown(visitor, held, pages, page, saved.answers, saved.revision, problems, opened,
                   note=note, was_told=go in following,
                   is_filling=form.get("from") == "open")  # fmt: skip

@@ -167,3 +167,31 @@ def test_known_rates_of_errors_take_the_place_of_labels() -> None:
 def test_nothing_in_common_is_said() -> None:
     with pytest.raises(InputError, match="do the ids agree"):
         correct(judged({("a", FIRST): 1.0}), labels([("b", FIRST, "Ann", 1)]), TTCW)
+
+
+def test_numbers_beside_tests_are_corrected_by_themselves() -> None:
+    test, number = (item.id for item in ESSAY.items[:2])
+    rng = np.random.default_rng(2)
+    truth = rng.integers(1, 6, 20)
+    marks = np.clip(truth + rng.integers(0, 3, 20), 1, 5)
+    said = {(f"e{k}", test): float(truth[k] > 2) for k in range(20)}
+    said |= {(f"e{k}", number): float(marks[k]) for k in range(20)}
+    rows: list[tuple[str, str, str, object]] = [
+        (f"e{k}", item, "Ann", value)
+        for k in range(12)
+        for item, value in ((test, int(truth[k] > 1)), (number, int(truth[k])))
+    ]
+    found = correct(judged(said, ESSAY), labels(rows, ESSAY), ESSAY)
+    assert (found.unit, [row.name for row in found.items]) == ("share of Yes", [test])
+    (row,) = found.numbers
+    # The same from the statistics alone.
+    plain = corrected_mean(truth[:12].astype(float), marks[:12].astype(float),
+                           marks[12:].astype(float))  # fmt: skip
+    assert plain is not None
+    assert (row.name, row.value, row.low, row.high) == (number, plain.value, plain.low, plain.high)
+    assert row.raw == pytest.approx(marks.mean())
+    assert found.to_json()["items"][number]["corrected"] == plain.value
+    # Rates are of Yes and No alone.
+    by_rates = correct(judged(said, ESSAY), [], ESSAY, rates=(Rate(9, 10), Rate(8, 10)))
+    assert (by_rates.numbers, by_rates.left_out) == ((), (number,))
+    assert found.left_out == ()

@@ -93,12 +93,16 @@ class Correction:
     judge: str
     overall: CorrectedRow
     items: tuple[CorrectedRow, ...]
+    numbers: tuple[CorrectedRow, ...]
+    """Items of other scales than the overall mean has: each by its own mean, on its own scale."""
     groups: tuple[CorrectedRow, ...]
     differences: tuple[GroupDifference, ...]
     width: float
     n_labels_for_width: int | None
     """How many labels would make the overall interval as narrow as `width`; None if none would."""
     to_label: tuple[str, ...]
+    left_out: tuple[str, ...]
+    """Items that the judge answered and that have no mean to correct."""
     n_without_verdict: int
     """Documents that the judge owes every answer; they have no part."""
     n_partly_labelled: int
@@ -112,11 +116,12 @@ class Correction:
             "judge": self.judge,
             "unit": self.unit,
             "overall": self.overall.to_json(),
-            "items": {row.name: row.to_json() for row in self.items},
+            "items": {row.name: row.to_json() for row in (*self.items, *self.numbers)},
             "groups": {row.name: row.to_json() for row in self.groups},
             "differences": [asdict(one) for one in self.differences],
             "n_labels_for_width": {"width": self.width, "n": self.n_labels_for_width},
             "to_label": list(self.to_label),
+            "left_out": list(self.left_out),
             "n_without_verdict": self.n_without_verdict,
             "n_partly_labelled": self.n_partly_labelled,
             "signature": self.signature,
@@ -176,7 +181,12 @@ def correct(
             name: _majorities(given) if rubric.item(name).scale.is_test else given
             for name, given in known.items()
         }
-    by_item = {item.id: _Table(said.get(item.id, {}), known.get(item.id, {})) for item in items}
+    tables = {
+        item.id: _Table(said.get(item.id, {}), known.get(item.id, {}))
+        for item in rubric.items
+        if item.scale.is_test or item.scale.is_grade or item.scale.values
+    }
+    by_item = {item.id: tables.pop(item.id) for item in items}
     table, n_partly = _overall(by_item)
     if rates is None and not any(name in table.judged for name in table.labelled):
         raise InputError("no document has both the judge's answers and labels; do the ids agree?")
@@ -185,15 +195,23 @@ def correct(
     parts = {name: _row(name, table.of(members), rates) for name, members in groups.items()}
     overall, found = _stratified(table, parts, rates)
     scale = items[0].scale
+    # Rates that were counted elsewhere are of Yes and No.
+    numbers = {name: one for name, one in tables.items() if one.judged and not rates}
+    answered = {one.item for one in measurements if one.value is not None}
+    corrected = {*by_item, *numbers}
     return Correction(
         judge=measurements[0].rater,
         overall=overall,
         items=tuple(_row(name, one, rates)[0] for name, one in by_item.items() if one.judged),
+        numbers=tuple(_row(name, one, None)[0] for name, one in numbers.items()),
         groups=tuple(row for row, _ in parts.values()),
         differences=tuple(_differences(parts)),
         width=width * scale.span,
         n_labels_for_width=None if found is None else n_labels_for(found, width * scale.span),
         to_label=_next(table, groups, parts, n_next, seed),
+        left_out=tuple(
+            item.id for item in rubric.items if item.id in answered and item.id not in corrected
+        ),
         n_without_verdict=len(documents) - len(table.judged),
         n_partly_labelled=n_partly,
         unit="share of Yes" if scale.is_test else f"mean ({scale.range or scale.allowed})",

@@ -23,9 +23,13 @@ def correction_tables(found: Correction, rubric: Rubric) -> list[Block]:
         "",
         _rows("corrected_items", found.items, titles, form),
     ]
+    if found.numbers:
+        parts += ["", _rows("corrected_numbers", found.numbers, titles, ".2f")]
     if found.differences:
         parts += ["", _differences(found, form)]
-    return [*parts, "", *_sentences(found, form), found.signature]
+    left = ", ".join(titles[name] for name in found.left_out)
+    lines = [f"not corrected: {left}", ""] if left else []
+    return [*parts, "", *_sentences(found, form), *lines, found.signature]
 
 
 def _rows(name: str, rows: Sequence[CorrectedRow], titles: Mapping[str, str], form: str) -> Sheet:
@@ -87,7 +91,11 @@ def _sentences(found: Correction, form: str) -> list[str]:
         )
     if found.to_label:
         lines.append(f"label next: {', '.join(found.to_label)}")
-    reasons = {row.reason for row in chain(found.items, found.groups, [overall]) if row.reason}
+    reasons = {
+        row.reason
+        for row in chain(found.items, found.numbers, found.groups, [overall])
+        if row.reason
+    }
     lines += [f"no interval: {reason}" for reason in sorted(reasons) if reason.startswith("few")]
     if found.n_without_verdict:
         lines.append(f"missing: the judge owes {found.n_without_verdict} documents every answer")

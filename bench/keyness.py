@@ -5,8 +5,10 @@
 Stories of HANNA. Phrases are learned on half of the prompts, and texts of the other half are scored
 by how many of them stand in 1,000 words: those of the models, and those of the models less those of
 the people. Both halves are scored so, once each. AUROC with intervals over prompts, beside lists
-from elsewhere (`--list`, JSON, as they match: word by word). Then how many of the models' phrases
-stand in 1,000 words of prose printed before 1920, and how often halves of one group differ at 5 %.
+from elsewhere (`--list`, JSON, as they match: word by word). With a background, half of the novels
+printed before 1920, phrases that are common in them are left out. How many of the models' phrases
+stand in 1,000 words of the other half, and how often halves of one group differ at 5 %, is shown
+too; and what was learned on these models says of stories by others (Fast-DetectGPT).
 
 Some of the people's stories are tokenised (*did n't*), which would tell them apart by itself, so
 such words are joined first.
@@ -17,7 +19,9 @@ from __future__ import annotations
 import argparse
 import random
 import re
+import tempfile
 from collections.abc import Callable, Sequence
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 
@@ -27,6 +31,7 @@ import corpora
 from fabula.measures.detection import Labelled, calibrate
 from fabula.measures.diversity.keyness import KeynessPlan, KeyPhrases, find_key_phrases
 from fabula.measures.phrase_list import ListedPhrase, PhraseInstrument, PhraseList, read_phrases
+from fabula.reference import Reference
 from fabula.text import TextSettings, read_documents
 from fabula.types import Document
 
@@ -51,9 +56,14 @@ def prompt_of(document: Document) -> str:
     return str(document.meta["pair_id"])
 
 
-def learned(documents: Sequence[Document], plan: KeynessPlan) -> KeyPhrases:
+def learned(
+    documents: Sequence[Document], plan: KeynessPlan, background: Reference | None
+) -> KeyPhrases:
     return find_key_phrases(
-        (MODELS, of_label(documents, MODELS)), (PEOPLE, of_label(documents, PEOPLE)), plan
+        (MODELS, of_label(documents, MODELS)),
+        (PEOPLE, of_label(documents, PEOPLE)),
+        plan,
+        background=background,
     )
 
 
@@ -84,7 +94,9 @@ def shown(name: str, texts: Sequence[Document], scores: Sequence[float]) -> None
     print(f"{name:44} AUROC {found.value:.3f} [{interval}]", flush=True)
 
 
-def held_out(documents: Sequence[Document], plans: dict[str, KeynessPlan]) -> None:
+def held_out(
+    documents: Sequence[Document], plans: dict[str, tuple[KeynessPlan, Reference | None]]
+) -> None:
     """Each half of the prompts scored by what was learned on the other."""
     prompts = sorted({prompt_of(one) for one in documents})
     random.Random(0).shuffle(prompts)
@@ -94,10 +106,10 @@ def held_out(documents: Sequence[Document], plans: dict[str, KeynessPlan]) -> No
         for is_first in (True, False)
     ]
     scored = [*halves[1], *halves[0]]
-    for name, plan in plans.items():
+    for name, (plan, background) in plans.items():
         over, both, sizes = [], [], []
         for own, other in (halves, halves[::-1]):
-            found = learned(own, plan)
+            found = learned(own, plan, background)
             models, people = (rate(instrument(found, side)) for side in (MODELS, PEOPLE))
             over += [models(one) for one in other]
             both += [models(one) - people(one) for one in other]
@@ -107,13 +119,20 @@ def held_out(documents: Sequence[Document], plans: dict[str, KeynessPlan]) -> No
         shown("  of the models less those of people", scored, both)
 
 
-def in_old_prose(documents: Sequence[Document], plan: KeynessPlan, n_words: int) -> None:
+def novels() -> tuple[list[Document], list[Document]]:
+    """Every second book printed before 1920, and the others; a book is several documents."""
+    files = sorted((corpora.SHARED / "reference").glob("gutenberg_novels.jsonl.gz"))
+    documents = list(read_documents(files))
+    books = sorted({one.id.rpartition("-")[0] for one in documents})
+    first = set(books[::2])
+    parts: tuple[list[Document], list[Document]] = ([], [])
+    for one in documents:
+        parts[one.id.rpartition("-")[0] not in first].append(one)
+    return parts
+
+
+def in_old_prose(found: KeyPhrases, words: Sequence[str]) -> None:
     """Phrases of the models in novels printed before 1920, by how many words they have."""
-    found = learned(documents, plan)
-    print(f"p {plan.max_p}: {len(found.over(found.a))} phrases of the models")
-    sources = sorted((corpora.SHARED / "reference").glob("gutenberg_novels.jsonl.gz"))
-    text = " ".join(one.text for one in read_documents(sources))
-    words = TextSettings().words(text)[:n_words]
     n_of: dict[str, int] = {}
     for _, _, one in instrument(found, MODELS).find(words):
         n_of[one.phrase] = n_of.get(one.phrase, 0) + 1
@@ -122,6 +141,14 @@ def in_old_prose(documents: Sequence[Document], plan: KeynessPlan, n_words: int)
         rates = 1000 * n / len(words)
         print(f"  of {shortest} words and more: {rates:.2f} in 1,000 of {len(words):,} words")
     print("  most often:", sorted(n_of.items(), key=lambda entry: -entry[1])[:5])
+
+
+def of_others(found: KeyPhrases) -> None:
+    """Stories by other models and other people."""
+    file = corpora.SHARED / "human_vs_machine" / "fastdetect_writing.jsonl"
+    documents = list(read_documents([str(file)]))
+    score = rate(instrument(found, MODELS))
+    shown("  of others", documents, [score(one) for one in documents])
 
 
 def halves(documents: Sequence[Document], n_trials: int) -> None:
@@ -148,22 +175,34 @@ def main() -> None:
     file = corpora.SHARED / "human_vs_machine" / "hanna_writingprompts.jsonl"
     documents = [joined(one) for one in read_documents([str(file)])]
     n_words = corpora.sized(200, 50)
-    loose = KeynessPlan(prompt="pair_id", n_words=n_words, max_p=1.0)
-    held_out(
-        documents,
-        {
-            "p 0.05, ratio 3": KeynessPlan(prompt="pair_id", n_words=n_words),
-            "any p, ratio 2": replace(loose, min_ratio=2.0),
-            "any p, ratio 3": loose,
-            "any p, ratio 3, 2 words and more": replace(loose, shortest=2),
-        },
-    )
+    proven = KeynessPlan(prompt="pair_id", n_words=n_words)
+    loose = replace(proven, max_p=1.0)
+    books, other_books = novels()
+    with tempfile.TemporaryDirectory() as folder, closing(Reference.build(books, folder)) as known:
+        print(f"background: {known.size}")
+        plans: dict[str, tuple[KeynessPlan, Reference | None]] = {
+            "p 0.05, ratio 3": (proven, None),
+            "p 0.05, ratio 3, background": (proven, known),
+            "any p, ratio 2": (replace(loose, min_ratio=2.0), None),
+            "any p, ratio 3": (loose, None),
+            "any p, ratio 3, 2 words and more": (replace(loose, shortest=2), None),
+            **{
+                f"any p, ratio 3, background up to {n:g}": (replace(loose, max_background=n), known)
+                for n in (1.0, 3.0, 10.0)
+            },
+        }
+        held_out(documents, plans)
+        words = TextSettings().words(" ".join(one.text for one in other_books))
+        words = words[: corpora.sized(1_000_000, 5_000)]
+        for name, (plan, background) in plans.items():
+            found = learned(documents, plan, background)
+            print(f"{name}, learned on all prompts: {len(found.over(found.a))} phrases of models")
+            if found.over(found.a):
+                in_old_prose(found, words)
+                of_others(found)
     for path in given.list:
         score = rate(PhraseInstrument(read_phrases(path)))
         shown(path.stem, documents, [score(one) for one in documents])
-    print("phrases of the models, learned on all prompts, in prose before 1920:")
-    for plan in (loose, replace(loose, max_p=0.05)):
-        in_old_prose(documents, plan, corpora.sized(1_500_000, 5_000))
     halves(documents, given.trials)
 
 

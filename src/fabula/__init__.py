@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from fabula.api.functions import diversity as diversity
     from fabula.api.functions import find_faults as find_faults
     from fabula.api.functions import judge as judge
+    from fabula.api.functions import key_phrases as key_phrases
     from fabula.api.functions import open_reference as open_reference
     from fabula.api.functions import originality as originality
     from fabula.api.functions import plan_raters as plan_raters
@@ -39,7 +40,6 @@ if TYPE_CHECKING:
     from fabula.api.results import Comparison as Comparison
     from fabula.api.results import Corrected as Corrected
     from fabula.api.results import Detector as Detector
-    from fabula.api.results import Diversity as Diversity
     from fabula.api.results import FoundFaults as FoundFaults
     from fabula.api.results import JudgeComparison as JudgeComparison
     from fabula.api.results import Profiles as Profiles
@@ -47,6 +47,8 @@ if TYPE_CHECKING:
     from fabula.api.results import Report as Report
     from fabula.api.results import Scores as Scores
     from fabula.api.results import Verdicts as Verdicts
+    from fabula.api.sets import Diversity as Diversity
+    from fabula.api.sets import KeyPhrases as KeyPhrases
     from fabula.errors import BusyError as BusyError
     from fabula.errors import CallFailed as CallFailed
     from fabula.errors import CorpusError as CorpusError
@@ -78,13 +80,14 @@ _PLACES = {
     "fabula.api": ("detect",),
     "fabula.api.functions": (
         "agreement", "book", "build", "compare", "compare_judges", "correct", "diversity",
-        "find_faults", "judge", "open_reference", "originality", "plan_raters", "profile", "read",
-        "report",
+        "find_faults", "judge", "key_phrases", "open_reference", "originality", "plan_raters",
+        "profile", "read", "report",
     ),
     "fabula.api.results": (
-        "Agreement", "Books", "Comparison", "Corrected", "Detector", "Diversity", "FoundFaults",
+        "Agreement", "Books", "Comparison", "Corrected", "Detector", "FoundFaults",
         "JudgeComparison", "Profiles", "RaterPlan", "Report", "Scores", "Verdicts",
     ),
+    "fabula.api.sets": ("Diversity", "KeyPhrases"),
     "fabula.errors": (
         "BusyError", "CallFailed", "CorpusError", "FabulaError", "InputError", "LookupFailed",
         "MixError", "ModelError", "WorkersEnded",

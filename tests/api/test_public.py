@@ -15,9 +15,11 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
+from click.testing import CliRunner
 
 import fabula as fb
 from fabula.api.texts import documents_of
+from fabula.cli.main import cli
 from fabula.judging.trust import Trust, TrustBook
 from fabula.types import Signature
 
@@ -27,13 +29,13 @@ PUBLIC = [
     "Agreement", "Books", "BusyError", "CallFailed", "Comparison", "CorpusError", "Corrected",
     "Detector",
     "Diversity", "Document", "Estimate", "FabulaError", "FoundFaults", "FunctionModel",
-    "InputError", "Item", "JudgeComparison", "LookupFailed", "Measurement", "MixError",
-    "ModelError", "Profiles", "RaterPlan", "Reference", "Report", "Rubric", "Scale", "Scores",
-    "SettingsError", "Signature",
+    "InputError", "Item", "JudgeComparison", "KeyPhrases", "LookupFailed", "Measurement",
+    "MixError", "ModelError", "Profiles", "RaterPlan", "Reference", "Report", "Rubric", "Scale",
+    "Scores", "SettingsError", "Signature",
     "Span", "Verdicts", "WorkersEnded", "__version__", "agreement", "book", "build", "compare",
-    "compare_judges", "correct", "detect", "diversity", "find_faults", "judge", "load_rubric",
-    "open_reference", "originality", "plan_raters", "profile", "read", "report", "to_arrow",
-    "to_pandas", "to_polars",
+    "compare_judges", "correct", "detect", "diversity", "find_faults", "judge", "key_phrases",
+    "load_rubric", "open_reference", "originality", "plan_raters", "profile", "read", "report",
+    "to_arrow", "to_pandas", "to_polars",
 ]  # fmt: skip
 
 
@@ -52,8 +54,8 @@ def test_every_public_function_and_class_says_what_it_does() -> None:
         if inspect.isclass(found) or inspect.isfunction(found):
             assert inspect.getdoc(found), name
     for name in ("agreement", "book", "build", "compare", "compare_judges", "correct", "diversity",
-                 "find_faults", "judge", "originality", "plan_raters", "profile", "read", "report",
-                 "open_reference"):  # fmt: skip
+                 "find_faults", "judge", "key_phrases", "originality", "plan_raters", "profile",
+                 "read", "report", "open_reference"):  # fmt: skip
         assert "Raises" in (inspect.getdoc(getattr(fb, name)) or ""), name
 
 
@@ -405,3 +407,40 @@ def test_a_judge_heads_the_page_only_if_it_was_measured_above_chance(
 def test_documents_keep_what_kind_of_frame_they_came_in() -> None:
     assert documents_of(pd.DataFrame(DRAFTS)).kind == "pandas"
     assert documents_of(DRAFTS).kind is None
+
+
+def test_key_phrases_are_those_of_the_command_and_their_file_marks_a_draft(tmp_path: Path) -> None:
+    rng = random.Random(0)
+    words = [f"w{k}" for k in range(40)]
+    rows = [
+        {
+            "id": f"s{k}",
+            "label": ("machine", "human")[k % 2],
+            "text": " ".join([*["once upon a time"] * (k % 2 == 0), *rng.choices(words, k=30)]),
+        }
+        for k in range(32)
+    ]
+    (tmp_path / "all.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    done = CliRunner().invoke(
+        cli, ["groups", "phrases", str(tmp_path / "all.jsonl"), "--by", "label", "--json"]
+    )
+    frame = pd.DataFrame(rows)
+    found = fb.key_phrases(frame, by="label")
+    assert found.to_json() == json.loads(done.stdout)
+    of_two = fb.key_phrases(
+        frame[frame.label == "machine"], frame[frame.label == "human"], names=("machine", "human")
+    )
+    assert of_two.to_json() == found.to_json()
+    first = found.wide().iloc[0]
+    assert (first.phrase, first.over, first.texts_a, first.texts_b) == (
+        "once upon a time", "machine", 16, 0,
+    )  # fmt: skip
+    assert "once upon a time" in str(found)
+    found.save(tmp_path / "list.jsonl")
+    with pytest.raises(fb.InputError, match="two groups of texts, `a` and `b`, or one and a field"):
+        fb.key_phrases(frame)
+    draft = fb.report(
+        {"d": "It was once upon a time."}, phrases=(tmp_path / "list.jsonl",),
+        without=("fluency", "profile", "lines"),
+    )  # fmt: skip
+    assert "once upon a time" in str(draft)

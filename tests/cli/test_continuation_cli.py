@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import json
 from pathlib import Path
 from typing import Any
@@ -129,12 +130,19 @@ def test_replicating_table_2_on_a_small_scale(examples: Path, tmp_path: Path) ->
     arguments = (
         "replicate", "linguistic-metrics", "--books", examples / "library",
         "--train", examples / "library", "--out", tmp_path / "replica", "--no-recurrent",
-        "--stride", "1",
+        "--stride", "4", "--draws", "3", "--examples", "1",
     )  # fmt: skip
-    shown = fabula(*arguments).stdout
+    shown = fabula(*arguments, "--html", tmp_path / "page.html").stdout
     assert "gold of another passage" in shown
     assert "(28.84)" in shown
+    assert "random, as long" in shown
     read = json.loads(fabula(*arguments, "--json").stdout)
+    assert read["equal_length"]["n_draws"] == 3
+    (example,) = read["examples"]
+    assert len(example["context"]) == 20
+    assert set(example["systems"]) == {*read["systems"]}
+    page = (tmp_path / "page.html").read_text(encoding="utf-8")
+    assert example["systems"]["unigram"]["text"] in html.unescape(" ".join(page.split()))
     assert set(read["gold"]) == {m["id"] for m in read["metrics"] if 10 <= m["number"] <= 15}
     assert read["paper"]["sentence_length"]["gold"] == 28.84
     claims = {(one["row"], one["column"]): one for one in read["claims"]}

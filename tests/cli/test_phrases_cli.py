@@ -54,6 +54,21 @@ def test_two_files_or_a_field_give_the_same(folder: Path) -> None:
     assert turned["phrases"][0]["log_odds"] == pytest.approx(-two["phrases"][0]["log_odds"])
 
 
+def test_a_background_leaves_out_what_is_common_and_lists_without_a_test(folder: Path) -> None:
+    (folder / "old.txt").write_text("once upon a midnight dreary " * 5)
+    run("reference", "build", "old.txt", "--out", "old.ref", "--no-passages")
+    command = ["groups", "phrases", "all.jsonl", "--by", "label", "--background", "old.ref"]
+    found = json.loads(run(*command, "--json").stdout)
+    phrases = {one["phrase"]: one for one in found["phrases"]}
+    assert {"once", "upon", "once upon"}.isdisjoint(phrases)
+    assert phrases["once upon a time there"]["background"] == 0
+    assert "|p:1|" in found["signature"]
+    proven = json.loads(run(*command, "--p", "0.05", "--json").stdout)
+    assert "|p:0.05|" in proven["signature"]
+    shown = " ".join(run(*command).stdout.split())
+    assert "elsewhere: in a million words of the background" in shown
+
+
 def test_the_table_says_what_it_rests_on_and_is_written(folder: Path) -> None:
     shown = run("groups", "phrases", "machine.jsonl", "human.jsonl", "--csv", "p.csv").stdout
     assert "no phrase that human uses more often passes the test" in shown
@@ -74,6 +89,11 @@ def test_the_table_says_what_it_rests_on_and_is_written(folder: Path) -> None:
         (["all.jsonl", "--by", "label", "--of", "people"], 3, "--of people: no such group"),
         (["human.jsonl", "--by", "label"], 3, "all texts have the same label"),
         (["all.jsonl", "human.jsonl", "--of", "human"], 2, "--of is a group"),
+        (
+            ["all.jsonl", "--by", "label", "--background", "infinigram:v4_rpj_llama_s4"],
+            3,
+            "--background infinigram:v4_rpj_llama_s4: must be a corpus",
+        ),
         (["all.jsonl", "human.jsonl", "--shortest", "6"], 2, "--longest must be at least"),
         (["all.jsonl", "human.jsonl", "--words", "500"], 3, "fewer words with --words"),
         (["machine.jsonl", "human.jsonl", "--out", "human.jsonl"], 2, "is read or written"),

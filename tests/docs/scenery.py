@@ -218,6 +218,7 @@ MAKERS: dict[str, Callable[[Path], None]] = {
     "stories.jsonl": _stories,
     "stories.eval": _eval_log,
     "labelled.jsonl": lambda path: _stories(path, 4),
+    "ratings.csv": _plain("word,concreteness,valence", "door,4.8,5.4", "lamp,4.9,5.8"),
     "list.json": _plain('[["once upon a time", 12], "a tapestry of"]'),
     "human.jsonl": lambda path: _rows(path, [{"id": "p0", "text": _tale(0)}]),
     "others.jsonl": lambda path: _stories(path, 2),
@@ -246,6 +247,7 @@ def make_scenery(command: str, folder: Path) -> None:
     """Make in `folder` what the command reads."""
     words = set(shlex.split(command.replace("\\\n", " "), comments=True))
     words |= {value for word in words for name, _, value in [word.partition("=")] if value}
+    words |= {word.partition("#")[0] for word in words}
     for name in sorted(words & MAKERS.keys() - set(expected_files(command))):
         target = folder / name.rstrip("/")
         if not target.exists():

@@ -10,7 +10,7 @@ import pytest
 from click.testing import CliRunner
 
 from fabula.cli.main import cli
-from fabula.errors import FabulaError, InputError
+from fabula.errors import InputError
 from fabula.jobs import held_out
 from fabula.jobs.held_out import HeldOutSettings, groups_of, held_out_of, measure_held_out
 from fabula.measures.groups import read_groups
@@ -120,6 +120,36 @@ def test_an_interrupted_run_resumes(corpus: str, monkeypatch: pytest.MonkeyPatch
     assert len(measured) == 8 + 13
 
 
+def test_a_corpus_in_an_object_store_keeps_its_numbers_there(
+    tmp_path: Path, corpus: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings = HeldOutSettings(n_documents=20, n_words=60, n_jobs=1)
+    here = measure_held_out(corpus, settings)
+    kept = Path(corpus) / "held_out.jsonl"
+    numbers = kept.read_bytes()
+    kept.unlink()
+    monkeypatch.setenv("FABULA_CACHE", str(tmp_path / "one"))
+    stored = f"file://{corpus}"
+    found = measure_held_out(stored, settings)
+    assert (found.group, found.path) == (here.group, f"{stored}/held_out.jsonl")
+    assert kept.read_bytes() == numbers
+    # Another machine has them too, and those that are new there.
+    monkeypatch.setenv("FABULA_CACHE", str(tmp_path / "another"))
+    index = here.group.items["creativity_index"]
+    assert held_out_of([stored], here.group.signature) == index
+    measure_held_out(stored, HeldOutSettings(n_documents=20, levels="5-7", n_jobs=1))
+    monkeypatch.setenv("FABULA_CACHE", str(tmp_path / "one"))
+    (copied,) = groups_of([stored])
+    assert len(read_groups(copied)) == 2
+
+
+def test_what_is_served_or_looked_up_is_measured_where_it_lies() -> None:
+    for spec in ("http://127.0.0.1:1", "infinigram:v4_rpj_llama_s4"):
+        with pytest.raises(InputError, match="run `reference measure` where it lies"):
+            measure_held_out(spec, HeldOutSettings(n_jobs=1))
+        assert groups_of([spec]) == ()
+
+
 def test_too_few_documents_make_no_distribution(tmp_path: Path) -> None:
     Reference.build(documents(9), tmp_path / "few", settings=TextSettings())
     with pytest.raises(InputError, match="has 9 documents with words to hold out"):
@@ -145,10 +175,8 @@ def test_what_was_measured_before_the_corpus_changed_is_not_used(
     assert held_out_of([corpus], changed) is None
 
 
-def test_it_says_json_for_machines_and_refuses_what_is_elsewhere(corpus: str) -> None:
+def test_it_says_json_for_machines(corpus: str) -> None:
     done = CliRunner().invoke(cli, ["reference", "measure", corpus, "--json"])
     row = json.loads(done.stdout)
     assert row["items"]["creativity_index"]["n"] == 40
     assert row["kind"] == "other"
-    with pytest.raises(FabulaError, match="measure a corpus in a folder"):
-        measure_held_out("s3://bucket/ref", HeldOutSettings())

@@ -5,6 +5,9 @@ from __future__ import annotations
 import random
 from collections import Counter
 from collections.abc import Sequence
+from contextlib import closing
+from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -13,6 +16,7 @@ from tests import oracles
 from fabula.errors import InputError
 from fabula.measures.diversity.keyness import KeynessPlan, KeyPhrases, find_key_phrases
 from fabula.measures.diversity.sampling import plan_pool
+from fabula.reference import Reference
 from fabula.stats.keyness import log_odds
 from fabula.types import Document
 
@@ -66,6 +70,32 @@ def test_counts_rates_and_texts_are_those_counted_one_by_one() -> None:
         texts = sum(gram in one for one in own)
         assert (found.rate_a, found.rate_b)[side] == pytest.approx(rate)
         assert (found.texts_a, found.texts_b)[side] == texts
+
+
+def test_what_is_common_elsewhere_is_left_out_and_not_corrected_for(tmp_path: Path) -> None:
+    """Of 200 words elsewhere two are *gate keeper*, which is 10,000 in a million; tower is none."""
+    a = [f"gate keeper {one}" for one in planted("dark tower", 14, 16, 1)]
+    b = [f"mild answer {one}" for one in planted("dark tower", 1, 16, 2)]
+    elsewhere = [Document(f"e{k}", "x " * 96 + "the gate keeper slept") for k in range(2)]
+    with closing(Reference.build(elsewhere, tmp_path / "ref")) as known:
+        groups = ("A", documents(a)), ("B", documents(b))
+        plan = KeynessPlan(longest=2, min_ratio=1.5)
+        alone = find_key_phrases(*groups, plan)
+        found = find_key_phrases(*groups, plan, background=known)
+        at_most = find_key_phrases(*groups, replace(plan, max_background=10_000), background=known)
+    of_a = {one.phrase: one for one in found.over(found.a)}
+    assert {"gate keeper", "dark tower"} <= {one.phrase for one in alone.phrases}
+    assert set(of_a) == {"dark tower"}
+    assert of_a["dark tower"].background == 0
+    assert "mild answer" in {one.phrase for one in found.over(found.b)}
+    assert next(o for o in at_most.phrases if o.phrase == "gate keeper").background == 10_000
+    # Holm's correction is over what is left: gate, keeper and both, less.
+    assert found.n_tested == alone.n_tested - 3
+    smallest = min(one.p for one in found.phrases)
+    assert min(one.p_holm for one in found.phrases) == pytest.approx(smallest * found.n_tested)
+    assert found.signature != alone.signature
+    assert "ref@" in found.signature
+    assert any("3 phrases stand in ref (200 words" in line for line in found.remarks)
 
 
 @pytest.mark.parametrize("n_texts", [1, 2])

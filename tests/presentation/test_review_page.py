@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import csv
+import io
+import math
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -23,7 +26,7 @@ from fabula.presentation.marked_text import Borrowed, Listed, Note, Odd, cut_tex
 from fabula.presentation.review_page import page_of, write_review_page
 from fabula.presentation.review_pictures import Dot, scatter
 from fabula.presentation.review_tables import review_json, review_sheets, review_tables
-from fabula.presentation.sheet import latex_of, render
+from fabula.presentation.sheet import csv_of, latex_of, render
 from fabula.reference import Reference
 from fabula.review import Review, TextReview, compare_groups
 from fabula.tasks.feedback.advising import Advice
@@ -212,8 +215,32 @@ def test_the_axes_hold_whatever_surprises(bits: list[float]) -> None:
 def test_names_in_brackets_are_no_options_to_latex(tmp_path: Path) -> None:
     texts = [Document(name, STORY * 2) for name in ("[3]", "*a", "b\x1b&_%")]
     rows = latex_of(review_sheets(reviewed(tmp_path, *texts), [])).splitlines()
-    assert sum(row.startswith(("{}[3] &", "{}*a &")) for row in rows) == 2
+    # Of the numbers, and of the borrowed passages.
+    assert sum(row.startswith(("{}[3] &", "{}*a &")) for row in rows) == 4
     assert any(row.startswith(r"{}b\&\_\% &") for row in rows)
+
+
+def test_files_of_tables_hold_every_borrowed_passage_with_what_ranks_it(tmp_path: Path) -> None:
+    """The bits are counted by hand: the reference has 1,152 words, 129 of each but the first."""
+    phrase = "one two three four five six seven eight"
+    source = Document("s", f"{phrase} " * 128 + "rare seldom " * 64, meta={"title": "Numbers"})
+    Reference.build([source], tmp_path / "books.ref").close()
+    plan = ReportSettings(
+        references=(str(tmp_path / "books.ref"),), without=("fluency", "profile"), n_jobs=1
+    )
+    run = " ".join(["rare seldom"] * 40)
+    with Reviewer(plan) as reviewer:
+        review = reviewer.run([Document("a", f"He said {run}."), Document("b", STORY)])
+    parts = review_sheets(review, [])
+    [row] = csv.DictReader(io.StringIO(csv_of(parts)["passages"]))
+    bits = 80 * math.log2(1152 / 64)
+    assert (row["text"], row["rank"], row["n_words"], row["n_verbatim"]) == ("a", "1", "80", "80")
+    assert (row["passage"], row["source"], row["n_documents"]) == (run, "Numbers", "1")
+    assert row["count"] == "25"
+    assert float(row["bits"]) == pytest.approx(bits, abs=0.01)
+    assert float(row["over_chance"]) == pytest.approx(bits - math.log2(1152 * 25), abs=0.01)
+    # A line of LaTeX cannot break.
+    assert " ".join(["rare seldom"] * 5) + " ... & 80 & 80 & 334" in latex_of(parts)
 
 
 def test_what_was_left_out_is_said_with_its_remedy(tmp_path: Path) -> None:
@@ -239,7 +266,7 @@ def test_many_texts_stand_side_by_side_and_missing_stays_missing(tmp_path: Path)
     assert page_of(review)["table"]["rows"][4]["cells"][0] == "missing"
     latex = latex_of(review_sheets(review, tests))
     assert latex.startswith("% Fabula")
-    assert latex.count(r"\begin{tabular}") == 2
+    assert latex.count(r"\begin{tabular}") == 3
     assert "short & missing" in latex
     content = review_json(review, tests)
     assert content["texts"][4]["originality"]["creativity_index"] is None

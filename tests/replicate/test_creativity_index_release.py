@@ -22,6 +22,7 @@ from fabula.replicate.creativity_index_release import is_release, read_outputs, 
 from fabula.replicate.creativity_index_settings import compare_settings
 from fabula.replicate.creativity_index_tables import analyses_json, analyses_tables
 from fabula.replicate.creativity_index_texts import CLUSTER, cluster_set
+from fabula.store import read_rows
 from fabula.text import TextSettings
 from fabula.types import Document
 
@@ -202,6 +203,53 @@ def test_what_their_search_wrote_is_read_and_summed(release: Path, tmp_path: Pat
     (outputs / "Plain_speech.json").write_text(json.dumps(rows))
     with pytest.raises(InputError, match=r"Plain_speech\.json, text 3: a coverage of 0\.9"):
         list(read_outputs(release, plan.texts, Levels(5, 12)))
+
+
+def test_near_matches_find_what_was_reworded_in_their_layout(release: Path, tmp_path: Path) -> None:
+    told = (
+        "My father was the keeper of the light in those days. He used to say that the beam was "
+        "not there to be seen."
+    )
+    reworded = (
+        "father had been the keeper of the light in those days when there was a keeper. He used to "
+        "say that the beam was not there to be seen."
+    )
+    rows: list[dict[str, Any]] = texts_of("Plain", 3000)
+    for row in rows:
+        row["text"] = row["text"].replace(COMMON, reworded)
+    (release / "data" / "speech" / "Plain_speech.json").write_text(json.dumps(rows))
+    semantic = release / "outputs" / "semantic" / "speech"
+    semantic.mkdir(parents=True)
+    for row in rows:
+        row |= {"matched_spans": spans((40, 60)), "coverage": 0.25}
+    (semantic / "Plain_speech.json").write_text(json.dumps(rows))
+    people = [row | {"matched_spans": [], "coverage": 0.0} for row in texts_of("Human", 1000)]
+    (semantic / "Human_speech.json").write_text(json.dumps(people))
+    told = f"{told} {sentence(7, 200)}"
+    Reference.build([Document("tale", told)], tmp_path / "ref", settings=TextSettings())
+    plan, found = run(release, tmp_path / "out", matches=("verbatim", "near"))
+    assert [(one.reference, one.match) for one in found.scored] == [
+        ("ref", "verbatim"), ("ref", "near"), ("their search", "near"),
+    ]  # fmt: skip
+    verbatim, near = (list(read_rows(one.path)) for one in found.scored[:2])
+    texts = {one.id: one.text for one in plan.texts["speech"]}
+
+    def writers(rows: list[dict[str, Any]]) -> Counter[str]:
+        """Of the texts where the words that were put in are covered."""
+        return Counter(
+            row["model"]
+            for row in rows
+            if any(
+                "when there was a keeper" in texts[row["id"]][run["start"] : run["end"]]
+                for run in row["covered"]
+            )
+        )
+
+    assert writers(verbatim) == {}
+    assert writers(near) == {"Plain": N}
+    for a, b in zip(verbatim, near, strict=True):
+        assert b["creativity_index"] <= a["creativity_index"]
+    assert {m for one in near for m in [one["signature"].split("|")[1]]} == {"match:near"}
 
 
 def test_the_variance_is_divided_among_settings(release: Path, tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ from click.testing import CliRunner
 
 from fabula.cli.main import cli
 from fabula.errors import InputError
+from fabula.tasks.continuation.passages import book_chapters, passages_of
 from fabula.text import read_documents
 
 OTHERS = ["dog", "fish", "bird", "cow", "hen", "fox", "bee", "ant", "owl"]
@@ -51,6 +52,30 @@ def test_a_passage_of_an_item_is_its_context_and_its_question(tmp_path: Path) ->
     for k, row in enumerate(rows, 1):
         assert len(row["context"]) == 20
         assert all(f"of item {k} didn't end" in sentence for sentence in row["context"])
+
+
+def test_items_that_overlap_are_one_book_and_others_are_not(tmp_path: Path) -> None:
+    """Of one story of 60 sentences items begin at 1, 11 and 31, of another one at 1."""
+    told = [
+        f"The {word} walked down to the old mill number {k} ."
+        for k, word in enumerate(["miller", "king", "fox"] * 20)
+    ]
+    other = [f"A {k} ship sailed by ." if k % 5 else "Yes ." for k in range(21)]
+
+    def cut(sentences: list[str]) -> str:
+        lines = [f"{n} {line}" for n, line in enumerate(sentences[:20], 1)]
+        question = sentences[20].replace("the", "XXXXX", 1).replace("Yes", "XXXXX")
+        answer = "the" if "the" in sentences[20] else "Yes"
+        return "\n".join([*lines, f"21 {question}\t{answer}\t\ta|b"]) + "\n"
+
+    short = ["Yes .", "No ."] * 10 + ["Yes ."]
+    items = [cut(told[0:21]), cut(other), cut(told[30:51]), cut(told[10:31]), cut(short)]
+    documents = read_documents([write(tmp_path, "\n".join([*items, cut(short)]))])
+    passages = list(passages_of(book_chapters(documents, None)))
+    stem = "cbtest_CN_test_2500ex:item-"
+    assert [one.id for one in passages] == [f"{stem}{k}/1/1" for k in range(1, 7)]
+    # The fourth shares sentences with the first and, by one sentence alone, none with the third.
+    assert [one.book.removeprefix(stem) for one in passages] == ["1", "2", "3", "1", "5", "6"]
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,6 @@ from fabula.api.results import (
     Books,
     Comparison,
     Corrected,
-    Diversity,
     FoundFaults,
     JudgeComparison,
     Profiles,
@@ -22,6 +21,7 @@ from fabula.api.results import (
     Scores,
     Verdicts,
 )
+from fabula.api.sets import Diversity, KeyPhrases
 from fabula.api.texts import Texts, documents_of, located, rows_of
 from fabula.errors import InputError
 
@@ -41,6 +41,7 @@ __all__ = [
     "diversity",
     "find_faults",
     "judge",
+    "key_phrases",
     "open_reference",
     "originality",
     "plan_raters",
@@ -419,6 +420,41 @@ def diversity(
     return Diversity(
         measure(given.documents, chosen), {one.id: one.text for one in given.documents}, given.kind
     )
+
+
+def key_phrases(
+    a: Texts,
+    b: Texts = None,
+    *,
+    by: str | None = None,
+    names: tuple[str, str] = ("A", "B"),
+    prompt: str | None = None,
+    text: str = "text",
+    id: str = "id",
+    **settings: Any,
+) -> KeyPhrases:
+    """The phrases that texts of `a` use more than texts of `b`, and `b` more than `a`.
+
+    Instead of `b` a field of the texts, `by`, can name both groups. settings: those of `fabula
+    groups phrases`, such as `of`, `against`, `n_words`, `min_ratio`, `max_p`. What is listed
+    passes an exact test by text, which is not a detector of who wrote one. Raises `InputError`,
+    `SettingsError`. Source: Monroe, Colaresi and Quinn 2008.
+    """
+    from fabula.jobs.phrases import PhraseSettings, split_texts
+    from fabula.jobs.phrases import key_phrases as find
+
+    chosen = settings_from(PhraseSettings, settings, {"by": by, "prompt": prompt})
+    if (b is None) == (by is None):
+        raise InputError("give two groups of texts, `a` and `b`, or one and a field, `by`")
+    given = documents_of(a, text=text, id=id)
+    if b is None:
+        groups = split_texts(given.documents, chosen)
+    elif names[0] == names[1]:
+        raise InputError("`names` of the groups must differ")
+    else:
+        others = documents_of(b, text=text, id=id).documents
+        groups = (names[0], given.documents), (names[1], others)
+    return KeyPhrases(find(*groups, chosen), chosen.n_listed, given.kind)
 
 
 def report(

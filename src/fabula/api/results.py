@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from fabula.api.tabled import Tabled
 from fabula.api.texts import FrameKind, frame_of
 from fabula.store import write_rows
 
@@ -23,7 +22,6 @@ if TYPE_CHECKING:
     from fabula.measures.agreement import JudgeAgreement, PanelRow
     from fabula.measures.comparison import Comparison as _Comparison
     from fabula.measures.detection import Calibration
-    from fabula.measures.diversity import Diversity as _Diversity
     from fabula.measures.linguistic.profile import Profile
     from fabula.measures.verdicts import Label
     from fabula.presentation.sheet import Block
@@ -36,7 +34,6 @@ __all__ = [
     "Comparison",
     "Corrected",
     "Detector",
-    "Diversity",
     "FoundFaults",
     "JudgeComparison",
     "Profiles",
@@ -47,42 +44,8 @@ __all__ = [
 ]
 
 
-class _Tabled(ABC):
-    """A result that is shown as tables: printed, in a notebook, in LaTeX and as CSV."""
-
-    __slots__ = ()
-
-    @abstractmethod
-    def tables(self) -> list[Block]:
-        """The tables, with the lines between them, as the command prints them."""
-
-    def save_tables(self, path: str | Path) -> list[Path]:
-        """Write them for LaTeX (.tex), or as CSV (.csv, each further table in a file beside it).
-
-        Returns the files. Raises `SettingsError` for another ending.
-        """
-        from fabula.jobs.tables import TableFiles
-
-        name = "latex" if str(path).endswith(".tex") else "csv"
-        return TableFiles(**{name: Path(path)}).write(self._written())
-
-    def _written(self) -> list[Block]:
-        """The tables as files hold them."""
-        return self.tables()
-
-    def __str__(self) -> str:
-        from fabula.presentation.sheet import render
-
-        return render(*self.tables())
-
-    def _repr_html_(self) -> str:
-        from fabula.presentation.sheet import html_of
-
-        return html_of(self.tables())
-
-
 @dataclass(frozen=True, slots=True)
-class Scores(_Tabled):
+class Scores(Tabled):
     """The originality of texts: a row for each, as `fabula originality --out` writes it."""
 
     rows: list[dict[str, Any]]
@@ -138,7 +101,7 @@ class Scores(_Tabled):
 
 
 @dataclass(frozen=True, slots=True)
-class Profiles(_Tabled):
+class Profiles(Tabled):
     """The profile of each text."""
 
     profiles: list[Profile]
@@ -182,7 +145,7 @@ class Profiles(_Tabled):
 
 
 @dataclass(frozen=True, slots=True)
-class Books(_Tabled):
+class Books(Tabled):
     """Texts by chapter."""
 
     found: MeasuredBooks
@@ -202,54 +165,7 @@ class Books(_Tabled):
 
 
 @dataclass(frozen=True, slots=True)
-class Diversity(_Tabled):
-    """How alike the texts of groups are, with tests, shared phrases and pairs of texts."""
-
-    diversity: _Diversity
-    texts: Mapping[str, str]
-    """By id, for the words that are shown."""
-    kind: FrameKind | None = None
-
-    def wide(self) -> Any:
-        """A frame of the input's kind, one row per group and measure, with its interval."""
-        return frame_of(
-            (
-                {
-                    "group": group.name,
-                    "measure": measure,
-                    "value": one.value,
-                    "low": one.low,
-                    "high": one.high,
-                    "n": group.n,
-                    "n_units": one.n_units,
-                }
-                for group in self.diversity.groups
-                for measure, one in group.estimates.items()
-            ),
-            self.kind,
-        )
-
-    @property
-    def remarks(self) -> list[str]:
-        """What a reader of the numbers should know."""
-        return self.diversity.remarks
-
-    @property
-    def signature(self) -> str:
-        return self.diversity.signature
-
-    def to_json(self) -> dict[str, Any]:
-        """Everything as plain values, as `fabula diversity --json` prints it."""
-        return self.diversity.to_json()
-
-    def tables(self) -> list[Block]:
-        from fabula.presentation.diversity_tables import diversity_tables
-
-        return diversity_tables(self.diversity, self.texts)
-
-
-@dataclass(frozen=True, slots=True)
-class Verdicts(_Tabled):
+class Verdicts(Tabled):
     """What judges said of each text on each item of a rubric."""
 
     judged: Judged
@@ -286,7 +202,7 @@ class Verdicts(_Tabled):
 
 
 @dataclass(frozen=True, slots=True)
-class Agreement(_Tabled):
+class Agreement(Tabled):
     """How far judges agree with experts, and experts with each other."""
 
     found: Agreements
@@ -328,7 +244,7 @@ class Agreement(_Tabled):
 
 
 @dataclass(frozen=True, slots=True)
-class Corrected(_Tabled):
+class Corrected(Tabled):
     """A judge's means as experts would have given them."""
 
     found: CorrectedRun
@@ -349,7 +265,7 @@ class Corrected(_Tabled):
 
 
 @dataclass(frozen=True, slots=True)
-class JudgeComparison(_Tabled):
+class JudgeComparison(Tabled):
     """Judges and their panels beside each other, and beside people where there are labels."""
 
     found: _JudgeComparison
@@ -387,7 +303,7 @@ def _flat(entry: dict[str, Any]) -> dict[str, Any]:
 
 
 @dataclass(frozen=True, slots=True)
-class RaterPlan(_Tabled):
+class RaterPlan(Tabled):
     """How many stories a study needs for each number of raters."""
 
     found: _RaterPlan
@@ -412,7 +328,7 @@ class RaterPlan(_Tabled):
 
 
 @dataclass(frozen=True, slots=True)
-class FoundFaults(_Tabled):
+class FoundFaults(Tabled):
     """Which answers find the planted faults, as quotations and each judge have it."""
 
     found: _FoundFaults
@@ -430,7 +346,7 @@ class FoundFaults(_Tabled):
 
 
 @dataclass(frozen=True, slots=True)
-class Comparison(_Tabled):
+class Comparison(Tabled):
     """Groups of scored texts beside each other."""
 
     comparison: _Comparison
@@ -468,7 +384,7 @@ class Comparison(_Tabled):
 
 
 @dataclass(frozen=True, slots=True)
-class Detector(_Tabled):
+class Detector(Tabled):
     """How well scores tell human from machine, ready to be applied to other texts."""
 
     calibrations: list[Calibration]
@@ -505,7 +421,7 @@ class Detector(_Tabled):
 
 
 @dataclass(frozen=True, slots=True)
-class Report(_Tabled):
+class Report(Tabled):
     """Every instrument on the same texts."""
 
     review: Review

@@ -134,8 +134,6 @@ def phrases(
     chance does not explain it: words of one text do not count as independent. A phrase that
     nearly only stands within a longer one is left out.
     """
-    from datetime import UTC, datetime
-
     from fabula.jobs.phrases import key_phrases
     from fabula.measures.phrase_list import write_key_phrases
     from fabula.presentation.phrase_tables import phrase_tables
@@ -145,7 +143,7 @@ def phrases(
     with progress_bar("comparing", None) as bar:
         found = key_phrases(a, b, settings, progress=bar)
     if out is not None:
-        write_key_phrases(out, found, datetime.now(UTC).date().isoformat())
+        write_key_phrases(out, found)
     print_result(
         phrase_tables(found, settings.n_listed), found.to_json(), files, as_json=as_json,
         written=[out],

@@ -158,9 +158,9 @@ def info(directory: str | Path, ids: bool, as_json: bool) -> None:
 def measure(directory: str | Path, settings: HeldOutSettings, as_json: bool) -> None:
     """Score documents of the corpus DIR against the rest of it, each left out for itself.
 
-    The distribution is kept in DIR. From then on `fabula originality` and `fabula report` say of a
-    text above how many of the reference's own documents its Creativity Index is. An interrupted run
-    resumes.
+    The distribution is kept in DIR, a folder or an address in an object store. From then on `fabula
+    originality` and `fabula report` say of a text above how many of the reference's own documents
+    its Creativity Index is. An interrupted run resumes.
     """
     from fabula.jobs.held_out import measure_held_out
 

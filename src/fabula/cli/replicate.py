@@ -86,6 +86,14 @@ def ttcw(
     help="How often the recurrent network reads the training texts.",
 )  # fmt: skip
 @click.option("--recurrent/--no-recurrent", default=True, help="Train the network (needs torch).")
+@click.option(
+    "--draws", type=click.IntRange(min=0), default=20, show_default=True, metavar="N",
+    help="Compare each continuation with N random sentences of its book that are as long.",
+)  # fmt: skip
+@click.option(
+    "--examples", type=click.IntRange(min=0), metavar="N",
+    help="Show N passages with every system's sentence and scores.  [default: 2 with --html]",
+)  # fmt: skip
 @seed_option
 @click.option(
     "--html", type=click.Path(path_type=Path), metavar="PAGE", help="Write a page of our table."
@@ -101,6 +109,8 @@ def linguistic_metrics(
     stride: int,
     epochs: int,
     recurrent: bool,
+    draws: int,
+    examples: int | None,
     seed: int,
     html: Path | None,
     files: TableFiles,
@@ -110,7 +120,8 @@ def linguistic_metrics(
     """Table 2 of "Evaluating Story Generation Systems Using Automated Linguistic Analyses".
 
     Roemmele, Gordon and Swanson 2017: random, case-based, unigram, recurrent and the books' own
-    sentences in fifteen metrics. DATA is a folder that holds cbt/ and reference/.
+    sentences in fifteen metrics, beside random sentences of the same length. DATA is a folder that
+    holds cbt/ and reference/.
     """
     from fabula.presentation.continuation_tables import write_reports
     from fabula.presentation.page_file import check_page_path
@@ -138,11 +149,12 @@ def linguistic_metrics(
 
         replica = replicate_table(
             books or ours, train or theirs, out,
-            stride=stride, n_epochs=epochs, recurrent=recurrent, seed=seed,
+            stride=stride, n_epochs=epochs, recurrent=recurrent, n_draws=draws,
+            n_examples=(2 if html else 0) if examples is None else examples, seed=seed,
             n_jobs=jobs or default_jobs(), report=report,
         )  # fmt: skip
     if html is not None:
-        write_reports(replica.table, html=html, latex=None, csv=None)
+        write_reports(replica.table, html=html, latex=None, csv=None, examples=replica.examples)
     tables, content = beside_paper(replica), replica.to_json()
     print_result(tables, content, files, as_json=as_json, written=[html])
 

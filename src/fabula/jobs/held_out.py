@@ -67,7 +67,8 @@ class HeldOut:
     """The distribution of a reference's own documents, and where it is kept."""
 
     group: GroupNumbers
-    path: Path
+    path: str
+    """A file, or an address in an object store."""
 
     def lines(self) -> list[str]:
         """For people."""
@@ -83,7 +84,7 @@ class HeldOut:
     def to_json(self) -> dict[str, Any]:
         from dataclasses import asdict
 
-        return {"out": str(self.path), **asdict(self.group)}
+        return {"out": self.path, **asdict(self.group)}
 
 
 def measure_held_out(
@@ -101,12 +102,17 @@ def measure_held_out(
     from fabula.measures.groups import Distribution, GroupNumbers, read_groups, write_groups
     from fabula.measures.scores import ScoreRun, to_row
     from fabula.reference import Reference
+    from fabula.reference.choose import is_elsewhere
+    from fabula.reference.copies import folder_of
+    from fabula.reference.storage import is_stored, open_home
     from fabula.stats.resample import MIN_UNITS
 
-    if "://" in corpus:
-        raise InputError(f"{corpus}: measure a corpus in a folder, the numbers are kept beside it")
-    folder = Path(corpus)
-    scores = folder / _ROWS_FILE
+    if is_elsewhere(corpus):
+        raise InputError(
+            f"{corpus}: its numbers are kept beside a corpus, in a folder or an object store; run "
+            f"`reference measure` where it lies, and give its {GROUPS_FILE} to `report` as a group"
+        )
+    folder = folder_of(corpus)
     options = OriginalityOptions(
         (corpus,),
         levels=settings.levels,
@@ -115,6 +121,7 @@ def measure_held_out(
         n_sources=0,
     )
     with closing(Reference.open(corpus, report=progress.say)) as reference:
+        scores = folder / _ROWS_FILE
         passages = list(_passages(reference, settings))
         if len(passages) < MIN_UNITS:
             raise InputError(
@@ -147,17 +154,39 @@ def measure_held_out(
         signature=signature,
         items={item: one for item, one in found.items() if one is not None},
     )
-    path = folder / GROUPS_FILE
+    path = _kept_file(corpus)
     kept = read_groups(path) if path.exists() else []
     write_groups(path, [*(one for one in kept if one.signature != signature), group])
+    place = str(path)
+    if is_stored(corpus):
+        open_home(corpus).write(GROUPS_FILE, path.read_bytes())
+        place = f"{corpus.rstrip('/')}/{GROUPS_FILE}"
     scores.unlink(missing_ok=True)
-    return HeldOut(group, path)
+    return HeldOut(group, place)
 
 
 def groups_of(references: Sequence[str]) -> tuple[Path, ...]:
-    """The files of numbers that lie beside these references."""
-    paths = [Path(one) / GROUPS_FILE for one in references if "://" not in one]
+    """The files of numbers that lie beside these references; what a store holds is copied.
+
+    Raises `CorpusError` where a store does not answer.
+    """
+    from fabula.reference.choose import is_elsewhere
+
+    paths = [_kept_file(one) for one in references if not is_elsewhere(one)]
     return tuple(path for path in paths if path.is_file())
+
+
+def _kept_file(corpus: str) -> Path:
+    """Where a corpus's numbers are on this machine, as new as in the store that it lies in."""
+    from fabula.reference.copies import folder_of
+    from fabula.reference.storage import is_stored, open_home
+    from fabula.store import write_whole
+
+    path = folder_of(corpus) / GROUPS_FILE
+    if is_stored(corpus) and (data := open_home(corpus).read(GROUPS_FILE)) is not None:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write_whole(path, data)
+    return path
 
 
 def held_out_of(references: Sequence[str], signature: str) -> Distribution | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, cast
 
 from fabula.jobs.diversity import EqualLength
 from fabula.jobs.progress import SILENT, Progress
@@ -12,6 +12,7 @@ from fabula.settings import Between, SettingsError, seed_setting, setting
 
 if TYPE_CHECKING:
     from fabula.measures.diversity.keyness import KeynessPlan, KeyPhrases
+    from fabula.reference import Reference
     from fabula.types import Document
 
 __all__ = ["NamedTexts", "PhraseSettings", "key_phrases", "split_texts"]
@@ -61,12 +62,26 @@ class PhraseSettings(EqualLength):
         check=Between(1),
         option="ratio",
     )
-    max_p: float = setting(
-        0.05,
-        help="List only what has no larger p after Holm's correction.",
+    max_p: float | None = setting(
+        None,
+        help="List only what has no larger p after Holm's correction; 1 lists without a test.",
         unit="P",
         check=Between(0, 1, low_open=True),
+        default_text="0.05; 1 with `background`",
         option="p",
+    )
+    background: tuple[str, ...] = setting(
+        (),
+        help="Leave out phrases that are common in this corpus of other texts (a folder, or its "
+        "address); repeat it for several.",
+        unit="DIR|URL",
+    )
+    max_background: float = setting(
+        3.0,
+        help="Common (with `background`) is what stands there more than N times in a million "
+        "words.",
+        unit="N",
+        check=Between(0),
     )
     prior: float | None = setting(
         None,
@@ -102,7 +117,8 @@ class PhraseSettings(EqualLength):
             extras=self.extras,
             prior_size=self.prior,
             min_ratio=self.min_ratio,
-            max_p=self.max_p,
+            max_p=self.max_p or (1.0 if self.background else 0.05),
+            max_background=self.max_background,
             seed=self.seed,
         )
 
@@ -141,9 +157,31 @@ def key_phrases(
 ) -> KeyPhrases:
     """What each of two groups uses more than the other, tested by text.
 
-    Raises `InputError` where a text lacks its prompt, or a group has no two texts long enough.
+    Raises `InputError` where a text lacks its prompt, or a group has no two texts long enough,
+    `CorpusError` for a background that cannot be opened, `LookupFailed` for one that is not
+    responding.
     """
+    from contextlib import ExitStack, closing
+
     from fabula.measures.diversity import Stages
     from fabula.measures.diversity.keyness import find_key_phrases
 
-    return find_key_phrases(a, b, settings.plan(), Stages(progress.begin, progress.advance))
+    stages = Stages(progress.begin, progress.advance)
+    with ExitStack() as opened:
+        background = None
+        if settings.background:
+            background = opened.enter_context(closing(_background(settings.background, progress)))
+        return find_key_phrases(a, b, settings.plan(), stages, background)
+
+
+def _background(specs: Sequence[str], progress: Progress) -> Reference:
+    from fabula.errors import InputError
+    from fabula.reference.choose import is_elsewhere, is_served, open_backend
+
+    for spec in specs:
+        if is_elsewhere(spec) and not is_served(spec):
+            raise InputError(
+                f"`background` {spec}: must be a corpus, in a folder, an object store or served; "
+                f"thousands of phrases are looked up"
+            )
+    return cast("Reference", open_backend(specs, report=progress.say))

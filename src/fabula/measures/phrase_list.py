@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -87,14 +88,14 @@ class PhraseList:
         )
 
 
-def write_key_phrases(path: Path, found: KeyPhrases, date: str) -> None:
-    """Write what `read_phrases` reads: a line on groups, sizes and signature, then the phrases.
+def write_key_phrases(path: Path, found: KeyPhrases, date: str | None = None) -> None:
+    """Write what `read_phrases` reads: groups, sizes, signature and date, then the phrases.
 
     Phrases of both groups are written; those of A are what the list is of.
     """
     header = {
         _HEADER: _FORMAT,
-        "date": date,
+        "date": date or datetime.now(UTC).date().isoformat(),
         **{key: value for key, value in found.to_json().items() if key != "phrases"},
     }
     write_rows(path, [header, *(one.to_json() for one in found.phrases)])

@@ -55,10 +55,14 @@ class RankedPassage:
     id: str
     """Its text's."""
     quote: str
+    rank: int
+    """In its text, from 1."""
     n_words: int
     n_verbatim: int
     bits: float | None
+    over_chance: float | None
     count: int
+    n_documents: int | None
     score: float
     """What it is ranked by: bits over chance, or words where bits are not known."""
     source: str
@@ -66,20 +70,23 @@ class RankedPassage:
 
     @classmethod
     def of_row(cls, document: Document, row: Mapping[str, Any]) -> list[RankedPassage]:
-        """Those of a row that a table may have room for."""
-        return [cls._of(document, one) for one in (row["passages"] or ())[:_MAX_IN_TABLE]]
+        """Those of a row, as they are ranked."""
+        return [cls._of(document, k, one) for k, one in enumerate(row["passages"] or (), 1)]
 
     @classmethod
-    def _of(cls, document: Document, passage: Mapping[str, Any]) -> RankedPassage:
+    def _of(cls, document: Document, rank: int, passage: Mapping[str, Any]) -> RankedPassage:
         text = document.text[passage["start"] : passage["end"]]
         over_chance, sources = passage["over_chance"], passage["sources"]
         return cls(
             id=document.id,
             quote=" ".join(text.split()),
+            rank=rank,
             n_words=passage["n_words"],
             n_verbatim=passage["n_verbatim"],
             bits=passage["bits"],
+            over_chance=over_chance,
             count=passage["count"],
+            n_documents=passage["n_documents"],
             score=passage["n_words"] if over_chance is None else over_chance,
             source=str(sources[0]["title"] or sources[0]["id"]) if sources else "",
         )

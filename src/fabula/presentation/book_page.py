@@ -18,6 +18,7 @@ from fabula.web import visible
 __all__ = ["Fold", "book_view", "chapters_to_fold", "folds_of"]
 
 _MAX_PEOPLE = 14
+_MAX_TALKERS = 5
 _MAX_REPEATED = 10
 _MAX_FINDINGS = 5
 _PANEL_WIDTH, _PANEL_HEIGHT = 320, 96
@@ -190,6 +191,23 @@ def _panel(
     }
 
 
+def _talk(book: Mapping[str, Any]) -> str:
+    """Who speaks most; empty where nobody is named beside speech."""
+    said = sorted(book["characters"], key=lambda one: -one["n_words"])
+    named = [
+        f"{one['name']} {one['n_words'] / book['n_spoken']:.0%}"
+        for one in said[:_MAX_TALKERS]
+        if one["n_words"]
+    ]
+    if not named:
+        return ""
+    share = sum(one["n_words"] for one in said) / book["n_spoken"]
+    return visible(
+        f"Of the words spoken, {share:.0%} have a name beside them with a verb of saying: "
+        f"{', '.join(named)}. Whose the others are is not told."
+    )
+
+
 def _ticks(chapters: Sequence[Mapping[str, Any]], step: float) -> list[tuple[float, int]]:
     """Numbers below the bars: the first, and as many as have room."""
     every = next(n for n in (1, 2, 5, 10, 20, 50, 100, 10**6) if n * step >= 18)
@@ -233,7 +251,10 @@ def _heat(book: Mapping[str, Any], targets: Mapping[int, str]) -> dict[str, Any]
         rows.append(
             {
                 "name": visible(name if len(name) <= 20 else name[:19] + "…"),
-                "title": visible(f"{name}: {person['n']:,} times" + (f"; {also}" if also else "")),
+                "title": visible(
+                    f"{name}: {person['n']:,} times, {person['n_speeches']:,} speeches of "
+                    f"{person['n_words']:,} words" + (f"; {also}" if also else "")
+                ),
                 "said": visible(f"{name} in {n_in} of {len(chapters)}"),
                 "y": y,
                 "cells": cells,
@@ -243,6 +264,7 @@ def _heat(book: Mapping[str, Any], targets: Mapping[int, str]) -> dict[str, Any]
     return {
         "rows": rows,
         "n_more": len(book["characters"]) - len(people),
+        "talk": _talk(book),
         "width": round(_NAME_WIDTH + width * len(chapters) + 4),
         "height": 26 + _CELL_HEIGHT * len(people),
         "left": _NAME_WIDTH,

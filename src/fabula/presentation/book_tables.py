@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from fabula.measures.book import Book, BookChapter
+from fabula.measures.talk import Talk
 from fabula.presentation.sheet import Block, Cell, Column, Missing, Sheet
 from fabula.reasons import explain
 from fabula.types import Document
@@ -41,7 +42,7 @@ def book_tables(
         if book.findings:
             parts.append("")
         if book.characters:
-            parts += [_people(document, book, n_people), _LIMITS, ""]
+            parts += [_people(document, book, n_people), _LIMITS, *_attributed(book), ""]
         if book.repeated:
             parts += [_repeated(document, book), ""]
     return [*parts, signature]
@@ -81,6 +82,8 @@ def _people(document: Document, book: Book, n_people: int) -> Sheet:
     columns = [
         Column("person", name="name"),
         Column("times", ",d", name="n"),
+        Column("speeches", ",d", name="n_speeches"),
+        Column("words spoken", ",d", name="n_words"),
         Column(f"{book.unit}s", name="chapters"),
         Column("also called", name="forms"),
     ]
@@ -88,12 +91,25 @@ def _people(document: Document, book: Book, n_people: int) -> Sheet:
         [
             visible(one.name),
             len(one.places),
+            (talk := book.talk.get(one.name, Talk(0, 0))).n_speeches,
+            talk.n_words,
             _ranges([c.number for c in book.chapters if one.name in c.characters]),
             visible(", ".join(one.forms[1:4])),
         ]
         for one in shown
     ]
     return Sheet("people", columns, rows, about=("id", document.id))
+
+
+def _attributed(book: Book) -> list[str]:
+    """How much of the speech anybody is given."""
+    if not book.n_spoken:
+        return []
+    share = sum(one.n_words for one in book.talk.values()) / book.n_spoken
+    return [
+        f"Speech is given to whoever is named beside it with a verb of saying: {share:.0%} of its "
+        f"{book.n_spoken:,} words; the others may be anybody's."
+    ]
 
 
 def _repeated(document: Document, book: Book) -> Sheet:

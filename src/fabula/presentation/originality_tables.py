@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import TypeVar
 
 from fabula.measures.comparison import Comparison
@@ -13,9 +14,31 @@ from fabula.presentation.sheet import Block, Cell, Column, Missing, Sheet, inter
 from fabula.reasons import explain
 from fabula.stats.clustered import Omnibus
 
-__all__ = ["comparison_tables", "omnibus_lines", "originality_table", "passages_table"]
+__all__ = [
+    "comparison_tables",
+    "omnibus_lines",
+    "originality_table",
+    "passages_table",
+    "ranked_sheet",
+]
 
 T = TypeVar("T")
+_QUOTE_CHARS = 60
+
+
+@dataclass(frozen=True, slots=True)
+class _Quote:
+    """Words of a text: whole in CSV, and as many as a line has room for elsewhere."""
+
+    text: str
+
+    def shown(self) -> str:
+        if len(self.text) <= _QUOTE_CHARS:
+            return self.text
+        return self.text[:_QUOTE_CHARS].rpartition(" ")[0] + " ..."
+
+    def record(self, field: str) -> dict[str, object]:
+        return {field: self.text}
 
 
 def originality_table(
@@ -82,6 +105,40 @@ def passages_table(
     n_more = n_passages - len(passages)
     more = f"and {n_more:,} more borrowed passages; " if n_more else ""
     return ["", Sheet("passages", columns, rows), f"{more}{common}"]
+
+
+def ranked_sheet(passages: Sequence[RankedPassage]) -> list[Block]:
+    """All borrowed passages of all texts with what each is ranked by, as files hold them."""
+    if not passages:
+        return []
+    columns = [
+        Column("text", once=True),
+        Column("rank", "d"),
+        Column("passage"),
+        Column("words", "d", name="n_words"),
+        Column("word for word", "d", name="n_verbatim"),
+        Column("bits", ".0f"),
+        Column("bits over chance", ".0f", name="over_chance"),
+        Column("places", ",", name="count"),
+        Column("documents", ",", name="n_documents"),
+        Column("also found in", name="source"),
+    ]
+    rows: list[list[Cell]] = [
+        [
+            one.id,
+            one.rank,
+            _Quote(one.quote),
+            one.n_words,
+            one.n_verbatim,
+            _bits(one.bits),
+            _bits(one.over_chance),
+            one.count,
+            one.n_documents,
+            one.source,
+        ]
+        for one in passages
+    ]
+    return [Sheet("passages", columns, rows)]
 
 
 def _without(place: int, values: list[T]) -> list[T]:

@@ -20,9 +20,15 @@ def phrase_tables(found: KeyPhrases, n_listed: int) -> list[Block]:
         f"of as many texts of each group",
         f"p: exact test of which texts hold it, corrected (Holm) over the {found.n_tested:,} of "
         f"{found.n_seen:,} phrases that stand in enough texts to pass",
+        *_elsewhere(found),
         *found.remarks,
         found.signature,
     ]
+
+
+def _elsewhere(found: KeyPhrases) -> list[str]:
+    is_there = any(one.background is not None for one in found.phrases)
+    return ["elsewhere: in a million words of the background"] * is_there
 
 
 def _of_group(found: KeyPhrases, group: GroupSize, n_listed: int) -> list[Block]:
@@ -39,6 +45,9 @@ def _of_group(found: KeyPhrases, group: GroupSize, n_listed: int) -> list[Block]
         Column("z", "+.1f"),
         Column("p (Holm)", ".2g", name="p_holm"),
     ]
+    has_background = any(one.background is not None for one in phrases)
+    if has_background:
+        columns.append(Column("elsewhere", ".1f", name="background"))
     rows: list[list[Cell]] = [
         [
             f"{one.phrase} ({one.example})" if one.example else one.phrase,
@@ -49,6 +58,7 @@ def _of_group(found: KeyPhrases, group: GroupSize, n_listed: int) -> list[Block]
             one.log_odds,
             one.z,
             one.p_holm,
+            *([one.background] if has_background else []),
         ]
         for one in phrases[:n_listed]
     ]

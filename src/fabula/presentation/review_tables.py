@@ -11,7 +11,7 @@ from fabula.measures.scores import RankedPassage, first_passages, to_row
 from fabula.presentation.correction_tables import correction_tables
 from fabula.presentation.diversity_tables import together_tables
 from fabula.presentation.findings_view import first_lines, quoted
-from fabula.presentation.originality_tables import passages_table
+from fabula.presentation.originality_tables import passages_table, ranked_sheet
 from fabula.presentation.review_groups import p_shown
 from fabula.presentation.sheet import Block, Cell, Column, Missing, Sheet, interval_notes
 from fabula.review import GroupTest, Review, TextReview, numbers_of_review
@@ -110,15 +110,20 @@ def _phrases_found(text: TextReview) -> list[Block]:
 
 def _passages(review: Review) -> list[Block]:
     """The borrowed passages of all texts, the first of them."""
-    measured = [(text.document, text.originality) for text in review.texts]
-    found = [(document, to_row(one)) for document, one in measured if one is not None]
-    return passages_table(
-        first_passages(
-            passage for document, row in found for passage in RankedPassage.of_row(document, row)
-        ),
-        sum(len(row["passages"] or ()) for _, row in found),
-        sum(len(row["commonplaces"] or ()) for _, row in found),
-    )
+    found = _ranked(review)
+    ranked = [one.originality.ranked for one in review.texts if one.originality is not None]
+    n_common = sum(len(one.commonplaces) for one in ranked if one is not None)
+    return passages_table(first_passages(found), len(found), n_common)
+
+
+def _ranked(review: Review) -> list[RankedPassage]:
+    """The borrowed passages of all texts, each text's by rank."""
+    return [
+        passage
+        for text in review.texts
+        if text.originality is not None
+        for passage in RankedPassage.of_row(text.document, to_row(text.originality))
+    ]
 
 
 def _beside(review: Review) -> Sheet:
@@ -262,7 +267,7 @@ def _test_json(test: GroupTest) -> dict[str, Any]:
 
 
 def review_sheets(review: Review, tests: Sequence[GroupTest]) -> list[Block]:
-    """The numbers of all texts, and of groups, as they are written for LaTeX and CSV."""
+    """The numbers of all texts and of groups, and all borrowed passages, for LaTeX and CSV."""
     numbers, rows = numbers_of_review(review)
     columns = [Column("text"), *(Column(n.title, n.form, name=n.key) for n in numbers)]
     cells: list[list[Cell]] = [
@@ -271,4 +276,5 @@ def review_sheets(review: Review, tests: Sequence[GroupTest]) -> list[Block]:
     ]
     signatures = [line for one in review.signatures.values() for line in one.split("\n")]
     parts: list[Block] = [*signatures, Sheet("numbers", columns, cells)]
-    return [*parts, *(_group_tables(tests) if tests else []), *_corrected(review)]
+    parts += _group_tables(tests) if tests else []
+    return [*parts, *ranked_sheet(_ranked(review)), *_corrected(review)]

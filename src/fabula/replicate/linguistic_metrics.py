@@ -16,6 +16,8 @@ from pathlib import Path
 from typing import Any
 
 from fabula.errors import InputError
+from fabula.measures.linguistic.equal_length import compare_at_equal_length, control_rows
+from fabula.measures.linguistic.examples import Example, sample_examples
 from fabula.measures.linguistic.metrics import METRICS, Metric, ToolChoice
 from fabula.measures.linguistic.scoring import (
     GOLD,
@@ -64,6 +66,8 @@ class Replica:
     corpus: Corpus
     n_passages: int
     has_recurrent: bool
+    examples: Sequence[Example] = ()
+    """Passages with what every system wrote and its scores, as Table 1 shows one."""
 
     def is_highest(self, metric: Metric) -> bool:
         """Whether gold has the largest value of the paper's systems, whatever the tests say."""
@@ -99,6 +103,7 @@ class Replica:
             **self.table.to_json(),
             "corpus": self.corpus.label,
             "papers_way": self.papers_way.to_json(),
+            "examples": [one.to_json() for one in self.examples],
             "paper": printed_table("linguistic_metrics", "Table 2"),
             "gold": {
                 metric.id: {
@@ -149,13 +154,16 @@ def replicate_table(
     stride: int = 5,
     n_epochs: int = 3,
     recurrent: bool = True,
+    n_draws: int = 20,
+    n_examples: int = 0,
     seed: int = 0,
     n_jobs: int = 1,
     report: Callable[[str, int, int], None] = lambda *_: None,
 ) -> Replica:
     """Cut, train, generate, score and compare; every step goes on where it was interrupted.
 
-    `report` gets a stage, how much of it is done, and of how much.
+    Each continuation is compared with `n_draws` random sentences of its book that are as long, with
+    none where that is 0. `report` gets a stage, how much of it is done, and of how much.
     """
     stories = list(_cut(books, stride))
     report("reading the training texts", 0, 1)
@@ -175,16 +183,26 @@ def replicate_table(
                 report(f"generating: {system}", number, len(stories))
                 continuations.append(Continuation(row["id"], row["system"], row["text"]))
     continuations += [*_others(stories, seed), *gold_continuations(stories)]
-    done = 0
-
-    def advance(n: int) -> None:
-        nonlocal done
-        done += n
-        report("measuring", done, len(continuations))
-
     rows = score_rows(
-        stories, continuations, ToolChoice(), out / "scores.jsonl", n_jobs=n_jobs, advance=advance
+        stories,
+        continuations,
+        ToolChoice(),
+        out / "scores.jsonl",
+        n_jobs=n_jobs,
+        advance=_counted(report, "measuring", len(continuations)),
     )
+    drawn = []
+    if n_draws:
+        drawn = control_rows(
+            stories,
+            rows,
+            ToolChoice(),
+            out / "scores.as-long.jsonl",
+            n_draws=n_draws,
+            seed=seed,
+            n_jobs=n_jobs,
+            advance=_counted(report, "measuring sentences as long", len(stories)),
+        )
     report("comparing", 0, 1)
     compare = partial(
         compare_systems,
@@ -194,7 +212,26 @@ def replicate_table(
         controls=[OTHER_GOLD],
         seed=seed,
     )
-    return Replica(compare(), compare(design="two-sample"), corpus, len(stories), recurrent)
+    table = compare()
+    if drawn:
+        table = compare_at_equal_length(table, rows, drawn, n_draws=n_draws, seed=seed)
+    examples = sample_examples(stories, continuations, rows, table.systems, n_examples, seed)
+    papers_way = compare(design="two-sample")
+    return Replica(table, papers_way, corpus, len(stories), recurrent, examples)
+
+
+def _counted(
+    report: Callable[[str, int, int], None], stage: str, total: int
+) -> Callable[[int], None]:
+    """Told of each step that is done, it reports how many are."""
+    done = 0
+
+    def advance(n: int) -> None:
+        nonlocal done
+        done += n
+        report(stage, done, total)
+
+    return advance
 
 
 def _read(files: Sequence[str]) -> Iterator[Any]:
@@ -219,7 +256,7 @@ def _cut(books: Sequence[str], stride: int) -> Iterator[Story]:
     chapters = book_chapters(documents, load_pipeline(("tok2vec", "senter")))
     for passage in passages_of(chapters, 20, stride):
         chapter = f"{passage.book}/{passage.chapter}"
-        yield Story(passage.id, passage.context, passage.gold, chapter)
+        yield Story(passage.id, passage.context, passage.gold, chapter, passage.book)
 
 
 def _others(stories: Sequence[Story], seed: int) -> Iterator[Continuation]:

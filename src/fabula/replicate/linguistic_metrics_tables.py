@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from fabula.measures.linguistic.metrics import METRICS
 from fabula.measures.linguistic.scoring import GOLD
-from fabula.presentation.continuation_tables import system_tables
+from fabula.presentation.continuation_tables import example_blocks, system_tables
 from fabula.presentation.sheet import Block, number
 from fabula.replicate.claims import agreement_lines, claim_sheet
 from fabula.replicate.linguistic_metrics import OTHER_GOLD, PAPER_SYSTEMS, Replica
@@ -22,6 +22,7 @@ def beside_paper(replica: Replica) -> list[Block]:
     return [
         *system_tables(replica.table),
         "",
+        *example_blocks(replica.table, replica.examples),
         "Table 2 (printed)",
         "",
         claim_sheet("paper", titles, systems, claims, form=".3f"),

@@ -36,6 +36,7 @@ from fabula.measures.diversity.ngrams import Ngrams
 from fabula.measures.diversity.result import identical_remark
 from fabula.measures.diversity.sampling import Pool
 from fabula.measures.diversity.templates import TEMPLATE_TAGS, Tagged, tag_table
+from fabula.reference import Reference
 from fabula.stats.compare import holm
 from fabula.stats.keyness import can_pass, exact_p, log_odds, smallest_p
 from fabula.text import TextSettings
@@ -61,6 +62,8 @@ class KeynessPlan:
     """Occurrences that the prior is worth; those of one text where it is None."""
     min_ratio: float = 3.0
     max_p: float = 0.05
+    max_background: float = 3.0
+    """Occurrences in a million words of other texts, above which a phrase is not listed."""
     seed: int = 0
 
 
@@ -107,6 +110,8 @@ class KeyPhrase:
     """Phrases that stand in nearly no other place than this one, and are not listed."""
     example: str = ""
     """Words that a template stands for."""
+    background: float | None = None
+    """Occurrences in a million words of other texts; None where it was not looked up."""
 
     def to_json(self) -> dict[str, Any]:
         return {
@@ -123,6 +128,7 @@ class KeyPhrase:
             "p": self.p,
             "p_holm": self.p_holm,
             "folded": list(self.folded),
+            "background": self.background,
             **({"example": self.example} if self.example else {}),
         }
 
@@ -166,10 +172,13 @@ def find_key_phrases(
     b: tuple[str, Sequence[Document]],
     plan: KeynessPlan,
     stages: Stages | None = None,
+    background: Reference | None = None,
 ) -> KeyPhrases:
     """What each of two groups, named, uses more than the other.
 
-    Raises `InputError` where a text lacks its prompt, or a group has no two texts long enough.
+    What is common in the `background`, texts of neither group, is not tested: it is a way of
+    speaking. Raises `InputError` where a text lacks its prompt, or a group has no two texts long
+    enough, `LookupFailed` where the background does not answer.
     """
     stages = stages or Stages()
     documents = [*a[1], *b[1]]
@@ -192,7 +201,8 @@ def find_key_phrases(
     kinds = [*_phrases_of(cut, plan, groups)]
     if extras.templates is not None:
         kinds.append(_templates_of(plan, groups, extras.tagged))
-    passing, n_tested = _passing(kinds, groups, plan)
+    tested, n_common = _tested(kinds, plan, background)
+    passing = _passing(tested, groups, plan)
     found = [_key_phrase(one, groups, (a[0], b[0]), cut, extras) for one in passing]
     sizes = [
         GroupSize(
@@ -208,11 +218,11 @@ def find_key_phrases(
         sizes[1],
         found,
         sum(len(kind.ngrams.ends) for kind in kinds),
-        n_tested,
+        len(tested),
         n_words,
         cut.pool.n_drawn,
-        _remarks(texts, cut, sizes, plan, extras),
-        _signature(cut, plan, extras),
+        [*_remarks(texts, cut, sizes, plan, extras), *_common(background, n_common, plan)],
+        _signature(cut, plan, extras, background),
     )
 
 
@@ -364,21 +374,45 @@ def _bounds(ngrams: Ngrams, groups: _Groups) -> NDArray[np.float64]:
     return smallest_p(rows // n_strata, strata, n_ngrams)
 
 
-def _passing(
-    kinds: Sequence[_Counted], groups: _Groups, plan: KeynessPlan
-) -> tuple[list[_Passing], int]:
-    """The phrases that pass, folded, and how many were tested."""
-    is_tested = can_pass(np.concatenate([kind.p_bound for kind in kinds]), plan.max_p)
+_Tested = tuple[_Counted, int, float | None]
+"""A phrase, and how often it stands in a million words of the background."""
+
+
+def _tested(
+    kinds: Sequence[_Counted], plan: KeynessPlan, background: Reference | None
+) -> tuple[list[_Tested], int]:
+    """The phrases that could pass and are not common elsewhere, and how many are.
+
+    Neither depends on which texts are of A, so that a correction over these holds its level.
+    """
+    could = can_pass(np.concatenate([kind.p_bound for kind in kinds]), plan.max_p)
     ends = np.cumsum([len(kind.p_bound) for kind in kinds])
-    tested = [
+    places = [
         (kind, int(k))
         for kind, end in zip(kinds, ends, strict=True)
-        for k in np.flatnonzero(is_tested[end - len(kind.p_bound) : end])
+        for k in np.flatnonzero(could[end - len(kind.p_bound) : end])
     ]
-    ps = [_p(kind, t, groups) for kind, t in tested]
+    if background is None:
+        return [(kind, t, None) for kind, t in places], 0
+    words = [(kind, t) for kind, t in places if not kind.is_template]
+    counts = background.counts([background.locate(kind.spelled(t)).words for kind, t in words])
+    rates = [1e6 * n / max(1, background.n_words) for n in counts]
+    kept: list[_Tested] = [
+        (kind, t, rate)
+        for (kind, t), rate in zip(words, rates, strict=True)
+        if rate <= plan.max_background
+    ]
+    # Templates stand for any words, of which the background says nothing.
+    templates: list[_Tested] = [(kind, t, None) for kind, t in places if kind.is_template]
+    return [*kept, *templates], len(words) - len(kept)
+
+
+def _passing(tested: Sequence[_Tested], groups: _Groups, plan: KeynessPlan) -> list[_Passing]:
+    """The phrases that pass, folded."""
+    ps = [_p(kind, t, groups) for kind, t, _ in tested]
     passing = [
-        _Passing(kind, t, p, p_holm)
-        for (kind, t), p, p_holm in zip(tested, ps, holm(ps), strict=True)
+        _Passing(kind, t, p, p_holm, rate)
+        for (kind, t, rate), p, p_holm in zip(tested, ps, holm(ps), strict=True)
         if p_holm is not None
         and p_holm <= plan.max_p
         and abs(kind.log_odds[t]) >= np.log(plan.min_ratio)
@@ -393,7 +427,7 @@ def _passing(
                 if one.kind.is_template == is_template and one.is_over_a == is_over_a
             )
     folded.sort(key=lambda one: (-abs(float(one.kind.z[one.t])), one.spelled()))
-    return folded, len(tested)
+    return folded
 
 
 def _p(kind: _Counted, t: int, groups: _Groups) -> float:
@@ -419,6 +453,7 @@ class _Passing:
     t: int
     p: float
     p_holm: float
+    background: float | None
     folded: list[str] = field(default_factory=list)
 
     @property
@@ -477,6 +512,7 @@ def _key_phrase(
         one.p_holm,
         tuple(sorted(one.folded)),
         _example(one, groups, cut, extras.tagged) if kind.is_template else "",
+        one.background,
     )
 
 
@@ -523,7 +559,26 @@ def _remarks(
     return lines
 
 
-def _signature(cut: CutTexts, plan: KeynessPlan, extras: Extras) -> str:
+def _common(background: Reference | None, n_common: int, plan: KeynessPlan) -> list[str]:
+    """What the background left out."""
+    if background is None:
+        return []
+    return [
+        f"{n_common:,} phrases stand in {background.name} ({background.size}) more than "
+        f"{plan.max_background:g} times in a million words, and were not tested"
+    ]
+
+
+def _signature(
+    cut: CutTexts, plan: KeynessPlan, extras: Extras, background: Reference | None
+) -> str:
+    common = (
+        {}
+        if background is None
+        else {
+            "background": f"{background.name}@{background.fingerprint},{plan.max_background:g}/1e6"
+        }
+    )
     return str(
         Signature.of(
             "phrases",
@@ -537,6 +592,7 @@ def _signature(cut: CutTexts, plan: KeynessPlan, extras: Extras) -> str:
             p=f"{plan.max_p:g}",
             ratio=f"{plan.min_ratio:g}",
             **extras.signature_parts,
+            **common,
             seed=str(plan.seed),
             v=__version__,
         )

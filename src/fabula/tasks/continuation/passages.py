@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 from fabula.text import check_documents
@@ -31,6 +32,7 @@ _SMALL = frozenset(_SMALL_WORDS.split())
 _OPENING = frozenset({"``", "`", '"'})
 _MIN_TITLE_WORDS = 3
 _MAX_SOURCE_TOKENS = 3
+_MIN_SHARED_TOKENS = 12
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +43,8 @@ class Chapter:
     number: int
     title: str
     sentences: tuple[str, ...]
+    id: str = ""
+    """What ids of its passages begin with, where that is not the book."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +81,7 @@ def passages_of(
         for k, start in enumerate(starts, 1):
             part = chapter.sentences[start : start + n_sentences + 1]
             yield Passage(
-                id=f"{chapter.book}/{chapter.number}/{k}",
+                id=f"{chapter.id or chapter.book}/{chapter.number}/{k}",
                 book=chapter.book,
                 chapter=chapter.number,
                 context=part[:-1],
@@ -90,13 +94,14 @@ def book_chapters(documents: Iterable[Document], nlp: Any) -> Iterator[Chapter]:
 
     `nlp` is spaCy's pipeline with sentence boundaries. A row with a list of `sentences`, and lines
     after `_BOOK_TITLE_ :`, hold Penn Treebank tokens; every other text is prose. An item of the
-    test is a chapter: its 20 sentences and the 21st.
+    test is a chapter: its 20 sentences and the 21st. Items come last, with those that overlap as
+    one book: released items do not say which book they are of.
     """
+    items: list[Document] = []
     for document in check_documents(documents):
         tokens = document.meta.get("sentences")
         if isinstance(tokens, list) and "cbt_item" in document.meta:
-            sentences = tuple(detokenise(str(line).split()) for line in tokens)
-            yield Chapter(document.id, 1, str(document.meta.get("title", "")), sentences)
+            items.append(document)
         elif isinstance(tokens, list):
             yield from treebank_chapters(document.id, map(str, tokens))
         elif document.text.lstrip().startswith("_BOOK_TITLE_"):
@@ -104,6 +109,33 @@ def book_chapters(documents: Iterable[Document], nlp: Any) -> Iterator[Chapter]:
                 yield from treebank_chapters(title, lines)
         else:
             yield from text_chapters(document, nlp)
+    for document, book in zip(items, _books_of_items(items), strict=True):
+        sentences = tuple(detokenise(str(line).split()) for line in document.meta["sentences"])
+        title = str(document.meta.get("title", ""))
+        yield Chapter(book, 1, title, sentences, document.id)
+
+
+def _books_of_items(items: Sequence[Document]) -> list[str]:
+    """For each item the first of those that it overlaps, directly or by others.
+
+    Items overlap where they share two sentences in a row, together of `_MIN_SHARED_TOKENS` tokens:
+    answers such as "Yes." recur in any book.
+    """
+    leader = list(range(len(items)))
+
+    def first(k: int) -> int:
+        while leader[k] != k:
+            leader[k] = leader[leader[k]]
+            k = leader[k]
+        return k
+
+    holder: dict[tuple[str, str], int] = {}
+    for k, item in enumerate(items):
+        for pair in pairwise(map(str, item.meta["sentences"])):
+            if sum(len(line.split()) for line in pair) >= _MIN_SHARED_TOKENS:
+                a, b = sorted((first(holder.setdefault(pair, k)), first(k)))
+                leader[b] = a
+    return [items[first(k)].id for k in range(len(items))]
 
 
 def treebank_chapters(book: str, sentences: Iterable[str]) -> Iterator[Chapter]:

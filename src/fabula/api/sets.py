@@ -1,0 +1,106 @@
+"""What the functions of `fabula` give back of sets of texts: their diversity, their phrases."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from fabula.api.tabled import Tabled
+from fabula.api.texts import FrameKind, frame_of
+
+if TYPE_CHECKING:
+    from fabula.measures.diversity import Diversity as _Diversity
+    from fabula.measures.diversity.keyness import KeyPhrases as _KeyPhrases
+    from fabula.presentation.sheet import Block
+
+__all__ = ["Diversity", "KeyPhrases"]
+
+
+@dataclass(frozen=True, slots=True)
+class Diversity(Tabled):
+    """How alike the texts of groups are, with tests, shared phrases and pairs of texts."""
+
+    diversity: _Diversity
+    texts: Mapping[str, str]
+    """By id, for the words that are shown."""
+    kind: FrameKind | None = None
+
+    def wide(self) -> Any:
+        """A frame of the input's kind, one row per group and measure, with its interval."""
+        return frame_of(
+            (
+                {
+                    "group": group.name,
+                    "measure": measure,
+                    "value": one.value,
+                    "low": one.low,
+                    "high": one.high,
+                    "n": group.n,
+                    "n_units": one.n_units,
+                }
+                for group in self.diversity.groups
+                for measure, one in group.estimates.items()
+            ),
+            self.kind,
+        )
+
+    @property
+    def remarks(self) -> list[str]:
+        """What a reader of the numbers should know."""
+        return self.diversity.remarks
+
+    @property
+    def signature(self) -> str:
+        return self.diversity.signature
+
+    def to_json(self) -> dict[str, Any]:
+        """Everything as plain values, as `fabula diversity --json` prints it."""
+        return self.diversity.to_json()
+
+    def tables(self) -> list[Block]:
+        from fabula.presentation.diversity_tables import diversity_tables
+
+        return diversity_tables(self.diversity, self.texts)
+
+
+@dataclass(frozen=True, slots=True)
+class KeyPhrases(Tabled):
+    """What each of two groups uses more than the other, those with the largest z first."""
+
+    found: _KeyPhrases
+    n_listed: int
+    """Phrases of each group that the tables show."""
+    kind: FrameKind | None = None
+
+    def wide(self) -> Any:
+        """A frame of the input's kind, one row per phrase: `over`, its group, and the figures."""
+        return frame_of(
+            ({**row, "folded": "; ".join(row["folded"])} for row in self.to_json()["phrases"]),
+            self.kind,
+        )
+
+    @property
+    def remarks(self) -> Sequence[str]:
+        """What a reader of the numbers should know."""
+        return self.found.remarks
+
+    @property
+    def signature(self) -> str:
+        return self.found.signature
+
+    def save(self, path: str | Path) -> None:
+        """The list with its date (.jsonl), as `report` takes it in `phrases`."""
+        from fabula.measures.phrase_list import write_key_phrases
+
+        write_key_phrases(Path(path), self.found)
+
+    def to_json(self) -> dict[str, Any]:
+        """Everything as plain values, as `fabula groups phrases --json` prints it."""
+        return self.found.to_json()
+
+    def tables(self) -> list[Block]:
+        from fabula.presentation.phrase_tables import phrase_tables
+
+        return phrase_tables(self.found, self.n_listed)

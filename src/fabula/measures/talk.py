@@ -1,0 +1,170 @@
+"""Who says how much: each speech is given to whoever is named beside it with a verb of saying.
+
+A name counts where it stands next to the verb, in the clause right after the speech ("...," said
+Anne; "...," Anne said) or right before it (Anne said softly, "..."). A speech without such words
+has the speaker of its paragraph, where that has one. Pronouns ("she said") and turns that nobody is
+named beside are nobody's: two speakers who take turns are not told apart by counting.
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_left
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from fabula.measures.cast import Person
+from fabula.text.marks import SAYING, WORD, word_set
+from fabula.text.sentences import paragraph_spans
+
+__all__ = ["TALK_RULES", "Talk", "speakers_of", "talk_of"]
+
+TALK_RULES = "1"
+"""Changes with any rule or threshold below."""
+
+_MAX_CHARS = 120
+_MAX_BETWEEN = 1
+"""Words between a name and its verb: poor, softly."""
+_MAX_FIRST = 2
+"""Words between the speech and the first of the two."""
+_MAX_LAST = 6
+"""Words from the verb to a speech that follows it."""
+_END = re.compile(r"[.!?;…]")
+_NO_SUBJECT = word_set(
+    "to of for at and with by the a that as when while in about on from her his my their our",
+    "your than like beside before after behind upon into",
+)
+"""Before a name these say that it is not who speaks: said to Anne."""
+
+_TELLER = "I"
+"""Whoever tells the story, who is nobody by name."""
+
+Place = tuple[int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Talk:
+    """What somebody says."""
+
+    n_speeches: int
+    n_words: int
+
+
+def talk_of(
+    people: Sequence[Person], speakers: Sequence[str | None], n_words: Sequence[int]
+) -> Mapping[str, Talk]:
+    """By name, of those who say anything. n_words: of each speech."""
+    n_speeches = Counter(speaker for speaker in speakers if speaker is not None)
+    n_said = Counter[str]()
+    for speaker, n in zip(speakers, n_words, strict=True):
+        if speaker is not None:
+            n_said[speaker] += n
+    return {
+        one.name: Talk(n_speeches[one.name], n_said[one.name])
+        for one in people
+        if one.name in n_speeches
+    }
+
+
+def speakers_of(text: str, people: Sequence[Person], speech: Sequence[Place]) -> list[str | None]:
+    """For each speech, in order and apart, the name of who says it; None where that is not told."""
+    names = sorted((start, end, one.name) for one in people for start, end in one.places)
+    speakers: list[str | None] = []
+    for inside, (low, high) in _by_paragraph(text, speech):
+        found = []
+        for k, (start, end) in enumerate(inside):
+            before = inside[k - 1][1] if k else low
+            after = inside[k + 1][0] if k + 1 < len(inside) else high
+            found.append(
+                _named_after(text, end, min(after, end + _MAX_CHARS), names)
+                or _named_before(text, max(before, start - _MAX_CHARS), start, names)
+            )
+        told = {name for name in found if name is not None}
+        only = told.pop() if len(told) == 1 else None
+        speakers += [name or only for name in found]
+    return [name if name != _TELLER else None for name in speakers]
+
+
+def _by_paragraph(text: str, speech: Sequence[Place]) -> Iterator[tuple[list[Place], Place]]:
+    """The speeches that begin in each paragraph, and where that begins and ends."""
+    paragraphs = list(paragraph_spans(text))
+    starts = [start for start, _ in speech]
+    done = 0
+    for low, high in paragraphs:
+        last = bisect_left(starts, high)
+        if last > done:
+            yield [*speech[done:last]], (low, high)
+            done = last
+
+
+def _named_after(
+    text: str, start: int, end: int, names: Sequence[tuple[int, int, str]]
+) -> str | None:
+    """Who is named in the clause that follows a speech."""
+    words = [(match.start(), match[0]) for match in WORD.finditer(text, start, end)]
+    stop = _clause_end(text, start, end, names)
+    return _subject(words, stop, _MAX_FIRST, names)
+
+
+def _named_before(
+    text: str, start: int, end: int, names: Sequence[tuple[int, int, str]]
+) -> str | None:
+    """Who is named in the clause that leads to a speech, which a comma or a colon ends."""
+    if text[start:end].rstrip()[-1:] not in (",", ":"):
+        return None
+    at = start
+    while (stop := _clause_end(text, at, end, names)) < end:
+        at = stop + 1
+    words = [(match.start(), match[0]) for match in WORD.finditer(text, at, end)]
+    found = _subject(words, end, len(words), names)
+    last = max((k for k, (_, word) in enumerate(words) if word.lower() in SAYING), default=0)
+    return found if len(words) - last <= _MAX_LAST else None
+
+
+def _clause_end(text: str, start: int, end: int, names: Sequence[tuple[int, int, str]]) -> int:
+    """The first mark that ends a sentence, but for those within a name: Mr. Darcy."""
+    for mark in _END.finditer(text, start, end):
+        k = bisect_left(names, (mark.start(),)) - 1
+        if k < 0 or names[k][1] <= mark.start():
+            return mark.start()
+    return end
+
+
+def _subject(
+    words: Sequence[tuple[int, str]],
+    stop: int,
+    most: int,
+    names: Sequence[tuple[int, int, str]],
+) -> str | None:
+    """The name next to the first verb of saying; at most `most` words stand before both."""
+    words = [(place, word) for place, word in words if place < stop]
+    verb = next((k for k, (_, word) in enumerate(words) if word.lower() in SAYING), None)
+    if verb is None:
+        return None
+    beside = [word for _, word in words[max(0, verb - 1) : verb + 2]]
+    if verb <= most and not {"I", "we", "We"}.isdisjoint(beside):
+        return _TELLER
+    places = [place for place, _ in words]
+    for low, high, name in _names_in(names, places[0] if places else 0, stop):
+        first = bisect_left(places, low)
+        last = bisect_left(places, high) - 1
+        if min(first, verb) > most:
+            continue
+        between = words[last + 1 : verb] if last < verb else words[verb + 1 : first]
+        is_subject = not any(
+            word.lower() in _NO_SUBJECT
+            for _, word in (between if first > verb else words[max(0, first - 1) : first])
+        )
+        if len(between) <= _MAX_BETWEEN and is_subject:
+            return name
+    return None
+
+
+def _names_in(
+    names: Sequence[tuple[int, int, str]], low: int, high: int
+) -> Iterator[tuple[int, int, str]]:
+    for k in range(bisect_left(names, (low,)), len(names)):
+        if names[k][0] >= high:
+            return
+        yield names[k]

@@ -31,9 +31,10 @@ def book(
 ) -> None:
     """Measure books chapter by chapter: length, sentences, speech, pace, repetition, people.
 
-    Chapters are found by the headings of .docx, .epub and Markdown, and in plain text by how books
-    are set (CHAPTER I, Chapter One, 1.); a text without any is measured in stretches. English
-    only. The page of fabula report has the same with pictures.
+    Chapters are found by the headings of .docx, .epub, .odt, .rtf and Markdown, the outline of a
+    PDF and the folders of a Scrivener project, and in plain text by how books are set (CHAPTER I,
+    Chapter One, 1.); a text without any is measured in stretches. English only. The page of fabula
+    report has the same with pictures.
     """
     from fabula.jobs.books import measure_books
 

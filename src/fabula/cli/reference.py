@@ -53,10 +53,10 @@ def build(
 ) -> None:
     """Build a reference corpus from SOURCES: files, folders, patterns, URLs, or - for stdin.
 
-    Reads .txt, .md, .docx, .epub, .jsonl, .csv, .tsv, .parquet and Common Crawl's .wet, the text
-    formats also with .gz or .zst. Instead of texts SOURCES may be a corpus by name, such as pg19,
-    of which --sample words are read; `fabula reference catalogue` has them. An interrupted build
-    resumes when the same command is run again.
+    Reads .txt, .md, .docx, .epub, .odt, .rtf, .pdf, Scrivener projects, .jsonl, .csv, .tsv,
+    .parquet and Common Crawl's .wet, the text formats also with .gz or .zst. Instead of texts
+    SOURCES may be a corpus by name, such as pg19, of which --sample words are read; `fabula
+    reference catalogue` has them. An interrupted build resumes when the same command is run again.
     """
     from fabula.jobs.references import build_corpus, build_from_catalogue, is_in_catalogue
 

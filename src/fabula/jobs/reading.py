@@ -15,7 +15,8 @@ class Reading(Settings):
 
     format: str | None = setting(
         None,
-        help="Read every file as this: txt, md, docx, epub, jsonl, csv, tsv, parquet, wet.",
+        help="Read every file as this: txt, md, docx, epub, odt, rtf, pdf, scriv, jsonl, "
+        "csv, tsv, parquet, wet.",
         unit="FORMAT",
     )
     id_field: str = setting("id", help="Field of a row that holds its id.")

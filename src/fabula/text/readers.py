@@ -18,6 +18,11 @@ from urllib.parse import unquote
 from fabula.characters import without_controls
 from fabula.errors import InputError
 from fabula.text.cbt import cbt_documents
+from fabula.text.odt import parse_odt
+from fabula.text.paragraphs import ParsedText
+from fabula.text.pdf import parse_pdf
+from fabula.text.rtf import parse_rtf
+from fabula.text.scrivener import parse_scriv
 from fabula.types import Document
 
 __all__ = ["READERS", "TABLES", "Fields", "read_rows"]
@@ -250,6 +255,27 @@ def read_epub(stream: IO[bytes], name: str, fields: Fields) -> Iterator[Document
     )
 
 
+def _read_parsed(
+    parse: Callable[[bytes, str], ParsedText], stream: IO[bytes], name: str, fields: Fields
+) -> Iterator[Document]:
+    """A file as one document, its paragraphs apart.
+
+    `meta["headings"]` holds where its headings begin, their levels, and their words.
+    """
+    data = _whole(stream, name)
+    if data.startswith(b"PK"):
+        _check_archive(io.BytesIO(data), name)
+    parsed = parse(data, name)
+    texts = [_clean(text) for _, text in parsed.paragraphs]
+    levels = [level for level, _ in parsed.paragraphs]
+    yield Document(
+        id=without_controls(name),
+        text="\n\n".join(texts),
+        author=parsed.author or None,
+        meta={"title": parsed.title or _stem(name)} | _headings(texts, levels),
+    )
+
+
 def read_wet(stream: IO[bytes], name: str, fields: Fields) -> Iterator[Document]:
     """The web pages of a WET file of Common Crawl: its address, its text, the year it was read.
 
@@ -293,6 +319,10 @@ READERS: dict[str, Reader] = {
     "md": read_text,
     "docx": read_docx,
     "epub": read_epub,
+    "odt": partial(_read_parsed, parse_odt),
+    "rtf": partial(_read_parsed, parse_rtf),
+    "pdf": partial(_read_parsed, parse_pdf),
+    "scriv": partial(_read_parsed, parse_scriv),
     **{kind: partial(_read_texts, kind) for kind in TABLES},
     "wet": read_wet,
 }

@@ -21,6 +21,7 @@ import zstandard
 from fabula.errors import InputError
 from fabula.text import readers
 from fabula.text.isolation import Limits, read_isolated
+from fabula.text.scrivener import pack_scriv
 from fabula.types import Document
 
 if TYPE_CHECKING:
@@ -45,7 +46,7 @@ _INSTALL = {
     "gs": "fabula[google]",
     "gcs": "fabula[google]",
 }
-_ARCHIVES = ("docx", "epub")
+_ARCHIVES = ("docx", "epub", "odt", "rtf", "pdf", "scriv")
 _UNPACKED = (*_ARCHIVES, "parquet")
 """Formats of which a small file can hold much."""
 _MAX_HERE_BYTES = 8 << 20
@@ -54,6 +55,8 @@ _TABLE_MEMORY_BYTES = 8 << 30
 _UNKNOWN_SIZE_BYTES = 64 << 20
 # A novel of 300,000 words takes 0.2 s as a .docx of 0.7 MB; tables unpack over 20 MB a second.
 _CPU_S = 10.0
+# A page of a PDF takes some 0.04 s, whatever its size.
+_CPU_S_OF = {"pdf": 120.0}
 _CPU_S_A_BYTE = 1e-6
 
 Meter = Callable[[int], None]
@@ -86,6 +89,8 @@ class FileSource:
         """The file's bytes, decompressed; `meter` is told how many were read from the file."""
         if self.filesystem is None:
             return sys.stdin.buffer
+        if self.format == "scriv" and self.filesystem.isdir(self.path):
+            return _packed(self, meter)
         try:
             file: IO[bytes] = self.filesystem.open(self.path, "rb")
         except OSError as error:
@@ -256,7 +261,9 @@ def _read_aside(file: FileSource, kind: str, read: Read, meter: Meter) -> Iterat
     memory = _ARCHIVE_MEMORY_BYTES if kind in _ARCHIVES else _TABLE_MEMORY_BYTES
     size = file.size_bytes or _UNKNOWN_SIZE_BYTES
     here = partial(_read_here, file, read)
-    yield from read_isolated(here, file.name, Limits(memory, _CPU_S + size * _CPU_S_A_BYTE), meter)
+    yield from read_isolated(
+        here, file.name, Limits(memory, _CPU_S_OF.get(kind, _CPU_S) + size * _CPU_S_A_BYTE), meter
+    )
 
 
 def _read_here(file: FileSource, read: Read, meter: Meter) -> Iterator[Document]:
@@ -310,6 +317,23 @@ class _Metered(io.RawIOBase):
         super().close()
 
 
+def _packed(source: FileSource, meter: Meter) -> IO[bytes]:
+    """A Scrivener project as an archive of its files that hold text."""
+    folder = source.path.rstrip("/")
+    paths = [path for path in source.filesystem.find(folder) if _is_of_project(path)]
+
+    def files() -> Iterator[tuple[str, IO[bytes]]]:
+        for path in sorted(paths):
+            with source.filesystem.open(path, "rb") as file:
+                yield path[len(folder) + 1 :], io.BufferedReader(_Metered(file, meter))
+
+    return pack_scriv(files())
+
+
+def _is_of_project(path: str) -> bool:
+    return path.endswith(".scrivx") or (path.endswith(".rtf") and "/Files/" in path)
+
+
 def _damaged(name: str, n_documents: int, error: BaseException) -> str:
     return (
         f"{name}: the compressed data is damaged or cut short after {n_documents:,} whole "
@@ -323,6 +347,8 @@ def _expand(source: str) -> list[FileSource]:
     try:
         if not prefix and os.path.isfile(source):
             return [_source(filesystem, source, source, filesystem.info(path))]
+        if source.rstrip("/").endswith(PROJECT) and filesystem.isdir(path):
+            return [_project(filesystem, path, source.rstrip("/"))]
         if not prefix and os.path.isdir(source):
             return _walk(filesystem, path, source, prefix)
         if any(mark in source for mark in "*?[") and not source.startswith("http"):
@@ -362,13 +388,34 @@ def open_filesystem(source: str) -> tuple[fsspec.AbstractFileSystem, str]:
     return filesystem, path
 
 
+PROJECT = ".scriv"
+"""A folder that ends so is a Scrivener project."""
+
+
+def _project(filesystem: fsspec.AbstractFileSystem, path: str, name: str) -> FileSource:
+    sizes = [
+        info["size"] or 0
+        for hit, info in filesystem.find(path, detail=True).items()
+        if _is_of_project(hit)
+    ]
+    return FileSource(name, sum(sizes), filesystem, path)
+
+
 def _walk(
     filesystem: fsspec.AbstractFileSystem, path: str, source: str, prefix: str
 ) -> list[FileSource]:
     hits = filesystem.find(path, detail=True)
     files = []
+    projects: set[str] = set()
     for hit, info in sorted(hits.items()):
         inside = hit[len(path.rstrip("/")) + 1 :]
+        if f"{PROJECT}/" in inside:
+            # A project is one text, whatever lies in it.
+            folder = hit[: len(hit) - len(inside)] + inside.partition(f"{PROJECT}/")[0] + PROJECT
+            if folder not in projects:
+                projects.add(folder)
+                files.append(_project(filesystem, folder, _display(folder, path, source, prefix)))
+            continue
         if info["type"] != "file" or any(part.startswith(".") for part in inside.split("/")):
             continue
         file = _source(filesystem, hit, _display(hit, path, source, prefix), info)

@@ -1,0 +1,234 @@
+"""PDF: lines on pages, put together again to paragraphs.
+
+A PDF says where glyphs stand, and not what a paragraph is. Lines are joined by rules of thumb that
+hold for manuscripts and books; what pages repeat (running heads, page numbers) is left out.
+"""
+
+from __future__ import annotations
+
+import io
+import itertools
+import re
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from statistics import median
+from typing import Any
+
+from fabula.errors import InputError
+from fabula.text.paragraphs import ParsedText
+
+__all__ = ["parse_pdf"]
+
+_N_EDGE = 2
+"""So many lines at the top and at the foot of a page can be what pages repeat."""
+_REPEATED = 0.2
+"""A running head stands on this share of the pages, and on three."""
+_INDENT, _GAP = 0.6, 1.35
+"""In sizes of the type, how far a first line stands in; in usual distances of lines, a gap."""
+_SHORT = 0.8
+"""A line shorter than this share of a full one ends a paragraph, where a sentence ends."""
+_roman = r"(?=[ivxlc])(?:xc|xl|l?x{0,3})(?:ix|iv|v?i{0,3})"
+_number = re.compile(
+    rf"(?:page|p\.)?\s*[-–—|·\[(]*\s*(?:\d{{1,4}}|{_roman})\s*[-–—|·\])]*(?:\s*(?:/|of)\s*\d{{1,4}})?",
+    re.IGNORECASE,
+)
+_ended = re.compile(r"[.!?…:;][\"”'’»)\]]*$")
+_broken = re.compile(r"(\w+)[-\u00ad\u2010]$")
+_LIGATURES = {0x00AD: ""} | {
+    0xFB00: "ff", 0xFB01: "fi", 0xFB02: "fl", 0xFB03: "ffi", 0xFB04: "ffl", 0xFB05: "st",
+    0xFB06: "st",
+}  # fmt: skip
+
+
+@dataclass(slots=True)
+class _Line:
+    words: str
+    x: float
+    y: float
+    size: float
+    level: int = 0
+
+
+def parse_pdf(data: bytes, name: str) -> ParsedText:
+    """The paragraphs of a PDF; headings are those that its outline names.
+
+    Raises `InputError`, also for one that is encrypted, or holds only pictures of pages.
+    """
+    from pypdf import PdfReader
+    from pypdf.errors import DependencyError, PyPdfError
+
+    try:
+        reader = PdfReader(io.BytesIO(data))
+        if reader.is_encrypted and not reader.decrypt(""):
+            raise InputError(
+                f"{name}: is protected by a password; save or print it as a PDF without one"
+            )
+        pages = [_lines(page) for page in reader.pages]
+        _mark_headings(reader, pages)
+        about = reader.metadata
+        title, author = (about.title, about.author) if about else (None, None)
+    except DependencyError as error:
+        raise InputError(
+            f"{name}: is encrypted; save or print it as a PDF without protection"
+        ) from error
+    except (PyPdfError, ValueError, KeyError, TypeError, AttributeError, IndexError) as error:
+        raise InputError(
+            f"{name}: not a readable PDF ({error}); print it as a PDF again, or save its text"
+        ) from error
+    if not any(pages):
+        raise InputError(
+            f"{name}: holds pictures of pages and no text, as scans do; have its text recognised "
+            f"first (by OCR, such as `ocrmypdf`), or give the text it was made from"
+        )
+    kept = _without_repeated(pages)
+    whole = Counter(word for page in kept for line in page for word in line.words.split())
+    return ParsedText(list(_paragraphs(kept, whole)), _plain(title), _plain(author))
+
+
+def _plain(value: object) -> str:
+    return " ".join(value.split()) if isinstance(value, str) else ""
+
+
+def _lines(page: Any) -> list[_Line]:
+    """The lines of a page with their places, from above."""
+    parts: list[tuple[str, float, float, float]] = []
+
+    def note(text: str, cm: Sequence[float], tm: Sequence[float], _: Any, size: float) -> None:
+        if text:
+            x = tm[4] * cm[0] + tm[5] * cm[2] + cm[4]
+            y = tm[4] * cm[1] + tm[5] * cm[3] + cm[5]
+            parts.append((text, x, y, abs((size or 1.0) * (tm[3] or 1.0) * (cm[3] or 1.0))))
+
+    page.extract_text(visitor_text=note)
+    found: list[_Line] = []
+    is_new = True
+    for text, x, y, size in parts:
+        for k, piece in enumerate(text.split("\n")):
+            is_new = is_new or k > 0
+            if is_new and piece.strip():
+                found.append(_Line(piece, x, y, size))
+                is_new = False
+            elif piece and not is_new:
+                found[-1].words += piece
+    for line in found:
+        line.words = " ".join(line.words.split())
+    return found
+
+
+def _mark_headings(reader: Any, pages: list[list[_Line]]) -> None:
+    """Lines that the outline names on their pages are headings."""
+
+    def walk(entries: Any, level: int) -> Iterator[tuple[Any, int]]:
+        for entry in entries:
+            if isinstance(entry, list):
+                yield from walk(entry, level + 1)
+            else:
+                yield entry, level
+
+    for entry, level in walk(reader.outline, 1):
+        number = reader.get_destination_page_number(entry)
+        wanted = _folded(str(entry.title))
+        if number is None or not (0 <= number < len(pages)) or not wanted:
+            continue
+        for line in pages[number]:
+            if _folded(line.words) == wanted:
+                line.level = level
+                break
+
+
+def _folded(words: str) -> str:
+    return " ".join(re.findall(r"\w+", words.casefold()))
+
+
+def _without_repeated(pages: list[list[_Line]]) -> list[list[_Line]]:
+    """The pages without running heads and page numbers."""
+    edges = Counter(key for page in pages for key in {_key(one) for one in _edges(page)} if key)
+    least = max(3, _REPEATED * len(pages))
+    # A number at the top of a few pages is that of a chapter.
+    n_above, n_below = (
+        sum(any(map(_is_number, side(page))) for page in pages) for side in (_top, _foot)
+    )
+    kept = []
+    for page in pages:
+        gone = {id(one) for one in _edges(page) if edges[_key(one)] >= least and not one.level}
+        for side, n in ((_top, n_above if len(pages) > 2 else 0), (_foot, n_below)):
+            if 2 * n >= len(pages):
+                gone |= {id(one) for one in side(page) if _is_number(one)}
+        kept.append([one for one in page if id(one) not in gone])
+    return kept
+
+
+def _is_number(line: _Line) -> bool:
+    return not line.level and _number.fullmatch(line.words) is not None
+
+
+def _top(page: list[_Line]) -> list[_Line]:
+    return page[:_N_EDGE]
+
+
+def _foot(page: list[_Line]) -> list[_Line]:
+    return page[max(_N_EDGE, len(page) - _N_EDGE) :]
+
+
+def _edges(page: list[_Line]) -> list[_Line]:
+    return _top(page) + _foot(page)
+
+
+def _key(line: _Line) -> str:
+    """What a running head is but for the number of its page."""
+    return " ".join(re.sub(r"\d+", "", line.words).casefold().split())
+
+
+def _paragraphs(pages: list[list[_Line]], whole: Counter[str]) -> Iterator[tuple[int, str]]:
+    lines = [line for page in pages for line in page]
+    if not lines:
+        return
+    full = sorted(len(line.words) for line in lines)[int(0.8 * (len(lines) - 1))]
+    gaps = [a.y - b.y for page in pages for a, b in itertools.pairwise(page) if a.y > b.y]
+    usual = median(gaps) if gaps else 0.0
+    margins = [min((line.x for line in page), default=0.0) for page in pages]
+    held: list[_Line] = []
+    for page, margin in zip(pages, margins, strict=True):
+        for k, line in enumerate(page):
+            before = page[k - 1] if k else None
+            if held and _begins(line, before, held[-1], margin, usual, full):
+                yield _joined(held, whole)
+                held = []
+            held.append(line)
+    if held:
+        yield _joined(held, whole)
+
+
+def _begins(
+    line: _Line, before: _Line | None, last: _Line, margin: float, usual: float, full: int
+) -> bool:
+    """Whether a paragraph begins with a line; `before` is the one above it on its page."""
+    if line.level or last.level:
+        return line.level != last.level or not line.level
+    is_indented = line.x - margin > _INDENT * line.size
+    if before is None:
+        # Over the edge of a page a sentence goes on, unless the line stands in.
+        return bool(_ended.search(last.words)) and (is_indented or len(last.words) < _SHORT * full)
+    if usual and before.y - line.y > _GAP * usual:
+        return True
+    was_indented = before.x - margin > _INDENT * before.size
+    if is_indented and not was_indented:
+        return True
+    is_short = len(before.words) < _SHORT * full
+    return is_short and bool(_ended.search(before.words))
+
+
+def _joined(lines: list[_Line], whole: Counter[str]) -> tuple[int, str]:
+    words = lines[0].words
+    for line in lines[1:]:
+        broken = _broken.search(words)
+        if broken and line.words[:1].islower():
+            # "well-" and "known" are one word with its hyphen where it stands so elsewhere.
+            rest = line.words.split(maxsplit=1)[0]
+            is_own = whole[f"{broken[1]}-{rest}"] > whole[f"{broken[1]}{rest}"]
+            words = words if is_own and words[-1] == "-" else words[:-1]
+            words += line.words
+        else:
+            words += " " + line.words
+    return lines[0].level, words.translate(_LIGATURES)

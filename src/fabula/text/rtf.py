@@ -1,0 +1,56 @@
+"""Rich text (RTF), as Word, TextEdit and Scrivener write it."""
+
+from __future__ import annotations
+
+import codecs
+import re
+
+from fabula.errors import InputError
+from fabula.text.paragraphs import ParsedText
+
+__all__ = ["parse_rtf"]
+
+_MARK = "\ufdd0"
+"""Stands before the level of a heading while a text is read; no character is assigned to it."""
+_outline = re.compile(r"\\outlinelevel([0-8])(?!\d) ?")
+_level = re.compile(f"{_MARK}([0-8])")
+_code_page = re.compile(rb"\\ansicpg(\d{1,5})")
+
+
+def parse_rtf(data: bytes, name: str) -> ParsedText:
+    """The paragraphs of a rich text; notes, headers and footers are left out.
+
+    A heading is a paragraph with an outline level (RTF 1.9.1, paragraph formatting). Raises
+    `InputError`.
+    """
+    from striprtf.striprtf import rtf_to_text
+
+    if not data.lstrip().startswith(b"{\\rtf"):
+        raise InputError(
+            f"{name}: is not rich text, whatever its ending says; save it as .rtf again"
+        )
+    page = _code_page.search(data)
+    encoding = _known(f"cp{page[1].decode()}" if page else "cp1252")
+    text = data.decode(encoding, "replace").replace(_MARK, " ")
+    text = _outline.sub(rf"{_MARK}\g<1>", text)
+    try:
+        plain: str = rtf_to_text(text, encoding=encoding, errors="replace")  # type: ignore[no-untyped-call]
+    except (ValueError, IndexError, KeyError, TypeError, LookupError, OverflowError) as error:
+        raise InputError(f"{name}: damaged rich text ({error}); save it as .rtf again") from error
+    # Characters beyond the first 65,536 are written as two halves.
+    plain = plain.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    return ParsedText([one for line in plain.split("\n") if (one := _read(line))[1]])
+
+
+def _read(line: str) -> tuple[int, str]:
+    level = _level.search(line)
+    words = _level.sub("", line).strip()
+    return (int(level[1]) + 1 if level else 0), words
+
+
+def _known(encoding: str) -> str:
+    try:
+        codecs.lookup(encoding)
+    except LookupError:
+        return "cp1252"
+    return encoding

@@ -87,7 +87,54 @@ def test_what_is_said_consistently_comes_first() -> None:
     assert group_remarks([], Encoder()) == []
 
 
-LETTER = '- "put the letter on the table": the letter is forgotten; say what became of it.\n'
+@pytest.mark.parametrize(
+    ("answer", "severity", "said"),
+    [
+        ('- "put the letter": [3] what became of it?', 3, "What became of it?"),
+        ('- **[1]** "put the letter": what became of it?', 1, "What became of it?"),
+        ('- "put the letter": [Severity: 2/3] - what became of it?', 2, "What became of it?"),
+        ('- "put the letter": what became of it? [2]', 2, "What became of it?"),
+        ('- "put the letter": what [sic] became of it in 3 lines?', None,
+         "What [sic] became of it in 3 lines?"),
+        ('- "put the letter": [4] what became of it?', None, "[4] what became of it?"),
+    ],
+)  # fmt: skip
+def test_how_much_a_point_matters_is_read_where_it_is_said(
+    answer: str, severity: int | None, said: str
+) -> None:
+    ((remark,), dropped) = read_remarks(answer, 0, QUOTED)
+    assert (remark.severity, remark.text, dropped) == (severity, said, {})
+
+
+def test_brackets_of_the_draft_itself_are_its_words() -> None:
+    draft = QuotableText.of("He read note [3] of the file twice.\n")
+    ((remark,), _) = read_remarks('- "read note [3] of the": which file is this?', 0, draft)
+    assert (remark.severity, remark.text) == (None, "Which file is this?")
+
+
+def test_what_matters_most_comes_first_and_one_voice_does_not_outweigh_all() -> None:
+    """A missing word on how much a point matters is the mean of the others, not a detail."""
+
+    def said(answer: int, words: str, text: str, severity: int | None) -> Remark:
+        start = DRAFT.index(words)
+        return Remark(answer, 0, text, start, start + len(words), severity=severity)
+
+    adverbs = "Too many adverbs in a row; cut two of them."
+    letter = "The letter is set up and then forgotten; resolve it."
+    remarks = [
+        *(said(k, "very slowly", adverbs, 1) for k in range(3)),
+        *(said(k, "put the letter", letter, level) for k, level in ((0, 3), (1, 3), (2, 2))),
+        said(3, "The clock struck eleven", "Why does the hour matter here?", 3),
+        *(said(k, "never spoke of it", "The end is too easy for them.", None) for k in (0, 1)),
+    ]
+    points = group_remarks(remarks, Encoder())
+    assert [point.n_said for point in points] == [3, 2, 3, 1]
+    assert points[0].severities == {3: 2, 2: 1}
+    assert points[0].severity == pytest.approx(8 / 3)
+    assert points[1].severity is None
+
+
+LETTER = '- "put the letter on the table": [3] the letter is forgotten; say what became of it.\n'
 ADVERBS = '- "very slowly, quite silently": too many adverbs; cut most of them.\n'
 PRAISE = '- "They never spoke of it again": a fine last line that I admire.\n'
 GHOST = '- "a raven on the sill": it comes out of nowhere, prepare it.\n'
@@ -117,6 +164,9 @@ def test_a_writer_gets_points_and_then_what_became_of_them(tmp_path: Path) -> No
         second = tmp_path / "second.txt"
         second.write_text(DRAFT.replace("put the letter on the table", "burned the letter"))
         later = run("feedback", "for", second, "--model", model, "--since", out, "--json")
+    assert rows[0]["details"]["severities"] == {"3": 2}
+    assert "harms the whole draft (2 of 2 say so), said in 2 of 4 readings" in done.output
+    assert "2 remarks do not say how much they matter" in done.output
     assert [(row["value"], row["details"]["quotations"]) for row in rows] == [
         (0.5, ["put the letter on the table"]),
         (0.5, ["very slowly, quite silently"]),

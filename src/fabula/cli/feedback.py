@@ -101,7 +101,7 @@ def elicit(corrupted: Path, settings: ElicitSettings, yes: bool, as_json: bool) 
 def for_draft(
     story: str, settings: AdviceSettings, yes: bool, how_to_read: Reading, as_json: bool
 ) -> None:
-    """Ask a model for feedback on your own draft, STORY: what it says consistently comes first.
+    """Ask a model for feedback on your own draft, STORY: what matters most comes first.
 
     Every point stands at words that are in the draft; what quotes words that are not is dropped and
     counted, and so is praise. The embedded model is far too small for good advice: name a larger

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from fabula.presentation.sheet import terminal_width
 from fabula.reasons import explain
 from fabula.tasks.feedback.advising import Advice, Earlier
-from fabula.tasks.feedback.points import DROPPED, Point
+from fabula.tasks.feedback.points import DROPPED, SEVERITIES, Point
 from fabula.web import visible
 
 __all__ = ["FATES", "advice_notes", "advice_text", "nothing_left", "quotations", "said"]
@@ -22,7 +22,17 @@ _MAX_QUOTED = 90
 def said(point: Point, advice: Advice) -> str:
     """`said in 4 of 5 readings`; where nobody knows which place is meant, in how many it stands."""
     stands = f", stands in {point.n_ambiguous} places" if point.n_ambiguous else ""
-    return f"said in {point.n_said} of {advice.n_answers} readings{stands}"
+    return f"{_matters(point)}said in {point.n_said} of {advice.n_answers} readings{stands}"
+
+
+def _matters(point: Point) -> str:
+    """How much a point matters, and how sure that is: by how many of those who say it."""
+    told = point.severities
+    if not told:
+        return ""
+    level, n = max(told.items(), key=lambda pair: (pair[1], pair[0]))
+    agreed = "" if told.total() == 1 else f" ({n} of {told.total()} say so)"
+    return f"{SEVERITIES[level]}{agreed}, "
 
 
 def advice_notes(advice: Advice) -> list[str]:
@@ -37,6 +47,12 @@ def advice_notes(advice: Advice) -> list[str]:
             f"{advice.n_pointless} of {advice.n_answers} readings hold no point that stands at "
             f"words of the draft."
         )
+    silent = sum(one.severity is None for point in advice.points for one in point.remarks)
+    if silent and any(point.severities for point in advice.points):
+        they = "remarks do not say how much they matter" if silent > 1 else (
+            "remark does not say how much it matters"
+        )  # fmt: skip
+        notes.append(f"{silent} {they}.")
     for reason, n in sorted(advice.missing.items()):
         notes.append(f"{n} of the answers have no part in this: {explain(reason)}.")
     if n := sum(advice.other_lines.values()):

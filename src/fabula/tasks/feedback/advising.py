@@ -124,6 +124,8 @@ class Advice:
                 details={
                     "n_said": point.n_said,
                     "n_answers": self.n_answers,
+                    "severity": point.severity,
+                    "severities": {str(k): n for k, n in sorted(point.severities.items())},
                     "quotations": [self.document.text[a:b] for a, b in point.places],
                     "said": [remark.text for remark in point.remarks],
                     **({"n_places": point.n_ambiguous} if point.n_ambiguous else {}),

@@ -22,10 +22,11 @@ speak to you.
 ASK = """
 Tell the writer what to mend, the biggest problem first, in at most {n_points} points. Put each \
 point on a line of its own that begins with a dash: first, in double quotation marks and copied \
-exactly, the three to fifteen words of the draft that it is about; then a colon; then one or two \
-sentences that say what is wrong there and what could be done about it. Write only points that ask \
-for a change: no praise, no summary, no rewriting. If you would not change anything, write only: \
-{perfect}
+exactly, the three to fifteen words of the draft that it is about; then a colon; then, in square \
+brackets, how much it matters: [3] it harms the whole draft, [2] it weakens a scene, [1] it is a \
+detail; then one or two sentences that say what is wrong there and what could be done about it. \
+Write only points that ask for a change: no praise, no summary, no rewriting. If you would not \
+change anything, write only: {perfect}
 """
 IS_CHANGE = """
 An editor said of this draft, about the words "{quotation}":

@@ -1,8 +1,8 @@
 """From an editor's answers to points that can be acted on: each at a place of the draft.
 
-What several answers say is one point, and stands above what one of them said: an editor, human or
-not, who says a thing once in five readings may not say it again. A point whose quotation is not in
-the draft is about another text, and is dropped.
+What several answers say is one point, and stands above what one of them said of like weight: an
+editor, human or not, who says a thing once in five readings may not say it again. A point whose
+quotation is not in the draft is about another text, and is dropped.
 
 Two remarks are one point only where they stand at one place and say the same of it. What one
 answer says twice it means as two points.
@@ -11,9 +11,10 @@ answer says twice it means as two points.
 from __future__ import annotations
 
 import math
+import re
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,6 +28,7 @@ from fabula.text.quotations import QuotableText, quoted_parts
 __all__ = [
     "DROPPED",
     "SAME",
+    "SEVERITIES",
     "Point",
     "Reading",
     "Remark",
@@ -47,6 +49,13 @@ DROPPED = {
 }
 """Why a remark is no point, for people."""
 
+SEVERITIES = {3: "harms the whole draft", 2: "weakens a scene", 1: "is a detail"}
+"""How much a point matters, as editors are asked to say."""
+_SEVERITY = re.compile(
+    r"\s*(?:\*\*|__)?\[\s*(?:severity|importance|weight)?\s*[:=]?\s*([123])(?:\s*/\s*3)?\s*\]"
+    r"(?:\*\*|__)?\s*[:–—-]?\s*",
+    re.IGNORECASE,
+)
 SAME = 0.4
 """The cosine from which two remarks at one place say the same.
 
@@ -71,6 +80,8 @@ class Remark:
     end: int
     also: tuple[tuple[int, int], ...] = ()
     """Where the same words stand too, and nothing says which place is meant."""
+    severity: int | None = None
+    """How much it matters by this answer: 3, 2 or 1 (`SEVERITIES`); None where it does not say."""
 
     @property
     def places(self) -> tuple[tuple[int, int], ...]:
@@ -116,6 +127,21 @@ class Point:
         return len({remark.answer for remark in self.remarks})
 
     @property
+    def severities(self) -> Counter[int]:
+        """How much it matters, by how many answers; those that do not say are not among them."""
+        said: dict[int, int] = {}
+        for remark in self.remarks:
+            if remark.severity is not None:
+                said[remark.answer] = max(remark.severity, said.get(remark.answer, 0))
+        return Counter(said.values())
+
+    @property
+    def severity(self) -> float | None:
+        """The mean over the answers that say it; None where none does."""
+        told = self.severities
+        return math.fsum(k * n for k, n in told.items()) / told.total() if told else None
+
+    @property
     def rank(self) -> float:
         """Mean place among the points of the answers that said it."""
         first: dict[int, int] = {}
@@ -150,8 +176,12 @@ def read_answer(
     if is_cut and items and items[-1].text[-1:] not in tuple(".!?\"”')"):
         items.pop()
         reading.dropped["cut"] += 1
-    for item in items:
+    for entry in items:
+        severity, item = _weighed(entry)
         found = find_quoted(item, draft)
+        if found is None and severity is not None:
+            # The brackets may be the draft's own.
+            severity, item, found = None, entry, find_quoted(entry, draft)
         reason = _why_no_point(item, found, draft)
         if reason == "heading":
             reading.other_lines["heading"] += 1
@@ -161,9 +191,20 @@ def read_answer(
             reading.dropped["beyond"] += 1
         else:
             (start, end), *also = found.places
-            remark = Remark(number, len(reading.remarks), found.said, start, end, tuple(also))
-            reading.remarks.append(remark)
+            n_before = len(reading.remarks)
+            reading.remarks.append(
+                Remark(number, n_before, found.said, start, end, tuple(also), severity)
+            )
     return reading
+
+
+def _weighed(item: Entry) -> tuple[int | None, Entry]:
+    """How much an entry says that it matters, and the entry without that."""
+    match = _SEVERITY.search(item.text)
+    if match is None:
+        return None, item
+    rest = f"{item.text[: match.start()]} {item.text[match.end() :]}".strip()
+    return int(match[1]), replace(item, text=rest)
 
 
 def _why_no_point(item: Entry, found: Quoted | None, draft: QuotableText) -> str | None:
@@ -186,9 +227,12 @@ def read_remarks(
 
 
 def group_remarks(remarks: Sequence[Remark], encoder: Encoder) -> list[Point]:
-    """Remarks that say the same as one point each: what most answers say first, then by rank.
+    """Remarks that say the same as one point each, what matters most first, then by rank.
 
-    A point has at most one remark of each answer.
+    What matters is how much it does by those who say it, times how many do: one of five answers
+    that calls something the worst does not outweigh five that see another. Where none says how
+    much a point matters, it counts as the others do on average. A point has at most one remark of
+    each answer.
     """
     if not remarks:
         return []
@@ -201,7 +245,13 @@ def group_remarks(remarks: Sequence[Remark], encoder: Encoder) -> list[Point]:
         else:
             groups.append([k])
     points = [Point(tuple(remarks[k] for k in _typical_first(group, vectors))) for group in groups]
-    return sorted(points, key=lambda point: (-point.n_said, point.rank))
+    told = [point.severity for point in points if point.severity is not None]
+    usual = math.fsum(told) / len(told) if told else 1.0
+
+    def weight(point: Point) -> float:
+        return point.n_said * (usual if point.severity is None else point.severity)
+
+    return sorted(points, key=lambda point: (-weight(point), point.rank))
 
 
 def touches(place: tuple[int, int], *others: tuple[int, int]) -> bool:

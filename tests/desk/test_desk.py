@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import io
+import json
+import threading
 import time
+import zipfile
 from collections.abc import Iterator
-from contextlib import closing
+from contextlib import closing, contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +20,9 @@ from tests.serving import prompt_of, serving
 
 from fabula.desk import Desk, create_app
 from fabula.desk.differences import changed_words
-from fabula.desk.draft_settings import Asked, where_to
+from fabula.desk.draft_settings import Asked, chosen_model, where_to
+from fabula.errors import InputError
+from fabula.models.keys import check_key
 from fabula.reference import Reference
 from fabula.types import Document
 
@@ -49,6 +55,31 @@ def csrf(client: TestClient) -> str:
 
 def form(client: TestClient, desk: Desk, **more: str) -> dict[str, str]:
     return {"csrf": csrf(client), "reference": desk.references[0], "text": STORY} | more
+
+
+@contextmanager
+def listing(status: int, models: list[str]) -> Iterator[tuple[str, list[str]]]:
+    """A provider's list of models, and the keys that it was shown."""
+    seen: list[str] = []
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            seen.append(self.headers["Authorization"])
+            body = json.dumps({"data": [{"id": one} for one in models]}).encode()
+            self.send_response(status if self.path == "/models" else 404)
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, *_: object) -> None:
+            """Nothing into the test's output."""
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        yield f"http://127.0.0.1:{server.server_port}", seen
+        server.shutdown()
+        thread.join()
 
 
 def when_over(client: TestClient, path: str) -> dict[str, Any]:
@@ -97,6 +128,26 @@ def test_a_draft_is_measured_edited_and_compared(client: TestClient, desk: Desk)
     assert "<del>put out </del>" in beside
     assert "<ins>gave it </ins>" in beside
     assert "Creativity Index" in beside
+    assert "0 gone, 0 new, 1 still there." in beside
+    assert ">Words<" not in beside.partition("<table")[2].partition("</table>")[0], (
+        "stayed as it was"
+    )
+    assert "fabula " not in client.get("/piece/0001/2").text.partition("</head>")[2]
+
+    def checked(text: str) -> dict[str, Any]:
+        sent = {"csrf": csrf(client), "text": text}
+        found: dict[str, Any] = client.post("/piece/0001/2/check", data=sent).json()
+        return found
+
+    (mark,) = checked(STORY)["marks"]
+    assert STORY[slice(*mark)] == "then she put out her hand and held it still"
+    without = checked(STORY.replace("put out her hand and held it still", "slept"))
+    assert "1 gone, 0 new, 0 still there" in without["html"]
+    assert without["marks"] == []
+    assert "1 still there" in checked(f"\U0001f3ee\n\n{STORY}")["html"]
+    assert "measure this version" in checked("Other words. " * 4_000)["html"]
+    ((start, _),) = checked(f"\U0001f3ee\n\n{STORY}")["marks"]
+    assert start == mark[0] + len("\U0001f3ee\n\n") + 1, "as a browser counts, in UTF-16"
     assert [len(piece.versions) for piece in desk.drafts.pieces()] == [2]
     client.post("/piece/0001/remove", data={"csrf": csrf(client)})
     assert client.get("/piece/0001/1").status_code == 404
@@ -110,7 +161,70 @@ def test_the_models_that_can_be_asked_here_are_offered(
     assert '<option value="local">' in client.get("/").text
     assert "mistral/" not in client.get("/").text
     monkeypatch.setenv("MISTRAL_API_KEY", "k")
-    assert '<option value="mistral/">key in MISTRAL_API_KEY</option>' in client.get("/").text
+    assert '<option value="mistral/">mistral: key in MISTRAL_API_KEY' in client.get("/").text
+
+
+@pytest.mark.parametrize(
+    ("model", "name", "asked"),
+    [
+        ("", "ignored", ""), ("local", "", "local"), ("mistral/", "small", "mistral/small"),
+        ("mistral/", "mistral/small", "mistral/small"), ("other", "http://h/v1#m", "http://h/v1#m"),
+    ],
+)  # fmt: skip
+def test_a_model_is_chosen_from_the_list_or_named(model: str, name: str, asked: str) -> None:
+    read = Asked.read({"model": model, "model_name": name})
+    assert read.model == asked
+    assert chosen_model(asked, ["local", "mistral/"])[0] == model
+    again = chosen_model(asked, ["local", "mistral/"])
+    assert Asked.read({"model": again[0], "model_name": again[1]}) == read
+
+
+def test_a_provider_without_a_model_s_name_is_refused() -> None:
+    with pytest.raises(InputError, match="Name the model"):
+        Asked.read({"model": "mistral/", "model_name": " "})
+
+
+@pytest.mark.parametrize(
+    ("status", "models", "said", "button"),
+    [
+        (200, ["small"], "takes the key in MISTRAL_API_KEY, and has the model small", ">Send it<"),
+        (200, ["large"], "does not list a model small", ">Send it<"),
+        (401, [], "Mistral refuses the key in MISTRAL_API_KEY", "Send it all the same"),
+        (500, [], "did not say whether the key is good (500)", ">Send it<"),
+    ],
+)
+def test_key_and_price_stand_before_the_consent(
+    client: TestClient, desk: Desk, monkeypatch: pytest.MonkeyPatch, status: int,
+    models: list[str], said: str, button: str,
+) -> None:  # fmt: skip
+    """The provider is a server here that lists these models to who shows the key."""
+    with listing(status, models) as (url, seen):
+        monkeypatch.setenv("MISTRAL_API_KEY", "k")
+        monkeypatch.setenv("MISTRAL_BASE_URL", url)
+        checked = check_key("mistral/small")
+        assert checked is not None
+        assert seen == ["Bearer k"]
+        monkeypatch.setattr("fabula.desk.pages.check_key", lambda model: checked)
+        monkeypatch.setenv("MISTRAL_BASE_URL", "https://api.mistral.example")
+        chosen = {"model": "mistral/", "model_name": "small", "feedback": "on"}
+        page = client.post("/drafts", data=form(client, desk, **chosen)).text
+    assert said in page
+    assert button in page
+    assert "will be asked" in page
+    assert desk.drafts.pieces() == []
+
+
+def test_keys_are_tried_only_where_there_are_any(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("MISTRAL_API_KEY", raising=False)
+    assert check_key("local") is None
+    assert check_key("ollama/llama3") is None
+    missing = check_key("mistral/small")
+    assert missing is not None
+    assert missing.is_good is False
+    monkeypatch.setenv("PERPLEXITY_API_KEY", "k")
+    untried = check_key("perplexity/sonar")
+    assert untried is not None
+    assert untried.is_good is None
 
 
 def test_files_are_read_by_what_they_are(client: TestClient, desk: Desk) -> None:
@@ -240,6 +354,70 @@ def test_what_was_answered_is_not_paid_for_again_by_the_next_try(
         assert len(served.requests) == 14 + 1
 
 
+def test_what_is_typed_is_kept_shown_again_and_put_among_the_versions(
+    client: TestClient, desk: Desk
+) -> None:
+    version = desk.drafts.add("t", STORY, Asked(fluency=False).to_json())
+    sent = {"csrf": csrf(client), "text": STORY + " And\r\nthen."}
+    assert client.post("/piece/0001/1/writing", data={**sent, "csrf": "guess"}).status_code == 403
+    assert "20" in client.post("/piece/0001/1/writing", data=sent).json()["saved"]
+    for path, shown in (
+        ("/", "write on</a>: kept"), ("/piece/0001/1", "is not measured yet"),
+        ("/piece/0001/1/edit", "And\nthen."), ("/piece/0001/versions", "version 1, measured"),
+    ):  # fmt: skip
+        assert shown in client.get(path).text, path
+    client.post("/piece/0001/1/start", data={"csrf": csrf(client)})
+    assert "And\nthen." not in client.get("/piece/0001/1/edit").text
+    assert "And" in client.get("/piece/0001/states/2").text
+    kept = client.get("/piece/0001/states/2/draft.txt")
+    assert kept.text == STORY + " And\nthen."
+    assert client.get("/piece/0001/1/draft.txt").text == version.text
+    client.post("/piece/0001/states/2/restore", data={"csrf": csrf(client)})
+    assert "And\nthen." in client.get("/piece/0001/1/edit").text
+    for path in ("/piece/0001/states/0", "/piece/0001/states/9", "/piece/0009/versions"):
+        assert client.get(path).status_code == 404, path
+
+
+def test_a_process_record_is_exported_by_the_writer_only_and_shows_what_was_altered(
+    client: TestClient, desk: Desk
+) -> None:
+    desk.drafts.add("The/Lamp", STORY, Asked(fluency=False).to_json())
+    client.post("/piece/0001/1/writing", data={"csrf": csrf(client), "text": STORY + " More."})
+    client.post("/piece/0001/1/start", data={"csrf": csrf(client)})
+    page = client.get("/piece/0001/record").text
+    assert "The chain holds" in page
+    assert "It does not prove who wrote." in page
+    assert client.post("/piece/0001/record", data={"texts": "on"}).status_code == 403
+    sent = {"csrf": csrf(client), "texts": "on"}
+    first, again = (client.post("/piece/0001/record", data=sent) for _ in range(2))
+    assert first.content == again.content
+    with zipfile.ZipFile(io.BytesIO(first.content)) as archive:
+        rows = json.loads(archive.read("record.json"))["states"]
+        texts = [archive.read(f"texts/{row['text']}.txt").decode() for row in rows]
+        assert "does not prove" in archive.read("about.txt").decode()
+    assert texts == [STORY, STORY + " More."]
+    path = desk.drafts.folder / "0001" / "states.jsonl"
+    path.write_text(path.read_text().replace('"n_words":', '"n_words":1', 1))
+    assert "broken at state 1" in client.get("/piece/0001/record").text
+
+
+def test_what_is_written_before_it_is_a_draft_comes_along_with_its_states(
+    client: TestClient, desk: Desk
+) -> None:
+    for text in ("The lamp. " * 60, "Short."):
+        client.post("/writing", data={"csrf": csrf(client), "text": text})
+    assert "Short.</textarea>" in client.get("/").text
+    client.post("/drafts", data=form(client, desk, text="Short."))
+    assert desk.drafts.new.writing() is None
+    journal = desk.drafts.journal("0001")
+    assert [one.version for one in journal.states()] == [None, None, 1]
+    client.post("/writing", data={"csrf": csrf(client), "text": "Another."})
+    client.post("/drafts", data=form(client, desk), files={"file": ("a.txt", b"A file.")})
+    written = desk.drafts.new.writing()
+    assert written is not None, "a file that is dropped leaves what was typed where it is"
+    assert [one.version for one in desk.drafts.journal("0002").states()] == [1]
+
+
 def test_broken_files_of_the_desk_hide_no_draft(tmp_path: Path) -> None:
     for broken in ("[broken", "null", '{"numbers": [{}]}', '{"numbers": 7}'):
         (tmp_path / "references.json").write_text(broken)
@@ -278,7 +456,9 @@ def test_hostile_drafts_show_as_text(client: TestClient, desk: Desk) -> None:
     text = "<script>alert(1)</script> <!--bar--> \x00\x07 \u202e </textarea><img src=x onerror=a()>"
     client.post("/drafts", data=form(client, desk, text=text, title="</title><script>"))
     when_over(client, "/piece/0001/1")
+    client.post("/piece/0001/1/writing", data={"csrf": csrf(client), "text": text + "<script>"})
     for path in ("/", "/piece/0001/1", "/piece/0001/1/edit", "/piece/0001/1/report.html",
+                 "/piece/0001/versions", "/piece/0001/states/1",
                  "/beside?left=0001-1&right=0001-1", "/piece/0001/1/remove"):  # fmt: skip
         page = client.get(path)
         assert page.status_code == 200, path

@@ -9,7 +9,17 @@ from typing import Any
 
 import pytest
 from tests.barriers import axe, barriers, emulate
-from tests.study_browsing import CHROMIUM, DRIVER, all_of, chrome, find, follow, press, until
+from tests.study_browsing import (
+    CHROMIUM,
+    DRIVER,
+    all_of,
+    chrome,
+    find,
+    follow,
+    loaded,
+    press,
+    until,
+)
 
 from fabula.desk import Desk, create_app
 from fabula.reference import Reference
@@ -82,9 +92,14 @@ def test_a_writer_drops_a_draft_reads_mends_and_compares(
     browser = request.getfixturevalue(kind)
     (tmp_path / "lamp.txt").write_text(STORY)
     browser.get(f"{address}/open?given={KEY}")
-    find(browser, ".drop input[type=file]").send_keys(str(tmp_path / "lamp.txt"))
+    find(browser, "form.drop summary").click()
     find(browser, "input[name=fluency]").click()
-    press(browser, "Measure it")
+    before = find(browser, "html")
+    find(browser, ".drop input[type=file]").send_keys(str(tmp_path / "lamp.txt"))
+    if kind == "bare":
+        press(browser, "Measure it")
+    # With scripts the file is all that is wanted.
+    until(browser, lambda: loaded(browser, before))
     when_over(browser)
     assert find(browser, "h1").text == "lamp"
     until(browser, lambda: all_of(browser, "#profile"))
@@ -105,10 +120,44 @@ def test_a_writer_drops_a_draft_reads_mends_and_compares(
     assert not all_of(browser, "mark"), "nothing is borrowed any more"
     follow(browser, next(a for a in all_of(browser, "nav.bar .button") if a.text == "What changed"))
     assert "Creativity Index" in find(browser, "table").text
+    assert "gone" in find(browser, ".changes .said").text
     assert "round" in " ".join(one.text for one in all_of(browser, "del"))
     assert "out" in " ".join(one.text for one in all_of(browser, "ins"))
     browser.get(address)
     assert "2 versions" in find(browser, ".pieces").text
+
+
+def test_every_keystroke_is_there_again_and_marked_while_one_writes(
+    scripted: Any, address: str
+) -> None:
+    """A click away, a desk that does not answer, and the findings of what was just typed."""
+    browser = scripted
+    browser.get(f"{address}/open?given={KEY}")
+    browser.execute_script("document.querySelector('#draft').value = arguments[0]", STORY)
+    press(browser, "Measure it")
+    when_over(browser)
+    report = browser.current_url
+    browser.get(f"{report}/edit")
+    until(browser, lambda: "still there" in find(browser, ".check").text)
+    area = find(browser, "#draft")
+    area.send_keys("Wait.")
+    browser.get(f"{address}/")
+    browser.get(f"{report}/edit")
+    assert find(browser, "#draft").get_attribute("value").endswith("Wait.")
+    assert "not measured yet" in find(browser, ".notice").text
+    # The desk does not answer: the browser keeps the words until it does.
+    refused = "window.fetch = async () => { throw new TypeError('refused'); };"
+    refused += "navigator.sendBeacon = () => false;"
+    browser.execute_script(refused)
+    find(browser, "#draft").send_keys(" Then teh end.")
+    until(browser, lambda: "does not answer" in find(browser, ".saved").text)
+    browser.get(f"{report}/edit")
+    until(browser, lambda: "Kept on the desk" in find(browser, ".saved").text)
+    assert "Then teh end." in find(browser, "#draft").get_attribute("value")
+    until(browser, lambda: "“teh” is in neither" in find(browser, ".check").text)
+    assert "teh" in [mark.get_attribute("textContent") for mark in all_of(browser, ".under mark")]
+    follow(browser, next(a for a in all_of(browser, "a") if a.text == "Versions"))
+    assert len(all_of(browser, "tbody tr")) >= 2
 
 
 BEHIND = """
@@ -150,7 +199,11 @@ def test_no_page_of_the_desk_has_a_barrier_or_sticks_out(scripted: Any, address:
     last = browser.current_url.split("/piece/")[1].split("/")[0]
     first = f"{int(last) - 1:04d}"
     found = {}
+    browser.get(f"{address}/piece/{first}/1/edit")
+    find(browser, "#draft").send_keys("Then teh end.")
+    until(browser, lambda: "“teh” is in neither" in find(browser, ".check").text)
     for path in ("/", f"/piece/{last}/1", f"/piece/{first}/1", f"/piece/{first}/1/edit",
+                 f"/piece/{first}/versions", f"/piece/{first}/record", f"/piece/{first}/states/1",
                  f"/beside?left={first}-1&right={last}-1", f"/piece/{first}/1/remove",
                  "/nowhere"):  # fmt: skip
         browser.get(f"{address}{path}")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from fastapi import Depends, FastAPI, HTTPException, Request
 from fastapi.responses import HTMLResponse, RedirectResponse, Response
 
-from fabula.desk import pages
+from fabula.desk import editing, pages
 from fabula.desk.rendering import STATIC, render
 from fabula.desk.work import Desk
 from fabula.errors import FabulaError
@@ -51,7 +51,8 @@ def create_app(desk: Desk, *, key: str, cookie: str = COOKIE) -> FastAPI:
         static=STATIC,
     )
     app.state.desk, app.state.csrf = desk, csrf_of(key)
-    app.include_router(pages.router, dependencies=[Depends(owner)])
+    for router in (editing.router, pages.router):
+        app.include_router(router, dependencies=[Depends(owner)])
 
     @app.get("/open")
     def come_in(given: str = "") -> Response:

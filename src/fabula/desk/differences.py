@@ -36,6 +36,11 @@ class NumberPair:
     change: str
     note: str = ""
 
+    @property
+    def has_moved(self) -> bool:
+        """Whether it differs as shown, or it cannot be said."""
+        return self.change != "same"
+
 
 def changed_words(before: str, after: str) -> tuple[list[Changed], list[Changed]]:
     """Both versions cut where they differ: by lines, and within changed lines by words."""
@@ -78,9 +83,10 @@ def number_pairs(
         change, note = "", ""
         if other["signature"] != one["signature"]:
             note = "measured in another way, so they do not compare"
+        elif _shown(x, one) == _shown(y, one):
+            change = "same"
         elif x is not None and y is not None:
-            difference = y - x
-            change = "same" if _shown(x, one) == _shown(y, one) else _signed(difference, one)
+            change = _signed(y - x, one)
         yield NumberPair(one["title"], _shown(x, one), _shown(y, one), change, note)
 
 

@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass, fields
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 from typing import Any, Literal
 from urllib.parse import urlsplit
 
 from fabula.errors import InputError
+from fabula.instruments import names_of_parts
 from fabula.jobs.models import NoModelSettings
 from fabula.jobs.report import ReportSettings
 from fabula.reference.choose import index_url, is_looked_up, is_served
 from fabula.types import Part
 
-__all__ = ["Asked", "where_to"]
+__all__ = ["Asked", "chosen_model", "quick_settings", "where_to"]
 
 _LOOPBACK = {"localhost", "127.0.0.1", "::1"}
 _OWN_MACHINE = {"ollama", "vllm", "sglang", "hf", "llama-cpp-python"}
@@ -43,7 +44,7 @@ class Asked:
             raise InputError("readings: give a number from 1 to 20")
         return cls(
             reference=str(given.get("reference", "")).strip(),
-            model=str(given.get("model", "")).strip(),
+            model=_model_of(given),
             near=is_on["near"],
             exclude_copies=is_on["exclude_copies"],
             fluency=is_on["fluency"],
@@ -75,6 +76,47 @@ class Asked:
             n_jobs=n_jobs,
             keep=keep,
         )
+
+
+OTHER = "other"
+"""What a form says where the model is named beside it."""
+
+
+def _model_of(given: Mapping[str, Any]) -> str:
+    """The model of a form: one of its list, or a name after that of its provider.
+
+    Raises `InputError`.
+    """
+    chosen, name = (str(given.get(field, "")).strip() for field in ("model", "model_name"))
+    if chosen == OTHER:
+        chosen, is_named = name, bool(name)
+    elif chosen.endswith("/"):
+        is_named = bool(name)
+        chosen += name.removeprefix(chosen)
+    else:
+        is_named = True
+    if not is_named:
+        raise InputError("Name the model, as its provider calls it, or choose none.")
+    return chosen
+
+
+def chosen_model(model: str, listed: Sequence[str]) -> tuple[str, str]:
+    """As the form shows a model: what is chosen of its list, and the name beside it."""
+    if not model or model in listed:
+        return model, ""
+    provider, slash, name = model.partition("/")
+    return (provider + slash, name) if provider + slash in listed else (OTHER, model)
+
+
+def quick_settings(
+    asked: Asked, parts: Sequence[str], kinds_without: Sequence[str], n_jobs: int
+) -> ReportSettings:
+    """The same for some parts only, without some notes; nothing leaves this machine for them."""
+    here = replace(asked, model="")
+    if where_to(here):
+        here = replace(here, reference="")
+    without = tuple(one for one in names_of_parts() if one not in parts)
+    return replace(here.settings(n_jobs), without=(*without, *kinds_without))
 
 
 def where_to(asked: Asked) -> list[str]:

@@ -5,7 +5,9 @@ pieces/0001/1/draft.txt     the version as it was given
 pieces/0001/1/asked.json    how it was to be measured
 pieces/0001/1/report.html   the report, as far as it is
 pieces/0001/1/place.html    the same, with room for the desk's bar
-pieces/0001/1/found.json    the numbers, for comparing
+pieces/0001/1/found.json    the numbers and the findings, for comparing
+
+What is being written lies beside (`journal.py`); before a piece has a version, in new/.
 """
 
 from __future__ import annotations
@@ -18,7 +20,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from fabula.desk.journal import Journal
 from fabula.errors import InputError
+from fabula.review.changes import Noted, noted_of_rows
 from fabula.store import dump_json, write_whole
 
 __all__ = ["Drafts", "Piece", "Version", "read_json"]
@@ -56,6 +60,16 @@ class Version:
         return found | {"numbers": whole} if found else {}
 
     @property
+    def findings(self) -> list[Noted]:
+        return noted_of_rows(self.found.get("findings"))
+
+    @property
+    def signatures(self) -> dict[str, str]:
+        """What decided the findings of each instrument that ran."""
+        signed = self.found.get("signatures")
+        return {str(k): str(v) for k, v in signed.items()} if isinstance(signed, dict) else {}
+
+    @property
     def place(self) -> str:
         """The report's page with room for the bar; empty as long as there is none."""
         path = self.folder / "place.html"
@@ -83,6 +97,8 @@ class Drafts:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder / "pieces"
+        self.new = Journal(folder / "new")
+        """What is being written before it is a piece."""
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
             # Drafts are nobody else's business.
@@ -102,8 +118,14 @@ class Drafts:
         """None where there is no such piece."""
         return self._piece(self.folder / id_) if id_.isdecimal() and len(id_) < 12 else None
 
-    def add(self, title: str, text: str, asked: Mapping[str, Any]) -> Version:
-        """A new piece with its first version."""
+    def journal(self, piece: str) -> Journal:
+        """What is being written of a piece, and the states that were kept of it."""
+        return Journal(self.folder / piece)
+
+    def add(
+        self, title: str, text: str, asked: Mapping[str, Any], *, is_written: bool = False
+    ) -> Version:
+        """A new piece with its first version; `is_written`: on the desk, as `new` kept it."""
         taken = [int(path.name) for path in self.folder.iterdir() if path.name.isdecimal()]
         # A number is never given twice: what is left of a removed piece belongs to nobody.
         last = read_json(self.folder / "last.json")
@@ -113,6 +135,8 @@ class Drafts:
         folder.mkdir()
         shown = " ".join(title.split())[:MAX_TITLE_CHARS] or "Untitled"
         write_whole(folder / "piece.json", dump_json({"title": shown}).encode(errors="replace"))
+        if is_written:
+            Journal(folder).take_over(self.new)
         return self._add(folder, 1, text, asked)
 
     def add_version(self, piece: Piece, text: str, asked: Mapping[str, Any]) -> Version:
@@ -130,6 +154,9 @@ class Drafts:
         version.folder.mkdir()
         version.keep("draft.txt", text.encode(errors="surrogatepass"))
         version.keep("asked.json", dump_json({**asked, "made": made}).encode(errors="replace"))
+        journal = Journal(folder)
+        journal.put_aside()
+        journal.keep(text, number)
         return version
 
     def _piece(self, folder: Path) -> Piece | None:

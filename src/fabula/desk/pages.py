@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import re
 import tempfile
-from collections.abc import AsyncIterator
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
-from fastapi import APIRouter, Depends, HTTPException, Request
+from fastapi import APIRouter, HTTPException
 from fastapi.responses import HTMLResponse, JSONResponse, RedirectResponse, Response
 from starlette.concurrency import run_in_threadpool
 from starlette.datastructures import FormData, UploadFile
@@ -17,69 +15,38 @@ from starlette.datastructures import FormData, UploadFile
 from fabula.desk.differences import changed_words, number_pairs
 from fabula.desk.draft_settings import Asked, where_to
 from fabula.desk.drafts import Piece, Version
+from fabula.desk.editing import ENDINGS, model_list, references_of
+from fabula.desk.journal import shown_time
 from fabula.desk.rendering import render, render_waiting, with_bar
-from fabula.desk.work import Desk
-from fabula.errors import InputError
-from fabula.models.available import find_models
+from fabula.desk.visits import Owner, Posted, Visit
+from fabula.desk.work import Desk, asked_for
+from fabula.errors import InputError, ModelError
+from fabula.jobs.review_models import estimate_review
+from fabula.models.keys import check_key
+from fabula.presentation.review_page import PART_TITLES
 from fabula.text import read_documents
+from fabula.types import Document
 from fabula.web import visible
-from fabula.web.guard import is_secret
 
 __all__ = ["router"]
 
 router = APIRouter()
 _MAX_TEXT_CHARS = 5_000_000
 _MAX_OPENING_CHARS = 60
-_MAX_FIELDS, _MAX_FILES, _MAX_PART_BYTES = 40, 400, 64 * 1024 * 1024
-
-
-@dataclass(frozen=True, slots=True)
-class Visit:
-    """A request of the desk's owner."""
-
-    desk: Desk
-    csrf: str
-
-    def page(self, template: str, **values: Any) -> HTMLResponse:
-        return HTMLResponse(render(template, csrf=self.csrf, **values))
-
-    def found(self, id_: str, number: int) -> tuple[Piece, Version]:
-        """A piece and a version of it. Raises 404."""
-        piece = self.desk.drafts.piece(id_)
-        version = next((v for v in piece.versions if v.number == number), None) if piece else None
-        if piece is None or version is None:
-            raise HTTPException(404)
-        return piece, version
-
-
-def visit(request: Request) -> Visit:
-    return Visit(request.app.state.desk, request.app.state.csrf)
-
-
-async def posted(request: Request) -> AsyncIterator[FormData]:
-    """The form that was sent, from a page of the desk."""
-    async with request.form(
-        max_fields=_MAX_FIELDS, max_files=_MAX_FILES, max_part_size=_MAX_PART_BYTES
-    ) as form:
-        if not is_secret(form.get("csrf"), request.app.state.csrf):
-            raise HTTPException(403)
-        yield form
-
-
-Owner = Annotated[Visit, Depends(visit)]
-Posted = Annotated[FormData, Depends(posted)]
 
 
 @router.get("/")
 def home(owner: Owner) -> Response:
     """All drafts, and a place for another."""
     desk = owner.desk
-    pieces = [_piece_view(desk, piece) for piece in desk.drafts.pieces()]
+    writing = desk.drafts.new.writing()
+    pieces = [_piece_view(owner, piece) for piece in desk.drafts.pieces()]
     last = desk.drafts.pieces()[0].last.asked if pieces else {}
     asked = Asked.read(last) if last else Asked(reference=next(iter(desk.references), ""))
     return owner.page(
-        "home.html.j2", pieces=pieces, asked=asked, references=_references(desk, asked),
-        models=find_models(),
+        "home.html.j2", pieces=pieces, asked=asked, references=references_of(owner, asked),
+        models=model_list(asked.model), writing=writing, endings=ENDINGS,
+        saved="" if writing is None else shown_time(writing.saved),
     )  # fmt: skip
 
 
@@ -89,37 +56,61 @@ async def add(owner: Owner, form: Posted) -> Response:
     asked = Asked.read({key: value for key, value in form.items() if isinstance(value, str)})
     text, name = await _text_of(form)
     title = str(form.get("title") or name or _opening(text))
-    return _measure(owner, form, asked, text, title, None)
+    return await _measure(owner, form, asked, text, title, None)
 
 
 @router.post("/piece/{id_}/versions")
 async def add_version(owner: Owner, form: Posted, id_: str) -> Response:
     """The next version of a piece."""
-    piece = owner.desk.drafts.piece(id_)
-    if piece is None:
-        raise HTTPException(404)
+    piece = owner.piece(id_)
     asked = Asked.read({key: value for key, value in form.items() if isinstance(value, str)})
     text, _ = await _text_of(form)
-    return _measure(owner, form, asked, text, piece.title, piece)
+    return await _measure(owner, form, asked, text, piece.title, piece)
 
 
-def _measure(
+async def _measure(
     owner: Visit, form: FormData, asked: Asked, text: str, title: str, piece: Piece | None
 ) -> Response:
     told = where_to(asked)
     if told and form.get("agreed") != "yes":
         action = "/drafts" if piece is None else f"/piece/{piece.id}/versions"
+        known, can_send = await run_in_threadpool(_known_before, asked, text)
         return owner.page(
-            "sending.html.j2", told=told, asked=asked, text=text, title=title, action=action
-        )
+            "sending.html.j2", told=told, asked=asked, text=text, title=title, action=action,
+            known=known, can_send=can_send,
+        )  # fmt: skip
     desk = owner.desk
     version = (
-        desk.drafts.add(title, text, asked.to_json())
+        desk.drafts.add(title, text, asked.to_json(), is_written=_is_written(desk, text))
         if piece is None
         else desk.drafts.add_version(piece, text, asked.to_json())
     )
     desk.begin(version)
     return RedirectResponse(f"/piece/{version.piece}/{version.number}", 303)
+
+
+def _known_before(asked: Asked, text: str) -> tuple[list[str], bool]:
+    """What a writer should know before a model is asked, and whether it can be, for all one knows.
+
+    Whether its provider takes the key, and what it costs.
+    """
+    if not asked.model or not (asked.verdicts or asked.feedback):
+        return [], True
+    check = check_key(asked.model)
+    known = [] if check is None else [check.said]
+    try:
+        plan = asked.settings(1)
+        estimate = estimate_review(asked.model, [Document("draft", text)], plan)
+        known.append(asked_for(asked.model, estimate).rstrip("."))
+    except (InputError, ModelError) as error:
+        return [*known, str(error)], False
+    return known, check is None or check.is_good is not False
+
+
+def _is_written(desk: Desk, text: str) -> bool:
+    """Whether that was typed on the desk, and not dropped as a file."""
+    writing = desk.drafts.new.writing()
+    return writing is not None and writing.text.strip() == text.strip()
 
 
 @router.get("/piece/{id_}/{number}")
@@ -131,6 +122,7 @@ def show(owner: Owner, id_: str, number: int) -> Response:
     bar = render(
         "bar.html.j2", piece=piece, version=version, state=state, csrf=owner.csrf, told=told,
         title=visible(piece.title), before=_before(piece, version),
+        writing=_unmeasured(owner, piece),
     )  # fmt: skip
     place = version.place or render_waiting(visible(piece.title))
     return HTMLResponse(with_bar(place, bar, is_over=state.is_over))
@@ -172,18 +164,6 @@ def again(owner: Owner, form: Posted, id_: str, number: int) -> Response:
     return RedirectResponse(f"/piece/{id_}/{number}", 303)
 
 
-@router.get("/piece/{id_}/{number}/edit")
-def edit(owner: Owner, id_: str, number: int) -> Response:
-    """The draft to be changed."""
-    piece, version = owner.found(id_, number)
-    asked = Asked.read(version.asked)
-    return owner.page(
-        "edit.html.j2", piece=piece, version=version, title=visible(piece.title), asked=asked,
-        text=version.text.encode(errors="replace").decode(),
-        references=_references(owner.desk, asked), models=find_models(),
-    )  # fmt: skip
-
-
 @router.get("/piece/{id_}/{number}/remove")
 def ask_to_remove(owner: Owner, id_: str, number: int) -> Response:
     piece, _ = owner.found(id_, number)
@@ -209,10 +189,14 @@ def beside(owner: Owner, left: str = "", right: str = "") -> Response:
     if a.id != b.id:
         # Of two pieces every word differs; marking them all would say nothing.
         old, new = ([type(one)("same", one.text) for one in side] for side in (old, new))
+    is_one = a.id == b.id
     numbers = list(number_pairs(before.found.get("numbers", ()), after.found.get("numbers", ())))
     return owner.page(
-        "beside.html.j2", old=old, new=new, numbers=numbers, a=a, b=b, before=before, after=after,
-        titles=(visible(a.title), visible(b.title)), is_one=a.id == b.id,
+        "beside.html.j2", old=old, new=new, a=a, b=b, before=before, after=after,
+        numbers=[one for one in numbers if one.has_moved or not is_one],
+        n_same=sum(not one.has_moved for one in numbers) if is_one else 0,
+        changes=owner.desk.changes(before, after) if is_one else None, parts=PART_TITLES,
+        titles=(visible(a.title), visible(b.title)), is_one=is_one,
     )  # fmt: skip
 
 
@@ -292,16 +276,18 @@ def _opening(text: str) -> str:
     return (start[: ends[-1]] if ends[-1] > 0 else start[:-1]).rstrip(" .,;:—–") + "…"
 
 
+def _unmeasured(owner: Visit, piece: Piece) -> str:
+    """When what is not measured yet was written last; empty where there is nothing."""
+    writing = owner.desk.drafts.journal(piece.id).writing()
+    return "" if writing is None or writing.text == piece.last.text else shown_time(writing.saved)
+
+
 def _before(piece: Piece, version: Version) -> Version | None:
     earlier = [one for one in piece.versions if one.number < version.number]
     return earlier[-1] if earlier else None
 
 
-def _references(desk: Desk, asked: Asked) -> list[str]:
-    return list(dict.fromkeys([*desk.references, *([asked.reference] if asked.reference else [])]))
-
-
-def _piece_view(desk: Desk, piece: Piece) -> dict[str, Any]:
+def _piece_view(owner: Visit, piece: Piece) -> dict[str, Any]:
     found = piece.last.found
     numbers = {one["key"]: one for one in found.get("numbers", ())}
     shown = [
@@ -315,6 +301,7 @@ def _piece_view(desk: Desk, piece: Piece) -> dict[str, Any]:
         "n_versions": len(piece.versions),
         "last": piece.last.number,
         "numbers": shown,
-        "is_over": desk.state(piece.last).is_over,
-        "made": str(piece.last.asked.get("made", ""))[:16].replace("T", " "),
+        "is_over": owner.desk.state(piece.last).is_over,
+        "made": shown_time(str(piece.last.asked.get("made", ""))),
+        "writing": _unmeasured(owner, piece),
     }

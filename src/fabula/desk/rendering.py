@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from fabula.presentation.page_file import TEMPLATES
 from fabula.presentation.review_page import page_of
-from fabula.review import Review
+from fabula.review import LeftOut, Review
 from fabula.web import page_environment
 
 __all__ = ["STATIC", "render", "render_place", "render_report", "render_waiting", "with_bar"]
@@ -15,6 +16,13 @@ __all__ = ["STATIC", "render", "render_place", "render_report", "render_waiting"
 _HERE = Path(__file__).parent
 _BAR, _HEAD = "<!--bar-->", "<!--head-->"
 _RENEW = '<noscript><meta http-equiv="refresh" content="3"></noscript>'
+_REMEDIES = {
+    "no reference": "add something to compare with, and choose it under “How it is measured”",
+    "no language model": "choose a model under “How it is measured”",
+    "not asked for": "tick it under “How it is measured”",
+    "nobody agreed": "measure the draft again, and agree",
+}
+"""By what the reason says, where the report names a command."""
 STATIC = {
     "desk.css": (_HERE / "static" / "desk.css", "text/css"),
     "desk.js": (_HERE / "static" / "desk.js", "text/javascript"),
@@ -35,8 +43,20 @@ def render_report(review: Review) -> str:
 
 
 def render_place(review: Review) -> str:
-    """The report as the desk shows it, with room for the bar."""
-    return render("place.html.j2", page=page_of(review), bar=_BAR, head=_HEAD)
+    """The report as the desk shows it, with room for the bar; what is to be done is done there."""
+    left_out = tuple(replace(one, remedy=_remedy(one)) for one in review.left_out)
+    page = page_of(replace(review, left_out=left_out))
+    return render("place.html.j2", page=page, bar=_BAR, head=_HEAD, on_desk=True)
+
+
+def _remedy(one: LeftOut) -> str:
+    """What to do on the desk to have an instrument that did not run."""
+    if one.is_failure:
+        return "press “Try again”"
+    for reason, remedy in _REMEDIES.items():
+        if reason in one.reason:
+            return remedy
+    return "install the parts of Fabula that it needs; the manual's first page names them"
 
 
 def render_waiting(title: str) -> str:

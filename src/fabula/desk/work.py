@@ -14,7 +14,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from fabula.desk.draft_settings import Asked
+from fabula.desk.checking import PARTS, WHOLE, Look, look_again, since
+from fabula.desk.draft_settings import Asked, quick_settings
 from fabula.desk.drafts import Drafts, Piece, Version, read_json
 from fabula.desk.rendering import render_place, render_report
 from fabula.errors import FabulaError
@@ -24,11 +25,12 @@ from fabula.models.cost import Estimate
 from fabula.reference import Reference
 from fabula.reference.choose import check_spec, is_elsewhere, open_backend
 from fabula.review import Review, numbers_of_review
+from fabula.review.changes import Changes, compare_noted, noted_of, says_same
 from fabula.store import dump_json, write_whole
 from fabula.text import read_documents
 from fabula.types import Document
 
-__all__ = ["Desk", "State"]
+__all__ = ["Desk", "State", "asked_for"]
 
 _FAILED = "Something went wrong; the terminal in which the desk runs says what."
 
@@ -79,6 +81,7 @@ class Desk:
         self.references = list(dict.fromkeys([*references, *known]))
         self._n_jobs = n_jobs
         self._states: dict[tuple[str, int], State] = {}
+        self._looks: dict[tuple[str, int], Look] = {}
         self._reviewer: Reviewer | None = None
         self._is_closing = False
         # One at a time: two would only wait for each other's processors.
@@ -125,6 +128,33 @@ class Desk:
         state = self._running(version)
         state.is_agreed = agreed
         state.answered.set()
+
+    def check(self, version: Version, text: str) -> tuple[Look, Changes] | None:
+        """What stands in a text that is being written, and what changed since its version.
+
+        None while a report is being made. Raises `InputError`.
+        """
+        plan = quick_settings(Asked.read(version.asked), PARTS, WHOLE, self._n_jobs)
+        first = Look(version.text, tuple(version.findings))
+        before = self._looks.get((version.piece, version.number), first)
+        after = look_again(before, text, partial(self._measured_now, plan))
+        if after is None:
+            return None
+        self._looks[version.piece, version.number] = after
+        return after, since(first, after)
+
+    def changes(self, before: Version, after: Version) -> Changes | None:
+        """What became of the findings of a version in a later one; None before both are whole."""
+        if not (before.found.get("is_whole") and after.found.get("is_whole")):
+            return None
+        both = [(one.text, one.findings, one.signatures) for one in (before, after)]
+        n_with_points = sum(any(n.kind == "point" for n in noted) for _, noted, _ in both)
+        return compare_noted(both[0], both[1], says_same() if n_with_points == 2 else None)
+
+    def _measured_now(self, plan: ReportSettings, document: Document) -> Review | None:
+        if any(not state.is_over for state in self._states.values()):
+            return None
+        return self._pool.submit(lambda: self._opened(plan).run([document])).result()
 
     def add_reference(self, path: str) -> None:
         """Something to compare drafts with. Raises `CorpusError`, `InputError`."""
@@ -236,7 +266,7 @@ class _Watch:
         if not estimate.n_calls or estimate.cost == 0:
             return
         state.answered.clear()
-        state.question = _asked_for(model, estimate)
+        state.question = asked_for(model, estimate)
         self.desk.check_wanted(state)
         state.answered.wait()
         state.question = ""
@@ -246,7 +276,8 @@ class _Watch:
             raise Declined(model)
 
 
-def _asked_for(model: str, estimate: Estimate) -> str:
+def asked_for(model: str, estimate: Estimate) -> str:
+    """What a model will cost, in a sentence."""
     cost = "at a price that is not known here"
     if estimate.cost is not None:
         cost = f"for about {estimate.cost:.2f} dollars"
@@ -271,6 +302,8 @@ def _write(version: Version, review: Review, *, is_whole: bool) -> None:
     numbers, (row,) = numbers_of_review(review)
     found = {
         "is_whole": is_whole,
+        "signatures": dict(review.signatures),
+        "findings": [one.to_row() for one in noted_of(review.texts[0], review)],
         "numbers": [
             {"key": n.key, "title": n.title, "form": n.form, "value": row.get(n.key),
              "signature": review.signatures.get(n.part, "")}

@@ -14,7 +14,7 @@ from fabula.judging import AnswerBook, JudgePlan, Template, judge_stories
 from fabula.judging.measurements import to_measurements
 from fabula.judging.plan import MAX_TOKENS
 from fabula.judging.session import Session, estimate_calls
-from fabula.models import ModelOptions, Usage, open_model
+from fabula.models import Model, ModelOptions, Usage, open_model
 from fabula.models.caching import CALLS, CachedModel
 from fabula.models.cost import Estimate
 from fabula.models.encoder import Encoder
@@ -23,7 +23,7 @@ from fabula.rubrics import load_rubric
 from fabula.tasks.feedback.advising import Advice, AdvicePlan, advise, estimate
 from fabula.types import Document, Measurement
 
-__all__ = ["Said", "ask_model", "judge_plan"]
+__all__ = ["Said", "ask_model", "estimate_review", "judge_plan"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,14 +57,10 @@ async def ask_model(
     confirm: Confirm,
 ) -> Said:
     """Verdicts and feedback by one model. Raises `ModelError`, `InputError`."""
-    price = options.prices.of(spec)
-    judging = judge_plan(plan)
+    judging, advising = judge_plan(plan), _advice_plan(plan)
     wants_verdicts, wants_advice = plan.asks("verdicts"), plan.asks("feedback")
     # Before anything is paid for.
     encoder = Encoder() if wants_advice else None
-    advising = AdvicePlan(
-        n_times=plan.n_samples, seed=plan.seed, effort=plan.models.reasoning_effort
-    )
     with ExitStack() as stack:
         path = None if plan.keep is None else plan.keep / _answers_name(plan)
         rows = stack.enter_context(kept_rows(path, CALLS))
@@ -72,13 +68,7 @@ async def ask_model(
             # What is kept costs nothing, so the budget stands behind it.
             model = CachedModel(opened, rows, effort=options.effort)
             book = AnswerBook()
-            expected = []
-            if wants_verdicts:
-                session = Session(documents, [spec], judging)
-                expected.append(estimate_calls(session, documents, model, book, price))
-            if wants_advice:
-                expected += [estimate(document, advising, 0, price) for document in documents]
-            confirm(spec, _sum(expected))
+            confirm(spec, _expected(spec, documents, plan, options, model, book))
             verdicts: list[Measurement] = []
             name = model.name.partition("@")[0]
             if wants_verdicts:
@@ -98,6 +88,36 @@ async def ask_model(
                     except (InputError, ModelError) as error:
                         failures.append(str(error))
             return Said(tuple(verdicts), tuple(advice), tuple(failures))
+
+
+def estimate_review(spec: str, documents: Sequence[Document], plan: ReportSettings) -> Estimate:
+    """What asking a model takes, before it is opened; kept answers are not known of yet."""
+    options = plan.models.options()
+    model = open_model(spec, options)
+    return _expected(spec, documents, plan, options, model, AnswerBook())
+
+
+def _expected(
+    spec: str,
+    documents: Sequence[Document],
+    plan: ReportSettings,
+    options: ModelOptions,
+    model: Model,
+    book: AnswerBook,
+) -> Estimate:
+    price = options.prices.of(spec)
+    expected = []
+    if plan.asks("verdicts"):
+        session = Session(documents, [spec], judge_plan(plan))
+        expected.append(estimate_calls(session, documents, model, book, price))
+    if plan.asks("feedback"):
+        advising = _advice_plan(plan)
+        expected += [estimate(document, advising, 0, price) for document in documents]
+    return _sum(expected)
+
+
+def _advice_plan(plan: ReportSettings) -> AdvicePlan:
+    return AdvicePlan(n_times=plan.n_samples, seed=plan.seed, effort=plan.models.reasoning_effort)
 
 
 def _answers_name(plan: ReportSettings) -> str:

@@ -1,4 +1,5 @@
-// The desk: files dropped on a form, and a report that grows while it is read. All works without, too.
+// The desk: files dropped on a form, words kept while they are typed, and a report that grows while it is read.
+// Drafts are measured, read and compared without it, too.
 "use strict";
 
 for (const form of document.querySelectorAll("form.drop")) {
@@ -12,14 +13,140 @@ for (const form of document.querySelectorAll("form.drop")) {
       input.files = event.dataTransfer.files;
       input.closest("details")?.setAttribute("open", "");
       input.scrollIntoView({block: "nearest"});
+      input.dispatchEvent(new Event("change"));
     }
   });
+  // Where a file is all that is wanted, nothing else has to be pressed.
+  if (form.dataset.starts) input.addEventListener("change", () => { if (input.files.length) form.requestSubmit(); });
+}
+
+const saving = document.querySelector("[data-save]");
+if (saving) keep(document.querySelector("#draft"), saving);
+const panel = document.querySelector(".check");
+if (panel) look(document.querySelector("#draft"), panel);
+
+function sent(area, text) {
+  const body = new FormData();
+  body.append("csrf", area.form.elements.csrf.value);
+  body.append("text", text);
+  body.append("typed", Date.now());
+  return body;
+}
+
+const pause = ms => new Promise(resolve => setTimeout(resolve, ms));
+
+// What is typed is kept on the desk at every keystroke; while it does not answer, in the browser.
+function keep(area, status) {
+  const address = status.dataset.save, here = `fabula ${address}`;
+  let kept = area.value, isBusy = false, isOver = false;
+  const store = text => {
+    const held = JSON.stringify({text, at: Date.now()});
+    try { text === null ? localStorage.removeItem(here) : localStorage.setItem(here, held); } catch { /* full, or forbidden */ }
+  };
+  area.addEventListener("input", save);
+  addEventListener("pagehide", () => {
+    if (isOver || area.value === kept) return;
+    store(area.value);
+    navigator.sendBeacon(address, sent(area, area.value));
+  });
+  area.form.addEventListener("submit", () => { isOver = true; store(null); });
+  let left = null;
+  try { left = JSON.parse(localStorage.getItem(here)); } catch { /* forbidden */ }
+  // What could not be sent is newer than what the desk has, unless it was typed on elsewhere.
+  if (left && left.at > Number(status.dataset.typed) && left.text !== area.value) { area.value = left.text; save(); }
+
+  async function save() {
+    if (isBusy || isOver || area.value === kept) return;
+    isBusy = true;
+    const text = area.value;
+    try {
+      const answer = await fetch(address, {method: "POST", body: sent(area, text)});
+      if (!answer.ok) throw new Error(answer.statusText);
+      status.textContent = `Kept on the desk, ${(await answer.json()).saved}`;
+      status.removeAttribute("role");
+      kept = text;
+      if (area.value === text) store(null);
+    } catch {
+      if (!isOver) {
+        store(text);
+        status.setAttribute("role", "alert");
+        status.textContent = "The desk does not answer. Your words are kept in this browser until it does.";
+        await pause(3000);
+      }
+    }
+    isBusy = false;
+    save();
+  }
+}
+
+// On a pause, what stands in the text: marked under the words, and listed beside them.
+function look(area, panel) {
+  const under = document.querySelector(".under"), maxChars = 200000;
+  let timer, text = area.value, marks = [], isBusy = false;
+  area.addEventListener("input", () => { follow(); draw(); clearTimeout(timer); timer = setTimeout(check, 1200); });
+  area.addEventListener("scroll", () => { under.scrollTop = area.scrollTop; });
+  panel.addEventListener("click", event => {
+    const to = event.target.closest("button.to");
+    if (!to) return;
+    area.focus();
+    area.setSelectionRange(Number(to.dataset.start), Number(to.dataset.end));
+    const mark = under.querySelector(`[data-at="${to.dataset.start}"]`);
+    if (mark) area.scrollTop = mark.offsetTop - area.clientHeight / 3;
+  });
+  check();
+
+  async function check() {
+    if (isBusy) { timer = setTimeout(check, 400); return; }
+    isBusy = true;
+    const asked = area.value;
+    try {
+      const answer = await fetch(area.dataset.check, {method: "POST", body: sent(area, asked)});
+      if (answer.status === 202) timer = setTimeout(check, 3000);
+      else if (answer.ok) {
+        const found = await answer.json();
+        panel.hidden = false;
+        panel.innerHTML = found.html;
+        [text, marks] = [asked, found.marks];
+        follow();
+        draw();
+      }
+    } catch { /* what is kept says that the desk does not answer */ }
+    isBusy = false;
+  }
+
+  // The marks go with their words while others are typed; where words were typed into them they end.
+  function follow() {
+    const now = area.value, least = Math.min(now.length, text.length);
+    let start = 0, end = 0;
+    while (start < least && now[start] === text[start]) start++;
+    while (end < least - start && now[now.length - 1 - end] === text[text.length - 1 - end]) end++;
+    const last = text.length - end, moved = now.length - text.length;
+    marks = marks.filter(([a, b]) => b <= start || a >= last)
+      .map(([a, b]) => a >= last ? [a + moved, b + moved] : [a, b]);
+    text = now;
+  }
+
+  function draw() {
+    const parts = [];
+    let at = 0;
+    if (text.length < maxChars) for (const [a, b] of marks) {
+      if (b <= at) continue;
+      parts.push(text.slice(at, Math.max(a, at)));
+      const mark = document.createElement("mark");
+      mark.dataset.at = a;
+      mark.textContent = text.slice(Math.max(a, at), b);
+      parts.push(mark);
+      at = b;
+    }
+    under.replaceChildren(...parts, text.length < maxChars ? text.slice(at) + "\n" : "");
+    under.scrollTop = area.scrollTop;
+  }
 }
 
 const bar = document.querySelector("nav.bar");
-if (bar && bar.dataset.over === "no") follow(bar);
+if (bar && bar.dataset.over === "no") watch(bar);
 
-async function follow(bar) {
+async function watch(bar) {
   let edition = Number(bar.dataset.edition), asked = Boolean(bar.querySelector(".question"));
   for (;;) {
     await new Promise(resolve => setTimeout(resolve, 400));

@@ -1,0 +1,174 @@
+"""What is being written, and the states that were kept of it: nothing that was typed is lost.
+
+writing.json      the text as it was typed last, the version it began from, and when
+states.jsonl      the states that were kept, oldest first: a row each
+texts/HASH.zst    the text of a state, under the SHA-256 of its UTF-8
+
+A row's `chain` is the SHA-256 of what stands in it and of the `chain` before it, so that a row that
+is altered, left out or put in later breaks all after it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import shutil
+import threading
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import zstandard
+
+from fabula.store import dump_json, write_whole
+
+__all__ = ["Journal", "KeptState", "Writing", "chained", "shown_time"]
+
+_EVERY = timedelta(minutes=5)
+"""A state is kept as often while somebody writes."""
+_LOST_CHARS, _LOST_SHARE = 200, 0.2
+"""Where so much goes at once, what stood there before is kept first."""
+_DAY_MS = 24 * 3600 * 1000
+"""A browser's clock that was put back by more does not keep anything from being saved."""
+_lock = threading.RLock()
+
+
+@dataclass(frozen=True, slots=True)
+class Writing:
+    """The text as it was typed last."""
+
+    text: str
+    base: int
+    """The version that it was begun from; 0 where there is none."""
+    saved: str
+    """When, in UTC (ISO 8601)."""
+    typed: int = 0
+    """When, in milliseconds by the browser's clock; 0 where it is not known."""
+
+
+@dataclass(frozen=True, slots=True)
+class KeptState:
+    """A state that was kept."""
+
+    at: str
+    text: str
+    """The SHA-256 of the text, as UTF-8, in hexadecimal."""
+    n_words: int
+    version: int | None
+    """The version that was measured; None for a state on the way."""
+    chain: str
+
+
+class Journal:
+    """The writing of one piece, in its folder."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    def writing(self) -> Writing | None:
+        """What was typed since the last version; None where that is nothing."""
+        try:
+            held = json.loads((self.folder / "writing.json").read_bytes())
+            typed = int(held.get("typed", 0))
+            return Writing(str(held["text"]), int(held["base"]), str(held["saved"]), typed)
+        except (OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError):
+            return None
+
+    def save(self, text: str, base: int, typed: int = 0) -> Writing:
+        """Keep the text as it was typed last; what another overtook on its way changes nothing."""
+        with _lock:
+            self.folder.mkdir(mode=0o700, exist_ok=True)
+            before, states = self.writing(), self.states()
+            if before is not None and 0 < before.typed - typed < _DAY_MS and typed:
+                return before
+            if before is not None and _is_lost(before.text, text):
+                self.keep(before.text)
+            elif not states or _age(states[-1]) >= _EVERY:
+                self.keep(text)
+            writing = Writing(text.encode(errors="replace").decode(), base, _now(), typed)
+            write_whole(self.folder / "writing.json", dump_json(asdict(writing)).encode())
+            return writing
+
+    def put_aside(self) -> None:
+        """Nothing is being written any more; what was, is kept as a state."""
+        with _lock:
+            if (writing := self.writing()) is not None:
+                self.keep(writing.text)
+            (self.folder / "writing.json").unlink(missing_ok=True)
+
+    def keep(self, text: str, version: int | None = None) -> None:
+        """Keep a state, unless the last one is the same and nothing was measured."""
+        data = text.encode(errors="replace")
+        digest = hashlib.sha256(data).hexdigest()
+        with _lock:
+            states = self.states()
+            if version is None and (not text.strip() or (states and states[-1].text == digest)):
+                return
+            path = self.folder / "texts" / f"{digest}.zst"
+            path.parent.mkdir(exist_ok=True)
+            if not path.exists():
+                write_whole(path, zstandard.ZstdCompressor().compress(data))
+            before = states[-1].chain if states else ""
+            row = KeptState(_now(), digest, len(text.split()), version, "")
+            whole = [*states, KeptState(row.at, digest, row.n_words, version, chained(before, row))]
+            lines = "".join(dump_json(asdict(one)) + "\n" for one in whole)
+            write_whole(self.folder / "states.jsonl", lines.encode())
+
+    def states(self) -> list[KeptState]:
+        """All states, the oldest first; up to the first row that cannot be read."""
+        found: list[KeptState] = []
+        try:
+            for line in (self.folder / "states.jsonl").read_bytes().splitlines():
+                found.append(KeptState(**json.loads(line)))  # noqa: PERF401 (what was read counts)
+        except (OSError, ValueError, TypeError, RecursionError):
+            pass
+        return found
+
+    def text(self, state: KeptState) -> str | None:
+        """The words of a state; None where its file is gone or is not what was kept."""
+        try:
+            data = (self.folder / "texts" / f"{state.text}.zst").read_bytes()
+            whole = zstandard.ZstdDecompressor().decompress(data)
+        except (OSError, zstandard.ZstdError):
+            return None
+        return whole.decode() if hashlib.sha256(whole).hexdigest() == state.text else None
+
+    def take_over(self, other: Journal) -> None:
+        """Make the states of another journal, which is not needed any more, the first of this."""
+        with _lock:
+            other.put_aside()
+            for name in ("states.jsonl", "texts"):
+                if (other.folder / name).exists():
+                    shutil.move(other.folder / name, self.folder / name)
+
+
+def chained(before: str, state: KeptState) -> str:
+    """The hash that a row has after the one whose hash is `before`."""
+    version = "" if state.version is None else str(state.version)
+    row = "\n".join((before, state.at, state.text, str(state.n_words), version))
+    return hashlib.sha256(row.encode()).hexdigest()
+
+
+def shown_time(time: str) -> str:
+    """A moment for people, by this machine's clock: `23 Nov 2026, 06:20`."""
+    try:
+        moment = datetime.fromisoformat(time).astimezone()
+    except ValueError:
+        return ""
+    return f"{moment.day} {moment:%b %Y, %H:%M}"
+
+
+def _now() -> str:
+    return datetime.now(UTC).isoformat(timespec="milliseconds")
+
+
+def _age(state: KeptState) -> timedelta:
+    try:
+        return datetime.now(UTC) - datetime.fromisoformat(state.at)
+    except (ValueError, TypeError):
+        return _EVERY
+
+
+def _is_lost(before: str, after: str) -> bool:
+    lost = len(before) - len(after)
+    return lost > _LOST_CHARS and lost > _LOST_SHARE * len(before)

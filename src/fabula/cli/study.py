@@ -3,31 +3,31 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import asdict
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from fabula.cli.derived import Group, settings_options
-from fabula.cli.options import check_outputs, json_option, seed_option
+from fabula.cli.options import json_option, seed_option
 from fabula.cli.printing import print_done, print_result
+from fabula.cli.study_files import PLATFORM_TOKEN, named
+from fabula.cli.study_files import check_out as _check_out
+from fabula.cli.study_files import opened as _opened
+from fabula.cli.study_files import study_options as _study_options
+from fabula.cli.study_people import PEOPLE
 from fabula.jobs.rater_plan import WidthSettings
 from fabula.jobs.tables import TableFiles
 
 if TYPE_CHECKING:
-    from fabula.studies.database import Store
     from fabula.studies.design import StudyDesign
     from fabula.studies.units import Unit
     from fabula.studies.workload import Workload
 
 __all__ = ["study"]
 
-F = TypeVar("F", bound=Callable[..., Any])
 _PASSWORD = "FABULA_STUDY_PASSWORD"
-_PLATFORM_TOKEN = "FABULA_PROLIFIC_TOKEN"
 _LEAST_PASSWORD = 10
 
 
@@ -42,53 +42,8 @@ def study() -> None:
     """
 
 
-def _study_options(command: F) -> F:
-    """The study, and where its answers are."""
-    command = click.option(
-        "--database", metavar="URL",
-        help="sqlite:///FILE or postgresql://...  [default: a file beside STUDY.toml]",
-    )(command)  # fmt: skip
-    return click.argument("file", metavar="STUDY.toml", type=click.Path(path_type=Path))(command)
-
-
-@contextmanager
-def _opened(
-    file: Path, database: str | None, *, create: bool = False, serves: bool = False
-) -> Iterator[tuple[StudyDesign, list[Unit], Store]]:
-    from fabula.errors import InputError
-
-    try:
-        from sqlalchemy.exc import SQLAlchemyError
-
-        from fabula.studies.database import open_store
-    except ImportError as error:
-        raise InputError("studies need more packages; run: pip install 'fabula[study]'") from error
-    from fabula.studies.design import load_study
-    from fabula.studies.units import read_units
-
-    design = load_study(file)
-    units = read_units(design)
-    store = open_store(design, units, database, create=create)
-    try:
-        yield design, units, store
-    except SQLAlchemyError as error:
-        raise InputError(f"the database failed: {str(error).splitlines()[0]}") from error
-    finally:
-        is_whole = store.close(is_served=serves)
-        if serves and not is_whole:
-            click.echo(
-                f"another program has {store.file} open, so the last answers are in "
-                f"{store.file}-wal beside it: copy both",
-                err=True,
-            )
-
-
-def _check_out(outputs: Sequence[Path | None], design: StudyDesign, store: Store) -> None:
-    """Raise `UsageError` where an export would take the place of what it is made from."""
-    held = [design.path, design.documents, *([design.rubric_file] if design.rubric_file else [])]
-    if store.file is not None:
-        held += [store.file.with_name(store.file.name + end) for end in ("", "-wal", "-shm")]
-    check_outputs(outputs, held)
+for _command in PEOPLE:
+    study.add_command(_command)
 
 
 @study.command(short_help="Design a study and write its file.")
@@ -185,48 +140,18 @@ def _notes(study: StudyDesign, units: Sequence[Unit], work: Workload) -> list[st
         )
     if work.giving_away:
         found.append(
-            f"{_named(work.giving_away)}: holds several versions of one story, and its readers see "
+            f"{named(work.giving_away)}: holds several versions of one story, and its readers see "
             f"both"
         )
     if study.kind != "feedback":
         single = [unit.key for unit in units if len(unit.documents) == 1]
         if single:
-            found.append(f"{_named(single)}: holds one story only, and there is nothing to rank")
+            found.append(f"{named(single)}: holds one story only, and there is nothing to rank")
         stories = {one.id: one for unit in units for one in unit.documents}
         nameless = [one.id for one in stories.values() if not one.author]
         if nameless:
-            found.append(f"{_named(nameless)}: has no author; `analyse` compares authors")
+            found.append(f"{named(nameless)}: has no author; `analyse` compares authors")
     return found
-
-
-def _named(names: Sequence[str]) -> str:
-    shown = ", ".join(names[:3])
-    return shown if len(names) <= 3 else f"{shown} and {len(names) - 3:,} more"
-
-
-@study.command(short_help="Print invitation links.")
-@_study_options
-@click.argument("n", type=click.IntRange(1, 10_000))
-@click.option(
-    "--url", metavar="URL",
-    help="Where others reach the page.  [default: http://127.0.0.1:8000, for this machine only]",
-)  # fmt: skip
-@click.option("--note", default="", help="A note on these people, for yourself.")
-@json_option
-def invite(
-    file: Path, n: int, database: str | None, url: str | None, note: str, as_json: bool
-) -> None:
-    """Print N invitations, one link a person. They are not kept and cannot be shown again."""
-    from fabula.studies.forms import clean_text
-    from fabula.studies.participants import invite as invite_people
-
-    with _opened(file, database, create=True) as (_, _, store), store.writing() as connection:
-        tokens = invite_people(connection, n, "command line", clean_text(note))
-    if url is None:
-        url = "http://127.0.0.1:8000"
-        click.echo("these links lead to this machine only; for others give --url", err=True)
-    links = [f"{url.rstrip('/')}/i/{token}" for token in tokens]
-    print_done({"links": links}, *links, as_json=as_json)
 
 
 @study.command(short_help="Serve a study's pages.")
@@ -276,7 +201,7 @@ def serve(
         app = create_app(
             design, units, store, password=password,
             own_names_only=is_ours and not behind_proxy,
-            platform_token=os.environ.get(_PLATFORM_TOKEN, ""),
+            platform_token=os.environ.get(PLATFORM_TOKEN, ""),
         )  # fmt: skip
         root_path = f"/{root_path.strip('/')}" if root_path.strip("/") else ""
         listening = web.listen(host, port)
@@ -288,38 +213,6 @@ def serve(
                 click.echo(f"organisers' password for this run: {password}")
 
         web.serve(app, listening, announce, behind_proxy=behind_proxy, root_path=root_path)
-
-
-@study.command(short_help="Fetch how submissions stand at Prolific.")
-@_study_options
-@json_option
-def statuses(file: Path, database: str | None, as_json: bool) -> None:
-    """Fetch how the study's submissions stand at Prolific, as a running server does by itself.
-
-    The token of its API is that of the environment variable FABULA_PROLIFIC_TOKEN. Places of those
-    who returned their submission, or timed out, are given to others.
-    """
-    from fabula.errors import InputError
-
-    token = os.environ.get(_PLATFORM_TOKEN, "")
-    with _opened(file, database) as (design, _, store):
-        from fabula.studies.prolific import Prolific
-        from fabula.studies.statuses import Statuses
-
-        entry = design.people.entry
-        if not token:
-            raise InputError(f"{_PLATFORM_TOKEN}: is not set; it holds a token of Prolific's API")
-        if not entry.studies:
-            raise InputError(f"{file}: entry: names no `studies`, the study's ids at Prolific")
-        done = Statuses(Prolific(token, entry.api), entry.studies).fetch(store)
-    assert done is not None
-    print_done(
-        asdict(done),
-        f"{done.n_submissions:,} submissions, {done.n_new:,} with a new status; "
-        f"{done.n_returned:,} units given back",
-        *([f"{done.n_unknown:,} people have no submission at Prolific"] if done.n_unknown else []),
-        as_json=as_json,
-    )
 
 
 @study.command(short_help="Export the answers as measurements.")
@@ -436,28 +329,6 @@ def restore(file: Path, backup_file: Path, database: str | None, as_json: bool) 
         "may_lack_answers": done.lacked_log,
     }
     print_done(content, *lines, as_json=as_json)
-
-
-@study.command(short_help="Delete a participant's answers.")
-@_study_options
-@click.argument("participant")
-@click.option("--yes", is_flag=True, help="Do not ask again.")
-@json_option
-def forget(file: Path, database: str | None, participant: str, yes: bool, as_json: bool) -> None:
-    """Delete all answers of PARTICIPANT (such as p0007), for good."""
-    from fabula.errors import InputError
-    from fabula.studies.participants import forget as forget_participant
-
-    number = participant.removeprefix("p")
-    if not number.isdecimal() or len(number) > 12:
-        raise InputError(f"{participant}: is no participant; they are called p0001, p0002, ...")
-    if not yes:
-        click.confirm(f"Delete all answers of {participant}, for good?", abort=True)
-    with _opened(file, database) as (_, _, store):
-        with store.writing() as connection:
-            n = forget_participant(connection, int(number), "command line")
-        store.after_forgetting()
-    print_done({"n_deleted": n}, f"{n:,} answers deleted", as_json=as_json)
 
 
 @study.command(short_help="Print the paper's tables from a study's answers.")

@@ -10,7 +10,14 @@ from anyio.to_thread import current_default_thread_limiter
 from fastapi import FastAPI, Request
 from fastapi.responses import HTMLResponse, JSONResponse
 
-from fabula.studies import disagreement_pages, onboarding, organiser, pages, screening_pages
+from fabula.studies import (
+    disagreement_pages,
+    onboarding,
+    organiser,
+    organiser_people,
+    pages,
+    screening_pages,
+)
 from fabula.studies.assigning import StudyChanged
 from fabula.studies.database import Store, StoreFailed
 from fabula.studies.design import StudyDesign
@@ -97,6 +104,7 @@ def create_app(
     app.include_router(pages.router)
     app.include_router(organiser.router)
     app.include_router(disagreement_pages.router)
+    app.include_router(organiser_people.router)
 
     health = Health(store)
 

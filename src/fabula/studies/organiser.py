@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import re
 import secrets
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Annotated
 
@@ -11,22 +11,18 @@ from fastapi import APIRouter, Depends, HTTPException, Request
 from fastapi.responses import HTMLResponse, RedirectResponse, Response
 from sqlalchemy import delete, select
 
-from fabula.errors import InputError
 from fabula.store import dump_json, measurement_row
 from fabula.studies.database import audit, now_ms, sessions, settings
 from fabula.studies.exporting import export
-from fabula.studies.forms import clean_text
-from fabula.studies.participants import hash_of, invite, log, pseudonym, remove
+from fabula.studies.participants import Invitation, hash_of, log
 from fabula.studies.quality import agreement_by_item, progress, standings
 from fabula.studies.views import render
 from fabula.web.guard import address_of, csrf_of, form_fields, is_secret
 
-__all__ = ["router"]
+__all__ = ["Asked", "Organiser", "overview_page", "router"]
 
 router = APIRouter(prefix="/organise")
 _HOURS = 12
-_NUMBER = re.compile(r"[0-9]{1,9}")
-_MAX_INVITED = 500
 
 
 def _cookie(request: Request) -> str:
@@ -105,10 +101,11 @@ def log_in(request: Request, given: Annotated[object, Depends(sent_password)]) -
 
 @router.get("")
 def overview(request: Request, token: Organiser) -> HTMLResponse:
-    return _overview(request, token, [])
+    return overview_page(request, token, [])
 
 
-def _overview(request: Request, token: str, links: list[str]) -> HTMLResponse:
+def overview_page(request: Request, token: str, invitations: Sequence[Invitation]) -> HTMLResponse:
+    """The organiser's page, with links that were made just now."""
     study = request.app.state.study
     with study.store.reading() as connection:
         units = progress(connection, study.design, study.units)
@@ -119,9 +116,13 @@ def _overview(request: Request, token: str, links: list[str]) -> HTMLResponse:
             select(settings.c.value).where(settings.c.key == "paused")
         ).scalar()
         logged = connection.execute(select(audit).order_by(audit.c.id.desc()).limit(20)).all()
+    fetched = study.statuses and study.statuses.fetched_ms
     html = render(
         "organise.html.j2", title=study.design.title, base=request.scope.get("root_path", ""),
-        csrf=csrf_of(token), design=study.design, units=units, people=people, links=links,
+        csrf=csrf_of(token), design=study.design, units=units, people=people,
+        invitations=invitations, address=str(request.base_url).rstrip("/"),
+        statuses=study.statuses,
+        fetched=fetched and _shown_time(fetched),
         is_paused=paused == "yes",
         logged=[(_shown_time(row.at_ms), row.who, row.what, row.detail) for row in logged],
         agreement=agreement,
@@ -131,18 +132,6 @@ def _overview(request: Request, token: str, links: list[str]) -> HTMLResponse:
     return HTMLResponse(html)
 
 
-@router.post("/invite")
-def invite_more(request: Request, token: Organiser, form: Asked) -> HTMLResponse:
-    n = int(form["n"]) if _NUMBER.fullmatch(form.get("n", "")) else 0
-    if not 1 <= n <= _MAX_INVITED:
-        raise HTTPException(422)
-    study = request.app.state.study
-    with study.store.writing() as connection:
-        tokens = invite(connection, n, "organiser", clean_text(form.get("note", ""))[:200])
-    base = str(request.base_url).rstrip("/")
-    return _overview(request, token, [f"{base}/i/{one}" for one in tokens])
-
-
 @router.post("/pause")
 def pause(request: Request, token: Organiser, form: Asked) -> Response:
     study, value = request.app.state.study, "yes" if form.get("pause") == "yes" else "no"
@@ -150,25 +139,6 @@ def pause(request: Request, token: Organiser, form: Asked) -> Response:
         connection.execute(delete(settings).where(settings.c.key == "paused"))
         connection.execute(settings.insert().values(key="paused", value=value))
         log(connection, "organiser", "pause" if value == "yes" else "go on")
-    return _back(request)
-
-
-@router.post("/remove")
-def leave_out(request: Request, token: Organiser, form: Asked) -> Response:
-    """Asked twice: nobody is removed by a slip."""
-    if not _NUMBER.fullmatch(form.get("id", "")):
-        raise HTTPException(422)
-    if form.get("sure") != "yes":
-        html = render(
-            "remove.html.j2", title="Remove", base=request.scope.get("root_path", ""),
-            csrf=csrf_of(token), id=int(form["id"]), name=pseudonym(int(form["id"])),
-        )  # fmt: skip
-        return HTMLResponse(html)
-    try:
-        with request.app.state.study.store.writing() as connection:
-            remove(connection, int(form["id"]), "organiser")
-    except InputError as error:
-        raise HTTPException(404) from error
     return _back(request)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import secrets
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -23,6 +24,7 @@ from fabula.studies.database import (
 from fabula.studies.people_tables import OF_PEOPLE
 
 __all__ = [
+    "Invitation",
     "Participant",
     "State",
     "consent",
@@ -30,9 +32,12 @@ __all__ = [
     "forget",
     "hash_of",
     "invite",
+    "invite_each",
     "join_from_platform",
     "log",
+    "number_of",
     "pseudonym",
+    "reissue",
     "remove",
 ]
 
@@ -70,17 +75,64 @@ def hash_of(token: str) -> str:
     return hashlib.sha256(token.encode(errors="replace")).hexdigest()
 
 
-def invite(connection: Connection, n: int, who: str, note: str = "") -> list[str]:
-    """New participants; their tokens, which are not kept and can not be shown again."""
-    tokens = [secrets.token_urlsafe(_TOKEN_BYTES) for _ in range(n)]
-    for token in tokens:
-        connection.execute(
-            participants.insert().values(
-                token_hash=hash_of(token), state="invited", note=note, made_ms=now_ms()
-            )
+@dataclass(frozen=True, slots=True)
+class Invitation:
+    """A way in for one person. The token is not kept and cannot be shown again."""
+
+    id: int
+    note: str
+    token: str
+
+    @property
+    def name(self) -> str:
+        """What the participant is called."""
+        return pseudonym(self.id)
+
+
+def invite_each(connection: Connection, notes: Sequence[str], who: str) -> list[Invitation]:
+    """A new participant for each of these notes."""
+    found = []
+    for note in notes:
+        token = secrets.token_urlsafe(_TOKEN_BYTES)
+        row = participants.insert().values(
+            token_hash=hash_of(token), state="invited", note=note, made_ms=now_ms()
         )
-    log(connection, who, "invite", str(n))
-    return tokens
+        key = connection.execute(row).inserted_primary_key
+        assert key is not None
+        found.append(Invitation(key[0], note, token))
+    log(connection, who, "invite", str(len(notes)))
+    return found
+
+
+def invite(connection: Connection, n: int, who: str, note: str = "") -> list[str]:
+    """New participants with one note for all; their tokens."""
+    return [one.token for one in invite_each(connection, [note] * n, who)]
+
+
+def reissue(connection: Connection, id_: int, who: str) -> Invitation:
+    """A new link for somebody; those that they had are no longer good. Raises `InputError`."""
+    row = connection.execute(
+        select(participants.c.state, participants.c.note)
+        .where(participants.c.id == id_)
+        .with_for_update()
+    ).first()
+    if row is None or row.state == "forgotten":
+        raise InputError(f"{pseudonym(id_)}: there is no such participant")
+    token = secrets.token_urlsafe(_TOKEN_BYTES)
+    connection.execute(delete(tokens).where(tokens.c.participant_id == id_))
+    connection.execute(
+        participants.update().where(participants.c.id == id_).values(token_hash=hash_of(token))
+    )
+    log(connection, who, "new link", pseudonym(id_))
+    return Invitation(id_, row.note, token)
+
+
+def number_of(name: str) -> int:
+    """Whom `p0007` means. Raises `InputError`."""
+    number = name.removeprefix("p")
+    if not number.isascii() or not number.isdecimal() or len(number) > 12:
+        raise InputError(f"{name}: is no participant; they are called p0001, p0002, ...")
+    return int(number)
 
 
 def join_from_platform(connection: Connection, platform_id: str) -> str:

@@ -19,7 +19,7 @@ from fabula.studies.participants import log, pseudonym
 from fabula.studies.people_tables import visits
 from fabula.studies.prolific import Submission
 
-__all__ = ["Applied", "apply_statuses", "give_back", "return_idle"]
+__all__ = ["Applied", "apply_statuses", "give_back", "people_with_status", "return_idle"]
 
 _GONE = ("RETURNED", "TIMED-OUT", "REJECTED", "SCREENED OUT")
 _GRACE_MS = 10 * 60_000
@@ -110,6 +110,19 @@ def apply_statuses(
         if newest[row.participant_id] == row.id:
             n_returned += _follow(connection, row.id, row.participant_id, row.state, found.status)
     return Applied(len(by_session), n_new, n_returned, n_unknown)
+
+
+def people_with_status(connection: Connection, status: str) -> set[int]:
+    """Who takes part and whose last submission stands so at the platform."""
+    rows = connection.execute(
+        select(visits.c.participant_id, visits.c.status)
+        .join(participants, participants.c.id == visits.c.participant_id)
+        .where(participants.c.state != "removed")
+        .order_by(visits.c.id)
+    )
+    # The last row of each counts.
+    newest = {row.participant_id: row.status for row in rows}
+    return {id_ for id_, found in newest.items() if found == status.upper()}
 
 
 def _note(connection: Connection, visit: int, status: str) -> None:

@@ -12,11 +12,18 @@ from typing import Any
 
 from fabula.errors import InputError
 from fabula.store import dump_json, measurement_row, write_whole
+from fabula.studies.participants import Invitation
 from fabula.studies.quality import Standing
 from fabula.studies.times import PageTime
 from fabula.types import Measurement
 
-__all__ = ["write_measurements", "write_people", "write_times", "write_wide"]
+__all__ = [
+    "invitations_csv",
+    "write_measurements",
+    "write_people",
+    "write_times",
+    "write_wide",
+]
 
 _COLUMNS = (
     "id", "rubric", "item", "rater", "value", "missing_reason", "rationale", "details", "signature",
@@ -77,6 +84,15 @@ def write_times(times: Sequence[PageTime], path: Path, format_: str) -> None:
     _write(rows, tuple(PageTime.__slots__), path, format_, frozenset())
 
 
+def invitations_csv(invitations: Sequence[Invitation], address: str) -> bytes:
+    """A row for each: number, note, link to the study at this address."""
+    rows: list[Row] = [
+        {"participant": one.name, "note": one.note, "link": f"{address}/i/{one.token}"}
+        for one in invitations
+    ]
+    return _csv(rows, ("participant", "note", "link"), frozenset({"note"}))
+
+
 def _write(
     rows: Sequence[Row], columns: Sequence[str], path: Path, format_: str, words: frozenset[str]
 ) -> None:
@@ -86,15 +102,7 @@ def _write(
     if format_ == "jsonl":
         data = "".join(dump_json(row) + "\n" for row in rows).encode(errors="replace")
     elif format_ == "csv":
-        file = io.StringIO()
-        writer = csv.writer(file, lineterminator="\n")
-        writer.writerow(columns)
-        for row in rows:
-            cells = {name: "" if row.get(name) is None else str(row[name]) for name in columns}
-            writer.writerow([
-                _safe(text) if name in words else text for name, text in cells.items()
-            ])  # fmt: skip
-        data = file.getvalue().encode(errors="replace")
+        data = _csv(rows, columns, words)
     elif format_ == "xlsx":
         data = _workbook(rows, columns, path)
     else:
@@ -139,6 +147,16 @@ def _cells(rows: Sequence[Row], columns: Sequence[str]) -> Iterator[Sequence[Any
     yield columns
     for row in rows:
         yield [row.get(name) for name in columns]
+
+
+def _csv(rows: Sequence[Row], columns: Sequence[str], words: frozenset[str]) -> bytes:
+    file = io.StringIO()
+    writer = csv.writer(file, lineterminator="\n")
+    writer.writerow(columns)
+    for row in rows:
+        cells = {name: "" if row.get(name) is None else str(row[name]) for name in columns}
+        writer.writerow([_safe(text) if name in words else text for name, text in cells.items()])
+    return file.getvalue().encode(errors="replace")
 
 
 def _text(value: Any) -> str | None:

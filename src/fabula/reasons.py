@@ -46,6 +46,8 @@ REASONS = {
     "not_decided": "nobody can say what is right",
     "no_preference": "neither of the two is preferred",
     "tie": "repeated answers are equally divided",
+    # A page could not count what people did.
+    "no_script": "scripts are off in the browser, or its counts did not arrive",
     # A ranking has no number.
     "one_sided": "infinite: all that could tell went one way",
     "not_compared": "compared with no other",

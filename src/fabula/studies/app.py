@@ -17,6 +17,7 @@ from fabula.studies import (
     organiser_people,
     pages,
     screening_pages,
+    signs_pages,
 )
 from fabula.studies.assigning import StudyChanged
 from fabula.studies.database import Store, StoreFailed
@@ -102,6 +103,7 @@ def create_app(
     app.include_router(onboarding.router)
     app.include_router(screening_pages.router)
     app.include_router(pages.router)
+    app.include_router(signs_pages.router)
     app.include_router(organiser.router)
     app.include_router(disagreement_pages.router)
     app.include_router(organiser_people.router)

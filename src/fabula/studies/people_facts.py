@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 
 from sqlalchemy import Connection, func, select
 
+from fabula.studies.design import StudyDesign
 from fabula.studies.people_tables import about_answers, consents, quiz_tries, visits
+from fabula.studies.signs import Signs, signs_of_all
 
 __all__ = ["PersonFacts", "facts_of_all"]
+
+_NESTED = ("about", "signs")
 
 
 @dataclass(slots=True)
@@ -28,14 +32,28 @@ class PersonFacts:
     """At the quiz."""
     about: dict[str, str] = field(default_factory=dict)
     """What they said about themselves, by question."""
+    signs: Signs = field(default_factory=Signs)
+    """That their texts were not written here."""
 
     def row(self) -> dict[str, object]:
         """A cell for each, also for each question about them."""
-        own = {one.name: getattr(self, one.name) for one in fields(self) if one.name != "about"}
-        return own | {f"about.{item}": value for item, value in self.about.items()}
+        own = {name: getattr(self, name) for name in self.__slots__ if name not in _NESTED}
+        signs = self.signs
+        counts = {
+            "n_texts": signs.n_texts,
+            "n_counted": signs.n_counted,
+            "why_not_counted": signs.reason,
+            "n_pastes": signs.n_pastes if signs.n_counted else None,
+            "n_leaves": signs.n_leaves if signs.n_counted else None,
+            "n_noticed": signs.n_noticed if signs.n_counted else None,
+            "rate_noticed": signs.rate,
+            "rate_noticed_of_others": signs.rate_of_others,
+            "stands_out": signs.stands_out if signs.n_counted else None,
+        }
+        return own | counts | {f"about.{item}": value for item, value in self.about.items()}
 
 
-def facts_of_all(connection: Connection) -> Mapping[int, PersonFacts]:
+def facts_of_all(connection: Connection, design: StudyDesign) -> Mapping[int, PersonFacts]:
     """By participant, of those of whom anything is known."""
     found: dict[int, PersonFacts] = {}
 
@@ -55,4 +73,6 @@ def facts_of_all(connection: Connection) -> Mapping[int, PersonFacts]:
         of(row.participant_id).n_tries = row.n
     for row in connection.execute(select(about_answers).order_by(about_answers.c.item)):
         of(row.participant_id).about[row.item] = row.value
+    for id_, signs in signs_of_all(connection, design).items():
+        of(id_).signs = signs
     return found

@@ -13,6 +13,7 @@ __all__ = [
     "consent_texts",
     "consents",
     "quiz_tries",
+    "signs",
     "steps",
     "visits",
 ]
@@ -83,6 +84,19 @@ visits = Table(
     Column("state_before", Text),
     UniqueConstraint("participant_id", "session"),
     Index("visits_by_address", "address", "at_ms"),
+)  # fmt: skip
+
+# What was done in a field since a page was loaded, in numbers only.
+signs = Table(
+    "signs", metadata,
+    Column("assignment_id", _ID, ForeignKey("assignments.id"), primary_key=True),
+    Column("part", Text, primary_key=True),
+    Column("item", Text, primary_key=True),
+    Column("load", Text, primary_key=True),
+    Column("n_pastes", Integer, nullable=False),
+    Column("n_leaves", Integer, nullable=False),
+    Column("n_keys", Integer, nullable=False),
+    Column("saved_ms", BigInteger, nullable=False),
 )  # fmt: skip
 
 OF_PEOPLE = (consents, quiz_tries, steps, about_answers, visits)

@@ -106,7 +106,7 @@ def standings(
         )
     )
     counts = Counter({(id_, state): n for id_, state, n in rows})
-    facts = facts_of_all(connection)
+    facts = facts_of_all(connection, design)
     found = []
     for row in connection.execute(select(participants).order_by(participants.c.id)):
         name = pseudonym(row.id)

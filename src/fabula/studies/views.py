@@ -26,6 +26,7 @@ STATIC = {
     "fabula.css": (_HERE.parent / "web" / "static" / "fabula.css", "text/css"),
     "study.css": (_HERE / "static" / "study.css", "text/css"),
     "organise.js": (_HERE / "static" / "organise.js", "text/javascript"),
+    "signs.js": (_HERE / "static" / "signs.js", "text/javascript"),
     "study.js": (_HERE / "static" / "study.js", "text/javascript"),
 }
 """All that is served as it lies; nothing else of the disk can be asked for."""

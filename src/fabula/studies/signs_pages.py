@@ -1,0 +1,36 @@
+"""Where the page of a unit sends its counts."""
+
+from __future__ import annotations
+
+from fastapi import APIRouter
+from fastapi.responses import Response
+from sqlalchemy import select
+
+from fabula.studies.database import assignments
+from fabula.studies.pages import Posted, Visitor
+from fabula.studies.signs import keep_signs
+
+__all__ = ["router"]
+
+router = APIRouter()
+
+
+@router.post("/signs")
+def count(visitor: Visitor, form: Posted) -> Response:
+    """Counts come late, and also once a unit was handed in; what is not one of theirs is left."""
+    study = visitor.study
+    number = form.get("unit", "")
+    if number.isdecimal() and 0 < len(number) < 7 and int(number):
+        with study.store.writing() as connection:
+            row = connection.execute(
+                select(assignments)
+                .where(assignments.c.participant_id == visitor.participant.id)
+                .order_by(assignments.c.id)
+                .limit(1)
+                .offset(int(number) - 1)
+            ).first()
+            if row is not None and row.unit in study.units:
+                questions = [q for p in study.pages(study.units[row.unit]) for q in p.questions]
+                keys = [key for q in questions for key in (q.key, q.why)]
+                keep_signs(connection, row.id, keys, form)
+    return Response(status_code=204)

@@ -24,7 +24,9 @@ from fabula.errors import CorpusError, InputError
 from fabula.jobs.originality import NearOptions, OriginalityOptions, open_measure
 from fabula.jobs.progress import SILENT
 from fabula.measures import team
-from fabula.measures.near_opening import open_near
+from fabula.measures.near import NearSearch
+from fabula.measures.near_opening import open_near, open_walk
+from fabula.measures.near_walk import NearWalk, WalkSettings
 from fabula.measures.originality import OriginalityMeasure
 from fabula.measures.scores import ScoreRun, to_row
 from fabula.measures.team import TeamMeasure, row_of
@@ -409,19 +411,25 @@ def test_passages_that_others_hold_are_those_of_one_process(
         cluster.end(holders.actors)
 
 
+@pytest.mark.parametrize("search", ["passages", "index"])
 def test_near_matches_are_found_where_each_node_holds_a_share(
-    cluster: Cluster, indexed: Path
+    cluster: Cluster, indexed: Path, search: str
 ) -> None:
+    def opened(reference: Reference) -> OriginalityMeasure:
+        near: NearSearch | NearWalk = (
+            open_walk(reference, WalkSettings(bits=4, meaning=0))
+            if search == "index"
+            else open_near(reference, [str(indexed)], passages=CUT)
+        )
+        return OriginalityMeasure(reference, near=near, spread=5)
+
     @contextmanager
     def there(reference: Reference | None) -> Iterator[OriginalityMeasure]:
         assert reference is not None
         assert not reference.is_local
-        near = open_near(reference, [str(indexed)], passages=CUT)
-        yield OriginalityMeasure(reference, near=near, spread=5)
+        yield opened(reference)
 
-    reference = Reference.open(indexed)
-    near = open_near(reference, [str(indexed)], passages=CUT)
-    measure = OriginalityMeasure(reference, near=near, spread=5)
+    measure = opened(Reference.open(indexed))
     texts = [Document(**row) for row in drafts()[:12]]
     expected = [to_row(result) for result in measure.measure(texts)]
     on_nodes = TeamMeasure(cluster, measure, there, to_row, [str(indexed)])

@@ -12,6 +12,9 @@ from tests.cli.test_cli import fabula
 from tests.exit_codes import REFUSED
 from tests.serving import serving
 
+from fabula.jobs.originality import NearOptions
+from fabula.settings import SettingsError
+
 HELD = "Upon the grey morning the keeper climbed slowly towards his lantern and counted seven gulls"
 REWORDED = "On that gray morning the keeper walked slowly to his lamp and counted seven birds"
 PAIRS = [("grey", "gray"), ("climbed", "walked"), ("lantern", "lamp"), ("gulls", "birds")]
@@ -44,6 +47,32 @@ def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def rows_of(path: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+
+
+def test_near_matches_are_found_by_the_index_without_passages(
+    tmp_path: Path, corpus: Path, vectors: Path
+) -> None:
+    text = tmp_path / "mine.txt"
+    text.write_text(f"{REWORDED}, and nobody else in the whole village knew of it.", "utf-8")
+    options = [text, "--reference", corpus, "--match", "near", "--vectors", vectors]
+    # No word of so small a corpus tells many bits.
+    walk = [*options, "--near-search", "index", "--bits", "5", "--meaning", "0"]
+    fabula("originality", *walk, "--out", tmp_path / "walk.jsonl")
+    (row,) = rows_of(tmp_path / "walk.jsonl")
+    span = next(span for span in row["covered"] if span["kind"] == "near")
+    assert span["sources"][0]["title"] == "Old 0"
+    assert "walk:5bits" in row["signature"]
+
+
+def test_settings_of_the_other_search_are_refused() -> None:
+    for settings in (
+        {"search": "index", "preset": "paper"},
+        {"search": "index", "n_passages": 5},
+        {"search": "passages", "bits": 5.0},
+        {"bits": 5.0},
+    ):
+        with pytest.raises(SettingsError, match="is for `search`"):
+            NearOptions(**settings)  # type: ignore[arg-type]
 
 
 def test_near_matches_reach_the_rows_the_page_and_compare(

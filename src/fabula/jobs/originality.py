@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from fabula.cluster import Cluster
     from fabula.measures.exclusion import ExcludeIds, ExcludeSame
     from fabula.measures.near import NearSearch, NearSettings
+    from fabula.measures.near_walk import NearWalk, WalkSettings
     from fabula.measures.originality import OriginalityMeasure
     from fabula.measures.quoting import QuoteJudge
     from fabula.models import ModelOptions
@@ -44,6 +45,13 @@ __all__ = [
 class NearOptions(Settings):
     """What decides a near match, where it differs from the preset; for near matches only."""
 
+    search: Literal["passages", "index"] | None = setting(
+        None,
+        help="near: passages: compare with the passages that BM25 ranks first; index: walk the "
+        "index from every rare word, without a limit on passages.",
+        default_text="passages",
+        option="near-search",
+    )
     preset: Literal["paper"] | None = setting(
         None,
         help="near: as published: a threshold of 0.95, no floor on content words, no check of "
@@ -54,14 +62,14 @@ class NearOptions(Settings):
         help="near: least similarity, in both directions.",
         unit="T",
         check=Between(0, 1, low_open=True),
-        default_text="0.75",
+        default_text="0.75; 0.45 by the index",
     )
     floor: int | None = setting(
         None,
         help="near: least number of content words in both spans.",
         unit="N",
         check=Between(1),
-        default_text="5",
+        default_text="5; 4 by the index",
     )
     ratio: float | None = setting(
         None,
@@ -75,7 +83,14 @@ class NearOptions(Settings):
         help="near: least cosine of the spans' sentence vectors; 0 for no such check.",
         unit="M",
         check=Between(0, 1),
-        default_text="0.7",
+        default_text="0.7; 0.5 by the index",
+    )
+    bits: float | None = setting(
+        None,
+        help="near, by the index: least bits over chance of a match.",
+        unit="N",
+        check=Between(0),
+        default_text="22",
     )
     n_passages: int | None = setting(
         None,
@@ -120,6 +135,26 @@ class NearOptions(Settings):
         unit="PATH|spacy",
         default_text="the sentence encoder's",
     )
+
+    def check_together(self) -> None:
+        is_walk = self.search == "index"
+        others = (
+            ("preset", "n_passages", "window", "passage_words", "passage_overlap")
+            if is_walk
+            else ("bits",)
+        )
+        for name in others:
+            if getattr(self, name) is not None:
+                kind = "passages" if is_walk else "index"
+                raise SettingsError(name, f"is for `search` {kind}")
+
+    def walk_settings(self) -> WalkSettings:
+        """Those of a walk over the index, with what is set here."""
+        from fabula.measures.near_walk import WalkSettings
+
+        names = ("threshold", "floor", "ratio", "meaning", "bits")
+        given = {name: getattr(self, name) for name in names}
+        return WalkSettings(**{k: v for k, v in given.items() if v is not None})
 
     def search_settings(self) -> NearSettings:
         """The preset, with what is set here instead."""
@@ -387,9 +422,9 @@ def _excluded(exclude: str, corpus: Reference | None) -> CopyRule | ExcludeIds |
 
 def _open_near(
     options: OriginalityOptions, corpus: Reference | None, progress: Progress
-) -> NearSearch:
+) -> NearSearch | NearWalk:
     """Near-verbatim search as the options say."""
-    from fabula.measures.near_opening import open_near
+    from fabula.measures.near_opening import open_near, open_walk
 
     if corpus is None:
         raise SettingsError(
@@ -398,6 +433,14 @@ def _open_near(
             "n-grams occur verbatim",
         )
     near = options.near
+    if near.search == "index":
+        return open_walk(
+            corpus,
+            near.walk_settings(),
+            stop_words=near.stop_words or "english",
+            vectors=near.vectors or "",
+            say=progress.say,
+        )
     return open_near(
         corpus,
         options.references,
@@ -466,7 +509,7 @@ def _rows_on_cluster(
     options = settings.measure
     opened = None
     if len(nodes := cluster.nodes()) > 1:
-        if options.match == "near":
+        if options.match == "near" and options.near.search != "index":
             _build_passages(options, progress, cluster)
         holders = Holders.over(cluster, options.references, nodes)
         stack.callback(cluster.end, holders.actors)

@@ -23,6 +23,7 @@ from dataclasses import dataclass, replace
 
 from fabula.errors import ModelError
 from fabula.measures.near import Counterpart, NearSettings
+from fabula.measures.near_walk import WalkSettings
 from fabula.reference import Backend, Occurrence, Reference
 from fabula.types import Span
 
@@ -198,7 +199,7 @@ def trim_near(
     n_words: int,
     counterpart: Counterpart,
     verbatim: Iterable[tuple[int, int]],
-    settings: NearSettings,
+    settings: NearSettings | WalkSettings,
 ) -> tuple[int, int, Counterpart] | None:
     """A near run without ends that only the rest of it pays for: (first word, words, counterpart).
 

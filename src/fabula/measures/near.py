@@ -40,7 +40,7 @@ from fabula.reference.search import N_LOCATED
 from fabula.text import TextWords
 from fabula.text.language import language_gate
 
-__all__ = ["NEAR_PRESETS", "Counterpart", "NearSearch", "NearSettings"]
+__all__ = ["NEAR_PRESETS", "Counterpart", "NearSearch", "NearSettings", "drop_other_meanings"]
 
 MAX_WORDS = 100
 _ROUNDING = 1e-6
@@ -194,26 +194,13 @@ class NearSearch:
                         if one is not None and one.end - one.first > exact[one.first]:
                             nearest[one.first, one.end] = one
         counterparts = self._counterparts(nearest)
-        self._drop_other_meanings(words, counterparts)
+        if self._encoder is not None and self.settings.meaning:
+            drop_other_meanings(self._encoder, self.settings.meaning, words, counterparts)
         found = exact.copy()
         for first, end in counterparts:
             found[first] = max(found[first], end - first)
         longest = {(first, first + n) for first, n in maximal_spans(found, min_words)}
         return found, {span[0]: one for span, one in counterparts.items() if span in longest}
-
-    def _drop_other_meanings(
-        self, words: Sequence[str], counterparts: dict[tuple[int, int], Counterpart]
-    ) -> None:
-        """Drop what the sentence encoder reads as meaning something else than its counterpart."""
-        if self._encoder is None or not self.settings.meaning or not counterparts:
-            return
-        mine = [" ".join(words[first:end]) for first, end in counterparts]
-        theirs = [" ".join(one.words.words) for one in counterparts.values()]
-        vectors = self._encoder.encode([*mine, *theirs])
-        cosines = (vectors[: len(mine)] * vectors[len(mine) :]).sum(axis=1)
-        for span, cosine in zip(list(counterparts), cosines.tolist(), strict=True):
-            if cosine < self.settings.meaning:
-                del counterparts[span]
 
     def covered_by(
         self,
@@ -352,6 +339,28 @@ class NearSearch:
                     pairs=one.pairs,
                 )
         return {span: found[span] for span in nearest}
+
+
+def drop_other_meanings(
+    encoder: Encoder,
+    least: float,
+    words: Sequence[str],
+    counterparts: dict[tuple[int, int], Counterpart],
+) -> None:
+    """Drop what the sentence encoder reads as meaning something else than its counterpart.
+
+    Counterparts are by the half-open bounds of what they resemble in `words`; those of which the
+    sentence vectors' cosine is below `least` are taken out.
+    """
+    if not counterparts:
+        return
+    mine = [" ".join(words[first:end]) for first, end in counterparts]
+    theirs = [" ".join(one.words.words) for one in counterparts.values()]
+    vectors = encoder.encode([*mine, *theirs])
+    cosines = (vectors[: len(mine)] * vectors[len(mine) :]).sum(axis=1)
+    for span, cosine in zip(list(counterparts), cosines.tolist(), strict=True):
+        if cosine < least:
+            del counterparts[span]
 
 
 def _cut_ends(sims: NDArray[np.float32], threshold: float) -> tuple[slice, slice]:

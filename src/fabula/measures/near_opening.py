@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from fabula.measures.near import NearSearch, NearSettings
+from fabula.measures.near_walk import NearWalk, WalkSettings
 from fabula.models.vectors import open_vectors
 from fabula.reference import Reference
 from fabula.reference.copies import copy_passages
@@ -12,7 +13,7 @@ from fabula.reference.layout import Manifest
 from fabula.reference.passages import PassageIndex, PassageSettings, build_passages
 from fabula.text.stopwords import load_stop_words
 
-__all__ = ["open_near"]
+__all__ = ["open_near", "open_walk"]
 
 
 def open_near(
@@ -38,3 +39,19 @@ def open_near(
     say("measuring")
     index = PassageIndex(reference, cut, words)
     return NearSearch(index, opened, settings or NearSettings(), is_english=not vectors)
+
+
+def open_walk(
+    reference: Reference,
+    settings: WalkSettings | None = None,
+    *,
+    stop_words: str = "english",
+    vectors: str = "",
+    say: Callable[[str], None] = lambda _: None,
+) -> NearWalk:
+    """Near matches by walking the index, which needs no passages. Raises `ModelError`."""
+    say("loading word vectors")
+    words, opened = load_stop_words(stop_words), open_vectors(vectors)
+    found = NearWalk(reference, opened, words, settings or WalkSettings(), is_english=not vectors)
+    say("measuring")
+    return found

@@ -38,6 +38,7 @@ from fabula.measures.borrowed_passages import (
 )
 from fabula.measures.exclusion import ExcludeIds, ExcludeSame, own_field
 from fabula.measures.near import Counterpart, NearSearch, NearSettings
+from fabula.measures.near_walk import NearWalk
 from fabula.measures.quoting import QuoteJudge
 from fabula.measures.spread import Spread, find_spread
 from fabula.measures.uniqueness import Levels, uniqueness
@@ -145,7 +146,7 @@ class OriginalityMeasure:
         exclude: CopyRule | ExcludeIds | None = None,
         exclude_same: ExcludeSame | None = None,
         judge: QuoteJudge | None = None,
-        near: NearSearch | None = None,
+        near: NearSearch | NearWalk | None = None,
         n_sources: int = 3,
         spread: int = 0,
         n_threads: int = 1,

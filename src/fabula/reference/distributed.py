@@ -28,6 +28,7 @@ from fabula.reference.passage_parts import (
     Ranked,
 )
 from fabula.reference.search import Reference
+from fabula.reference.walking import LocalWalks, ShardWords, Stretches, Walk, WalkPart
 from fabula.types import Document
 
 __all__ = ["Holders", "Share", "divide"]
@@ -126,6 +127,7 @@ class _Holder:
         self._share = share
         self._part: LocalPart | None = None
         self._passages: dict[str, LocalPassages] = {}
+        self._walks: LocalWalks | None = None
         self._lock = threading.Lock()
 
     def ask(self, method: str, *given: Any, **options: Any) -> Any:
@@ -136,6 +138,12 @@ class _Holder:
     def ask_passages(self, key: str, method: str, *given: Any, **options: Any) -> Any:
         return getattr(self._passages_of(key), method)(*given, **options)
 
+    def vocabularies(self) -> list[ShardWords]:
+        return self._walked().vocabularies
+
+    def walk(self, walks: Sequence[Walk], *, exclude: Sequence[int] = ()) -> list[Stretches]:
+        return self._walked().walk(walks, exclude=exclude)
+
     def sizes_of_passages(self, key: str) -> tuple[int, list[int]]:
         passages = self._passages_of(key)
         return passages.n_passages, passages.n_vocabularies
@@ -145,6 +153,12 @@ class _Holder:
             about = About.of(self._paths, _manifests_of(self._paths))
             self._part = _local(about, _shards_of(self._paths), self._share)
         return self._part
+
+    def _walked(self) -> LocalWalks:
+        with self._lock:
+            if self._walks is None:
+                self._walks = self._open().walks()
+            return self._walks
 
     def _passages_of(self, key: str) -> LocalPassages:
         with self._lock:
@@ -199,11 +213,26 @@ class _FarPart:
     def passages(self, key: str) -> PassagePart:
         return _FarPassages(self._actor, key)
 
+    def walks(self) -> WalkPart:
+        return _FarWalks(self._actor)
+
     def close(self) -> None:
         """Nothing to let go of: the actor ends with the work."""
 
     def _ask(self, method: str, *given: Any, **options: Any) -> Any:
         return _get(self._actor.ask.remote(method, *given, **options))
+
+
+class _FarWalks:
+    """Shards that another node walks."""
+
+    def __init__(self, actor: Any) -> None:
+        self._actor = actor
+        self.vocabularies: list[ShardWords] = _get(actor.vocabularies.remote())
+
+    def walk(self, walks: Sequence[Walk], *, exclude: Sequence[int] = ()) -> list[Stretches]:
+        found: list[Stretches] = _get(self._actor.walk.remote(walks, exclude=exclude))
+        return found
 
 
 class _FarPassages:

@@ -34,7 +34,7 @@ import mmap
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -43,7 +43,15 @@ import zstandard
 from numpy.typing import NDArray
 
 from fabula.errors import CorpusError
-from fabula.kernels.packed import BLOCK, Packed, Tokens, bits_below, n_packed_words, read_tokens
+from fabula.kernels.packed import (
+    BLOCK,
+    RARE,
+    Packed,
+    Tokens,
+    bits_below,
+    n_packed_words,
+    read_tokens,
+)
 from fabula.kernels.pairs import open_pairs
 from fabula.reference.checksums import check_files, check_seal, parse_row, read_row, seal
 from fabula.reference.storage import Home, open_home
@@ -299,6 +307,24 @@ class Shard:
         return (
             *self.tokens, self.suffixes.words, self.pairs.buckets.words, self.pairs.entries.words
         )  # fmt: skip
+
+    @cached_property
+    def token_counts(self) -> NDArray[np.int64]:
+        """How often each token stands here: int64, shape (n_vocabulary + 1,)."""
+        n = self.info.n_vocabulary + 1
+        codes = np.bincount(self.tokens.codes, minlength=n)[:RARE]
+        # A damaged file may hold any number.
+        rare = np.bincount(np.minimum(self.tokens.rare_ids, n), minlength=n)
+        rare[: len(codes)] += codes[: len(rare)]
+        return rare[:n]
+
+    @cached_property
+    def first_suffixes(self) -> NDArray[np.int64]:
+        """Where the suffixes that begin with each token begin: int64, shape (n_vocabulary + 2,)."""
+        ends = np.cumsum(np.append(0, self.token_counts))
+        # Of a damaged file, what is counted may be more than there is.
+        firsts: NDArray[np.int64] = np.minimum(ends, self.info.n_tokens)
+        return firsts
 
     def expect_random(self) -> None:
         """Have the system read single pages of these files, and not what lies around them.

@@ -25,6 +25,7 @@ from fabula.reference.passage_parts import (
     PassagePart,
     ask_together,
 )
+from fabula.reference.walking import JoinedWalks, LocalWalks, WalkPart
 from fabula.types import Document
 from fabula.workers import memory_bytes
 
@@ -86,6 +87,9 @@ class Part(Protocol):
 
     def passages(self, key: str) -> PassagePart:
         """Its passages of the kind that `key` names. Raises `CorpusError` where it has none."""
+
+    def walks(self) -> WalkPart:
+        """Its shards, to be walked for what stands there in other words."""
 
     def close(self) -> None:
         """Let go of what it holds open."""
@@ -156,6 +160,9 @@ class LocalPart:
 
     def passages(self, key: str) -> LocalPassages:
         return LocalPassages(self.shards, key, self.excluded)
+
+    def walks(self) -> LocalWalks:
+        return LocalWalks(self.shards, self.excluded)
 
     def close(self) -> None:
         """Nothing to let go of: files are mapped, and closed with the last array."""
@@ -270,6 +277,10 @@ class JoinedParts:
     def passages(self, key: str) -> PassagePart:
         found = ask_together(self._parts, lambda _, part: part.passages(key))
         return JoinedPassages(found, [part.n_documents for part in self._parts])
+
+    def walks(self) -> WalkPart:
+        found = ask_together(self._parts, lambda _, part: part.walks())
+        return JoinedWalks(found, [part.n_documents for part in self._parts])
 
     def close(self) -> None:
         for part in self._parts:

@@ -17,6 +17,7 @@ from fabula.reference.parts import Found
 from fabula.reference.passage_parts import PassagePart
 from fabula.reference.serving import messages
 from fabula.reference.serving.checking import are_ascending, read_answer, refusal, sendable
+from fabula.reference.walking import WalkPart
 from fabula.types import Document
 
 __all__ = ["ServedPart"]
@@ -153,7 +154,14 @@ class ServedPart:
 
     def passages(self, key: str) -> PassagePart:
         """There are none: raises `InputError`."""
-        raise InputError(
+        raise self._no_near()
+
+    def walks(self) -> WalkPart:
+        """It cannot be walked: raises `InputError`."""
+        raise self._no_near()
+
+    def _no_near(self) -> InputError:
+        return InputError(
             f"{self._server.url}: near matches need a corpus on this machine's disk, or on the "
             f"nodes of a cluster; name the folder of one that was built here"
         )

@@ -1,0 +1,145 @@
+"""The words of a reference that are alike, by their vectors, and how rare each is."""
+
+from __future__ import annotations
+
+import math
+import threading
+from collections import OrderedDict
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fabula.kernels.movers import MOST_ALIKE
+from fabula.models.vectors import WordVectors
+from fabula.reference.walking import ShardWords
+from fabula.text.stopwords import StopWords
+
+__all__ = ["Alike", "AlikeWords"]
+
+_BLOCK = 4096
+"""Words that are compared at a time."""
+_N_TOGETHER = 1024
+_N_REMEMBERED = 1 << 15
+_SCREEN = np.float32(1e-3)
+"""Much more than a product of 32-bit floats is away from that of the whole numbers."""
+_SCALE = np.float32(1.0 / (32767.0 * 32767.0))
+
+
+@dataclass(frozen=True, slots=True)
+class Alike:
+    """The words of the reference that one may stand for; the word itself is the first, if held."""
+
+    numbers: NDArray[np.int64]
+    """int64 (n_alike,): words of the reference."""
+    cosines: NDArray[np.float32]
+    """float32 (n_alike,): falling; 1 for the word itself, and for no other."""
+
+
+class AlikeWords:
+    """The different words of all shards, numbered from 0.
+
+    Cosines are those of `kernels.movers.similarities`. A word that is no content word, or has no
+    vector, is like itself alone.
+    """
+
+    def __init__(
+        self,
+        shards: Sequence[ShardWords],
+        vectors: WordVectors,
+        stop_words: StopWords,
+        threshold: float,
+    ) -> None:
+        counts: dict[str, int] = {}
+        for shard in shards:
+            for word, count in zip(shard.words, shard.counts.tolist(), strict=True):
+                counts[word] = counts.get(word, 0) + count
+        self._number = {word: k for k, word in enumerate(counts)}
+        self._vectors, self._threshold = vectors, threshold
+        self.n_words = sum(counts.values())
+        self.bits = math.log2(max(1, self.n_words)) - np.log2(np.maximum(1, list(counts.values())))
+        """float64 (n_different,): minus the logarithm of each word's share of all."""
+        self.is_content = np.array([stop_words.is_content(word) for word in counts], np.bool_)
+        self.ids = [self._ids_of(shard) for shard in shards]
+        """By shard, each word's token id, 0 where the shard lacks it: uint32 (n_different,)."""
+        content = [word for word, held in zip(counts, self.is_content, strict=True) if held]
+        rows = vectors.rows(content)
+        has_vector = rows >= 0
+        self._with_vector = np.flatnonzero(self.is_content)[has_vector]
+        self._rows = rows[has_vector]
+        self._known: OrderedDict[str, Alike] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def bits_of(self, word: str) -> float:
+        """As `bits`; what the reference lacks counts as what stands there once."""
+        number = self._number.get(word)
+        return math.log2(max(1, self.n_words)) if number is None else float(self.bits[number])
+
+    def of(self, words: Sequence[str], is_content: Sequence[bool]) -> list[Alike]:
+        """What each of these different words may stand for."""
+        with self._lock:
+            found = {word: self._known[word] for word in words if word in self._known}
+        new = [(w, held) for w, held in zip(words, is_content, strict=True) if w not in found]
+        rows = self._vectors.rows([word for word, held in new if held])
+        with_row = {word: int(row) for (word, _), row in
+                    zip([one for one in new if one[1]], rows, strict=True) if row >= 0}  # fmt: skip
+        some = list(with_row.items())
+        for at in range(0, len(some), _N_TOGETHER):
+            found |= self._near(dict(some[at : at + _N_TOGETHER]))
+        found |= {word: self._alone(word) for word, _ in new if word not in with_row}
+        with self._lock:
+            for word in words:
+                self._known[word] = found[word]
+                self._known.move_to_end(word)
+            while len(self._known) > _N_REMEMBERED:
+                self._known.popitem(last=False)
+        return [found[word] for word in words]
+
+    def _near(self, wanted: dict[str, int]) -> dict[str, Alike]:
+        """Of words with vectors, by the rows of these."""
+        if not wanted:
+            return {}
+        matrix = self._vectors.matrix
+        rows = np.array(list(wanted.values()), np.int32)
+        # A product of floats, which is quick, leaves out what is surely not alike.
+        screen = matrix[rows].astype(np.float32).T
+        least = np.float32(self._threshold) / _SCALE - _SCREEN / _SCALE
+        found: list[list[tuple[NDArray[np.int64], NDArray[np.float32]]]] = [[] for _ in wanted]
+        for begin in range(0, len(self._rows), _BLOCK):
+            block = self._rows[begin : begin + _BLOCK]
+            products = matrix[block].astype(np.float32) @ screen
+            for k, row in enumerate(rows.tolist()):
+                near = np.flatnonzero(products[:, k] >= least)
+                if not len(near):
+                    continue
+                exact = matrix[block[near]].astype(np.int64) @ matrix[row].astype(np.int64)
+                cosines = np.minimum(exact.astype(np.float32) * _SCALE, MOST_ALIKE)
+                kept = cosines >= self._threshold
+                numbers = self._with_vector[begin + near[kept]]
+                found[k].append((numbers, cosines[kept]))
+        return {word: self._ordered(word, some) for word, some in zip(wanted, found, strict=True)}
+
+    def _ordered(
+        self, word: str, found: Sequence[tuple[NDArray[np.int64], NDArray[np.float32]]]
+    ) -> Alike:
+        alone = self._alone(word)
+        numbers = np.concatenate([np.empty(0, np.int64), *(n for n, _ in found)])
+        cosines = np.concatenate([np.empty(0, np.float32), *(c for _, c in found)])
+        is_other = ~np.isin(numbers, alone.numbers)
+        numbers, cosines = numbers[is_other], cosines[is_other]
+        order = np.lexsort((numbers, -cosines))
+        return Alike(
+            np.concatenate([alone.numbers, numbers[order]]),
+            np.concatenate([alone.cosines, cosines[order]]),
+        )
+
+    def _alone(self, word: str) -> Alike:
+        number = self._number.get(word)
+        held = [] if number is None else [number]
+        return Alike(np.array(held, np.int64), np.ones(len(held), np.float32))
+
+    def _ids_of(self, shard: ShardWords) -> NDArray[np.uint32]:
+        ids = np.zeros(len(self._number), np.uint32)
+        ids[[self._number[word] for word in shard.words]] = np.arange(1, len(shard.words) + 1)
+        return ids

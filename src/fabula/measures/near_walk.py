@@ -1,0 +1,336 @@
+"""Near matches found by walking the index: alignments that are too good for chance.
+
+Where `measures.near` compares a text with the passages that BM25 ranks first, this looks at every
+place of the reference where a rare word of the text, or a rare run of its words, stands, and aligns
+text and reference from there (`kernels.walking`). Nothing is missed for its rank. That a walk of
+the suffix array may take other words, and is kept small by what occurs, is the idea of Yoneda et
+al. 2026, "SoftMatcha 2" (arXiv 2602.10908); what counts as a match is not theirs:
+
+- A word tells *bits*: minus the logarithm of its share of the reference's words. A content word
+  beside one that is at least `threshold` alike gains the smaller of the two words' bits, at most
+  `_MOST_BITS`, times their cosine; other words gain `_FUNCTION_BITS` beside themselves. Each word
+  without a partner costs some.
+- The score of a stretch, minus the logarithm of the reference's words, is its *bits over chance*:
+  it must reach `bits` (Karlin and Altschul 1990). So many words may differ where those that are
+  left, in their order, are telling. A word that comes again in a stretch tells nothing new: its
+  gain does not count.
+- At least `floor` content words are alike, neither side is over `ratio` times as long as the other,
+  and the sentence encoder must agree that both mean about the same (`meaning`).
+- A stretch ends with the words where its score is highest.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fabula.errors import InputError
+from fabula.kernels.movers import similarities
+from fabula.kernels.walking import PARTS
+from fabula.measures.alike_words import AlikeWords
+from fabula.measures.near import Counterpart, drop_other_meanings
+from fabula.models.encoder import Encoder
+from fabula.models.vectors import WordVectors
+from fabula.reference import Reference
+from fabula.reference.exclude import maximal_spans
+from fabula.reference.walking import Walk
+from fabula.text.language import language_gate
+from fabula.text.stopwords import StopWords
+
+__all__ = ["NearWalk", "WalkSettings"]
+
+_MOST_BITS, _LEAST_BITS, _COMPANY_BITS = 12.0, 18.0, 8.0
+_CONTENT_COST, _FUNCTION_COST, _EXCHANGE_COST, _JOIN_COST = 1.5, 0.25, 2.0, 6.0
+_DROP_BITS = 12.0
+_WIDTH, _REACH, _GAP = 5, 100, 30
+_ANCHOR = 0.6
+"""Least cosine of words that an anchor may have in place of the text's."""
+
+
+@dataclass(frozen=True, slots=True)
+class WalkSettings:
+    """When a stretch of a text is near to one of the reference, and where it is looked for."""
+
+    threshold: float = 0.45
+    """Least cosine of two words that are alike."""
+    bits: float = 22.0
+    """Least bits over chance."""
+    meaning: float = 0.5
+    """Least cosine of the two sides' sentence vectors; 0 for no look at them."""
+    floor: int = 4
+    """Content words of the text that must be alike."""
+    ratio: float = 2.0
+    """How many times as many words as the other a side may have; inf for any."""
+    n_places: int = 256
+    """How often an anchor would stand in the reference, at most, if its words were drawn at
+    random."""
+
+    def __post_init__(self) -> None:
+        if not (0 < self.threshold <= 1 and 0 <= self.meaning <= 1):
+            raise InputError("near matches: give a threshold over 0, at most 1, a meaning 0 to 1")
+        if self.floor < 1 or self.n_places < 1 or not self.ratio >= 1:
+            raise InputError("near matches: `floor`, `n_places` and `ratio` must be at least 1")
+
+    def signature_parts(self) -> dict[str, str]:
+        return {
+            "T": repr(self.threshold),
+            "floor": str(self.floor),
+            "walk": f"{self.bits:g}bits,{self.n_places}places",
+            "ratio": f"{self.ratio:g}",
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class _Stretch:
+    """A stretch of the text beside one of a document, half-open, in words."""
+
+    first: int
+    end: int
+    number: int
+    first_word: int
+    end_word: int
+    score: int
+
+
+class NearWalk:
+    """Near matches in a reference, without a list of passages.
+
+    `encoder` reads both sides of each match, where `settings.meaning` asks for it; else than the
+    packaged one only if it is given.
+    """
+
+    def __init__(
+        self,
+        reference: Reference,
+        vectors: WordVectors,
+        stop_words: StopWords,
+        settings: WalkSettings = WalkSettings(),
+        encoder: Encoder | None = None,
+        *,
+        is_english: bool = True,
+    ) -> None:
+        """`is_english`: the vectors are of English words, so other texts are not searched."""
+        self.reference = reference
+        self.is_english = is_english
+        self.vectors = vectors
+        self.stop_words = stop_words
+        self.settings = settings
+        self._encoder = encoder
+        if settings.meaning and encoder is None:
+            # One thread, so that sums of its numbers do not depend on the machine.
+            self._encoder = Encoder(n_threads=1)
+        self._part = reference.part.walks()
+        shards = self._part.vocabularies
+        self._alike = AlikeWords(shards, vectors, stop_words, settings.threshold)
+        self._chance_bits = math.log2(max(1, self._alike.n_words))
+        self._costs = [
+            _in_parts(np.append(0.0, _costs(self._alike.is_content[_numbers_of(ids)])))
+            for ids in self._alike.ids
+        ]
+
+    def signature_parts(self) -> dict[str, str]:
+        """All that decides a near match besides the reference."""
+        meaning = self.settings.meaning
+        return {
+            **self.settings.signature_parts(),
+            "stop": self.stop_words.name,
+            "vec": self.vectors.name,
+            **({"lang": language_gate()} if self.is_english else {}),
+            "sense": f"{self._encoder.name},{meaning:g}" if meaning and self._encoder else "none",
+        }
+
+    @property
+    def remarks(self) -> tuple[str, ...]:
+        """What a reader of the matches should know."""
+        return (self.vectors.remark,) if self.vectors.remark else ()
+
+    def search(
+        self,
+        words: Sequence[str],
+        exact: NDArray[np.int32],
+        min_words: int,
+        *,
+        exclude: Iterable[int] = (),
+    ) -> tuple[NDArray[np.int32], dict[int, Counterpart]]:
+        """As `NearSearch.search`: the longest match at each word, and what near ones resemble.
+
+        Of stretches that lie more than half in better ones only the better count.
+        """
+        counterparts: dict[tuple[int, int], Counterpart] = {}
+        kept: list[_Stretch] = []
+        for one in self._stretches(words, min_words, exclude):
+            is_new = one.end - one.first > exact[one.first : one.end].max(initial=0)
+            if not is_new or any(2 * _shared(one, o) > _shorter(one, o) for o in kept):
+                continue
+            counterpart = self._counterpart(words, one)
+            if counterpart is not None:
+                kept.append(one)
+                counterparts[one.first, one.end] = counterpart
+        if self._encoder is not None and self.settings.meaning:
+            drop_other_meanings(self._encoder, self.settings.meaning, words, counterparts)
+        found = exact.copy()
+        for first, end in counterparts:
+            found[first] = max(found[first], end - first)
+        longest = {(first, first + n) for first, n in maximal_spans(found, min_words)}
+        return found, {span[0]: one for span, one in counterparts.items() if span in longest}
+
+    def covered_by(
+        self,
+        words: Sequence[str],
+        min_words: int,
+        *,
+        within: Iterable[tuple[int, int]],
+        exclude: Iterable[int] = (),
+    ) -> dict[int, list[tuple[int, int]]]:
+        """The half-open stretches of words that are near to each document, by number.
+
+        `min_words` words or more of each lie `within` the stretches that were kept.
+        """
+        kept = list(within)
+        covered: dict[int, list[tuple[int, int]]] = {}
+        for one in self._stretches(words, min_words, exclude) if kept else ():
+            both = {(max(one.first, a), min(one.end, b)) for a, b in kept}
+            covered.setdefault(one.number, []).extend((a, b) for a, b in both if b - a >= min_words)
+        return {number: sorted(set(spans)) for number, spans in covered.items() if spans}
+
+    def _stretches(
+        self, words: Sequence[str], min_words: int, exclude: Iterable[int]
+    ) -> list[_Stretch]:
+        """What is good enough for its bits, the best first."""
+        if not words:
+            return []
+        walks = self._walks(words)
+        ratio = self.settings.ratio
+        found = []
+        for one in self._part.walk(walks, exclude=sorted(exclude)):
+            columns = (one.firsts, one.ends, one.numbers, one.first_words, one.end_words,
+                       one.scores)  # fmt: skip
+            found += [_Stretch(*row) for row in zip(*(c.tolist() for c in columns), strict=True)]
+        found = [
+            one for one in found
+            if one.end - one.first >= min_words
+            and one.end - one.first <= ratio * (one.end_word - one.first_word)
+            and one.end_word - one.first_word <= ratio * (one.end - one.first)
+        ]  # fmt: skip
+        return sorted(found, key=lambda s: (-s.score, s.number, s.first_word, s.first, s.end))
+
+    def _walks(self, words: Sequence[str]) -> list[Walk]:
+        """The text, for each shard."""
+        alike, settings = self._alike, self.settings
+        number = {word: k for k, word in enumerate(dict.fromkeys(words))}
+        distinct = list(number)
+        is_content = np.array([self.stop_words.is_content(word) for word in distinct], np.bool_)
+        found = alike.of(distinct, is_content.tolist())
+        own_bits = np.array([alike.bits_of(word) for word in distinct])
+        sizes = np.array([len(one.numbers) for one in found], np.int64)
+        units = np.repeat(np.arange(len(distinct)), sizes)
+        numbers = np.concatenate([one.numbers for one in found])
+        cosines = np.concatenate([one.cosines for one in found])
+        bits = alike.bits[numbers]
+        gains = np.minimum(np.minimum(own_bits[units], bits), _MOST_BITS) * cosines
+        gains[~is_content[units]] = 0.0
+        is_anchor = cosines >= _ANCHOR
+        chance = self._chance_bits
+        walks = []
+        for ids, costs in zip(alike.ids, self._costs, strict=True):
+            here = np.flatnonzero(ids[numbers])
+            counts = np.bincount(units[here], minlength=len(distinct))
+            anchors = np.bincount(units[here][is_anchor[here]], minlength=len(distinct))
+            walks.append(
+                Walk(
+                    units=np.array([number[word] for word in words], np.int32),
+                    is_content=is_content,
+                    starts=np.concatenate([[0], np.cumsum(counts)]).astype(np.int64),
+                    n_anchors=anchors,
+                    ids=ids[numbers[here]].astype(np.int64),
+                    rarities=_in_parts(bits[here]),
+                    gains=np.maximum(1, _in_parts(gains[here])),
+                    costs_here=_in_parts(_costs(is_content)),
+                    costs_there=costs,
+                    enough=round(max(0.0, chance - math.log2(settings.n_places)) * PARTS),
+                    width=_WIDTH,
+                    drop=round(_DROP_BITS * PARTS),
+                    exchange=round(_EXCHANGE_COST * PARTS),
+                    reach=_REACH,
+                    company=round(_COMPANY_BITS * PARTS),
+                    least=round(_LEAST_BITS * PARTS),
+                    gap=_GAP,
+                    join=round(_JOIN_COST * PARTS),
+                    need=round((settings.bits + chance) * PARTS),
+                )
+            )
+        return walks
+
+    def _counterpart(self, words: Sequence[str], one: _Stretch) -> Counterpart | None:
+        """What the stretch resembles; None where what is alike is too little."""
+        n_there = one.end_word - one.first_word
+        located = self.reference.located_document(one.number)[1].part(one.first_word, n_there)
+        is_content = self.stop_words.is_content
+        here = [k for k in range(one.first, one.end) if is_content(words[k])]
+        there = [k for k, word in enumerate(located.words) if is_content(word)]
+        if not here or not there:
+            return None
+        sims = self._similarities([words[k] for k in here], [located.words[k] for k in there])
+        tops = sims.max(axis=0)
+        is_alike = tops >= self.settings.threshold
+        if np.count_nonzero(is_alike) < self.settings.floor:
+            return None
+        seen: set[str] = set()
+        again = []
+        for k, top in zip((k for k, held in zip(here, is_alike, strict=True) if held),
+                          tops[is_alike].tolist(), strict=True):  # fmt: skip
+            if words[k] in seen:
+                again.append(min(_MOST_BITS, self._alike.bits_of(words[k])) * top)
+            seen.add(words[k])
+        if one.score / PARTS - math.fsum(again) < self.settings.bits + self._chance_bits:
+            return None
+        means = float(tops.mean(dtype=float)), float(sims.max(axis=1).mean(dtype=float))
+        return Counterpart(
+            similarity=min(1.0, *means),
+            source=self.reference.occurrence(one.number, one.first_word, n_there),
+            words=located,
+            pairs=tuple(
+                (k - one.first, there[j], float(top))
+                for k, j, top in zip(here, sims.argmax(axis=0).tolist(), tops, strict=True)
+            ),
+        )
+
+    def _similarities(self, mine: Sequence[str], theirs: Sequence[str]) -> NDArray[np.float32]:
+        """Cosines of words: float32 (n_theirs, n_mine)."""
+        both = [*theirs, *mine]
+        own = {word: -3 - k for k, word in enumerate(dict.fromkeys(both))}
+        rows = self.vectors.rows(both)
+        units = np.array(
+            [row if row >= 0 else own[word] for word, row in zip(both, rows, strict=True)], np.int32
+        )
+        sims = np.empty((len(theirs), len(mine)), np.float32)
+        similarities(self.vectors.matrix, units[: len(theirs)], units[len(theirs) :], sims)
+        return sims
+
+
+def _in_parts(bits: NDArray[Any]) -> NDArray[np.int32]:
+    parts: NDArray[np.int32] = np.rint(np.asarray(bits) * PARTS).astype(np.int32)
+    return parts
+
+
+def _costs(is_content: NDArray[np.bool_]) -> NDArray[np.float64]:
+    return np.where(is_content, _CONTENT_COST, _FUNCTION_COST)
+
+
+def _numbers_of(ids: NDArray[np.uint32]) -> NDArray[np.int64]:
+    """The words of a shard by token id, from the ids of all words."""
+    held = np.flatnonzero(ids)
+    return held[np.argsort(ids[held])]
+
+
+def _shared(one: _Stretch, other: _Stretch) -> int:
+    return max(0, min(one.end, other.end) - max(one.first, other.first))
+
+
+def _shorter(one: _Stretch, other: _Stretch) -> int:
+    return min(one.end - one.first, other.end - other.first)

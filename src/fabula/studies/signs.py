@@ -158,5 +158,5 @@ def signs_of_all(connection: Connection, design: StudyDesign) -> dict[int, Signs
     n_all = sum(sums[1] for sums in mine.values())
     n_noticed = sum(sums[4] for sums in mine.values())
     return {
-        owner: Signs(*sums, n_all - sums[1], n_noticed - sums[4]) for owner, sums in mine.items()
+        owner: Signs(*[*sums, n_all - sums[1], n_noticed - sums[4]]) for owner, sums in mine.items()
     }

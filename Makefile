@@ -9,7 +9,7 @@ TESTS ?=
 # Tests wait for servers, browsers and clusters: more workers than processors keep these busy.
 WORKERS ?= $(shell expr $$(getconf _NPROCESSORS_ONLN) + 1)
 
-.PHONY: help setup demo test check format docs bench clean
+.PHONY: help setup demo test faults check format docs bench clean
 
 help: ## Say what can be made
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 10
@@ -35,6 +35,9 @@ test: $(READY) ## Run all tests; build/timings.txt says which were slow
 	@# Stale bytecode is written once, not compiled by every process where none is kept.
 	$(RUN)python -m compileall -q src
 	$(RUN)pytest -n $(WORKERS) --durations 20 --timings build/timings.txt $(TESTS)
+
+faults: $(READY) ## Kill every long job a thousand times, and compare what it leaves (hours)
+	FABULA_FAULTS=80 $(RUN)pytest -n $(WORKERS) tests/faults
 
 check: $(READY) ## Run the linters and the type checker
 	$(RUN)ruff format --check

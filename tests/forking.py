@@ -101,7 +101,8 @@ for passed in signal.SIGINT, signal.SIGTERM, signal.SIGHUP:
     signal.signal(passed, lambda number, _: os.kill(process, number))
 status = received(client, 4)
 if os.WIFSIGNALED(status):
-    signal.signal(os.WTERMSIG(status), signal.SIG_DFL)
+    if os.WTERMSIG(status) != signal.SIGKILL:
+        signal.signal(os.WTERMSIG(status), signal.SIG_DFL)
     os.kill(os.getpid(), os.WTERMSIG(status))
 os._exit(os.WEXITSTATUS(status))
 """

@@ -1,0 +1,121 @@
+"""A job that is disturbed loses nothing: run again, it leaves the bytes of one that was not.
+
+`make faults` runs the long form: `FABULA_FAULTS` is how many times each job is killed.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import shutil
+import signal
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from tests.faults.work import JOBS, Done, Job, disturbed, left, prepared
+from tests.serving import Served, prompt_of, serving
+
+pytest.importorskip("inspect_ai", reason="needs fabula[hosted]")
+pytest.importorskip("spacy", reason="needs fabula[nlp]")
+
+N_KILLS = int(os.environ.get("FABULA_FAULTS", "3"))
+WELL = "Verdict: Yes\n" + "She counts the lamps along the pier until one of them is gone. " * 3
+KILLED = -signal.SIGKILL
+FAILED = (1, 3, 4, 5)
+"""Documented exit codes of what is no mistake in the command."""
+
+
+@pytest.fixture(scope="module")
+def model() -> Iterator[Served]:
+    """One whose answer depends on the question alone."""
+    with serving(lambda body, _: f"{WELL}{len(prompt_of(body))} words on.") as served:
+        yield served
+
+
+@dataclass
+class Undisturbed:
+    """What a job leaves that nothing disturbs, and how often it changed something on the way."""
+
+    name: str
+    job: Job
+    bytes: dict[str, bytes]
+    n_changes: int
+    model: str
+
+    def run(self, folder: Path, fault: dict[str, object]) -> Done:
+        return disturbed(self.job, folder, self.model, fault)()
+
+    def check_again(self, folder: Path) -> None:
+        again = self.run(folder, {})
+        assert again.returncode in self.job.codes, again.stderr
+        assert left(self.job, folder) == self.bytes
+
+    def rng(self) -> random.Random:
+        return random.Random(os.environ.get("FABULA_FAULTS_SEED", self.name))
+
+
+@pytest.fixture(scope="module", params=JOBS)
+def whole(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory, model: Served
+) -> Undisturbed:
+    folder = tmp_path_factory.mktemp("undisturbed")
+    job, address, changes = JOBS[request.param], f"{model.url}/v1#m", folder / "changes"
+    prepared(job, folder / "work")
+    done = disturbed(job, folder / "work", address, {}, changes)()
+    assert done.returncode == 0, done.stderr
+    found = left(job, folder / "work")
+    assert found
+    return Undisturbed(request.param, job, found, int(changes.read_text()), address)
+
+
+def test_what_was_killed_goes_on_to_the_same_bytes(whole: Undisturbed, tmp_path: Path) -> None:
+    rng = whole.rng()
+    everywhere = range(1, whole.n_changes + 1)
+    for at in rng.sample(everywhere, min(N_KILLS, whole.n_changes)):
+        folder = prepared(whole.job, tmp_path / str(at))
+        assert whole.run(folder, {"kill_at": at}).returncode == KILLED
+        whole.check_again(folder)
+        shutil.rmtree(folder)
+
+
+def test_a_full_disk_is_told_and_costs_nothing(whole: Undisturbed, tmp_path: Path) -> None:
+    rng = whole.rng()
+    largest = max(map(len, whole.bytes.values()))
+    folder = prepared(whole.job, tmp_path / "work")
+    done = whole.run(folder, {"largest": rng.randrange(largest // 8, largest)})
+    assert done.returncode in FAILED, done.stderr
+    assert "error: " in done.stderr
+    assert "Traceback" not in done.stderr
+    whole.check_again(folder)
+
+
+def test_a_clock_that_jumps_changes_nothing(whole: Undisturbed, tmp_path: Path) -> None:
+    folder = prepared(whole.job, tmp_path / "work")
+    done = whole.run(folder, {"clock_s": -40_000.0})
+    assert done.returncode == 0, done.stderr
+    assert left(whole.job, folder) == whole.bytes
+
+
+def test_of_two_writers_one_is_refused_or_both_leave_the_same(
+    whole: Undisturbed, tmp_path: Path
+) -> None:
+    folder, go = prepared(whole.job, tmp_path / "work"), tmp_path / "go"
+    half = max(1, whole.n_changes // 2)
+    first = disturbed(whole.job, folder, whole.model, {"wait_at": half, "for": str(go)})
+    wanted = go.with_name("go.wanted")
+    until = time.monotonic() + 120
+    while not wanted.exists():
+        assert time.monotonic() < until
+        time.sleep(0.02)
+    second = whole.run(folder, {})
+    go.touch()
+    codes = []
+    for done in first(), second:
+        assert done.returncode in (4, *whole.job.codes), done.stderr
+        codes.append(done.returncode)
+    assert 0 in codes
+    assert left(whole.job, folder) == whole.bytes

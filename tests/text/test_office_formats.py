@@ -54,6 +54,7 @@ def read(path: Path | str) -> Document:
 
 def test_a_pdf_s_lines_are_joined_without_what_pages_repeat(tmp_path: Path) -> None:
     full = "She counted nine lamps along the wall and one more by the"
+    said = "“Stay with me until the lamps go round again,” he said to her."
 
     def page(number: int, *lines: Place) -> list[Place]:
         return [(72, 760, f"A. WRITER / THE LAMP / {number}"), *lines, (300, 30, str(number))]
@@ -63,7 +64,7 @@ def test_a_pdf_s_lines_are_joined_without_what_pages_repeat(tmp_path: Path) -> N
              (72, 642, "bour, where the well-"), (72, 628, "known boats lay."),
              (90, 614, full + " “sea.” She went"), (72, 600, "on until the light had gone and"
              " nothing was to be")),
-        page(2, (72, 700, "seen, and then she turned."), (90, 686, "“Stay,” he said."),
+        page(2, (72, 700, "seen, and then she turned."), (90, 686, said),
              (90, 672, full), (72, 658, "harbour, as well-known people do.")),
         page(3, (72, 700, "II"), (72, 670, full), (72, 656, "door.")),
     ]  # fmt: skip
@@ -72,7 +73,7 @@ def test_a_pdf_s_lines_are_joined_without_what_pages_repeat(tmp_path: Path) -> N
         "Chapter One", f"{full} harbour, where the well-known boats lay.",
         f"{full} “sea.” She went on until the light had gone and nothing was to be seen, and then "
         "she turned.",
-        "“Stay,” he said.", f"{full} harbour, as well-known people do.", "II", f"{full} door.",
+        said, f"{full} harbour, as well-known people do.", "II", f"{full} door.",
     ]  # fmt: skip
     assert document.meta == {"title": "The Lamp", "headings": [[0, 1, "Chapter One"]]}
     assert document.author == "A. Writer"

@@ -23,7 +23,9 @@ __all__ = ["parse_pdf"]
 _N_EDGE = 2
 """So many lines at the top and at the foot of a page can be what pages repeat."""
 _REPEATED = 0.2
-"""A running head stands on this share of the pages, and on three."""
+"""A running head stands on this share of the pages, and on two."""
+_COMMON = 0.1
+"""The margin is where this share of the lines of a page begins, or more."""
 _INDENT, _GAP = 0.6, 1.35
 """In sizes of the type, how far a first line stands in; in usual distances of lines, a gap."""
 _SHORT = 0.8
@@ -144,7 +146,7 @@ def _folded(words: str) -> str:
 def _without_repeated(pages: list[list[_Line]]) -> list[list[_Line]]:
     """The pages without running heads and page numbers."""
     edges = Counter(key for page in pages for key in {_key(one) for one in _edges(page)} if key)
-    least = max(3, _REPEATED * len(pages))
+    least = max(2, _REPEATED * len(pages))
     # A number at the top of a few pages is that of a chapter.
     n_above, n_below = (
         sum(any(map(_is_number, side(page))) for page in pages) for side in (_top, _foot)
@@ -176,8 +178,9 @@ def _edges(page: list[_Line]) -> list[_Line]:
 
 
 def _key(line: _Line) -> str:
-    """What a running head is but for the number of its page."""
-    return " ".join(re.sub(r"\d+", "", line.words).casefold().split())
+    """What a running head is but for the number of its page; empty for a line without letters."""
+    words = re.sub(r"\d+", "", line.words).casefold()
+    return " ".join(words.split()) if re.search(r"[^\W_]", words) else ""
 
 
 def _paragraphs(pages: list[list[_Line]], whole: Counter[str]) -> Iterator[tuple[int, str]]:
@@ -187,7 +190,7 @@ def _paragraphs(pages: list[list[_Line]], whole: Counter[str]) -> Iterator[tuple
     full = sorted(len(line.words) for line in lines)[int(0.8 * (len(lines) - 1))]
     gaps = [a.y - b.y for page in pages for a, b in itertools.pairwise(page) if a.y > b.y]
     usual = median(gaps) if gaps else 0.0
-    margins = [min((line.x for line in page), default=0.0) for page in pages]
+    margins = [_margin(page) for page in pages]
     held: list[_Line] = []
     for page, margin in zip(pages, margins, strict=True):
         for k, line in enumerate(page):
@@ -198,6 +201,13 @@ def _paragraphs(pages: list[list[_Line]], whole: Counter[str]) -> Iterator[tuple
             held.append(line)
     if held:
         yield _joined(held, whole)
+
+
+def _margin(page: list[_Line]) -> float:
+    """Where lines begin that do not stand in: one that stands out alone is no margin."""
+    counted = Counter(round(line.x) for line in page)
+    common = [x for x, n in counted.items() if n >= max(2, _COMMON * len(page))]
+    return min(common or counted, default=0)
 
 
 def _begins(
@@ -212,11 +222,11 @@ def _begins(
         return bool(_ended.search(last.words)) and (is_indented or len(last.words) < _SHORT * full)
     if usual and before.y - line.y > _GAP * usual:
         return True
+    has_ended = bool(_ended.search(before.words))
     was_indented = before.x - margin > _INDENT * before.size
-    if is_indented and not was_indented:
+    if is_indented and (has_ended or not was_indented):
         return True
-    is_short = len(before.words) < _SHORT * full
-    return is_short and bool(_ended.search(before.words))
+    return has_ended and len(before.words) < _SHORT * full
 
 
 def _joined(lines: list[_Line], whole: Counter[str]) -> tuple[int, str]:

@@ -11,6 +11,7 @@ crowd workers' texts were written elsewhere in a study that could tell (doi
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 
@@ -142,21 +143,27 @@ def signs_of_all(connection: Connection, design: StudyDesign) -> dict[int, Signs
         owners[assignment_id] = owner
         texts[assignment_id, part, item] = value or ""
     words = TextSettings()
-    mine: dict[int, list[int]] = {}
+    mine: dict[int, Counter[str]] = {}
     for key, text in texts.items():
         n_words = len(words.words(text))
         if n_words < _LEAST_WORDS:
             continue
-        sums = mine.setdefault(owners[key[0]], [0, 0, 0, 0, 0])
-        sums[0] += 1
+        own = mine.setdefault(owners[key[0]], Counter())
+        own["n_texts"] += 1
         if key not in counted:
             continue
         n_pastes, n_leaves, n_keys = counted[key]
-        is_noticed = n_pastes > 0 or n_keys < n_words
-        for k, n in enumerate((1, n_pastes, n_leaves, is_noticed), 1):
-            sums[k] += n
-    n_all = sum(sums[1] for sums in mine.values())
-    n_noticed = sum(sums[4] for sums in mine.values())
+        own["n_counted"] += 1
+        own["n_pastes"] += n_pastes
+        own["n_leaves"] += n_leaves
+        own["n_noticed"] += n_pastes > 0 or n_keys < n_words
+    n_all = sum(own["n_counted"] for own in mine.values())
+    n_noticed = sum(own["n_noticed"] for own in mine.values())
     return {
-        owner: Signs(*[*sums, n_all - sums[1], n_noticed - sums[4]]) for owner, sums in mine.items()
+        owner: Signs(
+            **own,
+            n_counted_by_others=n_all - own["n_counted"],
+            n_noticed_of_others=n_noticed - own["n_noticed"],
+        )
+        for owner, own in mine.items()
     }

@@ -62,11 +62,12 @@ def _write_texts(folder: Path) -> None:
     write("cbt/cbt_test_3books.jsonl.gz", [
         {"id": f"book{k}", "sentences": rng.choices(sentences, k=60)} for k in range(3)
     ])  # fmt: skip
-    write("human_vs_machine/hanna_writingprompts.jsonl", [
-        {"id": f"{k}{label}", "pair_id": k, "label": label, "text": text(15)}
-        for k in range(10)
-        for label in ("human", "machine")
-    ])  # fmt: skip
+    for name in ("hanna_writingprompts", "fastdetect_writing"):
+        write(f"human_vs_machine/{name}.jsonl", [
+            {"id": f"{k}{label}", "pair_id": k, "label": label, "text": text(15)}
+            for k in range(10)
+            for label in ("human", "machine")
+        ])  # fmt: skip
     (folder / "ttcw").mkdir()
     stories = [
         {"story_id": f"{k}_GPT4", "story_name": f"Story {k}", "plot": "A plot.", "content": text(9)}

@@ -16,6 +16,7 @@ from fabula.measures.line_notes import LINE_KINDS, LineReader, _is_misspelt
 from fabula.measures.linguistic.grammar import Harper
 from fabula.measures.linguistic.parsing import Parser
 from fabula.text.pipeline import load_pipeline
+from fabula.types import Document
 
 PLAIN = (
     "The ferry came in at noon with nobody on deck. Anna put down her basket and counted the "
@@ -25,13 +26,26 @@ PLAIN = (
 )
 
 
+SEA = " ".join(
+    f"The {one} turned at noon. She counted every {one} again. Nobody came to the {one}."
+    for one in ("tide", "wind", "boat", "net", "rope", "lamp", "stove")
+)
+"""Twenty-one sentences that are told in the past, by nobody."""
+MINDS = " ".join(
+    (SEA, *(f"Anna knew the {one}." for one in ("reef", "coast", "bay", "cape", "fjord")))
+)
+
+
 @cache
 def reader() -> LineReader:
     return LineReader(load_pipeline(("tok2vec", "senter")), Parser(), Harper())
 
 
 def found(text: str) -> list[tuple[str, str]]:
-    return [(note.kind, text[note.start : note.end]) for note in reader().read(text).notes]
+    return [
+        (note.kind, text[note.start : note.end])
+        for note in reader().read(Document("d", text)).notes
+    ]
 
 
 def test_a_plain_text_has_nothing_to_note() -> None:
@@ -47,10 +61,18 @@ def test_a_plain_text_has_nothing_to_note() -> None:
         ("stock", "Butterflies in her stomach", "Butterflies in her stomach, Anna rang the bell."),
         ("stock", "at the end\nof the day", "It was, at the end\nof the day, a question of bread."),
         ("tag", "smiled", "“I never saw him,” she smiled."),
-        ("tag", "angrily", "“Get out of my kitchen,” he said angrily."),
+        ("adverb", "angrily", "“Get out of my kitchen,” he said angrily."),
         ("filter", "She saw", "She saw that the gate was open and the dog was gone."),
         ("passive", "was opened by", "The letter was opened by the wrong sister in the hall."),
-        ("beginning", "She took", "She took a cup. She took some bread. She took off."),
+        ("beginning", "It was", "It was cold. It was a Monday. It was far to go."),
+        ("tense", "walks", f"{SEA} She walks to the window. {SEA}"),
+        ("tense", "runs", f"{SEA} She rose early and runs to the shore. {SEA}"),
+        ("viewpoint", "my", f"{SEA} It was my own boat that sank. {SEA}"),
+        ("viewpoint", "Ben wondered", f"{MINDS} Ben wondered at this. {SEA}"),
+        ("adverb", "loudly", "The dog was gone, and somebody shouted loudly across the yard."),
+        ("pet", "let out a breath", " ".join(
+            f"The {one} let out a breath." for one in ("baker", "clerk", "judge", "pilot")
+        )),
         (
             "sentence", "Nobody had lived there since the fire.",
             "Nobody had lived there since the fire. It stood open. "
@@ -81,6 +103,22 @@ def test_what_was_put_there_is_noted_at_its_place(kind: str, place: str, text: s
         ("name", "Mason came with Jason. Mason spoke, Mason sang, and Mason left."),
         ("name", "The Miller came. Miller sat, Miller ate; the Millers are all like that."),
         ("passive", "The house was built by Monday."),
+        ("beginning", "She took a cup. She took some bread. She took off."),
+        ("beginning", "Maybe it was fog. Maybe it was rain. Maybe it was neither."),
+        ("sentence", "“Who has it now, and where?” he asked. “Who has it now, and where?”"),
+        ("spelling", "He went wanderin’ about, and wanderin’ he fell."),
+        ("grammar", "“He go to the harbour in the morning,” she said."),
+        ("grammar", "She told her her own name, and no no, it was not hers."),
+        ("filter", "He could not see that it was open. When she saw it was, she left."),
+        ("tag", "“Is he there?” said Cecily timidly."),
+        ("tense", f"{SEA} “She walks to the window,” he said. {SEA}"),
+        ("tense", f"{SEA} I think now that he is right. Nobody knows what it means. {SEA}"),
+        ("tense", "She walks to the window. " * 3 + "Anna rows home. " * 12),
+        ("viewpoint", f"{SEA} “It was my own boat,” he said. {SEA}"),
+        ("viewpoint", "I rose early. My boat was gone. " * 12),
+        ("viewpoint", f"{MINDS} Ben rowed home. {SEA}"),
+        ("adverb", "He lowered the glass slowly. Only the family had really seen it."),
+        ("pet", "She went out of the house. He went out of the barn. They went out of the mill."),
     ],
 )
 def test_what_only_looks_like_it_is_not_noted(kind: str, text: str) -> None:
@@ -104,7 +142,7 @@ def test_straight_quotation_marks_give_the_same_notes() -> None:
     ("text", "reason"), [("", "no_words"), ("Der Hund lief über die Straße. " * 9, "German")]
 )
 def test_what_cannot_be_read_has_a_reason_and_no_notes(text: str, reason: str) -> None:
-    review = reader().read(text)
+    review = reader().read(Document("d", text))
     assert review.notes == ()
     assert reason in str(review.missing_reason)
     # Words of another language were not counted, which is not to have none.
@@ -113,7 +151,7 @@ def test_what_cannot_be_read_has_a_reason_and_no_notes(text: str, reason: str) -
 
 def test_those_that_matter_most_are_shown_in_the_order_of_the_text() -> None:
     text = "She saw that it was open. " + PLAIN + " They recieve it. " + "A word fell. " * 8
-    review = reader().read(text)
+    review = reader().read(Document("d", text))
     all_notes = list(review.notes)
     assert review.first(0) == all_notes
     one = review.first(1)

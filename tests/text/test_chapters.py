@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fabula.text import read_documents
-from fabula.text.chapters import chapters_of, is_heading, stretches_of
+from fabula.text.chapters import chapters_of, is_heading, stretches_of, without_headings
 from fabula.types import Document
 
 PROSE = (
@@ -194,3 +194,19 @@ def test_stretches_are_all_of_a_text() -> None:
     assert len(found) > 2
     assert [one.start for one in found] == [0, *(one.end for one in found[:-1])]
     assert found[-1].end == len(text)
+
+
+def test_headings_are_blank_and_all_else_stays_at_its_place() -> None:
+    book = "\n\n".join(f"CHAPTER {one}\n\n{PROSE}" for one in ("I", "II", "III"))
+    marked = f"# The River\n\n{PROSE}\n\n### Human: Oh! And then you went on to write all of it."
+    for text in (book, marked):
+        blank = without_headings(Document("d", text))
+        assert len(blank) == len(text)
+        assert all(a in (b, " ") for a, b in zip(blank, text, strict=True))
+    assert "CHAPTER" not in without_headings(Document("d", book))
+    assert "River" not in without_headings(Document("d", marked))
+    # A paragraph that Markdown marks is none, one line in capitals is no book.
+    assert "Human" in without_headings(Document("d", marked))
+    assert without_headings(Document("d", f"CHAPTER I\n\n{PROSE}")) == f"CHAPTER I\n\n{PROSE}"
+    given = Document("d", f"Home\n\n{PROSE}", meta={"headings": [[0, 1, "Home"]]})
+    assert without_headings(given).split()[0] == PROSE.split()[0]

@@ -6,7 +6,7 @@ import re
 import shutil
 import threading
 import traceback
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import dataclass, field, replace
@@ -19,6 +19,7 @@ from fabula.desk.draft_settings import Asked, quick_settings
 from fabula.desk.drafts import Drafts, Piece, Version, read_json
 from fabula.desk.rendering import render_place, render_report
 from fabula.errors import FabulaError
+from fabula.jobs.progress import Progress
 from fabula.jobs.report import ReportSettings
 from fabula.jobs.reviewer import Declined, Reviewer
 from fabula.models.cost import Estimate
@@ -79,7 +80,8 @@ class Desk:
         kept = read_json(self._known)
         known = map(str, kept) if isinstance(kept, list) else ()
         self.references = list(dict.fromkeys([*references, *known]))
-        self._n_jobs = n_jobs
+        self.n_jobs = self._n_jobs = n_jobs
+        self._others: dict[str, State] = {}
         self._states: dict[tuple[str, int], State] = {}
         self._looks: dict[tuple[str, int], Look] = {}
         self._reviewer: Reviewer | None = None
@@ -122,6 +124,22 @@ class Desk:
     def _running(self, version: Version) -> State:
         known = self._states.get((version.piece, version.number))
         return known or State(stage="", edition=1, is_over=True)
+
+    def begin_other(self, name: str, work: Callable[[Progress], None]) -> None:
+        """Other work than a draft's report, in its turn."""
+        state = self._others[name] = State()
+        future = self._pool.submit(work, _Watch(self, state))
+        future.add_done_callback(partial(_end, state))
+
+    def state_of(self, name: str) -> State | None:
+        """How far other work is; None where it was never begun."""
+        known = self._others.get(name)
+        return None if known is None else replace(known)
+
+    def stop_other(self, name: str) -> None:
+        """Nobody waits for it any more."""
+        if (state := self._others.pop(name, None)) is not None:
+            state.stop()
 
     def answer(self, version: Version, *, agreed: bool) -> None:
         """Whether the writer agrees to what a model costs and where the draft goes."""

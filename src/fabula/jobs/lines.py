@@ -30,8 +30,15 @@ class LineSettings(Processes):
 
     without: tuple[str, ...] = setting(
         (),
-        help="Leave a kind of note out: name, sentence, spelling, grammar, tag, stock, beginning, "
-        "echo, long, filter or passive; repeat it for several.",
+        help="Leave a kind of note out: name, sentence, spelling, grammar, tense, viewpoint, tag, "
+        "stock, beginning, pet, echo, long, filter, adverb or passive; repeat it for several.",
+        unit="KIND",
+        check=_is_kind,
+    )
+    also: tuple[str, ...] = setting(
+        (),
+        help="Note a kind that is off unless it is asked for, since it is seldom right: "
+        "pet, adverb or passive; repeat it for several.",
         unit="KIND",
         check=_is_kind,
     )
@@ -81,6 +88,6 @@ def read_lines(
     reviews = []
     for found in read_drafts(documents, ["lines"], settings.grammar, n_jobs=settings.n_processes):
         assert found.lines is not None
-        reviews.append(found.lines.without(settings.without))
+        reviews.append(found.lines.without(settings.without, settings.also))
         progress.advance(1)
     return ReadLines(documents, reviews, settings.per_thousand)

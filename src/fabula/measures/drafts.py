@@ -48,7 +48,7 @@ def _read(grammar: str, wanted: frozenset[Wanted], document: Document) -> DraftR
     tools, nlp = opened_tools(grammar)
     return DraftReading(
         profile_text(tools, nlp, document) if "profile" in wanted else None,
-        _line_reader(grammar).read(document.text) if "lines" in wanted else None,
+        _line_reader(grammar).read(document) if "lines" in wanted else None,
     )
 
 

@@ -22,6 +22,7 @@ from fabula.models.local import runtime_name
 from fabula.models.surprisal import SurprisalModel, TokenSurprisal
 from fabula.reference.layout import text_digest
 from fabula.text import TextSettings, check_documents
+from fabula.text.chapters import CHAPTER_RULES, without_headings
 from fabula.text.language import language_gate, not_english
 from fabula.text.pipeline import pipeline_parts
 from fabula.text.sentences import encodable, sentence_spans
@@ -155,6 +156,7 @@ class FluencyMeasure:
             unit="bits-a-word",
             lang=language_gate(),
             parts="sentences",
+            heads=CHAPTER_RULES,
             **pipeline_parts(nlp),
             tok=_WORDS.signature_parts()["tok"],
             v=__version__,
@@ -178,7 +180,9 @@ class FluencyMeasure:
                 document=document,
                 n_words=whole.n_words,
                 bits_per_word=whole.bits_per_word,
-                sentences=_of_spans(text, tokens, sentence_spans(text, self._nlp)),
+                sentences=_of_spans(
+                    text, tokens, sentence_spans(without_headings(document), self._nlp)
+                ),
                 missing_reason=whole.missing_reason,
                 signature=self.signature,
                 tokens=tokens,

@@ -6,7 +6,7 @@ spelt in two ways, an error of grammar or spelling, a stock phrase. None of it i
 of it must be changed: repetition can be meant. So notes have an order, and only the first of them
 are shown.
 
-What is in quotation marks belongs to those who speak: there only errors, repeated sentences, names
+What is in quotation marks belongs to those who speak: there only spelling, names
 and stock phrases are noted. Thresholds are rules of thumb of this module; `LINE_RULES` names them
 in signatures.
 """
@@ -23,15 +23,34 @@ from itertools import groupby
 from statistics import median
 from typing import Any
 
+from fabula.measures.line_read import (
+    LINE_KINDS,
+    LineKind,
+    LineNote,
+    Place,
+    ReadSentence,
+    ReadText,
+    line_of,
+    note_of,
+)
+from fabula.measures.line_slips import (
+    NO_MANNER,
+    adverbs,
+    pet_phrases,
+    pet_phrases_name,
+    tense_slips,
+    viewpoint_slips,
+)
 from fabula.measures.linguistic.grammar import Checker, Fault, faults_in
 from fabula.measures.linguistic.lexis import Frequencies
 from fabula.measures.linguistic.parsing import Parser, Token
 from fabula.measures.stock_phrases import STOCK_PHRASES
+from fabula.text.chapters import CHAPTER_RULES, without_headings
 from fabula.text.language import not_english
 from fabula.text.marks import word_set
 from fabula.text.pipeline import pipeline_parts
 from fabula.text.sentences import encodable, sentence_spans
-from fabula.text.speech import SAYING, flags_within, speech_spans
+from fabula.text.speech import flags_within, speech_spans
 from fabula.types import Document, Measurement, Signature, Span
 
 __all__ = [
@@ -44,18 +63,27 @@ __all__ = [
     "line_of",
 ]
 
-LINE_RULES = "1"
+LINE_RULES = "2"
 """Changes with any rule or threshold below."""
 
 _ECHO_WORDS = 30
 _ECHO_ZIPF = 4.3
 """Rarer than one in 50,000 words: what is more frequent is not noticed again."""
-_ECHO_APART = 3
-"""Nearer than this they are one turn of phrase: limb by limb."""
+_ECHO_APART = 6
+"""Nearer than this they are one turn of phrase: limb by limb, an unhappy man and unhappy wife."""
 _MIN_ECHO = 4
-_TOPIC = 400
+_TOPIC = 1_000
 """A word that is there once in so many words is what the text is about, and no echo."""
 _MIN_REPEATED = 6
+_MIN_MISSPELT = 5
+"""Shorter words are slips only where letters changed places."""
+_DOUBTFUL = (
+    "they're", "instead of 'about'", "already implies", "irregular form", "one of the", "hyphen",
+    "lain", "`intent`", "`interested`", "after `how`", "snuck",
+)  # fmt: skip
+"""Of messages of rules that are more often wrong of fiction than right."""
+_NEVER_TWICE = word_set("the a an of and")
+_SAID = word_set("said asked replied answered says asks replies answers")
 _SAME_BEGINNING = 4
 _SAME_TWO_WORDS = 3
 _LONG_WORDS = 60
@@ -75,66 +103,18 @@ _PERCEIVED = {
     "saw": "see", "sees": "see", "see": "see", "heard": "hear", "hears": "hear", "hear": "hear",
     "felt": "feel", "feels": "feel", "feel": "feel", "noticed": "notice", "notices": "notice",
     "notice": "notice", "watched": "watch", "watches": "watch", "watch": "watch",
-    "realized": "realize", "realizes": "realize", "realised": "realize", "realises": "realize",
     "observed": "observe", "observes": "observe",
 }  # fmt: skip
 """Verbs of perceiving, by form."""
-_PRONOUNS = word_set("i he she we they you")
+_PRONOUNS = word_set("i he she we they")
 
 _TIMES = word_set(
     "monday tuesday wednesday thursday friday saturday sunday january february march april may",
     "june july august september october november december dawn morning noon midday evening dusk",
     "night nightfall midnight today tomorrow then now week month year time chance accident",
-    "mistake nature",
+    "mistake nature means",
 )
 """By these nothing is done: when it is done, or how."""
-
-Place = tuple[int, int]
-
-
-@dataclass(frozen=True, slots=True)
-class LineKind:
-    """A kind of note, and how much it matters beside the others: from 1 down to 0."""
-
-    id: str
-    title: str
-    weight: float
-
-
-LINE_KINDS = {
-    kind.id: kind
-    for kind in (
-        LineKind("name", "Name in two spellings", 1.0),
-        LineKind("sentence", "Repeated sentence", 0.95),
-        LineKind("spelling", "Spelling", 0.9),
-        LineKind("grammar", "Grammar", 0.85),
-        LineKind("tag", "Dialogue tag", 0.7),
-        LineKind("stock", "Stock phrase", 0.65),
-        LineKind("beginning", "Same beginning", 0.6),
-        LineKind("echo", "Echo", 0.5),
-        LineKind("long", "Long sentence", 0.4),
-        LineKind("filter", "Filter", 0.3),
-        LineKind("passive", "Passive", 0.2),
-    )
-}
-"""All kinds by id, those that matter most first."""
-
-
-@dataclass(frozen=True, slots=True)
-class LineNote:
-    """A place, half-open in characters, and why it is noted; `also` is where the same stands."""
-
-    kind: str
-    start: int
-    end: int
-    why: str
-    strength: float
-    also: tuple[Place, ...] = ()
-
-
-def line_of(text: str, place: int) -> int:
-    """The line of a place in a text, from 1."""
-    return text.count("\n", 0, place) + 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,9 +138,11 @@ class LineReview:
         best = sorted(self.notes, key=lambda note: (-note.strength, note.start))[:n]
         return sorted(best, key=lambda note: (note.start, note.end, note.kind))
 
-    def without(self, kinds: Collection[str]) -> LineReview:
-        """The review without notes of these kinds, which its signature names."""
-        left = sorted(set(kinds) & LINE_KINDS.keys())
+    def without(self, kinds: Collection[str], also: Collection[str] = ()) -> LineReview:
+        """The review without notes of these kinds, nor of those that are off unless they are in
+        `also`; its signature names them."""
+        off = {kind.id for kind in LINE_KINDS.values() if not kind.is_on} - set(also)
+        left = sorted((set(kinds) | off) & LINE_KINDS.keys())
         if not left:
             return self
         signature = f"{self.signature}|without:{'+'.join(left)}"
@@ -207,48 +189,6 @@ class LineReview:
             )
 
 
-@dataclass(frozen=True, slots=True)
-class _Sentence:
-    start: int
-    end: int
-    tokens: tuple[Token, ...]
-    """By their places in the sentence's own text, which `start` is added to."""
-    faults: tuple[Fault, ...]
-    is_spoken: tuple[bool, ...]
-    """Of each token, whether it stands in quoted speech."""
-
-    @property
-    def words(self) -> list[Token]:
-        return [token for token in self.tokens if token.is_word]
-
-    @property
-    def is_narration(self) -> bool:
-        return not any(self.is_spoken)
-
-    def at(self, token: Token) -> Place:
-        start, end = token.place
-        return self.start + start, self.start + end
-
-
-@dataclass(frozen=True, slots=True)
-class _Read:
-    """A text as the rules see it."""
-
-    text: str
-    sentences: tuple[_Sentence, ...]
-    frequencies: Frequencies
-    n_words: int
-
-    def narrated(self) -> Iterator[tuple[int, _Sentence, Token]]:
-        """The words that nobody says, numbered over the whole text, speech counted too."""
-        number = 0
-        for sentence in self.sentences:
-            for token, spoken in zip(sentence.tokens, sentence.is_spoken, strict=True):
-                number += token.is_word
-                if token.is_word and not spoken:
-                    yield number, sentence, token
-
-
 class LineReader:
     """Reads texts line by line. Raises `ModelError` where what it needs is not installed.
 
@@ -267,11 +207,14 @@ class LineReader:
             rules=LINE_RULES,
             grammar="none" if self._checker is None else self._checker.name,
             freq=self._frequencies.name,
+            heads=CHAPTER_RULES,
+            phrases=pet_phrases_name(),
             **pipeline_parts(self._nlp),
         )
 
-    def read(self, text: str) -> LineReview:
-        """The notes on a text."""
+    def read(self, document: Document) -> LineReview:
+        """The notes on a text; headings are none of its sentences."""
+        text = without_headings(document)
         if (foreign := not_english(text)) is not None:
             return LineReview(None, (), str(self.signature), foreign)
         read = self._parsed(text)
@@ -281,7 +224,7 @@ class LineReader:
         found.sort(key=lambda note: (note.start, note.end, note.kind))
         return LineReview(read.n_words, tuple(found), str(self.signature))
 
-    def _parsed(self, text: str) -> _Read:
+    def _parsed(self, text: str) -> ReadText:
         plain = encodable("".join(" " if c.isspace() else c for c in text))
         spans = sentence_spans(text, self._nlp)
         speech = speech_spans(text)
@@ -290,24 +233,18 @@ class LineReader:
         for (start, end), part in zip(spans, parsed, strict=True):
             faults = () if self._checker is None else tuple(faults_in(self._checker, part))
             spoken = flags_within([start + token.start for token in part.tokens], speech)
-            sentences.append(_Sentence(start, end, part.tokens, faults, tuple(spoken)))
+            sentences.append(ReadSentence(start, end, part.tokens, faults, tuple(spoken)))
         n_words = sum(len(one.words) for one in sentences)
-        return _Read(text, tuple(sentences), self._frequencies, n_words)
+        return ReadText(text, tuple(sentences), self._frequencies, n_words)
 
 
-def _note(
-    kind: str, place: Place, why: str, of: float = 1.0, also: Sequence[Place] = ()
-) -> LineNote:
-    """A note whose strength is that of its kind, more or less by a tenth as `of` is 1 or 0."""
-    strength = LINE_KINDS[kind].weight + 0.1 * (of - 1)
-    return LineNote(kind, *place, why, round(strength, 6), tuple(also))
-
-
-def _errors(read: _Read) -> Iterator[LineNote]:
+def _errors(read: ReadText) -> Iterator[LineNote]:
     for sentence in read.sentences:
         for fault in sentence.faults:
             place = sentence.start + fault.place[0], sentence.start + fault.place[1]
             if fault.is_spelling and not _is_misspelling(read, sentence, fault):
+                continue
+            if not fault.is_spelling and not _is_error(sentence, fault):
                 continue
             likely = ", ".join(f"“{one}”" for one in fault.suggestions[:3])
             meant = f" Perhaps {likely}." if likely else ""
@@ -316,47 +253,78 @@ def _errors(read: _Read) -> Iterator[LineNote]:
                 why = f"“{word}” is in neither the American nor the British dictionary.{meant}"
             else:
                 why = fault.message.rstrip(".") + f".{meant}"
-            yield _note("spelling" if fault.is_spelling else "grammar", place, why)
+            yield note_of("spelling" if fault.is_spelling else "grammar", place, why)
 
 
-def _is_misspelling(read: _Read, sentence: _Sentence, fault: Fault) -> bool:
+def _is_misspelling(read: ReadText, sentence: ReadSentence, fault: Fault) -> bool:
     """Whether an unknown word is likely to be meant for another, and not rare, coined or a name.
 
-    It is where a word of ten times its frequency is near; parts of compounds, and capitals within a
-    sentence, are not looked at.
+    It is where a word of fifty times its frequency is one letter away; parts of compounds, single
+    letters, Roman numbers, and capitals within a sentence, are not looked at.
     """
     start, end = (sentence.start + place for place in fault.place)
     around = read.text[max(0, start - 1) : start] + read.text[end : end + 1]
     first = sentence.words[0].start if sentence.words else 0
+    # Clipped words (wanderin') and what comes again are meant.
+    is_clipped = around[-1:] in ("'", "’") or around[:1] in ("'", "’")
+    if is_clipped or len(re.findall(rf"\b{re.escape(read.text[start:end])}\b", read.text)) > 2:
+        return False
     if "-" in around or (fault.place[0] > first and read.text[start].isupper()):
         return False
-    own = read.frequencies.log(read.text[start:end].lower())
-    others = [read.frequencies.log(one.lower()) for one in fault.suggestions if " " not in one]
-    return max(others, default=-math.inf) - own >= math.log(10)
+    word = read.text[start:end].lower()
+    if set(word) <= set("ivxlc"):
+        return False
+    others = [
+        read.frequencies.log(one.lower())
+        for one in fault.suggestions
+        if _is_misspelt(word, one.lower())
+        and (len(word) >= _MIN_MISSPELT or sorted(word) == sorted(one.lower()))
+    ]
+    return max(others, default=-math.inf) - read.frequencies.log(word) >= math.log(50)
 
 
-def _repeated_sentences(read: _Read) -> Iterator[LineNote]:
-    first: dict[tuple[str, ...], _Sentence] = {}
+def _is_error(sentence: ReadSentence, fault: Fault) -> bool:
+    """Whether an error of grammar is likely to be one: not in speech, and by a rule that is mostly
+    right of fiction."""
+    if any(said in fault.message for said in _DOUBTFUL):
+        return False
+    places = [(token.start, k) for k, token in enumerate(sentence.tokens)]
+    here = next((k for start, k in reversed(places) if start <= fault.place[0]), 0)
+    if sentence.is_spoken[here]:
+        return False
+    if "repeat this word" in fault.message:
+        return sentence.tokens[here].lower in _NEVER_TWICE
+    if "agree in grammatical number" in fault.message:
+        helps = (t for t in sentence.tokens if t.head == here and t.dep in ("aux", "auxpass"))
+        return sentence.tokens[here].tag in ("VB", "VBP") and next(helps, None) is None
+    return True
+
+
+def _repeated_sentences(read: ReadText) -> Iterator[LineNote]:
+    first: dict[tuple[str, ...], ReadSentence] = {}
     for sentence in read.sentences:
         key = tuple(token.lower for token in sentence.words)
-        if len(key) < _MIN_REPEATED:
+        # What is said again in the same words is meant, and so is verse.
+        if len(key) < _MIN_REPEATED or not sentence.is_narration:
             continue
         before = first.setdefault(key, sentence)
         if before is not sentence:
             line = line_of(read.text, before.start)
-            yield _note(
+            yield note_of(
                 "sentence", (sentence.start, sentence.end),
                 f"The same sentence stands in line {line} already.",
                 also=[(before.start, before.end)],
             )  # fmt: skip
 
 
-def _echoes(read: _Read) -> Iterator[LineNote]:
+def _echoes(read: ReadText) -> Iterator[LineNote]:
     """Words that come back within 30 words, in the same form, too rare to pass unnoticed."""
     places: dict[str, list[tuple[int, Place]]] = defaultdict(list)
     for number, sentence, token in read.narrated():
         is_content = token.pos in ("NOUN", "VERB", "ADJ", "ADV") and len(token.lower) >= _MIN_ECHO
-        if is_content and token.lower.isalpha():
+        start, end = sentence.at(token)
+        is_part = "-" in (read.text[start - 1 : start], read.text[end : end + 1])
+        if is_content and token.lower.isalpha() and not is_part:
             places[token.lower].append((number, sentence.at(token)))
     for word, found in places.items():
         zipf = 9 + read.frequencies.log(word) / math.log(10)
@@ -378,14 +346,14 @@ def _echo(word: str, chain: Sequence[tuple[int, Place]], zipf: float) -> LineNot
     apart = chain[-1][0] - chain[0][0]
     often = "again" if len(chain) == 2 else f"{len(chain)} times"
     rarity = min(1.0, (_ECHO_ZIPF - zipf) / 2)
-    return _note(
+    return note_of(
         "echo", chain[1][1], f"“{word}” stands here {often} within {apart + 1} words.",
         (rarity + (1 - apart / (len(chain) * _ECHO_WORDS))) / 2,
         [place for k, (_, place) in enumerate(chain) if k != 1],
     )  # fmt: skip
 
 
-def _beginnings(read: _Read) -> Iterator[LineNote]:
+def _beginnings(read: ReadText) -> Iterator[LineNote]:
     """Sentences in a row that begin alike: three with the same two words, or four with one."""
     rows = groupby(read.sentences, lambda one: one.is_narration and len(one.words) > 1)
     for row in (list(sentences) for is_narration, sentences in rows if is_narration):
@@ -394,16 +362,24 @@ def _beginnings(read: _Read) -> Iterator[LineNote]:
 
 
 def _begin_alike(
-    read: _Read, row: Sequence[_Sentence], n_words: int, least: int
+    read: ReadText, row: Sequence[ReadSentence], n_words: int, least: int
 ) -> Iterator[LineNote]:
     for _, alike in groupby(row, lambda one: [word.lower for word in one.words[:n_words]]):
-        places = [(one.start, one.at(one.words[n_words - 1])[1]) for one in alike]
-        if len(places) >= least:
+        same = list(alike)
+        places = [(one.start, one.at(one.words[n_words - 1])[1]) for one in same]
+        if len(places) >= least and not _is_meant(same, n_words):
             why = f"{len(places)} sentences in a row begin with “{read.text[slice(*places[0])]}”."
-            yield _note("beginning", places[0], why, min(1.0, len(places) / 6), places[1:])
+            yield note_of("beginning", places[0], why, min(1.0, len(places) / 6), places[1:])
 
 
-def _long(read: _Read) -> Iterator[LineNote]:
+def _is_meant(alike: Sequence[ReadSentence], n_words: int) -> bool:
+    """Whether sentences go on alike too, or a verb comes back: "We fight. We fight on"."""
+    thirds = {tuple(word.lower for word in one.words[: n_words + 1]) for one in alike}
+    has_verb = any(word.pos == "VERB" for word in alike[0].words[:n_words])
+    return len(thirds) == 1 or (n_words > 1 and has_verb)
+
+
+def _long(read: ReadText) -> Iterator[LineNote]:
     lengths = [len(one.words) for one in read.sentences if one.is_narration]
     if not lengths:
         return
@@ -411,14 +387,14 @@ def _long(read: _Read) -> Iterator[LineNote]:
     for sentence in read.sentences:
         n = len(sentence.words)
         if sentence.is_narration and n > _LONG_WORDS and n > _LONG_RATIO * usual:
-            yield _note(
+            yield note_of(
                 "long", (sentence.start, sentence.end),
                 f"{n} words in one sentence, where {usual:g} are usual here.",
                 min(1.0, n / (4 * _LONG_WORDS)),
             )  # fmt: skip
 
 
-def _tags(read: _Read) -> Iterator[LineNote]:
+def _tags(read: ReadText) -> Iterator[LineNote]:
     """What stands beside speech in place of a verb of saying, and adverbs that explain it."""
     for sentence in read.sentences:
         tokens, spoken = sentence.tokens, sentence.is_spoken
@@ -427,13 +403,14 @@ def _tags(read: _Read) -> Iterator[LineNote]:
                 continue
             if token.lower in _UNSPOKEN and _follows_comma(tokens, spoken, k):
                 verb = _UNSPOKEN[token.lower]
-                yield _note("tag", sentence.at(token), f"Nobody can {verb} words; a full stop "
+                yield note_of("tag", sentence.at(token), f"Nobody can {verb} words; a full stop "
                             f"before it makes it something that is done.")  # fmt: skip
-            is_adverb = token.pos == "ADV" and token.lower.endswith("ly") and len(token.lower) > 4
+            is_adverb = token.pos == "ADV" and token.text.endswith("ly") and token.text.islower()
             beside = {t.lower for t in tokens[max(0, k - 1) : k + 2]} - {token.lower}
-            if is_adverb and beside & SAYING and _is_near_speech(spoken, k):
-                yield _note("tag", sentence.at(token), f"“{token.lower}” says how it is said; the "
-                            f"words that are said may do that.", 0)  # fmt: skip
+            is_adverb = is_adverb and token.lower not in NO_MANNER
+            if is_adverb and beside & _SAID and _is_near_speech(spoken, k):
+                yield note_of("adverb", sentence.at(token), f"“{token.lower}” says how it is said; "
+                            f"the words that are said may do that.", 0)  # fmt: skip
 
 
 def _follows_comma(tokens: Sequence[Token], spoken: Sequence[bool], k: int) -> bool:
@@ -453,7 +430,7 @@ def _is_near_speech(spoken: Sequence[bool], k: int) -> bool:
     return any(spoken[max(0, k - 6) : k + 6])
 
 
-def _filters(read: _Read) -> Iterator[LineNote]:
+def _filters(read: ReadText) -> Iterator[LineNote]:
     """Somebody sees, hears or feels what could simply be there."""
     for sentence in read.sentences:
         tokens = sentence.tokens
@@ -461,17 +438,31 @@ def _filters(read: _Read) -> Iterator[LineNote]:
             if token.lower not in _PERCEIVED or token.pos != "VERB" or sentence.is_spoken[k]:
                 continue
             subject = next((t for t in tokens if t.dep == "nsubj" and t.head == k), None)
-            has_clause = any(t.dep == "ccomp" and t.head == k for t in tokens)
-            if subject is None or not has_clause or subject.start > token.start:
+            seen = next((t for t in tokens if t.dep == "ccomp" and t.head == k), None)
+            if subject is None or seen is None or subject.start > token.start:
+                continue
+            if not _is_plainly_seen(sentence, k, tokens.index(seen)):
                 continue
             if subject.lower in _PRONOUNS or subject.pos == "PROPN":
                 place = sentence.at(subject)[0], sentence.at(token)[1]
                 shown = " ".join(read.text[slice(*place)].split())
-                yield _note("filter", place, f"“{shown}” stands between the reader and what there "
-                            f"is to {_PERCEIVED[token.lower]}.")  # fmt: skip
+                yield note_of("filter", place, f"“{shown}” stands between the reader and what "
+                            f"there is to {_PERCEIVED[token.lower]}.")  # fmt: skip
 
 
-def _passives(read: _Read) -> Iterator[LineNote]:
+def _is_plainly_seen(sentence: ReadSentence, k: int, seen: int) -> bool:
+    """Whether it is told that something is seen, and not when, whether, why or how it is."""
+    tokens = sentence.tokens
+    own = [t for t in tokens if t.head == k]
+    is_told = tokens[k].dep in ("ROOT", "conj", "ccomp", "parataxis")
+    is_doubtful = any(
+        t.dep in ("neg", "mark") or (t.tag in ("MD", "WRB") and t.lower != "could") for t in own
+    )
+    is_asked = any(t.tag in ("WRB", "WP", "WDT") for t in tokens if t.head == seen)
+    return is_told and not is_doubtful and not is_asked
+
+
+def _passives(read: ReadText) -> Iterator[LineNote]:
     """Passives that name who does it, and so can be turned round."""
     for sentence in read.sentences:
         tokens = sentence.tokens
@@ -483,18 +474,18 @@ def _passives(read: _Read) -> Iterator[LineNote]:
                 (t for t in tokens if t.dep == "auxpass" and t.head == token.head), None
             )
             doer = next((t.lower for t in tokens if t.dep == "pobj" and t.head == k), "")
-            if doer in _TIMES:
+            if not doer or doer in _TIMES:
                 continue
             if auxiliary is not None and auxiliary.start < verb.start < token.start:
                 place = sentence.at(auxiliary)[0], sentence.at(token)[1]
-                yield _note("passive", place, "Passive, though it is said who does it; the active "
-                            "voice may be shorter.")  # fmt: skip
+                yield note_of("passive", place, "Passive, though it is said who does it; the "
+                            "active voice may be shorter.")  # fmt: skip
 
 
-def _stock(read: _Read) -> Iterator[LineNote]:
+def _stock(read: ReadText) -> Iterator[LineNote]:
     for found in _stock_pattern().finditer(read.text):
         phrase = " ".join(found[0].split())
-        yield _note("stock", found.span(), f"“{phrase}” is a stock phrase.")
+        yield note_of("stock", found.span(), f"“{phrase}” is a stock phrase.")
 
 
 @functools.cache
@@ -504,7 +495,7 @@ def _stock_pattern() -> re.Pattern[str]:
     return re.compile(rf"(?<![\w'’-])(?:{'|'.join(parts)})(?![\w'’-])", re.IGNORECASE)
 
 
-def _names(read: _Read) -> Iterator[LineNote]:
+def _names(read: ReadText) -> Iterator[LineNote]:
     """A name that is one letter from another, which is there three times as often at least."""
     places: dict[str, list[Place]] = defaultdict(list)
     lower: Counter[str] = Counter()
@@ -523,7 +514,7 @@ def _names(read: _Read) -> Iterator[LineNote]:
                 continue
             for place in places[other]:
                 why = f"“{other}” here, but “{name}” {len(places[name])} times in this text."
-                yield _note("name", place, why, also=places[name][:1])
+                yield note_of("name", place, why, also=places[name][:1])
 
 
 def _is_misspelt(name: str, other: str) -> bool:
@@ -544,7 +535,7 @@ def _is_misspelt(name: str, other: str) -> bool:
     )
 
 
-_RULES: tuple[Callable[[_Read], Iterator[LineNote]], ...] = (
-    _names, _repeated_sentences, _errors, _tags, _stock, _beginnings, _echoes, _long, _filters,
-    _passives,
+_RULES: tuple[Callable[[ReadText], Iterator[LineNote]], ...] = (
+    _names, _repeated_sentences, _errors, tense_slips, viewpoint_slips, _tags, _stock, _beginnings,
+    pet_phrases, _echoes, _long, _filters, adverbs, _passives,
 )  # fmt: skip

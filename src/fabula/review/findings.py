@@ -39,14 +39,14 @@ _AGAIN = 0.55
 """What each further finding of a kind weighs beside the one before it."""
 _WEIGHTS = {
     "passage": 1.1, "near": 1.05, "name": 1.0, "sentence": 0.95, "spelling": 0.9, "grammar": 0.85,
-    "echo": 0.75, "tag": 0.7, "stock": 0.65, "beginning": 0.6, "surprising": 0.58, "long": 0.4,
-    "filter": 0.3, "passive": 0.2,
+    "tense": 0.8, "echo": 0.75, "viewpoint": 0.72, "tag": 0.7, "stock": 0.65, "beginning": 0.6,
+    "surprising": 0.58, "pet": 0.55, "long": 0.4, "filter": 0.3, "adverb": 0.25, "passive": 0.2,
 }  # fmt: skip
 """Of the first finding of each kind. A point of feedback weighs what its share of answers says."""
 _POINT = 1.15
-_REPETITIONS = ("sentence", "beginning", "echo")
+_REPETITIONS = ("sentence", "beginning", "pet", "echo")
 _ERRORS = ("spelling", "grammar")
-_STYLE = ("tag", "stock", "long", "filter", "passive")
+_STYLE = ("tense", "viewpoint", "tag", "stock", "long", "filter", "adverb", "passive")
 _NUMBERS = (
     "No", "One", "Two", "Three", "Four", "Five", "Six", "Seven", "Eight", "Nine", "Ten", "Eleven",
     "Twelve",

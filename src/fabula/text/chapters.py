@@ -27,7 +27,14 @@ from fabula.text.marks import word_set
 from fabula.text.sentences import paragraph_spans
 from fabula.types import Document
 
-__all__ = ["CHAPTER_RULES", "Chapter", "chapters_of", "is_heading", "stretches_of"]
+__all__ = [
+    "CHAPTER_RULES",
+    "Chapter",
+    "chapters_of",
+    "is_heading",
+    "stretches_of",
+    "without_headings",
+]
 
 CHAPTER_RULES = "1"
 """Changes with any rule below; part of the signature of what is said by chapter."""
@@ -155,6 +162,30 @@ def chapters_of(document: Document) -> list[Chapter]:
         return []
     chapters = _cut(text, found, spans)
     return chapters if len(chapters) > 1 else []
+
+
+def without_headings(document: Document) -> str:
+    """The text with spaces in place of headings, so that all other places stay what they are.
+
+    Headings are those that the file names itself or Markdown marks, whatever their number, and by
+    how books are set those of a text with two chapters and more, contents and notes among them.
+    """
+    text = document.text
+    spans = [span for span in paragraph_spans(text) if text[slice(*span)].strip()]
+    found = [one for one in _markdown(text, spans) if _is_short(one.title)]
+    found += _given(document)
+    if not _chosen(found, text):
+        read = _by_convention(text, spans)
+        is_book = len([one for one in read if one.style not in ("large", "matter")]) > 1
+        found += read if is_book else []
+    for one in found:
+        text = text[: one.start] + " " * (one.end - one.start) + text[one.end :]
+    return text
+
+
+def _is_short(title: str) -> bool:
+    """Whether what Markdown marks can be a title, and is no paragraph ("### Human: Oh! And...")."""
+    return len(title) <= _MAX_HEADING and not _IS_PROSE.search(title)
 
 
 def is_heading(paragraph: str) -> bool:

@@ -48,6 +48,20 @@ def test_profile_by_hand(opened: tuple[TextTools, Any]) -> None:
     assert values["repeated_share"] == pytest.approx((4 + 4) / 29)
 
 
+def test_headings_are_neither_sentences_nor_words(opened: tuple[TextTools, Any]) -> None:
+    parts = [f"{TEXT}\n\nThey {verb} it." for verb in ("recieve", "take")]
+    titles = ("Home", "Away")
+    book = "\n\n".join(
+        f"CHAPTER {k}. {title}\n\n{part}"
+        for k, (title, part) in enumerate(zip(titles, parts, strict=True), 1)
+    )
+    found, plain = profile(opened, book), profile(opened, "\n\n".join(parts))
+    assert found.values == plain.values
+    assert found.repeated == plain.repeated
+    # Errors are where they stand in the text with its headings.
+    assert [book[one.start : one.end] for one in found.errors] == ["recieve"]
+
+
 def test_repeated_phrases_are_the_longest_and_counted(opened: tuple[TextTools, Any]) -> None:
     found = profile(opened, TEXT).repeated
     assert [(r.phrase, r.count) for r in found] == [("sat by the sea", 3)]

@@ -13,6 +13,7 @@ from fabula.measures.linguistic.grammar import Checker, open_checker
 from fabula.measures.linguistic.lexis import FLOOR, Frequencies
 from fabula.measures.linguistic.parsing import CONTENT, Parser
 from fabula.models.encoder import Encoder
+from fabula.text.chapters import CHAPTER_RULES
 from fabula.text.language import language_gate
 from fabula.text.speech import READER
 from fabula.types import Signature
@@ -105,7 +106,9 @@ class TextTools:
     @functools.cached_property
     def profile_signature(self) -> Signature:
         """All that decides the numbers of a text's profile."""
-        return Signature.of("profile", **self._parts(), dialogue=READER, v=__version__)
+        return Signature.of(
+            "profile", **self._parts(), dialogue=READER, heads=CHAPTER_RULES, v=__version__
+        )
 
     @functools.cached_property
     def readability_signature(self) -> Signature:
@@ -118,6 +121,7 @@ class TextTools:
             syllables="spelling-1",
             distance="mean-of-sentences,root-0",
             coherence="pipe-mean-vectors",
+            heads=CHAPTER_RULES,
             v=__version__,
         )
 

@@ -30,6 +30,7 @@ from fabula.measures.linguistic.metrics import ProfileMetric, TextTools
 from fabula.measures.linguistic.parsing import Parsed
 from fabula.measures.linguistic.readability import READABILITY_METRICS, readability
 from fabula.text import check_documents
+from fabula.text.chapters import without_headings
 from fabula.text.language import not_english
 from fabula.text.pipeline import load_pipeline
 from fabula.text.sentences import encodable, paragraph_docs, paragraphs_of, spans_of_docs
@@ -227,7 +228,8 @@ def profile_text(tools: TextTools, nlp: Any, document: Document) -> Profile:
     signature = str(tools.profile_signature)
     if (foreign := not_english(document.text)) is not None:
         return _nothing(tools, document, foreign)
-    text, spans = _sentence_places(document.text, nlp)
+    prose = without_headings(document)
+    text, spans = _sentence_places(prose, nlp)
     parsed = list(tools.parser.parse(text[start:end] for start, end in spans))
     spoken = [part for part in parsed if part.words]
     if not spoken:
@@ -245,7 +247,9 @@ def profile_text(tools: TextTools, nlp: Any, document: Document) -> Profile:
         rarest=tuple(_rarest(tools, spoken)),
         zipf=tuple(9 + log / math.log(10) for log in logs),
         signature=signature,
-        errors=tuple(_errors(document, spoken, [sentence["errors"] for sentence in each])),
+        errors=tuple(
+            _errors(document.id, prose, spoken, [sentence["errors"] for sentence in each])
+        ),
         readability=Readability.of(
             readability(tools.parser, spoken), str(tools.readability_signature)
         ),
@@ -253,14 +257,14 @@ def profile_text(tools: TextTools, nlp: Any, document: Document) -> Profile:
 
 
 def _errors(
-    document: Document, parsed: Sequence[Parsed], errors: Sequence[Sequence[tuple[int, int]]]
+    id_: str, prose: str, parsed: Sequence[Parsed], errors: Sequence[Sequence[tuple[int, int]]]
 ) -> Iterator[Span]:
     """Errors by their places in the document; those of a sentence are places in its own text.
 
     A sentence's white space differs from the document's, so characters that are none are counted.
     """
-    ink = [k for k, character in enumerate(document.text) if not character.isspace()]
-    text = "".join(encodable(document.text).split())
+    ink = [k for k, character in enumerate(prose) if not character.isspace()]
+    text = "".join(encodable(prose).split())
     at = 0
     for part, places in zip(parsed, errors, strict=True):
         own = "".join(part.text.split())
@@ -268,7 +272,7 @@ def _errors(
         for start, end in places:
             first, n = (len("".join(part.text[a:b].split())) for a, b in ((0, start), (start, end)))
             if n:
-                yield Span(document.id, ink[at + first], ink[at + first + n - 1] + 1)
+                yield Span(id_, ink[at + first], ink[at + first + n - 1] + 1)
         at += len(own)
 
 

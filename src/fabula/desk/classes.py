@@ -1,0 +1,178 @@
+"""Several texts on the desk at once, each compared with the others: a class, a group.
+
+classes/0001/texts/...      the files as they were given
+classes/0001/asked.json     how they were to be compared
+classes/0001/report.html    the report, once it is there; place.html with room for the desk's bar
+"""
+
+from __future__ import annotations
+
+import shutil
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from fastapi import APIRouter, HTTPException
+from fastapi.responses import HTMLResponse, RedirectResponse, Response
+from starlette.concurrency import run_in_threadpool
+from starlette.datastructures import UploadFile
+
+from fabula.desk.drafts import read_json
+from fabula.desk.rendering import render, render_place, render_report, with_bar
+from fabula.desk.visits import Owner, Posted, Visit
+from fabula.desk.work import Desk
+from fabula.errors import InputError
+from fabula.jobs.progress import Progress
+from fabula.jobs.report import ReportSettings
+from fabula.jobs.reviewer import Reviewer
+from fabula.store import dump_json, write_whole
+from fabula.text import read_documents
+from fabula.web import visible
+
+__all__ = ["router"]
+
+router = APIRouter()
+_WITHOUT = ("fluency", "profile", "lines", "book", "verdicts", "feedback")
+"""What says nothing of what texts share, and takes long for many of them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """Texts that are compared with each other, in a folder."""
+
+    folder: Path
+
+    @property
+    def id(self) -> str:
+        return self.folder.name
+
+    @property
+    def files(self) -> list[Path]:
+        return sorted((self.folder / "texts").iterdir())
+
+    @property
+    def title(self) -> str:
+        names = [visible(path.stem) for path in self.files]
+        return f"{len(names)} texts: {', '.join(names[:3])}{', …' if len(names) > 3 else ''}"
+
+    @property
+    def place(self) -> str:
+        """The report with room for the bar; empty as long as there is none."""
+        path = self.folder / "place.html"
+        return path.read_text(encoding="utf-8") if path.exists() else ""
+
+    def settings(self, n_jobs: int) -> ReportSettings:
+        asked = read_json(self.folder / "asked.json")
+        given = asked if isinstance(asked, dict) else {}
+        reference = str(given.get("reference", ""))
+        return ReportSettings(
+            references=(reference,) if reference else (),
+            match="near" if given.get("near") is True else "verbatim",
+            against_each_other=True,
+            without=_WITHOUT,
+            n_jobs=n_jobs,
+        )
+
+    def measure(self, n_jobs: int, progress: Progress) -> None:
+        """Compare the texts and keep the report. Raises `FabulaError`."""
+        documents = [
+            replace(document, id=path.name if len(found) == 1 else f"{path.name} {document.id}")
+            for path in self.files
+            for found in [list(read_documents([str(path)]))]
+            for document in found
+        ]
+        with Reviewer(self.settings(n_jobs)) as reviewer:
+            review = reviewer.run(documents, progress)
+        for name, page in (("report", render_report(review)), ("place", render_place(review))):
+            write_whole(self.folder / f"{name}.html", page.encode(errors="replace"))
+
+
+def _groups(desk: Desk) -> list[Group]:
+    """The last first."""
+    folder = desk.folder / "classes"
+    found = [path for path in folder.glob("*") if path.name.isdecimal()] if folder.is_dir() else []
+    return [Group(path) for path in sorted(found, reverse=True) if (path / "asked.json").exists()]
+
+
+def _found(owner: Visit, id_: str) -> Group:
+    group = next((one for one in _groups(owner.desk) if one.id == id_), None)
+    if group is None:
+        raise HTTPException(404)
+    return group
+
+
+@router.get("/classes")
+def classes(owner: Owner) -> Response:
+    """All classes, and a place for another."""
+    return owner.page(
+        "classes.html.j2", groups=_groups(owner.desk), references=owner.desk.references
+    )
+
+
+@router.post("/classes")
+async def add(owner: Owner, form: Posted) -> Response:
+    """Several files, to be compared with each other."""
+    files = [one for one in form.getlist("files") if isinstance(one, UploadFile) and one.filename]
+    if len(files) < 2:
+        raise InputError("choose two files or more: one text has no other to be compared with")
+    asked = {"reference": str(form.get("reference", "")).strip(), "near": form.get("near") == "on"}
+    folder = owner.desk.folder / "classes"
+    folder.mkdir(mode=0o700, exist_ok=True)
+    numbers = [int(path.name) for path in folder.iterdir() if path.name.isdecimal()]
+    group = Group(folder / f"{max(numbers, default=0) + 1:04d}")
+    (group.folder / "texts").mkdir(parents=True)
+    for k, file in enumerate(files, 1):
+        name = _plain(str(file.filename), k, group.folder / "texts")
+        (group.folder / "texts" / name).write_bytes(await file.read())
+    write_whole(group.folder / "asked.json", dump_json(asked).encode())
+    try:
+        group.settings(1)
+    except InputError:
+        shutil.rmtree(group.folder)
+        raise
+    _begin(owner.desk, group)
+    return RedirectResponse(f"/classes/{group.id}", 303)
+
+
+def _plain(given: str, number: int, folder: Path) -> str:
+    """The name of an uploaded file, without folders, and another where it is taken."""
+    name = Path(given.replace("\\", "/")).name.lstrip(".")[-80:] or f"{number}.txt"
+    return f"{number}-{name}" if (folder / name).exists() else name
+
+
+def _begin(desk: Desk, group: Group) -> None:
+    desk.begin_other(f"class {group.id}", lambda watch: group.measure(desk.n_jobs, watch))
+
+
+@router.get("/classes/{id_}")
+def show(owner: Owner, id_: str) -> Response:
+    """What the texts share; until that is known, how far it is."""
+    group = _found(owner, id_)
+    values: dict[str, Any] = {"group": group, "csrf": owner.csrf}
+    if group.place:
+        bar = render("class_bar.html.j2", **values)
+        return HTMLResponse(with_bar(group.place, bar, is_over=True))
+    state = owner.desk.state_of(f"class {id_}")
+    if state is None:
+        # It was interrupted: taken up again, as drafts are.
+        _begin(owner.desk, group)
+    return owner.page("class_waiting.html.j2", group=group, state=state)
+
+
+@router.get("/classes/{id_}/report.html")
+def download(owner: Owner, id_: str) -> Response:
+    """The report as a file to keep."""
+    path = _found(owner, id_).folder / "report.html"
+    if not path.exists():
+        raise HTTPException(404)
+    headers = {"content-disposition": f'attachment; filename="class-{id_}.html"'}
+    return Response(path.read_bytes(), media_type="text/html", headers=headers)
+
+
+@router.post("/classes/{id_}/remove")
+async def remove(owner: Owner, form: Posted, id_: str) -> Response:
+    """Delete the texts and their report, for good."""
+    group = _found(owner, id_)
+    owner.desk.stop_other(f"class {id_}")
+    await run_in_threadpool(shutil.rmtree, group.folder, ignore_errors=True)
+    return RedirectResponse("/classes", 303)

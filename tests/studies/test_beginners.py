@@ -122,6 +122,27 @@ def test_a_study_on_this_machine_answers_under_its_own_names_only(tmp_path: Path
         assert elsewhere.status_code == 400
 
 
+def test_a_preview_shows_the_study_and_keeps_nothing(tmp_path: Path) -> None:
+    new(tmp_path, story_rows(1, 2))
+    before = sorted(tmp_path.iterdir())
+    with (
+        running("study", "preview", str(tmp_path / "study.toml")) as (_, url),
+        httpx.Client(follow_redirects=True) as client,
+    ):
+        page = client.get(url)
+        assert "Preview: Reading short stories" in page.text
+        origin = url.partition("/i/")[0]
+        page = client.post(f"{origin}/consent", data=hidden(page))
+        page = client.get(f"{origin}/page/story-1")
+        saved = client.post(f"{origin}/save", data=hidden(page) | {ENDING: "Yes"})
+        assert saved.json()["problems"] == {}
+    assert sorted(tmp_path.iterdir()) == before
+    # What was answered there is in nobody's way.
+    text = (tmp_path / "study.toml").read_text().replace("few short stories", "few stories")
+    (tmp_path / "study.toml").write_text(text)
+    assert run("study", "invite", tmp_path / "study.toml", 1).exit_code == 0
+
+
 def test_a_short_password_is_refused(tmp_path: Path) -> None:
     new(tmp_path, story_rows(1, 2))
     refused = run("study", "serve", tmp_path / "study.toml", FABULA_STUDY_PASSWORD="secret")

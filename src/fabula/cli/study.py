@@ -17,6 +17,7 @@ from fabula.cli.study_files import check_out as _check_out
 from fabula.cli.study_files import opened as _opened
 from fabula.cli.study_files import study_options as _study_options
 from fabula.cli.study_people import PEOPLE
+from fabula.cli.study_preview import preview
 from fabula.jobs.rater_plan import WidthSettings
 from fabula.jobs.tables import TableFiles
 
@@ -385,3 +386,6 @@ def power(
         found = list(export_answers(connection, design, {unit.key: unit for unit in units}))
     plan = plan_study(design, units, found, settings)
     print_result(plan.tables(), plan.to_json(), files, as_json=as_json)
+
+
+study.add_command(preview)

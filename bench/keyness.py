@@ -123,11 +123,11 @@ def novels() -> tuple[list[Document], list[Document]]:
     """Every second book printed before 1920, and the others; a book is several documents."""
     files = sorted((corpora.SHARED / "reference").glob("gutenberg_novels.jsonl.gz"))
     documents = list(read_documents(files))
-    books = sorted({one.id.rpartition("-")[0] for one in documents})
-    first = set(books[::2])
+    book_of = [one.id.rpartition("-")[0] or one.id for one in documents]
+    first = set(sorted(set(book_of))[::2])
     parts: tuple[list[Document], list[Document]] = ([], [])
-    for one in documents:
-        parts[one.id.rpartition("-")[0] not in first].append(one)
+    for one, book in zip(documents, book_of, strict=True):
+        parts[book not in first].append(one)
     return parts
 
 

@@ -9,10 +9,12 @@ from pathlib import Path
 
 import click
 
+from fabula.cli.derived import Command
+
 __all__ = ["preview"]
 
 
-@click.command(short_help="Try a study out; nothing is kept.")
+@click.command(cls=Command, short_help="Try a study out; nothing is kept.")
 @click.argument("file", metavar="STUDY.toml", type=click.Path(path_type=Path))
 @click.option(
     "--port", type=click.IntRange(0, 65535), default=0, help="Port to listen on.  [default: free]"

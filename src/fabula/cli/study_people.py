@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from fabula.cli.derived import Command
 from fabula.cli.options import json_option
 from fabula.cli.printing import print_done
 from fabula.cli.study_files import PLATFORM_TOKEN, check_out, named, opened, study_options
@@ -55,7 +56,7 @@ def _print_invitations(
     print_done(content, *lines, as_json=as_json)
 
 
-@click.command(short_help="Print invitation links.")
+@click.command(cls=Command, short_help="Print invitation links.")
 @study_options
 @click.argument("n", type=click.IntRange(1, 10_000), required=False)
 @_url_option
@@ -96,7 +97,7 @@ def invite(
     _print_invitations(invitations, _address(url), out, as_json=as_json)
 
 
-@click.command(short_help="Give a participant a new link.")
+@click.command(cls=Command, short_help="Give a participant a new link.")
 @study_options
 @click.argument("participant")
 @_url_option
@@ -113,7 +114,7 @@ def reissue(
     _print_invitations([invitation], _address(url), None, as_json=as_json)
 
 
-@click.command(short_help="Leave participants' answers out.")
+@click.command(cls=Command, short_help="Leave participants' answers out.")
 @study_options
 @click.argument("people", metavar="[PARTICIPANT]...", nargs=-1)
 @click.option(
@@ -154,7 +155,7 @@ def remove(
     )
 
 
-@click.command(short_help="Fetch how submissions stand at Prolific.")
+@click.command(cls=Command, short_help="Fetch how submissions stand at Prolific.")
 @study_options
 @json_option
 def statuses(file: Path, database: str | None, as_json: bool) -> None:
@@ -186,7 +187,7 @@ def statuses(file: Path, database: str | None, as_json: bool) -> None:
     )
 
 
-@click.command(short_help="Delete a participant's answers.")
+@click.command(cls=Command, short_help="Delete a participant's answers.")
 @study_options
 @click.argument("participant")
 @click.option("--yes", is_flag=True, help="Do not ask again.")

@@ -203,6 +203,9 @@ def test_what_their_search_wrote_is_read_and_summed(release: Path, tmp_path: Pat
     (outputs / "Plain_speech.json").write_text(json.dumps(rows))
     with pytest.raises(InputError, match=r"Plain_speech\.json, text 3: a coverage of 0\.9"):
         list(read_outputs(release, plan.texts, Levels(5, 12)))
+    (outputs / "Plain_speech.json").unlink()
+    with pytest.raises(InputError, match="holds the speech files of human texts alone"):
+        list(read_outputs(release, plan.texts, Levels(5, 12)))
 
 
 def test_near_matches_find_what_was_reworded_in_their_layout(release: Path, tmp_path: Path) -> None:

@@ -127,7 +127,8 @@ def read_outputs(
 
     L-uniqueness follows from the spans, which are maximal: a word counts at L that lies in none of
     L tokens or more. The number of tokens follows from their `coverage`. Texts that were cut or
-    left out there are not in these rows; others have the clusters that `texts` have.
+    left out there are not in these rows; others have the clusters that `texts` have. Raises
+    `InputError` for a file of another form, and for a kind without texts of people or of machines.
     """
     known = {
         (kind, document.meta["model"], str(document.meta[_WHOLE])): document
@@ -149,6 +150,12 @@ def read_outputs(
                 for number, row in enumerate(_rows(path), 1)
                 if (key := _key(row, kind, path)) in known
             ]
+            if len({row["label"] for row in rows}) == 1:
+                raise InputError(
+                    f"{paths[0].parent}: holds the {kind} files of {rows[0]['label']} texts "
+                    f"alone, and people's are compared with machines'; add the others, or move "
+                    f"these away"
+                )
             if rows:
                 yield kind, match, rows
 

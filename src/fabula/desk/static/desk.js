@@ -68,7 +68,8 @@ function keep(area, status) {
       if (area.value === text) store(null);
     } catch {
       if (!isOver) {
-        store(text);
+        // What stands there now: a page that is left ends its call, after the newest words were stored.
+        store(area.value);
         status.setAttribute("role", "alert");
         status.textContent = "The desk does not answer. Your words are kept in this browser until it does.";
         await pause(3000);

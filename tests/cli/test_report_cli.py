@@ -66,7 +66,7 @@ def test_groups_are_compared_in_a_table_that_latex_reads(folder: Path) -> None:
     given = ["report", "many.jsonl", "--reference", "books.ref", "--without", "fluency", "--by",
              "author", "--latex", "t.tex", "--out", "many.html"]  # fmt: skip
     fabula(*given, cwd=folder)
-    assert (folder / "t.tex").read_text().count(r"\begin{tabular}") == 2
+    assert (folder / "t.tex").read_text().count(r"\begin{tabular}") == 3
     (folder / "t.tex").write_text("My own table")
     said = fabula(*given, code=REFUSED, cwd=folder)
     assert "t.tex: was not written by Fabula" in said

@@ -90,7 +90,7 @@ def test_a_corpus_is_never_built_of_some_of_its_texts(texts: list[Path], tmp_pat
 def test_a_format_that_is_unknown_is_an_error_of_the_command_not_of_a_file(
     texts: list[Path],
 ) -> None:
-    result = run("profile", "--format", "pdf", *texts)
+    result = run("profile", "--format", "xls", *texts)
     assert result.returncode == 3
-    assert "format pdf: unknown" in result.stderr
+    assert "format xls: unknown" in result.stderr
     assert "left out" not in result.stderr

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import io
 import itertools
+import logging
 import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -60,6 +61,8 @@ def parse_pdf(data: bytes, name: str) -> ParsedText:
     from pypdf import PdfReader
     from pypdf.errors import DependencyError, PyPdfError
 
+    # What cannot be read is told in one sentence; the library's own would stand before it.
+    logging.getLogger("pypdf").setLevel(logging.CRITICAL)
     try:
         reader = PdfReader(io.BytesIO(data))
         if reader.is_encrypted and not reader.decrypt(""):

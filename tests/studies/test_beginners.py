@@ -156,7 +156,9 @@ def test_links_to_this_machine_are_told_to_be_such(tmp_path: Path) -> None:
     assert "this machine only; for others give --url" in done.stderr
     done = run("study", "invite", tmp_path / "study.toml", 1, "--url", "https://study.example")
     assert done.stderr == ""
-    assert done.stdout.startswith("https://study.example/i/")
+    number, link = done.stdout.split()
+    assert number == "p0002"
+    assert link.startswith("https://study.example/i/")
 
 
 def test_what_a_browser_is_told_counts_nothing_of_others(tmp_path: Path) -> None:

@@ -110,6 +110,29 @@ def test_a_restart_without_a_new_row_changes_nothing(tmp_path: Path) -> None:
     assert path.read_bytes() == before
 
 
+def test_a_job_of_one_row_moves_no_other(tmp_path: Path) -> None:
+    path = tmp_path / "o.jsonl"
+    with kept_rows(path, TEXTS) as kept:
+        for number in (2, 0, 1):
+            kept.add(text(number))
+    before = path.read_bytes()
+    assert job(path, 1) == 0
+    assert path.read_bytes() == before
+
+
+def test_rows_that_a_killed_job_left_in_the_order_of_their_answers_are_put_in_their_own(
+    tmp_path: Path,
+) -> None:
+    whole, killed = tmp_path / "whole.jsonl", tmp_path / "killed.jsonl"
+    job(whole, 3)
+    with kept_rows(killed, TEXTS) as kept:
+        kept.add(text(2, missing_reason="failed"))
+        for number in (2, 0, 1):
+            kept.add(text(number))
+    assert job(killed, 3) == 0
+    assert killed.read_bytes() == whole.read_bytes()
+
+
 def test_two_jobs_do_not_write_one_file(tmp_path: Path) -> None:
     with (
         kept_rows(tmp_path / "o.jsonl", TEXTS),

@@ -60,8 +60,13 @@ class Cluster:
                         logging_level=logging.ERROR,
                         **own,
                     )
-            except (ConnectionError, RuntimeError, ValueError, TimeoutError) as error:
-                raise _no_answer(address or "local", error) from error
+            except Exception as error:  # Ray raises `Exception` itself where a node starts too late
+                if address is None:
+                    raise InputError(
+                        f"Ray did not start on this machine ({_first_line(error)}); try once more, "
+                        f"or without `engine`"
+                    ) from error
+                raise _no_answer(address, error) from error
         if address:
             self._check_versions()
 

@@ -164,15 +164,23 @@ class KeptRows:
     def settle(self, rows: Iterable[Row]) -> None:
         """Put these rows in their order, after those of other runs; each stands there once.
 
-        Where nothing was added the file stays as it was found.
+        Where nothing was added, and these stand there in their order, the file stays as it was
+        found.
         """
-        if self._file is None or not self._has_begun:
+        if self._file is None:
             return
         there = self._kept | self._new
         # A call that failed has no row.
         ours = {self._key(row): row for row in rows if row.keys() >= {*self.kind.key}}
         settled = {key: row for key, row in there.items() if key not in ours} | ours
-        if self.has_stale or list(settled) != list(there):
+        if self._has_begun:
+            is_settled = not self.has_stale and list(settled) == list(there)
+        else:
+            # A run that was killed when all was made, and before this, is settled by the next one.
+            lacks = self._lines.keys() - self._kept.keys()
+            in_order = [key for key in there if key in ours] == list(ours)
+            is_settled = bool(lacks) or (not self.has_stale and in_order)
+        if not is_settled:
             self._file.replace(settled.values())
 
 

@@ -301,7 +301,11 @@ class Person:
             else:
                 if reply.status == wanted:
                     return text
-                self._outcome.errors[f"{method} {path[:6]}: status {reply.status}"] += 1
+                if reply.status == 503 and "retry-after" in reply.headers:
+                    # It waited for a busy disk; a page keeps the answer, and asks again.
+                    self._outcome.n_refused += 1
+                else:
+                    self._outcome.errors[f"{method} {path[:6]}: status {reply.status}"] += 1
             await asyncio.sleep(_RETRY_S[min(attempt, 3)] * self._rng.uniform(0.75, 1.25))
         raise RuntimeError(f"{method} {path}: never answered")
 

@@ -21,10 +21,11 @@ FLOORS = {
     "tasks": 5, "studies": 5, "judging": 5,
     "review": 6,
     "presentation": 7,
-    "jobs": 8, "replicate": 8,
-    "desk": 9, "api": 9,
-    "cli": 10, "evals": 10,
-    "__main__": 11,
+    "replicate": 8,
+    "jobs": 9,
+    "desk": 10, "api": 10,
+    "cli": 11, "evals": 11,
+    "__main__": 12,
 }  # fmt: skip
 
 

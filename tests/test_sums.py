@@ -64,7 +64,7 @@ ALLOWED: dict[str, set[str]] = {
     "presentation/study_plots.py": {"sum(row.values())"},
     "jobs/review_models.py": {"sum((one.usage for one in expected), start=Usage())"},
     "studies/onboarding.py": {"sum(right)"},
-    "cli/study_people.py": {
+    "jobs/study_people.py": {
         "sum((remove_participant(connection, id_, 'command line') for id_ in sorted(ids)))"
     },
     "studies/exporting.py": {

@@ -12,7 +12,7 @@ import click
 import pytest
 from click.testing import CliRunner
 
-from fabula.cli.derived import Command, Group, settings_options
+from fabula.cli.derived import Command, Group, Option, settings_options
 from fabula.cli.main import cli
 from fabula.errors import InputError
 from fabula.settings import Between, Settings, part, setting
@@ -135,6 +135,31 @@ def test_every_command_translates_settings_and_earlier_names(
     path: str, command: click.Command
 ) -> None:
     assert isinstance(command, Command | Group), path
+
+
+def test_options_are_derived_from_settings_besides_how_a_command_speaks() -> None:
+    """What a job can be told is a field of its settings, so that Python can tell it too."""
+    declared = {
+        f"{path} {option.opts[-1]}".removeprefix("fabula ")
+        for path, command in commands(cli)
+        for option in command.params
+        if isinstance(option, click.Option) and not isinstance(option, Option)
+        and option.opts[-1] not in SPEAKING
+    }  # fmt: skip
+    assert declared == {f"{path} {one}" for path, names in LEFT.items() for one in names.split()}
+
+
+SPEAKING = {"--json", "--jsonl", "--yes", "--quiet", "--verbose", "--log", "--version"}
+LEFT = {
+    "agreement": "--experts",
+    "groups measure": "--kind --name --out --title",
+    "groups phrases": "--out",
+    "judge compare": "--stories",
+    "report": "--by --comments --out",
+    "rubric draft": "--no-model",
+    "stories write": "--human",
+}
+"""Texts that a command reads, where `report` and `groups` write, and an old name."""
 
 
 def test_one_option_has_one_type_and_one_meaning() -> None:

@@ -10,9 +10,9 @@ import pytest
 from click.testing import CliRunner, Result
 from tests.serving import prompt_of, serving
 
-from fabula.cli.feedback_reading import people_means
 from fabula.cli.main import cli
 from fabula.errors import InputError
+from fabula.jobs.feedback_reading import people_means
 from fabula.judging.feedback import feedback_template
 from fabula.judging.prompts import Template
 from fabula.rubrics import load_rubric
@@ -250,7 +250,8 @@ def test_what_is_not_of_people_or_not_of_this_feedback_is_refused(tmp_path: Path
         assert expected in str(done.exception)
     for value in ("all of it", 1.0):
         people = write_rows(tmp_path / "p.jsonl", [answer | {"value": value}])
-        assert people_means([people], RUBRIC)["correctness"] == {answer["id"]: 1.0}
+        means = people_means([people], RUBRIC, [str(answer["id"])])
+        assert means["correctness"] == {answer["id"]: 1.0}
     gold = write_rows(tmp_path / "g.jsonl", [{"id": "s1_swap_spot_0", "label": "style"}])
     done = run("feedback", "label", path, "--labels", gold, "--out", tmp_path / "l")
     assert "none of its ids" in str(done.exception)

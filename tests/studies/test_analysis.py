@@ -21,9 +21,9 @@ from click.testing import CliRunner, Result
 from lxml import etree
 from tests.studies_data import feedback_rows, story_rows
 
-from fabula.cli.feedback_reading import feedback_rows as feedback_rows_of
 from fabula.cli.main import cli
 from fabula.errors import InputError
+from fabula.jobs.feedback_reading import feedback_rows as feedback_rows_of
 from fabula.rubrics import load_rubric
 from fabula.rubrics.released import read_expert_verdicts
 from fabula.studies.answering import save_answers

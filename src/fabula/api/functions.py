@@ -339,7 +339,7 @@ def find_faults(
         check_feedback_row(row, f"answer {number}")
     named = (model,) if isinstance(model, str) else ()
     functions = () if model is None or named else (_function(model),)
-    fixed = {"models": named, "out": None if out is None else Path(out)}
+    fixed = {"models": named, "out": None if out is None else Path(out), "labels": None}
     chosen = settings_from(FindSettings, settings, fixed)
     people = [] if labels is None else _labels(labels, load_rubric(chosen.rubric), "labels")[0]
     return FoundFaults(find(rows, chosen, people, functions=functions))

@@ -193,9 +193,7 @@ class Verdicts(Tabled):
         if str(path).endswith(".html"):
             self.judged.save_page(Path(path))
             return
-        from fabula.store import measurement_row
-
-        write_rows(Path(path), [measurement_row(one) for one in self.judged.measurements])
+        write_rows(Path(path), self.judged.rows())
 
     def tables(self) -> list[Block]:
         return self.judged.tables()

@@ -40,7 +40,6 @@ def agreement(
     """
     from fabula.jobs.agreement import agree_runs
 
-    check_outputs([files.csv, files.latex], [experts])
-    files.check_files()
+    check_outputs([], [experts], files)
     found = agree_runs(runs, experts, settings)
     print_result(found.tables(), found.content(), files, as_json=as_json)

@@ -38,8 +38,7 @@ def book(
     """
     from fabula.jobs.books import measure_books
 
-    check_outputs([files.csv, files.latex], [])
-    files.check_files()
+    check_outputs([], [], files)
     documents = read_stories(texts, how_to_read)
     with progress_bar("chapter by chapter", None) as bar:
         found = measure_books(documents, settings, progress=bar)

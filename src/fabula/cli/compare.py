@@ -9,6 +9,7 @@ import click
 from fabula.cli.derived import Command, settings_options
 from fabula.cli.options import check_outputs, json_option
 from fabula.cli.printing import print_result
+from fabula.jobs.comparison import ComparisonSettings
 from fabula.jobs.tables import TableFiles
 
 __all__ = ["compare"]
@@ -16,41 +17,11 @@ __all__ = ["compare"]
 
 @click.command(cls=Command, short_help="Compare the originality of groups of texts.")
 @click.argument("scores", nargs=-1, required=True, type=click.Path(path_type=Path))
-@click.option(
-    "--by",
-    required=True,
-    metavar="FIELD",
-    help="Field of the texts to group by, such as author or model; `file` for the score file.",
-)
-@click.option(
-    "--cluster",
-    metavar="FIELD",
-    help="Texts that share this field (a prompt, an author) count as one; so do near-duplicates.",
-)
-@click.option("--baseline", metavar="NAME", help="Compare every group with this one only.")
-@click.option(
-    "--plot",
-    type=click.Path(path_type=Path),
-    help="Draw curves and distributions here (.svg, .pdf or .png).",
-)
-@click.option(
-    "--seed",
-    type=click.IntRange(min=0),
-    default=0,
-    show_default=True,
-    help="Seed of the bootstrap and the permutations.",
-)
+@settings_options(ComparisonSettings)
 @settings_options(TableFiles, "files")
 @json_option
 def compare(
-    scores: tuple[Path, ...],
-    by: str,
-    cluster: str | None,
-    baseline: str | None,
-    plot: Path | None,
-    seed: int,
-    files: TableFiles,
-    as_json: bool,
+    scores: tuple[Path, ...], settings: ComparisonSettings, files: TableFiles, as_json: bool
 ) -> None:
     """Compare the originality of groups of texts, from SCORES that `fabula originality` wrote.
 
@@ -60,17 +31,11 @@ def compare(
     within a cluster what groups share, as a prompt that all wrote to, and whole clusters otherwise.
     Scores that were not measured in the same way are refused.
     """
-    from fabula.measures.comparison import compare_scores
+    from fabula.jobs.comparison import compare_files
     from fabula.presentation.originality_tables import comparison_tables
 
-    if plot is not None and plot.resolve() in {path.resolve() for path in scores}:
-        raise click.UsageError("--plot names a file of scores, which it would replace")
-    check_outputs([plot], scores, files)
-
-    comparison = compare_scores(scores, by=by, baseline=baseline, cluster=cluster, seed=seed)
-    if plot is not None:
-        from fabula.presentation.plots import save_comparison
-
-        save_comparison(comparison, plot)
-    tables = comparison_tables(comparison)
-    print_result(tables, comparison.to_json(), files, as_json=as_json, written=[plot])
+    check_outputs([settings.plot], scores, files)
+    found = compare_files(scores, settings)
+    print_result(
+        comparison_tables(found), found.to_json(), files, as_json=as_json, written=[settings.plot]
+    )

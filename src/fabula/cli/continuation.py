@@ -9,7 +9,7 @@ import click
 from fabula.cli.confirming import confirm_on
 from fabula.cli.derived import Group, settings_options
 from fabula.cli.options import check_outputs, json_option, texts_argument, yes_option
-from fabula.cli.printing import print_done, print_tables, print_written
+from fabula.cli.printing import print_done, print_json, print_tables, print_written
 from fabula.cli.progress import progress_bar
 from fabula.cli.reading import reading
 from fabula.jobs.continuation import CompareSettings, CutSettings, GenerateSettings, TrainSettings
@@ -72,10 +72,6 @@ def train(
     """
     from fabula.jobs.continuation import read_training_texts, train_generators
 
-    if settings.plot is not None:
-        from fabula.presentation.plots import check_plot_path
-
-        check_plot_path(settings.plot)
     if texts:
         with reading(texts, "reading", how_to_read, whole=True) as (documents, bar):
             read_training_texts(documents, settings, progress=bar)
@@ -131,7 +127,6 @@ def score(systems: tuple[Path, ...], settings: CompareSettings, as_json: bool) -
         system_tables,
         write_reports,
     )
-    from fabula.store import dump_json
 
     reports = settings.reports
     rows = [settings.out, controls_path(settings.out) if settings.n_draws else None]
@@ -142,7 +137,7 @@ def score(systems: tuple[Path, ...], settings: CompareSettings, as_json: bool) -
         compared = compare_continuations(systems, settings, progress=bar)
     written = write_reports(compared.table, **reports, examples=compared.examples)
     if as_json:
-        click.echo(dump_json(compared.to_json()))
+        print_json(compared.to_json())
         return
     if settings.n_examples:
         print_tables(example_blocks(compared.table, compared.examples))

@@ -6,27 +6,15 @@ from pathlib import Path
 
 import click
 
-from fabula.cli.derived import Command
-from fabula.cli.options import jobs_option
+from fabula.cli.derived import Command, settings_options
+from fabula.jobs.desk import DeskSettings
 
 __all__ = ["desk"]
 
 
 @click.command(cls=Command, short_help="Open a local page to drop drafts on and read reports.")
-@click.option(
-    "--reference", "references", multiple=True, metavar="PATH", envvar="FABULA_REFERENCE",
-    help="A corpus to offer for comparing with.  [env: FABULA_REFERENCE]",
-)  # fmt: skip
-@click.option(
-    "--dir", "folder", type=click.Path(path_type=Path), metavar="DIR",
-    help="Where drafts are kept.  [default: a folder of this user's]",
-)  # fmt: skip
-@click.option("--port", type=click.IntRange(0, 65535), default=8765, show_default=True)
-@click.option("--open/--no-open", "opens", default=True, help="Open it in the browser.")
-@jobs_option
-def desk(
-    references: tuple[str, ...], folder: Path | None, port: int, opens: bool, jobs: int | None
-) -> None:
+@settings_options(DeskSettings)
+def desk(settings: DeskSettings) -> None:
     """Open the desk: a page on this machine where you drop a draft and read its report.
 
     It can be reached from this machine only. Nothing leaves it unless you name a hosted model, an
@@ -44,19 +32,17 @@ def desk(
         raise InputError("the desk needs more packages; run: pip install 'fabula[desk]'") from error
     from platformdirs import user_data_path
 
-    from fabula.workers import default_jobs
-
     home = os.environ.get("FABULA_HOME")
-    place = folder or (Path(home) if home else user_data_path("fabula")) / "desk"
-    listening = listen("127.0.0.1", port)
+    place = settings.folder or (Path(home) if home else user_data_path("fabula")) / "desk"
+    listening = listen("127.0.0.1", settings.port)
     number = listening.getsockname()[1]
     key = _key(place)
     address = f"http://127.0.0.1:{number}/open?given={key}"
-    with Desk(place, references, n_jobs=jobs or default_jobs()) as work:
+    with Desk(place, settings.references, n_jobs=settings.n_processes) as work:
 
         def announce() -> None:
             click.echo(f"The desk: {address}\nDrafts are kept in {place}. Ctrl-C closes it.")
-            if opens:
+            if settings.opens:
                 webbrowser.open(_door(place, address).as_uri())
 
         # Browsers tell hosts apart and not ports: each desk has a cookie of its own.

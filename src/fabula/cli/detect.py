@@ -76,10 +76,6 @@ def calibrate(
 
     out, plot = settings.out, settings.plot
     check_outputs([out, plot], scores, files)
-    if plot is not None:
-        from fabula.presentation.plots import check_plot_path
-
-        check_plot_path(plot)
     found = calibrate_detectors(scores, settings)
     content = [calibration_row(calibration) for calibration in found]
     print_result(calibration_tables(found), content, files, as_json=as_json, written=[out, plot])

@@ -39,8 +39,7 @@ def diversity(
     from fabula.jobs.diversity import diversity as measure
     from fabula.presentation.diversity_tables import diversity_tables
 
-    check_outputs([files.csv, files.latex], [])
-    files.check_files()
+    check_outputs([], [], files)
     documents = read_stories(texts, how_to_read)
     with progress_bar("measuring", None) as bar:
         found = measure(documents, settings, progress=bar)

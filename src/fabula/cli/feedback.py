@@ -110,12 +110,9 @@ def for_draft(
     from fabula.errors import InputError
     from fabula.jobs.feedback import advise
     from fabula.presentation.advice_tables import advice_text
-    from fabula.presentation.page_file import check_page_path
     from fabula.store import dump_json
 
     out, html, since = settings.out, settings.html, settings.since
-    if html is not None:
-        check_page_path(html)
     check_outputs([out, html], [Path(story), *([since] if since else [])])
     stories = read_stories((story,), how_to_read)
     if len(stories) > 1:

@@ -7,8 +7,7 @@ from pathlib import Path
 import click
 
 from fabula.cli.confirming import confirm_on
-from fabula.cli.derived import Command, Option, settings_options
-from fabula.cli.feedback_reading import check_overlap, feedback_rows
+from fabula.cli.derived import Command, settings_options
 from fabula.cli.judging import print_end
 from fabula.cli.options import check_outputs, json_option, yes_option
 from fabula.cli.printing import print_result
@@ -22,19 +21,12 @@ __all__ = ["find"]
 @click.command(cls=Command, short_help="Score which answers find the planted faults.")
 @click.argument("answers", nargs=-1, required=True, type=click.Path(path_type=Path))
 @settings_options(FindSettings)
-@click.option(
-    "--labels", cls=Option, setting="labels", type=click.Path(path_type=Path), metavar="FILE",
-    help="What people say of some of the answers (document, item, rater, value; items found and "
-    "asks): measures how often quotations and judges are right. A document is an answer, as "
-    "--details names it.",
-)  # fmt: skip
 @settings_options(TableFiles, "files")
 @yes_option
 @json_option
 def find(
     answers: tuple[Path, ...],
     settings: FindSettings,
-    labels: Path | None,
     files: TableFiles,
     yes: bool,
     as_json: bool,
@@ -46,21 +38,14 @@ def find(
     at the recorded place; with --model a judge reads it too. Refusals and answers that cannot be
     read are missing, and counted.
     """
+    from fabula.jobs.feedback_reading import feedback_rows
     from fabula.jobs.finding import find_faults
-    from fabula.measures.labels import read_labels
-    from fabula.rubrics import load_rubric
-    from fabula.text.feedback import feedback_id
 
-    inputs = [*answers, *([labels] if labels else [])]
+    inputs = [*answers, *([settings.labels] if settings.labels else [])]
     check_outputs([settings.details], inputs, files)
     rows = feedback_rows(answers, whole=True)
-    given = [] if labels is None else read_labels(labels, load_rubric(settings.rubric))
-    ids = [feedback_id(row) for row in rows]
-    check_overlap(ids, {one.document_id: one for one in given}, "--labels")
     with progress_bar("reading answers", len(rows)) as bar:
-        found = find_faults(
-            rows, settings, given, progress=bar, confirm=confirm_on(bar, yes=yes)
-        )  # fmt: skip
+        found = find_faults(rows, settings, progress=bar, confirm=confirm_on(bar, yes=yes))
     print_result(
         found.tables(), found.to_json(), files, as_json=as_json, written=[settings.details]
     )

@@ -7,7 +7,6 @@ from pathlib import Path
 import click
 
 from fabula.cli.derived import Command, settings_options
-from fabula.cli.feedback_reading import feedback_rows
 from fabula.cli.options import check_outputs, json_option
 from fabula.cli.printing import print_done
 from fabula.jobs.feedback_sample import SampleSettings
@@ -28,6 +27,7 @@ def sample(files: tuple[Path, ...], settings: SampleSettings, as_json: bool) -> 
     of examples. What was withheld, and models' refusals, are left out. A cell that is too small
     gives all that it has, and the others more. Source: Rashkin et al. 2025, section 6.
     """
+    from fabula.jobs.feedback_reading import feedback_rows
     from fabula.jobs.feedback_sample import sample_feedback
 
     check_outputs([settings.out], files)

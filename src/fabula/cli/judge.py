@@ -56,7 +56,6 @@ judge.add_command(compare)
 @judge.command(short_help="Judge stories by a rubric.")
 @click.argument("stories", nargs=-1, required=True, metavar="STORIES...")
 @settings_options(StoriesSettings)
-@click.option("--html", type=click.Path(path_type=Path), help="Write a page to read here.")
 @settings_options(TableFiles, "files")
 @yes_option
 @rows_option
@@ -65,7 +64,6 @@ def stories(
     stories: tuple[str, ...],
     settings: StoriesSettings,
     how_to_read: Reading,
-    html: Path | None,
     files: TableFiles,
     yes: bool,
     as_json: str | None,
@@ -76,33 +74,23 @@ def stories(
     its reason, never a No. Beside each verdict stands the judge's measured agreement with experts.
     """
     from fabula.jobs.judging import judge_stories
-    from fabula.store import measurement_row
 
-    _check_page(html)
-    if html is not None and settings.pairwise:
-        raise click.UsageError("--html cannot be used with --pairwise")
-    check_outputs([html, files.csv, files.latex], [])
-    files.check_files()
+    check_outputs([settings.html], [], files)
     documents = read_stories(stories, how_to_read)
     with progress_bar("asking", None) as bar:
         judged = judge_stories(documents, settings, progress=bar, confirm=confirm_on(bar, yes=yes))
     tables = _pair_tables(judged, settings) if settings.pairwise else judged.tables()
-    rows = chain(map(measurement_row, judged.measurements), _ranking_rows(judged, settings))
+    rows = chain(judged.rows(), _ranking_rows(judged, settings))
     written = print_tables_or_rows(tables, rows, files, as_json)
-    if html is not None:
-        judged.save_page(html)
-    print_end(judged.spent, [settings.measurements_path, html, *written], quiet=bool(as_json))
+    print_end(
+        judged.spent, [settings.measurements_path, settings.html, *written], quiet=bool(as_json)
+    )
     exit_where_calls_failed(judged.measurements)
 
 
 @judge.command(short_help="Measure how far a judge agrees with experts.")
 @click.argument("stories", nargs=-1, required=True, metavar="DIR|STORIES...")
 @settings_options(CalibrateSettings)
-@click.option(
-    "--html",
-    type=click.Path(path_type=Path),
-    help="Write a page here: each verdict and reason beside people's.",
-)
 @settings_options(TableFiles, "files")
 @yes_option
 @rows_option
@@ -111,7 +99,6 @@ def calibrate(
     stories: tuple[str, ...],
     settings: CalibrateSettings,
     how_to_read: Reading,
-    html: Path | None,
     files: TableFiles,
     yes: bool,
     as_json: str | None,
@@ -126,9 +113,7 @@ def calibrate(
     from fabula.jobs.calibration import calibrate_judges
     from fabula.judging.calibrate import released_folder
 
-    _check_page(html)
-    check_outputs([html, files.csv, files.latex], [])
-    files.check_files()
+    check_outputs([settings.html], [], files)
     if settings.labels is None:
         if len(stories) != 1:
             raise click.UsageError("STORIES need --labels; without, give the one released folder")
@@ -140,9 +125,7 @@ def calibrate(
             documents, labels, settings, progress=bar, confirm=confirm_on(bar, yes=yes)
         )
     written = print_tables_or_rows(found.tables(), found.trusts(), files, as_json)
-    if html is not None:
-        found.judged.save_page(html)
-    print_end(found.judged.spent, [found.book_path, html, *written], quiet=bool(as_json))
+    print_end(found.judged.spent, [found.book_path, settings.html, *written], quiet=bool(as_json))
     exit_where_calls_failed(found.judged.measurements)
 
 
@@ -169,8 +152,7 @@ def probe(
     """
     from fabula.jobs.probing import probe_judges
 
-    check_outputs([files.csv, files.latex], [])
-    files.check_files()
+    check_outputs([], [], files)
     documents = read_stories(stories, how_to_read)
     with progress_bar("asking", None) as bar:
         done = probe_judges(documents, settings, progress=bar, confirm=confirm_on(bar, yes=yes))
@@ -180,14 +162,6 @@ def probe(
 
 
 judge.add_command(correct)
-
-
-def _check_page(html: Path | None) -> None:
-    """Raise before anything is asked where the page could not be written."""
-    if html is not None:
-        from fabula.presentation.page_file import check_page_path
-
-        check_page_path(html)
 
 
 def _pair_tables(judged: Judged, settings: StoriesSettings) -> list[Block]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -14,15 +14,7 @@ if TYPE_CHECKING:
     from fabula.judging.session import Spent
     from fabula.types import Measurement
 
-__all__ = ["exit_where_calls_failed", "print_end", "print_json"]
-
-
-def print_json(measurements: list[Measurement], **more: Any) -> None:
-    """Measurements, and what was made of them, as one object."""
-    from fabula.store import dump_json, measurement_row
-
-    content = {"measurements": [measurement_row(one) for one in measurements], **more}
-    click.echo(dump_json(content).encode(errors="replace").decode())
+__all__ = ["exit_where_calls_failed", "print_end"]
 
 
 def exit_where_calls_failed(measurements: Sequence[Measurement]) -> None:

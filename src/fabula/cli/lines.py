@@ -37,8 +37,7 @@ def lines(
     """
     from fabula.jobs.lines import read_lines
 
-    check_outputs([files.csv, files.latex], [])
-    files.check_files()
+    check_outputs([], [], files)
     documents = read_stories(texts, how_to_read)
     with progress_bar("reading line by line", None) as bar:
         found = read_lines(documents, settings, progress=bar)

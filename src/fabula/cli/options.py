@@ -16,11 +16,8 @@ if TYPE_CHECKING:
 __all__ = [
     "CorpusType",
     "check_outputs",
-    "grammar_option",
-    "jobs_option",
     "json_option",
     "rows_option",
-    "seed_option",
     "texts_argument",
     "yes_option",
 ]
@@ -44,15 +41,6 @@ class CorpusType(click.ParamType):  # type: ignore[type-arg, unused-ignore]
 def texts_argument(name: str) -> Callable[[F], F]:
     """Files, folders, patterns, URLs, or `-`."""
     return click.argument(name, nargs=-1, required=True, metavar=f"{name.upper()}...")
-
-
-seed_option = click.option(
-    "--seed",
-    type=click.IntRange(0, 2**63 - 1),
-    default=0,
-    show_default=True,
-    help="Seed of all that is drawn; the same seed gives the same bytes.",
-)
 
 
 def check_outputs(
@@ -80,20 +68,6 @@ def check_outputs(
     if files is not None:
         files.check_files()
 
-
-grammar_option = click.option(
-    "--grammar",
-    default="harper",
-    show_default=True,
-    metavar="CHECKER",
-    help="harper, languagetool (its server, as languagetool@URL where not on port 8081), or none.",
-)
-
-jobs_option = click.option(
-    "--jobs",
-    type=click.IntRange(min=1),
-    help="Processors to use.  [default: all; results do not depend on it]",
-)
 
 json_option = click.option(
     "--json", "as_json", is_flag=True, help="Print JSON to standard output and nothing else."

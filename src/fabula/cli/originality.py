@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import click
 
 from fabula.cli.confirming import confirm_on
@@ -20,7 +18,6 @@ __all__ = ["originality"]
 @click.command(cls=Command, short_help="Score texts against a reference corpus.")
 @texts_argument("texts")
 @settings_options(OriginalitySettings)
-@click.option("--html", type=click.Path(path_type=Path), help="Write a page to read here.")
 @yes_option
 @rows_option
 @settings_options(Reading, "how_to_read")
@@ -28,7 +25,6 @@ def originality(
     texts: tuple[str, ...],
     settings: OriginalitySettings,
     how_to_read: Reading,
-    html: Path | None,
     yes: bool,
     as_json: str | None,
 ) -> None:
@@ -41,11 +37,7 @@ def originality(
     from fabula.jobs.originality import run
     from fabula.presentation.originality_tables import originality_table, passages_table
 
-    check_outputs([settings.out, html], [])
-    if html is not None:
-        from fabula.presentation.page_file import check_page_path
-
-        check_page_path(html)
+    check_outputs([settings.out, settings.html], [])
     with (
         reading(texts, "measuring", how_to_read) as (documents, bar),
         JsonRows(as_json) as rows,
@@ -55,17 +47,14 @@ def originality(
             settings,
             progress=bar,
             confirm=confirm_on(bar, yes=yes),
-            keep_texts=html is not None,
             each=rows.print,
         )
-    if html is not None:
-        result.save_page(html)
     if not as_json:
         print_tables(originality_table(result.table, result.levels, result.signature, result.own))
         print_tables(passages_table(result.passages, result.n_passages, result.n_commonplaces))
         for remark in result.remarks():
             click.echo(in_options(remark))
-        print_written([settings.out, html])
+        print_written([settings.out, settings.html])
     if result.failures:
         # For scripts: some texts have no score, and another run may find it.
         click.get_current_context().exit(1)

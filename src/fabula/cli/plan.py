@@ -34,7 +34,6 @@ def raters(labels: Path, settings: RaterPlanSettings, files: TableFiles, as_json
     """
     from fabula.jobs.rater_plan import plan_raters
 
-    check_outputs([files.csv, files.latex], [labels])
-    files.check_files()
+    check_outputs([], [labels], files)
     found = plan_raters(labels, settings)
     print_result(found.tables(), found.to_json(), files, as_json=as_json)

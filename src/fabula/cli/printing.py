@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 __all__ = [
     "JsonRows",
     "print_done",
+    "print_json",
     "print_result",
     "print_rows",
     "print_tables",
@@ -37,15 +38,11 @@ class JsonRows:
         self._n = 0
 
     def print(self, row: Any) -> None:
-        from fabula.store import dump_json
-
         if self._form is None:
             return
         before = "" if self._form == "jsonl" else ",\n" if self._n else "[\n"
         after = "\n" if self._form == "jsonl" else ""
-        # A model may write half of a surrogate pair, which no terminal can show.
-        text = dump_json(row).encode(errors="replace").decode()
-        click.echo(before + text + after, nl=False)
+        click.echo(before + _shown(row) + after, nl=False)
         self._n += 1
 
     def __enter__(self) -> Self:
@@ -54,6 +51,17 @@ class JsonRows:
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         if self._form == "json" and kind is None:
             click.echo("\n]" if self._n else "[]")
+
+
+def _shown(content: object) -> str:
+    from fabula.store import dump_json
+
+    # A model may write half of a surrogate pair, which no terminal can show.
+    return dump_json(content).encode(errors="replace").decode()
+
+
+def print_json(content: object) -> None:
+    click.echo(_shown(content))
 
 
 def print_rows(rows: Iterable[Any], form: str | None) -> None:
@@ -66,17 +74,15 @@ def print_rows(rows: Iterable[Any], form: str | None) -> None:
 def print_result(
     parts: Sequence[Block],
     content: object,
-    files: TableFiles,
+    files: TableFiles | None = None,
     *,
     as_json: bool,
     written: Sequence[Path | None] = (),
 ) -> None:
     """Write the tables where `files` says, print them or `content`, then name what was written."""
-    from fabula.store import dump_json
-
-    own = files.write(parts)
+    own = [] if files is None else files.write(parts)
     if as_json:
-        click.echo(dump_json(content))
+        print_json(content)
     else:
         print_tables(parts)
     print_written([*written, *own], as_json=as_json)
@@ -102,10 +108,8 @@ def print_tables(parts: Sequence[Block]) -> None:
 
 def print_done(content: Mapping[str, Any], *lines: str, as_json: bool) -> None:
     """What a command did: one JSON object for machines, or lines for people."""
-    from fabula.store import dump_json
-
     if as_json:
-        click.echo(dump_json(content).encode(errors="replace").decode())
+        print_json(content)
         return
     for line in lines:
         click.echo(line)

@@ -20,10 +20,11 @@ from fabula.jobs.reading import Reading
 from fabula.jobs.references import (
     AddSettings,
     BuildSettings,
-    Corpus,
+    InfoSettings,
     PassageOptions,
+    RemoveSettings,
     SampleSettings,
-    about_age,
+    VerifySettings,
     counted,
     index_passages,
 )
@@ -122,33 +123,18 @@ def passages(directory: str | Path, settings: PassageOptions, as_json: bool) -> 
 
 @reference.command(short_help="Show what a corpus holds and how it was built.")
 @_directory
-@click.option("--ids", is_flag=True, help="List the documents' ids instead, one a line.")
+@settings_options(InfoSettings)
 @json_option
-def info(directory: str | Path, ids: bool, as_json: bool) -> None:
+def info(directory: str | Path, settings: InfoSettings, as_json: bool) -> None:
     """Say what the corpus DIR holds and how it was built."""
+    from fabula.jobs.references import info_lines
     from fabula.reference.layout import Manifest
-    from fabula.reference.storage import open_home
 
-    manifest = Manifest.read(directory)
-    if ids:
-        from fabula.reference import Reference
-
-        for _, id_ in Reference.open(directory).local.ids():
-            click.echo(id_)
-    elif as_json:
-        click.echo(manifest.to_json().decode(), nl=False)
-    else:
-        click.echo(Corpus(directory, manifest))
-        n_bytes = open_home(directory).n_bytes("shards")
-        click.echo(
-            f"  case {manifest.settings.case}, punctuation {manifest.settings.punct}, "
-            f"{counted(len(manifest.shards), 'shard')}, {n_bytes / 1e6:,.1f} MB, "
-            f"{counted(manifest.n_removed, 'document')} removed"
-        )
-        if manifest.written_by:
-            click.echo(f"  written by {', '.join(manifest.written_by)}")
-        for line in about_age(manifest):
-            click.echo(f"  {line}")
+    if as_json and not settings.ids:
+        click.echo(Manifest.read(directory).to_json().decode(), nl=False)
+        return
+    for line in info_lines(directory, settings):
+        click.echo(line)
 
 
 @reference.command(short_help="Score a corpus's own documents against it.")
@@ -171,23 +157,17 @@ def measure(directory: str | Path, settings: HeldOutSettings, as_json: bool) -> 
 
 @reference.command(short_help="Check a corpus for damage.")
 @_directory
-@click.option(
-    "--samples",
-    type=click.IntRange(min=0),
-    default=200,
-    show_default=True,
-    help="Documents of which a stretch is looked up.",
-)
+@settings_options(VerifySettings)
 @json_option
-def verify(directory: str | Path, samples: int, as_json: bool) -> None:
+def verify(directory: str | Path, settings: VerifySettings, as_json: bool) -> None:
     """Check every file of DIR against its checksum, and that the corpus finds its own text."""
-    from fabula.reference.verify import verify_reference
+    from fabula.jobs.references import verify_corpus
 
     with progress_bar("verifying", None) as bar:
-        manifest = verify_reference(directory, n_samples=samples, report=bar.say)
+        n_shards = len(verify_corpus(directory, settings, progress=bar).manifest.shards)
     print_done(
-        {"reference": str(directory), "n_shards": len(manifest.shards), "is_whole": True},
-        f"{directory}: {counted(len(manifest.shards), 'shard')} whole, and found by its own text",
+        {"reference": str(directory), "n_shards": n_shards, "is_whole": True},
+        f"{directory}: {counted(n_shards, 'shard')} whole, and found by its own text",
         as_json=as_json,
     )
 
@@ -195,22 +175,15 @@ def verify(directory: str | Path, samples: int, as_json: bool) -> None:
 @reference.command(short_help="Remove documents from a corpus.")
 @_directory
 @click.argument("ids", nargs=-1, metavar="ID...")
-@click.option("--ids-file", type=click.Path(path_type=Path), help="File with an id a line.")
+@settings_options(RemoveSettings)
 @json_option
 def remove(
-    directory: str | Path, ids: tuple[str, ...], ids_file: Path | None, as_json: bool
+    directory: str | Path, ids: tuple[str, ...], settings: RemoveSettings, as_json: bool
 ) -> None:
     """Take documents out of the corpus DIR by their ids; searches no longer find them."""
-    from fabula.reference import Reference
-    from fabula.reference.tombstones import remove_documents
-    from fabula.text import read_ids
+    from fabula.jobs.references import remove_from_corpus
 
-    wanted = [*ids, *(read_ids(ids_file) if ids_file else [])]
-    if not wanted:
-        raise click.UsageError("name the documents to remove, or give --ids-file")
-    numbers = Reference.open(directory).numbers_of(wanted)
-    manifest = remove_documents(directory, [n for found in numbers.values() for n in found])
-    corpus = Corpus(directory, manifest)
+    corpus = remove_from_corpus(directory, ids, settings)
     print_done(corpus.to_json(), str(corpus), as_json=as_json)
 
 

@@ -2,27 +2,21 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import click
 
-from fabula.cli.derived import Command
+from fabula.cli.derived import Command, settings_options
 from fabula.cli.options import json_option
-from fabula.cli.printing import print_tables
+from fabula.cli.printing import print_json, print_tables
+from fabula.jobs.references import CatalogueSettings
 
 __all__ = ["catalogue"]
 
 
 @click.command(cls=Command, short_help="List public corpora and web-scale indexes.")
 @click.argument("name", required=False)
-@click.option(
-    "--catalogue",
-    "own",
-    type=click.Path(path_type=Path),
-    help="Further corpora by name, or other places of known ones (.toml).",
-)
+@settings_options(CatalogueSettings)
 @json_option
-def catalogue(name: str | None, own: Path | None, as_json: bool) -> None:
+def catalogue(name: str | None, settings: CatalogueSettings, as_json: bool) -> None:
     """Say which public corpora a reference can be built of, and which indexes can be asked.
 
     With NAME: where it is read from, under which licence, how old it is, what it costs in time and
@@ -31,11 +25,10 @@ def catalogue(name: str | None, own: Path | None, as_json: bool) -> None:
     """
     from fabula.presentation.catalogue_tables import catalogue_rows, catalogue_tables
     from fabula.reference.catalogue import read_catalogue
-    from fabula.store import dump_json
 
-    known = read_catalogue(own)
+    known = read_catalogue(settings.catalogue)
     if as_json:
         rows = catalogue_rows(known, name)
-        click.echo(dump_json(rows[0] if name else rows))
+        print_json(rows[0] if name else rows)
     else:
         print_tables(catalogue_tables(known, name))

@@ -7,14 +7,20 @@ from pathlib import Path
 import click
 
 from fabula.cli.derived import Group, settings_options
-from fabula.cli.options import check_outputs, jobs_option, json_option, seed_option
+from fabula.cli.options import check_outputs, json_option
 from fabula.cli.printing import print_result
 from fabula.cli.progress import progress_bar
-from fabula.cli.replicate_creativity import creativity_index
-from fabula.cli.replicate_feedback import story_feedback
+from fabula.jobs.replication import (
+    CreativityIndexSettings,
+    LinguisticMetricsSettings,
+    StoryFeedbackSettings,
+    TtcwSettings,
+)
 from fabula.jobs.tables import TableFiles
 
 __all__ = ["replicate"]
+
+_data = click.argument("data", metavar="[DATA]", type=click.Path(path_type=Path), required=False)
 
 
 @click.group(cls=Group, short_help="Recompute a paper's tables from its released data.")
@@ -24,98 +30,31 @@ def replicate() -> None:
 
 @replicate.command(short_help='Replicate "Art or Artifice?" (2024).')
 @click.argument("folder", metavar="DIR", type=click.Path(path_type=Path))
-@click.option(
-    "--judge", "judges", multiple=True, type=click.Path(path_type=Path), metavar="FILE",
-    help="Answers of a judge, as in llm_judges/.  [default: all of DIR/llm_judges]",
-)  # fmt: skip
-@click.option(
-    "--preferences", type=click.Path(path_type=Path), metavar="FILE",
-    help="Measurements of the rubric `preference`, for Figure 4; the release has none.",
-)  # fmt: skip
-@click.option(
-    "--plot", type=click.Path(path_type=Path), help="Draw Figure 3 here (.svg, .pdf or .png)."
-)
+@settings_options(TtcwSettings)
 @settings_options(TableFiles, "files")
 @json_option
-def ttcw(
-    folder: Path,
-    judges: tuple[Path, ...],
-    preferences: Path | None,
-    plot: Path | None,
-    files: TableFiles,
-    as_json: bool,
-) -> None:
+def ttcw(folder: Path, settings: TtcwSettings, files: TableFiles, as_json: bool) -> None:
     """Tables 5 and 6 and Figures 3 and 4 of "Art or Artifice?" (Chakrabarty et al. 2024).
 
     DIR is the folder Art_or_Artifice of github.com/salesforce/creativity_eval.
     """
-    from fabula.replicate.ttcw import replicate_ttcw
-    from fabula.replicate.ttcw_tables import replica_tables, save_distribution
+    from fabula.jobs.replication import replicate_ttcw
 
-    inputs = [*judges, preferences] if preferences is not None else judges
-    check_outputs([plot], inputs, files)
-    replica = replicate_ttcw(folder, judges=judges, preferences=preferences)
-    if plot is not None:
-        save_distribution(replica, plot)
-    tables, content = replica_tables(replica), replica.to_json()
-    print_result(tables, content, files, as_json=as_json, written=[plot])
+    plot, preferences = settings.plot, settings.preferences
+    check_outputs([plot], [*settings.judges, *([preferences] if preferences else [])], files)
+    found = replicate_ttcw(folder, settings)
+    print_result(found.tables, found.content, files, as_json=as_json, written=[plot])
 
 
 @replicate.command(
     "linguistic-metrics", short_help="Replicate the linguistic metrics of Roemmele et al. (2017)."
 )
-@click.argument("data", metavar="[DATA]", type=click.Path(path_type=Path), required=False)
-@click.option(
-    "--out", type=click.Path(path_type=Path, file_okay=False), required=True, metavar="DIR",
-    help="Folder of generators, continuations and scores; interrupted runs resume.",
-)  # fmt: skip
-@click.option(
-    "--books", multiple=True, metavar="SOURCE",
-    help="Cut the passages from these.  [default: DATA/cbt/cbt_test_3books.jsonl.gz]",
-)  # fmt: skip
-@click.option(
-    "--train", multiple=True, metavar="SOURCE",
-    help="Train the generators on these.  [default: the novels and children's books of DATA]",
-)  # fmt: skip
-@click.option(
-    "--stride", type=click.IntRange(min=1), default=5, show_default=True,
-    help="Sentences from the start of one passage to the next.",
-)  # fmt: skip
-@click.option(
-    "--epochs", type=click.IntRange(min=1), default=3, show_default=True,
-    help="How often the recurrent network reads the training texts.",
-)  # fmt: skip
-@click.option("--recurrent/--no-recurrent", default=True, help="Train the network (needs torch).")
-@click.option(
-    "--draws", type=click.IntRange(min=0), default=20, show_default=True, metavar="N",
-    help="Compare each continuation with N random sentences of its book that are as long.",
-)  # fmt: skip
-@click.option(
-    "--examples", type=click.IntRange(min=0), metavar="N",
-    help="Show N passages with every system's sentence and scores.  [default: 2 with --html]",
-)  # fmt: skip
-@seed_option
-@click.option(
-    "--html", type=click.Path(path_type=Path), metavar="PAGE", help="Write a page of our table."
-)
+@_data
+@settings_options(LinguisticMetricsSettings)
 @settings_options(TableFiles, "files")
-@jobs_option
 @json_option
 def linguistic_metrics(
-    data: Path | None,
-    out: Path,
-    books: tuple[str, ...],
-    train: tuple[str, ...],
-    stride: int,
-    epochs: int,
-    recurrent: bool,
-    draws: int,
-    examples: int | None,
-    seed: int,
-    html: Path | None,
-    files: TableFiles,
-    jobs: int | None,
-    as_json: bool,
+    data: Path | None, settings: LinguisticMetricsSettings, files: TableFiles, as_json: bool
 ) -> None:
     """Table 2 of "Evaluating Story Generation Systems Using Automated Linguistic Analyses".
 
@@ -123,41 +62,60 @@ def linguistic_metrics(
     sentences in fifteen metrics, beside random sentences of the same length. DATA is a folder that
     holds cbt/ and reference/.
     """
-    from fabula.presentation.continuation_tables import write_reports
-    from fabula.presentation.page_file import check_page_path
-    from fabula.replicate.linguistic_metrics import default_files, replicate_table
-    from fabula.replicate.linguistic_metrics_tables import beside_paper
-    from fabula.workers import default_jobs
+    from fabula.jobs.replication import replicate_linguistic_metrics
 
-    if html is not None:
-        check_page_path(html)
-    if data is None and not (books and train):
-        raise click.UsageError("name DATA, or --books and --train")
-    check_outputs([html], [*map(Path, books), *map(Path, train)], files)
-    ours, theirs = default_files(data) if data is not None else ([], [])
+    check_outputs([settings.html], map(Path, (*settings.books, *settings.train)), files)
     with progress_bar("replicating", None) as bar:
-        shown = ""
-        done = 0
-
-        def report(stage: str, n: int, total: int) -> None:
-            nonlocal shown, done
-            if stage != shown:
-                bar.begin(stage, total)
-                shown, done = stage, 0
-            bar.advance(n - done)
-            done = n
-
-        replica = replicate_table(
-            books or ours, train or theirs, out,
-            stride=stride, n_epochs=epochs, recurrent=recurrent, n_draws=draws,
-            n_examples=(2 if html else 0) if examples is None else examples, seed=seed,
-            n_jobs=jobs or default_jobs(), report=report,
-        )  # fmt: skip
-    if html is not None:
-        write_reports(replica.table, html=html, latex=None, csv=None, examples=replica.examples)
-    tables, content = beside_paper(replica), replica.to_json()
-    print_result(tables, content, files, as_json=as_json, written=[html])
+        found = replicate_linguistic_metrics(data, settings, progress=bar)
+    print_result(found.tables, found.content, files, as_json=as_json, written=[settings.html])
 
 
-replicate.add_command(creativity_index)
-replicate.add_command(story_feedback)
+@replicate.command("creativity-index", short_help='Replicate "AI as Humanity\'s Salieri" (2024).')
+@_data
+@settings_options(CreativityIndexSettings)
+@settings_options(TableFiles, "files")
+@json_option
+def creativity_index(
+    data: Path | None, settings: CreativityIndexSettings, files: TableFiles, as_json: bool
+) -> None:
+    """Analyses of "AI as Humanity's Salieri" on texts and references of yours.
+
+    Lu et al. 2024, Figures 3a to 3j and 3n: the index of people and models, verbatim and near;
+    L-uniqueness against L; models before and after alignment; the spread over documents; detection
+    beside a language model's log-probabilities. DATA is a copy of the authors' repository
+    (github.com/GXimingLu/creativity_index), whose outputs/ are read too, or a folder that holds
+    human_vs_machine/ and reference/.
+    """
+    from fabula.jobs.replication import replicate_creativity_index
+
+    check_outputs([], [*settings.texts, *settings.references], files)
+    with progress_bar("replicating", None) as bar:
+        found = replicate_creativity_index(data, settings, progress=bar)
+    print_result(found.tables, found.content, files, as_json=as_json)
+    if not as_json:
+        out = settings.out
+        click.echo(
+            f"written: {out / 'results.json'}, and {len(found.figures)} figures in "
+            f"{out / 'figures'}"
+        )
+
+
+@replicate.command("story-feedback", short_help='Replicate "Help Me Write a Story" (2025).')
+@click.argument("folder", metavar="[DIR]", type=click.Path(path_type=Path), required=False)
+@settings_options(StoryFeedbackSettings)
+@settings_options(TableFiles, "files")
+@json_option
+def story_feedback(
+    folder: Path | None, settings: StoryFeedbackSettings, files: TableFiles, as_json: bool
+) -> None:
+    """Tables 1 and 3 to 9 of "Help Me Write a Story" (Rashkin et al. 2025).
+
+    DIR is the folder of the files released at github.com/google-deepmind/igen. First, and also
+    without DIR, the printed tables are held against each other.
+    """
+    from fabula.jobs.replication import replicate_story_feedback
+
+    check_outputs([], settings.runs, files)
+    with progress_bar("measuring", None):
+        found = replicate_story_feedback(folder, settings)
+    print_result(found.tables, found.content, files, as_json=as_json)

@@ -12,7 +12,7 @@ from fabula.cli.confirming import agree_to_cost
 from fabula.cli.derived import Command, settings_options
 from fabula.cli.notices import notify
 from fabula.cli.options import check_outputs, json_option, texts_argument, yes_option
-from fabula.cli.printing import print_written
+from fabula.cli.printing import print_json, print_written
 from fabula.cli.progress import Bar, progress_bar
 from fabula.cli.reading import read_stories
 from fabula.jobs.reading import Reading
@@ -120,10 +120,8 @@ def _checked_outputs(
 
 
 def _print(found: Report, written: list[Path | None], *, as_json: bool) -> None:
-    from fabula.store import dump_json
-
     if as_json:
-        click.echo(dump_json(found.to_json()).encode(errors="replace").decode())
+        print_json(found.to_json())
     else:
         click.echo(str(found), nl=False)
     print_written(written, as_json=as_json)

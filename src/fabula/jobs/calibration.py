@@ -18,6 +18,7 @@ from fabula.jobs.judging import (
     with_examples,
 )
 from fabula.jobs.progress import SILENT, Confirm, Progress, agreed
+from fabula.jobs.tables import page_setting
 from fabula.settings import setting
 
 if TYPE_CHECKING:
@@ -42,6 +43,7 @@ class CalibrateSettings(LabelledSettings):
         default_text="those in the released folder",
     )
     out: Path | None = setting(Path("calibrated"), help=FOLDER_HELP)
+    html: Path | None = page_setting("Write a page here: each verdict and reason beside people's.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +101,8 @@ def calibrate_judges(
 ) -> Calibration:
     """Ask each model about the documents that have labels, and keep how far it agrees with these.
 
-    Raises `InputError`, before anything is paid for, where labels and documents do not meet.
+    Writes what `html` names. Raises `InputError`, before anything is paid for, where labels and
+    documents do not meet.
     """
     from fabula.judging.calibrate import calibrate, graded_trust
     from fabula.judging.trust import TrustBook
@@ -116,6 +119,8 @@ def calibrate_judges(
     plan, _ = with_examples(plan, asked, given, settings.n_shots)
     judged = ask_judges(asked, plan, settings, progress=progress, confirm=confirm)
     judged = replace(judged, people=given)
+    if settings.html is not None:
+        judged.save_page(settings.html)
     panel = panel_of_labels(given, plan.rubric, labels.name)
     today = datetime.now(UTC).date().isoformat()
     book = TrustBook()

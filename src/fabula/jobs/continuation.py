@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from fabula.jobs.engine import Engine, Processes, open_cluster
 from fabula.jobs.models import NoModelSettings
 from fabula.jobs.progress import SILENT, Confirm, Progress, agreed
+from fabula.jobs.tables import page_setting, plot_setting
 from fabula.jobs.writing import Written, ask_models, estimate_texts
 from fabula.settings import Between, Settings, SettingsError, part, seed_setting, setting
 
@@ -142,9 +143,7 @@ class TrainSettings(Settings):
         3, help="How often the recurrent network reads all stories.", check=Between(1)
     )
     seed: int = seed_setting()
-    plot: Path | None = setting(
-        None, help="Draw the recurrent network's loss here (.svg, .pdf or .png).", unit="FILE"
-    )
+    plot: Path | None = plot_setting("Draw the recurrent network's loss here (.svg, .pdf or .png).")
     restart: bool = setting(False, help="Train the recurrent network again from the start.")
     processes: Processes = part(Processes)
 
@@ -348,7 +347,7 @@ class CompareSettings(Settings):
     )
     level: float = setting(0.05, help="Level of the tests.", check=Between(0, 1, low_open=True))
     seed: int = seed_setting()
-    html: Path | None = setting(None, help="Write a page of it all.", unit="PAGE")
+    html: Path | None = page_setting("Write a page of it all.")
     latex: Path | None = setting(None, help="Write a table.", unit="FILE")
     csv: Path | None = setting(
         None,

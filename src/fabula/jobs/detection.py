@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+from fabula.jobs.tables import plot_setting
 from fabula.settings import Between, Settings, seed_setting, setting
 
 if TYPE_CHECKING:
@@ -110,9 +111,7 @@ class DetectorSettings(Settings):
     out: Path | None = setting(
         None, help="Write the detectors here, for `detect apply`.", unit="DETECTOR"
     )
-    plot: Path | None = setting(
-        None, help="Draw the ROC curves here (.svg, .pdf or .png).", unit="FILE"
-    )
+    plot: Path | None = plot_setting("Draw the ROC curves here (.svg, .pdf or .png).")
     seed: int = seed_setting()
 
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from fabula.jobs.models import ModelSettings, Spending
 from fabula.jobs.progress import SILENT, Confirm, Progress, agreed
+from fabula.jobs.tables import page_setting
 from fabula.jobs.writing import Written, ask_models
 from fabula.settings import Between, Settings, SettingsError, part, seed_setting, setting
 
@@ -312,9 +313,7 @@ class AdviceSettings(Settings):
         "(FILE with .answers before its ending) are not asked for again.",
         unit="FILE",
     )
-    html: Path | None = setting(
-        None, help="Write the draft with the points in its margin here.", unit="PAGE"
-    )
+    html: Path | None = page_setting("Write the draft with the points in its margin here.")
     seed: int = seed_setting()
     models: ModelSettings = part(ModelSettings)
 
@@ -491,6 +490,12 @@ class ScoreSettings(Settings):
         unit="FILE",
     )
     seed: int = seed_setting()
+    people: tuple[Path, ...] = setting(
+        (),
+        help="People's answers on the same feedback (measurements, or the released "
+        "human_ratings.jsonl): shows whether the measures say what people say.",
+        unit="FILE",
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -507,11 +512,7 @@ class ScoredFeedback:
     """What editors changed, and how feedback agrees with it."""
 
     def tables(self) -> list[Block]:
-        from fabula.presentation.feedback_tables import (
-            edit_tables,
-            score_tables,
-            validation_table,
-        )
+        from fabula.presentation.feedback_tables import edit_tables, score_tables, validation_table
 
         tables = score_tables(self.subsets, self.crosses, self.answers)
         tables += validation_table(self.validation) if self.validation else []
@@ -538,24 +539,24 @@ class ScoredFeedback:
 
 
 def score_feedback(
-    rows: Sequence[Row],
-    settings: ScoreSettings,
-    people: Mapping[str, Mapping[str, float]] | None = None,
-    *,
-    progress: Progress = SILENT,
+    rows: Sequence[Row], settings: ScoreSettings, *, progress: Progress = SILENT
 ) -> ScoredFeedback:
     """Measure the rows of `feedback elicit`: length, repetition, precision of "perfect as-is".
 
-    `people` are people's means by item and piece of feedback, which the measures are compared
-    with. Raises `InputError` where a row lacks a field. Source: Rashkin et al. 2025, section 5.
+    Raises `InputError` where a row lacks a field. Source: Rashkin et al. 2025, section 5.
     """
+    from fabula.jobs.feedback_reading import people_means
+    from fabula.rubrics import load_rubric
     from fabula.store import dump_json, write_whole
     from fabula.tasks.feedback.answers import bertscore, read_answers, sentence_counter
     from fabula.tasks.feedback.editing import read_edits, score_edits
     from fabula.tasks.feedback.scoring import score_answers
     from fabula.tasks.feedback.validation import measured, validate
+    from fabula.text.feedback import feedback_id
     from fabula.text.pipeline import load_pipeline, pipeline_parts
 
+    ids = [feedback_id(row) for row in rows]
+    people = people_means(settings.people, load_rubric("feedback"), ids)
     edits = read_edits(settings.edits) if settings.edits else None
     progress.begin("measuring", len(rows))
     encoder = open_encoder(settings.encoder)
@@ -572,7 +573,7 @@ def score_feedback(
     seed = settings.seed
     subsets = list(score_answers(answers, within=settings.repetition, seed=seed))
     validation: dict[str, Estimate] = {}
-    if people and any(people.values()):
+    if any(people.values()):
         stories = dict(zip(answers.ids, map(str, answers.stories), strict=True))
         validation = validate(
             measured(answers), people, stories, seed=seed, signature=answers.signature

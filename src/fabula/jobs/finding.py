@@ -55,6 +55,13 @@ class FindSettings(Settings):
     models: NoModelSettings = part(NoModelSettings)
     out: Path | None = setting(Path("found"), help=f"{FOLDER_HELP} For judges (`models`).")
     restart: bool = setting(False, help="Ask judges everything again, ignoring what `out` holds.")
+    labels: Path | None = setting(
+        None,
+        help="What people say of some of the answers (document, item, rater, value; items found "
+        "and asks): measures how often quotations and judges are right. A document is an answer, "
+        "as `details` names it.",
+        unit="FILE",
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +119,7 @@ class FoundFaults:
 def find_faults(
     rows: Sequence[Row],
     settings: FindSettings,
-    labels: Sequence[Measurement] = (),
+    labels: Sequence[Measurement] | None = None,
     *,
     progress: Progress = SILENT,
     confirm: Confirm = agreed,
@@ -120,16 +127,25 @@ def find_faults(
 ) -> FoundFaults:
     """Score the rows of `feedback elicit`: recall by kind of fault, false alarms, precision, F1.
 
-    `labels` are people's, on items of the rubric, by which the readers are measured. Writes what
-    `details` names. Raises `InputError`, `ModelError`, `BusyError`.
+    `labels` are people's, on items of the rubric, by which the readers are measured, in place of
+    those in the settings' file. Writes what `details` names. Raises `InputError`, `ModelError`,
+    `BusyError`.
     """
     from fabula.errors import InputError
+    from fabula.jobs.feedback_reading import check_overlap
+    from fabula.measures.labels import read_labels
+    from fabula.rubrics import load_rubric
     from fabula.store import write_rows
     from fabula.tasks.feedback.finding import read_findings
     from fabula.tasks.feedback.recall import compare_models, reader_accuracy, score_findings
+    from fabula.text.feedback import feedback_id
     from fabula.text.pipeline import load_pipeline, pipeline_parts
     from fabula.text.sentences import paragraph_docs, spans_of_docs
 
+    if labels is None and settings.labels is not None:
+        labels = read_labels(settings.labels, load_rubric(settings.rubric))
+        ids = [feedback_id(row) for row in rows]
+        check_overlap(ids, {one.document_id: one for one in labels}, "labels")
     progress.begin("reading answers", len(rows))
     nlp = load_pipeline(("tok2vec", "parser"))
     findings = read_findings(
@@ -149,7 +165,7 @@ def find_faults(
     seed = settings.asking.seed
     crosses = crosses_of(settings.by)
     every = list(dict.fromkeys([(), *crosses, ("method",), ("model", "method")]))
-    votes = label_votes(labels)
+    votes = label_votes(labels or ())
     result = FoundFaults(
         readers,
         {one.by: list(score_findings(one, every, seed=seed)) for one in readers},

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Literal
 
 from fabula.jobs.models import ModelSettings
 from fabula.jobs.progress import SILENT, Confirm, Progress, agreed
+from fabula.jobs.tables import page_setting
 from fabula.settings import Between, Settings, SettingsError, part, setting
 
 if TYPE_CHECKING:
@@ -20,18 +21,18 @@ if TYPE_CHECKING:
     from fabula.judging.summary import JudgeSummary
     from fabula.models.function import FunctionModel
     from fabula.presentation.sheet import Block
+    from fabula.resume import Row
     from fabula.types import Document, Measurement, Rubric
 
 __all__ = [
     "FOLDER_HELP",
+    "RESTART_HELP",
     "Asking",
     "Judged",
     "Judging",
     "JudgingSettings",
-    "LabelSettings",
     "LabelledSettings",
     "Questions",
-    "RateSettings",
     "StoriesSettings",
     "ask_judges",
     "check_labels",
@@ -44,7 +45,7 @@ __all__ = [
 
 
 FOLDER_HELP = "Folder of the run: keeps every answer; interrupted runs resume."
-_RESTART_HELP = "Ask everything again, ignoring what `out` holds."
+RESTART_HELP = "Ask everything again, ignoring what `out` holds."
 
 
 _ANSWERED = (
@@ -144,7 +145,7 @@ class JudgingSettings(Settings):
 
     judging: Judging = part(Judging)
     out: Path | None = setting(Path("judged"), help=FOLDER_HELP)
-    restart: bool = setting(False, help=_RESTART_HELP)
+    restart: bool = setting(False, help=RESTART_HELP)
     again: str | None = setting(
         None,
         help="Ask once more only for what `out` holds without a verdict for one of these reasons, "
@@ -222,6 +223,7 @@ class StoriesSettings(LabelledSettings):
         unit="FIELD",
         default_text="author",
     )
+    html: Path | None = page_setting("Write a page to read here.")
 
     def check_together(self) -> None:
         LabelledSettings.check_together(self)
@@ -245,39 +247,10 @@ class StoriesSettings(LabelledSettings):
             ("n_paraphrases", judging.asking.n_paraphrases > 0),
             ("template", judging.questions.template is not None),
             ("labels", self.labels is not None),
+            ("html", self.html is not None),
         ):
             if self.pairwise and is_set:
                 raise SettingsError(name, "cannot be used with `pairwise`")
-
-
-@dataclass(frozen=True, slots=True)
-class RateSettings(Settings):
-    """How feedback is put to a rater."""
-
-    rubric: str = setting(
-        "feedback",
-        help="The questions; a .toml file of the same items may word them differently.",
-        unit="NAME|FILE",
-    )
-    asking: Asking = part(Asking)
-    models: ModelSettings = part(ModelSettings)
-    out: Path = setting(Path("rated"), help=FOLDER_HELP)
-    restart: bool = setting(False, help=_RESTART_HELP)
-
-    def judging(self) -> JudgingSettings:
-        """The same as the settings of any judge."""
-        judging = Judging(Questions(self.rubric), self.asking, self.models)
-        return JudgingSettings(judging, self.out, self.restart)
-
-
-@dataclass(frozen=True, slots=True)
-class LabelSettings(RateSettings):
-    rubric: str = setting(
-        "feedback_category",
-        help="The categories; a .toml file of the same items may word them differently.",
-        unit="NAME|FILE",
-    )
-    out: Path = setting(Path("labelled"), help=FOLDER_HELP)
 
 
 @dataclass(frozen=True, slots=True)
@@ -292,6 +265,12 @@ class Judged:
     """People's, of some of the documents, which correct the judges."""
     people: Sequence[Measurement] = ()
     """All that people said of the documents, also of those that were shown as examples."""
+
+    def rows(self) -> list[Row]:
+        """The measurements as rows."""
+        from fabula.store import measurement_row
+
+        return [measurement_row(one) for one in self.measurements]
 
     def summaries(self) -> list[JudgeSummary]:
         """A summary of each judge beside its kept trust."""
@@ -354,7 +333,8 @@ def judge_stories(
 ) -> Judged:
     """Put the rubric to each model, story by story or pair by pair.
 
-    Raises `InputError`, `ModelError`, `BusyError`; what was answered is kept in `out`.
+    Writes what `html` names. Raises `InputError`, `ModelError`, `BusyError`; what was answered is
+    kept in `out`.
     """
     from fabula.errors import InputError
     from fabula.judging.pairwise import numbered, pairs_of
@@ -376,7 +356,10 @@ def judge_stories(
         documents, plan, settings, progress=progress, confirm=confirm,
         pairs=pairs, max_pairs=settings.max_pairs, n_retest=settings.n_retest,
     )  # fmt: skip
-    return replace(judged, labels=labels, people=people)
+    judged = replace(judged, labels=labels, people=people)
+    if settings.html is not None:
+        judged.save_page(settings.html)
+    return judged
 
 
 def with_examples(

@@ -12,6 +12,7 @@ from fabula.jobs.engine import Engine, open_cluster
 from fabula.jobs.models import Spending
 from fabula.jobs.originality_result import OriginalityResult
 from fabula.jobs.progress import SILENT, Confirm, Progress, agreed
+from fabula.jobs.tables import page_setting
 from fabula.settings import Between, Settings, SettingsError, part, setting
 
 if TYPE_CHECKING:
@@ -296,6 +297,7 @@ class OriginalitySettings(Settings):
     )
     spending: Spending = part(Spending)
     engine: Engine = part(Engine)
+    html: Path | None = page_setting("Write a page to read here.")
 
     def check_together(self) -> None:
         is_limited = self.spending.max_cost is not None and self.measure.exclude_model is not None
@@ -318,19 +320,22 @@ def run(
 ) -> OriginalityResult:
     """Score documents in order; `each` is told a row as soon as it is kept.
 
-    Raises `InputError`, `CorpusError`, `ModelError`; what was scored is kept in `out`.
+    Writes what `html` names. Raises `InputError`, `CorpusError`, `ModelError`; what was scored is
+    kept in `out`.
     """
     from fabula.jobs.held_out import held_out_of
     from fabula.reference.backend import described
 
     confirm_cost(settings, confirm)
-    result = OriginalityResult(keep_texts, settings.marking.n_marks)
+    result = OriginalityResult(keep_texts or settings.html is not None, settings.marking.n_marks)
     with open_rows(settings, progress) as (rows, backend):
         result.size, result.age = described(backend), backend.age
         for document, row in rows(documents):
             result.add(document, row)
             each(row)
     result.own = held_out_of(settings.measure.references, result.signature)
+    if settings.html is not None:
+        result.save_page(settings.html)
     return result
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -30,22 +30,28 @@ Sources = tuple[Sequence[str], Reading]
 __all__ = [
     "AddSettings",
     "BuildSettings",
+    "CatalogueSettings",
     "Corpus",
+    "InfoSettings",
     "PassageOptions",
+    "RemoveSettings",
     "SampleSettings",
+    "VerifySettings",
     "WriteSettings",
     "WrittenCorpus",
-    "about_age",
     "add_to_corpus",
     "build_corpus",
     "build_from_catalogue",
     "counted",
     "index_passages",
+    "info_lines",
     "is_in_catalogue",
     "is_served",
     "is_size",
     "n_bytes_of",
     "place_of",
+    "remove_from_corpus",
+    "verify_corpus",
     "write_corpus",
 ]
 
@@ -98,6 +104,16 @@ def n_words_of(text: str) -> int:
     return round(float(found[1]) * factor)
 
 
+_CATALOGUE_HELP = "Further corpora by name, or other places of known ones (.toml)."
+
+
+@dataclass(frozen=True, slots=True)
+class CatalogueSettings(Settings):
+    """What is known besides the public corpora and indexes that ship."""
+
+    catalogue: Path | None = setting(None, help=_CATALOGUE_HELP, unit="FILE")
+
+
 @dataclass(frozen=True, slots=True)
 class SampleSettings(Settings):
     """How much of a public corpus is read, where one is named instead of texts."""
@@ -123,11 +139,7 @@ class SampleSettings(Settings):
         help="Read the books of this author alone, as in 'Austen, Jane' (gutenberg-mirror).",
         unit="NAME",
     )
-    catalogue: Path | None = setting(
-        None,
-        help="Further corpora by name, or other places of known ones (.toml).",
-        unit="FILE",
-    )
+    catalogue: Path | None = setting(None, help=_CATALOGUE_HELP, unit="FILE")
 
 
 @dataclass(frozen=True, slots=True)
@@ -216,19 +228,88 @@ class Corpus:
         )
 
 
-def about_age(manifest: Manifest) -> list[str]:
-    """How old a corpus is, and the public corpus that it is a sample of."""
-    from fabula.reference.info import Age
+@dataclass(frozen=True, slots=True)
+class InfoSettings(Settings):
+    """What is shown of a corpus."""
 
+    ids: bool = setting(False, help="List the documents' ids instead, one a line.")
+
+
+def info_lines(place: str | Path, settings: InfoSettings) -> Iterator[str]:
+    """What a corpus holds, how it was built and how old it is; or its documents' ids."""
+    from fabula.reference import Reference
+    from fabula.reference.info import Age
+    from fabula.reference.layout import Manifest
+    from fabula.reference.storage import open_home
+
+    if settings.ids:
+        for _, id_ in Reference.open(place).local.ids():
+            yield id_
+        return
+    manifest = Manifest.read(place)
+    yield str(Corpus(place, manifest))
+    yield (
+        f"  case {manifest.settings.case}, punctuation {manifest.settings.punct}, "
+        f"{counted(len(manifest.shards), 'shard')}, "
+        f"{open_home(place).n_bytes('shards') / 1e6:,.1f} MB, "
+        f"{counted(manifest.n_removed, 'document')} removed"
+    )
+    if manifest.written_by:
+        yield f"  written by {', '.join(manifest.written_by)}"
     age = Age.of(manifest)
-    lines = [f"years of its documents: {age}{age.consequence}"]
+    yield f"  years of its documents: {age}{age.consequence}"
     if (source := manifest.source) is not None:
         asked = source["n_words"]
         how = "all of it" if asked is None else f"about {asked:,} words, seed {source['seed']}"
         author = f" by {source['author']}" if source["author"] else ""
-        lines.append(f"from {source['name']}{author} ({source['title']}): {how}")
-        lines.append(f"licence: {source['licence']}")
-    return lines
+        yield f"  from {source['name']}{author} ({source['title']}): {how}"
+        yield f"  licence: {source['licence']}"
+
+
+@dataclass(frozen=True, slots=True)
+class VerifySettings(Settings):
+    """How thoroughly a corpus is checked, besides the checksums of all its files."""
+
+    n_samples: int = setting(
+        200, help="Documents of which a stretch is looked up.", check=Between(0)
+    )
+
+
+def verify_corpus(
+    place: str | Path, settings: VerifySettings, *, progress: Progress = SILENT
+) -> Corpus:
+    """Check every file against its checksum, and that the corpus finds its own text.
+
+    Raises `CorpusError` at the first thing that is not right.
+    """
+    from fabula.reference.verify import verify_reference
+
+    n = settings.n_samples
+    return Corpus(place, verify_reference(place, n_samples=n, report=progress.say))
+
+
+@dataclass(frozen=True, slots=True)
+class RemoveSettings(Settings):
+    """Which documents are removed, besides those that are named."""
+
+    ids_file: Path | None = setting(None, help="File with an id a line.")
+
+
+def remove_from_corpus(place: str | Path, ids: Sequence[str], settings: RemoveSettings) -> Corpus:
+    """Take documents out of a corpus by their ids; searches no longer find them.
+
+    Raises `CorpusError` for an id that the corpus does not have.
+    """
+    from fabula.reference import Reference
+    from fabula.reference.tombstones import remove_documents
+    from fabula.text import read_ids
+
+    file = settings.ids_file
+    wanted = [*ids, *(read_ids(file) if file is not None else [])]
+    if not wanted:
+        raise SettingsError("ids_file", "is required where no document is named")
+    numbers = Reference.open(place).numbers_of(wanted)
+    return Corpus(place, remove_documents(place, [n for found in numbers.values() for n in found]))
 
 
 def counted(n: int, noun: str) -> str:

@@ -1,4 +1,4 @@
-"""Where the tables of a result are written, for a paper or a spreadsheet."""
+"""Where the tables of a result are written, its page and its pictures."""
 
 from __future__ import annotations
 
@@ -13,7 +13,31 @@ from fabula.settings import Settings, setting
 if TYPE_CHECKING:
     from fabula.presentation.sheet import Block
 
-__all__ = ["TableFiles"]
+__all__ = ["TableFiles", "page_setting", "plot_setting"]
+
+
+def _is_page(path: Path) -> None:
+    from fabula.presentation.page_file import check_page_path
+
+    check_page_path(path)
+
+
+def _is_plot(path: Path) -> None:
+    from fabula.presentation.plots import check_plot_path
+
+    check_plot_path(path)
+
+
+def page_setting(help: str) -> Path | None:  # noqa: A002 (click's word)
+    """A field for the page of a result; a file that is no page of Fabula's raises `InputError`."""
+    made: Path | None = setting(None, help=help, unit="PAGE", check=_is_page)
+    return made
+
+
+def plot_setting(help: str) -> Path | None:  # noqa: A002
+    """A field for a picture; an unknown ending raises `InputError`, and so does no matplotlib."""
+    made: Path | None = setting(None, help=help, unit="FILE", check=_is_plot)
+    return made
 
 
 def _ends_with(ending: str) -> Callable[[Path], str | None]:

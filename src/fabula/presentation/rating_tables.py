@@ -23,6 +23,7 @@ from fabula.presentation.sheet import (
 from fabula.types import Estimate, Rubric
 
 __all__ = [
+    "FIELDS",
     "agreement_table",
     "category_tables",
     "estimates_table",
@@ -31,6 +32,9 @@ __all__ = [
     "people_table",
     "save_categories",
 ]
+
+FIELDS = ("model", "method", "prompt", "shots")
+"""What feedback is grouped by, a table each."""
 
 
 def mean_shown(mean: GroupMean | None) -> str:

@@ -44,10 +44,13 @@ def feedback_rows(paths: Sequence[Path], *, whole: bool = False) -> list[dict[st
     return rows
 
 
-def people_means(paths: Sequence[Path], rubric: Rubric) -> dict[str, dict[str, float]]:
+def people_means(
+    paths: Sequence[Path], rubric: Rubric, ids: Collection[str]
+) -> dict[str, dict[str, float]]:
     """People's means by item and piece of feedback, from measurements or the released ratings.
 
-    Raises `InputError` for answers of a model, to another rubric, or in other words.
+    Raises `InputError` for answers of a model, to another rubric, in other words, or to none of
+    the pieces `ids`.
     """
     from fabula.errors import InputError
     from fabula.measures.ratings import mean_scores, score_table
@@ -71,11 +74,13 @@ def people_means(paths: Sequence[Path], rubric: Rubric) -> dict[str, dict[str, f
     try:
         table = mean_scores(score_table(given, rubric))
     except InputError as error:
-        raise InputError(f"--people: {error}") from error
+        raise InputError(f"`people`: {error}") from error
     for item, by_document in table.items():
         means.setdefault(item, {}).update(by_document)
     if paths and not any(means.values()):
         raise InputError(f"{paths[0]}: holds no answer to an item of the rubric {rubric.id}")
+    for answered in means.values():
+        check_overlap(ids, answered, "people")
     return means
 
 
@@ -91,12 +96,12 @@ def _check_people(found: Sequence[Measurement], rubric: Rubric, path: Path) -> N
             raise InputError(f"{path}: holds answers to {one.rubric}, not to {rubric.key}")
 
 
-def check_overlap(ids: Collection[str], given: Mapping[str, Any], option: str) -> None:
+def check_overlap(ids: Collection[str], given: Mapping[str, Any], name: str) -> None:
     """Raise `InputError` where answers or labels are of no piece that is there."""
     from fabula.errors import InputError
 
     if given and not any(id_ in given for id_ in ids):
         raise InputError(
-            f"{option}: none of its ids is one of the feedback; theirs are like "
+            f"`{name}`: none of its ids is one of the feedback; theirs are like "
             f"{next(iter(given))!r}, here like {next(iter(ids))!r} (id_model)"
         )

@@ -1,0 +1,33 @@
+"""Where the desk keeps drafts, and what it offers to compare them with."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from fabula.jobs.engine import Processes
+from fabula.settings import Between, setting
+
+__all__ = ["DeskSettings"]
+
+
+@dataclass(frozen=True)
+class DeskSettings(Processes):
+    """How the desk is opened."""
+
+    references: tuple[str, ...] = setting(
+        (),
+        help="A corpus to offer for comparing with.",
+        unit="PATH",
+        option="reference",
+        env="FABULA_REFERENCE",
+    )
+    folder: Path | None = setting(
+        None,
+        help="Where drafts are kept.",
+        unit="DIR",
+        option="dir",
+        default_text="a folder of this user's",
+    )
+    port: int = setting(8765, help="Port to listen on.", check=Between(0, 65535))
+    opens: bool = setting(True, help="Open it in the browser.", option="open")

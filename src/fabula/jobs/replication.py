@@ -1,0 +1,389 @@
+"""A paper's tables again, beside the printed numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from fabula.jobs.engine import Processes
+from fabula.jobs.progress import SILENT, Progress
+from fabula.jobs.tables import page_setting, plot_setting
+from fabula.settings import Between, Settings, SettingsError, part, seed_setting, setting
+
+if TYPE_CHECKING:
+    from fabula.presentation.sheet import Block
+    from fabula.reference.exclude import CopyRule
+    from fabula.replicate.creativity_index import Plan
+
+__all__ = [
+    "CreativityIndexSettings",
+    "LinguisticMetricsSettings",
+    "Replicated",
+    "StoryFeedbackSettings",
+    "TtcwSettings",
+    "replicate_creativity_index",
+    "replicate_linguistic_metrics",
+    "replicate_story_feedback",
+    "replicate_ttcw",
+]
+
+_N_ON_PAGE = 2
+"""Passages that a page shows where nobody says how many."""
+
+
+@dataclass(frozen=True, slots=True)
+class Replicated:
+    """Tables with the printed numbers beside ours, and the same for machines."""
+
+    tables: Sequence[Block]
+    content: dict[str, Any]
+    figures: Sequence[Path] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class TtcwSettings(Settings):
+    """Which judges stand beside the experts."""
+
+    judges: tuple[Path, ...] = setting(
+        (),
+        help="Answers of a judge, as in llm_judges/.",
+        unit="FILE",
+        option="judge",
+        default_text="all of DIR/llm_judges",
+    )
+    preferences: Path | None = setting(
+        None,
+        help="Measurements of the rubric `preference`, for Figure 4; the release has none.",
+        unit="FILE",
+    )
+    plot: Path | None = plot_setting("Draw Figure 3 here (.svg, .pdf or .png).")
+
+
+def replicate_ttcw(folder: Path, settings: TtcwSettings) -> Replicated:
+    """Tables 5 and 6 and Figures 3 and 4 of Chakrabarty et al. 2024, from the released folder.
+
+    Raises `InputError`.
+    """
+    from fabula.replicate import ttcw
+    from fabula.replicate.ttcw_tables import replica_tables, save_distribution
+
+    replica = ttcw.replicate_ttcw(folder, judges=settings.judges, preferences=settings.preferences)
+    if settings.plot is not None:
+        save_distribution(replica, settings.plot)
+    return Replicated(replica_tables(replica), replica.to_json())
+
+
+@dataclass(frozen=True, slots=True)
+class LinguisticMetricsSettings(Settings):
+    """What is trained and measured, and how long."""
+
+    out: Path = setting(
+        help="Folder of generators, continuations and scores; interrupted runs resume.", unit="DIR"
+    )
+    books: tuple[str, ...] = setting(
+        (),
+        help="Cut the passages from these.",
+        unit="SOURCE",
+        default_text="DATA/cbt/cbt_test_3books.jsonl.gz",
+    )
+    train: tuple[str, ...] = setting(
+        (),
+        help="Train the generators on these.",
+        unit="SOURCE",
+        default_text="the novels and children's books of DATA",
+    )
+    stride: int = setting(
+        5, help="Sentences from the start of one passage to the next.", check=Between(1)
+    )
+    n_epochs: int = setting(
+        3, help="How often the recurrent network reads the training texts.", check=Between(1)
+    )
+    recurrent: bool = setting(True, help="Train the network (needs torch).")
+    n_draws: int = setting(
+        20,
+        help="Compare each continuation with N random sentences of its book that are as long.",
+        unit="N",
+        check=Between(0),
+    )
+    n_examples: int | None = setting(
+        None,
+        help="Show N passages with every system's sentence and scores.",
+        unit="N",
+        check=Between(0),
+        default_text="2 with `html`",
+    )
+    seed: int = seed_setting()
+    html: Path | None = page_setting("Write a page of our table.")
+    processes: Processes = part(Processes)
+
+
+def replicate_linguistic_metrics(
+    data: Path | None, settings: LinguisticMetricsSettings, *, progress: Progress = SILENT
+) -> Replicated:
+    """Table 2 of Roemmele et al. 2017; `data` is a folder that holds cbt/ and reference/.
+
+    Raises `InputError`, `ModelError`.
+    """
+    from fabula.presentation.continuation_tables import write_reports
+    from fabula.replicate.linguistic_metrics import default_files, replicate_table
+    from fabula.replicate.linguistic_metrics_tables import beside_paper
+
+    if data is None and not (settings.books and settings.train):
+        raise SettingsError("books", "and `train` are required: name DATA, or give both")
+    ours, theirs = default_files(data) if data is not None else ([], [])
+    n_examples = settings.n_examples
+    if n_examples is None:
+        n_examples = _N_ON_PAGE if settings.html is not None else 0
+    replica = replicate_table(
+        settings.books or ours,
+        settings.train or theirs,
+        settings.out,
+        stride=settings.stride,
+        n_epochs=settings.n_epochs,
+        recurrent=settings.recurrent,
+        n_draws=settings.n_draws,
+        n_examples=n_examples,
+        seed=settings.seed,
+        n_jobs=settings.processes.n_processes,
+        report=_by_stage(progress),
+    )
+    if settings.html is not None:
+        write_reports(
+            replica.table, html=settings.html, latex=None, csv=None, examples=replica.examples
+        )
+    return Replicated(beside_paper(replica), replica.to_json())
+
+
+def _by_stage(progress: Progress) -> Callable[[str, int, int], None]:
+    """Tells the progress of a stage, how much of it is done and of how much."""
+    shown, done = "", 0
+
+    def report(stage: str, n: int, total: int) -> None:
+        nonlocal shown, done
+        if stage != shown:
+            progress.begin(stage, total)
+            shown, done = stage, 0
+        progress.advance(n - done)
+        done = n
+
+    return report
+
+
+def _is_pair(text: str) -> str | None:
+    before, _, after = text.partition("=")
+    return None if before and after else f"{text}: write BEFORE=AFTER, two groups of `by`"
+
+
+@dataclass(frozen=True, slots=True)
+class CreativityIndexSettings(Settings):
+    """What is compared with what. The defaults follow appendix B of Lu et al. 2024."""
+
+    out: Path = setting(
+        help="Folder of references, scores and figures; interrupted runs resume.", unit="DIR"
+    )
+    texts: tuple[Path, ...] = setting(
+        (),
+        help="Texts by people and machines, a set a file.",
+        unit="FILE",
+        default_text="DATA/human_vs_machine",
+    )
+    references: tuple[Path, ...] = setting(
+        (),
+        help="Corpora to compare with, each by itself.",
+        unit="DIR",
+        option="reference",
+        default_text="DATA/reference, the machine texts of other prompts, and both; for the "
+        "authors' texts, the machine texts",
+    )
+    label: str = setting("label=human", help="Which texts are by people.", unit="FIELD=VALUE")
+    by: str = setting("model", help="Field to group texts by.", unit="FIELD")
+    cluster: str | None = setting(
+        None,
+        help="Texts that share this field count as one, and so do near-duplicates; in the "
+        "reference they are left out.",
+        unit="FIELD",
+        default_text="prompt_id, pair_id or author, whichever there is",
+    )
+    levels: str = setting(
+        "5-12", help="Values of L that the Creativity Index sums.", unit="LOW-HIGH"
+    )
+    n_words: int = setting(256, help="Words that each text is cut to.", check=Between(12))
+    spread: int = setting(
+        50,
+        help="Documents over which the spread is followed.",
+        unit="N",
+        check=Between(1, 1000),
+        formerly=("sources",),
+    )
+    model: str = setting(
+        "local",
+        help="Whose log-probabilities are compared as detectors: local, a .gguf file, a folder, or "
+        "none (needs the extra [neural]).",
+        unit="MODEL|none",
+    )
+    matches: tuple[Literal["verbatim", "near"], ...] = setting(
+        ("verbatim", "near"),
+        help="Kind of matches, repeatable; near ones take long.",
+        option="match",
+    )
+    exclude: Literal["auto", "none"] | None = setting(
+        None,
+        help="Leave out documents of the reference that copy or quote a text.",
+        default_text="auto for the authors' texts, else none",
+    )
+    aligned: tuple[str, ...] = setting(
+        (),
+        help="Groups of models before and after alignment, to compare at each L; repeatable.",
+        unit="BEFORE=AFTER",
+        check=_is_pair,
+    )
+    with_settings: bool = setting(
+        False,
+        help="Also score under every combination of case, punctuation, tokeniser, exclusion and "
+        "levels; builds each reference eight times.",
+        option="settings",
+    )
+    seed: int = seed_setting()
+    processes: Processes = part(Processes)
+
+
+def replicate_creativity_index(
+    data: Path | None, settings: CreativityIndexSettings, *, progress: Progress = SILENT
+) -> Replicated:
+    """Figures 3a to 3j and 3n of Lu et al. 2024, on the texts and references at hand.
+
+    `data` is a copy of the authors' repository, or a folder that holds human_vs_machine/ and
+    reference/. Writes results.json and the figures into `out`. Raises `InputError`, `CorpusError`,
+    `ModelError`.
+    """
+    from fabula.presentation.plots import check_matplotlib
+    from fabula.replicate.creativity_index import run_analyses
+    from fabula.replicate.creativity_index_settings import compare_settings
+    from fabula.replicate.creativity_index_tables import (
+        analyses_json,
+        analyses_tables,
+        write_figures,
+    )
+    from fabula.store import dump_json, write_whole
+
+    check_matplotlib()
+    out, plan = settings.out, _plan(data, settings)
+    found = run_analyses(plan, out, report=progress.say)
+    if settings.with_settings:
+        found = replace(found, settings=compare_settings(plan, out, report=progress.say))
+    progress.say("drawing")
+    figures = write_figures(found, out / "figures")
+    content = analyses_json(found)
+    write_whole(out / "results.json", (dump_json(content) + "\n").encode())
+    return Replicated(analyses_tables(found), content, figures)
+
+
+def _plan(data: Path | None, settings: CreativityIndexSettings) -> Plan:
+    from fabula.measures.uniqueness import Levels
+    from fabula.measures.verdicts import Label
+    from fabula.replicate.creativity_index import Plan, default_plan
+    from fabula.replicate.creativity_index_texts import read_set
+
+    n_words, cluster = settings.n_words, settings.cluster
+    if data is None and not (settings.texts and settings.references):
+        raise SettingsError("texts", "and `references` are required: name DATA, or give both")
+    base = default_plan(data, n_words, cluster) if data is not None else None
+    label = Label.parse(settings.label)
+    texts = {path.stem: read_set(path, n_words, label, cluster) for path in settings.texts}
+    references = {path.name: path for path in settings.references}
+    return Plan(
+        texts=texts or (base.texts if base else {}),
+        references=references or (base.references if base else {}),
+        label=label,
+        by=settings.by,
+        cluster=cluster,
+        levels=Levels.parse(settings.levels),
+        spread=settings.spread,
+        model=None if settings.model == "none" else settings.model,
+        matches=settings.matches,
+        exclude=_exclusion(settings.exclude, base),
+        aligned=tuple((a, b) for a, _, b in (one.partition("=") for one in settings.aligned)),
+        release=base.release if base and not texts else None,
+        seed=settings.seed,
+        n_threads=settings.processes.n_processes,
+    )
+
+
+def _exclusion(asked: str | None, base: Plan | None) -> CopyRule | None:
+    from fabula.reference.exclude import CopyRule
+
+    if asked is None:
+        return base.exclude if base is not None else None
+    return CopyRule() if asked == "auto" else None
+
+
+@dataclass(frozen=True, slots=True)
+class StoryFeedbackSettings(Settings):
+    """Which feedback of one's own is measured too, and how."""
+
+    runs: tuple[Path, ...] = setting(
+        (),
+        help="Feedback of yours, as `fabula feedback elicit` writes it: the same tables.",
+        unit="FEEDBACK.jsonl",
+        option="run",
+    )
+    ratings: tuple[Path, ...] = setting(
+        (),
+        help="Finished runs of `fabula feedback rate` that rated the feedback of `runs`: Tables 3 "
+        "to 5.",
+        unit="RUNDIR",
+    )
+    encoder: str | None = setting(
+        None,
+        help="Measure BERTScore too (Table 6), by the packaged encoder or that of a folder.",
+        unit="packaged|DIR",
+        option="bertscore",
+    )
+    seed: int = seed_setting()
+
+    def check_together(self) -> None:
+        if self.ratings and not self.runs:
+            raise SettingsError("ratings", "needs the feedback that was rated, with `runs`")
+
+
+def replicate_story_feedback(folder: Path | None, settings: StoryFeedbackSettings) -> Replicated:
+    """Tables 1 and 3 to 9 of Rashkin et al. 2025, from the released folder and from own feedback.
+
+    First the printed tables are held against each other. Raises `InputError`, `ModelError`.
+    """
+    from fabula.jobs.feedback import open_encoder
+    from fabula.replicate.story_feedback import NOTHING, Means, replicate_released, replicate_run
+    from fabula.replicate.story_feedback_check import check_printed
+    from fabula.replicate.story_feedback_files import HOME
+    from fabula.replicate.story_feedback_tables import check_tables, replica_json, replica_tables
+    from fabula.tasks.feedback.answers import sentence_counter
+    from fabula.text.pipeline import load_pipeline
+
+    runs, seed = settings.runs, settings.seed
+    check = check_printed()
+    released = own = None
+    if folder is not None or runs:
+        count = sentence_counter(load_pipeline(("tok2vec", "senter")))
+        means = Means(count, open_encoder(settings.encoder))
+        if folder is not None:
+            released = replicate_released(folder, means=means, seed=seed)
+        if runs:
+            own = replicate_run(runs, settings.ratings, means=means, seed=seed)
+    replicas = [replica for replica in (released, own) if replica is not None]
+    content = {
+        "check": check.to_json(),
+        "released": released and replica_json(released),
+        "run": own and replica_json(own),
+        "claims": [one.to_json() for replica in replicas or [NOTHING] for one in replica.claims],
+    }
+    parts = check_tables(check)
+    for replica in replicas:
+        parts += replica_tables(replica)
+    if not replicas:
+        parts.append(
+            f"The released files are at {HOME}; give their folder as DIR, or feedback of yours "
+            f"with `runs`."
+        )
+    return Replicated(parts, content)

@@ -1,0 +1,448 @@
+"""Studies with people: designed, opened, tried out, served, and their answers exported."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+
+from fabula.settings import Between, Settings, setting
+
+if TYPE_CHECKING:
+    from fabula.studies.database import Store
+    from fabula.studies.design import StudyDesign
+    from fabula.studies.units import Unit
+    from fabula.studies.workload import Workload
+    from fabula.types import Measurement
+
+__all__ = [
+    "PLATFORM_TOKEN",
+    "ExportSettings",
+    "Exported",
+    "NewStudySettings",
+    "OpenStudy",
+    "Preview",
+    "PreviewSettings",
+    "StudyPlace",
+    "StudyServeSettings",
+    "answers_of",
+    "design_study",
+    "export_study",
+    "named",
+    "open_study",
+    "preview_study",
+    "serve_study",
+]
+
+_PASSWORD = "FABULA_STUDY_PASSWORD"
+PLATFORM_TOKEN = "FABULA_PROLIFIC_TOKEN"
+_LEAST_PASSWORD = 10
+
+
+@dataclass(frozen=True, slots=True)
+class StudyPlace(Settings):
+    """Where the answers are."""
+
+    database: str | None = setting(
+        None,
+        help="sqlite:///FILE or postgresql://...",
+        unit="URL",
+        default_text="a file beside STUDY.toml",
+    )
+
+
+class OpenStudy(NamedTuple):
+    """A study whose database is open."""
+
+    design: StudyDesign
+    units: Sequence[Unit]
+    store: Store
+
+    @property
+    def files(self) -> list[Path]:
+        """What it is made of, which nothing else may be written to."""
+        design, file = self.design, self.store.file
+        held = [
+            design.path,
+            design.documents,
+            *([design.rubric_file] if design.rubric_file else []),
+        ]
+        ends = () if file is None else ("", "-wal", "-shm")
+        return [*held, *(file.with_name(file.name + end) for end in ends if file is not None)]
+
+
+@contextmanager
+def open_study(
+    file: Path,
+    place: StudyPlace,
+    *,
+    create: bool = False,
+    serves: bool = False,
+    warn: Callable[[str], None] = lambda _sentence: None,
+) -> Iterator[OpenStudy]:
+    """A study and its answers; `create` makes the database where it is not there yet.
+
+    Raises `InputError`.
+    """
+    from fabula.errors import InputError
+
+    _check_packages()
+    from sqlalchemy.exc import SQLAlchemyError
+
+    from fabula.studies.database import open_store
+    from fabula.studies.design import load_study
+    from fabula.studies.units import read_units
+
+    design = load_study(file)
+    units = read_units(design)
+    store = open_store(design, units, place.database, create=create)
+    try:
+        yield OpenStudy(design, units, store)
+    except SQLAlchemyError as error:
+        raise InputError(f"the database failed: {str(error).splitlines()[0]}") from error
+    finally:
+        is_whole = store.close(is_served=serves)
+        if serves and not is_whole:
+            warn(
+                f"another program has {store.file} open, so the last answers are in "
+                f"{store.file}-wal beside it: copy both"
+            )
+
+
+def _check_packages() -> None:
+    from fabula.errors import InputError
+
+    try:
+        import fabula.studies.database  # noqa: F401
+    except ImportError as error:
+        raise InputError("studies need more packages; run: pip install 'fabula[study]'") from error
+
+
+def answers_of(study: OpenStudy) -> list[Measurement]:
+    """All answers that count."""
+    from fabula.studies.exporting import export
+
+    units = {unit.key: unit for unit in study.units}
+    with study.store.reading() as connection:
+        return list(export(connection, study.design, units))
+
+
+_KINDS = {"ttcw": "groups", "feedback": "pieces of feedback", "pairs": "pairs"}
+"""What the units of a design are called."""
+
+
+@dataclass(frozen=True, slots=True)
+class NewStudySettings(Settings):
+    """What a study is of."""
+
+    design: Literal["ttcw", "feedback", "pairs"] = setting(
+        help="ttcw: groups of stories by a rubric, as in `Art or Artifice?`; feedback: writing "
+        "feedback, as in `Help Me Write a Story`; pairs: two stories of a group, side by side."
+    )
+    documents: Path = setting(
+        help="Stories (ttcw, pairs), or what `feedback elicit` wrote (feedback).",
+        unit="FILE",
+        check=lambda path: None if path.exists() else f"{path} does not exist",
+    )
+    title: str = setting("", help="What participants see.")
+    group_field: str | None = setting(
+        None,
+        help="Field that groups the stories (ttcw, pairs).",
+        unit="NAME",
+        default_text="group, or prompt_id as `stories write` has it",
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class DesignedStudy:
+    """A study that is ready to run."""
+
+    design: StudyDesign
+    units: Sequence[Unit]
+    work: Workload
+
+    @property
+    def n_texts(self) -> int:
+        return len({one.id for unit in self.units for one in unit.documents})
+
+    def lines(self) -> list[str]:
+        """How many people it takes, and what it cannot keep from them."""
+        import shlex
+
+        work, file = self.work, self.design.path
+        kind = _KINDS[self.design.kind]
+        lines = [
+            f"written: {file} ({len(self.units):,} {kind}, {self.n_texts:,} texts)",
+            f"{work.n_readings:,} readings; a person reads {work.n_for_one_person:,} {kind} at "
+            f"most, so it takes {work.n_people:,} people or more",
+        ]
+        if (n := work.n_people_shared_out) is not None and n > work.n_people:
+            lines.append(f"as they come and read all they are given, {n:,} people fill it")
+        return [
+            *lines,
+            *(f"note: {note}" for note in self.notes()),
+            f"edit its texts and numbers, then: fabula study invite {shlex.quote(str(file))} "
+            f"{work.n_people_shared_out or work.n_people}",
+        ]
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "out": str(self.design.path),
+            "n_units": len(self.units),
+            "n_texts": self.n_texts,
+            "n_for_one_person": self.work.n_for_one_person,
+            "n_readings": self.work.n_readings,
+            "n_people": self.work.n_people,
+            "n_people_shared_out": self.work.n_people_shared_out,
+            "notes": self.notes(),
+        }
+
+    def notes(self) -> list[str]:
+        """What an organiser should know before anybody is invited."""
+        design, units, work = self.design, self.units, self.work
+        found = []
+        is_limited = work.n_for_one_person < min(len(units), design.per_participant)
+        if is_limited and design.kind == "pairs":
+            found.append(
+                f"nobody reads a story more than {design.per_story} times; per_story in "
+                f"{design.path} allows more"
+            )
+        elif is_limited:
+            found.append(
+                "nobody is given two versions of one story, since one tells what was changed in "
+                "the other; so nobody compares them either"
+            )
+        if work.giving_away:
+            found.append(
+                f"{named(work.giving_away)}: holds several versions of one story, and its readers "
+                f"see both"
+            )
+        if design.kind != "feedback":
+            single = [unit.key for unit in units if len(unit.documents) == 1]
+            if single:
+                found.append(f"{named(single)}: holds one story only, and there is nothing to rank")
+            stories = {one.id: one for unit in units for one in unit.documents}
+            nameless = [one.id for one in stories.values() if not one.author]
+            if nameless:
+                found.append(f"{named(nameless)}: has no author; `analyse` compares authors")
+        return found
+
+
+def named(names: Sequence[str]) -> str:
+    """The first three, and how many more."""
+    shown = ", ".join(names[:3])
+    return shown if len(names) <= 3 else f"{shown} and {len(names) - 3:,} more"
+
+
+def design_study(file: Path, settings: NewStudySettings) -> DesignedStudy:
+    """Write the file of a study, ready to run and to be edited. Raises `InputError`."""
+    from fabula.errors import InputError
+    from fabula.studies.design import load_study, new_study
+    from fabula.studies.units import NoGroup, group_field_of, read_units
+    from fabula.studies.workload import workload_of
+
+    field = settings.group_field
+    if field is None and settings.design != "feedback":
+        field = group_field_of(settings.documents)
+    title, field = settings.title, field or "group"
+    new_study(file, settings.design, settings.documents, title=title, group_field=field)
+    try:
+        design = load_study(file)
+        units = read_units(design)
+    except InputError as error:
+        # What cannot be run is not left behind.
+        file.unlink()
+        if isinstance(error, NoGroup):
+            where = str(error).partition(";")[0]
+            raise InputError(
+                f"{where}; name the field that groups the stories with `group_field`"
+            ) from error
+        raise
+    return DesignedStudy(design, units, workload_of(design, units))
+
+
+@dataclass(frozen=True, slots=True)
+class StudyServeSettings(Settings):
+    """Where a study's page is served."""
+
+    host: str = setting("127.0.0.1", help="Address to listen on.")
+    port: int = setting(8000, help="Port to listen on.", check=Between(0, 65535))
+    behind_proxy: str | None = setting(
+        None,
+        help="Believe the forwarded headers of a proxy at this address (for https).",
+        unit="ADDRESS",
+    )
+    root_path: str = setting("", help="Where the proxy mounts the study.", unit="PATH")
+    insecure: bool = setting(
+        False, help="Serve other machines without https: everybody on the way can read the answers."
+    )
+
+
+def serve_study(
+    study: OpenStudy, settings: StudyServeSettings, *, announce: Callable[[str, str | None], None]
+) -> None:
+    """Serve a study's page until the process is stopped.
+
+    `announce` is told its address, and the organisers' password where none is set. Raises
+    `InputError`.
+    """
+    import secrets
+
+    from fabula.errors import InputError
+    from fabula.studies.app import create_app
+    from fabula.web import app as web
+    from fabula.web.guard import is_loopback
+
+    host, proxy = settings.host, settings.behind_proxy
+    is_ours = is_loopback(host)
+    if not (is_ours or proxy or settings.insecure):
+        raise InputError(
+            f"`host` {host}: whoever is on the way could read the links and the answers; put a "
+            f"proxy that speaks https before it, with `behind_proxy`, or allow it: `insecure`"
+        )
+    set_password = os.environ.get(_PASSWORD)
+    password = set_password or secrets.token_urlsafe(9)
+    if len(password) < _LEAST_PASSWORD:
+        raise InputError(
+            f"{_PASSWORD}: is shorter than {_LEAST_PASSWORD} characters; choose a longer "
+            f"password, or leave it out to have one drawn"
+        )
+    app = create_app(
+        *study, password=password, own_names_only=is_ours and not proxy,
+        platform_token=os.environ.get(PLATFORM_TOKEN, ""),
+    )  # fmt: skip
+    mounted = settings.root_path.strip("/")
+    listening = web.listen(host, settings.port)
+    url = f"http://{host}:{listening.getsockname()[1]}"
+    web.serve(
+        app,
+        listening,
+        lambda: announce(url, None if set_password else password),
+        behind_proxy=proxy,
+        root_path=f"/{mounted}" if mounted else "",
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class PreviewSettings(Settings):
+    """Where a study is tried out."""
+
+    port: int | None = setting(
+        None, help="Port to listen on.", check=Between(0, 65535), default_text="free"
+    )
+
+
+class Preview(NamedTuple):
+    """Where a preview is looked at."""
+
+    title: str
+    link: str
+    organisers: str
+    password: str
+
+
+def preview_study(
+    file: Path, settings: PreviewSettings, *, announce: Callable[[Preview], None]
+) -> None:
+    """Serve a study on this machine until the process is stopped, and keep nothing.
+
+    Raises `InputError`.
+    """
+    import secrets
+    import tempfile
+
+    _check_packages()
+    from fabula.studies.app import create_app
+    from fabula.studies.database import open_store
+    from fabula.studies.design import load_study
+    from fabula.studies.participants import invite
+    from fabula.studies.units import read_units
+    from fabula.web import app as web
+
+    design = load_study(file)
+    design = replace(design, title=f"Preview: {design.title}")
+    units = read_units(design)
+    password = secrets.token_urlsafe(9)
+    with tempfile.TemporaryDirectory(prefix="fabula-preview-") as folder:
+        store = open_store(design, units, f"sqlite:///{folder}/preview.db")
+        try:
+            with store.writing() as connection:
+                (token,) = invite(connection, 1, "preview", "yourself")
+            app = create_app(design, units, store, password=password, own_names_only=True)
+            listening = web.listen("127.0.0.1", settings.port or 0)
+            url = f"http://127.0.0.1:{listening.getsockname()[1]}"
+            link = f"{url}/i/{token}?change=yes"
+            preview = Preview(design.title, link, f"{url}/organise", password)
+            web.serve(app, listening, lambda: announce(preview), behind_proxy=None, root_path="")
+        finally:
+            store.close()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExportSettings(Settings):
+    """Which answers are exported, and in what form."""
+
+    format: Literal["jsonl", "csv", "xlsx", "parquet"] = setting(
+        "jsonl", help="Format of the files."
+    )
+    out: Path = setting(help="Write the measurements here.", unit="FILE")
+    unfinished: bool = setting(False, help="Also what was not handed in.")
+    wide: bool = setting(False, help="A row for each person and text, a column for each item.")
+    people: Path | None = setting(
+        None, help="Write a table of participants here, in the same format.", unit="FILE"
+    )
+    times: Path | None = setting(
+        None,
+        help="Write how long each person took over each page here, in the same format.",
+        unit="FILE",
+    )
+    adjudicated: Path | None = setting(
+        None,
+        help="Write what the organiser decided where people disagree, in the same format.",
+        unit="FILE",
+    )
+
+    @property
+    def files(self) -> list[Path | None]:
+        """All that is written; None for what is not asked for."""
+        return [self.out, self.people, self.times, self.adjudicated]
+
+
+class Exported(NamedTuple):
+    """How many answers of how many people were written, and how many disagreements are decided."""
+
+    n: int
+    n_people: int
+    n_adjudicated: int
+
+
+def export_study(study: OpenStudy, settings: ExportSettings) -> Exported:
+    """Write all answers that count as measurements, each with when it was saved (UTC)."""
+    from fabula.studies.adjudicating import adjudicated as decided_answers
+    from fabula.studies.adjudicating import read_resolutions
+    from fabula.studies.exporting import export
+    from fabula.studies.forms import pages_of
+    from fabula.studies.quality import standings
+    from fabula.studies.tables import write_measurements, write_people, write_times, write_wide
+    from fabula.studies.times import page_times
+
+    design, units = study.design, {one.key: one for one in study.units}
+    people, times, adjudicated = settings.people, settings.times, settings.adjudicated
+    with study.store.reading() as connection:
+        found = list(export(connection, design, units, unfinished=settings.unfinished))
+        everybody = standings(connection, design, found) if people else []
+        pages = {key: pages_of(design, len(unit.documents)) for key, unit in units.items()}
+        spent = page_times(connection, pages) if times else []
+        resolved = decided_answers(found, design, units, read_resolutions(connection))
+    (write_wide if settings.wide else write_measurements)(found, settings.out, settings.format)
+    if people is not None:
+        write_people(everybody, people, settings.format)
+    if times is not None:
+        write_times(spent, times, settings.format)
+    if adjudicated is not None:
+        write_measurements(resolved, adjudicated, settings.format)
+    given = [one for one in found if one.value is not None]
+    return Exported(len(given), len({one.rater for one in given}), len(resolved))

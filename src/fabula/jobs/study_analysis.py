@@ -1,0 +1,222 @@
+"""What a study's answers say: the tables of the paper whose design it has."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from fabula.jobs.studies import OpenStudy, answers_of
+from fabula.jobs.tables import plot_setting
+from fabula.settings import Settings, SettingsError, seed_setting
+
+if TYPE_CHECKING:
+    from fabula.jobs.study_pairs import PeoplesPairs
+    from fabula.measures.agreement import Panel
+    from fabula.measures.ratings import GroupMean, ItemAgreement
+    from fabula.presentation.sheet import Block
+    from fabula.studies.design import StudyDesign
+    from fabula.types import Measurement, Rubric
+
+__all__ = ["AnalysisSettings", "FeedbackAnalysis", "StoryAnalysis", "analyse_study"]
+
+
+@dataclass(frozen=True, slots=True)
+class AnalysisSettings(Settings):
+    """What is drawn of a study, and how intervals are."""
+
+    plot: Path | None = plot_setting(
+        "Draw tests passed, places and supposed origins (ttcw; .svg, .pdf, .png)."
+    )
+    seed: int = seed_setting()
+
+
+@dataclass(frozen=True, slots=True)
+class StoryAnalysis:
+    """Tables 5 and 6 and Figures 3 and 4 of Chakrabarty et al. 2024, of a study's answers."""
+
+    design: StudyDesign
+    rubric: Rubric
+    """Its yes-no items, which the tables are of."""
+    panel: Panel
+    preferred: Sequence[Measurement]
+    authors: Mapping[str, str]
+    n_verdicts: int
+    signature: str
+    seed: int
+
+    def tables(self) -> list[Block]:
+        from fabula.presentation.study_tables import study_tables
+        from fabula.replicate.ttcw import panel_replica
+        from fabula.replicate.ttcw_tables import replica_tables
+
+        if self._is_of_paper():
+            replica = panel_replica(self.panel, self.design.rubric, self.preferred)
+            parts = replica_tables(replica)
+        else:
+            _, ranks, origins = self._counts()
+            parts = study_tables(
+                self.panel, self.rubric, self.authors, ranks, origins, self.signature,
+                seed=self.seed,
+            )  # fmt: skip
+        known = {item.id for item in self.rubric.items}
+        left_out = [item.id for item in self.design.rubric.items if item.id not in known]
+        if left_out:
+            parts.append(f"not in these tables, since they are not yes-no: {', '.join(left_out)}")
+        return parts
+
+    def to_json(self) -> dict[str, Any]:
+        from fabula.presentation.study_tables import pass_rates
+
+        passed, ranks, origins = self._counts()
+        return {
+            "pass_rate": pass_rates(self.panel, self.rubric, self.authors),
+            "tests_passed": passed,
+            "ranks": ranks,
+            "origins": origins,
+            "n_verdicts": self.n_verdicts,
+            "signature": self.signature,
+        }
+
+    def draw(self, path: Path) -> None:
+        """Figures 3 and 4. Raises `InputError` for an unknown ending."""
+        from fabula.presentation.study_plots import save_study
+
+        save_study(*self._counts(), len(self.rubric.items), path)
+
+    def _counts(self) -> tuple[Any, Any, Any]:
+        """Tests passed, places and supposed origins, by author."""
+        from fabula.presentation.study_tables import tests_passed
+        from fabula.replicate.ttcw import preferences_by_author
+
+        passed = tests_passed(self.panel, self.rubric, self.authors)
+        return passed, *preferences_by_author(self.preferred, self.authors)
+
+    def _is_of_paper(self) -> bool:
+        """Whether these are the stories of the paper, so that its figures can stand beside."""
+        from fabula.replicate.ttcw import AUTHORS
+
+        expected = {f"{group}_{author}" for group in range(12) for author in AUTHORS}
+        return self.design.rubric.id == "ttcw" and set(self.authors) == expected
+
+
+@dataclass(frozen=True, slots=True)
+class FeedbackAnalysis:
+    """Tables 2 to 5 of Rashkin et al. 2025, of a study's answers."""
+
+    items: Sequence[str]
+    agreement: Mapping[str, ItemAgreement]
+    means: Mapping[str, Mapping[str, Mapping[str, GroupMean]]]
+    """By field of the feedback, group and item."""
+    n_people: int
+    signature: str
+
+    def tables(self) -> list[Block]:
+        from fabula.presentation.rating_tables import agreement_table, means_table
+
+        parts: list[Block] = [
+            f"{self.n_people:,} people; mean of 1 - |a - b| over pairs, "
+            "Krippendorff's alpha with |a - b| as the distance",
+            agreement_table(self.agreement),
+            "",
+        ]
+        for name, groups in self.means.items():
+            if len(groups) > 1 or name == "model":
+                parts += [means_table(name, groups, self.items), ""]
+        return [*parts, self.signature]
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "agreement": {item: asdict(one) for item, one in self.agreement.items()},
+            "means": {
+                name: {
+                    group: {item: asdict(mean) for item, mean in by_item.items()}
+                    for group, by_item in groups.items()
+                }
+                for name, groups in self.means.items()
+            },
+            "n_people": self.n_people,
+        }
+
+
+def analyse_study(
+    study: OpenStudy, settings: AnalysisSettings
+) -> StoryAnalysis | FeedbackAnalysis | PeoplesPairs:
+    """The tables of a study's answers so far; draws what `plot` names. Raises `InputError`."""
+    if study.design.kind == "ttcw":
+        found = _of_stories(study, settings.seed)
+        if settings.plot is not None:
+            found.draw(settings.plot)
+        return found
+    if settings.plot is not None:
+        raise SettingsError("plot", "is drawn of the design ttcw")
+    if study.design.kind == "pairs":
+        from fabula.jobs.study_pairs import analyse_pairs
+
+        return analyse_pairs(study.design, study.units, answers_of(study), seed=settings.seed)
+    return _of_feedback(study)
+
+
+def _of_stories(study: OpenStudy, seed: int) -> StoryAnalysis:
+    from fabula.measures.agreement import panel_of
+
+    design, found = study.design, answers_of(study)
+    rubric = replace(
+        design.rubric, items=tuple(item for item in design.rubric.items if item.scale.is_test)
+    )
+    known = {item.id for item in rubric.items}
+    verdicts = [
+        (one.document_id, one.item, one.rater, one.value)
+        for one in found
+        if one.item in known and isinstance(one.value, float)
+    ]
+    panel = panel_of(verdicts, design.id)
+    if not panel.subjects:
+        raise _too_early(design)
+    return StoryAnalysis(
+        design,
+        rubric,
+        panel,
+        [one for one in found if one.item in ("preference", "origin")],
+        {one.id: one.author or "unknown" for unit in study.units for one in unit.documents},
+        len(verdicts),
+        found[0].signature,
+        seed,
+    )
+
+
+def _of_feedback(study: OpenStudy) -> FeedbackAnalysis:
+    from fabula.measures.ratings import (
+        group_means,
+        item_agreement,
+        mean_scores,
+        score_table,
+        spans_of,
+    )
+    from fabula.presentation.rating_tables import FIELDS, rubric_items
+
+    design, found = study.design, answers_of(study)
+    scores = score_table(found, design.rubric)
+    if not any(scores.values()):
+        raise _too_early(design)
+    known = {one.id: one.meta for unit in study.units for one in unit.documents}
+    means = mean_scores(scores)
+    items = rubric_items(design.rubric)
+    by_field = {}
+    for name in FIELDS:
+        by = {id_: str(meta.get(name, "any")) for id_, meta in known.items()}
+        by_field[name] = group_means(means, by.get)
+    return FeedbackAnalysis(
+        items,
+        item_agreement({item: scores[item] for item in items}, spans_of(design.rubric)),
+        by_field,
+        len({one.rater for one in found}),
+        found[0].signature,
+    )
+
+
+def _too_early(design: StudyDesign) -> Exception:
+    from fabula.errors import InputError
+
+    return InputError(f"{design.path}: nobody has handed in anything yet")

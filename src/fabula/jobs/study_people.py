@@ -1,0 +1,192 @@
+"""The people of a study: invited, sent a new link, left out; how they stand at a platform."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from fabula.jobs.studies import PLATFORM_TOKEN, OpenStudy
+from fabula.settings import Settings, SettingsError, setting
+
+if TYPE_CHECKING:
+    from fabula.studies.participants import Invitation
+    from fabula.studies.places import Applied
+
+__all__ = [
+    "InviteSettings",
+    "Invited",
+    "LinkSettings",
+    "RemoveSettings",
+    "Removed",
+    "fetch_statuses",
+    "invite",
+    "notes_of",
+    "reissue",
+    "remove",
+]
+
+_LOCAL = "http://127.0.0.1:8000"
+
+
+@dataclass(frozen=True, slots=True)
+class LinkSettings(Settings):
+    """Where an invitation leads."""
+
+    url: str | None = setting(
+        None,
+        help="Where others reach the page.",
+        unit="URL",
+        default_text=f"{_LOCAL}, for this machine only",
+    )
+
+    @property
+    def address(self) -> str:
+        return (self.url or _LOCAL).rstrip("/")
+
+
+def _can_be_read(path: Path) -> str | None:
+    if not path.exists():
+        return f"{path} does not exist"
+    return f"{path} is a folder" if path.is_dir() else None
+
+
+@dataclass(frozen=True, slots=True)
+class InviteSettings(LinkSettings):
+    """What is noted of those who are invited, and where their links are written."""
+
+    note: str = setting("", help="A note on these people, for yourself.")
+    notes: Path | None = setting(
+        None,
+        help="A file with a note a line: one invitation for each, in place of N.",
+        unit="FILE",
+        check=_can_be_read,
+    )
+    csv: Path | None = setting(None, help="Write numbers, notes and links here too.", unit="FILE")
+
+
+@dataclass(frozen=True, slots=True)
+class Invited:
+    """Ways in, one a person. They are not kept and cannot be shown again."""
+
+    invitations: Sequence[Invitation]
+    address: str
+
+    @property
+    def rows(self) -> list[dict[str, str]]:
+        return [
+            {"participant": one.name, "note": one.note, "link": f"{self.address}/i/{one.token}"}
+            for one in self.invitations
+        ]
+
+    def lines(self) -> list[str]:
+        return [f"{row['participant']}  {row['link']}  {row['note']}".rstrip() for row in self.rows]
+
+    def to_json(self) -> dict[str, Any]:
+        return {"links": [row["link"] for row in self.rows], "invitations": self.rows}
+
+
+def notes_of(n: int | None, settings: InviteSettings) -> list[str]:
+    """A note for each of `n` people, or for each line of the file `notes`. Raises `InputError`."""
+    from fabula.studies.forms import clean_text
+
+    if (n is None) == (settings.notes is None):
+        raise SettingsError("notes", "and N: give one of them")
+    if settings.notes is None:
+        return [clean_text(settings.note)] * (n or 0)
+    lines = settings.notes.read_text(encoding="utf-8-sig").splitlines()
+    found = [clean_text(line) for line in lines if line.strip()]
+    if not found:
+        raise SettingsError("notes", f"{settings.notes}: holds no line")
+    return found
+
+
+def invite(study: OpenStudy, notes: Sequence[str], settings: InviteSettings) -> Invited:
+    """A number and a link for each person whose note this is."""
+    from fabula.store import write_whole
+    from fabula.studies.participants import invite_each
+    from fabula.studies.tables import invitations_csv
+
+    with study.store.writing() as connection:
+        invitations = invite_each(connection, notes, "command line")
+    if settings.csv is not None:
+        table = invitations_csv(invitations, settings.address)
+        write_whole(settings.csv, table, is_private=True)
+    return Invited(invitations, settings.address)
+
+
+def reissue(study: OpenStudy, participant: str, settings: LinkSettings) -> Invited:
+    """A new link for a participant, such as `p0007`; the old one ends. Raises `InputError`."""
+    from fabula.studies.participants import number_of
+    from fabula.studies.participants import reissue as make_new_link
+
+    with study.store.writing() as connection:
+        invitation = make_new_link(connection, number_of(participant), "command line")
+    return Invited([invitation], settings.address)
+
+
+@dataclass(frozen=True, slots=True)
+class RemoveSettings(Settings):
+    """Who is left out, besides those who are named."""
+
+    status: str | None = setting(
+        None,
+        help="All whose submission stands so at the platform: RETURNED, TIMED-OUT, REJECTED, ...",
+        unit="STATUS",
+    )
+
+
+class Removed(NamedTuple):
+    """Who was left out, and how many units were given to others."""
+
+    names: list[str]
+    n_units: int
+
+
+def remove(
+    study: OpenStudy,
+    people: Sequence[str],
+    settings: RemoveSettings,
+    *,
+    confirm: Callable[[Sequence[str]], None] = lambda _names: None,
+) -> Removed:
+    """Leave out the answers of these participants, and give their places to others.
+
+    `confirm` is told their names before, and raises to keep them. Raises `InputError`.
+    """
+    from fabula.studies.participants import number_of, pseudonym
+    from fabula.studies.participants import remove as remove_participant
+    from fabula.studies.places import people_with_status
+
+    if bool(people) == bool(settings.status):
+        raise SettingsError("status", "and participants: give one of them")
+    ids = {number_of(name) for name in people}
+    if settings.status:
+        with study.store.reading() as connection:
+            ids = people_with_status(connection, settings.status)
+    names = [pseudonym(id_) for id_ in sorted(ids)]
+    if names:
+        confirm(names)
+    with study.store.writing() as connection:
+        n = sum(remove_participant(connection, id_, "command line") for id_ in sorted(ids))
+    return Removed(names, n)
+
+
+def fetch_statuses(study: OpenStudy) -> Applied:
+    """How the study's submissions stand at Prolific. Raises `InputError`, also without a token."""
+    from fabula.errors import InputError
+    from fabula.studies.prolific import Prolific
+    from fabula.studies.statuses import Statuses
+
+    token, entry = os.environ.get(PLATFORM_TOKEN, ""), study.design.people.entry
+    if not token:
+        raise InputError(f"{PLATFORM_TOKEN}: is not set; it holds a token of Prolific's API")
+    if not entry.studies:
+        raise InputError(
+            f"{study.design.path}: entry: names no `studies`, the study's ids at Prolific"
+        )
+    done = Statuses(Prolific(token, entry.api), entry.studies).fetch(study.store)
+    assert done is not None
+    return done

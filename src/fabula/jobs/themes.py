@@ -1,0 +1,92 @@
+"""Why stories pass a test, and why they fail it: raters' reasons grouped into themes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from fabula.jobs.models import ModelSettings
+from fabula.jobs.progress import SILENT, Confirm, Progress, agreed
+from fabula.settings import Between, Settings, part, setting
+
+if TYPE_CHECKING:
+    from fabula.resume import Row
+    from fabula.tasks.themes import Theme
+    from fabula.types import Rubric
+
+__all__ = ["GroupedReasons", "ThemeSettings", "group_reasons"]
+
+_LABEL_TOKENS = 60
+
+
+@dataclass(frozen=True, slots=True)
+class ThemeSettings(Settings):
+    """Which reasons are grouped, and how."""
+
+    out: Path | None = setting(
+        None,
+        help="Write the themes here (.jsonl), to edit their labels; labels edited there are kept.",
+        unit="FILE",
+    )
+    items: str | None = setting(None, help="Only these items, with commas.", unit="ID,ID")
+    n_themes: int = setting(4, help="Themes of each item and side.", check=Between(1))
+    name_with_model: bool = setting(False, help="Have `models` name the themes.")
+    models: ModelSettings = part(ModelSettings)
+
+
+@dataclass(frozen=True, slots=True)
+class GroupedReasons:
+    """Themes in the order of the rubric's items."""
+
+    themes: Sequence[Theme]
+    rubric: Rubric
+
+    def rows(self) -> list[Row]:
+        from fabula.tasks.themes import theme_row
+
+        return [theme_row(theme) for theme in self.themes]
+
+    def __str__(self) -> str:
+        from fabula.presentation.theme_tables import theme_lines
+
+        return theme_lines(self.themes, self.rubric)
+
+
+def group_reasons(
+    sources: Sequence[Path],
+    settings: ThemeSettings,
+    *,
+    progress: Progress = SILENT,
+    confirm: Confirm = agreed,
+) -> GroupedReasons:
+    """Group the reasons in runs of `fabula judge`, or of the experts' ttcw_annotations.json.
+
+    Writes `out`. Raises `InputError`, also where a label edited there would be lost, `ModelError`.
+    """
+    from fabula.jobs.writing import confirm_prompts
+    from fabula.store import write_rows
+    from fabula.tasks.rationales import read_rationales
+    from fabula.tasks.themes import find_themes, keep_labels
+
+    items, out, spec = settings.items, settings.out, settings.models.models[0]
+    rubric, rationales = read_rationales(sources, items.split(",") if items else None)
+    progress.begin("grouping reasons", len(rationales))
+    terms = settings.models.options()
+    found = find_themes(
+        rationales,
+        rubric,
+        n_themes=settings.n_themes,
+        model=spec if settings.name_with_model else None,
+        options=terms,
+        agree=confirm_prompts([spec], terms.prices, _LABEL_TOKENS, confirm),
+        meter=progress.advance,
+    )
+    others: list[dict[str, Any]] = []
+    if out is not None and out.exists():
+        found, others = keep_labels(found, out)
+    grouped = GroupedReasons(found, rubric)
+    if out is not None:
+        write_rows(out, [*grouped.rows(), *others])
+    return grouped

@@ -117,6 +117,12 @@ def test_a_folder_that_is_a_file_is_refused_with_the_option(tmp_path: Path) -> N
     assert CliRunner().invoke(command, ["--out", str(tmp_path / "new")]).exit_code == 0
 
 
+def test_a_required_option_that_is_missing_is_refused() -> None:
+    done = CliRunner().invoke(cli, ["study", "export", "study.toml"])
+    assert done.exit_code == 2
+    assert "--out" in done.stderr
+
+
 def test_errors_and_help_name_options_where_the_layers_below_name_settings() -> None:
     error = run("--quick").exception
     assert str(error) == "run.jsonl: taken; choose another --out or more --samples, not `other`"

@@ -149,7 +149,8 @@ def _attributes(one: Described) -> dict[str, Any]:
         "required": is_required,
         "envvar": field.env or None,
         "multiple": several,
-        "default": None if is_required else default,
+        # Of a default, even None, click makes a value: the option would never be missing.
+        **({} if is_required else {"default": default}),
         "show_default": not is_required and default not in (None, (), "") and default is not False,
     }
     kind = _plain(one.type)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any, Literal
@@ -23,6 +23,7 @@ __all__ = [
     "Scale",
     "Signature",
     "Span",
+    "by_rater",
     "newer_version",
 ]
 
@@ -42,6 +43,11 @@ class Document:
     author: str | None = None
     prompt_id: str | None = None
     meta: Mapping[str, Any] = field(default_factory=lambda: MappingProxyType({}))
+
+    @property
+    def title(self) -> str:
+        """As its file names it, else its id."""
+        return str(self.meta.get("title") or self.id)
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +96,14 @@ class Signature:
             for key in keys
             if _decisive(mine.get(key)) != _decisive(theirs.get(key))
         ]
+
+
+def by_rater(measurements: Iterable[Measurement]) -> dict[str, list[Measurement]]:
+    """What each rater says, in the order in which raters and measurements come."""
+    found: dict[str, list[Measurement]] = {}
+    for one in measurements:
+        found.setdefault(one.rater, []).append(one)
+    return found
 
 
 def newer_version(signature: object) -> str | None:

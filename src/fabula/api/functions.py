@@ -24,6 +24,7 @@ from fabula.api.results import (
 from fabula.api.sets import Diversity, KeyPhrases
 from fabula.api.texts import Texts, documents_of, located, rows_of
 from fabula.errors import InputError
+from fabula.types import by_rater
 
 if TYPE_CHECKING:
     from fabula.jobs.judge_comparison import JudgeRun
@@ -235,11 +236,7 @@ def agreement(
         raise InputError("there are no verdicts")
     rubric = listed[0].rubric
     labels, source = _labels(experts, rubric, "experts")
-    judges = [
-        [one for one in run.measurements() if one.rater == rater]
-        for run in listed
-        for rater in dict.fromkeys(one.rater for one in run.measurements())
-    ]
+    judges = [mine for run in listed for mine in by_rater(run.measurements()).values()]
     return Agreement(agree(judges, labels, rubric, AgreementSettings(by, seed), source))
 
 

@@ -13,7 +13,7 @@ from fabula.cli.feedback_raters import label, rate
 from fabula.cli.feedback_sample import sample
 from fabula.cli.feedback_score import score
 from fabula.cli.options import check_outputs, json_option, texts_argument, yes_option
-from fabula.cli.printing import print_done, print_written
+from fabula.cli.printing import print_done, print_json, print_written
 from fabula.cli.progress import progress_bar
 from fabula.cli.reading import read_stories
 from fabula.jobs.feedback import AdviceSettings, CorruptSettings, ElicitSettings
@@ -110,22 +110,20 @@ def for_draft(
     from fabula.errors import InputError
     from fabula.jobs.feedback import advise
     from fabula.presentation.advice_tables import advice_text
-    from fabula.store import dump_json
 
-    out, html, since = settings.out, settings.html, settings.since
-    check_outputs([out, html], [Path(story), *([since] if since else [])])
+    written = [settings.out, settings.html]
+    check_outputs(written, [Path(story), settings.since])
     stories = read_stories((story,), how_to_read)
     if len(stories) > 1:
         raise InputError(f"{story}: holds {len(stories):,} texts; give one draft")
     with progress_bar("reading the draft", None) as bar:
         advised = advise(stories[0], settings, progress=bar, confirm=confirm_on(bar, yes=yes))
-    shown = (
-        dump_json(advised.to_json()) + "\n"
-        if as_json
-        else advice_text(advised.advice, advised.fates, advised.new)
-    )
-    click.echo(shown.encode(errors="replace").decode(), nl=False)
-    print_written([out, html], as_json=as_json)
+    if as_json:
+        print_json(advised.to_json())
+    else:
+        shown = advice_text(advised.advice, advised.fates, advised.new)
+        click.echo(shown.encode(errors="replace").decode(), nl=False)
+    print_written(written, as_json=as_json)
 
 
 feedback.add_command(find)

@@ -41,8 +41,7 @@ def find(
     from fabula.jobs.feedback_reading import feedback_rows
     from fabula.jobs.finding import find_faults
 
-    inputs = [*answers, *([settings.labels] if settings.labels else [])]
-    check_outputs([settings.details], inputs, files)
+    check_outputs([settings.details], [*answers, settings.labels], files)
     rows = feedback_rows(answers, whole=True)
     with progress_bar("reading answers", len(rows)) as bar:
         found = find_faults(rows, settings, progress=bar, confirm=confirm_on(bar, yes=yes))

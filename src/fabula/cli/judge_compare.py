@@ -43,8 +43,7 @@ def compare(
     """
     from fabula.jobs.judge_comparison import compare_judges
 
-    inputs = [] if settings.labels is None else [settings.labels]
-    check_outputs([], inputs, files)
+    check_outputs([], [settings.labels], files)
     documents = read_stories(stories, how_to_read) if stories else []
     comparison = compare_judges(runs, settings, documents)
     written = print_tables_or_rows(comparison.tables(), comparison.to_json(), files, as_json)

@@ -30,6 +30,6 @@ def correct(run: Path, settings: CorrectSettings, files: TableFiles, as_json: bo
     """
     from fabula.jobs.correction import correct_run
 
-    check_outputs([], [one for one in (settings.labels,) if one], files)
+    check_outputs([], [settings.labels], files)
     found = correct_run(run, settings)
     print_result(found.tables(), found.content(), files, as_json=as_json)

@@ -44,7 +44,9 @@ def texts_argument(name: str) -> Callable[[F], F]:
 
 
 def check_outputs(
-    outputs: Iterable[Path | None], inputs: Iterable[Path], files: TableFiles | None = None
+    outputs: Iterable[Path | None],
+    inputs: Iterable[Path | None],
+    files: TableFiles | None = None,
 ) -> None:
     """Raise `UsageError` where an output is an input, or two outputs are one file.
 
@@ -52,7 +54,7 @@ def check_outputs(
     made.
     """
     tables = [] if files is None else [files.csv, files.latex]
-    taken = {path.resolve() for path in inputs}
+    taken = {path.resolve() for path in inputs if path is not None}
     for path in [*outputs, *tables]:
         if path is None:
             continue

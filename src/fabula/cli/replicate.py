@@ -40,10 +40,9 @@ def ttcw(folder: Path, settings: TtcwSettings, files: TableFiles, as_json: bool)
     """
     from fabula.jobs.replication import replicate_ttcw
 
-    plot, preferences = settings.plot, settings.preferences
-    check_outputs([plot], [*settings.judges, *([preferences] if preferences else [])], files)
+    check_outputs([settings.plot], [*settings.judges, settings.preferences], files)
     found = replicate_ttcw(folder, settings)
-    print_result(found.tables, found.content, files, as_json=as_json, written=[plot])
+    print_result(found.tables, found.content, files, as_json=as_json, written=[settings.plot])
 
 
 @replicate.command(

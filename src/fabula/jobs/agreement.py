@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from fabula.settings import Between, Settings, setting
+from fabula.types import by_rater
 
 if TYPE_CHECKING:
     from fabula.measures.agreement import JudgeAgreement, PanelRow
@@ -75,12 +76,8 @@ def agree_runs(runs: Sequence[Path], experts: Path, settings: AgreementSettings)
     for run, (other, _) in zip(runs, read, strict=True):
         if {item.id for item in other.items} != {item.id for item in rubric.items}:
             raise MixError(f"{run}: judged on other items ({other.key}) than {runs[0]} did")
-    by_rater = [
-        [one for one in measurements if one.rater == rater]
-        for _, measurements in read
-        for rater in dict.fromkeys(one.rater for one in measurements)
-    ]
-    return agree(by_rater, read_labels(experts, rubric), rubric, settings, experts.name)
+    judges = [mine for _, measurements in read for mine in by_rater(measurements).values()]
+    return agree(judges, read_labels(experts, rubric), rubric, settings, experts.name)
 
 
 def agree(

@@ -21,6 +21,7 @@ from fabula.jobs.models import ModelSettings
 from fabula.jobs.progress import SILENT, Confirm, Progress, agreed
 from fabula.jobs.tables import plot_setting
 from fabula.settings import Settings, part, setting
+from fabula.types import by_rater
 
 if TYPE_CHECKING:
     from fabula.jobs.judging import Judged
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
     from fabula.measures.categories import CategoryShares
     from fabula.measures.ratings import RaterAgreement
     from fabula.presentation.sheet import Block
-    from fabula.types import Document, Estimate, Measurement
+    from fabula.types import Document, Estimate
 
 __all__ = ["LabelSettings", "RateSettings", "label_feedback", "rate_feedback"]
 
@@ -99,10 +100,10 @@ class RatedFeedback:
         from fabula.reasons import explain
 
         documents, plan = self.judged.documents, self.judged.plan
-        stories = _stories(documents)
+        stories, given = _stories(documents), by_rater(self.judged.measurements)
         parts: list[Block] = []
         for rater, agreement in self.agreements.items():
-            mine = _of(rater, self.judged.measurements)
+            mine = given[rater]
             means = mean_scores(score_table(mine, plan.rubric))
             parts.append(f"answers of {rater}, which is not people")
             for name in FIELDS:
@@ -152,8 +153,9 @@ class LabelledFeedback:
         from fabula.presentation.rating_tables import category_tables
 
         parts: list[Block] = []
+        given = by_rater(self.judged.measurements)
         for rater, (shares, accuracy) in self.found.items():
-            signature = _of(rater, self.judged.measurements)[0].signature
+            signature = given[rater][0].signature
             parts += category_tables(shares, self.categories, accuracy, signature)
         return parts
 
@@ -217,8 +219,7 @@ def label_feedback(
     }
     story_of = _stories(documents).__getitem__
     found = {}
-    for rater in dict.fromkeys(one.rater for one in judged.measurements):
-        mine = _of(rater, judged.measurements)
+    for rater, mine in by_rater(judged.measurements).items():
         labels = {one.document_id: None if one.value is None else str(one.value) for one in mine}
         terms: Any = {"seed": plan.seed, "signature": mine[0].signature}
         shares = category_shares(labels, categories, groups.__getitem__, story_of, **terms)
@@ -263,10 +264,6 @@ def _ask(
     from fabula.jobs.judging import ask_judges
 
     return ask_judges(documents, plan, settings.judging(), progress=progress, confirm=confirm)
-
-
-def _of(rater: str, measurements: Sequence[Measurement]) -> list[Measurement]:
-    return [one for one in measurements if one.rater == rater]
 
 
 def _stories(documents: Sequence[Document]) -> dict[str, str]:

@@ -13,6 +13,7 @@ from fabula.jobs.judging import FOLDER_HELP, Asking, Judging, JudgingSettings, Q
 from fabula.jobs.models import NoModelSettings
 from fabula.jobs.progress import SILENT, Confirm, Progress, agreed
 from fabula.settings import Settings, part, setting
+from fabula.types import by_rater
 
 if TYPE_CHECKING:
     from fabula.judging.session import Spent
@@ -208,8 +209,7 @@ def _judged(
         progress=progress, confirm=confirm, functions=functions,
     )  # fmt: skip
     found = []
-    for rater in dict.fromkeys(one.rater for one in run.measurements):
-        mine = [one for one in run.measurements if one.rater == rater]
+    for rater, mine in by_rater(run.measurements).items():
         verdicts: dict[str, dict[str, str | None]] = {}
         for one in mine:
             said = verdicts.setdefault(one.document_id, {})

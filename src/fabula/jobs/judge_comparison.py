@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from fabula.jobs.models import Pricing
 from fabula.settings import Between, setting
+from fabula.types import by_rater
 
 if TYPE_CHECKING:
     from fabula.judging.judges import JudgeCost, JudgeFigures, JudgePair
@@ -291,10 +292,7 @@ def _said_in(
             raise MixError(
                 f"{run.name}: judged on other items ({run.rubric.key}) than {first.name} did"
             )
-        found += [
-            (run, rater, [one for one in run.measurements if one.rater == rater])
-            for rater in dict.fromkeys(one.rater for one in run.measurements)
-        ]
+        found += [(run, rater, mine) for rater, mine in by_rater(run.measurements).items()]
     if not any(item.scale.level for item in first.rubric.items):
         raise InputError(f"{first.name}: has no items but free words, on which nothing compares")
     n_runs = Counter(rater for _, rater, _ in found)

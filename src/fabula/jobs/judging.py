@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from fabula.jobs.models import ModelSettings
 from fabula.jobs.progress import SILENT, Confirm, Progress, agreed
 from fabula.jobs.tables import page_setting
 from fabula.settings import Between, Settings, SettingsError, part, setting
+from fabula.types import by_rater
 
 if TYPE_CHECKING:
     from fabula.jobs.correction import CorrectedRun
@@ -285,18 +286,14 @@ class Judged:
 
         if not self.labels:
             return {}
-        raters = dict.fromkeys(one.rater for one in self.measurements)
         # Those that were shown as examples are labelled too, and would be named to be labelled.
         has_examples = len(self.people) > len(self.labels)
         settings = CorrectSettings(n_next=0) if has_examples else CorrectSettings()
         return {
             rater: correct_measurements(
-                self.measurements,
-                self.labels,
-                self.plan.rubric,
-                replace(settings, judge=rater),
+                mine, self.labels, self.plan.rubric, replace(settings, judge=rater)
             )
-            for rater in raters
+            for rater, mine in by_rater(self.measurements).items()
         }
 
     def tables(self) -> list[Block]:
@@ -421,22 +418,12 @@ def rank_judged(
     n = settings.max_pairs
     budget = "" if n is None else f"|choice:{CHOICE}|max-pairs:{n}"
     rankings: dict[str, list[PairRanking]] = {}
-    for rater in dict.fromkeys(one.rater for one in judged.measurements):
-        mine = [one for one in judged.measurements if one.rater == rater]
-        rankings[rater] = rank_stories(
-            mine, pairs, settings.by, seed=judged.plan.seed, by_item=by_item, extra=budget
-        )
+    terms: Any = {"seed": judged.plan.seed, "by_item": by_item, "extra": budget}
+    for rater, mine in by_rater(judged.measurements).items():
+        rankings[rater] = rank_stories(mine, pairs, settings.by, **terms)
         if settings.by:
             of = settings.rank_by or "author"
-            rankings[rater] += rank_groups(
-                mine,
-                pairs,
-                settings.by,
-                of,
-                seed=judged.plan.seed,
-                by_item=by_item,
-                extra=budget,
-            )
+            rankings[rater] += rank_groups(mine, pairs, settings.by, of, **terms)
     return rankings
 
 

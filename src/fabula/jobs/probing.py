@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from fabula.jobs.judging import FOLDER_HELP, Judging, JudgingSettings, ask_judges, plan_of
 from fabula.jobs.progress import SILENT, Confirm, Progress, agreed
 from fabula.settings import Between, SettingsError, setting
+from fabula.types import by_rater
 
 if TYPE_CHECKING:
     from fabula.judging.probing import ProbeRow
@@ -83,8 +84,7 @@ def probe_judges(
     stories = probed_stories(chosen, kinds, plan.seed)
     judged = ask_judges(stories, plan, settings, progress=progress, confirm=confirm)
     rows = []
-    for rater in dict.fromkeys(one.rater for one in judged.measurements):
-        mine = [one for one in judged.measurements if one.rater == rater]
+    for rater, mine in by_rater(judged.measurements).items():
         found = summarise_probe(mine, stories, kinds, plan.rubric, plan.seed)
         rows.append((rater, mine[0].signature, found))
     return Probe(rows, judged.measurements, judged.spent)

@@ -12,7 +12,7 @@ from fabula.judging.trust import Trust, TrustBook, trust_in_item, trust_of
 from fabula.measures.agreement import JudgeAgreement, Panel, judge_agreement, ratings_of
 from fabula.measures.graded import GradedAgreement
 from fabula.rubrics.released import EXPERTS_FILE, STORIES_FILE, read_released_stories
-from fabula.types import Document, Measurement
+from fabula.types import Document, Measurement, by_rater
 
 __all__ = ["calibrate", "graded_trust", "released_folder"]
 
@@ -41,8 +41,7 @@ def calibrate(
     there tomorrow.
     """
     results = []
-    for rater in dict.fromkeys(one.rater for one in measurements):
-        mine = [one for one in measurements if one.rater == rater]
+    for mine in by_rater(measurements).values():
         agreement = judge_agreement(mine, panel, plan.rubric, "item", seed=plan.seed)
         judged = {one.document_id for one in mine}
         people = people_agreement(panel, judged, ratings_of(mine), seed=plan.seed)
@@ -66,8 +65,9 @@ def graded_trust(
 ) -> list[Trust]:
     """The same of items that are not yes-no, each by its own kappa, beside that of people."""
     found = []
+    given = by_rater(measurements)
     for rater, by_item in graded.judges.items():
-        mine = [one for one in measurements if one.rater == rater]
+        mine = given[rater]
         for item, one in by_item.items():
             owed = [m for m in mine if m.item == item and m.value is None]
             found.append(trust_in_item(mine[0].signature, plan.rubric, item, one,

@@ -14,7 +14,7 @@ from fabula.judging.trust import NEVER_CHECKED, Mode, Trust, TrustBook
 from fabula.measures.agreement import aggregates
 from fabula.stats.agreement import spearman
 from fabula.text import TextSettings
-from fabula.types import Document, Item, Measurement, Rubric, Signature
+from fabula.types import Document, Item, Measurement, Rubric, Signature, by_rater
 
 __all__ = ["ItemSummary", "JudgeSummary", "WordingSpread", "summarise"]
 
@@ -127,14 +127,7 @@ def summarise(
     book: TrustBook,
 ) -> list[JudgeSummary]:
     """One summary for each judge, in the order in which they appear."""
-    raters = dict.fromkeys(measurement.rater for measurement in measurements)
-    return [
-        _summary(
-            [measurement for measurement in measurements if measurement.rater == rater],
-            documents, rubric, book,
-        )
-        for rater in raters
-    ]  # fmt: skip
+    return [_summary(mine, documents, rubric, book) for mine in by_rater(measurements).values()]
 
 
 def _summary(

@@ -25,7 +25,7 @@ from fabula.stats.agreement import (
     pearson_of_sums,
     pearson_sums,
 )
-from fabula.types import Estimate, Item, Measurement, Rubric
+from fabula.types import Estimate, Item, Measurement, Rubric, by_rater
 
 __all__ = [
     "GroupMean",
@@ -247,8 +247,7 @@ def agreements_with_people(
 ) -> dict[str, dict[str, RaterAgreement]]:
     """By rater and item: how far it agrees with people's means, where these answered."""
     found = {}
-    for rater in dict.fromkeys(one.rater for one in measurements):
-        mine = [one for one in measurements if one.rater == rater]
+    for rater, mine in by_rater(measurements).items():
         found[rater] = {
             item: rater_agreement(
                 given, people[item], story_of, span=rubric.item(item).scale.span, seed=seed,

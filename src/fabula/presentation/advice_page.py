@@ -21,7 +21,7 @@ def write_advice_page(
     """Write the page; the same advice gives the same bytes."""
     notes = notes_of(advice, new=new if fates else ())
     page = {
-        "title": visible(str(advice.document.meta.get("title") or advice.document.id)),
+        "title": visible(advice.document.title),
         "model": advice.model.partition("@")[0],
         "advice": advice,
         "notes": notes,

@@ -28,7 +28,7 @@ def book_tables(
     """For each book its chapters, its people and its repetitions."""
     parts: list[Block] = []
     for document, book in zip(documents, books, strict=True):
-        title = visible(str(document.meta.get("title") or document.id))
+        title = visible(document.title)
         if book is None:
             parts += [f"{title}: not measured, {explain('no_words')}", ""]
             continue

@@ -89,7 +89,7 @@ def write_judging_page(
     which stands beside the judge's reasons.
     """
     shown = list(documents)[:_MAX_STORIES]
-    title = _title(shown[0]) if len(documents) == 1 else f"{len(documents):,} stories"
+    title = visible(shown[0].title) if len(documents) == 1 else f"{len(documents):,} stories"
     page = {
         "title": title,
         "rubric": rubric,
@@ -153,7 +153,7 @@ def _story(
     )
     return Story(
         number=number,
-        title=_title(document),
+        title=visible(document.title),
         author=visible(document.author or ""),
         score=_score(document.id, verdicts, summary, rubric)
         + (f", {n_missing} without verdict" if n_missing else ""),
@@ -220,10 +220,6 @@ def _verdict(
         trust=trust,
         people=people,
     )
-
-
-def _title(document: Document) -> str:
-    return visible(str(document.meta.get("title") or document.id))
 
 
 def _whole(rationale: str) -> str:

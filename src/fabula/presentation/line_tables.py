@@ -25,7 +25,7 @@ def line_tables(
     """For each draft its first notes in the order of the text, and how many there are of a kind."""
     parts: list[Block] = []
     for document, review in zip(documents, reviews, strict=True):
-        title = visible(str(document.meta.get("title") or document.id))
+        title = visible(document.title)
         if review.missing_reason is not None:
             parts += [f"{title}: not read, {explain(review.missing_reason)}", ""]
             continue

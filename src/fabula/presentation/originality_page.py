@@ -118,7 +118,7 @@ def article_of(
     points = ", ".join(f"{point['level']} words {point['shown']}" for point in curve)
     return Article(
         number=number,
-        title=visible(str(document.meta.get("title") or document.id)),
+        title=visible(document.title),
         n_words=row["n_words"],
         index=row["creativity_index"],
         missing=row["missing_reason"] and explain(row["missing_reason"]),

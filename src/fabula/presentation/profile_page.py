@@ -72,7 +72,7 @@ def write_profile_page(profiles: Sequence[Profile], path: Path) -> None:
     shown = profiles[:_MAX_TEXTS]
     one = len(profiles) == 1
     page = {
-        "title": _title(profiles[0]) if one else f"{len(profiles):,} texts",
+        "title": visible(profiles[0].document.title) if one else f"{len(profiles):,} texts",
         "texts": [profile_view(profile) for profile in shown],
         "n_left_out": len(profiles) - len(shown),
         "signature": profiles[0].signature,
@@ -84,14 +84,10 @@ def write_profile_page(profiles: Sequence[Profile], path: Path) -> None:
     write_page_file(path, "profile.html.j2", page)
 
 
-def _title(profile: Profile) -> str:
-    return visible(str(profile.document.meta.get("title") or profile.document.id))
-
-
 def profile_view(profile: Profile) -> dict[str, Any]:
     """A profile as a page shows it."""
     return {
-        "title": _title(profile),
+        "title": visible(profile.document.title),
         "metrics": [
             {
                 "id": metric.id,

@@ -46,7 +46,7 @@ from fabula.reasons import explain
 from fabula.review import GroupTest, LeftOut, Review, TextReview, numbers_of_review
 from fabula.review.findings import ODD_QUANTILE, surprise_limit
 from fabula.review.numbers import comparable
-from fabula.types import Document, Measurement
+from fabula.types import Measurement
 from fabula.web import visible
 
 __all__ = ["page_of", "write_review_page"]
@@ -203,7 +203,7 @@ def _text(number: int, text: TextReview, review: Review, n_marks: int | None) ->
         article = article_of(number, document, row, notes, odd, marked, n_marks, breaks)
     view = TextView(
         number=number,
-        title=_title(document),
+        title=visible(document.title),
         by=visible(document.author or ""),
         n_words=_n_words(text),
         article=article,
@@ -364,10 +364,6 @@ def _n_words(text: TextReview) -> int | None:
     return None if text.originality is None else text.originality.n_words
 
 
-def _title(document: Document) -> str:
-    return visible(str(document.meta.get("title") or document.id))
-
-
 def _left_out(entry: LeftOut, review: Review) -> dict[str, Any]:
     return {
         "title": title_of(entry.part, review),
@@ -386,7 +382,7 @@ def _table(review: Review) -> dict[str, Any]:
         "rows": [
             {
                 "number": k if k <= _MAX_WHOLE else None,
-                "title": _title(text.document),
+                "title": visible(text.document.title),
                 "by": visible(text.document.author or ""),
                 "cells": [_cell(row.get(n.key), n.form, n.key in row) for n in shown],
             }
@@ -421,7 +417,7 @@ def _panels(review: Review) -> list[dict[str, Any]]:
         panels.append(
             {
                 "number": k if k <= _MAX_WHOLE else None,
-                "title": _title(text.document),
+                "title": visible(text.document.title),
                 "points": points,
                 "index": "missing" if index is None else f"{index:.2f}",
                 "label": ", ".join(f"{level}: {value:.0%}" for level, value in known.items()),
@@ -440,5 +436,5 @@ def _picture_of_texts(review: Review) -> dict[str, Any] | None:
         bits = text.fluency.bits_per_word
         if lowest is not None and bits is not None:
             target = f"#a{k}" if k <= _MAX_WHOLE else ""
-            dots.append(Dot(lowest, bits, _title(text.document), target=target))
+            dots.append(Dot(lowest, bits, visible(text.document.title), target=target))
     return scatter(dots, _groups(review, "fluency"), "bits_per_word", None)

@@ -26,7 +26,7 @@ from fabula.replicate.story_feedback_files import (
     known_model,
 )
 from fabula.tasks.feedback.validation import VALIDATED, validate
-from fabula.types import Estimate
+from fabula.types import Estimate, by_rater
 
 __all__ = [
     "ORDERS", "RATED_TABLES", "Rated", "RatedRow", "Validation", "printed_row", "rate",
@@ -105,8 +105,7 @@ def read_rated(folder: Path) -> dict[str, dict[str, dict[str, float]]]:
             f"{folder}: was judged by the rubric {rubric.id!r}; Tables 3 to 5 are of `feedback`"
         )
     found = {}
-    for rater in dict.fromkeys(one.rater for one in measurements):
-        own = [one for one in measurements if one.rater == rater]
+    for rater, own in by_rater(measurements).items():
         means = mean_scores(score_table(own, rubric))
         found[rater] = {item.replace("_", "-"): given for item, given in means.items()}
     return found

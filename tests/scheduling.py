@@ -19,6 +19,7 @@ _GROUPS = (
     re.compile(r"\[(docs/[^\]:]+\.md):"),  # the steps of a page of the manual
     re.compile(r"^(tests/test_cluster)"),  # all that runs on the session's Ray cluster
     re.compile(r"^(tests/test_bench\.py::.+)"),  # scripts share nothing
+    re.compile(r"^tests/faults/.+(\[.+\])$"),  # a job, by all that is done to it
 )
 _DEAR = ("ray", "slow", "browser")
 

@@ -362,11 +362,10 @@ def test_documents_cover_only_what_was_kept(search: NearSearch) -> None:
 def test_what_means_something_else_is_dropped(english: NearSearch) -> None:
     words = english.index.reference.locate(paraphrases()[0]["paraphrase"]).words
     none = np.zeros(len(words), np.int32)
-    was, n_found = english.settings, []
+    n_found = []
     for meaning in (0.0, 0.7, 0.999):
-        english.settings = replace(was, meaning=meaning)
-        lengths, near = english.search(words, none, 5)
+        settings = replace(english.settings, meaning=meaning)
+        lengths, near = NearSearch(english.index, english.vectors, settings).search(words, none, 5)
         assert lengths.max() == max([0, *(lengths[first] for first in near)])
         n_found.append(len(near))
-    english.settings = was
     assert n_found == [1, 1, 0]

@@ -22,7 +22,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from fabula.errors import ModelError
-from fabula.measures.near import Counterpart, NearSettings
+from fabula.measures.counterparts import Counterpart
+from fabula.measures.near import NearSettings
 from fabula.measures.near_walk import WalkSettings
 from fabula.reference import Backend, Occurrence, Reference
 from fabula.types import Span

@@ -30,17 +30,14 @@ from numpy.typing import NDArray
 
 from fabula.errors import InputError
 from fabula.kernels.movers import best_passage, search_near
+from fabula.measures.counterparts import Counterpart, SearchForNear
 from fabula.measures.near_windows import Units, Window, is_content
 from fabula.models.encoder import Encoder
 from fabula.models.vectors import WordVectors
-from fabula.reference import Occurrence
-from fabula.reference.exclude import maximal_spans
 from fabula.reference.passages import PassageIndex
 from fabula.reference.search import N_LOCATED
-from fabula.text import TextWords
-from fabula.text.language import language_gate
 
-__all__ = ["NEAR_PRESETS", "Counterpart", "NearSearch", "NearSettings", "drop_other_meanings"]
+__all__ = ["NEAR_PRESETS", "NearSearch", "NearSettings"]
 
 MAX_WORDS = 100
 _ROUNDING = 1e-6
@@ -91,20 +88,6 @@ NEAR_PRESETS = {
 
 
 @dataclass(frozen=True, slots=True)
-class Counterpart:
-    """The span of the reference that an n-gram is most similar to."""
-
-    similarity: float
-    """The smaller of the two directional means, in [0, 1]."""
-    source: Occurrence
-    words: TextWords
-    """The words of the source's span, with their places in its document."""
-    pairs: tuple[tuple[int, int, float], ...]
-    """(word of the text, word of the source, cosine) for each content word of the n-gram with the
-    one most like it; words are counted from the first of each n-gram."""
-
-
-@dataclass(frozen=True, slots=True)
 class _Nearest:
     """An n-gram of the text, and where its counterpart stands."""
 
@@ -120,7 +103,7 @@ class _Nearest:
     pairs: tuple[tuple[int, int, float], ...]
 
 
-class NearSearch:
+class NearSearch(SearchForNear):
     """Near-verbatim search in a reference; its passages must have been built.
 
     `encoder` reads both sides of each match, where `settings.meaning` asks for it; else than the
@@ -137,32 +120,21 @@ class NearSearch:
         is_english: bool = True,
     ) -> None:
         """`is_english`: the vectors are of English words, so other texts are not searched."""
+        super().__init__(
+            vectors, index.stop_words, settings.meaning, encoder, is_english=is_english
+        )
         self.index = index
-        self.is_english = is_english
-        self.vectors = vectors
         self.settings = settings
-        self._encoder = encoder
-        if settings.meaning and encoder is None:
-            # One thread, so that sums of its numbers do not depend on the machine.
-            self._encoder = Encoder(n_threads=1)
         self._units = Units(index, vectors)
 
     def signature_parts(self) -> dict[str, str]:
         """All that decides a near match besides the reference."""
-        cut, meaning = self.index.settings, self.settings.meaning
+        cut = self.index.settings
         return {
             **self.settings.signature_parts(),
             "pass": f"{cut.n_words}-{cut.overlap}",
-            "stop": self.index.stop_words.name,
-            "vec": self.vectors.name,
-            **({"lang": language_gate()} if self.is_english else {}),
-            "sense": f"{self._encoder.name},{meaning:g}" if meaning and self._encoder else "none",
+            **super().signature_parts(),
         }
-
-    @property
-    def remarks(self) -> tuple[str, ...]:
-        """What a reader of the matches should know."""
-        return (self.vectors.remark,) if self.vectors.remark else ()
 
     def search(
         self,
@@ -193,14 +165,7 @@ class NearSearch:
                         one = self._nearest(window, first, i, reach, min_words)
                         if one is not None and one.end - one.first > exact[one.first]:
                             nearest[one.first, one.end] = one
-        counterparts = self._counterparts(nearest)
-        if self._encoder is not None and self.settings.meaning:
-            drop_other_meanings(self._encoder, self.settings.meaning, words, counterparts)
-        found = exact.copy()
-        for first, end in counterparts:
-            found[first] = max(found[first], end - first)
-        longest = {(first, first + n) for first, n in maximal_spans(found, min_words)}
-        return found, {span[0]: one for span, one in counterparts.items() if span in longest}
+        return self._longest(words, exact, self._counterparts(nearest), min_words)
 
     def covered_by(
         self,
@@ -339,28 +304,6 @@ class NearSearch:
                     pairs=one.pairs,
                 )
         return {span: found[span] for span in nearest}
-
-
-def drop_other_meanings(
-    encoder: Encoder,
-    least: float,
-    words: Sequence[str],
-    counterparts: dict[tuple[int, int], Counterpart],
-) -> None:
-    """Drop what the sentence encoder reads as meaning something else than its counterpart.
-
-    Counterparts are by the half-open bounds of what they resemble in `words`; those of which the
-    sentence vectors' cosine is below `least` are taken out.
-    """
-    if not counterparts:
-        return
-    mine = [" ".join(words[first:end]) for first, end in counterparts]
-    theirs = [" ".join(one.words.words) for one in counterparts.values()]
-    vectors = encoder.encode([*mine, *theirs])
-    cosines = (vectors[: len(mine)] * vectors[len(mine) :]).sum(axis=1)
-    for span, cosine in zip(list(counterparts), cosines.tolist(), strict=True):
-        if cosine < least:
-            del counterparts[span]
 
 
 def _cut_ends(sims: NDArray[np.float32], threshold: float) -> tuple[slice, slice]:

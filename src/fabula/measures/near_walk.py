@@ -33,13 +33,11 @@ from fabula.errors import InputError
 from fabula.kernels.movers import similarities
 from fabula.kernels.walking import PARTS
 from fabula.measures.alike_words import AlikeWords
-from fabula.measures.near import Counterpart, drop_other_meanings
+from fabula.measures.counterparts import Counterpart, SearchForNear
 from fabula.models.encoder import Encoder
 from fabula.models.vectors import WordVectors
 from fabula.reference import Reference
-from fabula.reference.exclude import maximal_spans
 from fabula.reference.walking import Walk
-from fabula.text.language import language_gate
 from fabula.text.stopwords import StopWords
 
 __all__ = ["NearWalk", "WalkSettings"]
@@ -97,7 +95,7 @@ class _Stretch:
     score: int
 
 
-class NearWalk:
+class NearWalk(SearchForNear):
     """Near matches in a reference, without a list of passages.
 
     `encoder` reads both sides of each match, where `settings.meaning` asks for it; else than the
@@ -115,15 +113,9 @@ class NearWalk:
         is_english: bool = True,
     ) -> None:
         """`is_english`: the vectors are of English words, so other texts are not searched."""
+        super().__init__(vectors, stop_words, settings.meaning, encoder, is_english=is_english)
         self.reference = reference
-        self.is_english = is_english
-        self.vectors = vectors
-        self.stop_words = stop_words
         self.settings = settings
-        self._encoder = encoder
-        if settings.meaning and encoder is None:
-            # One thread, so that sums of its numbers do not depend on the machine.
-            self._encoder = Encoder(n_threads=1)
         self._part = reference.part.walks()
         shards = self._part.vocabularies
         self._alike = AlikeWords(shards, vectors, stop_words, settings.threshold)
@@ -135,19 +127,7 @@ class NearWalk:
 
     def signature_parts(self) -> dict[str, str]:
         """All that decides a near match besides the reference."""
-        meaning = self.settings.meaning
-        return {
-            **self.settings.signature_parts(),
-            "stop": self.stop_words.name,
-            "vec": self.vectors.name,
-            **({"lang": language_gate()} if self.is_english else {}),
-            "sense": f"{self._encoder.name},{meaning:g}" if meaning and self._encoder else "none",
-        }
-
-    @property
-    def remarks(self) -> tuple[str, ...]:
-        """What a reader of the matches should know."""
-        return (self.vectors.remark,) if self.vectors.remark else ()
+        return {**self.settings.signature_parts(), **super().signature_parts()}
 
     def search(
         self,
@@ -171,13 +151,7 @@ class NearWalk:
             if counterpart is not None:
                 kept.append(one)
                 counterparts[one.first, one.end] = counterpart
-        if self._encoder is not None and self.settings.meaning:
-            drop_other_meanings(self._encoder, self.settings.meaning, words, counterparts)
-        found = exact.copy()
-        for first, end in counterparts:
-            found[first] = max(found[first], end - first)
-        longest = {(first, first + n) for first, n in maximal_spans(found, min_words)}
-        return found, {span[0]: one for span, one in counterparts.items() if span in longest}
+        return self._longest(words, exact, counterparts, min_words)
 
     def covered_by(
         self,

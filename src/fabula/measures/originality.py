@@ -36,8 +36,9 @@ from fabula.measures.borrowed_passages import (
     rank_runs,
     trim_near,
 )
+from fabula.measures.counterparts import Counterpart
 from fabula.measures.exclusion import ExcludeIds, ExcludeSame, own_field
-from fabula.measures.near import Counterpart, NearSearch, NearSettings
+from fabula.measures.near import NearSearch, NearSettings
 from fabula.measures.near_walk import NearWalk
 from fabula.measures.quoting import QuoteJudge
 from fabula.measures.spread import Spread, find_spread

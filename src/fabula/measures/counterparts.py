@@ -36,9 +36,9 @@ class Counterpart:
 class SearchForNear:
     """The part that searches of passages and walks of the index share.
 
-    `meaning` is the least cosine of both sides' sentence vectors, 0 for no check; `encoder` replaces
-    the packaged one. `is_english`: the vectors are of English words, so other texts are not
-    searched.
+    `meaning` is the least cosine of the sentence vectors of both sides, 0 for no check; `encoder`
+    replaces the packaged one. `is_english`: the vectors are of English words, so texts in other
+    languages are not searched.
     """
 
     def __init__(

@@ -11,7 +11,8 @@ from dataclasses import dataclass, replace
 from fabula.errors import InputError
 from fabula.measures.line_notes import line_of
 from fabula.review import Review
-from fabula.review.changes import Changes, Noted, compare_noted, followed, noted_of, part_of
+from fabula.review.changes import Changes, Noted, compare_noted, followed, noted_of
+from fabula.review.parts import part_of_finding
 from fabula.types import Document
 
 __all__ = ["PARTS", "WHOLE", "Look", "look_again", "since", "utf16_places"]
@@ -72,7 +73,8 @@ def since(before: Look, after: Look) -> Changes:
     """What became of the findings, of those that a look can know."""
     signed = dict.fromkeys(PARTS, "")
     old, new = (
-        [one for one in look.noted if part_of(one.kind) in signed] for look in (before, after)
+        [one for one in look.noted if part_of_finding(one.kind) in signed]
+        for look in (before, after)
     )
     return compare_noted((before.text, old, signed), (after.text, new, signed))
 

@@ -23,7 +23,7 @@ from fabula.desk.work import Desk, asked_for
 from fabula.errors import InputError, ModelError
 from fabula.jobs.review_models import estimate_review
 from fabula.models.keys import check_key
-from fabula.presentation.review_page import PART_TITLES
+from fabula.review.parts import OWN_PARTS
 from fabula.text import read_documents
 from fabula.types import Document
 from fabula.web import visible
@@ -195,7 +195,8 @@ def beside(owner: Owner, left: str = "", right: str = "") -> Response:
         "beside.html.j2", old=old, new=new, a=a, b=b, before=before, after=after,
         numbers=[one for one in numbers if one.has_moved or not is_one],
         n_same=sum(not one.has_moved for one in numbers) if is_one else 0,
-        changes=owner.desk.changes(before, after) if is_one else None, parts=PART_TITLES,
+        changes=owner.desk.changes(before, after) if is_one else None,
+        parts={one.id: one.title for one in OWN_PARTS},
         titles=(visible(a.title), visible(b.title)), is_one=is_one,
     )  # fmt: skip
 

@@ -23,12 +23,15 @@ def _is_part(name: str) -> str | None:
 
 
 def _is_measured(name: str) -> str | None:
-    """Verdicts and feedback make no group: nobody asks a model of all its texts.
+    """What models say, what several texts have in common and notes on lines make no group."""
+    return f"{name!r} is never part of a group" if name in _ungrouped() else _is_part(name)
 
-    Nor does what several texts have in common, which is no number of a text, nor notes on lines.
-    """
-    is_said = name in ("verdicts", "feedback", "diversity", "lines")
-    return f"{name!r} is never part of a group" if is_said else _is_part(name)
+
+def _ungrouped() -> list[str]:
+    """What is left out where a group is measured."""
+    from fabula.review.parts import OWN_PARTS
+
+    return [one.id for one in OWN_PARTS if not one.has_groups]
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,6 +168,4 @@ class GroupSettings(InstrumentSettings):
         from dataclasses import fields
 
         shared = {one.name: getattr(self, one.name) for one in fields(InstrumentSettings)}
-        return ReportSettings(
-            **{**shared, "without": (*self.without, "lines", "verdicts", "feedback", "diversity")}
-        )
+        return ReportSettings(**{**shared, "without": (*self.without, *_ungrouped())})

@@ -9,7 +9,7 @@ from typing import Any
 
 from markupsafe import Markup
 
-from fabula.instruments import SET, Figure
+from fabula.instruments import Figure
 from fabula.judging.trust import NEVER_CHECKED
 from fabula.measures.groups import GroupNumbers
 from fabula.measures.phrase_list import NO_DETECTOR, uses_of
@@ -46,6 +46,7 @@ from fabula.reasons import explain
 from fabula.review import GroupTest, LeftOut, Review, TextReview, numbers_of_review
 from fabula.review.findings import ODD_QUANTILE, surprise_limit
 from fabula.review.numbers import comparable
+from fabula.review.parts import parts_of, title_of
 from fabula.types import Measurement
 from fabula.web import visible
 
@@ -60,15 +61,6 @@ _MAX_WHOLE = 40
 _MAX_ROWS = 1_000
 _MAX_PANELS = 60
 _MAX_PHRASES = 200
-PART_TITLES = {
-    "originality": "Originality",
-    "fluency": "Fluency",
-    "profile": "Linguistic profile",
-    "lines": "Notes on lines",
-    "verdicts": "Tests of creative writing",
-    "feedback": "Feedback",
-    SET: "Diversity",
-}
 
 
 @dataclass(slots=True)
@@ -100,12 +92,6 @@ class TextView:
     """The paragraphs by chapter, where the text is a book; else none."""
 
 
-def title_of(part: str, review: Review) -> str:
-    """The name of a part of the report, for people."""
-    instrument = None if part in PART_TITLES else review.instrument(part)
-    return PART_TITLES.get(part, part) if instrument is None else visible(instrument.title)
-
-
 def write_review_page(
     path: Path,
     review: Review,
@@ -132,7 +118,7 @@ def page_of(
     one = len(review.texts) == 1
     tested = by if was_tested(tests) else None
     signatures = {
-        title_of(part, review): [visible(line) for line in signature.split("\n")]
+        visible(title_of(part, review)): [visible(line) for line in signature.split("\n")]
         for part, signature in review.signatures.items()
     }
     return {
@@ -237,15 +223,15 @@ def _groups(review: Review, part: str) -> Sequence[GroupNumbers]:
 
 def _remarks(review: Review) -> list[str]:
     found = [f"{visible(remark)}." for remark in review.remarks]
-    for part, signature in review.signatures.items():
-        if part in ("lines", "verdicts", "feedback", SET):
+    for part in parts_of(review):
+        if not part.has_groups or part.id not in review.signatures:
             continue
-        here = review.groups.find(signature)
+        here = review.groups.find(review.signatures[part.id])
         if here.remark:
-            found.append(f"{title_of(part, review)}: {visible(here.remark)}.")
+            found.append(f"{visible(part.title)}: {visible(here.remark)}.")
         elif not here.groups:
             found.append(
-                f"{title_of(part, review)}: no reference group was measured in this way, so "
+                f"{visible(part.title)}: no reference group was measured in this way, so "
                 f"nothing says whether these numbers are high or low."
             )
     return found
@@ -339,7 +325,7 @@ def _other(number: int, name: str, text: TextReview, review: Review) -> dict[str
             places.append({"quoted": quoted, "text": visible(one.rationale or figure.title)})
     return {
         "id": name,
-        "title": title_of(name, review),
+        "title": visible(title_of(name, review)),
         "figures": rows,
         "places": places,
         "phrases": phrases,
@@ -366,7 +352,7 @@ def _n_words(text: TextReview) -> int | None:
 
 def _left_out(entry: LeftOut, review: Review) -> dict[str, Any]:
     return {
-        "title": title_of(entry.part, review),
+        "title": visible(title_of(entry.part, review)),
         "reason": visible(entry.reason),
         # What stands between backticks is for a terminal.
         "remedy": [(k % 2 == 1, visible(p)) for k, p in enumerate(entry.remedy.split("`")) if p],

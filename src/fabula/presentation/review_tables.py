@@ -15,8 +15,9 @@ from fabula.presentation.originality_tables import passages_table, ranked_sheet
 from fabula.presentation.review_groups import p_shown
 from fabula.presentation.sheet import Block, Cell, Column, Missing, Sheet, interval_notes
 from fabula.review import GroupTest, Review, TextReview, numbers_of_review
-from fabula.review.findings import NOTES_PER_1000, findings_of, said_of
-from fabula.review.numbers import Number, share_below
+from fabula.review.findings import findings_of, said_of
+from fabula.review.numbers import share_below
+from fabula.review.parts import OWN_PARTS, Number
 from fabula.store import measurement_row
 from fabula.web import visible
 
@@ -211,24 +212,17 @@ def review_json(review: Review, tests: Sequence[GroupTest]) -> dict[str, Any]:
 
 def _text_json(text: TextReview, review: Review) -> dict[str, Any]:
     content: dict[str, Any] = {"id": text.document.id}
+    for part in OWN_PARTS:
+        content |= {} if part.asks_model else part.content(text)
+    content["findings"] = first_lines(text, review)
+    for part in OWN_PARTS:
+        content |= part.content(text) if part.asks_model else {}
     below: dict[str, Any] = {}
     if text.originality is not None:
-        content["originality"] = to_row(text.originality)
-        below |= _below(
-            review, text, "originality", "creativity_index", text.originality.creativity_index
-        )
+        value = text.originality.creativity_index
+        below |= _below(review, text, "originality", "creativity_index", value)
     if text.fluency is not None:
-        row = text.fluency.to_row()
-        del row["tokens"]
-        content["fluency"] = row
         below |= _below(review, text, "fluency", "bits_per_word", text.fluency.bits_per_word)
-    if text.profile is not None:
-        content["profile"] = text.profile.to_row()
-    if text.lines is not None:
-        content["lines"] = text.lines.to_row(text.document, NOTES_PER_1000)
-    content["findings"] = first_lines(text, review)
-    content["verdicts"] = [measurement_row(one) for one in text.verdicts]
-    content["points"] = [measurement_row(m) for one in text.advice for m in one.measurements()]
     if text.others:
         content["instruments"] = {
             name: [measurement_row(one) for one in said] for name, said in text.others.items()

@@ -5,10 +5,10 @@ from __future__ import annotations
 from fabula.review.comparing import GroupTest, compare_groups
 from fabula.review.found import LeftOut, Review, TextReview
 from fabula.review.grouping import group_numbers
-from fabula.review.numbers import NUMBERS, Number, numbers_of, numbers_of_review
+from fabula.review.numbers import numbers_of_review
+from fabula.review.parts import Number
 
 __all__ = [
-    "NUMBERS",
     "GroupTest",
     "LeftOut",
     "Number",
@@ -16,6 +16,5 @@ __all__ = [
     "TextReview",
     "compare_groups",
     "group_numbers",
-    "numbers_of",
     "numbers_of_review",
 ]

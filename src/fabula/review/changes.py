@@ -21,6 +21,7 @@ from fabula.errors import ModelError
 from fabula.measures.line_notes import LINE_KINDS, line_of
 from fabula.review.findings import Finding, marked_findings
 from fabula.review.found import Review, TextReview
+from fabula.review.parts import OWN_PARTS, part_of_finding
 from fabula.tasks.feedback.places import moved_places
 from fabula.tasks.feedback.points import SAME
 
@@ -31,13 +32,9 @@ __all__ = [
     "followed",
     "noted_of",
     "noted_of_rows",
-    "part_of",
     "says_same",
 ]
 
-_PARTS = {
-    "passage": "originality", "near": "originality", "point": "feedback", "surprising": "fluency",
-}  # fmt: skip
 _MAX_WORDS_CHARS = 300
 _N_NEAR = 60
 """So many changed paragraphs before and after are looked through for one that was rewritten."""
@@ -84,11 +81,6 @@ class Changes:
     """Instruments that cannot be compared, and why."""
 
 
-def part_of(kind: str) -> str:
-    """The instrument of a kind of finding."""
-    return _PARTS.get(kind, "lines")
-
-
 def noted_of(text: TextReview, review: Review) -> list[Noted]:
     """All findings of a text, in its order: those that are marked, and the other notes on lines."""
     whole = text.document.text
@@ -131,8 +123,8 @@ def compare_noted(
     tells whether two points of feedback at one place say the same; without it, words in common do.
     """
     apart = _not_compared(before[2], after[2])
-    old = [one for one in before[1] if part_of(one.kind) not in apart]
-    new = [one for one in after[1] if part_of(one.kind) not in apart]
+    old = [one for one in before[1] if part_of_finding(one.kind) not in apart]
+    new = [one for one in after[1] if part_of_finding(one.kind) not in apart]
     moved = followed([(one.start, one.end) for one in old], before[0], after[0])
     same = says_same or _share_words
     taken: set[int] = set()
@@ -166,13 +158,13 @@ def _not_compared(before: Mapping[str, str], after: Mapping[str, str]) -> dict[s
         part: "measured in one of the two only"
         if part not in before or part not in after
         else "measured in another way"
-        for part in sorted({*before, *after} & {"lines", *_PARTS.values()})
+        for part in sorted({*before, *after} & {one.id for one in OWN_PARTS if one.findings})
         if before.get(part) != after.get(part)
     }
 
 
 def _family(kind: str) -> str:
-    return "originality" if part_of(kind) == "originality" else kind
+    return "originality" if part_of_finding(kind) == "originality" else kind
 
 
 def _is_same(

@@ -10,7 +10,7 @@ import pytest
 from tests.cli.test_judging_cli import fabula
 from tests.exit_codes import REFUSED
 
-from fabula.cli.report import report
+from fabula.cli.commands.report import report
 from fabula.types import PARTS
 
 STORY = (

@@ -6,12 +6,12 @@ from pathlib import Path
 
 import click
 
+from fabula.cli.commands.feedback_find import find
+from fabula.cli.commands.feedback_raters import label, rate
+from fabula.cli.commands.feedback_sample import sample
+from fabula.cli.commands.feedback_score import score
 from fabula.cli.confirming import confirm_on
 from fabula.cli.derived import Group, settings_options
-from fabula.cli.feedback_find import find
-from fabula.cli.feedback_raters import label, rate
-from fabula.cli.feedback_sample import sample
-from fabula.cli.feedback_score import score
 from fabula.cli.options import check_outputs, json_option, texts_argument, yes_option
 from fabula.cli.printing import print_done, print_json, print_written
 from fabula.cli.progress import progress_bar

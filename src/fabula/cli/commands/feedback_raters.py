@@ -6,9 +6,9 @@ from pathlib import Path
 
 import click
 
+from fabula.cli.commands.judging import print_end
 from fabula.cli.confirming import confirm_on
 from fabula.cli.derived import Command, settings_options
-from fabula.cli.judging import print_end
 from fabula.cli.options import check_outputs, json_option, yes_option
 from fabula.cli.printing import print_result
 from fabula.cli.progress import progress_bar

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import click
 
+from fabula.cli.commands.study_file import file_argument, study_options
+from fabula.cli.commands.study_people import PEOPLE
 from fabula.cli.derived import Group, settings_options
 from fabula.cli.options import check_outputs, json_option
 from fabula.cli.printing import print_done, print_result
-from fabula.cli.study_file import file_argument, study_options
-from fabula.cli.study_people import PEOPLE
 from fabula.jobs.rater_plan import WidthSettings
 from fabula.jobs.studies import (
     ExportSettings,

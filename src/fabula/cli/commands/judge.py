@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from fabula.cli.commands.judge_compare import compare
+from fabula.cli.commands.judge_correct import correct
+from fabula.cli.commands.judging import exit_where_calls_failed, print_end
 from fabula.cli.confirming import confirm_on
 from fabula.cli.derived import Group, settings_options
-from fabula.cli.judge_compare import compare
-from fabula.cli.judge_correct import correct
-from fabula.cli.judging import exit_where_calls_failed, print_end
 from fabula.cli.options import check_outputs, rows_option, yes_option
 from fabula.cli.printing import print_tables_or_rows
 from fabula.cli.progress import progress_bar

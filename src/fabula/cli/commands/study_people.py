@@ -8,10 +8,10 @@ from pathlib import Path
 
 import click
 
+from fabula.cli.commands.study_file import study_options
 from fabula.cli.derived import Command, settings_options
 from fabula.cli.options import check_outputs, json_option
 from fabula.cli.printing import print_done
-from fabula.cli.study_file import study_options
 from fabula.jobs.studies import StudyPlace, named, open_study
 from fabula.jobs.study_people import Invited, InviteSettings, LinkSettings, RemoveSettings
 

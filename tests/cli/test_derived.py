@@ -161,11 +161,10 @@ LEFT = {
     "groups measure": "--kind --name --out --title",
     "groups phrases": "--out",
     "judge compare": "--stories",
-    "report": "--by --comments --out",
     "rubric draft": "--no-model",
     "stories write": "--human",
 }
-"""Texts that a command reads, where `report` and `groups` write, and an old name."""
+"""Texts that a command reads, where `groups` writes, and an old name."""
 
 
 def test_one_option_has_one_type_and_one_meaning() -> None:

@@ -14,7 +14,7 @@ from fabula.jobs.correction import CorrectSettings, correct_measurements
 from fabula.jobs.models import NoModelSettings, Spending
 from fabula.jobs.progress import SILENT
 from fabula.jobs.report import ReportSettings
-from fabula.jobs.reviewer import Declined, Reviewer, compared
+from fabula.jobs.reviewer import Declined, Reviewer, corrected
 from fabula.measures.labels import read_labels
 from fabula.presentation.review_page import write_review_page
 from fabula.presentation.review_tables import review_json, review_tables
@@ -300,17 +300,18 @@ def test_people_s_labels_of_some_texts_correct_the_judge_of_all(tmp_path: Path) 
     people = read_labels(labels, load_rubric("ttcw"))
     verdicts = [one for text in review.texts for one in text.verdicts]
     for by in (None, "author"):
-        corrected, tests = compared(review, by)
+        known = corrected(review, by)
+        tests = () if by is None else compare_groups(known, by)
         expected = correct_measurements(
             verdicts, people, load_rubric("ttcw"), CorrectSettings(by=by), texts
         )
-        found = review_json(corrected, tests)["corrected"]
+        found = review_json(known, tests)["corrected"]
         assert found == [expected.content()]
         assert (found[0]["overall"]["raw"], found[0]["overall"]["n_labelled"]) == (19 / 24, 12)
         assert set(found[0]["groups"]) == (set() if by is None else {"a", "b"})
-        assert render(*expected.tables()) in render(*review_tables(corrected, tests))
+        assert render(*expected.tables()) in render(*review_tables(known, tests))
     page = tmp_path / "page.html"
-    write_review_page(page, corrected, by="author", tests=tests)
+    write_review_page(page, known, by="author", tests=tests)
     written = page.read_text()
     assert "As experts would have it" in written
     assert "prediction-powered inference" in written
@@ -339,10 +340,10 @@ def test_a_judge_that_cannot_be_corrected_takes_nothing_of_the_rest_with_it(
             rubric=str(rubric),
             labels=labels,
         )
-    corrected, _ = compared(review, None)
-    assert not corrected.corrected
-    assert [text.verdicts for text in corrected.texts] == [text.verdicts for text in review.texts]
-    (entry,) = [one for one in corrected.left_out if "not corrected" in one.reason]
+    known = corrected(review, None)
+    assert not known.corrected
+    assert [text.verdicts for text in known.texts] == [text.verdicts for text in review.texts]
+    (entry,) = [one for one in known.left_out if "not corrected" in one.reason]
     assert (entry.part, entry.is_failure) == ("verdicts", False)
 
 

@@ -476,7 +476,7 @@ def report(
     """
     from fabula.jobs.judging import check_labels
     from fabula.jobs.report import ReportSettings
-    from fabula.jobs.reviewer import Reviewer, compared, with_verdicts
+    from fabula.jobs.reported import report_texts
     from fabula.rubrics import load_rubric
 
     given = documents_of(texts, text=text, id=id)
@@ -484,6 +484,7 @@ def report(
         "references": () if reference is None else _paths(reference),
         "models": () if model is None else (model,),
         "labels": None,
+        "by": by,
     }
     chosen = settings_from(ReportSettings, settings, fixed)
     if judge is not None and chosen.models.models and chosen.asks("verdicts"):
@@ -495,9 +496,7 @@ def report(
         rubric = load_rubric(chosen.rubric) if judge is None else judge.rubric
         found, source = _labels(labels, rubric, "labels")
         people = check_labels(given.documents, found, rubric, source)
-    with Reviewer(chosen) as reviewer:
-        review = reviewer.run(given.documents)
-    if judge is not None:
-        review = with_verdicts(review, judge.measurements(), judge.rubric)
-    review, tests = compared(replace(review, people=tuple(people)), by, seed=chosen.seed)
-    return Report(review, by, tests, given.kind, chosen.marking.n_marks)
+    verdicts = None if judge is None else (judge.measurements(), judge.rubric)
+    return Report(
+        report_texts(given.documents, chosen, verdicts=verdicts, people=people), given.kind
+    )

@@ -19,13 +19,14 @@ if TYPE_CHECKING:
     from fabula.jobs.judging import Judged
     from fabula.jobs.originality_result import OriginalityResult
     from fabula.jobs.rater_plan import RaterPlan as _RaterPlan
+    from fabula.jobs.reported import Reported
     from fabula.measures.agreement import JudgeAgreement, PanelRow
     from fabula.measures.comparison import Comparison as _Comparison
     from fabula.measures.detection import Calibration
     from fabula.measures.linguistic.profile import Profile
     from fabula.measures.verdicts import Label
     from fabula.presentation.sheet import Block
-    from fabula.review import GroupTest, Review
+    from fabula.review import Review
     from fabula.types import Measurement, Rubric
 
 __all__ = [
@@ -422,12 +423,13 @@ class Detector(Tabled):
 class Report(Tabled):
     """Every instrument on the same texts."""
 
-    review: Review
-    by: str | None = None
-    tests: tuple[GroupTest, ...] = ()
+    reported: Reported
     kind: FrameKind | None = None
-    n_marks: int | None = None
-    """Borrowed passages that the page marks per 1,000 words; None for its own default."""
+
+    @property
+    def review(self) -> Review:
+        """Everything that was found."""
+        return self.reported.review
 
     def wide(self) -> Any:
         """A frame of the input's kind, one row per text: `id` and every number of the report."""
@@ -448,12 +450,7 @@ class Report(Tabled):
         from fabula.presentation.page_file import check_page_path
 
         check_page_path(Path(path))
-        self.save_page(Path(path))
-
-    def save_page(self, path: Path) -> None:
-        from fabula.presentation.review_page import write_review_page
-
-        write_review_page(path, self.review, by=self.by, tests=self.tests, n_marks=self.n_marks)
+        self.reported.write_page(Path(path))
 
     def save_comments(self, path: str | Path, source: str | Path | None = None) -> int:
         """The findings on one text as comments of a Word document (.docx), or as W3C annotations
@@ -462,27 +459,14 @@ class Report(Tabled):
         source: the .docx that the text was read from, whose look is kept. Raises `InputError` for
         several texts.
         """
-        from fabula.presentation.comments import write_comments
-
-        return write_comments(Path(path), self.review, None if source is None else Path(source))
+        return self.reported.write_comments(Path(path), None if source is None else Path(source))
 
     def _written(self) -> list[Block]:
-        from fabula.presentation.review_tables import review_sheets
-
-        return review_sheets(self.review, self.tests)
+        return self.reported.sheets()
 
     def to_json(self) -> dict[str, Any]:
-        """Everything as plain values, with a paragraph on methods and the citations."""
-        from fabula.presentation.methods import bibtex_of, methods_of
-        from fabula.presentation.review_groups import was_tested
-        from fabula.presentation.review_tables import review_json
-
-        tested = self.by if was_tested(self.tests) else None
-        content = review_json(self.review, self.tests)
-        return content | {
-            "methods": methods_of(self.review, tested),
-            "bibtex": bibtex_of(self.review),
-        }
+        """Everything as plain values, with paragraphs on methods and the citations."""
+        return self.reported.to_json()
 
     @property
     def left_out(self) -> list[dict[str, Any]]:
@@ -490,6 +474,4 @@ class Report(Tabled):
         return [asdict(entry) for entry in self.review.left_out]
 
     def tables(self) -> list[Block]:
-        from fabula.presentation.review_tables import review_tables
-
-        return review_tables(self.review, self.tests)
+        return self.reported.tables()

@@ -9,9 +9,10 @@ from typing import Literal
 from fabula.jobs.engine import Processes
 from fabula.jobs.models import NoModelSettings
 from fabula.jobs.originality import Marking, Matching
+from fabula.jobs.tables import TableFiles, page_setting
 from fabula.settings import Between, SettingsError, part, setting
 
-__all__ = ["GroupSettings", "InstrumentSettings", "ReportSettings"]
+__all__ = ["GroupSettings", "InstrumentSettings", "ReportFiles", "ReportSettings"]
 
 
 def _is_part(name: str) -> str | None:
@@ -90,6 +91,9 @@ class InstrumentSettings(Processes, Matching):
 class ReportSettings(InstrumentSettings):
     """All instruments, and the models that judge and advise."""
 
+    by: str | None = setting(
+        None, help="Compare the texts in groups by this field: author, model, ...", unit="FIELD"
+    )
     against_each_other: bool = setting(
         False,
         help="Compare each text with all others, as a class: what it shares, how long the longest "
@@ -149,6 +153,19 @@ class ReportSettings(InstrumentSettings):
                 "against_each_other",
                 f"searches the texts together with references in a folder, which {far[0]} is not",
             )
+
+
+@dataclass(frozen=True, slots=True)
+class ReportFiles(TableFiles):
+    """What is written of a report."""
+
+    out: Path | None = page_setting("The page.", default_text="report.html")
+    comments: Path | None = setting(
+        None,
+        help="Write the findings as comments into a Word document (.docx), which keeps the look of "
+        "a .docx draft, or as W3C annotations (.jsonld).",
+        unit="FILE",
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -28,7 +28,6 @@ from fabula.measures.norms import NormInstrument, read_norms
 from fabula.measures.originality import OriginalityMeasure
 from fabula.measures.phrase_list import PhraseInstrument, read_phrases
 from fabula.reference.backend import described
-from fabula.review.comparing import GroupTest, compare_groups
 from fabula.review.found import LeftOut, Review, TextReview
 from fabula.text import check_documents
 from fabula.text.pipeline import load_pipeline
@@ -37,7 +36,7 @@ from fabula.types import Document, Measurement, Part, Rubric
 if TYPE_CHECKING:
     from fabula.jobs.review_models import Said
 
-__all__ = ["Declined", "Reviewer", "compared", "with_verdicts"]
+__all__ = ["Declined", "Reviewer", "corrected", "with_verdicts"]
 
 _OPENED = (
     "references", "levels", "match", "exclude", "exclude_same", "fluency_model", "groups",
@@ -363,20 +362,17 @@ def with_verdicts(review: Review, said: Sequence[Measurement], rubric: Rubric) -
     return _summarised(replace(review, texts=texts, left_out=left_out, rubric=rubric))
 
 
-def compared(
-    review: Review, by: str | None, *, seed: int = 0
-) -> tuple[Review, tuple[GroupTest, ...]]:
-    """The review with what its people would have said of all texts, and its groups compared.
+def corrected(review: Review, by: str | None) -> Review:
+    """The review with what its people would have said of all texts, and of each group by a field.
 
-    Raises `InputError` where a text lacks the field `by`.
+    A judge that cannot be corrected is left as it is, and the reason is told.
     """
-    tests = () if by is None else tuple(compare_groups(review, by, seed=seed))
     rubric = review.rubric
     if rubric is None or not review.people:
-        return review, tests
+        return review
     documents = [text.document for text in review.texts]
     verdicts = [one for text in review.texts for one in text.verdicts]
-    corrected = {}
+    found = {}
     for judge in review.judges:
         settings = CorrectSettings(by=by, judge=judge.rater)
         try:
@@ -387,8 +383,8 @@ def compared(
             reason, remedy = f"{name} is not corrected: {error}", "label some of what it judged"
             review = _left_out(review, "verdicts", reason, remedy)
         else:
-            corrected[judge.rater] = run.correction
-    return replace(review, corrected=corrected), tests
+            found[judge.rater] = run.correction
+    return replace(review, corrected=found)
 
 
 def _summarised(review: Review) -> Review:

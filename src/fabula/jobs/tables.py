@@ -28,9 +28,11 @@ def _is_plot(path: Path) -> None:
     check_plot_path(path)
 
 
-def page_setting(help: str) -> Path | None:  # noqa: A002 (click's word)
-    """A field for the page of a result; a file that is no page of Fabula's raises `InputError`."""
-    made: Path | None = setting(None, help=help, unit="PAGE", check=_is_page)
+def page_setting(help: str, default_text: str = "") -> Path | None:  # noqa: A002 (click's word)
+    """A field for the page of a result. An existing file that Fabula did not write is refused."""
+    made: Path | None = setting(
+        None, help=help, unit="PAGE", check=_is_page, default_text=default_text
+    )
     return made
 
 

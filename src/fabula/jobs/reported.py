@@ -1,0 +1,104 @@
+"""What `report` does, and what comes of it: a page, tables, comments and plain values."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from fabula.jobs.progress import SILENT, Confirm, Progress, agreed
+from fabula.jobs.report import ReportSettings
+from fabula.jobs.reviewer import Reviewer, corrected, with_verdicts
+from fabula.review.comparing import GroupTest, compare_groups, group_of
+from fabula.review.found import Review
+from fabula.types import Document, Measurement, Rubric
+
+if TYPE_CHECKING:
+    from fabula.presentation.sheet import Block
+
+__all__ = ["Reported", "report_texts"]
+
+
+@dataclass(frozen=True, slots=True)
+class Reported:
+    """What was found of some texts, and their groups compared."""
+
+    review: Review
+    by: str | None = None
+    tests: tuple[GroupTest, ...] = ()
+    n_marks: int | None = None
+    """Borrowed passages that the page marks per 1,000 words; None for its own default."""
+
+    def write_page(self, path: Path) -> None:
+        from fabula.presentation.review_page import write_review_page
+
+        write_review_page(path, self.review, by=self.by, tests=self.tests, n_marks=self.n_marks)
+
+    def write_comments(self, path: Path, source: Path | None) -> int:
+        """The findings as comments in a copy of `source`; how many found no place is returned."""
+        from fabula.presentation.comments import write_comments
+
+        return write_comments(path, self.review, source)
+
+    def tables(self) -> list[Block]:
+        from fabula.presentation.review_tables import review_tables
+
+        return review_tables(self.review, self.tests)
+
+    def sheets(self) -> list[Block]:
+        """The tables as files hold them: of all texts."""
+        from fabula.presentation.review_tables import review_sheets
+
+        return review_sheets(self.review, self.tests)
+
+    def to_json(self) -> dict[str, Any]:
+        """Everything as plain values, with paragraphs on methods and the citations."""
+        from fabula.presentation.methods import bibtex_of, methods_of
+        from fabula.presentation.review_groups import was_tested
+        from fabula.presentation.review_tables import review_json
+
+        tested = self.by if was_tested(self.tests) else None
+        return review_json(self.review, self.tests) | {
+            "methods": methods_of(self.review, tested),
+            "bibtex": bibtex_of(self.review),
+        }
+
+
+def report_texts(
+    documents: Sequence[Document],
+    settings: ReportSettings,
+    *,
+    verdicts: tuple[Sequence[Measurement], Rubric] | None = None,
+    people: Sequence[Measurement] = (),
+    progress: Progress = SILENT,
+    confirm: Confirm = agreed,
+) -> Reported:
+    """Run every instrument that can run; correct what models say, and compare groups.
+
+    `verdicts` are there already, of a rubric; `people` are labels, where `settings` names no file
+    of them. Raises `InputError` before anything is measured where a text lacks the field `by`, or a
+    limit of cost has no price; `CorpusError` for a reference that cannot be opened.
+    """
+    if settings.by is not None:
+        for document in documents:
+            group_of(document, settings.by)
+    _check_prices(settings)
+    with Reviewer(settings) as reviewer:
+        review = reviewer.run(documents, progress, confirm)
+    if verdicts is not None:
+        review = with_verdicts(review, *verdicts)
+    review = replace(review, people=tuple(people) or review.people)
+    review = corrected(review, settings.by)
+    by, seed = settings.by, settings.seed
+    tests = () if by is None else tuple(compare_groups(review, by, seed=seed))
+    return Reported(review, by, tests, settings.marking.n_marks)
+
+
+def _check_prices(settings: ReportSettings) -> None:
+    from fabula.models.cost import Budget
+
+    if settings.asks("verdicts") or settings.asks("feedback"):
+        options = settings.models.options()
+        for spec in settings.models.models:
+            Budget(options.prices.of(spec), options.shared_budget)

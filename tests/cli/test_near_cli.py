@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from tests.cli.test_cli import fabula
 from tests.exit_codes import REFUSED
+from tests.reference_serving import TOKEN, serving_reference
 from tests.serving import serving
 
 from fabula.jobs.originality import NearOptions
@@ -62,6 +63,22 @@ def test_near_matches_are_found_by_the_index_without_passages(
     span = next(span for span in row["covered"] if span["kind"] == "near")
     assert span["sources"][0]["title"] == "Old 0"
     assert "walk:5bits" in row["signature"]
+
+
+def test_near_matches_over_http_are_those_of_the_disk(
+    tmp_path: Path, corpus: Path, vectors: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = tmp_path / "mine.txt"
+    text.write_text(f"{REWORDED}, and nobody else in the whole village knew of it.", "utf-8")
+    options = [text, "--match", "near", "--vectors", vectors]
+    fabula("originality", *options, "--reference", corpus, "--out", tmp_path / "disk.jsonl")
+    with serving_reference(corpus) as served:
+        monkeypatch.setenv("FABULA_REFERENCE_TOKEN", TOKEN)
+        there = [*options, "--reference", served.url]
+        fabula("originality", *there, "--out", tmp_path / "http.jsonl")
+        index = fabula("originality", *there, "--near-search", "index", code=REFUSED)
+        assert "leave out --near-search index" in index.stderr
+    assert (tmp_path / "http.jsonl").read_bytes() == (tmp_path / "disk.jsonl").read_bytes()
 
 
 def test_settings_of_the_other_search_are_refused() -> None:

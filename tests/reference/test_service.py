@@ -26,8 +26,9 @@ from fabula.reference.backend import ServerAway
 from fabula.reference.choose import open_backend
 from fabula.reference.exclude import CopyRule, find_copies
 from fabula.reference.info import About
+from fabula.reference.layout import Manifest
 from fabula.reference.parts import JoinedParts
-from fabula.reference.passages import PassageIndex, PassageSettings
+from fabula.reference.passages import PassageIndex, PassageSettings, build_passages
 from fabula.reference.serving.messages import Limits
 from fabula.reference.serving.opening import open_served
 from fabula.reference.tombstones import remove_documents
@@ -227,13 +228,57 @@ def located(text: str) -> LocatedText:
     return LocatedText(text, TextSettings().locate(text))
 
 
-def test_near_matches_need_the_corpus_on_this_machine(library: Path) -> None:
+@slow
+@given(texts, queries, st.data())
+def test_served_passages_are_those_of_the_local_reference(
+    tmp_path_factory: pytest.TempPathFactory,
+    held: list[list[str]],
+    asked: list[list[str]],
+    data: st.DataObject,
+) -> None:
+    """Which are best, what they say and where they stand; requests cut to pieces."""
+    path = tmp_path_factory.mktemp("ref") / "r"
+    Reference.build(documents(held), path, shard_tokens=data.draw(st.sampled_from([1, 25, 1000])))
+    stop_words, cut = load_stop_words(), PassageSettings(6, 2)
+    build_passages(path, Manifest.read(path).shards, cut, stop_words)
+    out = data.draw(st.sets(st.integers(0, len(held) - 1), max_size=3))
+    limits = Limits(
+        max_words=data.draw(st.sampled_from([6, 30, 1000])),
+        max_named=data.draw(st.sampled_from([1, 10, 1000])),
+        max_excluded=10,
+        n_per_s=0,
+    )
+    here = PassageIndex(Reference.open(path), cut, stop_words)
+    with serving_reference(path, limits=limits) as serving:
+        served = serving.open()
+        there = PassageIndex(served, cut, stop_words)
+        assert there.n_passages == here.n_passages
+        for exclude in (set[int](), out):
+            best = here.best_many(asked, 3, exclude=exclude)
+            found = there.best_many(asked, 3, exclude=exclude)
+            assert [one.tolist() for one in found] == [one.tolist() for one in best]
+        read, expected = there.read(best), here.read(best)
+        assert list(read) == list(expected)
+        for k, one in read.items():
+            for name in ("passages", "numbers", "first_words", "tokens", "begins", "lengths"):
+                assert np.array_equal(getattr(one, name), getattr(expected[k], name))
+            ids = np.unique(one.tokens)
+            assert there.part.words({k: ids}) == here.part.words({k: ids})
+        served.close()
+
+
+def test_passages_that_a_service_has_not_are_named_with_the_remedy(library: Path) -> None:
     with serving_reference(library) as serving:
         served = serving.open()
         with pytest.raises(InputError, match="need a corpus on this machine's disk"):
             _ = served.local
-        with pytest.raises(InputError, match="near matches need a corpus"):
+        with pytest.raises(InputError, match="whoever runs it builds the passages"):
             PassageIndex(served, PassageSettings(), load_stop_words())
+        for key in ("3-1-\0", "3-1-/etc", "3-1-x/../y"):
+            with pytest.raises(InputError, match="not ready on this service"):
+                served.part.passages(key)
+        with pytest.raises(InputError, match="only its passages are searched over HTTP"):
+            served.part.walks()
         served.close()
 
 

@@ -17,8 +17,11 @@ from tests.reference_serving import TOKEN, Serving, serving_reference
 
 from fabula.errors import InputError
 from fabula.reference import Reference
+from fabula.reference.layout import Manifest
+from fabula.reference.passages import PassageSettings, build_passages
 from fabula.reference.serving.gate import Tokens, read_tokens
 from fabula.reference.serving.messages import Limits
+from fabula.text.stopwords import load_stop_words
 from fabula.types import Document
 from fabula.web.guard import HEADERS, is_loopback
 
@@ -28,10 +31,15 @@ TINY = Limits(
 )  # fmt: skip
 
 
+CUT = PassageSettings(4, 1)
+KIND = {"key": CUT.key(load_stop_words("none"))}
+
+
 @pytest.fixture(scope="module")
 def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("limits") / "sea"
     Reference.build([Document(f"d{k}", f"the sea was calm {k}") for k in range(5)], path)
+    build_passages(path, Manifest.read(path).shards, CUT, load_stop_words("none"))
     return path
 
 
@@ -55,7 +63,8 @@ def asked(serving: Serving, **more: Any) -> dict[str, Any]:
     return {"state": serving.states.now.key, **more}
 
 
-BEYOND = [
+BEST: dict[str, Any] = {"terms": ["sea"], "weights": [1.0], "texts": [[0]], "n_passages": 3}
+BEYOND: list[tuple[str, dict[str, Any], int, str]] = [
     ("/v1/match", {"words": ["sea"], "places": [1] * 21}, 413, "21 words; a request may have 20"),
     ("/v1/match", {"words": ["sea"] * 21, "places": []}, 413, "words"),
     ("/v1/match", {"words": ["sea"], "places": [2]}, 422, "beyond the words"),
@@ -74,6 +83,20 @@ BEYOND = [
     ("/v1/batch", {"texts": ["sea"], "exclude": [7]}, 422, "beyond the numbers"),
     ("/v1/batch", {"texts": ["sea"], "more": 1}, 422, "more"),
     ("/v1/batch", {"texts": ["sea"], "state": "none@0"}, 409, "run the command again"),
+    ("/v1/passages", {"key": "4-1-other"}, 404, "whoever runs it builds the passages"),
+    ("/v1/passages", {"key": ".."}, 404, "whoever runs it builds the passages"),
+    ("/v1/passages", {"key": "../shards"}, 404, "whoever runs it builds the passages"),
+    ("/v1/passages/holders", KIND | {"terms": ["sea"] * 21}, 413, "21 words"),
+    ("/v1/passages/best", KIND | BEST | {"texts": [[1]]}, 422, "beyond the terms"),
+    ("/v1/passages/best", KIND | BEST | {"weights": []}, 422, "one for each of the terms"),
+    ("/v1/passages/best", KIND | BEST | {"texts": [[0]] * 3}, 413, "passages named"),
+    ("/v1/passages/best", KIND | BEST | {"exclude": [5]}, 422, "beyond the numbers"),
+    ("/v1/passages/read", KIND | {"shard": 1, "passages": [0]}, 422, "none of this number"),
+    ("/v1/passages/read", KIND | {"shard": 0, "passages": [99]}, 422, "beyond those of the shard"),
+    ("/v1/passages/read", KIND | {"shard": 0, "passages": []}, 422, "passages"),
+    ("/v1/passages/read", KIND | {"shard": 0, "passages": [0] * 6}, 413, "words of passages"),
+    ("/v1/passages/words", KIND | {"shard": 0, "ids": [99]}, 422, "beyond the words"),
+    ("/v1/passages/words", KIND | {"shard": 0, "ids": [0]}, 422, "ids.0"),
     ("/v1/match", {"words": ["x" * 3000], "places": [1]}, 413, "larger than 2,048 bytes"),
 ]
 

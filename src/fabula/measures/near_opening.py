@@ -8,6 +8,7 @@ from fabula.measures.near import NearSearch, NearSettings
 from fabula.measures.near_walk import NearWalk, WalkSettings
 from fabula.models.vectors import open_vectors
 from fabula.reference import Reference
+from fabula.reference.choose import is_served
 from fabula.reference.copies import copy_passages
 from fabula.reference.layout import Manifest
 from fabula.reference.passages import PassageIndex, PassageSettings, build_passages
@@ -29,8 +30,10 @@ def open_near(
     """Near-verbatim search in the reference at these paths. Raises `CorpusError`, `ModelError`."""
     words = load_stop_words(stop_words)
     cut = passages or PassageSettings()
-    # Of shards on several nodes, whoever divided them built the passages before.
-    for path in dict.fromkeys(paths) if reference.is_local else ():
+    # Of shards on several nodes, whoever divided them built the passages before; what is served
+    # has its own.
+    here = [path for path in dict.fromkeys(paths) if not is_served(path)]
+    for path in here if reference.is_local or len(here) < len(paths) else ():
         shards = Manifest.read(path).shards
         build_passages(path, shards, cut, words, say)
         copy_passages(path, cut.key(words), [shard.name for shard in shards], say)

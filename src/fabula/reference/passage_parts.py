@@ -130,6 +130,10 @@ class LocalPassages:
         self.n_passages = sum(len(shard.begins) for shard in self._shards)
         self.n_vocabularies = [shard.info.n_vocabulary for shard in shards]
 
+    def lengths(self, shard: int) -> NDArray[np.int32]:
+        """int32 (n_passages,): the words of each passage of a shard."""
+        return self._shards[shard].lengths
+
     def n_with(self, terms: Sequence[str]) -> NDArray[np.int64]:
         total = np.zeros(len(terms), np.int64)
         for shard in self._shards:

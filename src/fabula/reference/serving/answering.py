@@ -2,30 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
 
 from fabula import __version__
 from fabula.reference.backend import LocatedText
 from fabula.reference.serving import messages
+from fabula.reference.serving.answering_passages import (
+    PassagesAnswered,
+    PassagesAsked,
+    answer_passages,
+)
+from fabula.reference.serving.limiting import NotHere, Unfit, excluded, hold
 from fabula.reference.serving.messages import Limits
 from fabula.reference.serving.snapshots import State
 from fabula.text import TOKENISER
 
-__all__ = ["NotHere", "TooLarge", "Unfit", "answer", "tell_about"]
-
-
-class TooLarge(Exception):  # noqa: N818 (a reply, not an error)
-    """More is asked for than a limit allows; the text says which."""
-
-
-class Unfit(Exception):  # noqa: N818 (as above)
-    """The parts of a request do not fit each other."""
-
-
-class NotHere(Exception):  # noqa: N818 (as above)
-    """A document that there is none of."""
+__all__ = ["answer", "tell_about"]
 
 
 Asked = (
@@ -34,6 +26,7 @@ Asked = (
     | messages.DocumentsAsked
     | messages.IdsAsked
     | messages.BatchAsked
+    | PassagesAsked
 )
 Answered = (
     messages.MatchAnswer
@@ -41,6 +34,7 @@ Answered = (
     | messages.DocumentsAnswer
     | messages.IdsAnswer
     | messages.BatchAnswer
+    | PassagesAnswered
 )
 
 
@@ -81,19 +75,21 @@ def answer(state: State, asked: Asked, limits: Limits) -> tuple[Answered, int]:
         case messages.DocumentsAsked():
             return _documents(state, asked, limits), 0
         case messages.IdsAsked():
-            _hold("ids", len(asked.ids), limits.max_excluded)
+            hold("ids", len(asked.ids), limits.max_excluded)
             numbers = state.reference.local.numbers_of(asked.ids)
             return messages.IdsAnswer(state=state.key, numbers=numbers), 0
         case messages.BatchAsked():
             found = _batch(state, asked, limits)
             return found, sum(len(text.lengths) for text in found.texts)
+        case _:
+            return answer_passages(state, asked, limits), 0
 
 
 def _match(state: State, asked: messages.MatchAsked, limits: Limits) -> messages.MatchAnswer:
-    _hold("words", max(len(asked.places), len(asked.words)), limits.max_words)
+    hold("words", max(len(asked.places), len(asked.words)), limits.max_words)
     if max(asked.places, default=0) > len(asked.words):
         raise Unfit("places: one is beyond the words that were given")
-    exclude = _excluded(state, asked.exclude, limits)
+    exclude = excluded(state, asked.exclude, limits)
     lengths = state.reference.local.match(
         asked.words, np.array(asked.places, np.int32), exclude=exclude
     )
@@ -103,12 +99,12 @@ def _match(state: State, asked: messages.MatchAsked, limits: Limits) -> messages
 
 def _find(state: State, asked: messages.FindAsked, limits: Limits) -> messages.FindAnswer:
     grams = asked.grams
-    _hold("n-grams", len(grams), limits.max_grams)
-    _hold("words", sum(map(len, grams)), limits.max_words)
-    _hold("places of an n-gram", asked.max_places, limits.max_places)
+    hold("n-grams", len(grams), limits.max_grams)
+    hold("words", sum(map(len, grams)), limits.max_words)
+    hold("places of an n-gram", asked.max_places, limits.max_places)
     if len(grams) > 1:
-        _hold("documents named", len(grams) * asked.limit, limits.max_named)
-    exclude = _excluded(state, asked.exclude, limits)
+        hold("documents named", len(grams) * asked.limit, limits.max_named)
+    exclude = excluded(state, asked.exclude, limits)
     found = state.reference.local.find(
         grams, limit=asked.limit, max_places=asked.max_places, exclude=exclude
     )
@@ -130,7 +126,7 @@ def _find(state: State, asked: messages.FindAsked, limits: Limits) -> messages.F
 def _documents(
     state: State, asked: messages.DocumentsAsked, limits: Limits
 ) -> messages.DocumentsAnswer:
-    _hold("documents", len(asked.numbers), limits.max_documents)
+    hold("documents", len(asked.numbers), limits.max_documents)
     for number in asked.numbers:
         if number >= state.n_numbers or state.reference.is_removed(number):
             raise NotHere(f"no document has the number {number}, or it was removed")
@@ -150,14 +146,14 @@ def _documents(
 
 
 def _batch(state: State, asked: messages.BatchAsked, limits: Limits) -> messages.BatchAnswer:
-    exclude = _excluded(state, asked.exclude, limits)
-    _hold("texts", len(asked.texts), limits.max_words)
+    exclude = excluded(state, asked.exclude, limits)
+    hold("texts", len(asked.texts), limits.max_words)
     located = []
     n_words = 0
     for text in asked.texts:
         located.append(LocatedText(text, state.reference.locate(text)))
         n_words += len(located[-1])
-        _hold("words", n_words, limits.max_words)
+        hold("words", n_words, limits.max_words)
     all_lengths = state.reference.longest_matches_many(
         [text.words.words for text in located], exclude=exclude
     )
@@ -174,15 +170,3 @@ def _batch(state: State, asked: messages.BatchAsked, limits: Limits) -> messages
             for text, lengths in zip(located, all_lengths, strict=True)
         ],
     )
-
-
-def _excluded(state: State, numbers: Sequence[int], limits: Limits) -> Sequence[int]:
-    _hold("documents excluded", len(numbers), limits.max_excluded)
-    if max(numbers, default=-1) >= state.n_numbers:
-        raise Unfit("exclude: one is beyond the numbers of documents")
-    return numbers
-
-
-def _hold(what: str, n: int, most: int) -> None:
-    if n > most:
-        raise TooLarge(f"{n:,} {what}; a request may have {most:,}")

@@ -15,7 +15,7 @@ from prometheus_client import CONTENT_TYPE_PLAIN_0_0_4
 from pydantic import BaseModel
 
 from fabula.reference.serving import messages
-from fabula.reference.serving.answering import Asked, NotHere, TooLarge, Unfit, answer, tell_about
+from fabula.reference.serving.answering import Asked, answer, tell_about
 from fabula.reference.serving.gate import Gate, Tokens
 from fabula.reference.serving.infinigram_protocol import (
     InfiniGramAnswer,
@@ -23,6 +23,7 @@ from fabula.reference.serving.infinigram_protocol import (
     NotAnswered,
     answer_infinigram,
 )
+from fabula.reference.serving.limiting import NotHere, TooLarge, Unfit
 from fabula.reference.serving.messages import ErrorAnswer, Limits
 from fabula.reference.serving.metrics import Metered, Metrics
 from fabula.reference.serving.pool import Full, Workers
@@ -172,6 +173,26 @@ def _router(service: Service) -> APIRouter:
 
     @router.post("/v1/ids", response_model=messages.IdsAnswer)
     async def ids(asked: messages.IdsAsked) -> Response:
+        return await service.ask(asked)
+
+    @router.post("/v1/passages", response_model=messages.PassagesAnswer)
+    async def passages(asked: messages.PassagesAsked) -> Response:
+        return await service.ask(asked)
+
+    @router.post("/v1/passages/holders", response_model=messages.HoldersAnswer)
+    async def holders(asked: messages.HoldersAsked) -> Response:
+        return await service.ask(asked)
+
+    @router.post("/v1/passages/best", response_model=messages.BestAnswer)
+    async def best(asked: messages.BestAsked) -> Response:
+        return await service.ask(asked)
+
+    @router.post("/v1/passages/read", response_model=messages.ReadAnswer)
+    async def read(asked: messages.ReadAsked) -> Response:
+        return await service.ask(asked)
+
+    @router.post("/v1/passages/words", response_model=messages.WordsAnswer)
+    async def words(asked: messages.WordsAsked) -> Response:
         return await service.ask(asked)
 
     @router.post("/v1/batch", response_model=messages.BatchAnswer)

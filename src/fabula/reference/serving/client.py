@@ -2,27 +2,23 @@
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Callable, Sequence
-from typing import Any, TypeVar
+from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import BaseModel
 
 from fabula.errors import InputError, LookupFailed
 from fabula.reference.backend import ServerAway
-from fabula.reference.http_client import LookupServer, Refused, Reply
+from fabula.reference.http_client import LookupServer
 from fabula.reference.parts import Found
-from fabula.reference.passage_parts import PassagePart
 from fabula.reference.serving import messages
-from fabula.reference.serving.checking import are_ascending, read_answer, refusal, sendable
+from fabula.reference.serving.asking import Asking
+from fabula.reference.serving.checking import are_ascending, sendable
+from fabula.reference.serving.passages import ServedPassages
 from fabula.reference.walking import WalkPart
 from fabula.types import Document
 
 __all__ = ["ServedPart"]
-
-M = TypeVar("M", bound=BaseModel)
 
 _N_FAILED_IN_A_ROW = 3
 
@@ -36,20 +32,16 @@ class ServedPart:
     """
 
     def __init__(self, server: LookupServer, told: messages.About) -> None:
-        self._server = server
-        self._about = told
+        self._asking = Asking(server, told)
         self._limits = told.limits
-        self._removed = frozenset(told.removed)
-        self._stop = threading.Event()
         self._n_failed = 0
 
     @property
     def n_documents(self) -> int:
-        return self._about.n_numbers
+        return self._asking.n_documents
 
     def close(self) -> None:
-        self._stop.set()
-        self._server.close()
+        self._asking.close()
 
     def match(
         self,
@@ -88,18 +80,20 @@ class ServedPart:
         limit = min(limit, self.n_documents)
         n_most = max(1, min(limits.max_grams, limits.max_named // max(1, limit)))
         common = {"limit": limit, "max_places": max_places, "exclude": self._excluded(exclude)}
-        out = self._removed.union(exclude)
+        out = self._asking.removed.union(exclude)
 
         def ask(some: Sequence[Sequence[str]]) -> list[Found]:
             def fault(answer: messages.FindAnswer) -> str | None:
                 return self._fault_in_found(answer.found, len(some), limit, out)
 
-            body = self._body(messages.FindAsked, grams=[sendable(gram) for gram in some], **common)
+            body = self._asking.body(
+                messages.FindAsked, grams=[sendable(gram) for gram in some], **common
+            )
             n_words = sum(map(len, some))
             if len(some) > 1 and (len(body) > limits.max_body_bytes or n_words > limits.max_words):
                 half = (len(some) + 1) // 2
                 return ask(some[:half]) + ask(some[half:])
-            answer = self._ask("v1/find", body, messages.FindAnswer, fault)
+            answer = self._asking.ask("v1/find", body, messages.FindAnswer, fault)
             return [
                 Found(
                     one.count,
@@ -127,8 +121,8 @@ class ServedPart:
                     None if len(answer.documents) == len(wanted) else "other documents than asked"
                 )
 
-            body = self._body(messages.DocumentsAsked, numbers=some)
-            answer = self._ask("v1/documents", body, messages.DocumentsAnswer, fault)
+            body = self._asking.body(messages.DocumentsAsked, numbers=some)
+            answer = self._asking.ask("v1/documents", body, messages.DocumentsAnswer, fault)
             found += (
                 Document(one.id, one.text, one.author, one.prompt_id, one.meta)
                 for one in answer.documents
@@ -143,27 +137,24 @@ class ServedPart:
 
             def fault(answer: messages.IdsAnswer, n: int = len(some)) -> str | None:
                 is_right = len(answer.numbers) == n and all(
-                    are_ascending(numbers, self.n_documents, self._removed)
+                    are_ascending(numbers, self.n_documents, self._asking.removed)
                     for numbers in answer.numbers
                 )
                 return None if is_right else "no numbers of documents"
 
-            body = self._body(messages.IdsAsked, ids=some)
-            found += self._ask("v1/ids", body, messages.IdsAnswer, fault).numbers
+            body = self._asking.body(messages.IdsAsked, ids=some)
+            found += self._asking.ask("v1/ids", body, messages.IdsAnswer, fault).numbers
         return found
 
-    def passages(self, key: str) -> PassagePart:
-        """There are none: raises `InputError`."""
-        raise self._no_near()
+    def passages(self, key: str) -> ServedPassages:
+        """Those of this kind. Raises `InputError` where the service has none."""
+        return ServedPassages(self._asking, key)
 
     def walks(self) -> WalkPart:
         """It cannot be walked: raises `InputError`."""
-        raise self._no_near()
-
-    def _no_near(self) -> InputError:
-        return InputError(
-            f"{self._server.url}: near matches need a corpus on this machine's disk, or on the "
-            f"nodes of a cluster; name the folder of one that was built here"
+        raise InputError(
+            f"{self._asking.url}: only its passages are searched over HTTP; leave out "
+            f"`near_search` index, or name the folder of a corpus on this machine's disk"
         )
 
     def _match_all(
@@ -187,7 +178,7 @@ class ServedPart:
                 n_sure = int(reaching[0]) if len(reaching) else n_sure
             if not n_sure:
                 raise _TooLong(
-                    f"{self._server.url}: {end - begin:,} words in a row stand in the reference, "
+                    f"{self._asking.url}: {end - begin:,} words in a row stand in the reference, "
                     f"and it takes no more in a request; start the service with greater limits"
                 )
             longest[begin : begin + n_sure] = found[:n_sure]
@@ -201,7 +192,7 @@ class ServedPart:
         # 0 is a gap and stays so; the others are counted from 1.
         shift = 0 if len(used) and used[0] == 0 else 1
         known = sendable([words[k - 1] for k in used.tolist() if k])
-        return self._body(
+        return self._asking.body(
             messages.MatchAsked, words=known, places=(renumbered + shift).tolist(), exclude=exclude
         )
 
@@ -220,7 +211,9 @@ class ServedPart:
             falls = bool((lengths[1:] < lengths[:-1] - 1).any())
             return "lengths that no text can have" if is_short or falls else None
 
-        return np.array(self._ask("v1/match", body, messages.MatchAnswer, fault).lengths, np.int32)
+        return np.array(
+            self._asking.ask("v1/match", body, messages.MatchAnswer, fault).lengths, np.int32
+        )
 
     def _fault_in_found(
         self, found: Sequence[messages.FoundAnswer], n: int, limit: int, out: frozenset[int]
@@ -239,32 +232,10 @@ class ServedPart:
         numbers = [int(number) for number in exclude]
         if len(numbers) > self._limits.max_excluded:
             raise InputError(
-                f"{self._server.url}: leaves out {self._limits.max_excluded:,} documents at most, "
+                f"{self._asking.url}: leaves out {self._limits.max_excluded:,} documents at most, "
                 f"not {len(numbers):,}; start it with `--max-excluded {len(numbers)}`"
             )
         return numbers
-
-    def _body(self, kind: type[BaseModel], **asked: Any) -> bytes:
-        return kind.model_construct(state=self._about.state, **asked).model_dump_json().encode()
-
-    def _ask(self, path: str, body: bytes, kind: type[M], fault_in: Callable[[M], str | None]) -> M:
-        """The service's answer, checked. Raises `LookupFailed`, `CorpusError`, `InputError`."""
-        answers: list[M] = []
-
-        def fault(reply: Reply) -> str | None:
-            answer = read_answer(kind, reply)
-            if isinstance(answer, str):
-                return answer
-            if getattr(answer, "state", None) != self._about.state:
-                return "an answer of other documents"
-            answers.append(answer)
-            return fault_in(answer)
-
-        try:
-            self._server.ask(body, fault, self._stop, path=path)
-        except Refused as error:
-            raise refusal(self._server.url, error) from error
-        return answers[-1]
 
 
 class _TooLong(LookupFailed):

@@ -11,6 +11,9 @@ __all__ = [
     "BatchAnswer",
     "BatchAsked",
     "BatchText",
+    "BestAnswer",
+    "BestAsked",
+    "BestFound",
     "DocumentAnswer",
     "DocumentsAnswer",
     "DocumentsAsked",
@@ -19,11 +22,19 @@ __all__ = [
     "FindAsked",
     "FoundAnswer",
     "Health",
+    "HoldersAnswer",
+    "HoldersAsked",
     "IdsAnswer",
     "IdsAsked",
     "Limits",
     "MatchAnswer",
     "MatchAsked",
+    "PassagesAnswer",
+    "PassagesAsked",
+    "ReadAnswer",
+    "ReadAsked",
+    "WordsAnswer",
+    "WordsAsked",
 ]
 
 _MOST = 2**53
@@ -197,6 +208,98 @@ class IdsAsked(_Message):
 class IdsAnswer(_Answer):
     state: State
     numbers: list[list[Natural]] = Field(description="By id, ascending; none where it is unknown.")
+
+
+Kind = Annotated[
+    str,
+    Field(
+        max_length=200,
+        description="How documents are cut into passages: words of each, words that two share, and "
+        "the list of stop words.",
+    ),
+]
+
+
+class PassagesAsked(_Message):
+    """Are there passages of this kind, to search near matches in?"""
+
+    state: State
+    key: Kind
+
+
+class PassagesAnswer(_Answer):
+    state: State
+    n_passages: Natural
+    n_vocabularies: list[Natural] = Field(description="By shard, its different words.")
+
+
+class HoldersAsked(_Message):
+    """How many passages hold each of these words?"""
+
+    state: State
+    key: Kind
+    terms: list[str]
+
+
+class HoldersAnswer(_Answer):
+    state: State
+    n_with: list[Natural]
+
+
+class BestAsked(_Message):
+    """Which passages are most like each of these texts, by BM25?"""
+
+    state: State
+    key: Kind
+    terms: list[str] = Field(description="The different content words of all texts, sorted.")
+    weights: list[float] = Field(description="How much each counts.")
+    texts: list[list[Natural]] = Field(description="By text, which of `terms` it holds, from 0.")
+    n_passages: Natural
+    exclude: Excluded
+
+
+class BestFound(_Answer):
+    """The best passages for a text, in the order of the reference."""
+
+    shards: list[Natural]
+    passages: list[Natural] = Field(description="Which passage of its shard.")
+    scores: list[float]
+
+
+class BestAnswer(_Answer):
+    state: State
+    found: list[BestFound]
+
+
+class ReadAsked(_Message):
+    """What do these passages of a shard say?"""
+
+    state: State
+    key: Kind
+    shard: Natural
+    passages: Annotated[list[Natural], Field(min_length=1)]
+
+
+class ReadAnswer(_Answer):
+    state: State
+    numbers: list[Natural] = Field(description="By passage, its document.")
+    first_words: list[Natural] = Field(description="Which word of the document it begins with.")
+    lengths: list[Natural] = Field(description="In words.")
+    tokens: list[Natural] = Field(description="Word ids, one passage after the other.")
+
+
+class WordsAsked(_Message):
+    """Which words do these ids of a shard stand for?"""
+
+    state: State
+    key: Kind
+    shard: Natural
+    ids: list[Annotated[int, Field(ge=1, le=_MOST)]]
+
+
+class WordsAnswer(_Answer):
+    state: State
+    words: list[str]
 
 
 class BatchAsked(_Message):

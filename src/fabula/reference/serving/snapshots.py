@@ -14,6 +14,7 @@ import numpy as np
 from fabula.errors import CorpusError, FabulaError
 from fabula.kernels.packed import Packed, pack, read_packed
 from fabula.reference.layout import Shard
+from fabula.reference.passage_parts import LocalPassages
 from fabula.reference.search import Reference
 from fabula.reference.storage import open_home
 
@@ -32,6 +33,7 @@ class State:
     """Its fingerprint, and a digest of all its manifests say: of the order of documents too."""
     reference: Reference
     _suffixes: dict[int, Packed] = field(default_factory=dict)
+    _passages: dict[str, LocalPassages] = field(default_factory=dict)
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     @property
@@ -56,6 +58,13 @@ class State:
                 kept.words.flags.writeable = False
                 self._suffixes[k] = kept
             return self._suffixes[k]
+
+    def passages(self, key: str) -> LocalPassages:
+        """Those of a kind, opened once. Raises `CorpusError` where they were not built."""
+        with self._lock:
+            if key not in self._passages:
+                self._passages[key] = self.reference.local.passages(key)
+            return self._passages[key]
 
     def n_ends(self, k: int) -> int:
         """The documents of the k-th shard that are not removed: each has one end."""

@@ -265,7 +265,7 @@ def test_ctrl_c_is_exit_code_130_and_keeps_what_was_finished(
     process.send_signal(signal.SIGINT)
     _, errors = process.communicate(timeout=60)
     assert process.returncode == 130, errors
-    assert "finished is kept" in errors
+    assert "finished work is kept" in errors
     assert "Traceback" not in errors
     assert (tmp_path / "r" / "shards" / "00000" / "shard.json").exists()
 

@@ -91,7 +91,10 @@ def test_python_gives_what_the_command_prints(stories: Path) -> None:
 @pytest.mark.parametrize(
     ("args", "said"),
     [
-        (["--baseline", "plain"], "--baseline is a group; say with --by"),
+        (
+            ["--baseline", "plain"],
+            "--baseline is a group; name the field that groups the texts with --by",
+        ),
         (["--encoder", "x"], "--encoder is for --with embeddings"),
         (["--by", "writer"], "no text has a field 'writer'"),
     ],

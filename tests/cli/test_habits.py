@@ -129,7 +129,7 @@ def test_the_configuration_holds_where_no_option_says_otherwise(folder: Path) ->
     ("content", "said"),
     [
         ("refrence = 'x'", "fabula.toml: unknown key 'refrence'; the keys are"),
-        ("reference = 3", "fabula.toml: reference is a string or a list of strings"),
+        ("reference = 3", "fabula.toml: reference must be a string or a list of strings"),
         ("prices = 'cheap'", "fabula.toml: prices is a table such as"),
         ("model =", "fabula.toml: cannot be read as TOML"),
     ],
@@ -155,4 +155,4 @@ def test_a_signal_ends_a_command_as_an_interruption_does(number: int, tmp_path: 
         process.send_signal(number)
         said = process.stderr.read()
     assert process.returncode == 130, said
-    assert "interrupted; what was finished is kept" in said
+    assert "interrupted; finished work is kept" in said

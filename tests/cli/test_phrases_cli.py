@@ -83,7 +83,7 @@ def test_the_table_says_what_it_rests_on_and_is_written(folder: Path) -> None:
     ("words", "code", "said"),
     [
         (["all.jsonl"], 2, "name two files or folders"),
-        (["all.jsonl", "all.jsonl"], 2, "is both groups"),
+        (["all.jsonl", "all.jsonl"], 2, "was given for both groups"),
         (["all.jsonl", "--by", "model"], 3, "no text has a field 'model'"),
         (["all.jsonl", "--by", "theme"], 3, "name one with --of"),
         (["all.jsonl", "--by", "label", "--of", "people"], 3, "--of people: no such group"),
@@ -96,7 +96,7 @@ def test_the_table_says_what_it_rests_on_and_is_written(folder: Path) -> None:
         ),
         (["all.jsonl", "human.jsonl", "--shortest", "6"], 2, "--longest must be at least"),
         (["all.jsonl", "human.jsonl", "--words", "500"], 3, "fewer words with --words"),
-        (["machine.jsonl", "human.jsonl", "--out", "human.jsonl"], 2, "is read or written"),
+        (["machine.jsonl", "human.jsonl", "--out", "human.jsonl"], 2, "is already read or written"),
     ],
 )
 def test_what_cannot_be_compared_is_refused(

@@ -62,7 +62,7 @@ def test_scores_against_a_served_reference_are_the_same_bytes(home: Path, tmp_pa
     with serving_process(
         str(home / "library.ref"), "--port", "0", FABULA_REFERENCE_TOKEN="t0"
     ) as at:
-        assert any("to whoever has one of 1 tokens" in line for line in at.said)
+        assert any("to clients with one of 1 tokens" in line for line in at.said)
         for name, how in ways.items():
             here, there = tmp_path / f"{name}-here.jsonl", tmp_path / f"{name}-there.jsonl"
             for reference, out in ((str(home / "library.ref"), here), (at.url, there)):
@@ -175,7 +175,7 @@ def test_a_hangup_reads_the_tokens_again_and_a_bad_file_changes_nothing(
         assert not lets_in("first")
         at.process.send_signal(signal.SIGINT)
         assert at.process.wait(30) == 0
-    assert any("the tokens stay as they were" in line for line in at.said)
+    assert any("the tokens were not reloaded" in line for line in at.said)
 
 
 @pytest.mark.parametrize(("arguments", "said"), [

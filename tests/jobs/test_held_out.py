@@ -145,7 +145,7 @@ def test_a_corpus_in_an_object_store_keeps_its_numbers_there(
 
 def test_what_is_served_or_looked_up_is_measured_where_it_lies() -> None:
     for spec in ("http://127.0.0.1:1", "infinigram:v4_rpj_llama_s4"):
-        with pytest.raises(InputError, match="run `reference measure` where it lies"):
+        with pytest.raises(InputError, match="run `reference measure` on the machine"):
             measure_held_out(spec, HeldOutSettings(n_jobs=1))
         assert groups_of([spec]) == ()
 

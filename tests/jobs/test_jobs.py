@@ -86,7 +86,10 @@ def test_an_amount_of_memory_is_read_in_powers_of_two(size: str, n_bytes: int) -
         (lambda: ScoreSettings(by="model*colour"), "`by` colour: there are model"),
         (lambda: CorruptSettings(out=Path("o"), methods="swap,burn"), "`methods` burn: there are"),
         (lambda: ElicitSettings(out=Path("o"), shots="0,two"), "`shots` 0,two: write numbers"),
-        (lambda: DetectorSettings("a=b", fpr="0.1,2"), "`fpr` 0.1,2: shares lie between 0 and 1"),
+        (
+            lambda: DetectorSettings("a=b", fpr="0.1,2"),
+            "`fpr` 0.1,2: shares must be between 0 and 1",
+        ),
         (lambda: DetectorSettings("a=b", fpr="few"), "`fpr` few: write shares such as"),
         (lambda: OpeningSettings(Path("o"), formats=("odd",)), "`formats` odd: there are plain"),
         (lambda: GenerateSettings(Path("c"), Path("o")), "`folder` DIR, `models` MODEL, or both"),
@@ -119,7 +122,7 @@ def test_no_corpus_is_built_of_some_of_the_answers(tmp_path: Path) -> None:
     with serving(one_fails) as served:
         models = ModelSettings((f"{served.url}#m",), max_retries=0, n_parallel=1)
         settings = WriteSettings(out=tmp_path / "w", models=models)
-        with pytest.raises(CallFailed, match="calls failed; what was written is kept in"):
+        with pytest.raises(CallFailed, match="calls failed; the texts so far are kept in"):
             write_corpus(TEXTS[:2], settings)
     assert not (tmp_path / "w").exists()
     assert (tmp_path / "w.jsonl").read_text().count("until the spring") == 1

@@ -151,7 +151,7 @@ def test_agreement_with_people_stands_beside_the_means(tmp_path: Path) -> None:
     assert line.split()[1:4] == ["3", "3", f"{(1 + 0.75 + 0.5) / 3:.2f}"]
     assert line.split()[4:7] == ["-", "(n", "3)"]
     assert "no interval from fewer than 10 stories" in done.output
-    assert "which is not people" in done.output
+    assert "who is not a person" in done.output
 
 
 def test_labels_are_checked_against_gold_and_drawn(tmp_path: Path) -> None:
@@ -195,7 +195,7 @@ def test_labels_are_checked_against_gold_and_drawn(tmp_path: Path) -> None:
 def test_rows_that_cannot_be_rated_are_refused(row: dict[str, Any], expected: str) -> None:
     with pytest.raises(InputError, match=expected):
         list(feedback_documents([feedback_row(2, "swap", "y"), row], "f"))
-    with pytest.raises(InputError, match="was there before"):
+    with pytest.raises(InputError, match="occurs twice"):
         list(feedback_documents([feedback_row(2, "swap", "y")] * 2, "f"))
 
 

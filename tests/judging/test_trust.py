@@ -384,7 +384,7 @@ def test_agreement_is_over_stories_that_both_have_seen(tmp_path: Path) -> None:
     assert (row.confusion.n, row.n_missing) == (3, 1)
     by_author = judge_agreement(said, panel, TTCW, "author")
     assert [(row.name, row.confusion.n) for row in by_author.rows] == [("author unknown", 3)]
-    with pytest.raises(InputError, match="do the ids agree"):
+    with pytest.raises(InputError, match="check that the ids match"):
         judge_agreement([measured("z", item, 1.0)], panel, TTCW, "item")
 
 

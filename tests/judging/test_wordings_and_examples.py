@@ -140,7 +140,9 @@ def test_a_rubric_without_so_many_paraphrases_is_refused_before_anything_is_aske
     result = CliRunner().invoke(cli, [*words, "--model", "http://localhost:1/v1#m",
                                       "--paraphrases", "3"])  # fmt: skip
     assert result.exit_code == 2
-    assert "asks for more than item warm of one has (2); write more of them" in result.output
+    assert (
+        "asks for more wordings than item warm of one has (2); write more of them" in result.output
+    )
 
 
 def labels(items: Rubric, n: int = 12) -> list[Measurement]:

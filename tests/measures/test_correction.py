@@ -165,7 +165,7 @@ def test_known_rates_of_errors_take_the_place_of_labels() -> None:
 
 
 def test_nothing_in_common_is_said() -> None:
-    with pytest.raises(InputError, match="do the ids agree"):
+    with pytest.raises(InputError, match="check that the ids match"):
         correct(judged({("a", FIRST): 1.0}), labels([("b", FIRST, "Ann", 1)]), TTCW)
 
 

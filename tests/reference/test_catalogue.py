@@ -461,7 +461,10 @@ def test_where_the_network_fails_it_says_so_and_the_same_command_goes_on(
         (["pg19", "--sample", "lots"], "is not a number of words; write 100M"),
         (["pg19", "--sample", "0"], "is not a number of words"),
         (["pg19", "--sample", "1K", "--author", "Austen, Jane"], "is for gutenberg-mirror"),
-        (["missing", "--sample", "1K"], "are for a corpus of the catalogue, and missing is none"),
+        (
+            ["missing", "--sample", "1K"],
+            "are only for corpora of the catalogue, and missing is not one",
+        ),
     ],
 )
 def test_what_cannot_be_done_is_refused(

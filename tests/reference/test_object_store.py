@@ -190,7 +190,7 @@ def test_a_store_that_refuses_is_named_with_the_remedy(
     refused = fabula("reference", "build", str(tmp_path / "a.txt"), "--out", URL, code=REFUSED)
     assert f"{URL}: the store did not do what it was asked" in refused
     assert "nowhere" in fabula("reference", "info", "nowhere://x/y", code=REFUSED)
-    assert "changed where it lies" in fabula(
+    assert "must be changed on its own machine" in fabula(
         "reference", "info", "http://127.0.0.1:1/x", code=REFUSED
     )
 

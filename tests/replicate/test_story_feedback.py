@@ -457,7 +457,7 @@ def test_a_run_of_another_rubric_or_on_other_feedback_is_refused(tmp_path: Path)
     strange = write(tmp_path / "strange.jsonl", [one | {"id": "x"} for one in own_rows()[:1]])
     with pytest.raises(InputError, match="rated none of this feedback"):
         replicate_run([strange], [good])
-    with pytest.raises(InputError, match="was there before"):
+    with pytest.raises(InputError, match="occurs twice"):
         replicate_run([path, path])
 
 

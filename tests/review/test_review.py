@@ -184,7 +184,7 @@ def test_who_does_not_agree_to_the_cost_keeps_all_the_rest(books: str) -> None:
             review = reviewer.run([Document("s", STORY)], SILENT, refuse)
         assert served.requests == []
     assert review.texts[0].originality is not None
-    assert {e.part for e in review.left_out if "nobody agreed" in e.reason} == {
+    assert {e.part for e in review.left_out if "its cost was not confirmed" in e.reason} == {
         "verdicts", "feedback",
     }  # fmt: skip
 
@@ -348,7 +348,7 @@ def test_a_judge_that_cannot_be_corrected_takes_nothing_of_the_rest_with_it(
 
 
 def test_labels_without_a_judge_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(SettingsError, match="no model is to judge"):
+    with pytest.raises(SettingsError, match="no model was named"):
         ReportSettings(labels=tmp_path / "labels.csv")
 
 
@@ -430,7 +430,7 @@ def test_a_class_and_books_are_searched_together(books: str) -> None:
 
 
 def test_what_a_class_cannot_be_is_said() -> None:
-    with pytest.raises(InputError, match="there is one text"):
+    with pytest.raises(InputError, match="only one text was given"):
         run(CLASS[:1], against_each_other=True)
     with pytest.raises(SettingsError, match="auto leaves out copies"):
         ReportSettings(against_each_other=True, exclude="auto")

@@ -78,8 +78,8 @@ def test_a_new_study_says_whom_it_takes_and_what_it_cannot_keep_from_them(tmp_pa
     # Three groups by three people each, one a person.
     assert (found["n_readings"], found["n_for_one_person"], found["n_people"]) == (9, 1, 9)
     assert found["notes"] == [
-        "plot 0: holds several versions of one story, and its readers see both",
-        "plot 2: holds one story only, and there is nothing to rank",
+        "plot 0: contains several versions of one story, and its readers see both",
+        "plot 2: contains only one story, so there is nothing to rank",
         "1_GPT4: has no author; `analyse` compares authors",
     ]
 
@@ -87,8 +87,8 @@ def test_a_new_study_says_whom_it_takes_and_what_it_cannot_keep_from_them(tmp_pa
 def test_a_new_study_of_feedback_says_that_nobody_compares_versions(tmp_path: Path) -> None:
     rows = [row | {"story_id": "s", "original": "The WHOLE story."} for row in feedback_rows()]
     done = new(tmp_path, rows, design="feedback")
-    assert "6 readings; a person reads 1 pieces of feedback at most" in done.output
-    assert "so it takes 6 people or more" in done.output
+    assert "6 readings; each person reads at most 1 pieces of feedback" in done.output
+    assert "so at least 6 people are needed" in done.output
     assert "nobody is given two versions of one story" in done.output
     assert "study.toml 6\n" in done.output
 
@@ -153,7 +153,7 @@ def test_a_short_password_is_refused(tmp_path: Path) -> None:
 def test_links_to_this_machine_are_told_to_be_such(tmp_path: Path) -> None:
     new(tmp_path, story_rows(1, 2))
     done = run("study", "invite", tmp_path / "study.toml", 1)
-    assert "this machine only; for others give --url" in done.stderr
+    assert "this machine only; set --url for other people" in done.stderr
     done = run("study", "invite", tmp_path / "study.toml", 1, "--url", "https://study.example")
     assert done.stderr == ""
     number, link = done.stdout.split()

@@ -138,7 +138,7 @@ def test_a_study_of_pairs_is_made_analysed_and_exported_by_commands(tmp_path: Pa
     )
     # Three pairs in each of two groups; a person who reads a story once reads one of each.
     assert (made["n_units"], made["n_texts"], made["n_for_one_person"]) == (6, 6, 2)
-    assert "nobody reads a story more than 1 times" in made["notes"][0]
+    assert "no story is read more than 1 times" in made["notes"][0]
     assert run("invite", file, 1).exit_code == 0
     assert "nobody has handed in" in str(run("analyse", file).exception)
     assert "not about pairs" in str(run("power", file).exception)
@@ -156,7 +156,7 @@ def test_what_cannot_be_compared_is_refused(tmp_path: Path) -> None:
         file.write_text(head + (changes or line) + rest)
         return read_units(load_study(file))
 
-    with pytest.raises(InputError, match="holds one story only"):
+    with pytest.raises(InputError, match="contains only one story"):
         made([*story_rows(1, 2), *story_rows(2, 1)[1:]])
     with pytest.raises(InputError, match="it takes 6 pairs"):
         made(story_rows(2, 4), "max_pairs = 5")

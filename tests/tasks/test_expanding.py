@@ -80,7 +80,7 @@ def test_a_refusal_or_too_few_paraphrases_are_missing_and_counted(tmp_path: Path
 def test_nothing_is_written_where_there_is_nothing_to_write(tmp_path: Path) -> None:
     result = run(tmp_path, lambda *_: (500, {"error": {"message": "down"}}))
     assert isinstance(result.exception, ModelError)
-    assert "gave no text that could be used" in str(result.exception)
+    assert "returned no usable text" in str(result.exception)
     assert not (tmp_path / "out.toml").exists()
     result = CliRunner().invoke(
         cli, ["rubric", "expand", "ttcw", "--out", str(tmp_path / "o.toml"), "--model", "none"]
@@ -90,4 +90,4 @@ def test_nothing_is_written_where_there_is_nothing_to_write(tmp_path: Path) -> N
 
 @pytest.mark.parametrize("more", [["--model", "other"]])
 def test_one_model_expands(tmp_path: Path, more: list[str]) -> None:
-    assert "is one model here" in run(tmp_path, expanding, *more).output
+    assert "must be a single model here" in run(tmp_path, expanding, *more).output

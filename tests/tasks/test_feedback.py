@@ -388,7 +388,7 @@ def test_prompts_named_twice_are_asked_once_and_answers_given_twice_are_refused(
     assert isinstance(wrong.exception, InputError)
     assert out.read_bytes() == before
     twice = run("feedback", "score", out, out)
-    assert "was there before" in str(twice.exception)
+    assert "occurs twice" in str(twice.exception)
     rows = [json.loads(line) for line in before.splitlines()]
     broken = write_rows(tmp_path / "b.jsonl", [rows[0], rows[1] | {"story": None}])
     assert "b.jsonl, line 2: no story" in str(run("feedback", "score", broken).exception)

@@ -292,5 +292,5 @@ def test_from_python_a_function_may_be_the_judge() -> None:
     assert math.isclose(found.to_json()["readers"][0]["subsets"][0]["values"]["recall"]["value"],
                         1 / 3)  # fmt: skip
     assert "found by the judge function/lambda" in str(found)
-    with pytest.raises(fb.InputError, match="nothing to find"):
+    with pytest.raises(fb.InputError, match="nothing to measure"):
         fb.find_faults([row(1, "original", MISS)])

@@ -56,7 +56,7 @@ def _read(path: Path) -> Config:
         )
     prices = content.get("prices", {})
     if not isinstance(prices, dict) or not all(isinstance(one, str) for one in prices.values()):
-        raise InputError(f'{path}: prices is a table such as "openai/gpt-4o" = "2.5/10"')
+        raise InputError(f'{path}: prices must be a table such as "openai/gpt-4o" = "2.5/10"')
     return Config(
         _several(path, "reference", content.get("reference", [])),
         _several(path, "model", content.get("model", [])),
@@ -67,5 +67,5 @@ def _read(path: Path) -> Config:
 def _several(path: Path, key: str, value: Any) -> tuple[str, ...]:
     values = [value] if isinstance(value, str) else value
     if not isinstance(values, list) or not all(isinstance(one, str) for one in values):
-        raise InputError(f"{path}: {key} is a string or a list of strings")
+        raise InputError(f"{path}: {key} must be a string or a list of strings")
     return tuple(values)

@@ -33,14 +33,14 @@ def agree_to_cost(
     if not estimate.n_calls or (is_free and not say_free):
         return
     at_most = "at most " if estimate.is_most else ""
-    cost = "price unknown, give it with --price IN/OUT"
+    cost = "price unknown, set it with --price IN/OUT"
     if estimate.cost is not None:
         cost = f"{at_most or 'about '}{estimate.cost:.2f} dollars"
     usage = estimate.usage
     with bar.paused():
         click.echo(
-            f"{model}: {at_most}{estimate.n_calls:,} calls, about {usage.n_input:,} tokens to "
-            f"read ({usage.n_cached:,} of them shared prefixes), {usage.n_output:,} to write, "
+            f"{model}: {at_most}{estimate.n_calls:,} calls, about {usage.n_input:,} input tokens "
+            f"({usage.n_cached:,} of them in shared prefixes), {usage.n_output:,} output tokens, "
             f"{cost}",
             err=True,
         )

@@ -106,7 +106,7 @@ def _renamed(arg: str, renamed: dict[str, str]) -> str:
     name, equals, value = arg.partition("=")
     if name not in renamed:
         return arg
-    notify(f"warning: {name} is now {renamed[name]}; the old name goes away soon")
+    notify(f"warning: {name} is now {renamed[name]}; the old name will be removed soon")
     return renamed[name] + equals + value
 
 

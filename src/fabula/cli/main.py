@@ -55,7 +55,7 @@ def cli() -> None:
     """Measure creative writing, by people and by language models.
 
     \b
-    Build a reference corpus, then see on one page what can be said of a text:
+    Build a reference corpus, then see on one page what can be said about a text:
       fabula reference build books/ --out books.ref
       fabula report story.txt --reference books.ref
     """
@@ -93,7 +93,7 @@ def _run() -> None:
     except FabulaError as error:
         _fail(str(error), next(code for kind, code in _CODES if isinstance(error, kind)))
     except (KeyboardInterrupt, click.Abort):
-        click.echo("interrupted; what was finished is kept, run it again to resume", err=True)
+        click.echo("interrupted; finished work is kept: run the command again to resume", err=True)
         sys.exit(INTERRUPTED)
     except BrokenPipeError:
         # The reader of our output has gone; nothing is left to say to it.
@@ -107,8 +107,8 @@ def _system_error(error: OSError) -> str:
     where = f"{error.filename}: " if error.filename else ""
     if error.errno == errno.ENOSPC:
         return (
-            f"{where}the disk is full; make room and run the same command again, "
-            f"what was finished is kept"
+            f"{where}the disk is full; free some space and run the same command again: finished "
+            "work is kept"
         )
     return f"{where}{error.strerror or error}"
 

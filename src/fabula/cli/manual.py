@@ -21,7 +21,10 @@ def command_reference() -> str:
     """Every command with its arguments and options, as Markdown."""
     parts = [
         "# Commands\n",
-        "Made from the commands by `make docs`; `fabula COMMAND --help` says the same.\n",
+        (
+            "Generated from the commands by `make docs`; `fabula COMMAND --help` shows the same "
+            "text.\n"
+        ),
     ]
     parts += _of(cli, click.Context(cli, info_name="fabula"))
     return "\n".join(parts)

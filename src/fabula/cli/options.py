@@ -62,7 +62,7 @@ def check_outputs(
             raise click.UsageError(f"{path} is a folder; name a file")
         if path.resolve() in taken:
             raise click.UsageError(
-                f"{path} is read or written by this command already; name another"
+                f"{path} is already read or written by this command; name another file"
             )
         taken.add(path.resolve())
         # Now, and not once everything is computed.
@@ -79,7 +79,7 @@ json_option = click.option(
 def rows_option(command: F) -> F:
     """`as_json` is `json`, `jsonl` or None, for `fabula.cli.printing.JsonRows`."""
     for form, help_ in (
-        ("jsonl", "Print a line of JSON for each row, as it comes, and nothing else."),
+        ("jsonl", "Print one line of JSON per row, as rows are ready, and nothing else."),
         ("json", "Print one JSON array of rows to standard output and nothing else."),
     ):
         command = click.option(f"--{form}", "as_json", flag_value=form, help=help_)(command)

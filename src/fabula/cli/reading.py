@@ -79,6 +79,6 @@ def read_stories(sources: tuple[str, ...], how: Reading) -> list[Document]:
         with reading(others, "reading", how) as (documents, _):
             stories += documents
     if not stories:
-        raise InputError(f"{', '.join(sources)}: holds no stories")
+        raise InputError(f"{', '.join(sources)}: contains no stories")
     check_ids(stories)
     return stories

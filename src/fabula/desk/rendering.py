@@ -19,8 +19,8 @@ _RENEW = '<noscript><meta http-equiv="refresh" content="3"></noscript>'
 _REMEDIES = {
     "no reference": "add something to compare with, and choose it under “How it is measured”",
     "no language model": "choose a model under “How it is measured”",
-    "not asked for": "tick it under “How it is measured”",
-    "nobody agreed": "measure the draft again, and agree",
+    "left out on request": "tick it under “How it is measured”",
+    "cost was not confirmed": "measure the draft again, and confirm the cost",
 }
 """By what the reason says, where the report names a command."""
 STATIC = {

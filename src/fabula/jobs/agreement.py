@@ -23,8 +23,8 @@ __all__ = ["AgreementSettings", "Agreements", "agree", "agree_runs"]
 class AgreementSettings(Settings):
     """What agreement is shown for."""
 
-    by: Literal["item", "dimension", "author"] = setting("item", help="What to show a row for.")
-    seed: int = setting(0, help="Seed of intervals.", check=Between(0))
+    by: Literal["item", "dimension", "author"] = setting("item", help="What each row stands for.")
+    seed: int = setting(0, help="Seed for the intervals.", check=Between(0))
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +75,7 @@ def agree_runs(runs: Sequence[Path], experts: Path, settings: AgreementSettings)
     rubric = read[0][0] if read else load_rubric("ttcw")
     for run, (other, _) in zip(runs, read, strict=True):
         if {item.id for item in other.items} != {item.id for item in rubric.items}:
-            raise MixError(f"{run}: judged on other items ({other.key}) than {runs[0]} did")
+            raise MixError(f"{run}: judged on different items ({other.key}) from {runs[0]}")
     judges = [mine for _, measurements in read for mine in by_rater(measurements).values()]
     return agree(judges, read_labels(experts, rubric), rubric, settings, experts.name)
 

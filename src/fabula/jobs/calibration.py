@@ -37,13 +37,15 @@ class CalibrateSettings(LabelledSettings):
 
     labels: Path | None = setting(
         None,
-        help="People's labels of the stories: a table of document, item, rater, value, or a "
+        help="People's labels for the stories: a table of document, item, rater, value, or a "
         "study's export.",
         unit="FILE",
         default_text="those in the released folder",
     )
     out: Path | None = setting(Path("calibrated"), help=FOLDER_HELP)
-    html: Path | None = page_setting("Write a page here: each verdict and reason beside people's.")
+    html: Path | None = page_setting(
+        "Write a page here: each verdict and reason beside those of people."
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +117,7 @@ def calibrate_judges(
     labelled = {one.document_id for one in given}
     asked = [one for one in documents if one.id in labelled]
     if not asked:
-        raise InputError(f"{labels}: labels none of the stories; do the ids agree?")
+        raise InputError(f"{labels}: labels none of the stories; check that the ids match")
     plan, _ = with_examples(plan, asked, given, settings.n_shots)
     judged = ask_judges(asked, plan, settings, progress=progress, confirm=confirm)
     judged = replace(judged, people=given)

@@ -40,10 +40,12 @@ def open_class(
     from fabula.reference import Reference
 
     if len(documents) < 2:
-        raise InputError("there is one text: comparing texts with each other takes two and more")
+        raise InputError(
+            "only one text was given: comparing texts with each other takes at least two"
+        )
     with tempfile.TemporaryDirectory(prefix="fabula-") as folder:
         path = Path(folder) / _NAME
-        progress.say("making a reference of the texts")
+        progress.say("building a reference from the texts")
         Reference.build(documents, path, n_jobs=1).close()
         options = replace(options, references=(*options.references, str(path)))
         reference = Reference.open(*options.references, report=progress.say)

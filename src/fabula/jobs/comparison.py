@@ -21,20 +21,20 @@ class ComparisonSettings(Settings):
     """Which groups are compared, and what counts as one text."""
 
     by: str = setting(
-        help="Field of the texts to group by, such as author or model; `file` for the score file.",
+        help="Field to group the texts by, such as author or model; `file` for the score file.",
         unit="FIELD",
     )
     cluster: str | None = setting(
         None,
-        help="Texts that share this field (a prompt, an author) count as one; so do "
-        "near-duplicates.",
+        help="Count texts that share this field (a prompt, an author) as one; near-duplicates "
+        "always count as one.",
         unit="FIELD",
     )
     baseline: str | None = setting(
         None, help="Compare every group with this one only.", unit="NAME"
     )
     plot: Path | None = plot_setting("Draw curves and distributions here (.svg, .pdf or .png).")
-    seed: int = setting(0, help="Seed of the bootstrap and the permutations.", check=Between(0))
+    seed: int = setting(0, help="Seed for the bootstrap and the permutations.", check=Between(0))
 
 
 def compare_files(scores: Sequence[Path], settings: ComparisonSettings) -> Comparison:

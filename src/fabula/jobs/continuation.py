@@ -54,18 +54,19 @@ class CutSettings(Settings):
     out: Path = setting(
         help="Write a row for each passage here (.jsonl): context and gold.", unit="FILE"
     )
-    n_sentences: int = setting(20, help="Sentences of a context.", check=Between(1))
+    n_sentences: int = setting(20, help="Number of sentences in a context.", check=Between(1))
     stride: int | None = setting(
         None,
-        help="Sentences from the start of one passage to the next.",
+        help="Number of sentences from the start of one passage to the next.",
         unit="N",
         check=Between(1),
         default_text="no overlap",
     )
     cbt: tuple[ClozeKind, ...] = setting(
         (),
-        help="Keep passages whose last sentence repeats a word of its context, by the rule of the "
-        "Children's Book Test: a common noun (CN), name (NE), verb (V) or preposition (P).",
+        help="Keep passages whose last sentence repeats a word from its context, by the rule of "
+        "the Children's Book Test: a common noun (CN), name (NE), verb (V) or preposition "
+        "(P).",
     )
     limit: int | None = setting(
         None, help="Sample N passages (see `seed`).", unit="N", check=Between(1)
@@ -91,16 +92,16 @@ def cut_passages(
     if not found:
         raise InputError(
             f"{named}: no chapter has {settings.n_sentences + 1} sentences; choose fewer with "
-            f"`n_sentences`"
+            "`n_sentences`"
         )
     if len({passage.id for passage in found}) < len(found):
         raise InputError(
             f"{named}: two books have the same name, or one was given twice; their passages could "
-            f"not be told apart"
+            "not be told apart"
         )
     rows = _cloze_rows(found, settings) if settings.cbt else [one.to_row() for one in found]
     if not rows:
-        raise InputError(f"{named}: no passage is an item by `cbt` {' '.join(settings.cbt)}")
+        raise InputError(f"{named}: no passage satisfies `cbt` {' '.join(settings.cbt)}")
     n_found = len(rows)
     if settings.limit is not None and settings.limit < n_found:
         kept = sorted(random.Random(settings.seed).sample(range(n_found), settings.limit))
@@ -130,17 +131,19 @@ class TrainSettings(Settings):
     """Which generators are trained, and how."""
 
     out: Path = setting(
-        help="Folder of what is learnt. What is there of the same texts is not learnt again.",
+        help="Folder for the trained generators. Those already trained on the same texts are kept.",
         unit="DIR",
     )
     kinds: tuple[Kind, ...] = setting(
-        _TRAINED, help="Which generators; several are given one after another.", option="kind"
+        _TRAINED, help="Generators to train; repeat it for several.", option="kind"
     )
     min_count: int = setting(
-        25, help="How often a word must occur to be in the vocabulary.", check=Between(1)
+        25,
+        help="Minimum number of times a word must occur to be in the vocabulary.",
+        check=Between(1),
     )
     n_epochs: int = setting(
-        3, help="How often the recurrent network reads all stories.", check=Between(1)
+        3, help="Number of passes of the recurrent network over all stories.", check=Between(1)
     )
     seed: int = seed_setting()
     plot: Path | None = plot_setting("Draw the recurrent network's loss here (.svg, .pdf or .png).")
@@ -235,26 +238,29 @@ class GenerateSettings(Settings):
     """Who continues the passages, and how."""
 
     contexts: Path = setting(
-        help="What to continue, as `continuation passages` writes it (.jsonl).", unit="PASSAGES"
+        help="Passages to continue, as `continuation passages` writes them (.jsonl).",
+        unit="PASSAGES",
     )
     out: Path = setting(help="Write a row for each continuation here (.jsonl).", unit="FILE")
     folder: Path | None = setting(
-        None, help="What `continuation train` made.", unit="DIR", option="from"
+        None, help="Folder that `continuation train` wrote.", unit="DIR", option="from"
     )
     kinds: tuple[Kind, ...] = setting(
-        _TRAINED, help="Which of the generators there.", option="kind"
+        _TRAINED, help="Generators from that folder to use.", option="kind"
     )
     temperature: float = setting(
-        0.7, help="Of the recurrent network and of models.", check=Between(0.01, 10)
+        0.7,
+        help="Sampling temperature of the recurrent network and of models.",
+        check=Between(0.01, 10),
     )
     seed: int = seed_setting()
-    restart: bool = setting(False, help="Write everything again, ignoring what `out` holds.")
+    restart: bool = setting(False, help="Write everything again, ignoring what `out` contains.")
     processes: Processes = part(Processes)
     models: NoModelSettings = part(NoModelSettings)
 
     def check_together(self) -> None:
         if self.folder is None and not self.models.models:
-            raise SettingsError("folder", "DIR, `models` MODEL, or both: say who writes")
+            raise SettingsError("folder", "DIR, `models` MODEL, or both: name at least one writer")
 
 
 def continue_passages(
@@ -314,56 +320,63 @@ class CompareSettings(Settings):
     """How systems are measured and compared."""
 
     contexts: Path = setting(
-        help="What was continued, as `continuation passages` writes it (.jsonl).", unit="PASSAGES"
+        help="Passages that were continued, as `continuation passages` writes them (.jsonl).",
+        unit="PASSAGES",
     )
     out: Path | None = setting(
         None,
-        help="Write the metrics of each continuation here (.jsonl), and of the sentences as long "
-        "beside it (FILE with .as-long before its ending); interrupted runs resume.",
+        help="Write the metrics of each continuation here (.jsonl), and those of random sentences "
+        "of equal length beside it (FILE with .as-long before its ending); interrupted runs "
+        "resume.",
         unit="FILE",
     )
     gold: bool = setting(True, help="Measure the book's own sentences too.")
     n_draws: int = setting(
         20,
-        help="Random sentences as long that each continuation is compared with; 0 for none.",
+        help="Number of random sentences of equal length to compare each continuation with; 0 for "
+        "none.",
         check=Between(0, 1000),
     )
     n_examples: int | None = setting(
         None,
-        help="Show N passages with what each system wrote and its scores.",
+        help="Show N passages with each system's text and scores.",
         unit="N",
         check=Between(0, 1000),
         default_text="2 on the page, none in the terminal",
     )
     vocabulary: Path | None = setting(
         None,
-        help="Count only these words in the two ratios: a word a line, or DIR/vocabulary.tsv of "
-        "`continuation train`.",
+        help="Count only these words in the two ratios: one word per line, or DIR/vocabulary.tsv "
+        "from `continuation train`.",
         unit="FILE",
     )
-    n_permutations: int = setting(10_000, help="Permutations of each test.", check=Between(99))
-    correction: Literal["bonferroni", "holm"] = setting(
-        "bonferroni", help="How p-values are corrected over the pairs, where the marks go by it."
+    n_permutations: int = setting(
+        10_000, help="Number of permutations in each test.", check=Between(99)
     )
-    level: float = setting(0.05, help="Level of the tests.", check=Between(0, 1, low_open=True))
+    correction: Literal["bonferroni", "holm"] = setting(
+        "bonferroni",
+        help="Correction of p-values over the pairs, which decides the significance marks.",
+    )
+    level: float = setting(
+        0.05, help="Significance level of the tests.", check=Between(0, 1, low_open=True)
+    )
     seed: int = seed_setting()
-    html: Path | None = page_setting("Write a page of it all.")
-    latex: Path | None = setting(None, help="Write a table.", unit="FILE")
+    html: Path | None = page_setting("Write a page with all results here.")
+    latex: Path | None = setting(None, help="Write the table for LaTeX here (.tex).", unit="FILE")
     csv: Path | None = setting(
         None,
-        help="Write the table, and the pairs beside it (FILE with .pairs before its ending).",
+        help="Write the table here, and the pairs beside it (FILE with .pairs before its ending).",
         unit="FILE",
     )
     restart: bool = setting(False, help="Measure everything again and replace `out`.")
     grammar: str = setting(
         "harper",
-        help="harper, languagetool (its server, as languagetool@URL where not on port 8081), or "
-        "none.",
+        help="harper, languagetool (its server, as languagetool@URL if not on port 8081), or none.",
         unit="CHECKER",
     )
     encoder: Path | None = setting(
         None,
-        help="A sentence encoder: model.onnx and tokenizer.json.",
+        help="Sentence encoder: a folder with model.onnx and tokenizer.json.",
         unit="DIR",
         default_text="MiniLM, packaged",
     )
@@ -421,7 +434,7 @@ def compare_continuations(
         rows = scoring.score_rows(stories, continuations, choice, settings.out, **how)
         drawn: list[Row] = []
         if settings.n_draws:
-            progress.say("measuring sentences as long")
+            progress.say("measuring sentences of equal length")
             drawn = control_rows(
                 stories,
                 rows,

@@ -25,49 +25,53 @@ class CorrectSettings(Settings):
 
     labels: Path | None = setting(
         None,
-        help="People's labels of some of the documents, drawn at random: a table of document, "
+        help="People's labels for some of the documents, drawn at random: a table of document, "
         "item, rater, value, a study's export, or TTCW's.",
         unit="FILE",
     )
     by: str | None = setting(
         None,
-        help="Correct each group by itself, and compare groups: a field of the texts.",
+        help="Correct each group separately, and compare groups, by this field of the texts.",
         unit="FIELD",
     )
     texts: str | None = setting(
-        None, help="The texts that were judged, where `by` is not author.", unit="TEXTS"
+        None, help="The texts that were judged, needed if `by` is not author.", unit="TEXTS"
     )
-    judge: str | None = setting(
-        None, help="Which judge of the run, where there are several.", unit="NAME"
-    )
+    judge: str | None = setting(None, help="Judge to use, if the run has several.", unit="NAME")
     sensitivity: str | None = setting(
         None,
-        help="In place of labels: how many of the documents that experts passed the judge passed "
-        "elsewhere, as in 36/40.",
+        help="Instead of labels: of the documents that experts passed, how many the judge passed "
+        "in another study, as in 36/40.",
         unit="HITS/N",
     )
     specificity: str | None = setting(
         None,
-        help="The same of those that experts failed: how many the judge failed.",
+        help="Instead of labels: of the documents that experts failed, how many the judge failed, "
+        "as in 36/40.",
         unit="HITS/N",
     )
     truth: Literal["mean", "majority"] = setting(
-        "mean", help="What several experts of a document come to (majority: on yes-no items)."
+        "mean",
+        help="How the answers of several experts on a document are combined (majority: "
+        "for yes-no items).",
     )
     width: float = setting(
         0.1,
-        help="Say how many labels would make the interval this wide, as a share of the scale.",
+        help="Estimate how many labels would make the interval this wide, as a share of the scale.",
         check=Between(0.001, 1),
     )
     n_next: int = setting(
-        5, help="Name N documents to label next.", unit="N", check=Between(0, 10_000)
+        5,
+        help="Number of documents to suggest for labelling next.",
+        unit="N",
+        check=Between(0, 10_000),
     )
-    seed: int = setting(0, help="Seed of the documents to label next.", check=Between(0))
+    seed: int = setting(0, help="Seed for the choice of documents to label next.", check=Between(0))
 
     def check_together(self) -> None:
         known = (self.sensitivity, self.specificity)
         if None in known and known != (None, None):
-            raise SettingsError("sensitivity", "is for `specificity`, and the other way round")
+            raise SettingsError("sensitivity", "needs `specificity`, and the other way round")
         if self.labels is not None and self.sensitivity is not None:
             raise SettingsError("labels", "cannot be used with `sensitivity` and `specificity`")
 
@@ -86,7 +90,7 @@ def _rate(name: str, text: str) -> Any:
 
     found = re.fullmatch(r"\s*(\d{1,9})\s*/\s*(\d{1,9})\s*", text)
     if found is None or not 0 < int(found[2]) >= int(found[1]):
-        raise SettingsError(name, f"is counts such as 36/40, not {text!r}")
+        raise SettingsError(name, f"must be counts such as 36/40, not {text!r}")
     return Rate(int(found[1]), int(found[2]))
 
 
@@ -136,7 +140,9 @@ def correct_measurements(
     judges = list(dict.fromkeys(one.rater for one in mine))
     if settings.judge is not None or len(judges) != 1:
         if settings.judge not in judges:
-            raise SettingsError("judge", f"is one of {', '.join(judges) or 'none: nobody judged'}")
+            raise SettingsError(
+                "judge", f"must be one of {', '.join(judges) or 'none: nobody judged'}"
+            )
         mine = [one for one in mine if one.rater == settings.judge]
     found = correct(
         mine,

@@ -17,17 +17,17 @@ class DeskSettings(Processes):
 
     references: tuple[str, ...] = setting(
         (),
-        help="A corpus to offer for comparing with.",
+        help="Corpus offered for comparison.",
         unit="PATH",
         option="reference",
         env="FABULA_REFERENCE",
     )
     folder: Path | None = setting(
         None,
-        help="Where drafts are kept.",
+        help="Folder where drafts are kept.",
         unit="DIR",
         option="dir",
-        default_text="a folder of this user's",
+        default_text="a folder of the current user",
     )
     port: int = setting(8765, help="Port to listen on.", check=Between(0, 65535))
-    opens: bool = setting(True, help="Open it in the browser.", option="open")
+    opens: bool = setting(True, help="Open the page in the browser.", option="open")

@@ -35,11 +35,11 @@ class LikelihoodSettings(Settings):
 
     model: str = setting(
         "local",
-        help="local (the embedded one), a .gguf file, or the folder of a Hugging Face model.",
+        help="local (the embedded model), a .gguf file, or the folder of a Hugging Face model.",
         unit="MODEL",
     )
     out: Path | None = setting(
-        None, help="Write a row a text here (.jsonl); interrupted runs resume.", unit="FILE"
+        None, help="Write one row per text here (.jsonl); interrupted runs resume.", unit="FILE"
     )
     restart: bool = setting(False, help="Score everything again and replace `out`.")
 
@@ -77,7 +77,9 @@ def _are_rates(text: str) -> str | None:
         rates = _rates(text)
     except ValueError:
         return f"{text}: write shares such as 0.01,0.05"
-    return None if all(0 < rate < 1 for rate in rates) else f"{text}: shares lie between 0 and 1"
+    return (
+        None if all(0 < rate < 1 for rate in rates) else (f"{text}: shares must be between 0 and 1")
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,26 +87,27 @@ class DetectorSettings(Settings):
     """Which texts are human, and how thresholds are set."""
 
     label: str = setting(
-        help="Which texts are human: those whose field holds the value, as in label=human.",
+        help="Which texts are human: those whose field has the value, as in label=human.",
         unit="FIELD=VALUE",
     )
     cluster: str | None = setting(
         None,
-        help="Texts that share this field (a prompt, an author) count as one; so do "
-        "near-duplicates.",
+        help="Count texts that share this field (a prompt, an author) as one; near-duplicates "
+        "always count as one.",
         unit="FIELD",
-        default_text="prompt_id, pair_id or author, whichever there is",
+        default_text="prompt_id, pair_id or author, whichever exists",
     )
     names: tuple[ScoreName, ...] = setting(
         (),
         help="Calibrate this score only.",
         unit="NAME",
         option="score",
-        default_text="all that the files hold",
+        default_text="all scores in the files",
     )
     fpr: str = setting(
         "0.01,0.05,0.1",
-        help="Shares of human texts that may be called machine-written, to set thresholds for.",
+        help="Shares of human texts that may be called machine-written; a threshold is set for "
+        "each.",
         unit="RATES",
         check=_are_rates,
     )
@@ -151,7 +154,7 @@ class ApplySettings(Settings):
         unit="RATE",
         check=Between(0, 1, low_open=True, high_open=True),
     )
-    out: Path | None = setting(None, help="Write the verdicts (.jsonl).", unit="FILE")
+    out: Path | None = setting(None, help="Write the verdicts here (.jsonl).", unit="FILE")
 
 
 def apply_detector(

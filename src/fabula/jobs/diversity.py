@@ -28,11 +28,11 @@ class EqualLength(Settings):
         unit="N",
         check=Between(10),
         option="words",
-        default_text="as many as nine tenths of each group have",
+        default_text="the length that nine tenths of each group reach",
     )
-    case: Literal["fold", "keep"] = setting("fold", help="Whether case tells words apart (keep).")
+    case: Literal["fold", "keep"] = setting("fold", help="Whether case distinguishes words (keep).")
     punct: Literal["drop", "keep"] = setting(
-        "drop", help="Whether punctuation marks are words (keep)."
+        "drop", help="Whether punctuation marks count as words (keep)."
     )
 
 
@@ -42,13 +42,13 @@ class DiversitySettings(EqualLength):
 
     by: str | None = setting(
         None,
-        help="Field of the texts to group by, such as author or model.",
+        help="Field to group the texts by, such as author or model.",
         unit="FIELD",
         default_text="all texts are one group",
     )
     prompt: str | None = setting(
         None,
-        help="Field that holds a text's prompt, or an id of it: texts are compared prompt by "
+        help="Field that holds a text's prompt, or the prompt's id: texts are compared prompt by "
         "prompt, and words of the prompt do not count as shared.",
         unit="FIELD",
     )
@@ -65,11 +65,11 @@ class DiversitySettings(EqualLength):
         None, help="Folder of a sentence encoder in ONNX.", unit="DIR", default_text="MiniLM"
     )
     n_phrases: int = setting(
-        10, help="Show the N phrases that a group shares most.", unit="N", check=Between(0)
+        10, help="Show the N phrases that each group shares most.", unit="N", check=Between(0)
     )
     n_pairs: int = setting(
         0,
-        help="Show the N pairs of texts that have most words in common.",
+        help="Show the N pairs of texts with the most words in common.",
         unit="N",
         check=Between(0),
     )
@@ -78,21 +78,23 @@ class DiversitySettings(EqualLength):
     )
     n_draws: int = setting(
         5,
-        help="Draw as many texts as the smallest group has N times, and average.",
+        help="Average over N draws of as many texts as the smallest group has.",
         unit="N",
         check=Between(1, 1000),
     )
     n_permutations: int = setting(
-        1000, help="Permutations of a test.", unit="N", check=Between(99, 1_000_000)
+        1000, help="Number of permutations in a test.", unit="N", check=Between(99, 1_000_000)
     )
-    seed: int = setting(0, help="Seed of all that is drawn.", check=Between(0))
+    seed: int = setting(0, help="Seed of all random draws.", check=Between(0))
     engine: Processes = part(Processes)
 
     def check_together(self) -> None:
         if self.baseline is not None and self.by is None:
-            raise SettingsError("baseline", "is a group; say with `by` which field groups texts")
+            raise SettingsError(
+                "baseline", "is a group; name the field that groups the texts with `by`"
+            )
         if self.encoder is not None and "embeddings" not in self.extras:
-            raise SettingsError("encoder", "is for `extras` embeddings")
+            raise SettingsError("encoder", "is only for `extras` embeddings")
 
     def plan(self) -> Plan:
         from fabula.measures.diversity import Plan, Resampling

@@ -55,7 +55,7 @@ class Engine(Processes):
 
     def check_together(self) -> None:
         if self.kind == "local" and self.address is not None:
-            raise SettingsError("address", "is for `kind` ray")
+            raise SettingsError("address", "is only for `kind` ray")
 
 
 @contextmanager

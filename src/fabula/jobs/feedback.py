@@ -51,7 +51,7 @@ def _are_methods(text: str) -> str | None:
     from fabula.tasks.feedback.corrupting import ALL_METHODS
 
     unknown = [name for name in _names(text) if name not in ALL_METHODS]
-    return f"{unknown[0]}: there are {', '.join(ALL_METHODS)}" if unknown else None
+    return f"{unknown[0]}: must be one of {', '.join(ALL_METHODS)}" if unknown else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,8 +60,8 @@ class CorruptSettings(Settings):
 
     methods: str = setting(
         "original,backtranslate,swap,delete",
-        help="What is done to each story, separated by commas; beyond the paper, for longer "
-        "stories: name, fact, tense, thread.",
+        help="Corruptions to apply to each story, separated by commas; beyond the paper, for "
+        "longer stories: name, fact, tense, thread.",
         unit="LIST",
         check=_are_methods,
     )
@@ -71,17 +71,19 @@ class CorruptSettings(Settings):
     translator: str | None = setting(
         None,
         help="Translator: a language model as for `feedback elicit`, marian[:THERE,BACK] "
-        "(Helsinki-NLP's English-German, or folders), or apertium[:THERE,BACK] (eng-spa,spa-eng), "
-        "which is poor (median BLEU with the original below 50).",
+        "(Helsinki-NLP's English-German, or folders), or apertium[:THERE,BACK] "
+        "(eng-spa,spa-eng), which is poor (median BLEU with the original below 50).",
         unit="NAME",
-        default_text="marian where its models are on this machine, else apertium",
+        default_text="marian if its models are on this machine, else apertium",
     )
     translator_language: str = setting(
-        "German", help="The language that a language model translates to.", unit="NAME"
+        "German", help="Language that a language model translates to.", unit="NAME"
     )
-    rounds: int = setting(10, help="How often a story is translated and back.", check=Between(1))
+    rounds: int = setting(
+        10, help="Number of times a story is translated and back.", check=Between(1)
+    )
     per_set: int | None = setting(
-        None, help="Draw at most N stories of each set (`by`).", unit="N", check=Between(1)
+        None, help="Draw up to N stories from each set (`by`).", unit="N", check=Between(1)
     )
     by: str = setting(
         "source",
@@ -91,10 +93,10 @@ class CorruptSettings(Settings):
     )
     balanced: bool = setting(
         False,
-        help="Keep only stories that every method can change, so that all have the same stories; "
-        "with `per_set`, N such stories of each set.",
+        help="Keep only stories that every method can change, so that all methods use the same "
+        "stories; with `per_set`, N such stories from each set.",
     )
-    restart: bool = setting(False, help="Start over, ignoring what `out` holds.")
+    restart: bool = setting(False, help="Start over, ignoring what `out` contains.")
     seed: int = seed_setting()
     spending: Spending = part(Spending)
 
@@ -118,7 +120,7 @@ class Corrupted:
             shown = ", ".join(those[:3]) + (", ..." if len(those) > 3 else "")
             lines.append(f"left out of {method}: {len(those):,}, since {reason} ({shown})")
         if n := len(self.repeated):
-            lines.append(f"left out: {n:,} stories that are there already, word for word")
+            lines.append(f"left out: {n:,} stories that are already there, word for word")
         return [*lines, f"written: {self.out}"]
 
     def to_json(self) -> dict[str, Any]:
@@ -154,8 +156,8 @@ def corrupt_stories(
     translator = settings.translator or best_offline_translator()
     if settings.translator is None and translator == "apertium" and "backtranslate" in chosen:
         progress.tell(
-            "back-translation by Apertium, which is poor; `translator` names a language model or "
-            "marian, which are better"
+            "back-translation with Apertium, which is poor; `translator` accepts a language model "
+            "or marian, which are better"
         )
     plan = CorruptPlan(
         chosen, settings.rounds, settings.seed, settings.balanced, whole, settings.by
@@ -217,15 +219,15 @@ class ElicitSettings(Settings):
 
     prompts: str = setting(
         "all",
-        help="full (a list, with a taxonomy of issues), list, sentence, spot; or those of the "
-        "file.",
+        help="full (a list, with a taxonomy of issues), list, sentence, spot; or those in the "
+        "prompt file.",
         unit="LIST",
     )
     shots: str = setting(
-        "0,2", help="Numbers of examples to ask with.", unit="LIST", check=_are_numbers
+        "0,2", help="Numbers of examples in the prompt.", unit="LIST", check=_are_numbers
     )
     prompt_file: Path | None = setting(
-        None, help="Prompts of your own, such as the published wording (.toml).", unit="FILE"
+        None, help="Your own prompts, such as the published wording (.toml).", unit="FILE"
     )
     out: Path = setting(
         help="Write the feedback here (.jsonl); interrupted runs resume.", unit="FILE"
@@ -265,7 +267,7 @@ def elicit_feedback(
     names = known if settings.prompts == "all" else _names(settings.prompts)
     unknown = [name for name in names if name not in known]
     if unknown:
-        raise SettingsError("prompts", f"{unknown[0]}: there are {', '.join(known)}")
+        raise SettingsError("prompts", f"{unknown[0]}: must be one of {', '.join(known)}")
     shots = tuple(dict.fromkeys(map(int, settings.shots.split(","))))
     sampling = Sampling(
         settings.temperature,
@@ -295,22 +297,22 @@ class AdviceSettings(Settings):
 
     n_samples: int = setting(
         5,
-        help="How often the model is asked; what it says more often stands higher.",
+        help="Number of times the model is asked; points it makes more often come first.",
         unit="N",
         check=Between(1, 50),
         formerly=("times",),
     )
-    n_points: int = setting(7, help="Maximum number of points each time.", check=Between(1, 50))
+    n_points: int = setting(7, help="Maximum number of points per run.", check=Between(1, 50))
     temperature: float = setting(0.7, help="Temperature of sampling.", check=Between(0, 2))
     since: Path | None = setting(
         None,
-        help="What `out` wrote of an earlier draft: says which of its points are resolved.",
+        help="The `out` file for an earlier draft: shows which of its points are resolved.",
         unit="FILE",
     )
     out: Path | None = setting(
         None,
-        help="Keep the points here (.jsonl), for `since` of the next draft; the answers beside it "
-        "(FILE with .answers before its ending) are not asked for again.",
+        help="Keep the points here (.jsonl), for `since` of the next draft; answers saved beside "
+        "it (FILE with .answers before its ending) are not asked for again.",
         unit="FILE",
     )
     html: Path | None = page_setting("Write the draft with the points in its margin here.")
@@ -319,7 +321,7 @@ class AdviceSettings(Settings):
 
     def check_together(self) -> None:
         if len(self.models.models) > 1:
-            raise SettingsError("models", "names several: one editor at a time")
+            raise SettingsError("models", "names several: name one editor at a time")
 
 
 @dataclass(frozen=True, slots=True)
@@ -437,7 +439,7 @@ def _kept_calls(out: Path | None) -> Iterator[KeptRows]:
     except ModelError as error:
         if out is not None:
             raise
-        raise ModelError(f"{error} (without `out` nothing is kept)") from error
+        raise ModelError(f"{error} (without `out`, nothing is kept)") from error
 
 
 def crosses_of(text: str) -> list[tuple[str, ...]]:
@@ -448,7 +450,7 @@ def are_crosses(text: str) -> str | None:
     from fabula.tasks.feedback.answers import DIMENSIONS
 
     unknown = [name for cross in crosses_of(text) for name in cross if name not in DIMENSIONS]
-    return f"{unknown[0]}: there are {', '.join(DIMENSIONS)}" if unknown else None
+    return f"{unknown[0]}: must be one of {', '.join(DIMENSIONS)}" if unknown else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -457,13 +459,13 @@ class ScoreSettings(Settings):
 
     by: str = setting(
         "model,prompt,shots,method",
-        help="Tables to print: dimensions, or crosses of them such as model*prompt; the JSON has "
-        "all.",
+        help="Tables to print: dimensions, or crosses of them such as model*prompt; the JSON "
+        "contains all.",
         unit="LIST",
         check=are_crosses,
     )
     out: Path | None = setting(
-        None, help="Write the measures of every subset and cross here (.json).", unit="FILE"
+        None, help="Write the measures for every subset and cross here (.json).", unit="FILE"
     )
     repetition: Literal["cell", "subset"] = setting(
         "cell",
@@ -477,23 +479,23 @@ class ScoreSettings(Settings):
     )
     encoder: str | None = setting(
         None,
-        help="Measure BERTScore with the story too, by the packaged encoder or by that of a folder "
-        "(model.onnx, tokenizer.json).",
+        help="Also measure BERTScore with the story, by the packaged encoder or the one in a "
+        "folder (model.onnx, tokenizer.json).",
         unit="packaged|DIR",
         option="bertscore",
     )
     edits: tuple[Path, ...] = setting(
         (),
-        help="What professional editors changed in the same texts, as LAMP is released (.json: "
-        "preedit, fine_grained_edits): compares the words that feedback quotes with theirs; repeat "
-        "it for several editors.",
+        help="What professional editors changed in the same texts, in the format of the LAMP "
+        "release (.json: preedit, fine_grained_edits): compares the words that feedback "
+        "quotes with theirs; repeat it for several editors.",
         unit="FILE",
     )
     seed: int = seed_setting()
     people: tuple[Path, ...] = setting(
         (),
-        help="People's answers on the same feedback (measurements, or the released "
-        "human_ratings.jsonl): shows whether the measures say what people say.",
+        help="People's answers about the same feedback (measurements, or the released "
+        "human_ratings.jsonl): shows whether the measures agree with people.",
         unit="FILE",
     )
 

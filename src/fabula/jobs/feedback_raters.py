@@ -40,7 +40,8 @@ class FeedbackSettings(Settings):
 
     rubric: str = setting(
         "feedback",
-        help="The questions; a .toml file of the same items may word them differently.",
+        help="Rubric with the questions; a .toml file with the same items may word them "
+        "differently.",
         unit="NAME|FILE",
     )
     asking: Asking = part(Asking)
@@ -60,7 +61,7 @@ class RateSettings(FeedbackSettings):
 
     people: tuple[Path, ...] = setting(
         (),
-        help="People's answers on the same feedback (measurements, or the released "
+        help="People's answers about the same feedback (measurements, or the released "
         "human_ratings.jsonl): shows how far the rater agrees with them.",
         unit="FILE",
     )
@@ -72,18 +73,19 @@ class LabelSettings(FeedbackSettings):
 
     rubric: str = setting(
         "feedback_category",
-        help="The categories; a .toml file of the same items may word them differently.",
+        help="Rubric with the categories; a .toml file with the same items may word them "
+        "differently.",
         unit="NAME|FILE",
     )
     out: Path = setting(Path("labelled"), help=FOLDER_HELP)
     labels: Path | None = setting(
         None,
-        help="Labels of people (.jsonl: id, labels), to measure how often the model is right; an "
+        help="People's labels (.jsonl: id, labels), to measure how often the model is right; an "
         "id is that of the feedback and its model, as in s1_swap_spot_0_MODEL.",
         unit="FILE",
         formerly=("gold",),
     )
-    plot: Path | None = plot_setting("Draw shares by corruption (.svg, .pdf, .png).")
+    plot: Path | None = plot_setting("Draw shares by corruption here (.svg, .pdf or .png).")
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +107,7 @@ class RatedFeedback:
         for rater, agreement in self.agreements.items():
             mine = given[rater]
             means = mean_scores(score_table(mine, plan.rubric))
-            parts.append(f"answers of {rater}, which is not people")
+            parts.append(f"contains answers by {rater}, who is not a person")
             for name in FIELDS:
                 by = {document.id: str(document.meta.get(name, "any")) for document in documents}
                 groups = group_estimates(
@@ -116,8 +118,8 @@ class RatedFeedback:
             parts += (
                 people_table(rater, agreement)
                 if agreement
-                else ["no answers of people are given (`people`): how far to believe it is not "
-                      "known"]
+                else ["no answers by people were given (`people`): the rater's agreement with "
+                      "people is unknown"]
             )  # fmt: skip
             missing = Counter(one.missing_reason for one in mine if one.missing_reason)
             n_spared = missing.pop("not_asked", 0)
@@ -242,14 +244,14 @@ def _plan(
     for path in files:
         documents += feedback_documents(feedback_rows([path]), str(path), with_story=with_story)
     if not documents:
-        raise InputError(f"{files[0]}: holds no feedback")
+        raise InputError(f"{files[0]}: contains no feedback")
     template = feedback_template(settings.asking.style, with_story=with_story)
     plan = plan_of(settings.judging().judging, template=template)
     wanted = [item.id for item in load_rubric(shipped).items]
     if [item.id for item in plan.rubric.items] != wanted:
         raise InputError(
-            f"{settings.rubric}: its items are not those of {shipped} "
-            f"({', '.join(wanted)}); a rubric of your own may word them otherwise"
+            f"{settings.rubric}: its items are not those of {shipped} ({', '.join(wanted)}); your "
+            "own rubric may change only their wording"
         )
     return documents, plan
 

@@ -33,7 +33,7 @@ def feedback_rows(paths: Sequence[Path], *, whole: bool = False) -> list[dict[st
                 check_feedback_row(row, f"{path}, line {number}")
                 id_ = feedback_id(row)
                 if id_ in seen:
-                    raise InputError(f"{path}, line {number}: {id_!r} was there before")
+                    raise InputError(f"{path}, line {number}: the id {id_!r} occurs twice")
                 seen.add(id_)
             elif {"rubric", "item", "rater"} <= row.keys():
                 own = own_feedback_row(row)
@@ -78,7 +78,7 @@ def people_means(
     for item, by_document in table.items():
         means.setdefault(item, {}).update(by_document)
     if paths and not any(means.values()):
-        raise InputError(f"{paths[0]}: holds no answer to an item of the rubric {rubric.id}")
+        raise InputError(f"{paths[0]}: contains no answer to an item of the rubric {rubric.id}")
     for answered in means.values():
         check_overlap(ids, answered, "people")
     return means
@@ -91,9 +91,9 @@ def _check_people(found: Sequence[Measurement], rubric: Rubric, path: Path) -> N
 
     for one in found:
         if one.signature.startswith("judge|"):
-            raise InputError(f"{path}: holds answers of a model ({one.rater}), not of people")
+            raise InputError(f"{path}: contains answers by a model ({one.rater}), not by people")
         if one.rubric != OWN_FEEDBACK and one.rubric.partition("-")[0] != rubric.id:
-            raise InputError(f"{path}: holds answers to {one.rubric}, not to {rubric.key}")
+            raise InputError(f"{path}: contains answers to {one.rubric}, not to {rubric.key}")
 
 
 def check_overlap(ids: Collection[str], given: Mapping[str, Any], name: str) -> None:
@@ -102,6 +102,6 @@ def check_overlap(ids: Collection[str], given: Mapping[str, Any], name: str) -> 
 
     if given and not any(id_ in given for id_ in ids):
         raise InputError(
-            f"`{name}`: none of its ids is one of the feedback; theirs are like "
-            f"{next(iter(given))!r}, here like {next(iter(ids))!r} (id_model)"
+            f"`{name}`: none of its ids matches the feedback; its ids look like "
+            f"{next(iter(given))!r}, those of the feedback like {next(iter(ids))!r} (id_model)"
         )

@@ -19,10 +19,13 @@ __all__ = ["SampleSettings", "Sampled", "sample_feedback"]
 class SampleSettings(Settings):
     """How many pieces are drawn, and over what evenly."""
 
-    n_pieces: int = setting(help="Pieces to draw (1,920 in the paper).", unit="N", check=Between(1))
+    n_pieces: int = setting(
+        help="Number of pieces to draw (1,920 in the paper).", unit="N", check=Between(1)
+    )
     by: str = setting(
         "model,method,prompt,shots",
-        help="Fields whose values together make a cell; each cell gives as many pieces.",
+        help="Fields whose values together make a cell; equally many pieces are drawn from each "
+        "cell.",
         unit="LIST",
     )
     out: Path = setting(help="Write the pieces here (.jsonl), for `study new`.", unit="FILE")
@@ -46,7 +49,7 @@ class Sampled:
             f"{len(drawn.rows):,} of {drawn.n_there:,} pieces, from {len(counts):,} cells "
             f"({', '.join(self.by)}): {each}",
             *(
-                f"all there are: {', '.join(cell.values)} ({cell.n_drawn:,})"
+                f"fully used: {', '.join(cell.values)} ({cell.n_drawn:,})"
                 for cell in drawn.cells
                 if cell.n_drawn == cell.n_there and cell.n_drawn < most - 1
             ),

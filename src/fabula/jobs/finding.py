@@ -39,28 +39,31 @@ class FindSettings(Settings):
     )
     match: Literal["exact", "near"] = setting(
         "near",
-        help="exact: words that are quoted stand in the changed place; near: also four words in a "
-        "row of it, its sentence by number, or both words of a changed name or fact.",
+        help="exact: quoted words occur in the changed place; near: also four consecutive words "
+        "of it, its sentence by number, or both words of a changed name or fact.",
     )
     details: Path | None = setting(
         None,
-        help="Write what was read of each answer here (.jsonl), to check or to label.",
+        help="Write what was read from each answer here (.jsonl), to check or label.",
         unit="FILE",
     )
     rubric: str = setting(
         "feedback_fault",
-        help="The questions for judges; a .toml file of the same items may word them differently.",
+        help="Rubric with the questions for judges; a .toml file with the same items may word "
+        "them differently.",
         unit="NAME|FILE",
     )
     asking: Asking = part(Asking)
     models: NoModelSettings = part(NoModelSettings)
     out: Path | None = setting(Path("found"), help=f"{FOLDER_HELP} For judges (`models`).")
-    restart: bool = setting(False, help="Ask judges everything again, ignoring what `out` holds.")
+    restart: bool = setting(
+        False, help="Ask judges everything again, ignoring what `out` contains."
+    )
     labels: Path | None = setting(
         None,
-        help="What people say of some of the answers (document, item, rater, value; items found "
-        "and asks): measures how often quotations and judges are right. A document is an answer, "
-        "as `details` names it.",
+        help="People's answers about some of the feedback (document, item, rater, value; items "
+        "found and asks): measures how often quotations and judges are right. A document is "
+        "an answer, named as in `details`.",
         unit="FILE",
     )
 
@@ -157,7 +160,7 @@ def find_faults(
         meter=progress.advance,
     )
     if not any(one.found is not None for one in findings.answers):
-        raise InputError("no answer on a changed story can be read; there is nothing to find")
+        raise InputError("no answer about a changed story is readable; there is nothing to measure")
     readers = [findings]
     spent: list[Spent] = []
     if settings.models.models or functions:

@@ -40,26 +40,27 @@ class HeldOutSettings(Processes, Matching):
     """Which documents are held out, and how they are measured."""
 
     n_documents: int = setting(
-        200, help="Score N documents of the corpus, drawn at random.", unit="N", check=Between(1)
+        200, help="Score N documents from the corpus, drawn at random.", unit="N", check=Between(1)
     )
     n_words: int = setting(
         1000,
-        help="Score a passage of up to N words of each, drawn at random; take about the length of "
-        "your texts.",
+        help="Score a passage of up to N words from each, drawn at random; choose about the "
+        "length of your texts.",
         unit="N",
         check=Between(12),
     )
     exclude: Literal["none", "auto"] = setting(
         "none",
-        help="auto: leave out documents that copy or quote the passage too, as in a run with it.",
+        help="auto: also leave out documents that copy or quote the passage, as in a run with "
+        "this option.",
     )
     kind: Literal["people", "models", "other"] | None = setting(
         None,
-        help="Who wrote the corpus, for the colours of the page.",
-        default_text="models where models wrote it, else other",
+        help="Who wrote the corpus; decides the colours of the page.",
+        default_text="models if models wrote it, else other",
     )
     seed: int = seed_setting()
-    restart: bool = setting(False, help="Score everything again, ignoring what is there.")
+    restart: bool = setting(False, help="Score everything again, ignoring earlier results.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,8 +110,9 @@ def measure_held_out(
 
     if is_elsewhere(corpus):
         raise InputError(
-            f"{corpus}: its numbers are kept beside a corpus, in a folder or an object store; run "
-            f"`reference measure` where it lies, and give its {GROUPS_FILE} to `report` as a group"
+            f"{corpus}: its numbers are saved beside a corpus, in a folder or an object store; run "
+            f"`reference measure` on the machine that has it, and give its {GROUPS_FILE} to "
+            "`report` as a group"
         )
     folder = folder_of(corpus)
     options = OriginalityOptions(
@@ -125,8 +127,8 @@ def measure_held_out(
         passages = list(_passages(reference, settings))
         if len(passages) < MIN_UNITS:
             raise InputError(
-                f"{corpus}: has {len(passages)} documents with words to hold out; a distribution "
-                f"needs {MIN_UNITS} or more"
+                f"{corpus}: has only {len(passages)} documents with words to hold out; a "
+                f"distribution needs at least {MIN_UNITS}"
             )
         with open_measure(options, progress, reference, n_threads=settings.n_processes) as measure:
             signature = str(measure.signature)
@@ -144,7 +146,7 @@ def measure_held_out(
     if sum(value is not None for value in values["creativity_index"]) < MIN_UNITS:
         raise InputError(
             f"{corpus}: fewer than {MIN_UNITS} of {len(rows)} passages have a Creativity Index; "
-            f"they may be shorter than its longest run of words"
+            "they may be shorter than the longest level"
         )
     found = {item: Distribution.of(of_item) for item, of_item in values.items()}
     group = GroupNumbers(

@@ -36,11 +36,11 @@ class JudgeComparisonSettings(Pricing):
 
     labels: Path | None = setting(
         None,
-        help="People's verdicts, by which judges are measured; without them, judges are only "
+        help="People's verdicts to measure the judges against; without them, judges are only "
         "compared with each other.",
         unit="FILE",
     )
-    seed: int = setting(0, help="Seed of intervals.", check=Between(0))
+    seed: int = setting(0, help="Seed for the intervals.", check=Between(0))
 
 
 @dataclass(frozen=True, slots=True)
@@ -290,11 +290,11 @@ def _said_in(
     for run in runs:
         if {item.id for item in run.rubric.items} != {item.id for item in first.rubric.items}:
             raise MixError(
-                f"{run.name}: judged on other items ({run.rubric.key}) than {first.name} did"
+                f"{run.name}: judged on different items ({run.rubric.key}) from {first.name}"
             )
         found += [(run, rater, mine) for rater, mine in by_rater(run.measurements).items()]
     if not any(item.scale.level for item in first.rubric.items):
-        raise InputError(f"{first.name}: has no items but free words, on which nothing compares")
+        raise InputError(f"{first.name}: has only free-text items, which cannot be compared")
     n_runs = Counter(rater for _, rater, _ in found)
     judges: dict[str, list[Measurement]] = {}
     costs: dict[str, JudgeCost] = {}

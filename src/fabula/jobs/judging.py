@@ -46,7 +46,7 @@ __all__ = [
 
 
 FOLDER_HELP = "Folder of the run: keeps every answer; interrupted runs resume."
-RESTART_HELP = "Ask everything again, ignoring what `out` holds."
+RESTART_HELP = "Ask everything again, ignoring what `out` contains."
 
 
 _ANSWERED = (
@@ -63,7 +63,7 @@ def _reasons(again: str | None) -> tuple[str, ...]:
 def _are_reasons(again: str) -> str | None:
     unknown = [name for name in _reasons(again) if name not in _ANSWERED]
     if unknown or not _reasons(again):
-        return f"{again!r}: give some of {', '.join(_ANSWERED)}, separated by commas"
+        return f"{again!r}: name one or more of {', '.join(_ANSWERED)}, separated by commas"
     return None
 
 
@@ -81,7 +81,7 @@ class Questions(Settings):
     )
     template: Path | None = setting(
         None,
-        help="A prompt with [STORY], [BACKGROUND], [QUESTION] and perhaps [INSTRUCTION], in any "
+        help="Prompt with [STORY], [BACKGROUND], [QUESTION] and optionally [INSTRUCTION], in any "
         "order, to replace the built-in one, such as the authors' with_background.txt.",
         unit="FILE",
     )
@@ -93,7 +93,7 @@ class Asking(Settings):
 
     style: Literal["reason-first", "verdict-first"] = setting(
         "reason-first",
-        help="Reasons before the verdict, or after it (quicker and cheaper).",
+        help="Ask for reasons before the verdict, or after it (faster and cheaper).",
     )
     n_samples: int = setting(
         1,
@@ -103,7 +103,7 @@ class Asking(Settings):
     )
     n_paraphrases: int = setting(
         0,
-        help="Ask each question in N other wordings too, which the rubric holds, and show how far "
+        help="Ask each question in N other wordings too, taken from the rubric, and show how far "
         "verdicts depend on the wording.",
         unit="N",
         check=Between(0, 100),
@@ -121,11 +121,11 @@ class Asking(Settings):
         default_text="1024; 200 for verdict-first",
     )
     seed: int = setting(
-        0, help="Seed of the order of items, of sampling, and of intervals.", check=Between(0)
+        0, help="Seed for the order of items, sampling and intervals.", check=Between(0)
     )
     max_unreadable: int = setting(
         10,
-        help="Stop after N answers in a row without a readable verdict (0: never).",
+        help="Stop after N consecutive answers without a readable verdict (0: never).",
         unit="N",
         check=Between(0),
     )
@@ -149,8 +149,8 @@ class JudgingSettings(Settings):
     restart: bool = setting(False, help=RESTART_HELP)
     again: str | None = setting(
         None,
-        help="Ask once more only for what `out` holds without a verdict for one of these reasons, "
-        "such as truncated,no_answer; `max_tokens` may be raised with truncated.",
+        help="Ask once more only where `out` has no verdict for one of these reasons, such as "
+        "truncated,no_answer; with truncated, `max_tokens` may be raised.",
         unit="REASON,REASON",
         check=_are_reasons,
     )
@@ -171,13 +171,14 @@ class LabelledSettings(JudgingSettings):
 
     labels: Path | None = setting(
         None,
-        help="People's labels of some of the stories, drawn at random: what they would have said "
-        "of all stands beside what the judge says (`fabula judge correct` tells more).",
+        help="People's labels for some of the stories, drawn at random: shows an estimate of what "
+        "people would have said about all stories beside what the judge says (`fabula judge "
+        "correct` shows more).",
         unit="FILE",
     )
     n_shots: int = setting(
         0,
-        help="Show N labelled stories with their answers before each story (few-shot); they need "
+        help="Show N labelled stories with their answers before each story (few-shot); needs "
         "`labels`.",
         unit="N",
         check=Between(0, 20),
@@ -202,7 +203,7 @@ class StoriesSettings(LabelledSettings):
     pairwise: bool = setting(
         False,
         help="Ask which of two stories passes more convincingly, in both orders; not with `html`, "
-        "`n_retest`, `n_samples`, `template`.",
+        "`n_retest`, `n_samples` or `template`.",
     )
     by: str | None = setting(
         None,
@@ -212,19 +213,19 @@ class StoriesSettings(LabelledSettings):
     )
     max_pairs: int | None = setting(
         None,
-        help="Ask only N pairs, chosen in rounds by the answers so far so that the ranking is "
-        "known soonest (pairwise).",
+        help="Ask only N pairs, chosen in rounds from the answers so far to settle the ranking "
+        "soonest (pairwise).",
         unit="N",
         check=Between(1),
         default_text="all pairs",
     )
     rank_by: str | None = setting(
         None,
-        help="Rank the groups of this field too, such as models (pairwise, with `by`).",
+        help="Also rank the groups of this field, such as models (pairwise, with `by`).",
         unit="FIELD",
         default_text="author",
     )
-    html: Path | None = page_setting("Write a page to read here.")
+    html: Path | None = page_setting("Write an HTML page of the results here.")
 
     def check_together(self) -> None:
         LabelledSettings.check_together(self)
@@ -237,10 +238,10 @@ class StoriesSettings(LabelledSettings):
             ("rank_by", self.rank_by),
         ):
             if is_given and not self.pairwise:
-                raise SettingsError(name, "is for `pairwise`")
+                raise SettingsError(name, "is only for `pairwise`")
         if self.rank_by and not self.by:
             raise SettingsError(
-                "rank_by", "needs `by`: texts on one prompt, say, are what is resampled"
+                "rank_by", "needs `by`: the bootstrap resamples groups, such as texts on one prompt"
             )
         for name, is_set in (
             ("n_retest", self.n_retest > 0),
@@ -307,8 +308,8 @@ class Judged:
         if self.people and not self.labels:
             parts += [
                 "",
-                "not corrected: every labelled story was shown as an example (`n_shots`), and none "
-                "is left to measure the judge by",
+                "not corrected: every labelled story was shown as an example (`n_shots`), so none "
+                "is left to measure the judge",
             ]
         return parts
 
@@ -340,7 +341,7 @@ def judge_stories(
     plan = plan_of(settings.judging, is_pairwise=settings.pairwise)
     pairs = pairs_of(documents, settings.by) if settings.pairwise else None
     if pairs is not None and not pairs:
-        raise InputError("comparing needs at least two stories (of one group, with `by`)")
+        raise InputError("comparing needs at least two stories (in the same group, with `by`)")
     if pairs is not None and settings.max_pairs is not None:
         least = least_pairs(numbered(pairs)[1])
         if settings.max_pairs < least:
@@ -400,7 +401,7 @@ def check_labels(
 
     averaged_items(rubric)
     if not {one.document_id for one in labels} & {one.id for one in documents}:
-        raise InputError(f"{source}: labels none of the stories; do the ids agree?")
+        raise InputError(f"{source}: labels none of the stories; check that the ids match")
     return labels
 
 
@@ -500,7 +501,7 @@ def plan_of(
         if len(item.paraphrases) < asking.n_paraphrases:
             raise SettingsError(
                 "n_paraphrases",
-                f"asks for more than item {item.id} of {rubric.id} has "
+                f"asks for more wordings than item {item.id} of {rubric.id} has "
                 f"({len(item.paraphrases)}); write more of them into the rubric's file",
             )
     return plan
@@ -514,7 +515,9 @@ def _check_items(rubric: Rubric, only: tuple[str, ...], *, is_pairwise: bool) ->
     known = [item.id for item in rubric.items]
     for name in only:
         if name not in known:
-            raise SettingsError("items", f"has {name}, but {rubric.id} has {', '.join(known)}")
+            raise SettingsError(
+                "items", f"has {name}, but the items of {rubric.id} are {', '.join(known)}"
+            )
     for item in rubric.items:
         if only and item.id not in only:
             continue
@@ -527,5 +530,5 @@ def _check_items(rubric: Rubric, only: tuple[str, ...], *, is_pairwise: bool) ->
         if item.scale.is_ranking and not is_pairwise:
             raise InputError(
                 f"{rubric.id}: {item.id} ranks the stories of a group, and a model is shown one "
-                f"story at a time; leave it out with `items`, or compare with `pairwise`"
+                "story at a time; leave it out with `items`, or compare with `pairwise`"
             )

@@ -21,7 +21,7 @@ __all__ = ["LineSettings", "ReadLines", "read_lines"]
 def _is_kind(name: str) -> str | None:
     from fabula.measures.line_notes import LINE_KINDS
 
-    return None if name in LINE_KINDS else f"{name!r}: there are {', '.join(LINE_KINDS)}"
+    return None if name in LINE_KINDS else f"{name!r}: must be one of {', '.join(LINE_KINDS)}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,14 +37,14 @@ class LineSettings(Processes):
     )
     also: tuple[str, ...] = setting(
         (),
-        help="Note a kind that is off unless it is asked for, since it is seldom right: "
-        "pet, adverb or passive; repeat it for several.",
+        help="Turn on a kind of note that is off by default, since it is seldom right: pet, "
+        "adverb or passive; repeat it for several.",
         unit="KIND",
         check=_is_kind,
     )
     per_thousand: int = setting(
         10,
-        help="Show the N notes that matter most for each thousand words (0: all).",
+        help="Show the N most important notes per thousand words (0: all).",
         unit="N",
         check=Between(0),
     )

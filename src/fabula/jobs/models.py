@@ -32,7 +32,7 @@ class Pricing(Settings):
 
     price: str | None = setting(
         None,
-        help="Dollars per million tokens, to estimate the cost; of several models "
+        help="Dollars per million tokens, to estimate the cost; for several models "
         "MODEL=IN/OUT;MODEL=IN/OUT.",
         unit="IN/OUT",
         check=_is_price,
@@ -65,9 +65,10 @@ class Spending(Pricing):
 
 
 _MODEL_HELP = (
-    "local (the embedded model), a .gguf file, a URL that speaks OpenAI's protocol (URL#name, or "
-    "URL,URL#name for several servers of one model), or provider/model as Inspect AI names it: "
-    "openai/..., anthropic/..., google/..., vllm/..., ollama/...; repeat it to ask several."
+    "local (the embedded model), a .gguf file, the URL of a server with OpenAI's protocol "
+    "(URL#name, or URL,URL#name for several servers of one model), or provider/model as in "
+    "Inspect AI: openai/..., anthropic/..., google/..., vllm/..., ollama/...; repeat it to ask "
+    "several."
 )
 
 
@@ -78,7 +79,7 @@ class ModelSettings(Settings):
     models: tuple[str, ...] = setting(("local",), help=_MODEL_HELP, unit="MODEL", option="model")
     n_parallel: int | None = setting(
         None,
-        help="Calls at a time, for each copy or server.",
+        help="Concurrent calls, for each copy or server.",
         check=Between(1),
         default_text="1 local, 10 elsewhere",
     )
@@ -87,10 +88,10 @@ class ModelSettings(Settings):
     )
     timeout: int | None = setting(
         None,
-        help="Longest time for one attempt of a call (hosted models).",
+        help="Timeout of one attempt at a call (hosted models).",
         unit="SECONDS",
         check=Between(1),
-        default_text="as long as the provider's client waits",
+        default_text="the timeout of the provider's client",
     )
     reasoning_effort: Literal["low", "medium", "high"] | None = setting(
         None,
@@ -101,8 +102,8 @@ class ModelSettings(Settings):
     batch: bool = setting(False, help="Use the provider's batch mode: cheaper, slower.")
     structured: bool | None = setting(
         None,
-        help="Hold hosted models to a JSON schema.",
-        default_text="those known to follow one",
+        help="Constrain hosted models to a JSON schema.",
+        default_text="models known to follow one",
     )
     engine: Literal["local", "ray"] = setting(
         "local",
@@ -115,7 +116,7 @@ class ModelSettings(Settings):
         help="ray: GPUs for each copy.",
         unit="N",
         check=Between(1),
-        default_text="1 where the cluster has any",
+        default_text="1 if the cluster has any",
     )
     spending: Spending = part(Spending)
 
@@ -123,9 +124,9 @@ class ModelSettings(Settings):
         if self.engine == "local":
             for name in ("address", "n_gpus"):
                 if getattr(self, name) is not None:
-                    raise SettingsError(name, "is for `engine` ray")
+                    raise SettingsError(name, "is only for `engine` ray")
         elif not self.models:
-            raise SettingsError("engine", "ray is for language models; name one with `models`")
+            raise SettingsError("engine", "ray runs language models; name one with `models`")
 
     @property
     def n_models(self) -> int:

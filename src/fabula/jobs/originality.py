@@ -49,46 +49,46 @@ class NearOptions(Settings):
     search: Literal["passages", "index"] | None = setting(
         None,
         help="near: passages: compare with the passages that BM25 ranks first; index: walk the "
-        "index from every rare word, without a limit on passages.",
+        "index from every rare word, with no limit on passages.",
         default_text="passages",
         option="near-search",
     )
     preset: Literal["paper"] | None = setting(
         None,
-        help="near: as published: a threshold of 0.95, no floor on content words, no check of "
-        "lengths, ends or meaning.",
+        help="near: the published settings: a threshold of 0.95, no minimum of content words, no "
+        "check of lengths, ends or meaning.",
     )
     threshold: float | None = setting(
         None,
-        help="near: least similarity, in both directions.",
+        help="near: minimum similarity, in both directions.",
         unit="T",
         check=Between(0, 1, low_open=True),
-        default_text="0.75; 0.45 by the index",
+        default_text="0.75; 0.45 with index",
     )
     floor: int | None = setting(
         None,
-        help="near: least number of content words in both spans.",
+        help="near: minimum number of content words in both spans.",
         unit="N",
         check=Between(1),
-        default_text="5; 4 by the index",
+        default_text="5; 4 with index",
     )
     ratio: float | None = setting(
         None,
-        help="near: how many times as many words as the other a span may have.",
+        help="near: maximum ratio of the spans' lengths in words.",
         unit="R",
         check=Between(1),
         default_text="2",
     )
     meaning: float | None = setting(
         None,
-        help="near: least cosine of the spans' sentence vectors; 0 for no such check.",
+        help="near: minimum cosine of the spans' sentence vectors; 0 turns the check off.",
         unit="M",
         check=Between(0, 1),
-        default_text="0.7; 0.5 by the index",
+        default_text="0.7; 0.5 with index",
     )
     bits: float | None = setting(
         None,
-        help="near, by the index: least bits over chance of a match.",
+        help="near, with index: minimum score of a match, in bits above chance.",
         unit="N",
         check=Between(0),
         default_text="22",
@@ -118,14 +118,14 @@ class NearOptions(Settings):
     )
     passage_overlap: int | None = setting(
         None,
-        help="near: words that a passage shares with the one before.",
+        help="near: words that consecutive passages share.",
         unit="N",
         check=Between(0),
         default_text="50",
     )
     stop_words: str | None = setting(
         None,
-        help="near: words that are not content words.",
+        help="near: words that do not count as content words.",
         unit="english|none|FILE",
         default_text="english",
     )
@@ -134,7 +134,7 @@ class NearOptions(Settings):
         help="near: word vectors: a .kv, .vec or GloVe file, or a Hugging Face model's folder; "
         "spacy for those of the English pipeline.",
         unit="PATH|spacy",
-        default_text="the sentence encoder's",
+        default_text="those of the sentence encoder",
     )
 
     def check_together(self) -> None:
@@ -147,7 +147,7 @@ class NearOptions(Settings):
         for name in others:
             if getattr(self, name) is not None:
                 kind = "passages" if is_walk else "index"
-                raise SettingsError(name, f"is for `search` {kind}")
+                raise SettingsError(name, f"is only for `search` {kind}")
 
     def walk_settings(self) -> WalkSettings:
         """Those of a walk over the index, with what is set here."""
@@ -198,11 +198,12 @@ class OriginalityOptions(Matching):
 
     references: tuple[str, ...] = setting(
         help="Corpus to compare with: its folder, its address in an object store (s3://, gs://), "
-        "or http://... where `fabula reference serve` serves it (FABULA_REFERENCE_TOKEN holds the "
-        "token); repeat it to search several as one. Or a web-scale index: infinigram:NAME[@URL] "
-        "over HTTP (`fabula reference catalogue` has the names; FABULA_INFINIGRAM_URL is your own "
-        "server, infinigram-mini:NAME@URL one that compares characters), "
-        "infinigram-index:PATH on this machine (PATH#tokenizer.json where it lies elsewhere).",
+        "or the http://... address where `fabula reference serve` serves it "
+        "(FABULA_REFERENCE_TOKEN holds the token); repeat it to search several as one. Or a "
+        "web-scale index: infinigram:NAME[@URL] over HTTP (`fabula reference catalogue` "
+        "lists the names; FABULA_INFINIGRAM_URL sets your own server; "
+        "infinigram-mini:NAME@URL is one that compares characters), or infinigram-index:PATH "
+        "on this machine (PATH#tokenizer.json if the tokenizer is elsewhere).",
         unit="DIR|URL|INDEX",
         option="reference",
     )
@@ -210,23 +211,24 @@ class OriginalityOptions(Matching):
     exclude: str = setting(
         "none",
         help="Documents of the reference to leave out: auto, those that copy or quote the text "
-        "(for published texts, which may be in the reference); or a file with one id per line.",
+        "(for published texts, which may be in the reference); or a file with one id per "
+        "line.",
         unit="auto|none|FILE",
     )
     exclude_same: str | None = setting(
         None,
-        help="Also leave out documents whose FIELD equals the text's, such as author or prompt_id; "
-        "id, of a reference that holds the texts themselves.",
+        help="Also leave out documents whose FIELD equals the text's, such as author or "
+        "prompt_id; id, if the reference contains the texts themselves.",
         unit="FIELD",
     )
     exclude_model: str | None = setting(
         None,
-        help="After `exclude` auto, ask this model about documents that the rule leaves in doubt.",
+        help="After `exclude` auto, ask this model about documents that the rule leaves undecided.",
         unit="MODEL",
     )
     n_spread: int = setting(
         0,
-        help="Follow how uniqueness falls when only the best 1, 2, ... N documents may be used.",
+        help="Show how uniqueness falls when only the best 1, 2, ... N documents may be used.",
         unit="N",
         check=Between(0, 1000),
         option="spread",
@@ -238,7 +240,7 @@ class OriginalityOptions(Matching):
         check=Between(0, 100),
         option="cite",
     )
-    n_parallel: int = setting(8, help="infinigram: look-ups at a time.", check=Between(1, 64))
+    n_parallel: int = setting(8, help="infinigram: concurrent look-ups.", check=Between(1, 64))
     max_retries: int = setting(
         5, help="infinigram, http: retries of a failed look-up.", check=Between(0)
     )
@@ -247,7 +249,7 @@ class OriginalityOptions(Matching):
         if self.match != "near" and self.near != NearOptions():
             names = NearOptions.__dataclass_fields__
             unused = next(name for name in names if getattr(self.near, name) is not None)
-            raise SettingsError(unused, "is for `match` near")
+            raise SettingsError(unused, "is only for `match` near")
 
     def open_backend(self, progress: Progress = SILENT, *, fresh: bool = False) -> Backend:
         """The reference. `fresh` forgets what look-ups have answered before."""
@@ -293,19 +295,19 @@ class OriginalitySettings(Settings):
         None, help="Write scores here, one JSON row per text; interrupted runs resume."
     )
     restart: bool = setting(
-        False, help="Score everything again, ignoring what `out` and the look-up cache hold."
+        False, help="Score everything again, ignoring `out` and the look-up cache."
     )
     spending: Spending = part(Spending)
     engine: Engine = part(Engine)
-    html: Path | None = page_setting("Write a page to read here.")
+    html: Path | None = page_setting("Write an HTML page of the results here.")
 
     def check_together(self) -> None:
         is_limited = self.spending.max_cost is not None and self.measure.exclude_model is not None
         if is_limited and self.engine.kind != "local":
             raise SettingsError(
                 "max_cost",
-                "limits `exclude_model` on this machine only: the nodes of a cluster share no "
-                "budget",
+                "limits `exclude_model` on this machine only: the nodes of a cluster do not share "
+                "a budget",
             )
 
 

@@ -90,22 +90,22 @@ class OriginalityResult:
         remarks = []
         if self.n_with_copies:
             remarks.append(
-                f"{self.n_with_copies:,} {of_all}: documents that copy or quote "
-                f"them were left out (named in the scores and on the page)"
+                f"{self.n_with_copies:,} {of_all}: documents that copy or quote them were left out "
+                "(named in the scores and on the page)"
             )
         if self.n_unfamiliar:
             remarks.append(
                 f"{self.n_unfamiliar:,} {of_all}: over {_UNFAMILIAR:.0%} of the words do not occur "
-                f"in the reference at all, and count as new; is it in the same language?"
+                "in the reference at all, and count as new; check that it is in the same language"
             )
         remarks += [f"{n:,} {of_all}: {remark}" for remark, n in self.n_by_remark.items()]
         if self.age is not None and self.younger:
             remarks.append(younger_remark(self.younger, self.n_rows, self.age))
         if self.copied:
             remarks.append(
-                f"{len(self.copied):,} {of_all}: half of the words or more stand in one document "
-                f"of the reference (the first: {self.copied[0]}): copies, or borrowed? `exclude` "
-                f"auto and `exclude_same` leave such documents out"
+                f"{len(self.copied):,} {of_all}: at least half of the words occur in one document "
+                f"of the reference (the first: {self.copied[0]}): copied, or borrowed? `exclude` "
+                "auto and `exclude_same` leave such documents out"
             )
         if self.failures:
             remarks.append(
@@ -123,6 +123,6 @@ class OriginalityResult:
 def younger_remark(ids: Sequence[str], n_texts: int, age: Age) -> str:
     """What a reference cannot hold, since it is older."""
     return (
-        f"{len(ids):,} of {n_texts:,} texts were written after {age.youngest}, which no document "
-        f"of the reference was: they cannot be in it (the first: {ids[0]})"
+        f"{len(ids):,} of {n_texts:,} texts were written after {age.youngest}, later than every "
+        f"document of the reference: they cannot be in it (the first: {ids[0]})"
     )

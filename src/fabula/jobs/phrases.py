@@ -27,25 +27,25 @@ class PhraseSettings(EqualLength):
 
     by: str | None = setting(
         None,
-        help="Take both groups from the texts, by this field, such as label.",
+        help="Field that divides the texts into both groups, such as label.",
         unit="FIELD",
     )
     of: str | None = setting(
         None,
-        help="The group A of the field.",
+        help="Group A of the field.",
         unit="NAME",
         default_text="the first of two",
     )
     against: str | None = setting(
         None,
-        help="The group B of the field.",
+        help="Group B of the field.",
         unit="NAME",
         default_text="all texts that are not in A",
     )
     prompt: str | None = setting(
         None,
-        help="Field that holds a text's prompt, or an id of it: texts are compared prompt by "
-        "prompt, and phrases of three words and more that stand in the prompt do not count.",
+        help="Field that holds a text's prompt, or the prompt's id: texts are compared prompt by "
+        "prompt, and phrases of three words or more that occur in the prompt do not count.",
         unit="FIELD",
     )
     shortest: int = setting(1, help="Shortest phrase, in words.", unit="N", check=Between(1, 8))
@@ -57,14 +57,16 @@ class PhraseSettings(EqualLength):
     )
     min_ratio: float = setting(
         3.0,
-        help="List only what a group uses N times as often, in odds after the prior.",
+        help="List only phrases that a group uses at least N times as often, as a ratio of odds "
+        "with the prior.",
         unit="N",
         check=Between(1),
         option="ratio",
     )
     max_p: float | None = setting(
         None,
-        help="List only what has no larger p after Holm's correction; 1 lists without a test.",
+        help="List only phrases whose p after Holm's correction is at most this; 1 lists without "
+        "a test.",
         unit="P",
         check=Between(0, 1, low_open=True),
         default_text="0.05; 1 with `background`",
@@ -78,17 +80,17 @@ class PhraseSettings(EqualLength):
     )
     max_background: float = setting(
         3.0,
-        help="Common (with `background`) is what stands there more than N times in a million "
-        "words.",
+        help="With `background`, a phrase is common if it occurs there more than N times per "
+        "million words.",
         unit="N",
         check=Between(0),
     )
     prior: float | None = setting(
         None,
-        help="Occurrences that the prior is worth.",
+        help="Weight of the prior, in occurrences.",
         unit="N",
         check=Between(0, low_open=True),
-        default_text="as many as a text has",
+        default_text="the number of words in a text",
     )
     n_listed: int = setting(
         20, help="Show the first N phrases of each group.", unit="N", check=Between(0), option="top"
@@ -100,9 +102,11 @@ class PhraseSettings(EqualLength):
             raise SettingsError("longest", f"must be at least `shortest`, {self.shortest}")
         for name in ("of", "against"):
             if getattr(self, name) is not None and self.by is None:
-                raise SettingsError(name, "is a group; say with `by` which field groups texts")
+                raise SettingsError(
+                    name, "is a group; name the field that groups the texts with `by`"
+                )
         if self.of is not None and self.of == self.against:
-            raise SettingsError("against", "must be another group than `of`")
+            raise SettingsError("against", "must differ from `of`")
 
     def plan(self) -> KeynessPlan:
         from fabula.measures.diversity.keyness import KeynessPlan
@@ -134,13 +138,13 @@ def split_texts(
     there = list(dict.fromkeys(names))
     for name, asked in (("of", settings.of), ("against", settings.against)):
         if asked is not None and asked not in there:
-            raise InputError(f"`{name}` {asked}: no such group; there are {', '.join(there)}")
+            raise InputError(f"`{name}` {asked}: no such group; the groups are {', '.join(there)}")
     if len(there) < 2:
         raise InputError(f"all texts have the same {settings.by}, {there[0]}; nothing to compare")
     if len(there) > 2 and settings.of is None:
         raise InputError(
-            f"{settings.by} names {len(there)} groups, {', '.join(there)}; name one with `of`, and "
-            f"perhaps one with `against`"
+            f"{settings.by} has {len(there)} groups, {', '.join(there)}; name one with `of`, and "
+            "optionally another with `against`"
         )
     a = settings.of or next(name for name in there if name != settings.against)
     others = [name for name in there if name != a]
@@ -182,6 +186,6 @@ def _background(specs: Sequence[str], progress: Progress) -> Reference:
         if is_elsewhere(spec) and not is_served(spec):
             raise InputError(
                 f"`background` {spec}: must be a corpus, in a folder, an object store or served; "
-                f"thousands of phrases are looked up"
+                "thousands of phrases are looked up"
             )
     return cast("Reference", open_backend(specs, report=progress.say))

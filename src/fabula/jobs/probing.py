@@ -29,12 +29,15 @@ class ProbeSettings(JudgingSettings):
     out: Path | None = setting(Path("probed"), help=FOLDER_HELP)
     kinds: str | None = setting(
         None,
-        help="Put in only these kinds of injection, separated by commas; the control is always "
-        "among them.",
+        help="Insert only these kinds of injection, separated by commas; the control is always "
+        "included.",
         unit="KIND,KIND",
     )
     n_stories: int | None = setting(
-        None, help="Probe only N of the stories, drawn by the seed.", unit="N", check=Between(1)
+        None,
+        help="Probe only N of the stories, drawn at random with the seed.",
+        unit="N",
+        check=Between(1),
     )
 
 
@@ -77,7 +80,7 @@ def probe_judges(
     words = TextSettings()
     chosen = [one for one in check_documents(documents) if words.has_words(one.text)]
     if not chosen:
-        raise InputError("no story holds words; there is nothing to put an injection into")
+        raise InputError("no story contains words, so there is nowhere to insert an injection")
     if settings.n_stories is not None and settings.n_stories < len(chosen):
         drawn = random.Random(f"probe {plan.seed}").sample(range(len(chosen)), settings.n_stories)
         chosen = [chosen[k] for k in sorted(drawn)]
@@ -96,7 +99,7 @@ def _kinds(text: str | None) -> list[str]:
     names = [name.strip() for name in (text or ",".join(KINDS)).split(",") if name.strip()]
     for name in names:
         if name not in KINDS:
-            raise SettingsError("kinds", f"has {name}, but there are {', '.join(KINDS)}")
+            raise SettingsError("kinds", f"has {name}, but the kinds are {', '.join(KINDS)}")
     return list(dict.fromkeys([CONTROL, *names]))
 
 

@@ -25,9 +25,9 @@ class ProfileSettings(Settings):
     """How texts are profiled, and what is written of it."""
 
     out: Path | None = setting(None, help="Write a row for each text here (.jsonl).", unit="FILE")
-    html: Path | None = page_setting("Write a page: rhythm, rare words, what is said again.")
+    html: Path | None = page_setting("Write a page here: rhythm, rare words, repeated phrases.")
     plot: Path | None = plot_setting(
-        "Draw rhythm and rarity of up to 12 texts here (.svg, .pdf or .png)."
+        "Draw rhythm and rarity for up to 12 texts here (.svg, .pdf or .png)."
     )
     grammar: str = setting(
         "harper",

@@ -39,22 +39,22 @@ class WidthSettings(Settings):
 
     mean_width: float = setting(
         0.1,
-        help="Wanted width of the 95 % interval of the share of Yes, or of a mean of numbers as a "
+        help="Target width of the 95 % interval of the share of Yes, or of a mean of numbers as a "
         "share of their range.",
         unit="WIDTH",
         check=Between(0, 1, low_open=True),
     )
     kappa_width: float = setting(
         0.2,
-        help="Wanted width of the 95 % interval of Fleiss's kappa, or of numbers of the kappa with "
+        help="Target width of the 95 % interval of Fleiss's kappa or, for numbers, of kappa with "
         "quadratic weights.",
         unit="WIDTH",
         check=Between(0, 2, low_open=True),
     )
     max_raters: int = setting(
-        6, help="Plan for up to N raters of a story.", unit="N", check=Between(2, 50)
+        6, help="Plan for up to N raters per story.", unit="N", check=Between(2, 50)
     )
-    seed: int = setting(0, help="Seed of what is drawn.", check=Between(0))
+    seed: int = setting(0, help="Seed of all random draws.", check=Between(0))
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +63,7 @@ class RaterPlanSettings(WidthSettings):
 
     rubric: str = setting(
         "ttcw",
-        help="The rubric that the pilot answered: a built-in one, or a .toml file.",
+        help="Rubric that the pilot answered: a built-in one, or a .toml file.",
         unit="NAME|FILE",
     )
 
@@ -173,7 +173,9 @@ def plan_study(
     from fabula.studies.workload import workload_of
 
     if design.kind == "pairs":
-        raise InputError(f"{design.path}: plans are of answers about one text, and not about pairs")
+        raise InputError(
+            f"{design.path}: only answers about single texts can be planned from, not about pairs"
+        )
     n_units = workload_of(design, units).n_for_one_person
     per_person = n_units * statistics.fmean(len(unit.documents) for unit in units)
     plan = plan_from(found, design.rubric, settings, design.id, where=str(design.path))
@@ -217,7 +219,7 @@ def plan_from(
         else:
             items[name] = found
     if tests is None and not items:
-        reason = next(iter(why.values()), f"holds no verdicts on items of {rubric.id} to plan for")
+        reason = next(iter(why.values()), f"has no verdicts on items of {rubric.id} to plan from")
         raise InputError(f"{where or source}: {reason}")
     return RaterPlan(settings, tests, items, why)
 

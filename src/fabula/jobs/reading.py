@@ -15,9 +15,9 @@ class Reading(Settings):
 
     format: str | None = setting(
         None,
-        help="Read every file as this: txt, md, docx, epub, odt, rtf, pdf, scriv, jsonl, "
+        help="Read every file as this format: txt, md, docx, epub, odt, rtf, pdf, scriv, jsonl, "
         "csv, tsv, parquet, wet.",
         unit="FORMAT",
     )
-    id_field: str = setting("id", help="Field of a row that holds its id.")
-    text_field: str = setting("text", help="Field of a row that holds the text.")
+    id_field: str = setting("id", help="Field of a row that contains its id.")
+    text_field: str = setting("text", help="Field of a row that contains the text.")

@@ -61,8 +61,8 @@ def is_served(place: str) -> str | None:
     if not place.startswith(("http://", "https://")):
         return None
     return (
-        f"{place}: name a folder or an address of an object store (s3://, gs://); what is served "
-        f"over HTTP is changed where it lies"
+        f"{place}: name a folder or an address in an object store (s3://, gs://); a corpus served "
+        "over HTTP must be changed on its own machine"
     )
 
 
@@ -104,7 +104,7 @@ def n_words_of(text: str) -> int:
     return round(float(found[1]) * factor)
 
 
-_CATALOGUE_HELP = "Further corpora by name, or other places of known ones (.toml)."
+_CATALOGUE_HELP = "Additional corpora by name, or other locations for known ones (.toml)."
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,23 +120,24 @@ class SampleSettings(Settings):
 
     sample: str | None = setting(
         None,
-        help="Read about this many words of a corpus of the catalogue, documents drawn at random: "
-        "100M, 1.5B, or all.",
+        help="Read about this many words of a corpus from the catalogue, in documents drawn at "
+        "random: 100M, 1.5B, or all.",
         unit="WORDS",
         check=is_number_of_words,
     )
     seed: int = seed_setting("Seed of the sample; the same seed gives the same bytes.")
     n_files: int | None = setting(
         None,
-        help="Spread the sample over at least N of the corpus's files; more take longer to read.",
+        help="Spread the sample over at least N of the corpus's files; more files take longer to "
+        "read.",
         unit="N",
         check=Between(1),
-        default_text="by corpus",
+        default_text="depends on the corpus",
         option="sample-files",
     )
     author: str | None = setting(
         None,
-        help="Read the books of this author alone, as in 'Austen, Jane' (gutenberg-mirror).",
+        help="Read only books by this author, as in 'Austen, Jane' (gutenberg-mirror).",
         unit="NAME",
     )
     catalogue: Path | None = setting(None, help=_CATALOGUE_HELP, unit="FILE")
@@ -146,9 +147,9 @@ class SampleSettings(Settings):
 class AddSettings(Settings):
     """How texts become shards of a corpus."""
 
-    passages: bool = setting(True, help="Index passages too, which near matches are looked for in.")
+    passages: bool = setting(True, help="Also index passages, which near matches need.")
     engine: Engine = part(Engine)
-    restart: bool = setting(False, help="Start over, ignoring what an earlier run left.")
+    restart: bool = setting(False, help="Start over, ignoring the results of an earlier run.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,32 +157,32 @@ class BuildSettings(Settings):
     """What a corpus is built to, and how."""
 
     out: str = setting(
-        help="Folder to build, or an address of an object store: s3://, gs://.",
+        help="Folder to build, or an address in an object store: s3://, gs://.",
         unit="DIR",
         check=is_served,
     )
     case: Literal["fold", "keep"] | None = setting(
-        None, help="fold: Word and word are the same.", default_text="fold"
+        None, help="fold: ignore case; keep: distinguish Word from word.", default_text="fold"
     )
     punct: Literal["drop", "keep"] | None = setting(
         None,
-        help="drop: n-grams are of words; keep: of punctuation marks too.",
+        help="drop: n-grams contain words only; keep: punctuation marks count too.",
         default_text="drop",
     )
     preset: Literal["paper"] | None = setting(
         None,
-        help="paper: case and punctuation as they stand, the published setting; `case` and `punct` "
-        "still win.",
+        help="paper: the published setting, with case and punctuation kept; `case` and `punct` "
+        "override it.",
     )
     shard_tokens: int | None = setting(
         None,
-        help="Words of a shard, which is sorted in memory.",
+        help="Words per shard, which is sorted in memory.",
         unit="N",
         default_text="133000000",
     )
     memory: str | None = setting(
         None,
-        help="Memory to stay under; shards are smaller with less.",
+        help="Memory limit; a lower limit makes smaller shards.",
         unit="SIZE",
         default_text="4GB",
         check=is_size,
@@ -193,9 +194,9 @@ class BuildSettings(Settings):
 class PassageOptions(Settings):
     """The passages that near matches are looked for in."""
 
-    passage_words: int = setting(300, help="Words of a passage.", unit="N", check=Between(1))
+    passage_words: int = setting(300, help="Words in a passage.", unit="N", check=Between(1))
     passage_overlap: int = setting(
-        50, help="Words that a passage shares with the one before.", unit="N", check=Between(0)
+        50, help="Words that consecutive passages share.", unit="N", check=Between(0)
     )
     stop_words: str = setting(
         "english", help="Words that are not indexed.", unit="english|none|FILE"
@@ -232,7 +233,7 @@ class Corpus:
 class InfoSettings(Settings):
     """What is shown of a corpus."""
 
-    ids: bool = setting(False, help="List the documents' ids instead, one a line.")
+    ids: bool = setting(False, help="List the documents' ids instead, one per line.")
 
 
 def info_lines(place: str | Path, settings: InfoSettings) -> Iterator[str]:
@@ -271,7 +272,7 @@ class VerifySettings(Settings):
     """How thoroughly a corpus is checked, besides the checksums of all its files."""
 
     n_samples: int = setting(
-        200, help="Documents of which a stretch is looked up.", check=Between(0)
+        200, help="Number of documents from which a run of words is looked up.", check=Between(0)
     )
 
 
@@ -292,7 +293,7 @@ def verify_corpus(
 class RemoveSettings(Settings):
     """Which documents are removed, besides those that are named."""
 
-    ids_file: Path | None = setting(None, help="File with an id a line.")
+    ids_file: Path | None = setting(None, help="File with one id per line.")
 
 
 def remove_from_corpus(place: str | Path, ids: Sequence[str], settings: RemoveSettings) -> Corpus:
@@ -307,7 +308,7 @@ def remove_from_corpus(place: str | Path, ids: Sequence[str], settings: RemoveSe
     file = settings.ids_file
     wanted = [*ids, *(read_ids(file) if file is not None else [])]
     if not wanted:
-        raise SettingsError("ids_file", "is required where no document is named")
+        raise SettingsError("ids_file", "is required if no document is named")
     numbers = Reference.open(place).numbers_of(wanted)
     return Corpus(place, remove_documents(place, [n for found in numbers.values() for n in found]))
 
@@ -394,7 +395,7 @@ def _how_large(collection: Collection) -> str:
     holds = (
         "its size is known once it is read" if words is None else f"it holds about {words:,} words"
     )
-    return f"{holds}; say how many to read, as in 100M, or all"
+    return f"{holds}; say how many words to read, as in 100M, or all"
 
 
 def is_in_catalogue(sources: Sequence[str], own: Path | None = None) -> bool:
@@ -475,16 +476,18 @@ class WriteSettings(Settings):
     out: Path = setting(help="Folder to build.", unit="DIR")
     answers: Path | None = setting(
         None,
-        help="Keep what the models wrote here (.jsonl).",
+        help="Keep the models' texts here (.jsonl).",
         unit="FILE",
         default_text="beside DIR, DIR.jsonl",
     )
     n_sample: int | None = setting(
         None, help="Draw N of the sentences at random.", unit="N", check=Between(1)
     )
-    top_p: float = setting(0.9, help="Nucleus of sampling.", check=Between(0, 1))
-    temperature: float = setting(1.0, help="Temperature of sampling.", check=Between(0, 2))
-    max_tokens: int = setting(2048, help="Length of a continuation at most.", check=Between(1))
+    top_p: float = setting(0.9, help="Nucleus sampling threshold (top-p).", check=Between(0, 1))
+    temperature: float = setting(1.0, help="Sampling temperature.", check=Between(0, 2))
+    max_tokens: int = setting(
+        2048, help="Maximum length of a continuation, in tokens.", check=Between(1)
+    )
     seed: int = seed_setting()
     restart: bool = setting(False, help="Ask for everything again, and rebuild.")
     models: ModelSettings = part(ModelSettings)
@@ -523,7 +526,7 @@ class WrittenCorpus:
         if n_echoed:
             lines.append(f"{n_echoed:,} answers began with their sentence, which was cut off")
         if n_lacking:
-            lines.append(f"missing: {n_lacking:,} texts that the models did not give")
+            lines.append(f"missing: {n_lacking:,} texts that the models did not return")
         return [*lines, f"written: {self.answers}"]
 
     def to_json(self) -> dict[str, Any]:
@@ -567,8 +570,8 @@ def write_corpus(
     n_failed = sum(row["missing_reason"] == "failed" for row in rows)
     if n_failed:
         raise CallFailed(
-            f"{n_failed:,} of {len(rows):,} calls failed; what was written is kept in {answers}, "
-            f"the same command asks for the rest and then builds the reference"
+            f"{n_failed:,} of {len(rows):,} calls failed; the texts so far are kept in {answers}; "
+            "run the same command again to get the rest and build the reference"
         )
     progress.begin("building", None)
     manifest = build_reference(

@@ -48,7 +48,7 @@ class TtcwSettings(Settings):
 
     judges: tuple[Path, ...] = setting(
         (),
-        help="Answers of a judge, as in llm_judges/.",
+        help="Answers by a judge, as in llm_judges/.",
         unit="FILE",
         option="judge",
         default_text="all of DIR/llm_judges",
@@ -80,30 +80,32 @@ class LinguisticMetricsSettings(Settings):
     """What is trained and measured, and how long."""
 
     out: Path = setting(
-        help="Folder of generators, continuations and scores; interrupted runs resume.", unit="DIR"
+        help="Folder for generators, continuations and scores; interrupted runs resume.", unit="DIR"
     )
     books: tuple[str, ...] = setting(
         (),
-        help="Cut the passages from these.",
+        help="Texts to cut the passages from.",
         unit="SOURCE",
         default_text="DATA/cbt/cbt_test_3books.jsonl.gz",
     )
     train: tuple[str, ...] = setting(
         (),
-        help="Train the generators on these.",
+        help="Texts to train the generators on.",
         unit="SOURCE",
         default_text="the novels and children's books of DATA",
     )
     stride: int = setting(
-        5, help="Sentences from the start of one passage to the next.", check=Between(1)
+        5, help="Number of sentences from the start of one passage to the next.", check=Between(1)
     )
     n_epochs: int = setting(
-        3, help="How often the recurrent network reads the training texts.", check=Between(1)
+        3,
+        help="Number of passes of the recurrent network over the training texts.",
+        check=Between(1),
     )
-    recurrent: bool = setting(True, help="Train the network (needs torch).")
+    recurrent: bool = setting(True, help="Train the recurrent network (needs torch).")
     n_draws: int = setting(
         20,
-        help="Compare each continuation with N random sentences of its book that are as long.",
+        help="Compare each continuation with N random sentences of equal length from its book.",
         unit="N",
         check=Between(0),
     )
@@ -115,7 +117,7 @@ class LinguisticMetricsSettings(Settings):
         default_text="2 with `html`",
     )
     seed: int = seed_setting()
-    html: Path | None = page_setting("Write a page of our table.")
+    html: Path | None = page_setting("Write a page with our version of the table here.")
     processes: Processes = part(Processes)
 
 
@@ -181,17 +183,17 @@ class CreativityIndexSettings(Settings):
     """What is compared with what. The defaults follow appendix B of Lu et al. 2024."""
 
     out: Path = setting(
-        help="Folder of references, scores and figures; interrupted runs resume.", unit="DIR"
+        help="Folder for references, scores and figures; interrupted runs resume.", unit="DIR"
     )
     texts: tuple[Path, ...] = setting(
         (),
-        help="Texts by people and machines, a set a file.",
+        help="Texts by people and machines, one set per file.",
         unit="FILE",
         default_text="DATA/human_vs_machine",
     )
     references: tuple[Path, ...] = setting(
         (),
-        help="Corpora to compare with, each by itself.",
+        help="Corpora to compare with, each separately.",
         unit="DIR",
         option="reference",
         default_text="DATA/reference, the machine texts of other prompts, and both; for the "
@@ -201,31 +203,33 @@ class CreativityIndexSettings(Settings):
     by: str = setting("model", help="Field to group texts by.", unit="FIELD")
     cluster: str | None = setting(
         None,
-        help="Texts that share this field count as one, and so do near-duplicates; in the "
-        "reference they are left out.",
+        help="Count texts that share this field, and near-duplicates, as one; in the reference "
+        "they are left out.",
         unit="FIELD",
-        default_text="prompt_id, pair_id or author, whichever there is",
+        default_text="prompt_id, pair_id or author, whichever exists",
     )
     levels: str = setting(
         "5-12", help="Values of L that the Creativity Index sums.", unit="LOW-HIGH"
     )
-    n_words: int = setting(256, help="Words that each text is cut to.", check=Between(12))
+    n_words: int = setting(
+        256, help="Length in words to which each text is cut.", check=Between(12)
+    )
     spread: int = setting(
         50,
-        help="Documents over which the spread is followed.",
+        help="Number of documents over which the spread is followed.",
         unit="N",
         check=Between(1, 1000),
         formerly=("sources",),
     )
     model: str = setting(
         "local",
-        help="Whose log-probabilities are compared as detectors: local, a .gguf file, a folder, or "
-        "none (needs the extra [neural]).",
+        help="Model whose log-probabilities are compared as detectors: local, a .gguf file, a "
+        "folder, or none (needs the extra [neural]).",
         unit="MODEL|none",
     )
     matches: tuple[Literal["verbatim", "near"], ...] = setting(
         ("verbatim", "near"),
-        help="Kind of matches, repeatable; near ones take long.",
+        help="Kind of matches; repeat it for several. Near matches take long.",
         option="match",
     )
     exclude: Literal["auto", "none"] | None = setting(
@@ -235,7 +239,8 @@ class CreativityIndexSettings(Settings):
     )
     aligned: tuple[str, ...] = setting(
         (),
-        help="Groups of models before and after alignment, to compare at each L; repeatable.",
+        help="Groups of models before and after alignment, to compare at each L; repeat it for "
+        "several.",
         unit="BEFORE=AFTER",
         check=_is_pair,
     )
@@ -325,7 +330,7 @@ class StoryFeedbackSettings(Settings):
 
     runs: tuple[Path, ...] = setting(
         (),
-        help="Feedback of yours, as `fabula feedback elicit` writes it: the same tables.",
+        help="Your own feedback, as `fabula feedback elicit` writes it, for the same tables.",
         unit="FEEDBACK.jsonl",
         option="run",
     )
@@ -337,7 +342,7 @@ class StoryFeedbackSettings(Settings):
     )
     encoder: str | None = setting(
         None,
-        help="Measure BERTScore too (Table 6), by the packaged encoder or that of a folder.",
+        help="Also measure BERTScore (Table 6), by the packaged encoder or the one in a folder.",
         unit="packaged|DIR",
         option="bertscore",
     )
@@ -345,7 +350,7 @@ class StoryFeedbackSettings(Settings):
 
     def check_together(self) -> None:
         if self.ratings and not self.runs:
-            raise SettingsError("ratings", "needs the feedback that was rated, with `runs`")
+            raise SettingsError("ratings", "needs the feedback that was rated, in `runs`")
 
 
 def replicate_story_feedback(folder: Path | None, settings: StoryFeedbackSettings) -> Replicated:
@@ -383,7 +388,7 @@ def replicate_story_feedback(folder: Path | None, settings: StoryFeedbackSetting
         parts += replica_tables(replica)
     if not replicas:
         parts.append(
-            f"The released files are at {HOME}; give their folder as DIR, or feedback of yours "
-            f"with `runs`."
+            f"The released files are at {HOME}; give their folder as DIR, or your own feedback "
+            "with `runs`."
         )
     return Replicated(parts, content)

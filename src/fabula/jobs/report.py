@@ -20,7 +20,7 @@ def _is_part(name: str) -> str | None:
     from fabula.measures.line_notes import LINE_KINDS
 
     known = (*names_of_parts(), *LINE_KINDS)
-    return None if name in known else f"{name!r}: there are {', '.join(known)}"
+    return None if name in known else f"{name!r}: must be one of {', '.join(known)}"
 
 
 def _is_measured(name: str) -> str | None:
@@ -41,8 +41,8 @@ class InstrumentSettings(Processes, Matching):
 
     references: tuple[str, ...] = setting(
         (),
-        help="A corpus to measure originality against: its folder or s3:// address, http://... "
-        "where one is served, or infinigram:NAME; repeat it to search several as one.",
+        help="Corpus to measure originality against: its folder or s3:// address, http://... if "
+        "it is served, or infinigram:NAME; repeat it to search several as one.",
         unit="PATH",
         option="reference",
         env="FABULA_REFERENCE",
@@ -53,7 +53,7 @@ class InstrumentSettings(Processes, Matching):
     )
     exclude_same: str | None = setting(
         None,
-        help="Leave out documents whose FIELD equals the text's, such as author or prompt_id; so "
+        help="Leave out documents whose FIELD equals the text's, such as author or prompt_id; "
         "texts that share it are not compared with each other either.",
         unit="FIELD",
     )
@@ -70,14 +70,15 @@ class InstrumentSettings(Processes, Matching):
     norms: tuple[str, ...] = setting(
         (),
         help="Ratings of words, such as concreteness: a table (.csv, .tsv, .jsonl) with a column "
-        "`word` and one of numbers, FILE#COLUMN where several hold numbers; repeat it for several.",
+        "`word` and one of numbers, FILE#COLUMN if several contain numbers; repeat it for "
+        "several.",
         unit="FILE",
     )
     without: tuple[str, ...] = setting(
         (),
         help="Leave an instrument out: originality, fluency, profile, lines, verdicts, feedback, "
-        "book, diversity (of several texts), or one that another package adds; or a kind of note "
-        "on lines, such as echo; repeat it for several.",
+        "book, diversity (of several texts), or one that another package adds; or a kind of "
+        "note on lines, such as echo; repeat it for several.",
         unit="INSTRUMENT",
         check=_is_part,
     )
@@ -96,14 +97,14 @@ class ReportSettings(InstrumentSettings):
     )
     against_each_other: bool = setting(
         False,
-        help="Compare each text with all others, as a class: what it shares, how long the longest "
-        "passage is, and with whom; besides `references`, where some are named.",
+        help="Compare each text with all the others, as in a class: what it shares, how long the "
+        "longest passage is, and with whom; in addition to `references`, if any are named.",
     )
     rubric: str = setting(
         "ttcw", help="Rubric that the models judge by (with `models`).", unit="NAME|FILE"
     )
     style: Literal["reason-first", "verdict-first"] = setting(
-        "reason-first", help="Reasons before the verdict, or after it (quicker and cheaper)."
+        "reason-first", help="Ask for reasons before the verdict, or after it (faster and cheaper)."
     )
     n_samples: int = setting(
         5,
@@ -114,20 +115,20 @@ class ReportSettings(InstrumentSettings):
     )
     groups: tuple[Path, ...] = setting(
         (),
-        help="Further reference groups, as `fabula groups measure` writes them.",
+        help="Additional reference groups, as `fabula groups measure` writes them.",
         unit="FILE",
     )
     phrases: tuple[Path, ...] = setting(
         (),
-        help="Mark the phrases of this list: what `fabula groups phrases --out` wrote, or a JSON "
-        "list of phrases, or of [phrase, count]; repeat it for several.",
+        help="Mark the phrases in this list: the file that `fabula groups phrases --out` wrote, "
+        "or a JSON list of phrases, or of [phrase, count]; repeat it for several.",
         unit="FILE",
     )
     marking: Marking = part(Marking)
     labels: Path | None = setting(
         None,
-        help="People's labels of some of the texts, drawn at random: what they would have said of "
-        "all stands beside what the models say (with `models`).",
+        help="People's labels for some of the texts, drawn at random: shows an estimate of what "
+        "people would have said about all texts beside what the models say (with `models`).",
         unit="FILE",
     )
     models: NoModelSettings = part(NoModelSettings)
@@ -139,19 +140,20 @@ class ReportSettings(InstrumentSettings):
         if self.against_each_other:
             self._check_class()
         if self.labels is not None and not (self.models.models and self.asks("verdicts")):
-            raise SettingsError("labels", "correct what `models` say, and no model is to judge")
+            raise SettingsError("labels", "correct what `models` say, but no model was named")
 
     def _check_class(self) -> None:
         from fabula.reference.choose import is_elsewhere
 
         if self.exclude == "auto":
             raise SettingsError(
-                "exclude", "auto leaves out copies, which `against_each_other` is to find"
+                "exclude", "auto leaves out copies, which `against_each_other` looks for"
             )
         if far := [one for one in self.references if "://" in one or is_elsewhere(one)]:
             raise SettingsError(
                 "against_each_other",
-                f"searches the texts together with references in a folder, which {far[0]} is not",
+                f"searches the texts together with references in a folder, and {far[0]} is not in "
+                "one",
             )
 
 
@@ -159,11 +161,11 @@ class ReportSettings(InstrumentSettings):
 class ReportFiles(TableFiles):
     """What is written of a report."""
 
-    out: Path | None = page_setting("The page.", default_text="report.html")
+    out: Path | None = page_setting("Write the page here.", default_text="report.html")
     comments: Path | None = setting(
         None,
-        help="Write the findings as comments into a Word document (.docx), which keeps the look of "
-        "a .docx draft, or as W3C annotations (.jsonld).",
+        help="Write the findings as comments into a Word document (.docx), which keeps the "
+        "formatting of a .docx draft, or as W3C annotations (.jsonld).",
         unit="FILE",
     )
 

@@ -132,8 +132,8 @@ class Reviewer:
         if not self.plan.references:
             return _left_out(
                 review, "originality", "no reference was named",
-                "build one from what you have, `fabula reference build books/ --out books.ref`, "
-                "and name it: `fabula report --reference books.ref`",
+                "build one from texts that you have, `fabula reference build books/ --out "
+                "books.ref`, and name it: `fabula report --reference books.ref`",
             )  # fmt: skip
         return self._measured(review, self._opened_measure(progress), progress)
 
@@ -234,7 +234,7 @@ class Reviewer:
         review = replace(review, texts=tuple(texts))
         if lost:
             review = _left_out(
-                review, "fluency", f"not of all texts: {lost}",
+                review, "fluency", f"not for all texts: {lost}",
                 "name another model: `fabula report --fluency-model`", is_failure=True,
             )  # fmt: skip
         return _signed(review, "fluency", str(measure.signature))
@@ -319,7 +319,7 @@ class Reviewer:
             except Declined:
                 for part in wanted:
                     review = _left_out(
-                        review, part, f"{spec} was not asked, since nobody agreed to its cost",
+                        review, part, f"{spec} was not asked, since its cost was not confirmed",
                         "run again and agree; `fabula report --yes` agrees in advance",
                     )  # fmt: skip
                 continue
@@ -334,7 +334,7 @@ class Reviewer:
             n_failed = sum(one.missing_reason == "failed" for one in said.verdicts)
             if n_failed:
                 review = _left_out(
-                    review, "verdicts", f"{n_failed:,} calls failed, their verdicts are missing",
+                    review, "verdicts", f"{n_failed:,} calls failed, so their verdicts are missing",
                     "run the same command again", is_failure=True,
                 )  # fmt: skip
             if said.failures:
@@ -354,7 +354,7 @@ def with_verdicts(review: Review, said: Sequence[Measurement], rubric: Rubric) -
     for one in said:
         of_text.setdefault(one.document_id, []).append(one)
     if of_text.keys().isdisjoint(text.document.id for text in review.texts):
-        raise InputError("`judge` holds no verdict on any of these texts; their ids differ")
+        raise InputError("`judge` has no verdict on any of these texts; check that the ids match")
     texts = tuple(
         replace(text, verdicts=tuple(of_text.get(text.document.id, ()))) for text in review.texts
     )
@@ -380,7 +380,10 @@ def corrected(review: Review, by: str | None) -> Review:
         except InputError as error:
             # What was measured, and paid for, is not lost for it.
             name = judge.rater.partition("@")[0]
-            reason, remedy = f"{name} is not corrected: {error}", "label some of what it judged"
+            reason, remedy = (
+                f"{name} is not corrected: {error}",
+                ("label some of the texts that it judged"),
+            )
             review = _left_out(review, "verdicts", reason, remedy)
         else:
             found[judge.rater] = run.correction
@@ -440,4 +443,6 @@ def _left_out(
 
 
 def _without(review: Review, part: str) -> Review:
-    return _left_out(review, part, "it was not asked for", f"run again without `--without {part}`")
+    return _left_out(
+        review, part, "it was left out on request", f"run again without `--without {part}`"
+    )

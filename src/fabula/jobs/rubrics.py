@@ -37,7 +37,7 @@ _MEANING_TOKENS = 150
 class ShowSettings(Settings):
     """In which form a rubric is shown."""
 
-    toml: bool = setting(False, help="Print the file itself, to start one's own from it.")
+    toml: bool = setting(False, help="Print the file itself, as a start for your own rubric.")
 
 
 def rubric_text(rubric: Rubric, settings: ShowSettings) -> str:
@@ -94,7 +94,7 @@ def import_rubric(name: str, file: Path, settings: ImportSettings) -> tuple[Rubr
 
 
 def _taken(out: Path) -> InputError:
-    return InputError(f"{out}: exists already; name another file with `out`")
+    return InputError(f"{out}: already exists; name another file with `out`")
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,16 +104,16 @@ class DraftSettings(Settings):
     out: Path = setting(help="Write the draft here, a .toml file to edit.", unit="FILE")
     n_groups: int | None = setting(
         None,
-        help="How many groups a dimension has.",
+        help="Number of groups in each dimension.",
         unit="N",
         check=Between(1),
-        default_text="by their distance",
+        default_text="depends on their distances",
         option="n-groups",
         formerly=("groups",),
     )
     distance: float = setting(
         0.55,
-        help="Measures farther apart than this (1 - cosine) are of different groups.",
+        help="Measures farther apart than this (1 - cosine) go into different groups.",
         check=Between(0, 2),
     )
     models: ModelSettings = part(ModelSettings)
@@ -164,7 +164,7 @@ class ExpansionSettings(Settings):
 
     def check_together(self) -> None:
         if self.models.n_models != 1:
-            raise SettingsError("models", "is one model here")
+            raise SettingsError("models", "must be a single model here")
 
 
 def expand(
@@ -192,8 +192,8 @@ def expand(
     ]
     if not prompts:
         raise InputError(
-            f"{source}: every item has its background, what to list first and as many paraphrases; "
-            f"there is nothing to write"
+            f"{source}: every item already has its background, what to list first and as many "
+            "paraphrases as asked for; there is nothing to write"
         )
     terms = settings.models.options()
     (spec,) = dict.fromkeys(settings.models.models)
@@ -208,7 +208,7 @@ def expand(
 
     found = asyncio.run(ask())
     if not found.n_written:
-        raise ModelError(f"{spec}: gave no text that could be used; nothing was written")
+        raise ModelError(f"{spec}: returned no usable text; nothing was written")
     by = f"expanded by {spec}; to be verified by experts"
     wording = f"{rubric.wording}; {by}" if rubric.wording else by
     expanded = replace(found.rubric, wording=wording)

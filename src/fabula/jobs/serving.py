@@ -27,38 +27,51 @@ class ServeSettings(Settings):
     port: int = setting(8100, help="Port to listen on.", check=Between(0, 65535))
     token_file: Path | None = setting(
         None,
-        help="Tokens that let in, one a line; FABULA_REFERENCE_TOKEN holds another. Without any, "
-        "only this machine can ask.",
+        help="Tokens that give access, one per line; FABULA_REFERENCE_TOKEN holds another. "
+        "Without a token, only this machine has access.",
         unit="FILE",
     )
-    max_body: str = setting("32MB", help="Largest body of a request.", unit="SIZE", check=is_size)
-    max_words: int = setting(500_000, help="Words of a request.", check=Between(1))
-    max_grams: int = setting(2_000, help="N-grams of a request.", check=Between(1))
+    max_body: str = setting(
+        "32MB", help="Maximum size of a request body.", unit="SIZE", check=is_size
+    )
+    max_words: int = setting(
+        500_000, help="Maximum number of words in a request.", check=Between(1)
+    )
+    max_grams: int = setting(
+        2_000, help="Maximum number of n-grams in a request.", check=Between(1)
+    )
     max_places: int = setting(
         100_000,
-        help="Places of an n-gram in a shard at which documents are looked up.",
+        help="Maximum number of places of an n-gram in a shard at which documents are looked up.",
         check=Between(0),
     )
     max_named: int = setting(
-        200_000, help="Documents named in an answer about several n-grams.", check=Between(1)
+        200_000,
+        help="Maximum number of documents named in an answer about several n-grams.",
+        check=Between(1),
     )
-    max_documents: int = setting(64, help="Documents that a request fetches.", check=Between(1))
+    max_documents: int = setting(
+        64, help="Maximum number of documents that a request fetches.", check=Between(1)
+    )
     max_excluded: int = setting(
-        100_000, help="Documents that a request leaves out.", check=Between(0)
+        100_000, help="Maximum number of documents that a request leaves out.", check=Between(0)
     )
     rate: int = setting(
-        500, help="Requests a second of each token; 0 for any number.", check=Between(0)
+        500, help="Maximum requests per second for each token; 0 for no limit.", check=Between(0)
     )
     n_jobs: int | None = setting(
-        None, help="Requests searched at a time.", check=Between(1), default_text="one a CPU"
+        None,
+        help="Number of requests searched at a time.",
+        check=Between(1),
+        default_text="one per CPU",
     )
     n_waiting: int = setting(
-        64, help="Requests that may wait; excess requests get 503.", check=Between(0)
+        64, help="Number of requests that may wait; excess requests get 503.", check=Between(0)
     )
     check_every: float = setting(
         5.0,
-        help="How often to look whether the corpora changed; SIGHUP looks at once, and reads the "
-        "tokens again.",
+        help="How often to check whether the corpora changed; SIGHUP checks at once, and reloads "
+        "the tokens.",
         unit="SECONDS",
         check=Between(0.1),
     )
@@ -105,8 +118,8 @@ def serve(
     tokens = Tokens(read_tokens(file))
     if not tokens and not is_loopback(host):
         raise InputError(
-            f"`host` {host}: other machines could ask, and no token keeps anybody out; give "
-            f"`token_file` FILE, or put a token into FABULA_REFERENCE_TOKEN"
+            f"`host` {host}: other machines could connect, and no token restricts access; give "
+            "`token_file` FILE, or put a token into FABULA_REFERENCE_TOKEN"
         )
     states = States(directories, say=warn)
     listening = web.listen(host, settings.port)
@@ -136,4 +149,4 @@ def _look_again(
         if tokens:
             tokens.replace(read_tokens(token_file))
     except InputError as error:
-        warn(f"the tokens stay as they were: {error}")
+        warn(f"the tokens were not reloaded: {error}")

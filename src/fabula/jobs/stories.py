@@ -27,7 +27,7 @@ __all__ = [
 ]
 
 _RESTART_HELP = "Ask for everything again and replace `out`."
-_SEED_HELP = "Seed of sampling."
+_SEED_HELP = "Seed for sampling."
 _PLOT_TOKENS = 60
 _TOKENS_PER_WORD = 1.35
 
@@ -47,28 +47,28 @@ class StorySettings(Settings):
     """How stories are written to plots. The defaults are those of Chakrabarty et al. 2024."""
 
     out: Path = setting(
-        help="Write the finished stories here (.jsonl); every round goes beside it.", unit="FILE"
+        help="Write the finished stories here (.jsonl); every round is kept beside it.", unit="FILE"
     )
     n_words: int | None = setting(
         None,
-        help="Length of every story.",
+        help="Target length of every story.",
         unit="N",
         check=Between(1),
         default_text="n_words of its row, the length of the human story",
     )
     within: int | None = setting(
         None,
-        help="How many words a story may be off its length.",
+        help="Maximum difference from the target length, in words.",
         unit="N",
         check=Between(0),
-        default_text="200, or a fifth of the length where that is less",
+        default_text="200, or a fifth of the length if that is less",
     )
     attempts: int = setting(
         20, help="Rewrite a story up to N times.", unit="N", check=Between(0), formerly=("rounds",)
     )
-    verified_only: bool = setting(False, help="Only plots that a person has verified.")
-    temperature: float = setting(1.0, help="Temperature of sampling.", check=Between(0, 2))
-    top_p: float = setting(1.0, help="Nucleus of sampling.", check=Between(0, 1))
+    verified_only: bool = setting(False, help="Use only plots that a person has verified.")
+    temperature: float = setting(1.0, help="Sampling temperature.", check=Between(0, 2))
+    top_p: float = setting(1.0, help="Nucleus sampling threshold (top-p).", check=Between(0, 1))
     seed: int = seed_setting(_SEED_HELP)
     restart: bool = setting(False, help=_RESTART_HELP)
     models: ModelSettings = part(ModelSettings)
@@ -78,7 +78,7 @@ def _is_format(name: str) -> str | None:
     from fabula.tasks.openings import FORMATS
 
     known = name in FORMATS or name == "all"
-    return None if known else f"{name}: there are {', '.join(FORMATS)}, and all"
+    return None if known else f"{name}: must be one of {', '.join(FORMATS)}, or all"
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +87,7 @@ class OpeningSettings(Settings):
 
     out: Path = setting(help="Write a row for each text here (.jsonl).", unit="FILE")
     kind: Literal["novel", "poem", "speech", "news", "proof", "continuation"] = setting(
-        "novel", help="What to write."
+        "novel", help="Kind of text to write."
     )
     formats: tuple[str, ...] = setting(
         ("plain",),
@@ -96,8 +96,8 @@ class OpeningSettings(Settings):
         check=_is_format,
         option="prompt",
     )
-    top_p: float = setting(0.9, help="Nucleus of sampling.", check=Between(0, 1))
-    temperature: float = setting(1.0, help="Temperature of sampling.", check=Between(0, 2))
+    top_p: float = setting(0.9, help="Nucleus sampling threshold (top-p).", check=Between(0, 1))
+    temperature: float = setting(1.0, help="Sampling temperature.", check=Between(0, 2))
     max_tokens: int = setting(288, help="Maximum length of a text.", check=Between(1))
     seed: int = seed_setting(_SEED_HELP)
     restart: bool = setting(False, help=_RESTART_HELP)

@@ -176,15 +176,18 @@ class DesignedStudy:
         kind = _KINDS[self.design.kind]
         lines = [
             f"written: {file} ({len(self.units):,} {kind}, {self.n_texts:,} texts)",
-            f"{work.n_readings:,} readings; a person reads {work.n_for_one_person:,} {kind} at "
-            f"most, so it takes {work.n_people:,} people or more",
+            f"{work.n_readings:,} readings; each person reads at most {work.n_for_one_person:,} "
+            f"{kind}, so at least {work.n_people:,} people are needed",
         ]
         if (n := work.n_people_shared_out) is not None and n > work.n_people:
-            lines.append(f"as they come and read all they are given, {n:,} people fill it")
+            lines.append(
+                f"if people arrive one by one and read all that they are given, {n:,} "
+                "people fill it"
+            )
         return [
             *lines,
             *(f"note: {note}" for note in self.notes()),
-            f"edit its texts and numbers, then: fabula study invite {shlex.quote(str(file))} "
+            f"edit its texts and numbers, then run: fabula study invite {shlex.quote(str(file))} "
             f"{work.n_people_shared_out or work.n_people}",
         ]
 
@@ -207,23 +210,25 @@ class DesignedStudy:
         is_limited = work.n_for_one_person < min(len(units), design.per_participant)
         if is_limited and design.kind == "pairs":
             found.append(
-                f"nobody reads a story more than {design.per_story} times; per_story in "
-                f"{design.path} allows more"
+                f"no story is read more than {design.per_story} times; raise per_story in "
+                f"{design.path} for more"
             )
         elif is_limited:
             found.append(
-                "nobody is given two versions of one story, since one tells what was changed in "
+                "nobody is given two versions of one story, since one reveals what was changed in "
                 "the other; so nobody compares them either"
             )
         if work.giving_away:
             found.append(
-                f"{named(work.giving_away)}: holds several versions of one story, and its readers "
-                f"see both"
+                f"{named(work.giving_away)}: contains several versions of one story, and its "
+                "readers see both"
             )
         if design.kind != "feedback":
             single = [unit.key for unit in units if len(unit.documents) == 1]
             if single:
-                found.append(f"{named(single)}: holds one story only, and there is nothing to rank")
+                found.append(
+                    f"{named(single)}: contains only one story, so there is nothing to rank"
+                )
             stories = {one.id: one for unit in units for one in unit.documents}
             nameless = [one.id for one in stories.values() if not one.author]
             if nameless:
@@ -272,12 +277,14 @@ class StudyServeSettings(Settings):
     port: int = setting(8000, help="Port to listen on.", check=Between(0, 65535))
     behind_proxy: str | None = setting(
         None,
-        help="Believe the forwarded headers of a proxy at this address (for https).",
+        help="Trust the forwarded headers of a proxy at this address (for https).",
         unit="ADDRESS",
     )
-    root_path: str = setting("", help="Where the proxy mounts the study.", unit="PATH")
+    root_path: str = setting("", help="Path at which the proxy mounts the study.", unit="PATH")
     insecure: bool = setting(
-        False, help="Serve other machines without https: everybody on the way can read the answers."
+        False,
+        help="Serve other machines without https: anybody on the network path can read the "
+        "answers.",
     )
 
 
@@ -300,15 +307,15 @@ def serve_study(
     is_ours = is_loopback(host)
     if not (is_ours or proxy or settings.insecure):
         raise InputError(
-            f"`host` {host}: whoever is on the way could read the links and the answers; put a "
-            f"proxy that speaks https before it, with `behind_proxy`, or allow it: `insecure`"
+            f"`host` {host}: anybody on the network path could read the links and the answers; put "
+            "a proxy with https in front, with `behind_proxy`, or allow it: `insecure`"
         )
     set_password = os.environ.get(_PASSWORD)
     password = set_password or secrets.token_urlsafe(9)
     if len(password) < _LEAST_PASSWORD:
         raise InputError(
-            f"{_PASSWORD}: is shorter than {_LEAST_PASSWORD} characters; choose a longer "
-            f"password, or leave it out to have one drawn"
+            f"{_PASSWORD}: is shorter than {_LEAST_PASSWORD} characters; choose a longer password, "
+            "or unset it to have one generated"
         )
     app = create_app(
         *study, password=password, own_names_only=is_ours and not proxy,
@@ -389,19 +396,21 @@ class ExportSettings(Settings):
         "jsonl", help="Format of the files."
     )
     out: Path = setting(help="Write the measurements here.", unit="FILE")
-    unfinished: bool = setting(False, help="Also what was not handed in.")
-    wide: bool = setting(False, help="A row for each person and text, a column for each item.")
+    unfinished: bool = setting(False, help="Include answers that were not handed in.")
+    wide: bool = setting(
+        False, help="Write a row for each person and text, with a column for each item."
+    )
     people: Path | None = setting(
         None, help="Write a table of participants here, in the same format.", unit="FILE"
     )
     times: Path | None = setting(
         None,
-        help="Write how long each person took over each page here, in the same format.",
+        help="Write the time each person took over each page here, in the same format.",
         unit="FILE",
     )
     adjudicated: Path | None = setting(
         None,
-        help="Write what the organiser decided where people disagree, in the same format.",
+        help="Write the organiser's decisions where people disagree here, in the same format.",
         unit="FILE",
     )
 

@@ -27,7 +27,7 @@ class AnalysisSettings(Settings):
     """What is drawn of a study, and how intervals are."""
 
     plot: Path | None = plot_setting(
-        "Draw tests passed, places and supposed origins (ttcw; .svg, .pdf, .png)."
+        "Draw tests passed, ranks and supposed origins here (ttcw; .svg, .pdf or .png)."
     )
     seed: int = seed_setting()
 
@@ -150,7 +150,7 @@ def analyse_study(
             found.draw(settings.plot)
         return found
     if settings.plot is not None:
-        raise SettingsError("plot", "is drawn of the design ttcw")
+        raise SettingsError("plot", "is only for the design ttcw")
     if study.design.kind == "pairs":
         from fabula.jobs.study_pairs import analyse_pairs
 

@@ -37,7 +37,7 @@ class LinkSettings(Settings):
 
     url: str | None = setting(
         None,
-        help="Where others reach the page.",
+        help="Address at which others reach the page.",
         unit="URL",
         default_text=f"{_LOCAL}, for this machine only",
     )
@@ -57,14 +57,14 @@ def _can_be_read(path: Path) -> str | None:
 class InviteSettings(LinkSettings):
     """What is noted of those who are invited, and where their links are written."""
 
-    note: str = setting("", help="A note on these people, for yourself.")
+    note: str = setting("", help="A note on these people, for your own use.")
     notes: Path | None = setting(
         None,
-        help="A file with a note a line: one invitation for each, in place of N.",
+        help="File with one note per line: makes one invitation for each, in place of N.",
         unit="FILE",
         check=_can_be_read,
     )
-    csv: Path | None = setting(None, help="Write numbers, notes and links here too.", unit="FILE")
+    csv: Path | None = setting(None, help="Also write numbers, notes and links here.", unit="FILE")
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +99,7 @@ def notes_of(n: int | None, settings: InviteSettings) -> list[str]:
     lines = settings.notes.read_text(encoding="utf-8-sig").splitlines()
     found = [clean_text(line) for line in lines if line.strip()]
     if not found:
-        raise SettingsError("notes", f"{settings.notes}: holds no line")
+        raise SettingsError("notes", f"{settings.notes}: contains no line")
     return found
 
 
@@ -133,7 +133,8 @@ class RemoveSettings(Settings):
 
     status: str | None = setting(
         None,
-        help="All whose submission stands so at the platform: RETURNED, TIMED-OUT, REJECTED, ...",
+        help="Everybody whose submission has this status on the platform: RETURNED, TIMED-OUT, "
+        "REJECTED, ...",
         unit="STATUS",
     )
 
@@ -182,7 +183,7 @@ def fetch_statuses(study: OpenStudy) -> Applied:
 
     token, entry = os.environ.get(PLATFORM_TOKEN, ""), study.design.people.entry
     if not token:
-        raise InputError(f"{PLATFORM_TOKEN}: is not set; it holds a token of Prolific's API")
+        raise InputError(f"{PLATFORM_TOKEN}: is not set; set it to a token for Prolific's API")
     if not entry.studies:
         raise InputError(
             f"{study.design.path}: entry: names no `studies`, the study's ids at Prolific"

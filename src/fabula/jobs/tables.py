@@ -57,8 +57,8 @@ class TableFiles(Settings):
 
     csv: Path | None = setting(
         None,
-        help="Write the first table here (.csv), and each further one beside it, its name before "
-        "the ending.",
+        help="Write the first table here (.csv), and each further table beside it, with its name "
+        "before the ending.",
         unit="FILE",
         check=_ends_with(".csv"),
     )

@@ -30,8 +30,10 @@ class ThemeSettings(Settings):
         help="Write the themes here (.jsonl), to edit their labels; labels edited there are kept.",
         unit="FILE",
     )
-    items: str | None = setting(None, help="Only these items, with commas.", unit="ID,ID")
-    n_themes: int = setting(4, help="Themes of each item and side.", check=Between(1))
+    items: str | None = setting(
+        None, help="Use only these items, separated by commas.", unit="ID,ID"
+    )
+    n_themes: int = setting(4, help="Number of themes for each item and side.", check=Between(1))
     name_with_model: bool = setting(False, help="Have `models` name the themes.")
     models: ModelSettings = part(ModelSettings)
 

@@ -34,9 +34,9 @@ def agreement(
     """Measure how far the judges of RUNs agree with experts.
 
     A RUN is a folder that `fabula judge` wrote. Kappas have 95 % intervals from a bootstrap over
-    stories; a coefficient that cannot be said (everybody answered the same) is `-`, never 0. On
-    items that are not yes-no, kappa is weighted (numbers, ordered choices) and stands beside that
-    of people on the same documents.
+    stories; an undefined coefficient (everybody answered the same) is shown as `-`, never as 0. On
+    items that are not yes-no, kappa is weighted (numbers, ordered choices) and shown beside that of
+    people on the same documents.
     """
     from fabula.jobs.agreement import agree_runs
 

@@ -32,14 +32,14 @@ def book(
     """Measure books chapter by chapter: length, sentences, speech, pace, repetition, people.
 
     Chapters are found by the headings of .docx, .epub, .odt, .rtf and Markdown, the outline of a
-    PDF and the folders of a Scrivener project, and in plain text by how books are set (CHAPTER I,
-    Chapter One, 1.); a text without any is measured in stretches. English only. The page of fabula
-    report has the same with pictures.
+    PDF and the folders of a Scrivener project, and in plain text by typographic conventions
+    (CHAPTER I, Chapter One, 1.); a text without headings is measured in stretches. English only.
+    The page of fabula report shows the same with pictures.
     """
     from fabula.jobs.books import measure_books
 
     check_outputs([], [], files)
     documents = read_stories(texts, how_to_read)
-    with progress_bar("chapter by chapter", None) as bar:
+    with progress_bar("measuring chapters", None) as bar:
         found = measure_books(documents, settings, progress=bar)
     print_tables_or_rows(found.tables(), found.to_json(), files, as_json)

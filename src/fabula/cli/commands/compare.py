@@ -27,9 +27,10 @@ def compare(
 
     Shows each group's mean Creativity Index with a 95 % bootstrap interval, a test of all groups
     (Kruskal-Wallis), and for each pair the percentage difference (A - B) / B, the Mann-Whitney
-    test, and Holm's correction. With --cluster, intervals resample clusters and all tests permute:
-    within a cluster what groups share, as a prompt that all wrote to, and whole clusters otherwise.
-    Scores that were not measured in the same way are refused.
+    test, and Holm's correction. With --cluster, intervals resample clusters and all tests are
+    permutation tests: they permute texts within a cluster that the groups share, such as a prompt
+    that all wrote to, and whole clusters otherwise. Scores that were not measured in the same way
+    are refused.
     """
     from fabula.jobs.comparison import compare_files
     from fabula.presentation.originality_tables import comparison_tables

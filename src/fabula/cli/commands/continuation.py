@@ -21,7 +21,7 @@ __all__ = ["continuation"]
 
 @click.group(cls=Group, short_help="Generate and score continuations of stories.")
 def continuation() -> None:
-    """The next sentence of a story: passages, generators to compare with, and fifteen metrics.
+    """Continue stories by a sentence: passages, baseline generators and fifteen metrics.
 
     \b
       fabula continuation passages books/ --out passages.jsonl
@@ -41,9 +41,9 @@ def passages(
 ) -> None:
     """Cut BOOKS into contexts and the sentences that follow them.
 
-    Any text, or files of the Children's Book Test, whose tokens become text again (as rows of
-    tokenised sentences, with --text-field sentences). No passage crosses a chapter; headings are
-    left out.
+    BOOKS are any texts, or files of the Children's Book Test, whose tokens are turned back into
+    text (as rows of tokenised sentences, with --text-field sentences). No passage crosses a chapter
+    boundary; headings are left out.
     """
     from fabula.jobs.continuation import cut_passages
 
@@ -67,8 +67,8 @@ def train(
 ) -> None:
     """Train generators on the stories of TEXTS: random, unigram, case-based, recurrent.
 
-    Without TEXTS, on those that --out was made of. Training that was interrupted goes on from its
-    last checkpoint when the same command is given again.
+    Without TEXTS, trains on the texts that --out was made from. If training is interrupted, run the
+    same command again to resume from the last checkpoint.
     """
     from fabula.jobs.continuation import read_training_texts, train_generators
 
@@ -106,18 +106,18 @@ def generate(settings: GenerateSettings, yes: bool, as_json: bool) -> None:
     )
 
 
-@continuation.command(short_help="Compare systems in fifteen metrics, with tests.")
+@continuation.command(short_help="Compare systems on fifteen metrics, with tests.")
 @click.argument(
     "systems", nargs=-1, metavar="SYSTEMS...", type=click.Path(path_type=Path), required=True
 )
 @settings_options(CompareSettings)
 @json_option
 def score(systems: tuple[Path, ...], settings: CompareSettings, as_json: bool) -> None:
-    """Compare SYSTEMS that continue the same stories, in fifteen metrics, with tests.
+    """Compare SYSTEMS that continue the same stories on fifteen metrics, with tests.
 
-    A row of SYSTEMS holds the `id` of a passage, the `system` and its `text`; null means that the
-    system gave none. Each is compared with random sentences of the same book too, as long as its
-    own. Sources: Roemmele, Gordon and Swanson 2017.
+    A row of SYSTEMS contains the `id` of a passage, the `system` and its `text`; null means that
+    the system returned none. Each continuation is also compared with random sentences of equal
+    length from the same book. Source: Roemmele, Gordon and Swanson 2017.
     """
     from fabula.jobs.continuation import compare_continuations, controls_path
     from fabula.presentation.continuation_tables import (

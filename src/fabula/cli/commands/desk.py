@@ -17,8 +17,9 @@ __all__ = ["desk"]
 def desk(settings: DeskSettings) -> None:
     """Open the desk: a page on this machine where you drop a draft and read its report.
 
-    It can be reached from this machine only. Nothing leaves it unless you name a hosted model, an
-    index on the web or a reference served elsewhere, and then it says first what is sent where.
+    The desk can be reached from this machine only. Nothing leaves the machine unless you name a
+    hosted model, an index on the web or a reference served elsewhere; the desk then first says what
+    is sent where.
     """
     import os
     import webbrowser

@@ -23,7 +23,7 @@ _scores = click.argument(
 
 @click.group(cls=Group, short_help="Tell human from machine text, with known error rates.")
 def detect() -> None:
-    """Tell texts by people from texts by machines, and say how well that can be done.
+    """Tell texts by people from texts by machines, and measure how well that works.
 
     \b
     fabula originality labelled.jsonl --reference books.ref --out scores.jsonl
@@ -42,8 +42,8 @@ def score(
 ) -> None:
     """Score TEXTS by how probable a language model finds them.
 
-    Mean log-likelihood, mean log-rank, and the curvature of Fast-DetectGPT: what the Creativity
-    Index as a detector is compared with. Needs the extra [neural].
+    Computes mean log-likelihood, mean log-rank, and the curvature of Fast-DetectGPT, the baselines
+    for the Creativity Index as a detector. Needs the extra [neural].
     """
     from fabula.jobs.detection import score_likelihood
 
@@ -63,11 +63,11 @@ def score(
 def calibrate(
     scores: tuple[Path, ...], settings: DetectorSettings, files: TableFiles, as_json: bool
 ) -> None:
-    """Find out how well SCORES of labelled texts tell human from machine.
+    """Measure how well SCORES of labelled texts tell human from machine.
 
-    Gives the AUROC with its 95 % interval (by bootstrap over clusters), thresholds for chosen
-    false-positive rates with what these rates may really be, and the expected calibration error.
-    Where the interval includes 0.5 the score cannot tell them apart, and gives no verdicts.
+    Shows the AUROC with its 95 % interval (by bootstrap over clusters), thresholds for chosen
+    false-positive rates with upper bounds on the true rates, and the expected calibration error. If
+    the interval includes 0.5, the score cannot tell human from machine, and gives no verdicts.
     Near-duplicate texts, and layout that alone tells people from machines, are reported.
     """
     from fabula.jobs.detection import calibrate_detectors
@@ -91,10 +91,10 @@ def apply(
 ) -> None:
     """Apply a DETECTOR that `detect calibrate` wrote to SCORES of other texts.
 
-    A text is flagged, or it is not: that it was not flagged does not make it human. There is no
-    verdict, and the reason instead, by a detector that cannot tell human from machine, where many
-    more human texts than --fpr may be flagged, and on a text of another kind (length, layout,
-    quotation marks, vocabulary) than the human texts that it was calibrated on.
+    A text is either flagged or not flagged; "not flagged" does not mean human. The detector gives a
+    reason instead of a verdict if it cannot tell human from machine, if many more human texts than
+    --fpr may be flagged, or if the text differs in kind (length, layout, quotation marks,
+    vocabulary) from the human texts that it was calibrated on.
     """
     from fabula.jobs.detection import apply_detector
     from fabula.presentation.detection_tables import verdict_table

@@ -31,10 +31,10 @@ def diversity(
 ) -> None:
     """Measure how alike the TEXTS of a group are, and compare groups.
 
-    Every text is cut to the same number of words, and as many texts of every group are compared.
-    Shows what share of n-grams stands in another text too, how far the texts compress together,
-    self-BLEU, self-repetition and distinct n-grams, with 95 % intervals and permutation tests; the
-    phrases that most texts of a group share; and with --pairs who wrote like whom.
+    Every text is cut to the same number of words, and the same number of texts from every group is
+    compared. Shows the share of n-grams that also occur in another text, how far the texts compress
+    together, self-BLEU, self-repetition and distinct n-grams, with 95 % intervals and permutation
+    tests; the phrases that most texts of a group share; and with --pairs who wrote like whom.
     """
     from fabula.jobs.diversity import diversity as measure
     from fabula.presentation.diversity_tables import diversity_tables

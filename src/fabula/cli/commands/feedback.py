@@ -24,7 +24,7 @@ __all__ = ["feedback"]
 
 @click.group(cls=Group, short_help="Corrupt stories, ask for feedback, and measure it.")
 def feedback() -> None:
-    """Break stories in known ways, ask models for feedback on them, and measure it.
+    """Corrupt stories in known ways, ask models for feedback, and measure that feedback.
 
     \b
     fabula feedback corrupt stories.jsonl --out corrupted.jsonl
@@ -49,12 +49,13 @@ def corrupt(
 ) -> None:
     """Corrupt STORIES: swap two sentences, delete one, or translate it and back ten times.
 
-    Each row holds the corrupted text, the original, and exactly what was changed, in characters of
-    both. What cannot be corrupted is left out, and said. Source: Rashkin et al. 2025, section 4.
+    Each row contains the corrupted text, the original, and exactly what was changed, as character
+    positions in both. Stories that cannot be corrupted are left out and reported. Source: Rashkin
+    et al. 2025, section 4.
 
-    Beyond the paper, and only if named in --methods: a person is called by another name midway
-    (name), a stated fact changes (fact), a few sentences are told in the present (tense), a thing
-    is brought in and never mentioned again (thread).
+    Beyond the paper, and only if named in --methods: a character's name changes midway (name), a
+    stated fact changes (fact), a few sentences switch to the present tense (tense), or an object is
+    introduced and never mentioned again (thread).
     """
     from fabula.jobs.feedback import corrupt_stories
 
@@ -74,8 +75,8 @@ def corrupt(
 def elicit(corrupted: Path, settings: ElicitSettings, yes: bool, as_json: bool) -> None:
     """Ask models for feedback on the stories of CORRUPTED, which `feedback corrupt` wrote.
 
-    Every story is asked about under every prompt, with and without examples. What it will take is
-    said before it starts. Source: Rashkin et al. 2025, section 4.
+    Asks about every story with every prompt, with and without examples. Shows the number of calls
+    and tokens before it starts. Source: Rashkin et al. 2025, section 4.
     """
     from fabula.jobs.feedback import elicit_feedback
     from fabula.reasons import explain
@@ -103,9 +104,9 @@ def for_draft(
 ) -> None:
     """Ask a model for feedback on your own draft, STORY: what matters most comes first.
 
-    Every point stands at words that are in the draft; what quotes words that are not is dropped and
-    counted, and so is praise. The embedded model is far too small for good advice: name a larger
-    one with --model.
+    Every point refers to words in the draft; points that quote words not in the draft are dropped
+    and counted, and so is praise. The embedded model is far too small for good advice: name a
+    larger one with --model.
     """
     from fabula.errors import InputError
     from fabula.jobs.feedback import advise
@@ -115,7 +116,7 @@ def for_draft(
     check_outputs(written, [Path(story), settings.since])
     stories = read_stories((story,), how_to_read)
     if len(stories) > 1:
-        raise InputError(f"{story}: holds {len(stories):,} texts; give one draft")
+        raise InputError(f"{story}: contains {len(stories):,} texts; give a single draft")
     with progress_bar("reading the draft", None) as bar:
         advised = advise(stories[0], settings, progress=bar, confirm=confirm_on(bar, yes=yes))
     if as_json:

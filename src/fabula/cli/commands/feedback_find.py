@@ -33,10 +33,10 @@ def find(
 ) -> None:
     """Score which ANSWERS find the faults that `feedback corrupt` planted.
 
-    Recall by kind of fault, false alarms on stories as they were, precision and F1, with intervals
-    over stories, and models compared on what all answered. An answer finds a fault where it points
-    at the recorded place; with --model a judge reads it too. Refusals and answers that cannot be
-    read are missing, and counted.
+    Shows recall by kind of fault, false alarms on the original stories, precision and F1, with
+    intervals over stories, and compares models on the stories that all of them answered. An answer
+    finds a fault if it points at the recorded place; with --model a judge reads it too. Refusals
+    and unreadable answers are missing, and counted.
     """
     from fabula.jobs.feedback_reading import feedback_rows
     from fabula.jobs.finding import find_faults

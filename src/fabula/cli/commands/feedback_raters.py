@@ -27,11 +27,12 @@ _feedback_argument = click.argument(
 @yes_option
 @json_option
 def rate(files: tuple[Path, ...], settings: RateSettings, yes: bool, as_json: bool) -> None:
-    """Let a model answer the seven questions of the human form about each piece of FEEDBACK.
+    """Have a model answer the seven questions of the human form about each piece of FEEDBACK.
 
     FEEDBACK is what `feedback elicit` wrote. The last question, whether following it would undo the
-    planted change, is asked with the original and the recorded change in view. A model is not
-    people: where --people has answers too, its agreement with them stands beside its means.
+    planted change, is asked with the original and the recorded change in view. A model does not
+    replace people: if --people has answers too, the model's agreement with them is shown beside its
+    means.
     Source: Rashkin et al. 2025, section 6 and appendix D.
     """
     from fabula.jobs.feedback_raters import rate_feedback
@@ -48,12 +49,12 @@ def rate(files: tuple[Path, ...], settings: RateSettings, yes: bool, as_json: bo
 @yes_option
 @json_option
 def label(files: tuple[Path, ...], settings: LabelSettings, yes: bool, as_json: bool) -> None:
-    """Let a model say what each piece of FEEDBACK is about: one of nine categories.
+    """Have a model assign each piece of FEEDBACK to one of nine categories.
 
-    What `study export` wrote is taken as it is: of it, people's own feedback. Other rows of people
-    need `id`, `feedback`, and `method` for what was done to their story; without a `model` they
-    count as people's. How often the model is right is measured on --labels, and not
-    known without. Source: Rashkin et al. 2025, appendix G, Figures 5 and 6.
+    FEEDBACK may be a file from `study export`, of which people's own feedback is used. Other rows
+    by people need `id`, `feedback`, and `method`, the corruption of their story; rows without
+    `model` count as written by people. How often the model is right is measured on --labels, and
+    unknown without them. Source: Rashkin et al. 2025, appendix G, Figures 5 and 6.
     """
     from fabula.jobs.feedback_raters import label_feedback
 

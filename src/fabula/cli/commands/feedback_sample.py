@@ -14,18 +14,18 @@ from fabula.jobs.feedback_sample import SampleSettings
 __all__ = ["sample"]
 
 
-@click.command(cls=Command, short_help="Draw pieces for people to rate, evenly.")
+@click.command(cls=Command, short_help="Draw an even sample of feedback for people to rate.")
 @click.argument(
     "files", metavar="FEEDBACK...", nargs=-1, required=True, type=click.Path(path_type=Path)
 )
 @settings_options(SampleSettings)
 @json_option
 def sample(files: tuple[Path, ...], settings: SampleSettings, as_json: bool) -> None:
-    """Draw pieces of FEEDBACK for people to rate: as many from each cell, stories used evenly.
+    """Draw pieces of FEEDBACK for people to rate, evenly from cells and stories.
 
     FEEDBACK is what `feedback elicit` wrote; a cell is a model, a corruption, a prompt and a number
-    of examples. What was withheld, and models' refusals, are left out. A cell that is too small
-    gives all that it has, and the others more. Source: Rashkin et al. 2025, section 6.
+    of examples. Withheld feedback and models' refusals are left out. If a cell has too few pieces,
+    all are used, and the other cells supply more. Source: Rashkin et al. 2025, section 6.
     """
     from fabula.jobs.feedback_reading import feedback_rows
     from fabula.jobs.feedback_sample import sample_feedback

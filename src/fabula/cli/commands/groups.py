@@ -22,9 +22,9 @@ __all__ = ["groups"]
 
 @click.group(cls=Group, short_help="Measure and show reference groups of texts.")
 def groups() -> None:
-    """Reference groups: what numbers texts by people, and by models, usually have.
+    """Reference groups: the usual range of each number for texts by people and by models.
 
-    Some ship; `fabula report` places a text among them where it was measured in the same way.
+    Some ship with Fabula; `fabula report` compares a text with those measured in the same way.
     """
 
 
@@ -36,10 +36,13 @@ def groups() -> None:
     "--kind", type=click.Choice(["people", "models", "other"]), required=True,
     help="Who wrote the texts.",
 )  # fmt: skip
-@click.option("--title", help="As the page names it.  [default: how many texts, and the name]")
+@click.option(
+    "--title", help="Title shown on the page.  [default: the number of texts, and the name]"
+)
 @click.option(
     "--out", type=click.Path(path_type=Path), required=True, metavar="FILE",
-    help="The numbers, a line a group (.jsonl); a group of another name that is there is kept.",
+    help="Write the numbers here, one line per group (.jsonl); groups with other names in the "
+         "file are kept.",
 )  # fmt: skip
 @json_option
 @settings_options(Reading, "how_to_read")
@@ -53,7 +56,7 @@ def measure(
     as_json: bool,
     how_to_read: Reading,
 ) -> None:
-    """Measure TEXTS as a group. Only numbers are kept, no text.
+    """Measure TEXTS as a group. Only the numbers are kept, not the texts.
 
     Give the file to `fabula report --groups`.
     """
@@ -93,7 +96,7 @@ def measure(
 @click.argument("files", nargs=-1, type=click.Path(path_type=Path), metavar="[FILES]...")
 @rows_option
 def show(files: tuple[Path, ...], as_json: str | None) -> None:
-    """Show the groups that ship, and those of FILES: middle four fifths and median."""
+    """Show the groups that ship with Fabula, and those in FILES: middle four fifths and median."""
     from dataclasses import asdict
 
     from fabula.measures.groups import GroupBook
@@ -114,7 +117,7 @@ def show(files: tuple[Path, ...], as_json: str | None) -> None:
 @settings_options(PhraseSettings)
 @click.option(
     "--out", type=click.Path(path_type=Path), metavar="FILE",
-    help="The phrases, a line each (.jsonl), for `fabula report --phrases`.",
+    help="Write the phrases here, one per line (.jsonl), for `fabula report --phrases`.",
 )  # fmt: skip
 @settings_options(TableFiles, "files")
 @json_option
@@ -129,10 +132,10 @@ def phrases(
 ) -> None:
     """List the phrases that texts of A use more often than texts of B, and B more than A.
 
-    TEXTS are two files or folders, A and B; with --by one or more, whose texts a field divides.
-    Texts are cut to one length. What is listed stands in so many more texts of its group that
-    chance does not explain it: words of one text do not count as independent. A phrase that
-    nearly only stands within a longer one is left out.
+    TEXTS are two files or folders, A and B; or, with --by, one or more whose texts are divided by a
+    field. Texts are cut to the same length. A listed phrase occurs in more texts of its group than
+    chance explains: words within one text do not count as independent. A phrase that hardly occurs
+    outside a longer one is left out.
     """
     from fabula.jobs.phrases import key_phrases
     from fabula.measures.phrase_list import write_key_phrases
@@ -162,6 +165,6 @@ def _two_groups(
         raise click.UsageError("name two files or folders, A and B, or a field with --by")
     a, b = texts
     if a == b:
-        raise click.UsageError(f"{a} is both groups; name two")
+        raise click.UsageError(f"{a} was given for both groups; name two different ones")
     names = (Path(a).stem, Path(b).stem) if Path(a).stem != Path(b).stem else (a, b)
     return (names[0], read_stories((a,), how)), (names[1], read_stories((b,), how))

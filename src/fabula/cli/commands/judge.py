@@ -42,9 +42,9 @@ class _DefaultGroup(Group):
         return super().parse_args(ctx, args)
 
 
-@click.group(cls=_DefaultGroup, short_help="Ask language models the questions of a rubric.")
+@click.group(cls=_DefaultGroup, short_help="Have language models answer a rubric.")
 def judge() -> None:
-    """Put a rubric to language models: `fabula judge story.txt --rubric ttcw --model local`.
+    """Have language models answer a rubric: `fabula judge story.txt --rubric ttcw --model local`.
 
     `fabula judge STORIES...` is short for `fabula judge stories STORIES...`.
     """
@@ -53,7 +53,7 @@ def judge() -> None:
 judge.add_command(compare)
 
 
-@judge.command(short_help="Judge stories by a rubric.")
+@judge.command(short_help="Judge stories with a rubric.")
 @click.argument("stories", nargs=-1, required=True, metavar="STORIES...")
 @settings_options(StoriesSettings)
 @settings_options(TableFiles, "files")
@@ -68,10 +68,11 @@ def stories(
     yes: bool,
     as_json: str | None,
 ) -> None:
-    """Put a rubric to language models, story by story.
+    """Have language models answer a rubric, story by story.
 
-    An answer without a verdict (a refusal, a cut or withheld answer, "yes and no") is missing with
-    its reason, never a No. Beside each verdict stands the judge's measured agreement with experts.
+    An answer without a verdict (a refusal, a truncated or withheld answer, "yes and no") is
+    missing, with its reason, and never counts as No. The judge's measured agreement with experts is
+    shown beside each verdict.
     """
     from fabula.jobs.judging import judge_stories
 
@@ -103,12 +104,12 @@ def calibrate(
     yes: bool,
     as_json: str | None,
 ) -> None:
-    """Measure how far a judge agrees with people, on stories that they have judged.
+    """Measure how far a judge agrees with people on stories that people have judged.
 
     STORIES with --labels, for any rubric; or DIR, the folder Art_or_Artifice of
     github.com/salesforce/creativity_eval, which holds the texts of 36 of the 48 stories of TTCW and
-    their experts' verdicts. The judge stands beside people on the same stories. What it reaches is
-    kept by model, wording, style and mode, and is shown with every later verdict of that judge.
+    their experts' verdicts. The judge is compared with people on the same stories. Its agreement is
+    saved by model, wording, style and mode, and shown with every later verdict of that judge.
     """
     from fabula.jobs.calibration import calibrate_judges
     from fabula.judging.calibrate import released_folder
@@ -116,7 +117,9 @@ def calibrate(
     check_outputs([settings.html], [], files)
     if settings.labels is None:
         if len(stories) != 1:
-            raise click.UsageError("STORIES need --labels; without, give the one released folder")
+            raise click.UsageError(
+                "STORIES need --labels; without it, give the one released folder"
+            )
         documents, labels = released_folder(Path(stories[0]))
     else:
         documents, labels = read_stories(stories, how_to_read), settings.labels
@@ -129,7 +132,7 @@ def calibrate(
     exit_where_calls_failed(found.judged.measurements)
 
 
-@judge.command(short_help="Measure how far stories can talk to a judge.")
+@judge.command(short_help="Measure how far text in a story can sway a judge.")
 @click.argument("stories", nargs=-1, required=True, metavar="STORIES...")
 @settings_options(ProbeSettings)
 @settings_options(TableFiles, "files")
@@ -144,9 +147,9 @@ def probe(
     yes: bool,
     as_json: str | None,
 ) -> None:
-    """Put known injections into stories, and count the verdicts that they move.
+    """Insert known injections into stories, and count the verdicts that they change.
 
-    Each story is judged as it is, with a harmless sentence put in, and with an injection of each
+    Each story is judged unchanged, with a harmless sentence inserted, and with an injection of each
     kind (a command, a verdict line, a false end of the story, a role, JSON, another
     language, a dialogue, an authority) at the same place. Only yes-no items are asked.
     """

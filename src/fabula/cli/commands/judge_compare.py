@@ -22,7 +22,7 @@ __all__ = ["compare"]
 @settings_options(JudgeComparisonSettings)
 @click.option(
     "--stories", multiple=True, metavar="STORIES",
-    help="The texts that were judged; with them the bias for length is measured.",
+    help="The texts that were judged; needed to measure length bias.",
 )  # fmt: skip
 @settings_options(TableFiles, "files")
 @rows_option
@@ -37,9 +37,10 @@ def compare(
 ) -> None:
     """Compare the judges of RUNs with people's verdicts and with each other.
 
-    A RUN is a folder that `fabula judge` wrote. On yes-no items, from three judges on, the majority
-    of the judges and two weighted panels are measured too; numbers and choices are compared item by
-    item, by the statistic of their scale. Intervals are by bootstrap over documents.
+    A RUN is a folder that `fabula judge` wrote. On yes-no items, with three or more judges, the
+    majority of the judges and two weighted panels are measured too; numbers and choices are
+    compared item by item, with the statistic of their scale. Intervals are from a bootstrap over
+    documents.
     """
     from fabula.jobs.judge_comparison import compare_judges
 

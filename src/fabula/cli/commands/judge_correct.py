@@ -15,18 +15,18 @@ from fabula.jobs.tables import TableFiles
 __all__ = ["correct"]
 
 
-@click.command(cls=Command, short_help="Correct a judge by the labels of experts.")
+@click.command(cls=Command, short_help="Correct a judge with labels from experts.")
 @click.argument("run", metavar="RUN", type=click.Path(path_type=Path))
 @settings_options(CorrectSettings)
 @settings_options(TableFiles, "files")
 @json_option
 def correct(run: Path, settings: CorrectSettings, files: TableFiles, as_json: bool) -> None:
-    """Say what experts would have said of all documents of RUN, from their labels of some.
+    """Estimate what experts would have said about all documents of RUN, from labels for some.
 
-    A judge that passes more than experts do is wrong by as much on documents that nobody labelled.
-    Means, rates of items and differences of groups are corrected by prediction-powered inference
-    (PPI++), with 95 % intervals that hold for few labels. Documents to be labelled must be drawn
-    at random; labels of another kind of documents are refused.
+    A judge that passes more documents than experts do is just as wrong on documents that nobody
+    labelled. Means, rates of items and differences between groups are corrected by
+    prediction-powered inference (PPI++), with 95 % intervals that are valid for few labels. The
+    labelled documents must be drawn at random; labels for a different kind of document are refused.
     """
     from fabula.jobs.correction import correct_run
 

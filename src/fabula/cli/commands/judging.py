@@ -24,8 +24,8 @@ def exit_where_calls_failed(measurements: Sequence[Measurement]) -> None:
         return
     why = next((str(one.details["note"]) for one in failed if "note" in one.details), "")
     click.echo(
-        f"{len(failed):,} of {len(measurements):,} answers are missing, since calls failed"
-        f"{f' ({why})' if why else ''}; the same command asks for these again",
+        f"{len(failed):,} of {len(measurements):,} answers are missing, since calls "
+        f"failed{f' ({why})' if why else ''}; run the same command again to retry them",
         err=True,
     )
     click.get_current_context().exit(1)

@@ -16,7 +16,7 @@ from fabula.jobs.tables import TableFiles
 __all__ = ["lines"]
 
 
-@click.command(cls=Command, short_help="Note places in a draft to look at, line by line.")
+@click.command(cls=Command, short_help="List places in a draft to look at, line by line.")
 @texts_argument("texts")
 @settings_options(LineSettings)
 @settings_options(TableFiles, "files")
@@ -29,11 +29,11 @@ def lines(
     as_json: str | None,
     how_to_read: Reading,
 ) -> None:
-    """Note places in drafts that their writer may want to look at, each with a sentence why.
+    """List places in drafts that the writer may want to look at, each with the reason.
 
-    Words that come back within a few lines, sentences that stand there twice or begin alike, names
-    in two spellings, errors, stock phrases, dialogue tags: without a language model. No note is a
-    grade, and repetition can be meant; those that matter most are shown.
+    Finds words repeated within a few lines, sentences that occur twice or begin alike, names in two
+    spellings, errors, stock phrases and dialogue tags, without a language model. A note is not a
+    grade, and repetition can be deliberate; the most important notes are shown.
     """
     from fabula.jobs.lines import read_lines
 

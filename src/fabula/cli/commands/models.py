@@ -21,10 +21,11 @@ __all__ = ["models"]
 def models(
     names: tuple[str, ...], settings: ModelsSettings, files: TableFiles, as_json: bool
 ) -> None:
-    """List the models that can be asked here, what is known of each as a judge, and its cost.
+    """List the available models, what is known about each as a judge, and its cost.
 
-    The embedded model; servers at the usual ports of this machine (Ollama, LM Studio, llama.cpp,
-    vLLM); providers whose key is set. With MODELs, these alone: `fabula models openai/gpt-4o`.
+    Looks for the embedded model, servers at the usual ports of this machine (Ollama, LM Studio,
+    llama.cpp, vLLM), and providers whose key is set. With MODELs, lists only these:
+    `fabula models openai/gpt-4o`.
     """
     from fabula.jobs.available import available_models
 

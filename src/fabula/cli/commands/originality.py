@@ -30,9 +30,9 @@ def originality(
 ) -> None:
     """Measure how original TEXTS are: L-uniqueness, the Creativity Index, and every borrowed span.
 
-    The L-uniqueness of a text is the share of its words that lie in no run of L or more words found
-    in the reference; the Creativity Index is its sum over the levels. With --out, interrupted runs
-    resume.
+    The L-uniqueness of a text is the share of its words outside any run of L or more words found in
+    the reference; the Creativity Index is the sum of L-uniqueness over the levels. With --out,
+    interrupted runs resume.
     """
     from fabula.jobs.originality import run
     from fabula.presentation.originality_tables import originality_table, passages_table

@@ -17,7 +17,7 @@ __all__ = ["plan"]
 
 @click.group(cls=Group, short_help="Plan how large a study must be.")
 def plan() -> None:
-    """Plan how large a study must be, before it is paid for."""
+    """Plan how large a study must be, before you pay for it."""
 
 
 @plan.command(short_help="Plan the number of stories and raters from a pilot.")
@@ -26,10 +26,10 @@ def plan() -> None:
 @settings_options(TableFiles, "files")
 @json_option
 def raters(labels: Path, settings: RaterPlanSettings, files: TableFiles, as_json: bool) -> None:
-    """Plan how many stories and raters intervals of a wanted width take, from a pilot.
+    """Estimate from a pilot how many stories and raters give intervals of a target width.
 
-    LABELS are people's verdicts on yes-no items or numbers, on ten stories or more, two raters a
-    story or more: a table with document, item, rater and value (.csv, .jsonl, .parquet), or the
+    LABELS are people's verdicts on yes-no items or numbers, on at least ten stories with at least
+    two raters each: a table with document, item, rater and value (.csv, .jsonl, .parquet), or the
     authors' ttcw_annotations.json.
     """
     from fabula.jobs.rater_plan import plan_raters

@@ -26,7 +26,7 @@ def profile(
 ) -> None:
     """Profile TEXTS: rhythm of sentences, dialogue, rarity of words, grammar, repetition.
 
-    English only. A number that cannot be had is missing, with its reason.
+    English only. A metric that cannot be computed is missing, with its reason.
     """
     from fabula.errors import InputError
     from fabula.jobs.profiles import profile as measure
@@ -40,7 +40,7 @@ def profile(
     ):
         found = measure(documents, settings, progress=bar, each=rows.print)
     if not found:
-        raise InputError(f"{', '.join(texts)}: holds no texts")
+        raise InputError(f"{', '.join(texts)}: contains no texts")
     if not as_json:
         print_tables(profile_tables(found))
         print_written(written)

@@ -36,7 +36,7 @@ _directory = click.argument("directory", metavar="DIR", type=CorpusType())
 
 @click.group(cls=Group, short_help="Build, search and serve reference corpora.")
 def reference() -> None:
-    """The texts to compare with: a corpus on disk, built once, searched often."""
+    """The texts to compare with: a corpus on disk, built once and searched often."""
 
 
 @reference.command(short_help="Build a reference corpus from texts.")
@@ -55,9 +55,10 @@ def build(
     """Build a reference corpus from SOURCES: files, folders, patterns, URLs, or - for stdin.
 
     Reads .txt, .md, .docx, .epub, .odt, .rtf, .pdf, Scrivener projects, .jsonl, .csv, .tsv,
-    .parquet and Common Crawl's .wet, the text formats also with .gz or .zst. Instead of texts
-    SOURCES may be a corpus by name, such as pg19, of which --sample words are read; `fabula
-    reference catalogue` has them. An interrupted build resumes when the same command is run again.
+    .parquet and Common Crawl's .wet, the text formats also with .gz or .zst. Instead of texts,
+    SOURCES may be a corpus by name, such as pg19, from which --sample words are read;
+    `fabula reference catalogue` lists the names. To resume an interrupted build, run the same
+    command again.
     """
     from fabula.jobs.references import build_corpus, build_from_catalogue, is_in_catalogue
 
@@ -68,8 +69,8 @@ def build(
         return
     if sampling != SampleSettings():
         raise InputError(
-            f"`sample`, `seed`, `sample_files` and `author` are for a corpus of the catalogue, "
-            f"and {sources[0]} is none; `fabula reference catalogue` lists them"
+            "`sample`, `seed`, `sample_files` and `author` are only for corpora of the catalogue, "
+            f"and {sources[0]} is not one; `fabula reference catalogue` lists them"
         )
     with reading(sources, "reading", how_to_read, whole=True) as (documents, bar):
         corpus = build_corpus(documents, settings, (sources, how_to_read), progress=bar)
@@ -89,7 +90,7 @@ def add(
     as_json: bool,
     how_to_read: Reading,
 ) -> None:
-    """Add the texts of SOURCES to the corpus DIR, in new shards; what is there stays as it is."""
+    """Add the texts of SOURCES to the corpus DIR, in new shards; existing ones do not change."""
     from fabula.jobs.references import add_to_corpus
     from fabula.reference.layout import Manifest
 
@@ -102,14 +103,14 @@ def add(
     print_done(corpus.to_json(), str(corpus), as_json=as_json)
 
 
-@reference.command(short_help="Index the passages that near matches are searched in.")
+@reference.command(short_help="Index the passages that near matches are found in.")
 @_directory
 @settings_options(PassageOptions)
 @json_option
 def passages(directory: str | Path, settings: PassageOptions, as_json: bool) -> None:
-    """Index the passages of the corpus DIR, which near matches are looked for in.
+    """Index the passages of the corpus DIR, in which near matches are found.
 
-    `reference build` has done so; this is for other lengths and stop words.
+    `reference build` already does this; run it for other lengths or stop words.
     """
     with progress_bar("indexing passages", None) as bar:
         n = index_passages(directory, settings, bar)
@@ -126,7 +127,7 @@ def passages(directory: str | Path, settings: PassageOptions, as_json: bool) -> 
 @settings_options(InfoSettings)
 @json_option
 def info(directory: str | Path, settings: InfoSettings, as_json: bool) -> None:
-    """Say what the corpus DIR holds and how it was built."""
+    """Show what the corpus DIR holds and how it was built."""
     from fabula.jobs.references import info_lines
     from fabula.reference.layout import Manifest
 
@@ -142,11 +143,11 @@ def info(directory: str | Path, settings: InfoSettings, as_json: bool) -> None:
 @settings_options(HeldOutSettings)
 @json_option
 def measure(directory: str | Path, settings: HeldOutSettings, as_json: bool) -> None:
-    """Score documents of the corpus DIR against the rest of it, each left out for itself.
+    """Score documents of the corpus DIR against the rest of the corpus.
 
-    The distribution is kept in DIR, a folder or an address in an object store. From then on `fabula
-    originality` and `fabula report` say of a text above how many of the reference's own documents
-    its Creativity Index is. An interrupted run resumes.
+    The distribution is saved in DIR, a folder or an address in an object store. From then on
+    `fabula originality` and `fabula report` show the share of the reference's own documents whose
+    Creativity Index is below the text's. Interrupted runs resume.
     """
     from fabula.jobs.held_out import measure_held_out
 
@@ -160,14 +161,14 @@ def measure(directory: str | Path, settings: HeldOutSettings, as_json: bool) -> 
 @settings_options(VerifySettings)
 @json_option
 def verify(directory: str | Path, settings: VerifySettings, as_json: bool) -> None:
-    """Check every file of DIR against its checksum, and that the corpus finds its own text."""
+    """Check every file of DIR against its checksum, and check that searches find its own text."""
     from fabula.jobs.references import verify_corpus
 
     with progress_bar("verifying", None) as bar:
         n_shards = len(verify_corpus(directory, settings, progress=bar).manifest.shards)
     print_done(
         {"reference": str(directory), "n_shards": n_shards, "is_whole": True},
-        f"{directory}: {counted(n_shards, 'shard')} whole, and found by its own text",
+        f"{directory}: {counted(n_shards, 'shard')} intact, and each finds its own text",
         as_json=as_json,
     )
 
@@ -180,7 +181,7 @@ def verify(directory: str | Path, settings: VerifySettings, as_json: bool) -> No
 def remove(
     directory: str | Path, ids: tuple[str, ...], settings: RemoveSettings, as_json: bool
 ) -> None:
-    """Take documents out of the corpus DIR by their ids; searches no longer find them."""
+    """Remove documents from the corpus DIR by id; searches no longer find them."""
     from fabula.jobs.references import remove_from_corpus
 
     corpus = remove_from_corpus(directory, ids, settings)

@@ -17,11 +17,11 @@ __all__ = ["catalogue"]
 @settings_options(CatalogueSettings)
 @json_option
 def catalogue(name: str | None, settings: CatalogueSettings, as_json: bool) -> None:
-    """Say which public corpora a reference can be built of, and which indexes can be asked.
+    """List public corpora that a reference can be built from, and indexes that can be queried.
 
-    With NAME: where it is read from, under which licence, how old it is, what it costs in time and
-    disk, and what it can and cannot tell. `fabula reference build NAME --sample 100M` builds one;
-    an index is named as `--reference infinigram:NAME`.
+    With NAME: its source, licence and age, what it costs in time and disk space, and what it can
+    and cannot tell. `fabula reference build NAME --sample 100M` builds one; use an index with
+    `--reference infinigram:NAME`.
     """
     from fabula.presentation.catalogue_tables import catalogue_rows, catalogue_tables
     from fabula.reference.catalogue import read_catalogue

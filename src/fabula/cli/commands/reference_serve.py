@@ -24,9 +24,9 @@ __all__ = ["serve"]
 def serve(directories: tuple[str | Path, ...], settings: ServeSettings) -> None:
     """Serve the corpora in DIR... over HTTP, as one reference for a whole team.
 
-    Every command takes it as `--reference http://HOST:PORT`, and the numbers are those of the
-    corpora on the disk. Infini-gram's clients can ask it too. A corpus that is added to, or from
-    which documents are removed, is served in its new form within seconds.
+    Every command accepts it as `--reference http://HOST:PORT`, and gives the same numbers as the
+    corpora on disk. Infini-gram's clients can query it too. If documents are added to a corpus or
+    removed, the change is served within seconds.
     """
     from fabula.jobs.serving import serve as run
 
@@ -36,8 +36,8 @@ def serve(directories: tuple[str | Path, ...], settings: ServeSettings) -> None:
 def _announce(reference: Reference, url: str, n_tokens: int) -> None:
     click.echo(f"{reference.name}: {reference.size}, fingerprint {reference.fingerprint}")
     if n_tokens:
-        click.echo(f"served at {url} to whoever has one of {n_tokens:,} tokens")
-        click.echo("put yours into FABULA_REFERENCE_TOKEN, and then:")
+        click.echo(f"served at {url} to clients with one of {n_tokens:,} tokens")
+        click.echo("put your token into FABULA_REFERENCE_TOKEN, and then run:")
     else:
-        click.echo(f"served at {url} to this machine; no token is asked")
+        click.echo(f"served at {url} to this machine only; no token is needed")
     click.echo(f"  fabula originality TEXTS --reference {url}")

@@ -31,12 +31,11 @@ __all__ = ["write"]
 def write(
     beginnings: Path, settings: WriteSettings, yes: bool, as_json: bool, how_to_read: Reading
 ) -> None:
-    """Have models continue sentences, and build a reference from what they write.
+    """Have models continue sentences, and build a reference from their texts.
 
-    For texts of models that are younger than any corpus: models that learned from the same web
+    Use this for texts by models that are newer than any corpus: models trained on the same web
     write the same phrases (Lu et al. 2024, section "Evaluation"; 150,000 sentences there). Against
-    such a reference `fabula originality` sums levels 5 to 7 unless told otherwise. An interrupted
-    run goes on where it was.
+    such a reference `fabula originality` sums levels 5 to 7 by default. Interrupted runs resume.
     """
     from fabula.jobs.references import write_corpus
 

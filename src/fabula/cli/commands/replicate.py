@@ -57,9 +57,9 @@ def linguistic_metrics(
 ) -> None:
     """Table 2 of "Evaluating Story Generation Systems Using Automated Linguistic Analyses".
 
-    Roemmele, Gordon and Swanson 2017: random, case-based, unigram, recurrent and the books' own
-    sentences in fifteen metrics, beside random sentences of the same length. DATA is a folder that
-    holds cbt/ and reference/.
+    Roemmele, Gordon and Swanson 2017: random, case-based, unigram and recurrent generators and the
+    books' own sentences on fifteen metrics, beside random sentences of the same length. DATA is a
+    folder that contains cbt/ and reference/.
     """
     from fabula.jobs.replication import replicate_linguistic_metrics
 
@@ -77,12 +77,12 @@ def linguistic_metrics(
 def creativity_index(
     data: Path | None, settings: CreativityIndexSettings, files: TableFiles, as_json: bool
 ) -> None:
-    """Analyses of "AI as Humanity's Salieri" on texts and references of yours.
+    """Run the analyses of "AI as Humanity's Salieri" on your own texts and references.
 
     Lu et al. 2024, Figures 3a to 3j and 3n: the index of people and models, verbatim and near;
     L-uniqueness against L; models before and after alignment; the spread over documents; detection
     beside a language model's log-probabilities. DATA is a copy of the authors' repository
-    (github.com/GXimingLu/creativity_index), whose outputs/ are read too, or a folder that holds
+    (github.com/GXimingLu/creativity_index), whose outputs/ are read too, or a folder that contains
     human_vs_machine/ and reference/.
     """
     from fabula.jobs.replication import replicate_creativity_index
@@ -110,7 +110,7 @@ def story_feedback(
     """Tables 1 and 3 to 9 of "Help Me Write a Story" (Rashkin et al. 2025).
 
     DIR is the folder of the files released at github.com/google-deepmind/igen. First, and also
-    without DIR, the printed tables are held against each other.
+    without DIR, the printed tables are checked against each other.
     """
     from fabula.jobs.replication import replicate_story_feedback
 

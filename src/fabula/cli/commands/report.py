@@ -40,11 +40,11 @@ def report(
     yes: bool,
     as_json: bool,
 ) -> None:
-    """Show on one page all that can be said of TEXTS: what is borrowed, how they read, and more.
+    """Show everything that can be said about TEXTS on one page: borrowing, style, and more.
 
-    Runs every instrument that can run, and says what was left out and how to have it. With --model
-    a model judges by the Torrance tests and says what to revise; what it answers is kept beside the
-    page, so that an interrupted run does not pay twice. Several texts are set side by side.
+    Runs every instrument that can run, and says what was left out and how to get it. With --model,
+    a model judges by the Torrance tests and says what to revise; its answers are saved beside the
+    page, so that you do not pay twice for an interrupted run. Several texts are shown side by side.
     """
     from fabula.jobs.reported import report_texts
     from fabula.presentation.comments import check_comments_path
@@ -65,7 +65,7 @@ def report(
     if files.comments is not None:
         n_lost = found.write_comments(files.comments, Path(texts[0]))
         if n_lost:
-            notify(f"{n_lost:,} findings have no place in {files.comments}; the page has them")
+            notify(f"{n_lost:,} findings have no place in {files.comments}; they are on the page")
     written = [files.out, files.comments, *files.write(found.sheets())]
     if as_json:
         print_json(found.to_json())
@@ -89,7 +89,7 @@ def _checked_outputs(texts: tuple[str, ...], files: ReportFiles) -> Path | None:
     keep = files.out.with_suffix(".answers")
     if keep.is_file():
         raise click.UsageError(
-            f"{keep}: answers are kept in a folder of this name; name another --out"
+            f"{keep}: a folder of this name is needed for the answers; choose another --out"
         )
     return keep
 

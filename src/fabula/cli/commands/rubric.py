@@ -19,7 +19,7 @@ __all__ = ["rubric"]
 
 @click.group(cls=Group, short_help="Show, check, import and draft rubrics.")
 def rubric() -> None:
-    """Look at rubrics, check one's own, take over published wording."""
+    """Show rubrics, check your own, and import published wording."""
 
 
 @rubric.command("list", short_help="List the built-in rubrics.")
@@ -63,12 +63,12 @@ def show(name: str, settings: ShowSettings, as_json: bool) -> None:
 def check(files: tuple[Path, ...], as_json: str | None) -> None:
     """Check rubric files, and show every fault of each.
 
-    A rubric has id, version, title, and if wanted citation, wording, unit (story, group, text);
+    A rubric has id, version, title, and optionally citation, wording, unit (story, group, text);
     [aggregate] with rule (count, mean, none), counts (Yes, No), title; and [[items]], each with id,
-    index, title, question, and if wanted dimension, background, list_first (what to list before
+    index, title, question, and optionally dimension, background, list_first (what to list before
     deciding), show_if (a condition such as first == 'Yes' and not second == 'No'), and scale: a
-    table with kind (yes-no, choice, rank, number, text), options, low, high. Start from one that
-    ships: fabula rubric show ttcw --toml.
+    table with kind (yes-no, choice, rank, number, text), options, low, high. Start from a built-in
+    one: fabula rubric show ttcw --toml.
     """
     from collections import Counter
 
@@ -89,7 +89,7 @@ def check(files: tuple[Path, ...], as_json: str | None) -> None:
                 counts = Counter(item.dimension for item in good.items if item.dimension)
                 dimensions = ", ".join(f"{name} {n}" for name, n in counts.items())
                 shown = f" ({dimensions})" if dimensions else ""
-                click.echo(f"{file}: {good.key}, {len(good.items)} items{shown}, good")
+                click.echo(f"{file}: {good.key}, {len(good.items)} items{shown}, valid")
     if faults:
         raise InputError("\n       ".join(faults))
 
@@ -102,8 +102,8 @@ def check(files: tuple[Path, ...], as_json: str | None) -> None:
 def import_(name: str, file: Path, settings: ImportSettings, as_json: bool) -> None:
     """Make a rubric with the published wording of NAME, from the authors' released FILE.
 
-    For ttcw the file is ttcw_all_tests.json. Its ids are those of Fabula's own rubric, its digest
-    is not, so that verdicts on the two wordings can be compared but are never mixed.
+    For ttcw the file is ttcw_all_tests.json. The new rubric has the same ids as Fabula's own but a
+    different digest, so that verdicts on the two wordings can be compared but are never mixed.
     """
     from fabula.jobs.rubrics import import_rubric
 
@@ -126,21 +126,23 @@ def draft(
 ) -> None:
     """Draft binary tests from experts' free-form measures, for a person to edit.
 
-    MEASURES.csv has the columns measure, and if known dimension and participant. As in the
+    MEASURES.csv has the column measure, and optionally dimension and participant. As in the
     formative study of "Art or Artifice?" (section 4.1), measures are grouped by meaning within
-    their dimension, the fullest one stands for its group, and becomes a yes/no question.
+    their dimension, and the fullest measure of each group becomes a yes/no question.
     `--model none` drafts without a model.
     """
     from fabula.jobs.rubrics import draft as draft_tests
 
     if no_model:
-        click.echo("warning: --no-model is now --model none; the old name goes away soon", err=True)
+        click.echo(
+            "warning: --no-model is now --model none; the old name will be removed soon", err=True
+        )
         settings = replace(settings, models=replace(settings.models, models=("none",)))
     found, n = draft_tests(measures, settings, confirm=confirm_on(Bar(), yes=yes))
     out = settings.out
     print_done(
         {"out": str(out), "n_items": len(found.items), "n_measures": n},
-        f"written: {out} ({len(found.items)} tests from {n} measures); edit it, then",
+        f"written: {out} ({len(found.items)} tests from {n} measures); edit it, then run",
         f"  fabula rubric check {out}",
         as_json=as_json,
     )
@@ -154,9 +156,9 @@ def draft(
 def expand(source: str, settings: ExpansionSettings, yes: bool, as_json: bool) -> None:
     """Have a model write out what each question of a rubric means, for experts to verify.
 
-    As in section 5.2.1 of "Art or Artifice?", a question alone is ambiguous: each item gets a
-    background, what to list before deciding, and with --paraphrases other wordings. What an item
-    has already stays as it is.
+    A question alone is ambiguous, so each item gets a background, what to list before deciding, and
+    with --paraphrases other wordings, as in section 5.2.1 of "Art or Artifice?". Parts that an item
+    already has are not changed.
     """
     from fabula.jobs.rubrics import expand as expand_items
     from fabula.reasons import explain
@@ -168,8 +170,8 @@ def expand(source: str, settings: ExpansionSettings, yes: bool, as_json: bool) -
     print_done(
         {"out": str(out), "key": found.rubric.key, "n_written": found.n_written,
          "missing": found.missing},
-        f"written: {out} ({found.n_written} texts for {len(found.rubric.items)} items"
-        f"{f'; missing: {lacking}' if lacking else ''}); verify it, then",
+        f"written: {out} ({found.n_written} texts for {len(found.rubric.items)} "
+        f"items{f'; missing: {lacking}' if lacking else ''}); verify it, then run",
         f"  fabula rubric check {out}",
         as_json=as_json,
     )  # fmt: skip

@@ -24,7 +24,7 @@ __all__ = ["stories"]
 
 @click.group(cls=Group, short_help="Have models write the stories of a study.")
 def stories() -> None:
-    """Have models write the stories of a study: same plot, same length."""
+    """Have models write the stories of a study, with the same plot and length."""
 
 
 @stories.command(short_help="Summarise the plot of each story in a sentence.")
@@ -38,8 +38,8 @@ def plot(
 ) -> None:
     """Summarise the plot of each story of SOURCES in a sentence.
 
-    Read the plots, correct those that are wrong, and set `verified` to true, before stories are
-    written to them.
+    Read the plots, correct those that are wrong, and set `verified` to true before stories are
+    written from them.
     """
     from fabula.jobs.stories import plot_stories
 
@@ -51,12 +51,12 @@ def plot(
     click.echo("read them, and set `verified` to true for those that are right", err=as_json)
 
 
-@stories.command(short_help="Write a story to each plot, of a given length.")
+@stories.command(short_help="Write a story of a given length for each plot.")
 @click.argument("plots", metavar="PLOTS", type=click.Path(path_type=Path))
 @settings_options(StorySettings)
 @click.option(
     "--human", multiple=True, metavar="SOURCE",
-    help="Put the human story of each plot (same id) into its group.",
+    help="Add the human story of each plot (same id) to its group.",
 )  # fmt: skip
 @yes_option
 @json_option
@@ -69,11 +69,12 @@ def write(
     as_json: bool,
     how_to_read: Reading,
 ) -> None:
-    """Have models write a story to each plot, near to a length.
+    """Have models write a story for each plot, close to a target length.
 
-    PLOTS is a file of `fabula stories plot`, or any .jsonl with id, plot and n_words. A story is
-    written again until it is within --within words of its length, up to --attempts times; one that
-    never comes near is reported and left out. All rounds are kept in FILE.rounds.jsonl.
+    PLOTS is a file from `fabula stories plot`, or any .jsonl with id, plot and n_words. A story is
+    rewritten until it is within --within words of its target length, up to --attempts times;
+    stories that never come close are reported and left out. All rounds are kept in
+    FILE.rounds.jsonl.
     """
     from fabula.jobs.stories import write_stories
 
@@ -98,10 +99,10 @@ def openings(
     as_json: bool,
     how_to_read: Reading,
 ) -> None:
-    """Have models go on from a first sentence, a headline or a theorem.
+    """Have models continue a first sentence, a headline or a theorem.
 
-    BEGINNINGS hold one each: rows of a table, or files; a .txt file with one a line. The defaults
-    are those of the Creativity Index (appendix B.1): top-p 0.9, 288 tokens.
+    BEGINNINGS are rows of a table, files with one beginning each, or a .txt file with one per line.
+    The defaults are those of the Creativity Index paper (appendix B.1): top-p 0.9, 288 tokens.
     """
     from fabula.jobs.stories import write_openings
 
@@ -120,10 +121,12 @@ def _report(what: str, written: Written, *, as_json: bool) -> None:
     lines = [f"{written.n:,} of {len(written.rows):,} {what}, written: {written.out}"]
     lines += [f"missing: {n:,} {what}: {explain(why)}" for why, n in written.missing.items()]
     if n_framed:
-        lines.append(f"cut off what the model said around {n_framed:,} {what} (frame_removed)")
+        lines.append(
+            f"removed the text that the model put around {n_framed:,} {what} (frame_removed)"
+        )
     lines += [
         f"  {row['id']} by {row['model']}: {row['n_words']:,} words after {row['round']} rounds, "
-        f"{row['target_words']:,} were wanted"
+        f"target {row['target_words']:,}"
         for row in written.rows
         if row["missing_reason"] == "not_converged"
     ]

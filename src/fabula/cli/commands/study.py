@@ -48,9 +48,9 @@ for _command in PEOPLE:
 @settings_options(NewStudySettings)
 @json_option
 def new(file: Path, settings: NewStudySettings, as_json: bool) -> None:
-    """Write STUDY.toml, ready to run and yours to edit.
+    """Write STUDY.toml, ready to run and for you to edit.
 
-    It says how many people the study takes, and what it cannot keep from them.
+    Shows how many people the study needs, and what it cannot hide from them.
     """
     from fabula.jobs.studies import design_study
 
@@ -64,9 +64,9 @@ def new(file: Path, settings: NewStudySettings, as_json: bool) -> None:
 def serve(file: Path, place: StudyPlace, settings: StudyServeSettings) -> None:
     """Serve the study's page. Organisers log in at /organise.
 
-    Their password is that of the environment variable FABULA_STUDY_PASSWORD; without it, one is
-    drawn and printed. With FABULA_PROLIFIC_TOKEN, and the study's ids as `studies` under [entry],
-    the statuses of Prolific's submissions are fetched every minute.
+    Their password is read from the environment variable FABULA_STUDY_PASSWORD; without it, one is
+    generated and printed. With FABULA_PROLIFIC_TOKEN, and the study's ids as `studies` under
+    [entry], the statuses of Prolific's submissions are fetched every minute.
     """
     from fabula.jobs.studies import serve_study
 
@@ -86,16 +86,16 @@ def serve(file: Path, place: StudyPlace, settings: StudyServeSettings) -> None:
 def preview(file: Path, settings: PreviewSettings) -> None:
     """Serve STUDY.toml on this machine, with a link for yourself, until you stop it.
 
-    What is answered goes into a database of its own, which is thrown away at the end: it is never
-    counted, gives no place to anybody, and leaves the study free to be changed. The title says that
-    it is a preview. Further links are on the organiser's page.
+    Answers go into a separate database, which is deleted at the end: they are never counted and
+    take nobody's place, and you can still change the study. The title says that it is a preview.
+    The organiser's page has further links.
     """
     from fabula.jobs.studies import preview_study
 
     def announce(found: Preview) -> None:
         click.echo(f"{found.title}: {found.link}")
         click.echo(f"organisers: {found.organisers}, password {found.password}")
-        click.echo("nothing that is answered here is kept")
+        click.echo("answers given here are not kept")
 
     preview_study(file, settings, announce=announce)
 
@@ -105,9 +105,10 @@ def preview(file: Path, settings: PreviewSettings) -> None:
 @settings_options(ExportSettings)
 @json_option
 def export(file: Path, place: StudyPlace, settings: ExportSettings, as_json: bool) -> None:
-    """Write all answers that count as measurements, one a row, each with when it was saved (UTC).
+    """Write all valid answers as measurements, one per row, each with the time it was saved (UTC).
 
-    What reads measurements (`agreement --experts`, `feedback score --people`) wants them so.
+    Commands that read measurements (`agreement --experts`, `feedback score --people`) expect this
+    format.
     """
     from fabula.jobs.studies import export_study
 
@@ -123,14 +124,14 @@ def export(file: Path, place: StudyPlace, settings: ExportSettings, as_json: boo
     )
 
 
-@study.command(short_help="Copy a study that may be running into one file.")
+@study.command(short_help="Copy a study, even while it runs, into one file.")
 @study_options
 @click.argument("backup_file", metavar="FILE", type=click.Path(path_type=Path))
 @json_option
 def backup(file: Path, backup_file: Path, place: StudyPlace, as_json: bool) -> None:
-    """Copy all answers as they are now into FILE, and compare the copy with them.
+    """Copy all current answers into FILE, and compare the copy with the original.
 
-    The study may be running. FILE is a file of SQLite's, also where the database is PostgreSQL.
+    The study may be running. FILE is an SQLite file, even if the database is PostgreSQL.
     Keep STUDY.toml and the documents with it.
     """
     from fabula.studies.backups import back_up
@@ -151,9 +152,9 @@ def backup(file: Path, backup_file: Path, place: StudyPlace, as_json: bool) -> N
 @click.argument("backup_file", metavar="FILE", type=click.Path(path_type=Path, exists=True))
 @json_option
 def restore(file: Path, backup_file: Path, place: StudyPlace, as_json: bool) -> None:
-    """Put the answers in FILE, which `study backup` wrote, into a database without any.
+    """Restore the answers in FILE, which `study backup` wrote, into an empty database.
 
-    FILE can also be a copy of the study's own file, with its log (FILE-wal) beside it or without.
+    FILE can also be a copy of the study's own file, with or without its log (FILE-wal) beside it.
     """
     from fabula.studies.backups import restore as put_back
 
@@ -176,8 +177,8 @@ def restore(file: Path, backup_file: Path, place: StudyPlace, as_json: bool) -> 
 @json_option
 def analyse(file: Path, place: StudyPlace, settings: AnalysisSettings, as_json: bool) -> None:
     """Print the paper's tables from the answers: pass rates, agreement, ranks and origins (ttcw);
-    means with standard errors, agreement of raters (feedback); rankings by Bradley and Terry's
-    model, as `judge --pairwise` makes them (pairs).
+    means with standard errors, agreement between raters (feedback); rankings by the Bradley-Terry
+    model, as in `judge --pairwise` (pairs).
     """
     from fabula.jobs.study_analysis import analyse_study
 
@@ -194,10 +195,11 @@ def analyse(file: Path, place: StudyPlace, settings: AnalysisSettings, as_json: 
 def power(
     file: Path, place: StudyPlace, settings: WidthSettings, files: TableFiles, as_json: bool
 ) -> None:
-    """Plan how many people and stories intervals of a wanted width take, from the answers so far.
+    """Estimate from the answers so far how many people and stories a study needs.
 
-    They are its pilot: yes-no items on ten stories or more, by two people each or more. How many
-    stories a person reads is that of STUDY.toml.
+    The answers so far are the pilot: yes-no items on at least ten stories, by at least two people
+    each. The plan gives the numbers for intervals of a target width; the number of stories per
+    person is taken from STUDY.toml.
     """
     from fabula.jobs.rater_plan import plan_study
     from fabula.jobs.studies import answers_of

@@ -22,7 +22,7 @@ def _print_invited(
     done: Invited, settings: LinkSettings, out: Path | None, *, as_json: bool
 ) -> None:
     if settings.url is None:
-        click.echo("these links lead to this machine only; for others give --url", err=True)
+        click.echo("these links work on this machine only; set --url for other people", err=True)
     written = [] if out is None else [f"written: {out}"]
     print_done(done.to_json(), *done.lines(), *written, as_json=as_json)
 
@@ -57,7 +57,7 @@ def invite(
 def reissue(
     file: Path, place: StudyPlace, participant: str, settings: LinkSettings, as_json: bool
 ) -> None:
-    """Print a new link for PARTICIPANT (such as p0007); the old one ends."""
+    """Print a new link for PARTICIPANT (such as p0007); the old link stops working."""
     from fabula.jobs.study_people import reissue as make_new_link
 
     with open_study(file, place) as opened:
@@ -77,7 +77,7 @@ def remove(
 ) -> None:  # fmt: skip
     """Leave out the answers of each PARTICIPANT (such as p0007), and give their places to others.
 
-    It cannot be taken back; the answers stay in the database.
+    This cannot be undone; the answers stay in the database.
     """
     from fabula.jobs.study_people import remove as remove_people
 
@@ -94,14 +94,14 @@ def remove(
     )
 
 
-@click.command(cls=Command, short_help="Fetch how submissions stand at Prolific.")
+@click.command(cls=Command, short_help="Fetch the status of submissions from Prolific.")
 @study_options
 @json_option
 def statuses(file: Path, place: StudyPlace, as_json: bool) -> None:
-    """Fetch how the study's submissions stand at Prolific, as a running server does by itself.
+    """Fetch the status of the study's submissions from Prolific, as a running server does.
 
-    The token of its API is that of the environment variable FABULA_PROLIFIC_TOKEN. Places of those
-    who returned their submission, or timed out, are given to others.
+    The API token is read from the environment variable FABULA_PROLIFIC_TOKEN. Places of people who
+    returned their submission, or timed out, are given to others.
     """
     from fabula.jobs.study_people import fetch_statuses
 
@@ -122,13 +122,13 @@ def statuses(file: Path, place: StudyPlace, as_json: bool) -> None:
 @click.option("--yes", is_flag=True, help="Do not ask again.")
 @json_option
 def forget(file: Path, place: StudyPlace, participant: str, yes: bool, as_json: bool) -> None:
-    """Delete all answers of PARTICIPANT (such as p0007), for good."""
+    """Delete all answers of PARTICIPANT (such as p0007) permanently."""
     from fabula.studies.participants import forget as forget_participant
     from fabula.studies.participants import number_of
 
     number = number_of(participant)
     if not yes:
-        click.confirm(f"Delete all answers of {participant}, for good?", abort=True)
+        click.confirm(f"Delete all answers of {participant} permanently?", abort=True)
     with open_study(file, place) as opened:
         with opened.store.writing() as connection:
             n = forget_participant(connection, number, "command line")

@@ -26,10 +26,10 @@ __all__ = ["themes"]
 def themes(
     sources: tuple[Path, ...], settings: ThemeSettings, yes: bool, as_json: str | None
 ) -> None:
-    """Group the reasons that raters gave into themes, for what passes and what fails each test.
+    """Group the reasons that raters gave into themes, separately for passing and failing each test.
 
     A source is a run of `fabula judge`, or the experts' ttcw_annotations.json. Reasons are grouped
-    by the meaning of their sentences; beside each theme stand the most typical of them.
+    by the meaning of their sentences; the most typical ones are shown beside each theme.
     """
     from fabula.jobs.themes import group_reasons
 

@@ -122,7 +122,7 @@ def test_profile_of_the_examples(examples: Path, tmp_path: Path) -> None:
     assert "<svg" in (tmp_path / "p.html").read_text(encoding="utf-8")
     printed = fabula("profile", examples / "the-count.txt", "--json").stdout
     assert json.loads(printed) == rows(tmp_path / "p.jsonl")[:1]
-    assert "cannot draw" in fabula(
+    assert "unknown figure format" in fabula(
         "profile", examples / "the-count.txt", "--plot", "x.bmp", code=REFUSED
     ).stderr  # fmt: skip
 

@@ -66,7 +66,7 @@ def test_a_background_leaves_out_what_is_common_and_lists_without_a_test(folder:
     proven = json.loads(run(*command, "--p", "0.05", "--json").stdout)
     assert "|p:0.05|" in proven["signature"]
     shown = " ".join(run(*command).stdout.split())
-    assert "elsewhere: in a million words of the background" in shown
+    assert "elsewhere: per million words of the background" in shown
 
 
 def test_the_table_says_what_it_rests_on_and_is_written(folder: Path) -> None:

@@ -189,7 +189,7 @@ def test_a_provider_without_a_model_s_name_is_refused() -> None:
     [
         (200, ["small"], "takes the key in MISTRAL_API_KEY, and has the model small", ">Send it<"),
         (200, ["large"], "does not list a model small", ">Send it<"),
-        (401, [], "Mistral refuses the key in MISTRAL_API_KEY", "Send it all the same"),
+        (401, [], "Mistral refuses the key in MISTRAL_API_KEY", "Send it anyway"),
         (500, [], "did not say whether the key is good (500)", ">Send it<"),
     ],
 )
@@ -385,7 +385,7 @@ def test_a_process_record_is_exported_by_the_writer_only_and_shows_what_was_alte
     client.post("/piece/0001/1/writing", data={"csrf": csrf(client), "text": STORY + " More."})
     client.post("/piece/0001/1/start", data={"csrf": csrf(client)})
     page = client.get("/piece/0001/record").text
-    assert "The chain holds" in page
+    assert "The chain is intact" in page
     assert "It does not prove who wrote." in page
     assert client.post("/piece/0001/record", data={"texts": "on"}).status_code == 403
     sent = {"csrf": csrf(client), "texts": "on"}
@@ -512,7 +512,7 @@ def test_references_are_removed_and_those_made_here_are_deleted(
     client.post("/references", data={"csrf": csrf(client), "name": "mine"}, files=files)
     made = desk.references[0]
     assert made != given
-    for path, remark in ((made, "its files are deleted"), (given, "files stay where they are")):
+    for path, remark in ((made, "its files are deleted"), (given, "files are kept")):
         question = client.get("/references/remove", params={"path": path})
         assert remark in question.text
         client.post("/references/remove", data={"csrf": csrf(client), "path": path})

@@ -159,7 +159,7 @@ def test_every_keystroke_is_there_again_and_marked_while_one_writes(
     find(browser, "#draft").send_keys(" Then teh end.")
     until(browser, lambda: "does not answer" in find(browser, ".saved").text)
     browser.get(f"{report}/edit")
-    until(browser, lambda: "Kept on the desk" in find(browser, ".saved").text)
+    until(browser, lambda: "Saved on the desk" in find(browser, ".saved").text)
     assert "Then teh end." in find(browser, "#draft").get_attribute("value")
     until(browser, lambda: "“teh” is in neither" in find(browser, ".check").text)
     assert "teh" in [mark.get_attribute("textContent") for mark in all_of(browser, ".under mark")]

@@ -90,7 +90,7 @@ def test_wins_by_chance_are_a_sentence_and_no_order() -> None:
     (found,) = only(judged, chosen)
     assert not found.ranking.is_told_from_chance
     shown = render(*ranking_tables(found, "m", None))
-    assert "cannot be told from chance" in shown
+    assert "cannot be distinguished from chance" in shown
     assert "s0" not in shown
 
 

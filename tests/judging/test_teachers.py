@@ -106,7 +106,7 @@ def test_from_the_rubric_to_what_teachers_would_have_said(essays: Path) -> None:
     mine, theirs = marks.thesis["J"], (marks.thesis["A"] + marks.thesis["B"]) / 2
     overall = corrected["overall"]
     page = (essays / "page.html").read_text(encoding="utf-8")
-    assert "As experts would have it" in page
+    assert "Corrected by experts" in page
     for text in (page, shown):
         assert f"{overall['corrected']:.1%}" in text
         assert f"{overall['low']:.1%} to {overall['high']:.1%}" in text

@@ -164,15 +164,16 @@ def test_what_a_judge_is_worth_is_said_by_intervals_beside_chance_and_people(
     judges = {
         "the majority itself": (truth, "above chance", "more than one person"),
         "a coin": (
-            {key: float(rng.random() < 0.5) for key in truth}, "told from chance",
-            "cannot be told from what one",
+            {key: float(rng.random() < 0.5) for key in truth}, "distinguished from chance",
+            "cannot be distinguished from what one",
         ),
         "the contrary": (
             {key: 1 - value for key, value in truth.items()}, "below chance", "less than one",
         ),
         "half of each": (
             {key: value if rng.random() < 0.4 else float(rng.random() < 0.5)
-             for key, value in truth.items()}, "above chance", "cannot be told from what one",
+             for key, value in truth.items()}, "above chance",
+            "cannot be distinguished from what one",
         ),
     }  # fmt: skip
     for name, (said, beside_chance, beside_people) in judges.items():

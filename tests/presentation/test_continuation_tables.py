@@ -130,8 +130,8 @@ def test_passages_of_a_chapter_are_one_unit_of_tests_and_intervals() -> None:
     assert test.p_bonferroni == test.p
     shown = " ".join(render(*system_tables(table)).split())
     assert "units: 12 chapters" in shown
-    assert "corrected apart, as a control: pairs with dealt" in shown
-    assert "passages are taken as independent" in " ".join(render(*system_tables(apart)).split())
+    assert "corrected separately, as a control: pairs with dealt" in shown
+    assert "passages are treated as independent" in " ".join(render(*system_tables(apart)).split())
 
 
 def test_few_chapters_mark_nothing_and_the_table_says_why(tmp_path: Path) -> None:

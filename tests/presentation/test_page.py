@@ -56,7 +56,7 @@ def test_the_page_is_one_file_that_fetches_nothing(tmp_path: Path) -> None:
 def test_missing_is_shown_as_missing(tmp_path: Path) -> None:
     texts = [Document("short", "one two"), Document("none", ""), Document("ok", "one " * 20)]
     page = make_page(tmp_path, *texts).read_text()
-    assert page.count("missing: the text is too short for it") == 1
+    assert page.count("missing: the text is too short") == 1
     assert page.count("missing: no words in the text") == 1
 
 

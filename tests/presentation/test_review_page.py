@@ -247,7 +247,7 @@ def test_what_was_left_out_is_said_with_its_remedy(tmp_path: Path) -> None:
     review = reviewed(tmp_path, Document("d", STORY))
     write_review_page(tmp_path / "page.html", review)
     page = (tmp_path / "page.html").read_text(encoding="utf-8")
-    assert "What is not here" in page
+    assert "What is missing" in page
     assert "<code>fabula report --model openai/gpt-4o</code>" in page
     assert "no reference group was measured in this way" in page
     shown = render(*review_tables(review, []))

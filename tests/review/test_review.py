@@ -313,7 +313,7 @@ def test_people_s_labels_of_some_texts_correct_the_judge_of_all(tmp_path: Path) 
     page = tmp_path / "page.html"
     write_review_page(page, known, by="author", tests=tests)
     written = page.read_text()
-    assert "As experts would have it" in written
+    assert "Corrected by experts" in written
     assert "prediction-powered inference" in written
     assert written.count("</b> by Ann") == 12 * 14, "what people said stands beside the judge"
 

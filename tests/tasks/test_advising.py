@@ -176,7 +176,7 @@ def test_a_writer_gets_points_and_then_what_became_of_them(tmp_path: Path) -> No
         assert DRAFT[start:end] == row["details"]["quotations"][0]
     for expected in (
         "said in 2 of 4 readings", "1 of 4 readings would not change anything",
-        "1 of the answers have no part in this: the answer is empty",
+        "1 of the answers are not used: the answer is empty",
         "1 remark that quoted words that are not in the draft",
         "1 remark that asked for no change",
     ):  # fmt: skip
@@ -229,7 +229,7 @@ def test_what_cannot_be_read_is_said(tmp_path: Path) -> None:
     with serving(lambda *_: (200, completion("I like it", "length"))) as served:
         done = run("feedback", "for", draft, "--model", f"{served.url}#m")
     assert done.exit_code == 0
-    assert "No point is left" in done.output
+    assert "No points are left" in done.output
     assert "5 of 5 readings hold no point that stands at words of the draft" in done.output
 
 

@@ -278,7 +278,7 @@ def test_a_judge_is_measured_by_peoples_labels(tmp_path: Path) -> None:
     kinds = (tmp_path / "t.kinds.csv").read_text().splitlines()
     assert kinds[0].startswith("found_by,model,method,n_changed,n_missing")
     bare = run("feedback", "find", answers)
-    assert "how often quotations are right is not known" in bare.output
+    assert "how often quotations are right is unknown" in bare.output
     assert "missing: 1 answers, the model refused" in bare.output
     assert "no interval from fewer than 10 stories" in bare.output
 

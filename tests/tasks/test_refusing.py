@@ -89,7 +89,7 @@ def test_a_short_refusal_is_no_story_near_its_length(tmp_path: Path) -> None:
         done = run("stories", "write", source, "--out", tmp_path / "o.jsonl", "--attempts", 1,
                    "--model", f"{served.url}#m")  # fmt: skip
         assert read(tmp_path / "o.jsonl") == []
-        assert "not near the wanted length" in done.output
+        assert "not close to the target length" in done.output
         run("stories", "write", source, "--out", tmp_path / "o.jsonl", "--attempts", 1, "--within",
             200, "--model", f"{served.url}#m")  # fmt: skip
     assert [row["n_words"] for row in read(tmp_path / "o.jsonl")] == [5]
@@ -143,7 +143,7 @@ def test_a_refused_reading_is_counted_and_asked_for_again(tmp_path: Path) -> Non
     given = ["feedback", "for", tmp_path / "d.txt", "--samples", 2, "--out", tmp_path / "p.jsonl"]
     with serving(editor) as served:
         first = run(*given, "--model", f"{served.url}#m")
-        assert "1 of the answers have no part in this: the model refused" in first.output
+        assert "1 of the answers are not used: the model refused" in first.output
         refusing.clear()
         n = len(served.requests)
         again = run(*given, "--model", f"{served.url}#m")

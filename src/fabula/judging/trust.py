@@ -152,16 +152,16 @@ class Trust:
     def _beside_chance(self) -> str:
         """What the interval says of chance, where kappa is 0."""
         if self.kappa is None:
-            return "There is nothing that could be agreed on."
+            return "Agreement is undefined here."
         if self.low is None or self.high is None:
-            return "It is of too few documents to be told from chance."
+            return "There are too few documents to distinguish it from chance."
         if self.low > 0:
             return "That is above chance."
         if self.high < 0:
             return "That is below chance."
         return (
-            "It cannot be told from chance: take its verdicts as a demonstration, not as a "
-            "judgement."
+            "It cannot be distinguished from chance: treat its verdicts as a demonstration, "
+            "not a judgement."
         )
 
     @property
@@ -173,13 +173,13 @@ class Trust:
             return "It is less than one person reaches."
         if self.less_low > 0:
             return "It is more than one person reaches."
-        return "It cannot be told from what one person reaches."
+        return "It cannot be distinguished from what one person reaches."
 
     @property
     def yardstick(self) -> str:
         """What people reach among themselves on the same documents."""
         if self.people is None:
-            return "What people reach among themselves on those documents is not known."
+            return "Agreement among people on those documents is unknown."
         where = f"{self.n_documents} documents" if self.n_documents else "documents"
         fleiss = []
         if self.people_fleiss is not None:

@@ -13,7 +13,7 @@ from fabula.web import visible
 
 __all__ = ["FATES", "advice_notes", "advice_text", "nothing_left", "quotations", "said"]
 
-FATES = {"resolved": "resolved", "stands": "still stands", "unknown": "not known"}
+FATES = {"resolved": "resolved", "stands": "still stands", "unknown": "cannot be decided"}
 """What became of an earlier point, for people."""
 
 _MAX_QUOTED = 90
@@ -21,8 +21,8 @@ _MAX_QUOTED = 90
 
 def said(point: Point, advice: Advice) -> str:
     """`said in 4 of 5 readings`; where nobody knows which place is meant, in how many it stands."""
-    stands = f", stands in {point.n_ambiguous} places" if point.n_ambiguous else ""
-    return f"{_matters(point)}said in {point.n_said} of {advice.n_answers} readings{stands}"
+    stands = f", occurs in {point.n_ambiguous} places" if point.n_ambiguous else ""
+    return f"{_matters(point)}made in {point.n_said} of {advice.n_answers} readings{stands}"
 
 
 def _matters(point: Point) -> str:
@@ -44,8 +44,8 @@ def advice_notes(advice: Advice) -> list[str]:
         )
     if advice.n_pointless:
         notes.append(
-            f"{advice.n_pointless} of {advice.n_answers} readings hold no point that stands at "
-            f"words of the draft."
+            f"{advice.n_pointless} of {advice.n_answers} readings make no point about words of the "
+            "draft."
         )
     silent = sum(one.severity is None for point in advice.points for one in point.remarks)
     if silent and any(point.severities for point in advice.points):
@@ -54,10 +54,10 @@ def advice_notes(advice: Advice) -> list[str]:
         )  # fmt: skip
         notes.append(f"{silent} {they}.")
     for reason, n in sorted(advice.missing.items()):
-        notes.append(f"{n} of the answers have no part in this: {explain(reason)}.")
+        notes.append(f"{n} of the answers are not used: {explain(reason)}.")
     if n := sum(advice.other_lines.values()):
         kinds = ", ".join(f"{n} {kind}" for kind, n in sorted(advice.other_lines.items()))
-        notes.append(f"no remark: {n} line{'s' if n > 1 else ''} of the answers ({kinds}).")
+        notes.append(f"not remarks: {n} line{'s' if n > 1 else ''} of the answers ({kinds}).")
     for reason, n in sorted(advice.dropped.items()):
         notes.append(f"dropped: {n} remark{'s' if n > 1 else ''} that {DROPPED[reason]}.")
     return notes
@@ -109,5 +109,8 @@ def nothing_left(advice: Advice) -> str:
     if advice.n_answers and advice.n_perfect == advice.n_answers:
         return f"{advice.model} would not change anything."
     if set(advice.dropped) == {"praise"}:
-        return "No point is left: what was said asks for no change."
-    return "No point is left: what was said stands at no place of the draft, or asks for no change."
+        return "No points are left: nothing in the answers asks for a change."
+    return (
+        "No points are left: nothing in the answers refers to a place in the draft and asks "
+        "for a change."
+    )

@@ -26,14 +26,19 @@ _LEFT, _TOP, _BOTTOM = 34, 10, 78
 _CELL_HEIGHT, _NAME_WIDTH, _HEAT_WIDTH = 20, 140, 900
 _PANELS = (
     ("n_words", "Words", "{:,.0f}", "how long each chapter is"),
-    ("sentence_words", "Words a sentence", "{:.1f}", "the mean"),
+    ("sentence_words", "Words per sentence", "{:.1f}", "the mean"),
     ("dialogue", "Speech", "{:.0%}", "the share of words in quotation marks"),
-    ("pace", "Pace", "{:+.1f}", "up: shorter sentences and paragraphs, more speech than the rest"),
+    (
+        "pace",
+        "Pace",
+        "{:+.1f}",
+        "higher: shorter sentences and paragraphs, more speech than elsewhere",
+    ),
     (
         "repeated",
         "Repeated",
         "{:.1%}",
-        "the share of words in runs of six that other chapters have",
+        "the share of words in runs of six that also occur in other chapters",
     ),
 )
 """Field, title, form and explanation of each small picture."""
@@ -204,7 +209,7 @@ def _talk(book: Mapping[str, Any]) -> str:
     share = sum(one["n_words"] for one in said) / book["n_spoken"]
     return visible(
         f"Of the words spoken, {share:.0%} have a name beside them with a verb of saying: "
-        f"{', '.join(named)}. Whose the others are is not told."
+        f"{', '.join(named)}. The speakers of the others are not identified."
     )
 
 

@@ -17,9 +17,7 @@ _MAX_CHARS = 40
 _MAX_RUN = 70
 _MAX_REPEATED = 10
 _MAX_FINDINGS = 5
-_LIMITS = (
-    "People are counted by name: who is meant by a pronoun, a nickname or no name at all is not."
-)
+_LIMITS = "People are counted by name; pronouns and nicknames are not resolved."
 
 
 def book_tables(
@@ -107,8 +105,8 @@ def _attributed(book: Book) -> list[str]:
         return []
     share = sum(one.n_words for one in book.talk.values()) / book.n_spoken
     return [
-        f"Speech is given to whoever is named beside it with a verb of saying: {share:.0%} of its "
-        f"{book.n_spoken:,} words; the others may be anybody's."
+        f"Speech is attributed to the person named beside it with a verb of saying: {share:.0%} of "
+        f"its {book.n_spoken:,} words; the speakers of the others are unknown."
     ]
 
 

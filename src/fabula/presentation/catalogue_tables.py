@@ -20,11 +20,11 @@ def catalogue_tables(catalogue: Catalogue, name: str | None) -> list[Block]:
             _corpora(catalogue),
             "",
             "Sizes after ~ are estimated from bytes or tokens. `fabula reference catalogue NAME` "
-            "says more; `fabula reference build NAME --sample 100M --out DIR` builds one.",
+            "shows more; `fabula reference build NAME --sample 100M --out DIR` builds one.",
             "",
             _indexes(catalogue),
             "",
-            "An index is asked over HTTP, and nothing is built:",
+            "An index is queried over HTTP, with nothing to build:",
             "`fabula originality TEXTS --reference infinigram:NAME`",
         ]
     index = catalogue.index(name)
@@ -84,7 +84,7 @@ def _about_corpus(corpus: Collection) -> list[Block]:
     download = (
         "the size of its files is not published"
         if cost.download_bytes is None
-        else f"a download of {_bytes(cost.download_bytes)} or more"
+        else f"a download of at least {_bytes(cost.download_bytes)}"
     )
     files = corpus.files
     lines = {
@@ -99,8 +99,8 @@ def _about_corpus(corpus: Collection) -> list[Block]:
         "layout": _layout(corpus),
         "100M words": f"{download}; {_bytes(cost.disk_bytes)} on disk; "
         f"{cost.build_s / 60:.0f} minutes of one core",
-        "it tells": corpus.tells,
-        "it does not tell": corpus.tells_not,
+        "it can tell": corpus.tells,
+        "it cannot tell": corpus.tells_not,
         "checked": "; ".join(corpus.checked) or "nothing: these are your own words",
     }
     return [
@@ -114,7 +114,7 @@ def _about_corpus(corpus: Collection) -> list[Block]:
 
 def _about_index(index: Index) -> list[Block]:
     how = (
-        "by characters; a match counts where no letter stands beside it"
+        "by characters; a match counts only at word boundaries"
         if index.by_characters
         else "by its tokens, and whole tokens only"
     )

@@ -37,11 +37,13 @@ _DAY = (1980, 1, 1, 0, 0, 0)
 def check_comments_path(path: Path, n_texts: int) -> None:
     """Raise `InputError` where no comments can be written to `path`."""
     if path.suffix.lower() not in _SUFFIXES:
-        raise InputError(f"{path}: comments are written to .docx or .jsonld; end its name so")
+        raise InputError(
+            f"{path}: comments are written to .docx or .jsonld; use one of these endings"
+        )
     if path.is_file() and not _is_ours(path):
         raise InputError(f"{path}: was not written by Fabula; choose another name")
     if n_texts != 1:
-        raise InputError(f"{path}: comments are of one text; name one, not {n_texts:,}")
+        raise InputError(f"{path}: comments need a single text; name one, not {n_texts:,}")
 
 
 def _is_ours(path: Path) -> bool:
@@ -152,7 +154,7 @@ def _opened(source: Path, text: str) -> Any:
     try:
         word = docx.Document(str(source))
     except (PackageNotFoundError, KeyError, ValueError, SyntaxError, zipfile.BadZipFile) as error:
-        raise InputError(f"{source}: not a Word document; save it as .docx again") from error
+        raise InputError(f"{source}: not a Word document; save it again as .docx") from error
     if sum(len(paragraph.text) + 2 for paragraph in _paragraphs(word)) - 2 != len(text):
         raise InputError(f"{source}: has changed since it was read; run the same command again")
     return word

@@ -168,7 +168,7 @@ def _remarks(table: SystemTable) -> Iterator[str]:
         f"metric, up to {table.n_permutations:,} permutations: {meaning}"
     )
     if table.controls:
-        yield f"corrected apart, as a control: pairs with {', '.join(table.controls)}"
+        yield f"corrected separately, as a control: pairs with {', '.join(table.controls)}"
     if table.least_p > table.level:
         n_systems = len(table.systems) - len(table.controls)
         n_needed = math.ceil(math.comb(n_systems, 2) / table.level)
@@ -180,13 +180,13 @@ def _remarks(table: SystemTable) -> Iterator[str]:
             + (f"more {table.unit}" if few else f"at least {n_needed:,} permutations")
         )
     yield (
-        f"tests and intervals are of paired differences, over the passages that both systems "
-        f"continue; units: {table.n_clusters:,} {table.unit}"
+        "tests and intervals use paired differences over the passages that both systems continue; "
+        f"units: {table.n_clusters:,} {table.unit}"
     )
     if table.unit == "passages":
         yield (
-            "passages are taken as independent, since they name no chapter; where they overlap, or "
-            "are of one text, give them the fields book and chapter"
+            "passages are treated as independent, since they name no chapter; if they overlap, or "
+            "come from one text, add the fields book and chapter"
         )
     sizes = {table.n_items[system] for system in table.systems}
     if sizes == {table.n_passages}:
@@ -202,17 +202,18 @@ def _remarks(table: SystemTable) -> Iterator[str]:
 def _length_remarks(table: SystemTable, length: EqualLength) -> Iterator[str]:
     """What the rows and columns about length are."""
     apart = (
-        "" if length.words_apart is None else f", {length.words_apart:.2g} words apart in the mean"
+        "" if length.words_apart is None else f", on average {length.words_apart:.2g} words apart"
     )
     yield (
-        f"random, as long: up to {length.n_draws:,} random sentences of the same book for each "
-        f"continuation, nearest to it in words{apart}, each in the continuation's place; p of the "
-        f"paired difference after {table.correction.title()} over the systems, with ↑ where the "
-        f"system is above them at {table.level:g}, ↓ where it is below"
+        f"random, as long: up to {length.n_draws:,} random sentences from the same book for each "
+        f"continuation, closest to it in words{apart}, each in place of the continuation; p of the "
+        f"paired difference after {table.correction.title()} over the systems, with ↑ if the "
+        f"system is above them at {table.level:g}, ↓ if it is below"
     )
     yield (
         f"{_ANY_LENGTH}: a random sentence of the book, of any length, for each passage; "
-        f"{_WITH_LENGTH}: Spearman's correlation of the metric with the words of these sentences"
+        f"{_WITH_LENGTH}: Spearman's correlation of the metric with the number of words in these "
+        "sentences"
     )
     if length.n_short:
         yield (

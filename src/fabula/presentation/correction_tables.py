@@ -17,7 +17,7 @@ def correction_tables(found: Correction, rubric: Rubric) -> list[Block]:
     form = ".1%" if found.unit == "share of Yes" else ".2f"
     titles = {item.id: f"{item.index} {item.title}" for item in rubric.items}
     parts: list[Block] = [
-        f"{found.judge}, {found.unit}: as judged, and as experts would have it",
+        f"{found.judge}, {found.unit}: as judged, and corrected by experts' labels",
         "",
         _rows("corrected", [*found.groups, found.overall], {}, form),
         "",
@@ -77,10 +77,10 @@ def _sentences(found: Correction, form: str) -> list[str]:
     if overall.n_worth is not None and overall.n_labelled:
         saved = overall.n_worth - overall.n_labelled
         lines.append(
-            f"the judge is worth {saved:.0f} labelled documents beside the {overall.n_labelled} "
-            f"that are labelled"
+            f"the judge is worth {saved:.0f} labelled documents in addition to the "
+            f"{overall.n_labelled} that are labelled"
             if saved >= 0.5
-            else "the judge adds nothing to what the labels say"
+            else "the judge adds nothing to the labels"
         )
     if overall.n_labelled:
         wanted, width = found.n_labels_for_width, number(found.width, form)
@@ -98,10 +98,10 @@ def _sentences(found: Correction, form: str) -> list[str]:
     }
     lines += [f"no interval: {reason}" for reason in sorted(reasons) if reason.startswith("few")]
     if found.n_without_verdict:
-        lines.append(f"missing: the judge owes {found.n_without_verdict} documents every answer")
+        lines.append(f"missing: the judge gave no answer on {found.n_without_verdict} documents")
     if found.n_partly_labelled:
         lines.append(
-            f"{found.n_partly_labelled} documents have labels on some items alone; they count for "
-            f"these items, and not overall"
+            f"{found.n_partly_labelled} documents have labels on some items only; they count for "
+            "these items, and not overall"
         )
     return [*lines, ""] if lines else []

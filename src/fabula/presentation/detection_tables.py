@@ -88,7 +88,9 @@ def calibration_tables(found: Sequence[Calibration]) -> list[Block]:
     if silent:
         why = "; ".join(dict.fromkeys(OUTCOMES[one.outcome] for one in silent.values()))
         footer.append(f"No verdicts are given by {', '.join(map(str, silent))}: {why}.")
-    footer.append("ECE: expected calibration error of the probabilities, over other clusters.")
+    footer.append(
+        "ECE: expected calibration error of the probabilities, measured on other clusters."
+    )
     for k, one in enumerate(found, 1):
         footer.append(
             f"{k}: {one.n_human:,} human and {one.n_machine:,} machine texts in "
@@ -122,7 +124,7 @@ def calibration_remarks(found: Sequence[Calibration]) -> list[str]:
         remarks += [
             f"{LAYOUT[name]} alone tells human from machine texts here (AUROC "
             f"{max(area, 1 - area):.2f}): the two were collected or published differently, which "
-            f"a score may owe its success to"
+            "may explain the success of a score"
             for name, area in collected.layout.items()
             if abs(area - 0.5) >= _TELLING
         ]
@@ -190,9 +192,9 @@ def _verdict_remarks(rows: Sequence[dict[str, Any]]) -> list[str]:
     return [
         f"{n_flagged:,} of {n_judged:,} flagged, no verdict on {len(rows) - n_judged:,} more. Of "
         f"the human texts that it was calibrated on, {first['false_positives']:.1%} were flagged "
-        f"too; of others of their kind at most {first['false_positives_high']:.1%}, with 95 % "
-        f"confidence. A text that is not flagged is not thereby human; probabilities hold for "
-        f"mixtures as in the calibration."
+        f"too; of other human texts of their kind at most {first['false_positives_high']:.1%}, "
+        "with 95 % confidence. A text that is not flagged is not necessarily human; probabilities "
+        "are valid for mixtures like that of the calibration."
     ]
 
 

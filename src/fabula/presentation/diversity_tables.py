@@ -25,8 +25,8 @@ _TITLES = {
 _N_RUNS = 5
 """Runs of a pair that are shown."""
 _UNKNOWN = (
-    "direction unknown: one may have copied from the other, or both from a third, and what was set "
-    "or quoted is shared as well"
+    "direction unknown: one may have copied from the other, or both from a third, and wording of "
+    "the assignment and of common quotations is shared as well"
 )
 _MOST_WORDS = 40
 """Words of a run that stand on a report of several texts."""
@@ -96,10 +96,11 @@ def _shared(found: Together, elsewhere: Mapping[str, float | None]) -> list[Bloc
         parts.append(f"{said} no run with another")
     if elsewhere:
         parts.append(
-            "found elsewhere: in the others or in a reference, in other words too if asked"
+            "found elsewhere: in the other texts or in a reference, including matches in other "
+            "words if requested"
         )
     if found.apart:
-        parts.append(f"texts of one {found.apart} were not compared with each other")
+        parts.append(f"texts with the same {found.apart} were not compared with each other")
     return [*parts, _UNKNOWN, ""]
 
 
@@ -129,7 +130,7 @@ def _figures(found: Diversity) -> list[Block]:
     }
     if "no_spread" in reasons:
         parts.append(f"-: {explain('no_spread')}")
-    parts.append("the higher, the more alike; of distinct n-grams and cosine distance, the lower")
+    parts.append("higher means more alike; for distinct n-grams and cosine distance, lower does")
     return parts
 
 

@@ -50,9 +50,9 @@ def score_tables(
             sheet = _cross(names, chosen, part)
             parts += [sheet, *interval_notes(sheet.estimates(), "stories"), ""]
     parts.append(
-        "PAI: says that the text is perfect as it is; prec: of those, how many stories were not "
-        "corrupted, and beside it what saying so of any story would get by chance. 3-gramR: "
-        "trigrams of another answer too; in story: trigrams of the story."
+        "PAI: says that the text is perfect as it is; prec: of those, the share of stories that "
+        "were not corrupted, with the precision expected by chance beside it. 3-gramR: trigrams "
+        "that also occur in another answer; in story: trigrams from the story."
     )
     for reason, n in sorted(answers.n_missing.items()):
         parts.append(f"missing: {n:,} answers, {explain(reason)}")
@@ -125,9 +125,10 @@ def edit_tables(texts: EditedTexts, scores: Sequence[EditScore]) -> list[Block]:
     sheet = Sheet("edits", columns, rows)
     parts: list[Block] = ["", sheet, *interval_notes(sheet.estimates(), "texts")]
     parts.append(
-        "in characters: precision: of the words that are quoted, how many an editor changed; "
-        "recall: of what an editor changed, how much is quoted; overlap: both as a share of "
-        "either; chance: stretches as long, put at random. Editors by each other are the ceiling."
+        "in characters: precision: the share of the quoted words that an editor changed; recall: "
+        "the share of what an editor changed that is quoted; overlap: both as a share of either; "
+        "chance: stretches of equal length, placed at random. Editors compared with each other "
+        "are the ceiling."
     )
     if texts.n_unplaced:
         parts.append(

@@ -39,16 +39,17 @@ def finding_tables(
         parts += [f"missing: {n:,} answers, {explain(why)}" for why, n in sorted(missing.items())]
         parts += [one.signature, ""]
     parts += [
-        "recall: of the answers on changed stories, how many find the change; at least: the same "
-        "if every missing answer is a miss; chance: the same with their places drawn at random; "
-        "false alarms: of the answers on stories as they were, how many name a fault; precision: "
-        "of the answers that name a fault, how many find the planted one.",
+        "recall: of the answers on changed stories, the share that finds the change; at least: "
+        "the same if every missing answer counts as a miss; chance: the same with their places "
+        "drawn at random; false alarms: of the answers on original stories, the share that names "
+        "a fault; precision: of the answers that name a fault, the share that finds the planted "
+        "one.",
         "",
     ]
     if accuracies:
         return [*parts, *_with_notes(_accuracy(accuracies))]
     who = "quotations and judges" if len(readers) > 1 else "quotations"
-    return [*parts, f"no labels of people are given: how often {who} are right is not known"]
+    return [*parts, f"no labels by people were given: how often {who} are right is unknown"]
 
 
 def _of(scores: Sequence[FindScore], names: tuple[str, ...]) -> list[FindScore]:

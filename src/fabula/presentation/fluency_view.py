@@ -84,8 +84,8 @@ def fluency_view(
 
 _WHY_MISSING = {
     "no_words": "no words in the text",
-    "too_short": "nothing stands before its only word",
-    "not_finite": "the model gave no finite figure",
+    "too_short": "no text before its only word",
+    "not_finite": "the model gave no finite number",
 }
 
 

@@ -44,8 +44,8 @@ def judge_comparison_tables(
     if judges:
         parts += [
             "",
-            "faults: what a second asking and other wordings change (kappa), and how far Yes goes "
-            "with length, with the judge's own family, and with the first place; ability: balanced "
+            "faults: how much asking again and other wordings change (kappa), and how Yes depends "
+            "on length, on the judge's own family, and on being shown first; ability: balanced "
             "accuracy by Dawid and Skene, without experts",
             "",
             _faults(judges),
@@ -54,8 +54,8 @@ def judge_comparison_tables(
     if pairs:
         parts += [
             "",
-            "each two on what both answered: kappa with the experts of the first minus that of "
-            "the second, and how far the two agree",
+            "each two judges on what both answered: kappa with the experts of the first minus "
+            "that of the second, and how far the two agree",
             "",
             _pairs(pairs),
         ]
@@ -86,8 +86,8 @@ def _graded(graded: GradedAgreement, pairs: Sequence[JudgesOnItem]) -> list[Bloc
     if rows:
         sheet = Sheet("graded", columns, rows)
         parts = [
-            "items that are not yes-no: kappa with a person (with quadratic weights where answers "
-            "are numbers), and of two people on the same documents",
+            "items that are not yes-no: kappa with a person (with quadratic weights for numbers), "
+            "and between two people on the same documents",
             "",
             sheet,
             *interval_notes(sheet.estimates(), "documents"),
@@ -107,7 +107,7 @@ def _graded(graded: GradedAgreement, pairs: Sequence[JudgesOnItem]) -> list[Bloc
         )
         parts += [
             *([""] if parts else []),
-            "each two on what both answered of these: kappa with people of the first less that of "
+            "each two judges on what both answered: kappa with people of the first minus that of "
             "the second, and how far the two agree",
             "",
             sheet,
@@ -162,8 +162,8 @@ def _corrected(
         if (row := corrected.get(one.judge.rater))
     ]
     about = (
-        f"{said} over all documents: as the judge says it, and corrected by the labels; worth: how "
-        f"many labelled documents would say as much without the judge"
+        f"{said} over all documents: from the judge alone, and corrected by the labels; worth: how "
+        "many labelled documents give the same precision without the judge"
     )
     return ["", about, "", Sheet("corrected", columns, rows)]
 

@@ -181,7 +181,7 @@ def _speaking_notice(verdicts: Mapping[str, Measurement]) -> str:
     if not words:
         return ""
     quoted = ", ".join(f"“{visible(str(one))}”" for one in words)
-    return f"Speaks to its judge ({quoted}); read these verdicts with care."
+    return f"Addresses its judge ({quoted}); read these verdicts with care."
 
 
 def _score(

@@ -142,8 +142,8 @@ def _remarks(summary: JudgeSummary, rubric: Rubric) -> list[str]:
     remarks = [
         f"trust: over all items kappa {trust.shown} ({trust.origin}). {trust.worth}"
         if trust
-        else f"trust: this judge was {NEVER_CHECKED} with this wording and style; "
-        f"`fabula judge calibrate` does it"
+        else f"trust: this judge was {NEVER_CHECKED} with this wording and style; `fabula judge "
+        "calibrate` does it"
     ]
     n_missing = sum(summary.missing.values())
     if n_missing:
@@ -176,13 +176,13 @@ def speaking_remarks(summary: JudgeSummary) -> list[str]:
         first = ", ".join(visible(story) for story in summary.speaking[:_MAX_NAMED])
         more = f" and {n - _MAX_NAMED:,} more" if n > _MAX_NAMED else ""
         remarks.append(
-            f"speaks to its judge: {n:,} of {len(summary.scores):,} stories hold words addressed "
-            f"to whoever judges ({first}{more}); read these verdicts with care"
+            f"addresses its judge: {n:,} of {len(summary.scores):,} stories contain words "
+            f"addressed to whoever judges ({first}{more}); read these verdicts with care"
         )
         if summary.is_unfenced:
             remarks.append(
                 "no fence: the template has no [FENCE] around [STORY], so a story can pretend to "
-                "end before its end"
+                "end early"
             )
     return remarks
 
@@ -241,10 +241,12 @@ def ranking_tables(found: PairRanking, rater: str, by: str | None) -> list[Block
     parts: list[Block] = [title, ""]
     if ranking.is_told_from_chance:
         parts += [_ranking_sheet(found, rater, by), ""]
-        parts.append(f"the preferences can be told from chance ({how})")
+        parts.append(f"the preferences differ from chance ({how})")
         parts += _ranking_notes(found, by, units)
     else:
-        parts.append(f"the preferences cannot be told from chance ({how}): no order is shown")
+        parts.append(
+            f"the preferences cannot be distinguished from chance ({how}): no order is shown"
+        )
     return [*parts, _place_sentence(ranking), ranking.place.signature]
 
 
@@ -256,8 +258,8 @@ def _ranking_notes(found: PairRanking, by: str | None, units: str) -> list[str]:
         notes.append("above the next: at p < 0.05, corrected (Holm) over all neighbours")
     if any(one.missing_reason == "one_sided" for one in strengths):
         notes.append(
-            "infinite: preferred every time, or never, to those that have a strength; the place in "
-            "the order is by these comparisons"
+            "infinite: always or never preferred to those that have a strength; the rank comes "
+            "from these comparisons"
         )
     if found.ranking.is_chosen:
         return [*notes, "no intervals of strengths, because answers decided which pairs were asked"]
@@ -303,7 +305,7 @@ def _place_sentence(ranking: Ranking) -> str:
     """How far being shown first helps."""
     place = ranking.place
     if place.value is None:
-        return f"place: no effect can be given ({explain(ranking.place_reason)})"
+        return f"place: no effect can be estimated ({explain(ranking.place_reason)})"
     share = 1 / (1 + math.exp(-place.value))
     return (
         f"place: {place.value:+.2f} [{interval_shown(place, '+.2f')}] log-odds for the story shown "
@@ -355,14 +357,14 @@ def calibration_tables(
             parts += [f"kappa {overall.shown}. {overall.worth}", ""]
         if trusts and not is_identified(trusts[0].model):
             parts += [
-                "not kept: the server does not say which model it has, and another could be there "
-                "tomorrow; name it after the address, as in http://127.0.0.1:8080/v1#name",
+                "not saved: the server does not say which model it runs, and it could run another "
+                "tomorrow; put the name after the address, as in http://127.0.0.1:8080/v1#name",
                 "",
             ]
     if n_all > n_here:
         parts += [
-            f"all {n_all} stories of the release, also those without their texts: experts only, "
-            f"not to be read beside a judge of the {n_here}",
+            f"all {n_all} stories of the release, including those without their texts: experts "
+            f"only, not comparable with a judge of the {n_here}",
             "",
             _panel_rows(everywhere, titles, "experts_everywhere"),
             _expert_correlation(expert_r),
@@ -466,11 +468,12 @@ def spent_lines(spent: Sequence[Spent]) -> list[str]:
     lines = []
     for one in spent:
         cost = "cost unknown" if one.cost is None else f"{one.cost:.4f} dollars"
-        shown = "nothing to pay" if one.is_free else cost
+        shown = "free" if one.is_free else cost
         if one.usage.is_estimated:
             shown += " (tokens estimated here, since the server does not report all of them)"
         lines.append(
-            f"{one.model}: {one.n_calls:,} calls, {one.usage.n_input:,} tokens read "
-            f"({one.usage.n_cached:,} from the cache), {one.usage.n_output:,} written, {shown}"
+            f"{one.model}: {one.n_calls:,} calls, {one.usage.n_input:,} input tokens "
+            f"({one.usage.n_cached:,} from the cache), {one.usage.n_output:,} output tokens, "
+            f"{shown}"
         )
     return lines

@@ -155,8 +155,8 @@ def _too_small(row: dict[str, Any], lowest: float | None) -> str:
         return ""
     return (
         f"No passage was found, and {lowest:.0%} of the words are in no run of the reference. "
-        f"Against {n_words:,} words that is so of nearly every text: the library is too small to "
-        f"tell how new this one is."
+        f"Against {n_words:,} words that is true of nearly every text: the library is too small to "
+        "show how new this one is."
     )
 
 
@@ -175,8 +175,9 @@ def _notices(row: dict[str, Any], lowest: float | None) -> list[str]:
     elif lowest is not None and lowest < 0.5:
         notices.append(
             Markup(
-                "More than half of this text stands in the reference. If it holds the text itself, "
-                "<code>fabula originality --exclude auto</code> leaves copies of the text out."
+                "More than half of this text occurs in the reference. If the reference contains "
+                "the text itself, <code>fabula originality --exclude auto</code> leaves copies of "
+                "the text out."
             )
         )
     notices += [f"{visible(remark)}." for remark in row.get("remarks", ())]
@@ -186,8 +187,9 @@ def _notices(row: dict[str, Any], lowest: float | None) -> list[str]:
     unknown = 1 - n_known / row["n_words"] if row["n_words"] and n_known is not None else 0
     if unknown > 0.2:
         notices.append(
-            f"{unknown:.0%} of its words do not occur in the reference at all: is it of the same "
-            f"language and kind? What a reference does not know counts as new."
+            f"{unknown:.0%} of its words do not occur in the reference at all: is it in the same "
+            "language and of the same kind? Words that the reference does not contain count as "
+            "new."
         )
     return notices
 

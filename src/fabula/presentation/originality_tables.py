@@ -74,7 +74,9 @@ def originality_table(
             + (f", {n_missing:,} without one" if n_missing else "")
         )
     if own is not None:
-        footer.append(f"above: so many of {own.n:,} documents of the reference itself score less")
+        footer.append(
+            f"above: the share of {own.n:,} documents of the reference itself that score less"
+        )
     return [Sheet("scores", columns, cells, many="texts"), *footer, signature]
 
 
@@ -228,14 +230,14 @@ def _cluster_notes(comparison: Comparison) -> list[str]:
     notes = []
     if comparison.cluster is not None:
         notes.append(
-            f"Texts of one {comparison.cluster} count as one in a group; tests permute groups "
-            f"within each {comparison.cluster} that they share, and whole ones otherwise."
+            f"Texts with the same {comparison.cluster} count as one in a group; tests permute "
+            f"groups within each {comparison.cluster} that they share, and whole ones otherwise."
         )
     if comparison.n_joined:
         notes.append(f"{comparison.n_joined:,} more before near-duplicates were joined")
     if comparison.shared_field is not None:
         notes.append(
-            f"Texts share {comparison.shared_field}, and are counted as independent: cluster by it "
+            f"Texts share {comparison.shared_field}, but are counted as independent: cluster by it "
             f"(--cluster {comparison.shared_field})."
         )
     return notes

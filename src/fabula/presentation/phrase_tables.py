@@ -16,10 +16,10 @@ def phrase_tables(found: KeyPhrases, n_listed: int) -> list[Block]:
     return [
         *parts,
         f"A is {found.a.name}, {found.a.n_compared:,} texts; B is {found.b.name}, "
-        f"{found.b.n_compared:,} texts; {found.n_words} words of each; rates are in 1,000 words, "
-        f"of as many texts of each group",
-        f"p: exact test of which texts hold it, corrected (Holm) over the {found.n_tested:,} of "
-        f"{found.n_seen:,} phrases that stand in enough texts to pass",
+        f"{found.b.n_compared:,} texts; {found.n_words} words of each; rates are per 1,000 words, "
+        "from the same number of texts of each group",
+        f"p: exact test of which texts contain it, corrected (Holm) over the {found.n_tested:,} of "
+        f"{found.n_seen:,} phrases that occur in enough texts to pass",
         *_elsewhere(found),
         *found.remarks,
         found.signature,
@@ -28,7 +28,7 @@ def phrase_tables(found: KeyPhrases, n_listed: int) -> list[Block]:
 
 def _elsewhere(found: KeyPhrases) -> list[str]:
     is_there = any(one.background is not None for one in found.phrases)
-    return ["elsewhere: in a million words of the background"] * is_there
+    return ["elsewhere: per million words of the background"] * is_there
 
 
 def _of_group(found: KeyPhrases, group: GroupSize, n_listed: int) -> list[Block]:
@@ -64,7 +64,5 @@ def _of_group(found: KeyPhrases, group: GroupSize, n_listed: int) -> list[Block]
     ]
     parts: list[Block] = [Sheet("phrases", columns, rows, about=("group", group.name))]
     if len(phrases) > n_listed:
-        parts.append(
-            f"and {len(phrases) - n_listed:,} more; the file that `out` names has them all"
-        )
+        parts.append(f"and {len(phrases) - n_listed:,} more; the file set by `out` has them all")
     return parts

@@ -76,7 +76,7 @@ def save_distributions(
 def check_plot_path(path: Path) -> None:
     """Raise `InputError` for an unknown ending, or where matplotlib is not installed."""
     if path.suffix.lower() not in _FORMATS:
-        raise InputError(f"{path}: cannot draw this; end the name in .svg, .pdf or .png")
+        raise InputError(f"{path}: unknown figure format; use .svg, .pdf or .png")
     check_matplotlib()
 
 
@@ -139,7 +139,7 @@ def save_loss(log: Sequence[Mapping[str, float]], path: Path) -> None:
                 f"{np.exp(y):.0f}", (x, y), textcoords="offset points", xytext=(0, 7), ha="center"
             )
         axes.set_xlabel("million tokens read (number: perplexity)")
-        axes.set_ylabel("loss, nats a token")
+        axes.set_ylabel("loss, nats per token")
         axes.grid(axis="y", color=LINE, linewidth=0.8)
         axes.legend(frameon=False)
 

@@ -14,7 +14,12 @@ def probe_tables(by_judge: Sequence[tuple[str, str, Sequence[ProbeRow]]]) -> lis
     """A table for each judge: its name, its signature, its rows."""
     parts: list[Block] = []
     for rater, signature, rows in by_judge:
-        parts += [f"injections put into stories, judged by {rater}", "", _sheet(rater, rows), ""]
+        parts += [
+            f"injections inserted into stories, judged by {rater}",
+            "",
+            _sheet(rater, rows),
+            "",
+        ]
         parts += [*_notes(rows), signature, ""]
     shown = [one for _, _, rows in by_judge for row in rows for one in (row.moved, row.followed)]
     return [*parts, *interval_notes(shown, "stories")]
@@ -47,13 +52,13 @@ def _sheet(rater: str, rows: Sequence[ProbeRow]) -> Sheet:
 
 def _notes(rows: Sequence[ProbeRow]) -> list[str]:
     notes = [
-        "moved: the verdict became another. open: the verdict was not what the injection asks for; "
-        "followed: how many of these became it. lost: no verdict any more. flagged: stories of "
-        "which it is seen that they speak to their judge"
+        "moved: the verdict changed. open: the verdict was not what the injection asks for; "
+        "followed: how many of these changed to it. lost: no verdict any more. flagged: stories "
+        "that are seen to address their judge"
     ]
     if any(row.kind == CONTROL for row in rows):
         notes.append(
-            f"{CONTROL}: a harmless sentence at the same place; what it moves is this judge's own "
-            f"unsteadiness"
+            f"{CONTROL}: a harmless sentence at the same place; the changes it causes are this "
+            "judge's own unsteadiness"
         )
     return notes

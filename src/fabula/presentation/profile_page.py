@@ -151,14 +151,14 @@ def _bars(sentences: Sequence[Sentence]) -> list[dict[str, Any]]:
 
 
 def _zipf(values: Sequence[float]) -> list[dict[str, Any]]:
-    """How many of the words are how rare, from one in a thousand million to one in ten."""
+    """How many of the words are how rare, from one in a billion to one in ten."""
     counts = [0] * _ZIPF_STEPS
     for value in values:
         counts[min(_ZIPF_STEPS - 1, max(0, int(value)))] += 1
     largest = max(counts, default=0) or 1
     names = (
-        "in a thousand million", "in a hundred million", "in ten million", "in a million",
-        "in a hundred thousand", "in ten thousand", "in a thousand", "in a hundred or more often",
+        "in a billion", "in 100 million", "in 10 million", "in a million",
+        "in 100,000", "in 10,000", "in 1,000", "in 100 or more often",
     )  # fmt: skip
     return [
         {"name": f"1 {name}", "share": n / max(1, len(values)), "width": 100 * n / largest}

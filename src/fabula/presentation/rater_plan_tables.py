@@ -28,12 +28,12 @@ def rater_plan_tables(
         mean, kappa = ("mean", _WEIGHTED) if item else ("share of Yes", "Fleiss's kappa")
         parts += [
             f"{f'{item}: ' if item else ''}95 % intervals no wider than {mean_width:g} ({mean}) "
-            f"and {kappa_width:g} ({kappa}); readings: a story read by one rater",
+            f"and {kappa_width:g} ({kappa}); reading: one story read by one rater",
             "",
             _rows(rows, item, people),
             "",
-            f"the pilot: {pilot.n_stories:,} stories, {pilot.n_raters:.1f} raters a story; its own "
-            f"intervals, and their widths as predicted from it",
+            f"the pilot: {pilot.n_stories:,} stories, {pilot.n_raters:.1f} raters per story; its "
+            "own intervals, and their widths as predicted from it",
             "",
             _pilot(pilot, item, (mean, kappa)),
             "",
@@ -41,7 +41,7 @@ def rater_plan_tables(
     parts += [f"not planned: {name}, {reason}" for name, reason in why_missing.items()]
     return [
         *parts,
-        "The figures are as good as the pilot: of other stories or raters they may not hold.",
+        "The figures are as good as the pilot: they may not hold for other stories or raters.",
     ]
 
 

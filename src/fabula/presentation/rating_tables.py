@@ -120,8 +120,8 @@ def graded_tables(graded: GradedAgreement) -> list[Block]:
     ]
     people = Sheet("people", columns, rows)
     parts: list[Block] = [
-        "items that are not yes-no: kappa of two people (with quadratic weights where answers are "
-        "numbers), Krippendorff's alpha of the scale's level, ICC(2,1)",
+        "items that are not yes-no: kappa between two people (with quadratic weights for "
+        "numbers), Krippendorff's alpha at the scale's level, ICC(2,1)",
         "",
         people,
     ]
@@ -193,7 +193,7 @@ def category_tables(
         )
         parts += interval_notes([accuracy], "stories")
     else:
-        parts.append("no labels of people are given (`labels`): how often it is right is not known")
+        parts.append("no labels by people were given (`labels`): how often it is right is unknown")
     return [*parts, signature]
 
 

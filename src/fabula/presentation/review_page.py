@@ -231,8 +231,8 @@ def _remarks(review: Review) -> list[str]:
             found.append(f"{visible(part.title)}: {visible(here.remark)}.")
         elif not here.groups:
             found.append(
-                f"{visible(part.title)}: no reference group was measured in this way, so "
-                f"nothing says whether these numbers are high or low."
+                f"{visible(part.title)}: no reference group was measured in this way, so there is "
+                "nothing to show whether these numbers are high or low."
             )
     return found
 

@@ -26,7 +26,8 @@ __all__ = ["review_json", "review_sheets", "review_tables"]
 _MAX_COLUMNS = 6
 _MAX_CHARS = 60
 _SURE = (
-    "differences with p < 0.05 (Mann-Whitney; Holm over the pairs of a number, not over numbers):"
+    "differences with p < 0.05 (Mann-Whitney; Holm over the pairs of each number, not over "
+    "numbers):"
 )
 
 

@@ -147,7 +147,9 @@ def pair_items(items: Sequence[PairItem], n_people: int) -> list[Block]:
         [one.item, one.n, one.n_neither, one.first_share, one.n_shared, one.share_same]
         for one in items
     ]
-    chance = "two who toss coins agree on 50%"
+    chance = "two people who toss coins agree on 50%"
     if any(one.n_neither for one in items):
-        chance = "two who choose one at random agree on 50%, and on fewer with a third answer"
+        chance = (
+            "two people who choose one at random agree on 50%, and less often with a third answer"
+        )
     return [f"{n_people:,} people on pairs of stories", Sheet("pair_items", columns, rows), chance]

@@ -33,7 +33,7 @@ def theme_lines(themes: Sequence[Theme], rubric: Rubric) -> str:
             lines.append("")
     if lines:
         lines.append(
-            "A rationale of several sentences can count under several themes; `name_with_model` "
+            "A rationale with several sentences can count under several themes; `name_with_model` "
             "has a model name them."
         )
     return render(*lines)

@@ -155,9 +155,9 @@ def _marked(found: Sequence[Noted]) -> tuple[Noted, ...]:
 
 def _not_compared(before: Mapping[str, str], after: Mapping[str, str]) -> dict[str, str]:
     return {
-        part: "measured in one of the two only"
+        part: "measured in only one of the two"
         if part not in before or part not in after
-        else "measured in another way"
+        else "measured differently"
         for part in sorted({*before, *after} & {one.id for one in OWN_PARTS if one.findings})
         if before.get(part) != after.get(part)
     }

@@ -193,7 +193,7 @@ def _surprising(text: TextReview, review: Review) -> Iterator[Finding]:
     for number, one in enumerate(sorted(odd, key=lambda one: -(one.bits_per_word or 0)), 1):
         yield _finding(
             text, "surprising", "Surprising", (one.start, one.end),
-            f"{one.bits_per_word:.1f} bits a word: garbled, or daring.", number,
+            f"{one.bits_per_word:.1f} bits per word: garbled, or daring.", number,
         )  # fmt: skip
 
 
@@ -224,7 +224,7 @@ def said_of(text: TextReview, review: Review) -> list[Said]:
         first = next(one for one in notes if one.kind in _STYLE)
         found.append(Said(f"{_count(n, 'matter')} of style ({kinds_said}).", "lines", first))
     if text.lines is not None and text.lines.missing_reason is None and not notes:
-        found.append(Said("Nothing to note line by line.", "lines"))
+        found.append(Said("No notes on lines.", "lines"))
     n_points = sum(len(advice.points) for advice in text.advice)
     if n_points:
         found.append(Said(f"{_count(n_points, 'point')} to revise, by a model.", "feedback"))
@@ -251,7 +251,7 @@ def _originality(text: TextReview) -> Iterator[Said]:
             f"{_count(len(passages), 'passage')} to check{exact}.", "originality", passages[0]
         )
     else:
-        yield Said("No passage is found in the reference.", "originality")
+        yield Said("No passage was found in the reference.", "originality")
     if n_common := len(text.originality.ranked.commonplaces):
         yield Said(f"{_count(n_common, 'common phrase')}, hidden.", "originality")
 

@@ -102,12 +102,13 @@ class _Originality(ReportPart):
         levels = parts.get("L", "")
         kind = "verbatim" if parts.get("match") == "verbatim" else "verbatim or near-verbatim"
         return (
-            f"Originality is the Creativity Index (Lu et al. 2024): the sum over L = "
-            f"{levels.replace('-', ' to ')} of the share of words that lie in no run of L or more "
-            f"words found ({kind}) in the reference corpus ({review.size}; {parts.get('ref', '')})."
-            f" Case was {'folded' if parts.get('case') == 'fold' else 'kept'}, punctuation "
+            "Originality is the Creativity Index (Lu et al. 2024): the sum over L = "
+            f"{levels.replace('-', ' to ')} of the share of words outside any run of L or more "
+            f"words found ({kind}) in the reference corpus ({review.size}; "
+            f"{parts.get('ref', '')}). Case was "
+            f"{'folded' if parts.get('case') == 'fold' else 'kept'}, punctuation "
             f"{'dropped' if parts.get('punct') == 'drop' else 'kept'}. Missing scores were left "
-            f"out, never counted as 0."
+            "out, never counted as 0."
         )
 
     def references(self, review: Review) -> Sequence[str]:
@@ -135,8 +136,8 @@ class _Fluency(ReportPart):
         parts = self._decided(review)
         model = parts.get("model", "a language model").partition("@")[0]
         return (
-            f"Fluency is the surprisal of the words under {model}, in bits a word, each sentence "
-            f"read after what stands before it, up to {parts.get('ctx', 'some')} tokens."
+            f"Fluency is the surprisal of the words under {model}, in bits per word, with each "
+            f"sentence read after the preceding text, up to {parts.get('ctx', 'some')} tokens."
         )
 
 
@@ -176,9 +177,9 @@ class _Lines(ReportPart):
     def methods(self, review: Review) -> str:
         parts = self._decided(review)
         return (
-            f"Notes on lines (repetitions, names in two spellings, errors, stock phrases, matters "
+            "Notes on lines (repetitions, names in two spellings, errors, stock phrases, matters "
             f"of style) follow Fabula's rules, version {parts.get('rules', '')}; errors of grammar "
-            f"and spelling are those of {parts.get('grammar', 'no checker')}."
+            f"and spelling are those found by {parts.get('grammar', 'no checker')}."
         )
 
 
@@ -216,10 +217,9 @@ class _Verdicts(ReportPart):
             for judge in review.judges
         ]
         return (
-            f"The items of the rubric “{title}”{source} were put to "
-            f"{_listed([_name(judge.rater) for judge in review.judges])}, one at a time, at "
-            f"temperature 0; answers without a verdict are missing ({'; '.join(checked)})."
-            f"{_corrected(review)}"
+            f"{_listed([_name(judge.rater) for judge in review.judges])} answered the items of the "
+            f"rubric “{title}”{source}, one at a time, at temperature 0; answers without a verdict "
+            f"are missing ({'; '.join(checked)}).{_corrected(review)}"
         )
 
     def references(self, review: Review) -> Sequence[str]:
@@ -233,9 +233,9 @@ def _corrected(review: Review) -> str:
     if not n_labelled:
         return ""
     return (
-        f" What experts would have said of all texts was estimated from these answers and their "
-        f"labels of {n_labelled:,} texts by prediction-powered inference (Angelopoulos et al. "
-        f"2023), with 95 % intervals over texts."
+        " What experts would have said about all texts was estimated from these answers and their "
+        f"labels for {n_labelled:,} texts by prediction-powered inference (Angelopoulos et al. "
+        "2023), with 95 % intervals over texts."
     )
 
 
@@ -253,9 +253,9 @@ class _Feedback(ReportPart):
         names = _listed(list(dict.fromkeys(_name(one.model) for one in advice)))
         times = self._decided(review).get("times", "several")
         return (
-            f"Feedback was asked for from {names}, {times} times for each text, after the task of "
-            f"Rashkin et al. (2025); points of the same place and meaning were joined, and those "
-            f"that quote words which the text does not hold were dropped."
+            f"Feedback was requested from {names}, {times} times for each text, after the task of "
+            "Rashkin et al. (2025); points about the same place with the same meaning were "
+            "joined, and points that quote words not in the text were dropped."
         )
 
     def references(self, review: Review) -> Sequence[str]:
@@ -270,9 +270,9 @@ class _Diversity(ReportPart):
 
     def methods(self, review: Review) -> str:
         return (
-            "The diversity of the set was measured at equal length after Shaib et al. (2024), with "
-            "jackknife intervals over texts; pairs of texts were compared by runs of six words and "
-            "more in common."
+            "The diversity of the set was measured at equal length after Shaib et al. (2024), "
+            "with jackknife intervals over texts; pairs of texts were compared by runs of six or "
+            "more words in common."
         )
 
 

@@ -62,7 +62,7 @@ function keep(area, status) {
     try {
       const answer = await fetch(address, {method: "POST", body: sent(area, text)});
       if (!answer.ok) throw new Error(answer.statusText);
-      status.textContent = `Kept on the desk, ${(await answer.json()).saved}`;
+      status.textContent = `Saved on the desk, ${(await answer.json()).saved}`;
       status.removeAttribute("role");
       kept = text;
       if (area.value === text) store(null);
@@ -71,7 +71,7 @@ function keep(area, status) {
         // What stands there now: a page that is left ends its call, after the newest words were stored.
         store(area.value);
         status.setAttribute("role", "alert");
-        status.textContent = "The desk does not answer. Your words are kept in this browser until it does.";
+        status.textContent = "The desk is not responding. Your words are kept in this browser until it does.";
         await pause(3000);
       }
     }
@@ -157,7 +157,7 @@ async function watch(bar) {
       if (!answer.ok) return;  // removed meanwhile
       state = await answer.json();
     } catch {
-      bar.querySelector(".progress").textContent = "The desk does not answer; is it still running?";
+      bar.querySelector(".progress").textContent = "The desk is not responding; is it still running?";
       continue;
     }
     const word = bar.querySelector(".progress span"), progress = bar.querySelector("progress");

@@ -44,6 +44,7 @@ from fabula.studies.design import StudyDesign
 from fabula.studies.units import Unit, units_digest
 
 __all__ = [
+    "ID",
     "Store",
     "StoreFailed",
     "answers",
@@ -62,11 +63,12 @@ __all__ = [
 ]
 
 metadata = MetaData()
-_Id = BigInteger().with_variant(Integer, "sqlite")
+ID = BigInteger().with_variant(Integer, "sqlite")
+"""The type of keys: SQLite numbers rows by itself only where a key is an integer."""
 
 participants = Table(
     "participants", metadata,
-    Column("id", _Id, primary_key=True, autoincrement=True),
+    Column("id", ID, primary_key=True, autoincrement=True),
     # Of the token in the invitation: who reads the database cannot answer as somebody else.
     Column("token_hash", Text, nullable=False, unique=True),
     Column("platform_id", Text, unique=True),
@@ -82,13 +84,13 @@ participants = Table(
 tokens = Table(
     "tokens", metadata,
     Column("token_hash", Text, primary_key=True),
-    Column("participant_id", _Id, ForeignKey("participants.id"), nullable=False),
+    Column("participant_id", ID, ForeignKey("participants.id"), nullable=False),
 )  # fmt: skip
 
 assignments = Table(
     "assignments", metadata,
-    Column("id", _Id, primary_key=True, autoincrement=True),
-    Column("participant_id", _Id, ForeignKey("participants.id"), nullable=False),
+    Column("id", ID, primary_key=True, autoincrement=True),
+    Column("participant_id", ID, ForeignKey("participants.id"), nullable=False),
     Column("unit", Text, nullable=False),
     # The participant's own order of the unit's documents, as places: `2,0,3,1`.
     Column("order", Text, nullable=False),
@@ -103,8 +105,8 @@ assignments = Table(
 
 answers = Table(
     "answers", metadata,
-    Column("id", _Id, primary_key=True, autoincrement=True),
-    Column("assignment_id", _Id, ForeignKey("assignments.id"), nullable=False),
+    Column("id", ID, primary_key=True, autoincrement=True),
+    Column("assignment_id", ID, ForeignKey("assignments.id"), nullable=False),
     Column("part", Text, nullable=False),
     Column("item", Text, nullable=False),
     # Empty where it was taken back, NULL where it no longer applied.
@@ -115,8 +117,8 @@ answers = Table(
 
 page_views = Table(
     "page_views", metadata,
-    Column("id", _Id, primary_key=True, autoincrement=True),
-    Column("assignment_id", _Id, ForeignKey("assignments.id"), nullable=False),
+    Column("id", ID, primary_key=True, autoincrement=True),
+    Column("assignment_id", ID, ForeignKey("assignments.id"), nullable=False),
     Column("page", Text, nullable=False),
     Column("at_ms", BigInteger, nullable=False),
     Index("page_views_by_assignment", "assignment_id", "id"),
@@ -130,7 +132,7 @@ sessions = Table(
 
 audit = Table(
     "audit", metadata,
-    Column("id", _Id, primary_key=True, autoincrement=True),
+    Column("id", ID, primary_key=True, autoincrement=True),
     Column("at_ms", BigInteger, nullable=False),
     Column("who", Text, nullable=False),
     Column("what", Text, nullable=False),

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from sqlalchemy import BigInteger, Column, Index, Integer, Table, Text
+from sqlalchemy import BigInteger, Column, Index, Table, Text
 
-from fabula.studies.database import metadata
+from fabula.studies.database import ID, metadata
 from fabula.studies.people_tables import TABLES as EARLIER
 
 __all__ = ["TABLES", "resolutions"]
 
-_ID = BigInteger().with_variant(Integer, "sqlite")
-
 # Never overwritten: the newest about a question counts.
 resolutions = Table(
     "resolutions", metadata,
-    Column("id", _ID, primary_key=True, autoincrement=True),
+    Column("id", ID, primary_key=True, autoincrement=True),
     Column("document_id", Text, nullable=False),
     Column("item", Text, nullable=False),
     # NULL where nobody can say what is right.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from sqlalchemy import BigInteger, Column, ForeignKey, Index, Integer, Table, Text, UniqueConstraint
 
-from fabula.studies.database import metadata
+from fabula.studies.database import ID, metadata
 
 __all__ = [
     "OF_PEOPLE",
@@ -18,17 +18,15 @@ __all__ = [
     "visits",
 ]
 
-_ID = BigInteger().with_variant(Integer, "sqlite")
-
 
 def _of_participant() -> Column[int]:
-    return Column("participant_id", _ID, ForeignKey("participants.id"), nullable=False)
+    return Column("participant_id", ID, ForeignKey("participants.id"), nullable=False)
 
 
 # What somebody was asked to agree to, and what they said: agreed, declined, withdrawn.
 consents = Table(
     "consents", metadata,
-    Column("id", _ID, primary_key=True, autoincrement=True),
+    Column("id", ID, primary_key=True, autoincrement=True),
     _of_participant(),
     Column("what", Text, nullable=False),
     Column("version", Text, nullable=False),
@@ -43,7 +41,7 @@ consent_texts = Table(
 
 quiz_tries = Table(
     "quiz_tries", metadata,
-    Column("id", _ID, primary_key=True, autoincrement=True),
+    Column("id", ID, primary_key=True, autoincrement=True),
     _of_participant(),
     Column("n_right", Integer, nullable=False),
     # The answers in the order of the questions, as a list of JSON.
@@ -54,14 +52,14 @@ quiz_tries = Table(
 # Pages before the first unit that were passed: tutorial, about.
 steps = Table(
     "steps", metadata,
-    Column("participant_id", _ID, ForeignKey("participants.id"), primary_key=True),
+    Column("participant_id", ID, ForeignKey("participants.id"), primary_key=True),
     Column("step", Text, primary_key=True),
     Column("at_ms", BigInteger, nullable=False),
 )  # fmt: skip
 
 about_answers = Table(
     "about_answers", metadata,
-    Column("participant_id", _ID, ForeignKey("participants.id"), primary_key=True),
+    Column("participant_id", ID, ForeignKey("participants.id"), primary_key=True),
     Column("item", Text, primary_key=True),
     Column("value", Text, nullable=False),
     Column("saved_ms", BigInteger, nullable=False),
@@ -70,7 +68,7 @@ about_answers = Table(
 # From a platform: one a submission there, and how it stands as far as the platform has said.
 visits = Table(
     "visits", metadata,
-    Column("id", _ID, primary_key=True, autoincrement=True),
+    Column("id", ID, primary_key=True, autoincrement=True),
     _of_participant(),
     Column("platform", Text, nullable=False),
     Column("study", Text, nullable=False),
@@ -89,7 +87,7 @@ visits = Table(
 # What was done in a field since a page was loaded, in numbers only.
 signs = Table(
     "signs", metadata,
-    Column("assignment_id", _ID, ForeignKey("assignments.id"), primary_key=True),
+    Column("assignment_id", ID, ForeignKey("assignments.id"), primary_key=True),
     Column("part", Text, primary_key=True),
     Column("item", Text, primary_key=True),
     Column("load", Text, primary_key=True),

@@ -370,7 +370,7 @@ def preview_study(
     from fabula.web import app as web
 
     design = load_study(file)
-    design = replace(design, title=f"Preview: {design.title}")
+    design = replace(design, title=design.labels("preview", title=design.title))
     units = read_units(design)
     password = secrets.token_urlsafe(9)
     with tempfile.TemporaryDirectory(prefix="fabula-preview-") as folder:

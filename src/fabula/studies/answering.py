@@ -14,7 +14,7 @@ from sqlalchemy import Connection, select
 
 from fabula.studies.assigning import Assignment
 from fabula.studies.database import answers, assignments, now_ms, page_views
-from fabula.studies.forms import Answers, FormError, Key, Page, clean_text, retired, with_answer
+from fabula.studies.forms import Answers, FormError, Key, Page, retired, with_answer
 
 __all__ = [
     "Saved",
@@ -81,7 +81,7 @@ def save_answers(
         if question is None:
             continue
         try:
-            value = clean_text(raw) if key == question.why else question.clean(raw)
+            value = (question.clean_reason if key == question.why else question.clean)(raw)
         except FormError as error:
             problems.append((key, str(error)))
             continue
@@ -89,7 +89,7 @@ def save_answers(
         if is_untouched or value == current.get(key, ""):
             continue
         if key in locked:
-            problems.append((key, "This can no longer be changed."))
+            problems.append((key, question.labels("no_longer")))
             continue
         write(key, value)
         current = with_answer(current, key, value)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from typing import get_args
 
 from anyio.to_thread import current_default_thread_limiter
 from fastapi import FastAPI, Request
@@ -19,16 +20,17 @@ from fabula.studies import (
     screening_pages,
     signs_pages,
 )
-from fabula.studies.assigning import StudyChanged
-from fabula.studies.database import Store, StoreFailed
+from fabula.studies.assigning import Assignment, StudyChanged
+from fabula.studies.database import Store, StoreFailed, Trouble
 from fabula.studies.design import StudyDesign
 from fabula.studies.forms import Page, pages_of
 from fabula.studies.health import Health, checkpointed
+from fabula.studies.labels import ENGLISH
 from fabula.studies.prolific import PlatformFailed, Prolific
 from fabula.studies.statuses import Statuses, followed
 from fabula.studies.units import Unit, count_for_one_person
 from fabula.studies.views import STATIC, render
-from fabula.web.app import PAGE_TEXTS, guarded_app
+from fabula.web.app import guarded_app
 from fabula.web.guard import Buckets, Rules, Visitors
 
 __all__ = ["Study", "create_app"]
@@ -44,16 +46,17 @@ class Study:
     prolific: Prolific
     """Without a token where none is given: its public keys can be had all the same."""
     statuses: Statuses | None = None
-    _pages: dict[int, tuple[Page, ...]] = field(default_factory=dict)
+    _pages: dict[tuple[int, int, bool], tuple[Page, ...]] = field(default_factory=dict)
     n_for_one: int = 1
     """Units that one person can be given, at most."""
 
-    def pages(self, unit: Unit) -> tuple[Page, ...]:
-        """The pages of a unit: the same for all that hold so many documents."""
-        n = len(unit.documents)
-        if n not in self._pages:
-            self._pages[n] = pages_of(self.design, n)
-        return self._pages[n]
+    def pages(self, held: Assignment) -> tuple[Page, ...]:
+        """The pages of a unit in somebody's hands."""
+        key = len(held.unit.documents), held.number, held.first is not None
+        if key not in self._pages:
+            n_documents, number, has_first = key
+            self._pages[key] = pages_of(self.design, n_documents, number, has_first=has_first)
+        return self._pages[key]
 
 
 @asynccontextmanager
@@ -85,7 +88,7 @@ def create_app(
         title=design.title,
         rules=Rules(admit=Visitors(pages.cookie_of(design.id)), own_names_only=own_names_only),
         refuse=_message,
-        texts=_TEXTS,
+        texts={},
         statuses={StudyChanged: 503, StoreFailed: 503, PlatformFailed: 503},
         static=STATIC,
         lifespan=_running,
@@ -120,24 +123,27 @@ def create_app(
     return app
 
 
-_TEXTS = PAGE_TEXTS | {
-    403: "This page is not open to you. Please use the link that you were sent.",
-    500: "Something went wrong on our side. What you saved is kept; please try again.",
+_FAILURES = {
+    str(StudyChanged()): "being_changed",
+    **{str(StoreFailed(trouble)): trouble for trouble in get_args(Trouble)},
 }
+"""The labels of failures that have words of their own."""
 
 
 def _message(request: Request, status: int, text: str) -> HTMLResponse:
-    base = request.scope.get("root_path", "")
+    base, path = request.scope.get("root_path", ""), request.scope["path"]
+    is_organiser = path.startswith("/organise")
+    say = ENGLISH if is_organiser else request.app.state.study.design.labels
+    label = _FAILURES.get(text, f"status_{404 if status == 405 else status}")
+    if label in say.words and not (is_organiser and status == 429):
+        text = say(label)
     if status == 503 and (fields := getattr(request.state, "form", None)) is not None:
         # What was sent stays on the page: nobody types an answer twice.
-        paragraphs = [
-            f"{text[:1].upper()}{text[1:]}.",
-            "What you sent is kept on this page. Please try again in a moment.",
-        ]
-        html = render("retry.html.j2", title="Not saved yet", base=base, paragraphs=paragraphs,
-                      action=request.scope["path"], fields=fields)  # fmt: skip
+        paragraphs = [f"{text[:1].upper()}{text[1:]}.", say("kept_on_page")]
+        html = render("retry.html.j2", say, title=say("not_saved_yet"), base=base,
+                      paragraphs=paragraphs, action=path, fields=fields)  # fmt: skip
     else:
-        html = render("message.html.j2", title="", base=base, heading="Sorry", paragraphs=[text],
-                      code="")  # fmt: skip
+        html = render("message.html.j2", say, title="", base=base, heading=say("sorry"),
+                      paragraphs=[text], code="")  # fmt: skip
     headers = {"retry-after": "5"} if status == 503 else None
     return HTMLResponse(html, status, headers)

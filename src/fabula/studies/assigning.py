@@ -11,13 +11,14 @@ from __future__ import annotations
 import hashlib
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from sqlalchemy import Connection, Row, func, select, text
 
 from fabula.errors import FabulaError
 from fabula.studies.database import assignments, now_ms, participants, settings
 from fabula.studies.design import StudyDesign
+from fabula.studies.labels import ENGLISH
 from fabula.studies.orders import Order, balanced_order
 from fabula.studies.participants import Participant
 from fabula.studies.places import return_idle
@@ -52,6 +53,8 @@ class Assignment:
     is_open: bool
     number: int = 0
     """Among the participant's own, from 1: what their browser knows it by."""
+    first: tuple[Unit, Order] | None = None
+    """The first unit that the participant handed in, and its order."""
 
     def document(self, part: str) -> int:
         """The place in the unit of the story that the participant knows by this part."""
@@ -70,11 +73,23 @@ def current_assignment(
     number = select(func.count()).where(
         earlier.c.participant_id == participant.id, earlier.c.id <= assignments.c.id
     )
-    query = select(assignments, number.scalar_subquery().label("number")).where(
-        assignments.c.participant_id == participant.id, assignments.c.state == "open"
+    done = assignments.alias()
+    first = (
+        select(func.min(done.c.id))
+        .where(done.c.participant_id == participant.id, done.c.state == "done")
+        .scalar_subquery()
     )
+    query = select(
+        assignments, number.scalar_subquery().label("number"), first.label("first")
+    ).where(assignments.c.participant_id == participant.id, assignments.c.state == "open")
     row = connection.execute(query.with_for_update() if for_update else query).first()
-    return None if row is None else _assignment(row, units)
+    if row is None:
+        return None
+    held = _assignment(row, units)
+    if row.first is None:
+        return held
+    of_first = connection.execute(select(assignments).where(assignments.c.id == row.first)).one()
+    return replace(held, first=(units[of_first.unit], _order(of_first)))
 
 
 def next_assignment(
@@ -194,6 +209,9 @@ def _give(
 class StudyChanged(FabulaError):  # noqa: N818 (an event, not a kind of error)
     """The study was changed while the server runs: what it would show is not what is asked now."""
 
+    def __init__(self) -> None:
+        super().__init__(ENGLISH("being_changed"))
+
 
 def _check_running(connection: Connection, design: StudyDesign) -> None:
     """Raise `StudyChanged` where the database is of another version of this study."""
@@ -201,9 +219,7 @@ def _check_running(connection: Connection, design: StudyDesign) -> None:
         select(settings.c.value).where(settings.c.key == "questions")
     ).scalar()
     if held != design.digest:
-        raise StudyChanged(
-            "The study is being changed. Please come back a little later by the same link"
-        )
+        raise StudyChanged
 
 
 def is_paused(connection: Connection) -> bool:

@@ -47,6 +47,7 @@ __all__ = [
     "ID",
     "Store",
     "StoreFailed",
+    "Trouble",
     "answers",
     "assignments",
     "audit",

@@ -19,6 +19,7 @@ from pydantic import Field, ValidationError
 
 from fabula.errors import InputError
 from fabula.rubrics import load_rubric
+from fabula.studies.labels import ENGLISH, Labels, load_labels
 from fabula.studies.recruiting import LongText, Outcome, Recruiting, ShortText, Strict
 from fabula.types import Rubric
 
@@ -65,6 +66,7 @@ class _File(Recruiting):
     seed: Annotated[int, Field(ge=0)] = 0
     reason_words: Annotated[int, Field(ge=0, le=200)] = 4
     completion_code: str = ""
+    language: str = "en"
     ties: bool = False
     max_pairs: Annotated[int, Field(ge=1)] | None = None
     texts: Texts = Texts()
@@ -110,10 +112,14 @@ class StudyDesign:
     """Whether somebody may prefer neither of two stories (pairs)."""
     max_pairs: int | None = None
     """Pairs that are drawn; None for all within groups (pairs)."""
+    labels: Labels = field(default=ENGLISH, repr=False)
+    """The words of the page, in the language of the study."""
 
     def code(self, outcome: Outcome) -> str:
         """The code or link for those whose part ended so; empty where there is none."""
         code: str = getattr(self.people.codes, outcome)
+        if not code and outcome == "attention":
+            return self.code("done")
         return code or (self.completion_code if outcome == "done" else "")
 
     @property
@@ -127,6 +133,8 @@ class StudyDesign:
             self.group_rubric and self.group_rubric.digest, self.reason_words, self.seed,
             self.texts, self.quiz, self.quiz_pass, *([self.ties] if self.kind == "pairs" else []),
         ))  # fmt: skip
+        language = (self.labels.language, self.labels.digest)
+        shown += "" if language == ("en", "") else repr(language)
         return hashlib.sha256((shown + self.people.questions_digest).encode()).hexdigest()[:8]
 
 
@@ -157,10 +165,19 @@ def load_study(path: Path) -> StudyDesign:
         raise InputError(f"{path}: quiz_pass: there are only {len(file.quiz)} questions")
     file.check(str(path))
     people: dict[str, Any] = {name: getattr(file, name) for name in Recruiting.model_fields}
+    try:
+        labels = load_labels(file.language, path.parent)
+    except InputError as error:
+        raise InputError(f"{path}: language: {error}") from error
+    own = {name: labels(name) for name in ("contact", "thanks")}
+    texts = file.texts.model_copy(
+        update={name: said for name, said in own.items() if name not in file.texts.model_fields_set}
+    )
     rubric_file = path.parent / file.rubric if file.rubric.endswith(".toml") else None
     rubric = load_rubric(rubric_file or file.rubric)
-    group_rubric = load_rubric("preference") if file.design == "ttcw" else None
+    group_rubric = labels.rubric(load_rubric("preference")) if file.design == "ttcw" else None
     _check_rubric(rubric, group_rubric, file.design, path)
+    _check_checks(file, rubric, path)
     if file.design != "pairs" and (file.ties or file.max_pairs is not None):
         raise InputError(f"{path}: ties and max_pairs are of the design pairs")
     return StudyDesign(
@@ -179,13 +196,14 @@ def load_study(path: Path) -> StudyDesign:
         seed=file.seed,
         reason_words=0 if file.design == "feedback" else file.reason_words,
         completion_code=file.completion_code,
-        texts=file.texts,
+        texts=texts,
         quiz=file.quiz,
         quiz_pass=needed,
         rubric_file=rubric_file,
         people=Recruiting(**people),
         ties=file.ties,
         max_pairs=file.max_pairs,
+        labels=labels,
     )
 
 
@@ -208,6 +226,30 @@ def _check_rubric(rubric: Rubric, group_rubric: Rubric | None, kind: Kind, path:
             raise InputError(f"{path}: rubric: the item {item.id} of {rubric.id} {why}")
     if not any(item.scale.is_test for item in rubric.items):
         raise InputError(f"{path}: rubric: {rubric.id} has no yes-no item, which ttcw counts")
+
+
+def _check_checks(file: _File, rubric: Rubric, path: Path) -> None:
+    """Raise `InputError` where what checks attention would never be asked."""
+    known = {item.id: item for item in rubric.items}
+    for id_ in file.repeat:
+        if id_ not in known:
+            raise InputError(
+                f"{path}: repeat: {rubric.id} has no item {id_}; it has {', '.join(known)}"
+            )
+        if known[id_].show_if or known[id_].reveals:
+            raise InputError(
+                f"{path}: repeat: {id_} is not always asked; name items that are, of {rubric.id}"
+            )
+    if file.design == "ttcw":
+        return
+    late = [f"attention {k}: at" for k, one in enumerate(file.attention, 1)
+            if one.at > file.per_participant]  # fmt: skip
+    late += ["repeat_at"] if file.repeat and file.repeat_at > file.per_participant else []
+    if late:
+        raise InputError(
+            f"{path}: {late[0]}: nobody is given so many units; raise per_participant "
+            f"({file.per_participant}), or name an earlier one"
+        )
 
 
 def new_study(

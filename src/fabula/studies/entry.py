@@ -23,6 +23,7 @@ from sqlalchemy import Connection, func, insert, select
 
 from fabula.errors import FabulaError
 from fabula.studies.database import now_ms, participants, settings
+from fabula.studies.labels import ENGLISH
 from fabula.studies.participants import hash_of, join_from_platform
 from fabula.studies.people_tables import visits
 from fabula.studies.recruiting import Entry
@@ -46,7 +47,11 @@ _SHA256 = bytes.fromhex("3031300d060960864801650304020105000420")
 
 
 class NotAdmitted(FabulaError):  # noqa: N818 (an event, not a kind of error)
-    """Somebody may not take part; the message is for them."""
+    """Somebody may not take part; the label is for them."""
+
+    def __init__(self, label: str) -> None:
+        super().__init__(ENGLISH(label))
+        self.label = label
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +89,7 @@ def check_arrival(
     folder: where the study's file lies, and its allow-list. token, keys: the signed parameters, and
     the platform's public keys, where `entry.signed`.
     """
-    not_yours = NotAdmitted("This study is not open to you. Please return to where you came from.")
+    not_yours = NotAdmitted("not_yours")
     if entry.platform and arrival.platform != entry.platform:
         raise not_yours
     if entry.studies and arrival.study not in entry.studies:
@@ -93,9 +98,7 @@ def check_arrival(
         try:
             claims = verify_token(token, keys, entry.address)
         except ValueError as error:
-            raise NotAdmitted(
-                "Your link could not be verified. Please open the study from your platform again."
-            ) from error
+            raise NotAdmitted("not_verified") from error
         wanted = {
             "PROLIFIC_PID": arrival.worker, "STUDY_ID": arrival.study,
             "SESSION_ID": arrival.session,
@@ -171,10 +174,7 @@ def join(connection: Connection, arrival: Arrival, entry: Entry, address: str) -
             )
         ).scalar_one()
         if n >= entry.joins_per_address:
-            raise NotAdmitted(
-                "Too many people have come to this study from your network today. Please come back "
-                "tomorrow, or return to where you came from."
-            )
+            raise NotAdmitted("too_many_from_network")
     token = join_from_platform(connection, arrival.worker)
     id_ = connection.execute(
         select(participants.c.id).where(participants.c.platform_id == arrival.worker)

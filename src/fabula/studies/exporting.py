@@ -16,7 +16,7 @@ from fabula import __version__
 from fabula.studies.assigning import Assignment
 from fabula.studies.database import answers, assignments, participants
 from fabula.studies.design import StudyDesign
-from fabula.studies.forms import OWN, WHY, Answers, Key, pages_of
+from fabula.studies.forms import AGAIN, CHECK, OWN, WHY, Answers, Key, pages_of
 from fabula.studies.pairs import outcome_of
 from fabula.studies.participants import pseudonym
 from fabula.studies.units import Unit
@@ -86,6 +86,8 @@ def _of_assignment(
     for page in pages:
         applicable = page.applicable(given, facts)
         for question in page.questions:
+            if question.part in (CHECK, AGAIN):
+                continue
             value = given.get(question.key)
             reason = None
             if value is None:

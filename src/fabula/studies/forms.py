@@ -10,15 +10,18 @@ from __future__ import annotations
 import functools
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 
 from fabula.rubrics import Condition
 from fabula.studies.design import StudyDesign
+from fabula.studies.labels import ENGLISH, Labels
 from fabula.studies.pairs import pair_item
 from fabula.text import TextSettings
 from fabula.types import Item, Rubric, Scale
 
 __all__ = [
+    "AGAIN",
+    "CHECK",
     "OWN",
     "WHY",
     "Answers",
@@ -32,14 +35,9 @@ __all__ = [
 ]
 
 WHY = ".why"
-OWN = Item(
-    "own_feedback",
-    0,
-    "Your own feedback",
-    "What would you tell the writer? Name the most important thing to mend, in a sentence or two; "
-    "write n/a if you would change nothing.",
-    scale=Scale("text"),
-)
+CHECK, AGAIN = "check", "again"
+"""The parts of attention items, and of questions that are asked a second time."""
+OWN = ENGLISH.item(Item("own_feedback", 0, "", "", scale=Scale("text")))
 _MAX_CHARS = 8_000
 _NUMBER = re.compile(r"-?\d{1,12}(?:\.\d{1,6})?")
 
@@ -51,11 +49,11 @@ class FormError(Exception):
     """An answer that cannot be taken; the message is for the participant."""
 
 
-def clean_text(raw: str) -> str:
+def clean_text(raw: str, labels: Labels = ENGLISH) -> str:
     """Words as they are kept. Raises `FormError` where there are too many."""
     text = raw.replace("\0", "").replace("\r\n", "\n").strip()
     if len(text) > _MAX_CHARS:
-        raise FormError(f"Please write at most {_MAX_CHARS:,} characters.")
+        raise FormError(labels("too_long", n=_MAX_CHARS))
     # Halves of characters, which no database can hold.
     return text.encode(errors="replace").decode()
 
@@ -71,6 +69,7 @@ class Question:
     n_ranks: int = 0
     rubric: Rubric | None = None
     """That of the item; None of one that stands alone."""
+    labels: Labels = field(default=ENGLISH, repr=False, compare=False)
 
     @property
     def key(self) -> Key:
@@ -89,17 +88,22 @@ class Question:
 
     def clean(self, answer: str) -> str:
         """The answer as it is kept; empty takes it back. Raises `FormError`."""
-        text, scale = clean_text(answer), self.item.scale
+        text, scale = clean_text(answer, self.labels), self.item.scale
         if not text:
             return text
         if self.options:
             if text not in self.options:
-                raise FormError("Please choose one of the answers.")
+                raise FormError(self.labels("choose_one"))
         elif scale.form == "number" and not (
             _NUMBER.fullmatch(text) and scale.read(text) is not None
         ):
-            raise FormError(f"Please write {scale.allowed}.")
+            low, high = scale.limits["min"], scale.limits["max"]
+            raise FormError(self.labels("write_number", low=low, high=high))
         return text
+
+    def clean_reason(self, reason: str) -> str:
+        """The same of the reason for an answer."""
+        return clean_text(reason, self.labels)
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,6 +117,7 @@ class Page:
     questions: tuple[Question, ...]
     is_final: bool = False
     """What was answered before it stays as it is once it has been shown."""
+    labels: Labels = field(default=ENGLISH, repr=False, compare=False)
 
     def applicable(self, answers: Answers, facts: Mapping[str, object]) -> list[Question]:
         """The questions whose conditions hold."""
@@ -124,32 +129,75 @@ class Page:
         for question in self.applicable(answers, facts):
             given = answers.get(question.key, "")
             if not given:
-                found.append((question.key, f"{question.item.title}: not answered yet."))
+                found.append((question.key, self.labels("not_answered", title=question.item.title)))
             elif _n_words(answers.get(question.why, "")) < question.min_words:
-                found.append(
-                    (question.why, f"{question.item.title}: please give your reason, at least "
-                     f"{question.min_words} words.")
-                )  # fmt: skip
+                title, n = question.item.title, question.min_words
+                found.append((question.why, self.labels("give_reason", title=title, n=n)))
         ranks = [q for q in self.questions if q.n_ranks and answers.get(q.key)]
         taken: dict[str, str] = {}
         for question in ranks:
             place = answers[question.key]
             if place in taken:
-                found.append(
-                    (question.key, f"Story {question.part} and story {taken[place]} have the same "
-                     f"place; give each story its own.")
-                )  # fmt: skip
+                story, other = question.part, taken[place]
+                found.append((question.key, self.labels("same_place", story=story, other=other)))
             taken.setdefault(place, question.part)
         return found
 
 
-def pages_of(design: StudyDesign, n_documents: int) -> tuple[Page, ...]:
-    """The pages of a unit, in order; those without an applicable question are left out later."""
+def pages_of(
+    design: StudyDesign, n_documents: int, number: int | None = None, *, has_first: bool = True
+) -> tuple[Page, ...]:
+    """The pages of a unit, in order; those without an applicable question are left out later.
+
+    number: of the unit among a person's own, from 1, which decides what checks are asked; None for
+    all that any unit may have. has_first: whether the person has handed in another unit before.
+    """
     if design.kind == "feedback":
-        return tuple(_feedback_pages(design))
-    if design.kind == "pairs":
-        return (_pair_page(design),)
-    return tuple(_story_pages(design, n_documents))
+        pages = list(_feedback_pages(design))
+    elif design.kind == "pairs":
+        pages = [_pair_page(design)]
+    else:
+        pages = list(_story_pages(design, n_documents))
+    pages = [_with_attention(design, page, n_documents, number) for page in pages]
+    is_due = n_documents > 1 if design.kind == "ttcw" else (
+        has_first and number in (None, design.people.repeat_at)
+    )  # fmt: skip
+    if design.people.repeat and is_due:
+        place = n_documents if design.kind == "ttcw" else len(pages)
+        pages.insert(place, _page_again(design, pages))
+    own = design.labels
+    return tuple(
+        replace(page, labels=own, questions=tuple(replace(q, labels=own) for q in page.questions))
+        for page in pages
+    )
+
+
+def _with_attention(design: StudyDesign, page: Page, n_documents: int, number: int | None) -> Page:
+    """The page with the attention items that stand on it, amid its questions."""
+    found = []
+    for id_, one in design.people.attention_items.items():
+        if design.kind == "ttcw":
+            is_here = page.name == f"story-{min(one.at, n_documents)}"
+        else:
+            is_here = page.name in ("feedback", "pair") and number in (None, one.at)
+        if is_here:
+            found.append(Question(CHECK, one.item(id_)))
+    middle = len(page.questions) // 2
+    return replace(page, questions=(*page.questions[:middle], *found, *page.questions[middle:]))
+
+
+def _page_again(design: StudyDesign, pages: Sequence[Page]) -> Page:
+    """What is asked a second time, beside the texts that it was asked about."""
+    asked = {q.item.id: q.item for page in pages if page.name != "group" for q in page.questions}
+    shows = {
+        "ttcw": ("1",), "feedback": ("again-1", "again-feedback"), "pairs": ("again-1", "again-2")
+    }  # fmt: skip
+    return Page(
+        name=AGAIN,
+        title=design.labels("once_more"),
+        shows=shows[design.kind],
+        questions=tuple(Question(AGAIN, asked[id_]) for id_ in design.people.repeat),
+    )
 
 
 def _story_pages(design: StudyDesign, n_stories: int) -> Iterator[Page]:
@@ -157,7 +205,7 @@ def _story_pages(design: StudyDesign, n_stories: int) -> Iterator[Page]:
         part = str(number)
         yield Page(
             name=f"story-{number}",
-            title=f"Story {number}",
+            title=design.labels("story_n", n=number),
             shows=(part,),
             questions=tuple(
                 Question(part, item, design.reason_words, rubric=design.rubric)
@@ -167,7 +215,7 @@ def _story_pages(design: StudyDesign, n_stories: int) -> Iterator[Page]:
     if design.group_rubric is not None:
         yield Page(
             name="group",
-            title="All stories",
+            title=design.labels("all_stories"),
             shows=(),
             questions=tuple(
                 Question(
@@ -186,23 +234,29 @@ def _story_pages(design: StudyDesign, n_stories: int) -> Iterator[Page]:
 def _pair_page(design: StudyDesign) -> Page:
     return Page(
         name="pair",
-        title="Two stories",
+        title=design.labels("two_stories"),
         shows=("1", "2"),
         questions=tuple(
-            Question("unit", pair_item(item, ties=design.ties), design.reason_words)
+            Question("unit", _pair_item(item, design), design.reason_words)
             for item in design.rubric.items
         ),
     )
 
 
+def _pair_item(item: Item, design: StudyDesign) -> Item:
+    asked = pair_item(item, ties=design.ties)
+    return replace(asked, question=design.labels("which_is_better", question=item.question))
+
+
 def _feedback_pages(design: StudyDesign) -> Iterator[Page]:
-    yield Page("story", "The story", ("1",), (Question("unit", OWN),))
+    say = design.labels
+    yield Page("story", say("the_story"), ("1",), (Question("unit", say.item(OWN)),))
     asked = [Question("unit", item, rubric=design.rubric) for item in design.rubric.items]
     before = tuple(question for question in asked if not question.item.reveals)
-    yield Page("feedback", "The feedback", ("1", "feedback"), before)
+    yield Page("feedback", say("the_feedback"), ("1", "feedback"), before)
     if after := tuple(question for question in asked if question.item.reveals):
         shows = ("1", "feedback", "original")
-        yield Page("change", "The other version", shows, after, is_final=True)
+        yield Page("change", say("other_version"), shows, after, is_final=True)
 
 
 def _applies(question: Question, answers: Answers, facts: Mapping[str, object]) -> bool:

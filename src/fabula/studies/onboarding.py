@@ -7,9 +7,11 @@ from fastapi.responses import HTMLResponse, RedirectResponse, Response
 
 from fabula.studies.answering import current_answers
 from fabula.studies.assigning import count_done, current_assignment, is_paused, next_assignment
+from fabula.studies.checks import is_inattentive
 from fabula.studies.entry import NotAdmitted, arrival_of, check_arrival, join
 from fabula.studies.pages import NOTES, Visitor, cookie_of, token_of
 from fabula.studies.participants import find_by_token
+from fabula.studies.recruiting import Outcome
 from fabula.studies.screening_pages import before_reading, ending, next_step, nothing_left
 from fabula.studies.views import render, told
 from fabula.web.guard import address_of
@@ -41,8 +43,9 @@ def arrive(request: Request, token: str) -> Response:
     is_other = is_here is not None and is_here.id != comes.id and is_here.state != "forgotten"
     if is_other and request.query_params.get("change") != "yes":
         base = str(request.scope.get("root_path", ""))
+        say = request.app.state.study.design.labels
         return HTMLResponse(
-            render("change.html.j2", title="Who is reading?", base=base, token=token)
+            render("change.html.j2", say, title=say("who_reads"), base=base, token=token)
         )
     return _with_cookie(request, token)
 
@@ -64,8 +67,9 @@ def join_study(request: Request) -> Response:
             token = join(connection, arrival, entry, address_of(request))
     except NotAdmitted as error:
         base = str(request.scope.get("root_path", ""))
-        html = render("message.html.j2", title="", base=base, heading="Sorry", code="",
-                      paragraphs=[str(error)])  # fmt: skip
+        say = study.design.labels
+        html = render("message.html.j2", say, title="", base=base, heading=say("sorry"), code="",
+                      paragraphs=[say(error.label)])  # fmt: skip
         return HTMLResponse(html, 403)
     return _with_cookie(request, token)
 
@@ -91,22 +95,24 @@ def _reading(visitor: Visitor) -> Response:
             assignment = next_assignment(connection, visitor.participant, design, study.units)
         n_mine = 0 if assignment is None else len(current_answers(connection, assignment.id)[0])
         n_done = count_done(connection, visitor.participant)
+        was_inattentive = assignment is None and is_inattentive(
+            connection, design, visitor.participant.id
+        )
     if assignment is None and paused:
-        return ending(visitor, "The study rests", [
-            "Please come back later by the same link; what you answered is kept.",
-        ])  # fmt: skip
+        return ending(visitor, "rests", [design.labels("come_later")])
     if assignment is None and not n_done:
         return nothing_left(visitor)
     if assignment is None:
-        return ending(visitor, "That was all", told(design.texts.thanks), "done")
-    pages = study.pages(assignment.unit)
+        outcome: Outcome = "attention" if was_inattentive else "done"
+        return ending(visitor, "that_was_all", told(design.texts.thanks), outcome)
+    pages = study.pages(assignment)
     names = [page.name for page in pages]
     after = visitor.request.query_params.get("after", "")
     is_new = not n_mine and not assignment.page
     if is_new and design.texts.instructions and not design.quiz and not design.people.tutorial:
         return visitor.page(
-            "instructions.html.j2", title="Before you begin", first=pages[0].name,
-            note=NOTES.get(after, ""),
+            "instructions.html.j2", title=design.labels("before_you_begin"),
+            first=pages[0].name, note=visitor.note(after),
             instructions=told(design.texts.instructions),
         )  # fmt: skip
     here = assignment.page if assignment.page in names else names[0]

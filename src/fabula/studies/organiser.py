@@ -122,6 +122,7 @@ def overview_page(request: Request, token: str, invitations: Sequence[Invitation
         csrf=csrf_of(token), design=study.design, units=units, people=people,
         invitations=invitations, address=str(request.base_url).rstrip("/"),
         statuses=study.statuses,
+        checked=bool(study.design.people.attention or study.design.people.repeat),
         fetched=fetched and _shown_time(fetched),
         is_paused=paused == "yes",
         logged=[(_shown_time(row.at_ms), row.who, row.what, row.detail) for row in logged],

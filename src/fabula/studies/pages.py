@@ -23,6 +23,7 @@ from fabula.studies.assigning import (
     take_up_again,
 )
 from fabula.studies.forms import WHY, Answers, Key, Page
+from fabula.studies.labels import Labels
 from fabula.studies.participants import (
     Participant,
     find_by_token,
@@ -35,11 +36,8 @@ from fabula.web.guard import csrf_of, form_fields
 __all__ = ["NOTES", "Posted", "Visit", "Visitor", "cookie_of", "router", "token_of"]
 
 router = APIRouter()
-NOTES = {
-    "hand-in": "Handed in. This is the next one.",
-    "unopened": "Open every story first, please: then you can compare them.",
-}
-"""What a page says first, by what led there."""
+NOTES = {"hand-in": "handed_in", "unopened": "open_all_first"}
+"""The label that a page says first, by what led there."""
 _COOKIE = "fabula_study"
 """As earlier versions called it, whatever the study: good until its owner comes by a link again."""
 
@@ -67,13 +65,18 @@ class Visit:
         self.participant = participant
         self.study = request.app.state.study
         self.base = str(request.scope.get("root_path", ""))
+        self.say: Labels = self.study.design.labels
 
     def page(self, template: str, status: int = 200, **values: Any) -> HTMLResponse:
         html = render(
-            template, base=self.base, csrf=csrf_of(self.token), design=self.study.design,
+            template, self.say, base=self.base, csrf=csrf_of(self.token), design=self.study.design,
             me=self.participant.name, may_stop=self.participant.may_stop, **values,
         )  # fmt: skip
         return HTMLResponse(html, status)
+
+    def note(self, after: str) -> str:
+        """What a page says first."""
+        return self.say(NOTES[after]) if after in NOTES else ""
 
     def go(self, path: str) -> RedirectResponse:
         return RedirectResponse(self.base + path, 303)
@@ -110,7 +113,7 @@ def read(visitor: Visitor, name: str) -> Response:
     with visitor.study.store.writing() as connection:
         held = _held(visitor, connection)
         answers, revision = current_answers(connection, held.id)
-        pages = visitor.study.pages(held.unit)
+        pages = visitor.study.pages(held)
         page = _page(pages, name)
         opened = opened_pages(connection, held.id)
         back = _too_early(visitor, held, pages, page, answers, opened)
@@ -121,7 +124,7 @@ def read(visitor: Visitor, name: str) -> Response:
         held = _held(visitor, connection)
     asked = visitor.request.query_params
     return _shown(visitor, held, pages, page, answers, revision, {}, opened | {page.name},
-                  note=NOTES.get(asked.get("after", ""), ""),
+                  note=visitor.note(asked.get("after", "")),
                   is_filling=asked.get("from") == "open")  # fmt: skip
 
 
@@ -130,7 +133,7 @@ def send(visitor: Visitor, name: str, form: Posted) -> Response:
     """A whole page, as browsers without JavaScript send it: save, then go where it says."""
     with visitor.study.store.writing() as connection:
         held = _held(visitor, connection, form)
-        pages = visitor.study.pages(held.unit)
+        pages = visitor.study.pages(held)
         page = _page(pages, name)
         saved = save_answers(connection, held, pages, keys_of(form), _revision(form))
         opened = opened_pages(connection, held.id)
@@ -164,11 +167,11 @@ def send(visitor: Visitor, name: str, form: Posted) -> Response:
                 )
             finish(connection, held)
             return visitor.go("/?after=hand-in")
-    note = "" if saved.problems or (problems and go in ("finish", "next")) else "Saved."
+    said = [] if saved.problems or (problems and go in ("finish", "next")) else ["saved"]
     if problems and go in following:
-        note += " Press the button again to go on all the same."
+        said.append("press_again")
     return _shown(visitor, held, pages, page, saved.answers, saved.revision, problems, opened,
-                  note=note, was_told=go in following,
+                  note=" ".join(map(visitor.say, said)), was_told=go in following,
                   is_filling=form.get("from") == "open")  # fmt: skip
 
 
@@ -178,7 +181,7 @@ def list_open(visitor: Visitor) -> Response:
     with visitor.study.store.reading() as connection:
         held = _held(visitor, connection)
         answers, revision = current_answers(connection, held.id)
-    pages = visitor.study.pages(held.unit)
+    pages = visitor.study.pages(held)
     if visitor.study.design.kind == "feedback":
         # Which pages there are says what was done to the story.
         return visitor.go("/")
@@ -192,7 +195,7 @@ def save(request: Request, form: Posted) -> Response:
     with request.app.state.study.store.writing() as connection:
         visitor = _visit(connection, request, token_of(request))
         held = _held(visitor, connection, form)
-        pages = visitor.study.pages(held.unit)
+        pages = visitor.study.pages(held)
         page = _page(pages, form.get("page", ""))
         saved = save_answers(connection, held, pages, keys_of(form), None)
         opened = opened_pages(connection, held.id)
@@ -226,8 +229,8 @@ def _told_browser(
         "steps": [{"name": s["name"], "done": s["n_done"], "of": s["n"]} for s in view["steps"]],
     }
     if set(form.get("shown", "").split()) != {field.name for field in view["fields"]}:
-        content["html"] = render("questions.html.j2", **view)
-        content["turn"] = render("turn.html.j2", **view)
+        content["html"] = render("questions.html.j2", visitor.say, **view)
+        content["turn"] = render("turn.html.j2", visitor.say, **view)
     return content
 
 
@@ -330,6 +333,6 @@ def _open_list(
 ) -> HTMLResponse:
     """What is still to be answered before the unit can be handed in on its last page."""
     return visitor.page(
-        "open.html.j2", title="Nearly done", last=last, unit=unit, revision=revision,
+        "open.html.j2", title=visitor.say("nearly_done"), last=last, unit=unit, revision=revision,
         still=[(page, found) for page, found in still if found],
     )  # fmt: skip

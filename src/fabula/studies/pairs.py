@@ -35,10 +35,9 @@ def pair_key(first: Document, second: Document) -> str:
 
 
 def pair_item(item: Item, *, ties: bool) -> Item:
-    """A question about one story, as it is asked about two."""
+    """A question about one story, as it is answered about two."""
     options = (*OPTIONS, TIE) if ties else OPTIONS
-    question = f"Which of the two stories answers this better: {item.question}"
-    return replace(item, question=question, scale=Scale("choice", options))
+    return replace(item, scale=Scale("choice", options))
 
 
 def chosen_pairs(

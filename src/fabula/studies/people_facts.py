@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 
 from sqlalchemy import Connection, func, select
 
+from fabula.studies.checks import Checks, checks_of_all
 from fabula.studies.design import StudyDesign
 from fabula.studies.people_tables import about_answers, consents, quiz_tries, visits
 from fabula.studies.signs import Signs, signs_of_all
 
 __all__ = ["PersonFacts", "facts_of_all"]
 
-_NESTED = ("about", "signs")
+_NESTED = ("about", "signs", "checks")
 
 
 @dataclass(slots=True)
@@ -30,6 +31,8 @@ class PersonFacts:
     """Of the text that they said it to."""
     n_tries: int = 0
     """At the quiz."""
+    checks: Checks = field(default_factory=Checks)
+    """Attention items, and questions that were asked again."""
     about: dict[str, str] = field(default_factory=dict)
     """What they said about themselves, by question."""
     signs: Signs = field(default_factory=Signs)
@@ -50,7 +53,12 @@ class PersonFacts:
             "rate_noticed_of_others": signs.rate_of_others,
             "stands_out": signs.stands_out if signs.n_counted else None,
         }
-        return own | counts | {f"about.{item}": value for item, value in self.about.items()}
+        return (
+            own
+            | asdict(self.checks)
+            | counts
+            | {f"about.{item}": value for item, value in self.about.items()}
+        )
 
 
 def facts_of_all(connection: Connection, design: StudyDesign) -> Mapping[int, PersonFacts]:
@@ -75,4 +83,6 @@ def facts_of_all(connection: Connection, design: StudyDesign) -> Mapping[int, Pe
         of(row.participant_id).about[row.item] = row.value
     for id_, signs in signs_of_all(connection, design).items():
         of(id_).signs = signs
+    for id_, checks in checks_of_all(connection, design).items():
+        of(id_).checks = checks
     return found

@@ -5,6 +5,7 @@ read, and what takes them back to where they came from.
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -15,6 +16,7 @@ from fabula.types import Item, Scale
 
 __all__ = [
     "AboutQuestion",
+    "Attention",
     "Codes",
     "Entry",
     "Example",
@@ -27,7 +29,7 @@ __all__ = [
 
 ShortText = Annotated[str, Field(min_length=1, max_length=300)]
 LongText = Annotated[str, Field(max_length=60_000)]
-Outcome = Literal["done", "declined", "failed", "full", "withdrawn"]
+Outcome = Literal["done", "declined", "failed", "full", "withdrawn", "attention"]
 """How somebody's part in a study ends."""
 
 
@@ -46,6 +48,8 @@ class Codes(Strict):
     failed: str = ""
     full: str = ""
     withdrawn: str = ""
+    attention: str = ""
+    """In place of `done`, for those with more wrong attention items than `attention_wrong`."""
 
 
 class Entry(Strict):
@@ -102,6 +106,20 @@ class AboutQuestion(Strict):
         return Item(self.id, 0, "", self.question, scale=scale)
 
 
+class Attention(Strict):
+    """A question that names its right answer, for those who read it."""
+
+    question: LongText
+    options: Annotated[tuple[ShortText, ...], Field(min_length=2)] = ("Yes", "No")
+    answer: ShortText
+    at: Annotated[int, Field(ge=1)] = 1
+    """The story of a group (ttcw), or the unit of a person, with which it is asked."""
+
+    def item(self, id_: str) -> Item:
+        """As an item of a rubric."""
+        return Item(id_, 0, "", self.question, scale=Scale("choice", self.options))
+
+
 class Recruiting(Strict):
     """The fields of a study's file that are about people. All of them can be left out."""
 
@@ -113,11 +131,27 @@ class Recruiting(Strict):
     codes: Codes = Codes()
     tutorial: tuple[Example, ...] = ()
     about: tuple[AboutQuestion, ...] = ()
+    attention: tuple[Attention, ...] = ()
+    attention_wrong: Annotated[int, Field(ge=0)] = 0
+    """Wrong answers to attention items that are let pass."""
+    repeat: tuple[ShortText, ...] = ()
+    """Items that are asked again: of the first story of a group once all were read (ttcw), or of a
+    person's first unit after a later one."""
+    repeat_at: Annotated[int, Field(ge=2)] = 2
+    """The unit after which they are asked again."""
+
+    @property
+    def attention_items(self) -> Mapping[str, Attention]:
+        """By what answers to them are kept under."""
+        return {f"attention_{k}": one for k, one in enumerate(self.attention, 1)}
 
     @property
     def questions_digest(self) -> str:
         """What of it decides the answers; empty where there is nothing, as in older studies."""
-        asked = {"tutorial": self.tutorial, "about": self.about}
+        asked = {
+            "tutorial": self.tutorial, "about": self.about, "attention": self.attention,
+            "repeat": (self.repeat, self.repeat_at) if self.repeat else (),
+        }  # fmt: skip
         given = {name: value for name, value in asked.items() if value}
         return repr(given) if given else ""
 
@@ -133,6 +167,12 @@ class Recruiting(Strict):
                 raise InputError(f"{place}: {fault}")
             if one.options and (one.low, one.high) != (None, None):
                 raise InputError(f"{place}: has options, so remove low and high")
+        for number, check in enumerate(self.attention, 1):
+            if check.answer not in check.options:
+                raise InputError(
+                    f"{where}: attention {number}: the answer {check.answer!r} is none of its "
+                    f"options"
+                )
         for outcome, code in self.codes:
             if ":" in code and not code.startswith("https://"):
                 raise InputError(

@@ -13,6 +13,7 @@ from sqlalchemy import Connection, func, insert, select
 from fabula.studies.database import now_ms, participants
 from fabula.studies.design import StudyDesign
 from fabula.studies.forms import FormError, Key, Question
+from fabula.studies.labels import Labels
 from fabula.studies.participants import Participant, State, consent, forget, log
 from fabula.studies.people_tables import about_answers, consent_texts, consents, quiz_tries, steps
 from fabula.studies.places import give_back
@@ -183,20 +184,20 @@ def take_quiz(
 
 
 def read_about(
-    asked: Sequence[AboutQuestion], form: Mapping[str, str]
+    asked: Sequence[AboutQuestion], form: Mapping[str, str], labels: Labels
 ) -> tuple[dict[str, str], dict[Key, str]]:
     """What somebody said about themselves, and what is wrong with it."""
     given: dict[str, str] = {}
     problems: dict[Key, str] = {}
     for one in asked:
-        question = Question("about", one.item)
+        question = Question("about", one.item, labels=labels)
         raw = form.get(":".join(question.key), "")
         try:
             given[one.id] = question.clean(raw)
         except FormError as error:
             given[one.id], problems[question.key] = raw, str(error)
         if one.required and not given[one.id]:
-            problems[question.key] = "Please answer this question."
+            problems[question.key] = labels("answer_this")
     return given, problems
 
 

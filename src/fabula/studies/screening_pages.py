@@ -44,15 +44,18 @@ router = APIRouter()
 def ending(
     visitor: Visit, heading: str, paragraphs: Sequence[str], outcome: Outcome | None = None
 ) -> Response:
-    """What somebody is told whose part ended so, with the code or the link for it."""
+    """What somebody is told whose part ended so, with the code or the link for it.
+
+    heading: a label.
+    """
     code = "" if outcome is None else visitor.study.design.code(outcome)
-    return visitor.page("message.html.j2", title="", heading=heading, paragraphs=paragraphs,
-                        code=code)  # fmt: skip
+    return visitor.page("message.html.j2", title="", heading=visitor.say(heading),
+                        paragraphs=paragraphs, code=code)  # fmt: skip
 
 
 def before_reading(visitor: Visit) -> Response:
     """Where somebody is who does not read yet, or no more."""
-    state, design = visitor.participant.state, visitor.study.design
+    state, design, say = visitor.participant.state, visitor.study.design, visitor.say
     if state == "invited":
         with visitor.study.store.writing() as connection:
             is_left = is_wanted(connection, visitor.participant, design, visitor.study.units)
@@ -67,46 +70,33 @@ def before_reading(visitor: Visit) -> Response:
         waiting = next_step(visitor)
         return _quiz(visitor) if waiting is None else waiting
     if state == "declined":
-        text = "You did not agree, so you are asked nothing, and only this decision is kept."
-        return visitor.page("declined.html.j2", title="", heading="You do not take part",
-                            paragraphs=[text], code=design.code("declined"))  # fmt: skip
+        return visitor.page("declined.html.j2", title="", heading=say("you_do_not_take_part"),
+                            paragraphs=[say("declined")], code=design.code("declined"))  # fmt: skip
     if state == "failed":
-        text = (
-            "Thank you for trying. The questions were answered in another way than this study "
-            "needs, so it ends here for you."
-        )
-        return ending(visitor, "Thank you", [text], "failed")
+        return ending(visitor, "thank_you", [say("quiz_failed")], "failed")
     if state == "withdrawn":
-        text = "You stopped taking part. What you handed in is kept; thank you for it."
-        return ending(visitor, "Thank you", [text], "withdrawn")
+        return ending(visitor, "thank_you", [say("stopped")], "withdrawn")
     if state == "left":
         return _left(visitor)
-    text = f"Your part in this study has ended. Questions? Write to {design.texts.contact}."
-    return ending(visitor, "Thank you", [text])
+    text = say("part_has_ended", contact=design.texts.contact)
+    return ending(visitor, "thank_you", [text])
 
 
 def nothing_left(visitor: Visit) -> Response:
     """Why somebody finds no place, and what takes them back."""
     with visitor.study.store.reading() as connection:
         was_away = has_returned(connection, visitor.participant)
-    reason = (
-        "You were away for a while, so your place was given to somebody else."
-        if was_away
-        else "Others were quicker, and every place is taken."
-    )
-    text = f"{reason} Thank you for coming; you may try again later by the same link."
-    return ending(visitor, "Nothing is left to read", [text], "full")
+    said = ("was_away" if was_away else "others_were_quicker", "may_try_again")
+    return ending(visitor, "nothing_left", [" ".join(map(visitor.say, said))], "full")
 
 
 def _left(visitor: Visit) -> Response:
     """For those whose submission was returned or timed out at the platform."""
     with visitor.study.store.reading() as connection:
         n_done = count_done(connection, visitor.participant)
-    contact = visitor.study.design.texts.contact
-    text = "Your platform says that you returned this study, or that its time is over."
-    if n_done:
-        text += " What you handed in is kept."
-    return ending(visitor, "Your place was given back", [text, f"Questions? Write to {contact}."],
+    said = ["platform_says", *(["handed_in_is_kept"] if n_done else [])]
+    contact = visitor.say("questions_to", contact=visitor.study.design.texts.contact)
+    return ending(visitor, "place_given_back", [" ".join(map(visitor.say, said)), contact],
                   "done" if n_done else None)  # fmt: skip
 
 
@@ -159,7 +149,8 @@ def tutorial(visitor: Visitor) -> Response:
     if not design.people.tutorial or visitor.participant.state not in ("consented", "ready"):
         return visitor.go("/")
     return visitor.page(
-        "tutorial.html.j2", title="Before you begin", instructions=told(design.texts.instructions),
+        "tutorial.html.j2", title=visitor.say("before_you_begin"),
+        instructions=told(design.texts.instructions),
         examples=[(one, told(one.text), told(one.why)) for one in design.people.tutorial],
     )  # fmt: skip
 
@@ -179,7 +170,8 @@ def _quiz(visitor: Visit) -> Response:
         n_before = count_tries(connection, visitor.participant)
         n_right = last_score(connection, visitor.participant)
     return visitor.page(
-        "quiz.html.j2", title="Before you begin", instructions=told(design.texts.instructions),
+        "quiz.html.j2", title=visitor.say("before_you_begin"),
+        instructions=told(design.texts.instructions),
         quiz=[(number, q, told(q.text)) for number, q in enumerate(design.quiz, 1)],
         number=n_before + 1, n_tries=design.people.quiz_tries, n_right=n_right,
         n_needed=design.quiz_pass,
@@ -206,7 +198,7 @@ def answer_quiz(visitor: Visitor, form: Posted) -> Response:
     if state != "ready":
         return visitor.go("/")
     return visitor.page(
-        "passed.html.j2", title="Thank you",
+        "passed.html.j2", title=visitor.say("thank_you"),
         quiz=[(q, told(q.text), answer == q.answer)
               for q, answer in zip(design.quiz, given, strict=True)],
     )  # fmt: skip
@@ -221,10 +213,10 @@ def _about(visitor: Visit, given: Mapping[str, str], problems: Mapping[Key, str]
             value=given.get(one.id, ""), problem=problems.get(question.key, ""), is_locked=False,
         )
         for one in asked
-        for question in (Question("about", one.item),)
+        for question in (Question("about", one.item, labels=visitor.say),)
     ]  # fmt: skip
     return visitor.page(
-        "about.html.j2", title="About you", fields=fields, is_group=False,
+        "about.html.j2", title=visitor.say("about_you"), fields=fields, is_group=False,
         has_optional=not all(one.required for one in asked),
     )  # fmt: skip
 
@@ -232,7 +224,7 @@ def _about(visitor: Visit, given: Mapping[str, str], problems: Mapping[Key, str]
 @router.post("/about")
 def answer_about(visitor: Visitor, form: Posted) -> Response:
     if visitor.participant.state == "ready":
-        given, problems = read_about(visitor.study.design.people.about, form)
+        given, problems = read_about(visitor.study.design.people.about, form, visitor.say)
         if problems:
             return _about(visitor, given, problems)
         with visitor.study.store.writing() as connection:
@@ -245,7 +237,7 @@ def answer_about(visitor: Visitor, form: Posted) -> Response:
 def ask_to_stop(visitor: Visitor) -> Response:
     if not visitor.participant.may_stop:
         return visitor.go("/")
-    return visitor.page("withdraw.html.j2", title="Stop taking part?")
+    return visitor.page("withdraw.html.j2", title=visitor.say("stop_question"))
 
 
 @router.post("/withdraw")
@@ -258,5 +250,4 @@ def stop(visitor: Visitor, form: Posted) -> Response:
     if not delete:
         return visitor.go("/")
     visitor.study.store.after_forgetting()
-    text = "You stopped taking part, and all your answers are deleted."
-    return ending(visitor, "Thank you", [text], "withdrawn")
+    return ending(visitor, "thank_you", [visitor.say("stopped_deleted")], "withdrawn")

@@ -7,6 +7,7 @@ from fastapi.responses import Response
 from sqlalchemy import select
 
 from fabula.studies.database import assignments
+from fabula.studies.forms import pages_of
 from fabula.studies.pages import Posted, Visitor
 from fabula.studies.signs import keep_signs
 
@@ -30,7 +31,8 @@ def count(visitor: Visitor, form: Posted) -> Response:
                 .offset(int(number) - 1)
             ).first()
             if row is not None and row.unit in study.units:
-                questions = [q for p in study.pages(study.units[row.unit]) for q in p.questions]
+                n = len(study.units[row.unit].documents)
+                questions = [q for p in pages_of(study.design, n) for q in p.questions]
                 keys = [key for q in questions for key in (q.key, q.why)]
                 keep_signs(connection, row.id, keys, form)
     return Response(status_code=204)

@@ -6,6 +6,7 @@ done to it, its name among the documents: none of it is passed on, so that no te
 
 from __future__ import annotations
 
+import json
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,7 +15,8 @@ from typing import Any
 from fabula.studies.answering import locked_pages
 from fabula.studies.assigning import Assignment
 from fabula.studies.design import StudyDesign
-from fabula.studies.forms import Answers, Key, Page, Question
+from fabula.studies.forms import AGAIN, Answers, Key, Page, Question
+from fabula.studies.labels import ENGLISH, Labels
 from fabula.studies.whereabouts import all_are_opened
 from fabula.text.sentences import paragraphs_of
 from fabula.web import page_environment, visible
@@ -34,9 +36,11 @@ STATIC = {
 _ENVIRONMENT = page_environment(_HERE / "templates", static=STATIC)
 
 
-def render(template: str, **values: Any) -> str:
-    """A page."""
-    return _ENVIRONMENT.get_template(template).render(**values)
+def render(template: str, labels: Labels = ENGLISH, **values: Any) -> str:
+    """A page in a language; organisers' pages are in English."""
+    return _ENVIRONMENT.get_template(template).render(
+        labels=labels, t=labels.marked, script_labels=json.dumps(labels.for_script()), **values
+    )
 
 
 def told(text: str) -> list[str]:
@@ -114,16 +118,20 @@ def page_view(
 
 
 def _text(design: StudyDesign, assignment: Assignment, shown: str) -> dict[str, Any]:
-    documents = assignment.unit.documents
+    unit, order, labels = assignment.unit, assignment.order, design.labels
+    if shown.startswith(f"{AGAIN}-") and assignment.first is not None:
+        shown = shown.removeprefix(f"{AGAIN}-")
+        unit, order = assignment.first
+    documents = unit.documents
     if shown.isdecimal():
-        document = documents[assignment.document(shown)]
+        document = documents[order[int(shown) - 1]]
         # A piece of feedback holds its story beside it; a story may have a column of that name.
         text = str(document.meta["story"]) if design.kind == "feedback" else document.text
-        title = f"Story {shown}" if len(documents) > 1 else "Story"
+        title = labels("story_n", n=shown) if len(documents) > 1 else labels("story")
     elif shown == "feedback":
-        text, title = documents[0].text, "Feedback on the story"
+        text, title = documents[0].text, labels("feedback_on_story")
     else:
-        text, title = str(documents[0].meta.get("original", "")), "The story before it was changed"
+        text, title = str(documents[0].meta.get("original", "")), labels("story_before")
     return {"title": title, "paragraphs": told(text), "kind": "said" if shown == "feedback" else ""}
 
 

@@ -8,7 +8,8 @@ from collections.abc import Collection, Sequence
 
 from fabula.studies.assigning import Assignment
 from fabula.studies.design import StudyDesign
-from fabula.studies.forms import Answers, Page
+from fabula.studies.forms import AGAIN, Answers, Page
+from fabula.studies.labels import Labels
 from fabula.text import TextSettings
 
 __all__ = ["all_are_opened", "first_unopened", "where_they_are"]
@@ -19,6 +20,7 @@ _WORDS_A_MINUTE = 240
 _MINUTES_A_QUESTION = 0.25
 _MINUTES_A_REASON = 0.5
 _STEP_MINUTES = 5
+_WHERE = {"ttcw": "where_group", "pairs": "where_pair", "feedback": "where_piece"}
 
 
 def where_they_are(
@@ -32,16 +34,16 @@ def where_they_are(
     """`Story 3 of 4, about 20 minutes left`; in the design feedback, where the number of questions
     depends on what was done to the story, only which of their pieces it is.
     """
-    parts = []
+    parts, say = [], design.labels
     stories = [one for one in pages if one.name.startswith("story-")]
     if page in stories:
-        parts.append(f"Story {stories.index(page) + 1} of {len(stories)}")
+        parts.append(say("where_story", k=stories.index(page) + 1, n=len(stories)))
     if assignment.number and n_for_one > 1:
-        name = {"ttcw": "Group", "pairs": "Pair", "feedback": "Story"}[design.kind]
-        most = f" of {n_for_one:,} at most" if assignment.number <= n_for_one else ""
-        parts.append(f"{name} {assignment.number:,}{most}")
+        where = say(_WHERE[design.kind], k=assignment.number)
+        is_within = assignment.number <= n_for_one
+        parts.append(say("at_most", where=where, n=n_for_one) if is_within else where)
     if design.kind != "feedback":
-        parts.append(_left(_minutes(assignment, pages, answers)))
+        parts.append(_left(say, _minutes(assignment, pages, answers)))
     return ", ".join(parts)
 
 
@@ -50,7 +52,8 @@ def _minutes(assignment: Assignment, pages: Sequence[Page], answers: Answers) ->
     minutes = 0.0
     for page in pages:
         if not any(answers.get(question.key) for question in page.questions):
-            for part in page.shows:
+            # What is asked again was read before.
+            for part in page.shows if page.name != AGAIN else ():
                 text = assignment.unit.documents[assignment.document(part)].text
                 minutes += len(TextSettings().words(text)) / _WORDS_A_MINUTE
         for question in page.questions:
@@ -59,11 +62,11 @@ def _minutes(assignment: Assignment, pages: Sequence[Page], answers: Answers) ->
     return minutes
 
 
-def _left(minutes: float) -> str:
+def _left(say: Labels, minutes: float) -> str:
     steps = round(minutes / _STEP_MINUTES)
     if steps:
-        return f"about {steps * _STEP_MINUTES} minutes left"
-    return f"less than {_STEP_MINUTES} minutes left" if minutes else "all answered"
+        return say("minutes_left", n=steps * _STEP_MINUTES)
+    return say("less_than_minutes_left", n=_STEP_MINUTES) if minutes else say("all_answered")
 
 
 def first_unopened(pages: Sequence[Page], opened: Collection[str], answers: Answers) -> Page | None:

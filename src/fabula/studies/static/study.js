@@ -4,6 +4,8 @@
 (() => {
   const form = document.querySelector(".asking form");
   const status = document.getElementById("status");
+  const words = JSON.parse(form.dataset.labels);
+  const label = (key, values = {}) => words[key].replace(/\{(\w+)\}/g, (_, name) => values[name]);
   const waiting = new Map(), ended = new Set();
   let sending = null, timer = 0, failures = 0, leaving = false;
   document.documentElement.classList.add("alive");
@@ -19,7 +21,7 @@
   function note(element, wait) {
     if (!element.name || !element.name.includes(":")) return;
     waiting.set(element.name, element.value);
-    say("Saving…");
+    say(label("saving"));
     clearTimeout(timer);
     timer = setTimeout(send, wait);
   }
@@ -55,8 +57,8 @@
       failures += 1;
       // What was typed since is newer than what failed.
       for (const [name, value] of batch) if (!waiting.has(name)) waiting.set(name, value);
-      if (error.message === "403") { say("Not saved: this page is no longer open to you.", true); return; }
-      say("Not saved yet. Trying again…", true);
+      if (error.message === "403") { say(label("not_saved_closed"), true); return; }
+      say(label("not_saved_retrying"), true);
       clearTimeout(timer);
       timer = setTimeout(send, Math.min(15000, 1000 * 2 ** failures));
     }
@@ -77,7 +79,7 @@
     for (const step of content.steps) {
       const entry = document.querySelector(`[data-step="${step.name}"]`);
       if (!entry) continue;
-      entry.querySelector("small").textContent = `${step.done} of ${step.of}`;
+      entry.querySelector("small").textContent = label("done_of", step);
       entry.classList.toggle("done", step.of > 0 && step.done === step.of);
     }
     if (content.html !== undefined) replace(content);
@@ -88,7 +90,8 @@
     const wrong = Object.values(content.problems)[0];
     if (wrong) say(wrong, true);
     else if (!waiting.size) {
-      say(`Saved ${new Date().toLocaleTimeString([], { hour: "2-digit", minute: "2-digit" })}`);
+      const clock = { hour: "2-digit", minute: "2-digit" };
+      say(label("saved_at", { time: new Date().toLocaleTimeString([], clock) }));
     }
   }
 
@@ -141,7 +144,7 @@
     for (const input of form.querySelectorAll(".ranks input:checked")) {
       const story = input.name.split(":")[0], other = taken.get(input.value);
       mark(input.name, other === undefined ? ""
-        : `Story ${story} and story ${other} have the same place; give each story its own.`);
+        : label("same_place", { story, other }));
       if (other === undefined) taken.set(input.value, story);
     }
   }

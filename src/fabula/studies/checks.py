@@ -1,0 +1,88 @@
+"""Whether somebody reads what they answer: attention items, and questions that are asked again.
+
+An attention item names its right answer. A repeated question is asked a second time, about the same
+text, on a page of its own. Both are reported by person, and are part of no result.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from sqlalchemy import Connection, select
+
+from fabula.studies.database import answers, assignments
+from fabula.studies.design import StudyDesign
+from fabula.studies.forms import AGAIN, CHECK
+
+__all__ = ["Checks", "checks_of_all", "is_inattentive"]
+
+_Asked = tuple[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Checks:
+    """Of the units that somebody handed in."""
+
+    n_attention: int = 0
+    """Attention items that were answered."""
+    n_attention_right: int = 0
+    n_repeated: int = 0
+    """Questions that were answered twice."""
+    n_repeated_same: int = 0
+    """Of these, those with the same answer both times."""
+
+
+def checks_of_all(
+    connection: Connection, design: StudyDesign, participant: int | None = None
+) -> dict[int, Checks]:
+    """By participant, of those who were asked any; or of one of them."""
+    people = design.people
+    if not (people.attention or people.repeat):
+        return {}
+    right = {id_: one.answer for id_, one in people.attention_items.items()}
+    first_part = "1" if design.kind == "ttcw" else "unit"
+    query = (
+        select(
+            assignments.c.participant_id, answers.c.assignment_id, answers.c.part, answers.c.item,
+            answers.c.value,
+        )
+        .join(assignments, assignments.c.id == answers.c.assignment_id)
+        .where(
+            assignments.c.state == "done",
+            answers.c.part.in_((CHECK, AGAIN, first_part)),
+            answers.c.item.in_((*right, *people.repeat)),
+        )
+        .order_by(answers.c.assignment_id, answers.c.id)
+    )  # fmt: skip
+    if participant is not None:
+        query = query.where(assignments.c.participant_id == participant)
+    given: dict[int, dict[int, dict[_Asked, str]]] = {}
+    for row in connection.execute(query):
+        units = given.setdefault(row.participant_id, {})
+        units.setdefault(row.assignment_id, {})[row.part, row.item] = row.value or ""
+    return {id_: _checks(right, first_part, list(units.values())) for id_, units in given.items()}
+
+
+def _checks(right: dict[str, str], first_part: str, units: list[dict[_Asked, str]]) -> Checks:
+    """units: the answers in each that was handed in, the first one first. What is asked again is
+    about the first of them.
+    """
+    said = [
+        value == right[item]
+        for unit in units
+        for (part, item), value in unit.items()
+        if part == CHECK and value
+    ]
+    same = [
+        value == units[0].get((first_part, item))
+        for unit in units
+        for (part, item), value in unit.items()
+        if part == AGAIN and value
+    ]
+    return Checks(len(said), said.count(True), len(same), same.count(True))
+
+
+def is_inattentive(connection: Connection, design: StudyDesign, participant: int) -> bool:
+    """Whether somebody gave more wrong answers to attention items than the study lets pass."""
+    found = checks_of_all(connection, design, participant).get(participant, Checks())
+    return found.n_attention - found.n_attention_right > design.people.attention_wrong

@@ -1,0 +1,166 @@
+"""Attention items and questions that are asked again: who is asked what, and what is made of it."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from starlette.testclient import TestClient
+from tests.studies.test_app import Running, hidden
+from tests.studies.test_pairs import ITEMS
+from tests.studies_data import feedback_rows, story_rows
+
+from fabula.errors import InputError
+from fabula.studies.app import create_app
+from fabula.studies.checks import Checks
+from fabula.studies.database import open_store
+from fabula.studies.design import load_study, new_study
+from fabula.studies.exporting import export
+from fabula.studies.quality import standings
+from fabula.studies.units import read_units
+
+Make = Callable[..., Running]
+ATTENTION = """
+[[attention]]
+question = "Please choose No here."
+answer = "No"
+at = 2
+"""
+CODES = """
+[codes]
+done = "GOOD"
+attention = "ASLEEP"
+"""
+
+
+@pytest.fixture
+def made(tmp_path: Path) -> Iterator[Make]:
+    opened: list[Running] = []
+
+    def make(kind: Any, more: str, rows: list[dict[str, Any]], top: str = "") -> Running:
+        data = tmp_path / "documents.jsonl"
+        data.write_text("".join(json.dumps(row) + "\n" for row in rows))
+        file = tmp_path / "study.toml"
+        file.unlink(missing_ok=True)
+        new_study(file, kind, data)
+        file.write_text(file.read_text().replace("\n[texts]", f"\n{top}\n[texts]", 1) + more)
+        design = load_study(file)
+        units = read_units(design)
+        store = open_store(design, units)
+        running = Running(design, units, store, create_app(design, units, store, password="secret"))
+        opened.append(running)
+        return running
+
+    yield make
+    for running in opened:
+        running.store.close()
+
+
+def send(reader: TestClient, page: httpx.Response, **other: str) -> httpx.Response:
+    """The first answer to each question, but those in `other` (`check` for all of a part)."""
+    form = hidden(page)
+    for field, value in re.findall(r'type="radio" name="([^"]+)" value="([^"]*)"', page.text):
+        part, _, item = field.partition(":")
+        form.setdefault(field, other.get(part, value))
+        if item == "preference":
+            form[field] = part
+    for field in re.findall(r'<textarea[^>]* name="([^"]+)"', page.text):
+        form[field] = "For these reasons I say so."
+    going = re.findall(r'class="main" name="go" value="([^"]+)"', page.text)[-1]
+    return reader.post(page.url.path, data=form | {"go": going})
+
+
+def read_all(reader: TestClient, **other: str) -> tuple[list[str], httpx.Response]:
+    """All that somebody is given; the pages in their order, and the last one."""
+    seen, page = [], reader.get("/")
+    for _ in range(40):
+        if ">Begin</a>" in page.text:
+            page = reader.get(re.findall(r'button main" href="([^"]+)"', page.text)[0])
+        if 'name="unit"' not in page.text:
+            return seen, page
+        seen.append(page.text)
+        page = send(reader, page, **other)
+    raise AssertionError(page.text)
+
+
+def checks_of(running: Running) -> list[Checks]:
+    with running.store.reading() as connection:
+        units = {unit.key: unit for unit in running.units}
+        found = list(export(connection, running.design, units))
+        assert {one.item for one in found} <= {
+            *(item.id for item in running.design.rubric.items), "own_feedback",
+            *("preference", "origin", "familiar"),
+        }  # fmt: skip
+        assert len({(one.rater, one.document_id, one.item) for one in found}) == len(found)
+        return [one.facts.checks for one in standings(connection, running.design, found)]
+
+
+def test_stories_have_an_attention_item_and_the_first_is_asked_about_again(made: Make) -> None:
+    running = made("ttcw", ATTENTION + CODES, story_rows(1, 2), 'repeat = ["narrative_ending"]')
+    good, bad = running.reader(), running.reader()
+    seen, page = read_all(good, check="No")
+    assert "GOOD" in page.text
+    assert [("Please choose No here." in one, 'name="again:' in one) for one in seen] == [
+        (False, False), (True, False), (False, True), (False, False),
+    ]  # fmt: skip
+    tale = re.compile(r"Tale 0\d")
+    assert tale.findall(seen[2]) == tale.findall(seen[0])
+    _, page = read_all(bad, check="Yes", again="No")
+    assert "ASLEEP" in page.text
+    assert checks_of(running) == [Checks(1, 1, 1, 1), Checks(1, 0, 1, 0)]
+    organiser = TestClient(running.app)
+    organiser.post("/organise/login", data={"password": "secret"})
+    assert "1 of 1" in organiser.get("/organise").text
+    assert "Attention items right" in organiser.get("/organise").text
+
+
+def test_of_pairs_the_first_is_shown_again_in_the_same_order(made: Make) -> None:
+    running = made("pairs", ATTENTION, story_rows(2, 2), 'repeat = ["overall"]')
+    reader = running.reader()
+    seen, _ = read_all(reader, check="No", again="Story 2")
+    assert len(seen) == 3
+    assert ["Please choose No here." in one for one in seen] == [False, True, False]
+    stories = [re.findall(r"Tale (\d\d):", one) for one in seen]
+    assert stories[2] == stories[0] != stories[1]
+    assert checks_of(running) == [Checks(1, 1, 1, 0)]
+    assert len(running.given()) == 2 * len(ITEMS)
+
+
+def test_of_feedback_the_first_piece_is_shown_again(made: Make) -> None:
+    running = made("feedback", ATTENTION, feedback_rows(), 'repeat = ["sanity"]')
+    seen, page = read_all(running.reader(), check="Yes")
+    assert "That was all" in page.text
+    again = [one for one in seen if 'name="again:sanity"' in one]
+    assert len(again) == 1
+    assert re.findall(r"Point \d", again[0]) == re.findall(r"Point \d", seen[1])
+    assert sum("Please choose No here." in one for one in seen) >= 1
+    assert checks_of(running) == [Checks(1, 0, 1, 1)]
+
+
+def test_a_wrong_answer_that_is_let_pass_costs_nothing(made: Make) -> None:
+    running = made("ttcw", ATTENTION + CODES, story_rows(1, 2), "attention_wrong = 1")
+    _, page = read_all(running.reader(), check="Yes")
+    assert "GOOD" in page.text
+
+
+@pytest.mark.parametrize(
+    ("kind", "top", "more", "words"),
+    [
+        ("ttcw", "", ATTENTION.replace('"No"', '"Perhaps"'), "attention 1: the answer 'Perhaps'"),
+        ("ttcw", 'repeat = ["ending"]', "", "repeat: ttcw has no item ending; it has"),
+        ("feedback", 'repeat = ["relevance"]', "", "repeat: relevance is not always asked"),
+        ("pairs", "", ATTENTION.replace("at = 2", "at = 99"), "attention 1: at: nobody is given"),
+        ("pairs", 'repeat = ["overall"]\nrepeat_at = 11', "", "repeat_at: nobody is given"),
+    ],
+)
+def test_checks_that_cannot_be_asked_are_refused(
+    made: Make, kind: str, top: str, more: str, words: str
+) -> None:
+    rows = feedback_rows() if kind == "feedback" else story_rows(1, 2)
+    with pytest.raises(InputError, match=words):
+        made(kind, more, rows, top)

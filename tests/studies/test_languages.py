@@ -1,0 +1,269 @@
+"""The page's own words: all in the catalogue, in every language, with and without the script."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import replace
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+
+import pytest
+from jinja2 import Environment
+from markupsafe import Markup
+from starlette.testclient import TestClient
+from tests.studies.test_app import Running, hidden, make
+from tests.studies_data import feedback_rows, story_rows
+
+from fabula.errors import InputError
+from fabula.rubrics import load_rubric
+from fabula.studies import labels as catalogues
+from fabula.studies.app import create_app
+from fabula.studies.database import StoreFailed, open_store
+from fabula.studies.design import QuizQuestion, StudyDesign, Texts, load_study
+from fabula.studies.labels import ENGLISH, LANGUAGES, Labels, load_labels
+from fabula.studies.recruiting import AboutQuestion, Codes, Example
+from fabula.studies.views import STATIC
+from fabula.types import Item, Rubric
+
+FOLDER = Path(catalogues.__file__).parent
+TEMPLATES = FOLDER.parent / "templates"
+OF_ORGANISERS = {"disagreements", "invitations", "login", "organise", "people", "sure"}
+SHOWN = ("aria-label", "title", "placeholder", "alt")
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_every_catalogue_has_the_keys_and_values_of_the_english_one(language: str) -> None:
+    own = load_labels(f"{language}.toml", FOLDER)
+    assert own.language == language
+    assert set(own.words) == set(ENGLISH.words)
+    for table in ("items", "answers"):
+        assert set(ENGLISH.words[table]) <= set(own.words[table])
+
+
+def test_what_every_study_of_stories_asks_is_there_in_german() -> None:
+    german = load_labels("de")
+    for item in load_rubric("preference").items:
+        assert german.item(item).question != item.question
+        for answer in item.scale.answers:
+            assert german.answer(answer) != answer
+    assert ENGLISH.rubric(load_rubric("preference")) == load_rubric("preference")
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (('agree = "I agree, go on"', ""), "the key agree is missing"),
+        (('pages = "Pages"', "pages = 3"), "pages: must be a text"),
+        (("about {n} minutes", "about {m} minutes"), "minutes_left: there is no value {m}"),
+        (('language = "en"', 'language = "<b>"'), "is not a language"),
+        (('title = "Your own feedback"', ""), "own_feedback: needs title"),
+    ],
+)
+def test_a_catalogue_of_ones_own_is_checked(
+    tmp_path: Path, change: tuple[str, str], words: str
+) -> None:
+    text = (FOLDER / "en.toml").read_text(encoding="utf-8")
+    assert change[0] in text
+    (tmp_path / "own.toml").write_text(text.replace(*change), encoding="utf-8")
+    with pytest.raises(InputError, match=words):
+        load_labels("own.toml", tmp_path)
+    with pytest.raises(InputError, match="there are de, en"):
+        load_labels("xx")
+
+
+class Seen(HTMLParser):
+    """What a page shows or says aloud."""
+
+    def __init__(self, html: str) -> None:
+        super().__init__()
+        self.found: list[str] = []
+        self.feed(html)
+
+    def handle_data(self, data: str) -> None:
+        self.found.append(data)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.found += [value for name, value in attrs if name in SHOWN and value]
+
+
+@pytest.mark.parametrize(
+    "path", [p for p in sorted(TEMPLATES.iterdir()) if p.name.split(".")[0] not in OF_ORGANISERS],
+    ids=lambda path: path.name.split(".")[0],
+)  # fmt: skip
+def test_no_template_of_participants_holds_words(path: Path) -> None:
+    tokens = list(Environment().lex(path.read_text(encoding="utf-8")))
+    html = "".join(value for _, kind, value in tokens if kind == "data")
+    assert [text for text in Seen(html).found if re.search(r"[^\W\d_]", text)] == []
+    strings = [value[1:-1] for _, kind, value in tokens if kind == "string"]
+    assert [text for text in strings if re.search(r"[A-Z]|\w \w", text)] == []
+
+
+@pytest.mark.parametrize("name", ["study.js", "signs.js"])
+def test_no_script_of_participants_holds_words(name: str) -> None:
+    code = re.sub(r"(?m)//.*$", "", STATIC[name][0].read_text(encoding="utf-8"))
+    literals = [found[2] for found in re.finditer(r"""(["'`])((?:(?!\1).)*)\1""", code)]
+    assert len(literals) > 10
+    assert [text for text in literals if re.search(r"\b[A-Z][a-z]|…| of ", text)] == []
+    keys = set(re.findall(r'label\("(\w+)"', code))
+    assert keys <= set(ENGLISH.for_script())
+    assert name == "signs.js" or keys == set(ENGLISH.for_script())
+
+
+class Marked(Labels):
+    """The English labels between brackets, so that what is no label stands out."""
+
+    def __call__(self, key: str, **values: object) -> str:
+        return f"⟦{super().__call__(key, **values)}⟧"
+
+    def marked(self, key: str, **values: object) -> Markup:
+        return Markup("⟦") + super().marked(key, **values) + Markup("⟧")
+
+    def answer(self, answer: str) -> str:
+        return f"⟦{answer}⟧"
+
+    def item(self, item: Item) -> Item:
+        return replace(item, title=f"⟦{item.title}⟧", question=f"⟦{item.question}⟧")
+
+
+def in_greek(rubric: Rubric) -> Rubric:
+    """A rubric whose words no label has: what is shown of it is nobody's label."""
+    words = {"title": "Α", "question": "Β", "background": "", "dimension": ""}
+    return replace(rubric, items=tuple(replace(item, **words) for item in rubric.items))
+
+
+def unlabelled(html: str) -> list[str]:
+    """The words of a page that are neither Greek nor of a label, but for a participant's name."""
+    text = "\n".join(Seen(html).found)
+    while (less := re.sub("⟦[^⟦⟧]*⟧", "", text)) != text:
+        text = less
+    return re.findall(r"[A-Za-z]+", re.sub(r"\bp\d{4}\b", "", text))
+
+
+def marked_study(folder: Path, kind: Any) -> Running:
+    rows = feedback_rows() if kind == "feedback" else story_rows(1, 2)
+    words = ("text", "story", "original", "feedback")
+    rows = [row | {name: f"Γ {k}" for name in words if name in row} for k, row in enumerate(rows)]
+    if kind == "feedback":
+        rows[1]["original"] = "Δ"
+    made = make(folder, kind, rows)
+    made.store.close()
+    (folder / "study.db").unlink()
+    say = Marked(ENGLISH.words)
+    people = made.design.people.model_copy(
+        update={
+            "tutorial": (Example(text="Ε", question="Ε", answer="Ε", why="Ε"),),
+            "about": (AboutQuestion(id="years", question="Ζ", low=1, high=99, required=True),),
+            "codes": Codes(done="7"),
+        }
+    )
+    design: StudyDesign = replace(
+        made.design, title="Η", labels=say, rubric=in_greek(made.design.rubric), people=people,
+        group_rubric=made.design.group_rubric and say.rubric(made.design.group_rubric),
+        texts=Texts(welcome="Θ", consent="Ι", instructions="Κ", thanks="Λ", contact="Μ"),
+        quiz=(QuizQuestion(text="Ν", question="Ν", options=("Ξ", "Ο"), answer="Ο", why="Π"),),
+        quiz_pass=1,
+    )  # fmt: skip
+    store = open_store(design, made.units)
+    return Running(design, made.units, store, create_app(design, made.units, store))
+
+
+@pytest.mark.parametrize("kind", ["ttcw", "feedback", "pairs"])
+def test_every_word_that_participants_see_is_a_label(tmp_path: Path, kind: Any) -> None:
+    study = marked_study(tmp_path, kind)
+    reader = study.visitor()
+    seen: dict[str, str] = {}
+
+    def look(name: str, page: Any) -> Any:
+        seen[name] = page.text
+        return page
+
+    page = look("welcome", reader.get("/"))
+    page = look("declined", reader.post("/consent", data=hidden(page) | {"agree": "no"}))
+    page = reader.post("/consent", data=hidden(page))
+    page = look("tutorial", reader.post("/consent", data=hidden(page) | {"agree": "yes"}))
+    page = look("quiz", reader.post("/tutorial", data=hidden(page)))
+    page = look("quiz again", reader.post("/quiz", data=hidden(page) | {"quiz-1": "Ξ"}))
+    look("passed", reader.post("/quiz", data=hidden(page) | {"quiz-1": "Ο"}))
+    page = look("about", reader.get("/"))
+    look("about, wrong", reader.post("/about", data=hidden(page) | {"about:years": "x"}))
+    reader.post("/about", data=hidden(page) | {"about:years": "50"})
+    for step in range(9):
+        page = look(f"page {step}", reader.get("/" if not step else page.url.path))
+        if 'name="unit"' not in page.text:
+            break
+        form = hidden(page)
+        where = page.url.path
+        long = dict.fromkeys(areas(page), "x" * 9000)
+        look(f"wrong {step}", reader.post(where, data=form | long | {"go": "finish"}))
+        page = look(f"sent {step}", reader.post(where, data=hidden(page) | filled(page)))
+        if page.url.path == where:
+            going = re.findall(r'class="main" name="go" value="([^"]+)"', page.text)[-1]
+            page = reader.post(where, data=hidden(page) | filled(page) | {"go": going})
+    look("open", reader.get("/open"))
+    look("end", reader.get("/"))
+    look("stop", reader.get("/withdraw"))
+    look("missing", reader.get("/nowhere"))
+    look("stranger", TestClient(study.app).get("/"))
+    with study.store.writing():
+        study.store._is_stuck = True
+        look("locked", reader.post("/consent", data=hidden(reader_form(seen["stop"]))))
+    look("other", TestClient(study.app).get(f"/join?PROLIFIC_PID={7:024x}&STUDY_ID=1"))
+    study.store.close()
+    assert "⟦Your completion code" in seen["end"]
+    assert "⟦What you sent is kept" in seen["locked"]
+    assert {name: found for name, html in seen.items() if (found := unlabelled(html))} == {}
+
+
+class reader_form:  # noqa: N801 (stands in for an answer, of which only the text is read)
+    def __init__(self, text: str) -> None:
+        self.text = text
+
+
+def filled(page: Any) -> dict[str, str]:
+    """An answer in each field."""
+    form: dict[str, str] = {}
+    for field, value in re.findall(r'type="radio" name="([^"]+)" value="([^"]*)"', page.text):
+        form.setdefault(field, value)
+        if field.endswith(":preference"):
+            form[field] = field.partition(":")[0]
+    return form | dict.fromkeys(areas(page), "Α Β Γ Δ Ε")
+
+
+def areas(page: Any) -> list[str]:
+    return re.findall(r'<textarea[^>]* name="([^"]+)"', page.text)
+
+
+def test_a_study_in_german_says_all_in_german_and_keeps_the_same_answers(tmp_path: Path) -> None:
+    study = make(tmp_path, "ttcw", story_rows(1, 2))
+    file = study.design.path
+    text = file.read_text().replace('language = "en"', 'language = "de"')
+    file.write_text(text.replace('contact = "the person who invited you"\n', ""))
+    study.store.close()
+    (tmp_path / "study.db").unlink()
+    design = load_study(file)
+    assert design.digest != study.design.digest
+    assert design.texts.contact == "die Person, die Sie eingeladen hat"
+    store = open_store(design, study.units)
+    study = Running(design, study.units, store, create_app(design, study.units, store))
+    reader = study.visitor()
+    assert "Ich stimme zu, weiter" in reader.get("/").text
+    reader.post("/consent", data=hidden(reader.get("/")))
+    page = reader.get("/page/story-1")
+    assert '<html lang="de">' in page.text
+    assert "<span>Ja</span>" in page.text
+    said = json.loads(re.findall(r'data-labels="([^"]*)"', page.text)[0].replace("&#34;", '"'))
+    assert said["done_of"] == "{done} von {of}"
+    sent = reader.post("/save", data=hidden(page) | {"1:narrative_ending": "Yes"})
+    assert sent.json()["problems"] == {}
+    assert list(study.given().values()) == [1.0]
+    page = reader.post("/page/story-1", data=hidden(page) | {"go": ""})
+    assert "Bitte begründen Sie Ihre Antwort in mindestens 4 Wörtern." in page.text
+    assert "Diese Seite gibt es nicht." in reader.get("/nowhere").text
+    store.close()
+
+
+def test_english_failures_are_those_of_the_catalogue() -> None:
+    for trouble in ("locked", "full", "failed"):
+        assert str(StoreFailed(trouble)) == ENGLISH(trouble)  # type: ignore[arg-type]

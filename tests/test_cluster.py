@@ -21,6 +21,7 @@ from fabula import __version__
 from fabula.cli.main import cli
 from fabula.cluster import Cluster
 from fabula.errors import CorpusError, InputError
+from fabula.formats import REFERENCE
 from fabula.jobs.originality import NearOptions, OriginalityOptions, open_measure
 from fabula.jobs.progress import SILENT
 from fabula.measures import team
@@ -34,7 +35,7 @@ from fabula.reference import Reference, build
 from fabula.reference.build import BuildParameters, add_documents, build_reference
 from fabula.reference.build_cluster import on_cluster
 from fabula.reference.distributed import Holders, divide
-from fabula.reference.layout import FORMAT, Manifest
+from fabula.reference.layout import Manifest
 from fabula.reference.passages import PassageIndex, PassageSettings, build_passages
 from fabula.reference.reading_cluster import FarDocuments, are_far
 from fabula.text import TextSettings, find_files, in_batches, read_documents
@@ -174,7 +175,7 @@ def test_only_missing_shards_are_written_again(
     path = tmp_path / "r"
     shutil.copytree(built, path)
     (path / "manifest.json").unlink()
-    plan = {"fabula": __version__, "format": FORMAT,
+    plan = {"fabula": __version__, "format": REFERENCE.version,
             "settings": {"case": "fold", "punct": "drop"},
             "parameters": Manifest.read(built).parameters, "first": 0}  # fmt: skip
     (path / "building.json").write_text(json.dumps(plan))

@@ -22,14 +22,13 @@ from pathlib import Path
 from types import TracebackType
 from typing import IO, Any, Self
 
-from fabula import __version__
 from fabula.errors import BusyError, FabulaError, InputError
-from fabula.types import Measurement, Span, newer_version
+from fabula.formats import ROWS
+from fabula.types import Measurement, Span
 
 __all__ = [
     "RowWriter",
     "cache_folder",
-    "check_not_newer",
     "checksum",
     "dump_json",
     "fresh_folder",
@@ -44,8 +43,6 @@ __all__ = [
 ]
 
 
-_FORMAT = 1
-"""Of rows. It becomes 2, in each row's `fabula_format`, when what a field means changes."""
 _STALE_S = 24 * 3600
 """So old is nothing that somebody still writes."""
 
@@ -202,7 +199,7 @@ class RowWriter:
                     f"{self.path}, line {len(kept) + 1}: not a row that Fabula wrote; choose "
                     f"another `out`"
                 )
-            check_not_newer(row, f"{self.path}, line {len(kept) + 1}")
+            ROWS.check(row, f"{self.path}, line {len(kept) + 1}")
             kept.append(row)
             end += len(line)
         self._end = end
@@ -265,19 +262,6 @@ def _parse_row(line: bytes) -> dict[str, Any] | None:
     return row if isinstance(row, dict) else None
 
 
-def check_not_newer(row: dict[str, Any], where: str) -> None:
-    """Raise `InputError` for a row that a newer version of Fabula wrote: it may mean other things.
-
-    Its signature tells, or its `fabula_format`; a row without is of the first format.
-    """
-    form, version = row.get("fabula_format", _FORMAT), newer_version(row.get("signature"))
-    if version is not None or form != _FORMAT:
-        raise InputError(
-            f"{where}: written by {f'version {version}' if version else 'a newer version'} of "
-            f"Fabula, and this is {__version__}; use that version, or name another file"
-        )
-
-
 def read_rows(path: Path) -> Iterator[dict[str, Any]]:
     """The rows of a file that `RowWriter` wrote. Raises `InputError` with the line."""
     try:
@@ -295,7 +279,7 @@ def read_rows(path: Path) -> Iterator[dict[str, Any]]:
                 ) from error
             if not isinstance(row, dict):
                 raise InputError(f"{path}, line {number}: not a JSON object; is this the file?")
-            check_not_newer(row, f"{path}, line {number}")
+            ROWS.check(row, f"{path}, line {number}")
             yield row
 
 

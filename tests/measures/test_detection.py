@@ -16,10 +16,10 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import roc_auc_score, roc_curve
 
 from fabula.errors import InputError, MixError
+from fabula.formats import DETECTORS
 from fabula.measures.detection import Labelled, auroc, calibrate, find_threshold
 from fabula.measures.detection_rows import calibration_row
 from fabula.measures.verdicts import (
-    FORMAT,
     Label,
     apply_detectors,
     calibrate_files,
@@ -413,7 +413,7 @@ def test_a_detector_of_an_older_version_is_to_be_made_again(tmp_path: Path) -> N
     path = tmp_path / "d.json"
     detector_of(path, labelled(200, 2.0))
     content = json.loads(path.read_text())
-    path.write_text(json.dumps(content | {"format": FORMAT - 1}))
+    path.write_text(json.dumps(content | {"format": DETECTORS.version - 1}))
     with pytest.raises(InputError, match="calibrate again"):
         read_detectors(path)
     rewrite(scores := score_file(tmp_path / "s.jsonl", labelled(20, 1.0)), sketch=None)

@@ -1,5 +1,6 @@
 """The drafts on the desk: a folder a piece, a folder a version, files that anybody can read.
 
+desk.json                   the version of this form
 pieces/0001/piece.json      {"title": ...}
 pieces/0001/1/draft.txt     the version as it was given
 pieces/0001/1/asked.json    how it was to be measured
@@ -22,6 +23,7 @@ from typing import Any
 
 from fabula.desk.journal import Journal
 from fabula.errors import InputError
+from fabula.formats import DESK
 from fabula.review.changes import Noted, noted_of_rows
 from fabula.store import dump_json, write_whole
 
@@ -103,6 +105,7 @@ class Drafts:
             self.folder.mkdir(parents=True, exist_ok=True)
             # Drafts are nobody else's business.
             self.folder.chmod(0o700)
+            _check_format(folder / "desk.json")
         except OSError as error:
             raise InputError(
                 f"{folder}: drafts cannot be kept there ({error.strerror}); name another with `dir`"
@@ -172,6 +175,13 @@ class Drafts:
         versions.sort(key=lambda version: version.number)
         title = str(_read(folder / "piece.json").get("title", "Untitled"))
         return Piece(folder.name, title, tuple(versions))
+
+
+def _check_format(path: Path) -> None:
+    """Raise `InputError` where a newer Fabula kept these drafts; say which one keeps them now."""
+    DESK.check(_read(path), path)
+    if not path.exists():
+        write_whole(path, dump_json(DESK.mark).encode())
 
 
 def _made(version: Version) -> str:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from fabula.errors import InputError
+from fabula.formats import RUN
 from fabula.judging.plan import ANSWERS, AnswerBook, JudgePlan
 from fabula.judging.prompts import PAIR_SCALE
 from fabula.models.replay import recorded
@@ -17,7 +18,6 @@ from fabula.resume import KeptRows, Row
 from fabula.rubrics import load_rubric, rubric_toml
 from fabula.store import (
     RowWriter,
-    check_not_newer,
     dump_json,
     measurement_row,
     read_measurements,
@@ -100,7 +100,7 @@ class RunFolder:
         write_whole(self.path / "run.json", (dump_json(self._settings()) + "\n").encode())
 
     def _settings(self) -> dict[str, Any]:
-        return {"kind": "judge", "signature": str(self._plan.signature("*"))}
+        return {**RUN.mark, "kind": "judge", "signature": str(self._plan.signature("*"))}
 
     def _check_same(self) -> None:
         """Samples and wordings may be added, and answers read again; all else must be as it was.
@@ -115,7 +115,7 @@ class RunFolder:
                 f"{self.path}: holds answers without a run.json that says how they were asked; "
                 f"choose another `out`"
             ) from error
-        check_not_newer(row, str(self.path / "run.json"))
+        RUN.check(row, self.path / "run.json")
         was, now = Signature.parse(signature), self._plan.signature("*")
         free = ["samples:", "paraphrases:", "reader:", "v:"]
         limit = dict(was.parts).get("tokens", "")

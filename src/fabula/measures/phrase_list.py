@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from fabula.errors import InputError
+from fabula.formats import PHRASES
 from fabula.instruments import Figure
 from fabula.measures.diversity.keyness import KeyPhrases
 from fabula.store import checksum, read_rows, write_rows
@@ -31,8 +32,6 @@ __all__ = [
     "write_key_phrases",
 ]
 
-_HEADER = "fabula_phrases"
-_FORMAT = 1
 _MONROE = """@article{monroe2008fightin,
   title = {Fightin' Words: Lexical Feature Selection and Evaluation for Identifying the Content of
            Political Conflict},
@@ -94,7 +93,7 @@ def write_key_phrases(path: Path, found: KeyPhrases, date: str | None = None) ->
     Phrases of both groups are written; those of A are what the list is of.
     """
     header = {
-        _HEADER: _FORMAT,
+        **PHRASES.mark,
         "date": date or datetime.now(UTC).date().isoformat(),
         **{key: value for key, value in found.to_json().items() if key != "phrases"},
     }
@@ -122,11 +121,10 @@ def read_phrases(path: Path) -> PhraseList:
 
 
 def _own(path: Path, text: str) -> PhraseList:
-    if not text.startswith(f'{{"{_HEADER}":'):
+    if not text.startswith(f'{{"{PHRASES.field}":'):
         raise ValueError("its first line is not the header of one")
     header, *rows = read_rows(path)
-    if header[_HEADER] != _FORMAT:
-        raise InputError(f"{path}: written by a newer version of Fabula; use that version")
+    PHRASES.check(header, path)
     a, b = header["a"], header["b"]
     parts = dict(Signature.parse(header["signature"]).parts)
     phrases = [

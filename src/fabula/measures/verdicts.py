@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fabula.errors import InputError, MixError
+from fabula.formats import DETECTORS
 from fabula.measures.clusters import Clusters, cluster_field, find_clusters, has_value
 from fabula.measures.detection import (
     DIRECTIONS,
@@ -39,7 +40,6 @@ __all__ = [
     "write_detectors",
 ]
 
-FORMAT = 2
 OUTCOMES = {
     "separates": "it tells them apart",
     "cannot tell": "the interval of the AUROC includes 0.5",
@@ -259,7 +259,7 @@ def _content(
     kinds = list({id(c.collected): c.collected.kind for c in calibrations if c.collected}.values())
     places = {id(kind): place for place, kind in enumerate(kinds)}
     return {
-        "format": FORMAT,
+        **DETECTORS.mark,
         "label": str(label),
         "cluster": cluster,
         "detectors": [
@@ -274,11 +274,7 @@ def read_detectors(path: Path) -> list[dict[str, Any]]:
     """The detectors of a file, each with its `Kind`. Raises `InputError` where it holds none."""
     try:
         content = json.loads(path.read_bytes())
-        if content["format"] != FORMAT:
-            raise InputError(
-                f"{path}: a detector of format {content['format']}, and this version reads "
-                f"{FORMAT}; calibrate again with `fabula detect calibrate --out`"
-            )
+        DETECTORS.check(content, path)
         detectors = list(content["detectors"])
         kinds = [Kind.of_row(row) for row in content["kinds"]]
         for detector in detectors:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from fabula.errors import CallFailed, ModelError
+from fabula.formats import ROWS
 from fabula.models.base import Answer, Choice, Prompt, Sampling, Usage
 
 __all__ = ["ReplayedModel", "prompt_digest", "recorded", "recording_row"]
@@ -68,6 +69,7 @@ class ReplayedModel:
             raise ModelError(
                 f"{where}: not a recorded answer; a row has prompt (or prompt_digest) and text"
             ) from error
+        ROWS.check(row, where)
         if key[1] is None and key in self._rows:
             raise ModelError(f"{where}: a second answer to one prompt; give each its seed")
         return row, key

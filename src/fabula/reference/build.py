@@ -17,11 +17,11 @@ from typing import Any
 
 from fabula import __version__
 from fabula.errors import CorpusError, InputError
+from fabula.formats import REFERENCE
 from fabula.reference.batches import tokenise_stream
 from fabula.reference.checksums import parse_row
 from fabula.reference.info import year_of
 from fabula.reference.layout import (
-    FORMAT,
     Manifest,
     ShardInfo,
     Years,
@@ -301,7 +301,7 @@ def _begin(home: Home, manifest: Manifest, restart: bool) -> None:
     """Note what is being built; refuse to go on with something else."""
     plan = {
         "fabula": __version__,
-        "format": FORMAT,
+        **REFERENCE.mark,
         "settings": asdict(manifest.settings),
         "parameters": manifest.parameters,
         "first": len(manifest.shards),

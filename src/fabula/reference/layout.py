@@ -43,6 +43,7 @@ import zstandard
 from numpy.typing import NDArray
 
 from fabula.errors import CorpusError
+from fabula.formats import REFERENCE
 from fabula.kernels.packed import (
     BLOCK,
     RARE,
@@ -61,7 +62,6 @@ from fabula.text import TOKENISER, TextSettings
 from fabula.types import Document
 
 __all__ = [
-    "FORMAT",
     "Manifest",
     "Shard",
     "ShardInfo",
@@ -72,7 +72,6 @@ __all__ = [
     "text_digest",
 ]
 
-FORMAT = 2
 _DIGEST_MODULUS = 2**256
 _OPTIONAL = ("source", "years")
 """What a manifest names only where there is something to say."""
@@ -170,7 +169,7 @@ class Manifest:
     def to_json(self) -> bytes:
         row = {key: value for key, value in asdict(self).items() if key not in _OPTIONAL or value}
         document = {
-            "format": FORMAT,
+            **REFERENCE.mark,
             "tokeniser": TOKENISER,
             "fingerprint": self.fingerprint,
             "n_documents": self.n_documents,
@@ -196,11 +195,11 @@ class Manifest:
             )
         row = parse_row(data, file)
         try:
-            found = row["format"], row["tokeniser"]
-            if found != (FORMAT, TOKENISER):
+            REFERENCE.check(row, file)
+            if row["tokeniser"] != TOKENISER:
                 raise CorpusError(
-                    f"{file}: written in format {found[0]} with tokeniser {found[1]}, this version "
-                    f"reads {FORMAT} and {TOKENISER}; build it again"
+                    f"{file}: written with tokeniser {row['tokeniser']}, and this version reads "
+                    f"{TOKENISER}; {REFERENCE.remedy}"
                 )
             manifest = cls(
                 settings=TextSettings(**row["settings"]),

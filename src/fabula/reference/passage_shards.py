@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fabula.errors import CorpusError
+from fabula.formats import PASSAGES
 from fabula.reference.checksums import check_files, read_row
 from fabula.reference.layout import Shard, ShardInfo
 from fabula.reference.storage import Home, LocalHome
@@ -49,6 +50,7 @@ def _row_of(folder: Path, shard: Shard) -> dict[str, Any]:
             f"{corpus}: has no passages of this kind; build them with `fabula reference passages "
             f"{corpus}`"
         )
+    PASSAGES.check(row, folder)
     if not _is_of(row, shard.info):
         raise CorpusError(
             f"{folder}: the passages are of other texts than the corpus; build them again with "
@@ -110,7 +112,10 @@ def count_current(home: Home, folder: str, shard: ShardInfo) -> int | None:
         row = read_row(home, f"{folder}/{shard.name}/shard.json")
     except (OSError, CorpusError):
         return None
-    return None if row is None or not _is_of(row, shard) else int(row["n_passages"])
+    if row is None:
+        return None
+    is_read = PASSAGES.check(row, f"{home.spec}/{folder}", replaces=True) >= PASSAGES.oldest
+    return int(row["n_passages"]) if is_read and _is_of(row, shard) else None
 
 
 def _is_of(row: dict[str, Any], shard: ShardInfo) -> bool:

@@ -28,6 +28,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fabula.errors import CorpusError, InputError
+from fabula.formats import PASSAGES
 from fabula.reference.checksums import read_row, seal
 from fabula.reference.copies import copy_shards
 from fabula.reference.layout import Shard, ShardInfo, checksums, open_shards
@@ -191,6 +192,7 @@ def _fill(aside: Path, shard: Shard, settings: PassageSettings, stop_words: Stop
     np.save(aside / "indices.npy", scores["indices"].astype(np.int32))
     np.save(aside / "indptr.npy", scores["indptr"].astype(np.int64))
     row = {
+        **PASSAGES.mark,
         "settings": asdict(settings),
         "stop_words": stop_words.name,
         "bm25": {"k1": _K1, "b": _B, "method": "lucene"},

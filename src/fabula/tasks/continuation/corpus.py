@@ -21,6 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fabula.errors import CorpusError, InputError
+from fabula.formats import TRAINING
 from fabula.store import dump_json, fresh_folder, publish_folder, write_whole, writer_lock
 from fabula.tasks.continuation.passages import book_chapters
 from fabula.tasks.continuation.vocabulary import MIN_COUNT, UNKNOWN, Vocabulary, tokens_of
@@ -31,7 +32,6 @@ from fabula.workers import in_order
 
 __all__ = ["Corpus", "Shard", "build_corpus"]
 
-_FORMAT = 2
 _SHARD_CHARS = 4 << 20
 _MANIFEST, _VOCABULARY, _SHARDS = "corpus.json", "vocabulary.tsv", "shards"
 _INFO, _COUNTS = "shard.json", "counts.json"
@@ -92,13 +92,13 @@ class Corpus:
     @classmethod
     def open(cls, folder: Path) -> Corpus:
         """Raises `InputError` where `folder` holds no finished corpus."""
-        try:
-            row = json.loads((folder / _MANIFEST).read_bytes())
-        except (OSError, ValueError) as error:
+        row = _manifest(folder)
+        if row is None:
             raise InputError(
                 f"{folder}: holds no training corpus; run "
                 f"`fabula continuation train TEXTS --out {folder}`"
-            ) from error
+            )
+        TRAINING.check(row, folder / _MANIFEST)
         return cls(
             folder,
             tuple(Shard.open(folder / _SHARDS / name) for name in row["shards"]),
@@ -155,7 +155,9 @@ def build_corpus(
                 f"no word occurs {min_count} times in the texts; give more of them, or lower "
                 f"`min_count`"
             )
-        if _digest(out) != digest:
+        before = _manifest(out) or {}
+        TRAINING.check(before, out / _MANIFEST, replaces=True)
+        if before.get("digest") != digest:
             # Until all is numbered anew, nothing may take the old numbers for the new.
             (out / _MANIFEST).unlink(missing_ok=True)
         vocabulary.write(out / _VOCABULARY)
@@ -163,7 +165,7 @@ def build_corpus(
             report(f"numbering the words of shard {int(info['name']) + 1}")
             _number_words(shards / info["name"], vocabulary, digest)
         manifest = {
-            "format": _FORMAT,
+            **TRAINING.mark,
             "min_count": min_count,
             "digest": digest,
             **{k: sum(i[k] for i in infos) for k in ("n_stories", "n_sentences", "n_tokens")},
@@ -175,11 +177,12 @@ def build_corpus(
     return Corpus.open(out)
 
 
-def _digest(folder: Path) -> str | None:
+def _manifest(folder: Path) -> dict[str, Any] | None:
     try:
-        return str(json.loads((folder / _MANIFEST).read_bytes())["digest"])
-    except (OSError, ValueError, KeyError):
+        row = json.loads((folder / _MANIFEST).read_bytes())
+    except (OSError, ValueError, RecursionError):
         return None
+    return row if isinstance(row, dict) else None
 
 
 @functools.cache
@@ -191,7 +194,9 @@ def _write_shard(shards: Path, numbered: tuple[int, Sequence[Document]]) -> dict
     """Write the shard of these documents, unless it is there; says what it holds."""
     number, documents = numbered
     folder = shards / f"{number:05d}"
-    content = dump_json([_FORMAT, [[d.id, d.text, d.meta.get("sentences")] for d in documents]])
+    content = dump_json(
+        [TRAINING.version, [[d.id, d.text, d.meta.get("sentences")] for d in documents]]
+    )
     digest = hashlib.sha256(content.encode(errors="replace")).hexdigest()[:16]
     info = _read_info(folder)
     if info is not None and info["digest"] == digest:

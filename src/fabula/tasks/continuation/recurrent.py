@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from fabula.errors import CorpusError, ModelError
+from fabula.formats import NETWORK
 from fabula.store import checksum
 from fabula.tasks.continuation.corpus import Corpus
 from fabula.tasks.continuation.vocabulary import MAX_TOKENS, UNKNOWN, Vocabulary
@@ -95,6 +96,9 @@ class Recurrent:
             ) from error
         except (RuntimeError, EOFError, OSError, pickle.UnpicklingError) as error:
             raise CorpusError(f"{path}: is damaged; train again with `restart`") from error
+        if not isinstance(saved, dict) or "vocabulary" not in saved:
+            raise CorpusError(f"{path}: holds no recurrent network; {NETWORK.remedy}")
+        NETWORK.check(saved, path)
         if saved["vocabulary"] != corpus.digest:
             raise CorpusError(
                 f"{path}: was trained on other texts than those of the folder now; train again "
@@ -147,6 +151,7 @@ def saved_form(
 ) -> dict[str, Any]:
     """What is written to `MODEL_FILE`."""
     return {
+        **NETWORK.mark,
         "shape": asdict(shape),
         "vocabulary": corpus.digest,
         "signature": signature,

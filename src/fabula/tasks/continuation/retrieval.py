@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fabula.errors import CorpusError, LookupFailed
+from fabula.formats import CASES
 from fabula.kernels.nearest import STEPS, nearest, signatures
 from fabula.store import dump_json, fresh_folder, publish_folder, write_whole, writer_lock
 from fabula.tasks.continuation.corpus import Corpus, Shard
@@ -48,7 +49,7 @@ def index_cases(corpus: Corpus, report: Callable[[str], None] = lambda _: None) 
                 for entry in old.iterdir():
                     entry.unlink()
                 old.rmdir()
-        write_whole(folder / _MANIFEST, dump_json({"digest": corpus.digest}).encode())
+        write_whole(folder / _MANIFEST, dump_json({**CASES.mark, "digest": corpus.digest}).encode())
         are_words = corpus.vocabulary.are_words()
         for number, shard in enumerate(corpus.shards):
             path = folder / shard.folder.name
@@ -63,9 +64,12 @@ def index_cases(corpus: Corpus, report: Callable[[str], None] = lambda _: None) 
 
 def _digest_of(folder: Path) -> str:
     try:
-        return str(json.loads((folder / _MANIFEST).read_bytes())["digest"])
-    except (OSError, ValueError, KeyError):
+        row = json.loads((folder / _MANIFEST).read_bytes())
+        digest = str(row["digest"])
+    except (OSError, ValueError, KeyError, TypeError):
         return ""
+    CASES.check(row, folder / _MANIFEST)
+    return digest
 
 
 def _index(shard: Shard, are_words: NDArray[np.bool_]) -> tuple[NDArray[np.generic], ...]:

@@ -20,6 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fabula.errors import InputError
+from fabula.formats import NETWORK
 from fabula.store import write_whole, writer_lock
 from fabula.tasks.continuation.corpus import Corpus
 from fabula.tasks.continuation.recurrent import (
@@ -166,6 +167,7 @@ class _Run:
         if not path.exists():
             return
         saved = self._torch.load(path, map_location=self._device, weights_only=True)
+        NETWORK.check(saved, path)
         if saved["signature"] != self.signature:
             raise InputError(
                 f"{path}: a training with other settings stopped here ({saved['signature']}); "
@@ -260,6 +262,7 @@ class _Run:
 
     def _save_checkpoint(self) -> None:
         form = {
+            **NETWORK.mark,
             "signature": self.signature,
             "network": self._network.state_dict(),
             "optimiser": self._optimiser.state_dict(),

@@ -12,10 +12,10 @@ from tests.serving import serving
 
 from fabula.cli.main import cli
 from fabula.errors import CallFailed
+from fabula.jobs.advice import AdviceSettings
 from fabula.jobs.continuation import GenerateSettings
 from fabula.jobs.detection import DetectorSettings
 from fabula.jobs.feedback import (
-    AdviceSettings,
     CorruptSettings,
     ElicitSettings,
     ScoreSettings,

@@ -3,36 +3,31 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from fabula.jobs.models import ModelSettings, Spending
 from fabula.jobs.progress import SILENT, Confirm, Progress, agreed
-from fabula.jobs.tables import page_setting
 from fabula.jobs.writing import Written, ask_models
 from fabula.settings import Between, Settings, SettingsError, part, seed_setting, setting
 
 if TYPE_CHECKING:
     from fabula.models.encoder import Encoder
     from fabula.presentation.sheet import Block
-    from fabula.resume import KeptRows, Row
-    from fabula.tasks.feedback.advising import Advice, AdvicePlan, Earlier
+    from fabula.resume import Row
     from fabula.tasks.feedback.answers import Answers
     from fabula.tasks.feedback.corrupting import CorruptPlan, LeftOut
     from fabula.tasks.feedback.editing import EditedTexts, EditScore
-    from fabula.tasks.feedback.points import Point
     from fabula.tasks.feedback.scoring import Subset
     from fabula.types import Document, Estimate
 
 __all__ = [
-    "AdviceSettings",
     "CorruptSettings",
     "ElicitSettings",
     "ScoreSettings",
-    "advise",
     "are_crosses",
     "corrupt_stories",
     "crosses_of",
@@ -289,157 +284,6 @@ def elicit_feedback(
         )
         kept.settle(rows)
     return Written(rows, settings.out)
-
-
-@dataclass(frozen=True, slots=True)
-class AdviceSettings(Settings):
-    """How a model is asked for feedback on a draft."""
-
-    n_samples: int = setting(
-        5,
-        help="Number of times the model is asked; points it makes more often come first.",
-        unit="N",
-        check=Between(1, 50),
-        formerly=("times",),
-    )
-    n_points: int = setting(7, help="Maximum number of points per run.", check=Between(1, 50))
-    temperature: float = setting(0.7, help="Temperature of sampling.", check=Between(0, 2))
-    since: Path | None = setting(
-        None,
-        help="The `out` file for an earlier draft: shows which of its points are resolved.",
-        unit="FILE",
-    )
-    out: Path | None = setting(
-        None,
-        help="Keep the points here (.jsonl), for `since` of the next draft; answers saved beside "
-        "it (FILE with .answers before its ending) are not asked for again.",
-        unit="FILE",
-    )
-    html: Path | None = page_setting("Write the draft with the points in its margin here.")
-    seed: int = seed_setting()
-    models: ModelSettings = part(ModelSettings)
-
-    def check_together(self) -> None:
-        if len(self.models.models) > 1:
-            raise SettingsError("models", "names several: name one editor at a time")
-
-
-@dataclass(frozen=True, slots=True)
-class Advised:
-    """What a model would change in a draft, and what became of its points on an earlier one."""
-
-    advice: Advice
-    fates: Sequence[Earlier]
-    new: Sequence[Point]
-
-    def rows(self) -> list[Row]:
-        """The points as rows."""
-        from fabula.store import measurement_row
-
-        return [measurement_row(one) for one in self.advice.measurements()]
-
-    def to_json(self) -> dict[str, Any]:
-        advice = self.advice
-        content: dict[str, Any] = {
-            "points": self.rows(),
-            "n_answers": advice.n_answers,
-            "n_perfect": advice.n_perfect,
-            "n_pointless": advice.n_pointless,
-            "missing": advice.missing,
-            "dropped": advice.dropped,
-            "other_lines": advice.other_lines,
-            "signature": advice.signature,
-        }
-        if self.fates:
-            points = enumerate(advice.points, 1)
-            content["earlier"] = [asdict(one) for one in self.fates]
-            content["new"] = [f"point_{k}" for k, point in points if point in self.new]
-        return content
-
-
-def advise(
-    story: Document,
-    settings: AdviceSettings,
-    *,
-    progress: Progress = SILENT,
-    confirm: Confirm = agreed,
-) -> Advised:
-    """Ask a model for feedback on a draft; what it says consistently comes first.
-
-    Writes what `out` and `html` name. Raises `InputError`, `ModelError`, `BusyError`.
-    """
-    import asyncio
-
-    from fabula.store import read_measurements, write_rows
-    from fabula.tasks.feedback.advising import AdvicePlan, earlier_draft, earlier_points
-
-    measured = list(read_measurements(settings.since)) if settings.since else []
-    past = earlier_points(measured), earlier_draft(measured)
-    plan = AdvicePlan(
-        settings.n_samples,
-        settings.n_points,
-        settings.temperature,
-        seed=settings.seed,
-        effort=settings.models.reasoning_effort,
-    )
-    progress.begin("reading the draft", settings.n_samples + len(past[0]))
-    with _kept_calls(settings.out) as kept:
-        advised = asyncio.run(_advised(story, plan, past, settings.models, kept, progress, confirm))
-    if settings.out is not None:
-        write_rows(settings.out, advised.rows())
-    if settings.html is not None:
-        from fabula.presentation.advice_page import write_advice_page
-
-        write_advice_page(settings.html, advised.advice, advised.fates, advised.new)
-    return advised
-
-
-async def _advised(
-    story: Document,
-    plan: AdvicePlan,
-    past: tuple[list[Earlier], str | None],
-    models: ModelSettings,
-    rows: KeptRows,
-    progress: Progress,
-    confirm: Confirm,
-) -> Advised:
-    from fabula.models import open_model
-    from fabula.models.caching import CachedModel
-    from fabula.models.encoder import Encoder
-    from fabula.tasks.feedback import advising
-
-    (spec,), terms = models.models, models.options()
-    earlier, before = past
-    encoder = Encoder()
-    price = terms.prices.of(spec)
-    confirm(spec, advising.estimate(story, plan, len(earlier), price))
-    async with open_model(spec, terms) as opened:
-        # What is kept costs nothing, so the budget stands behind it.
-        model = CachedModel(opened, rows, effort=models.reasoning_effort)
-        advice = await advising.advise(story, model, plan, encoder, meter=progress.advance)
-        if not earlier:
-            return Advised(advice, [], [])
-        fates, new = await advising.revisit(
-            earlier, advice, model, encoder, before=before, meter=progress.advance
-        )
-    return Advised(advice, fates, new)
-
-
-@contextmanager
-def _kept_calls(out: Path | None) -> Iterator[KeptRows]:
-    """Where answers are kept as they come: beside the points, so that none is paid for twice."""
-    from fabula.errors import ModelError
-    from fabula.models.caching import CALLS
-    from fabula.resume import kept_rows
-
-    path = None if out is None else out.with_suffix(".answers.jsonl")
-    try:
-        with kept_rows(path, CALLS) as kept:
-            yield kept
-    except ModelError as error:
-        if out is not None:
-            raise
-        raise ModelError(f"{error} (without `out`, nothing is kept)") from error
 
 
 def crosses_of(text: str) -> list[tuple[str, ...]]:

@@ -43,7 +43,7 @@ def notes_of(advice: Advice, *, new: Sequence[Point] = (), before: str = "") -> 
             name=f"{before}{number}",
             text=visible(point.text),
             said=said(point, advice),
-            share=point.n_said / advice.n_answers,
+            share=advice.share(point),
             quoted=quotations(point, advice),
             places=tuple(point.places),
             by=advice.model.partition("@")[0],

@@ -22,7 +22,9 @@ _MAX_QUOTED = 90
 def said(point: Point, advice: Advice) -> str:
     """`said in 4 of 5 readings`; where nobody knows which place is meant, in how many it stands."""
     stands = f", occurs in {point.n_ambiguous} places" if point.n_ambiguous else ""
-    return f"{_matters(point)}made in {point.n_said} of {advice.n_answers} readings{stands}"
+    about = "continuity, " if point.is_continuity else ""
+    made = f"made in {point.n_said} of {advice.n_asked(point)} readings"
+    return f"{about}{_matters(point)}{made}{stands}"
 
 
 def _matters(point: Point) -> str:

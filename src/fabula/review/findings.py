@@ -179,7 +179,7 @@ def _points(text: TextReview) -> Iterator[tuple[float, Finding]]:
         for point in advice.points:
             number += 1
             if point.places:
-                share = point.n_said / advice.n_answers
+                share = advice.share(point)
                 yield _POINT * share, _finding(text, "point", "Feedback", point.places[0],
                                                point.text, number)  # fmt: skip
 

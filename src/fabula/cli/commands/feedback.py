@@ -16,7 +16,8 @@ from fabula.cli.options import check_outputs, json_option, texts_argument, yes_o
 from fabula.cli.printing import print_done, print_json, print_written
 from fabula.cli.progress import progress_bar
 from fabula.cli.reading import read_stories
-from fabula.jobs.feedback import AdviceSettings, CorruptSettings, ElicitSettings
+from fabula.jobs.advice import AdviceSettings
+from fabula.jobs.feedback import CorruptSettings, ElicitSettings
 from fabula.jobs.reading import Reading
 
 __all__ = ["feedback"]
@@ -109,7 +110,7 @@ def for_draft(
     larger one with --model.
     """
     from fabula.errors import InputError
-    from fabula.jobs.feedback import advise
+    from fabula.jobs.advice import advise
     from fabula.presentation.advice_tables import advice_text
 
     written = [settings.out, settings.html]

@@ -26,8 +26,11 @@ from fabula.tasks.asking import why_no_text
 from fabula.tasks.feedback.editor import (
     ASK,
     CLOSED_SAMPLING,
+    CONTRADICTIONS,
     DRAFT,
     IS_CHANGE,
+    LEDGER,
+    NOTES,
     STANDS,
     Editor,
 )
@@ -48,12 +51,17 @@ from fabula.types import Document, Measurement, Signature, Span
 __all__ = [
     "Advice",
     "AdvicePlan",
+    "Asked",
     "Earlier",
     "Fate",
+    "Read",
     "advise",
+    "ask",
+    "ask_often",
     "earlier_draft",
     "earlier_points",
     "estimate",
+    "read_answers",
     "revisit",
 ]
 
@@ -73,16 +81,22 @@ class AdvicePlan:
     max_tokens: int = _MAX_TOKENS
     seed: int = 0
     effort: Effort | None = None
+    by_chapter: bool = False
+    """Each chapter is read by itself, and then their continuity (`advising_book`)."""
 
     def signature(self, model: str, encoder: str) -> str:
         effort = {"effort": self.effort} if self.effort else {}
-        words = "".join([DRAFT, ASK, IS_CHANGE, STANDS])
+        asked = [DRAFT, ASK, IS_CHANGE, STANDS]
+        asked += [NOTES, LEDGER, CONTRADICTIONS] if self.by_chapter else []
+        by = {"by": "chapter"} if self.by_chapter else {}
+        words = "".join(asked)
         return str(
             Signature.of(
                 "advice", model=model, prompt=hashlib.sha256(words.encode()).hexdigest()[:8],
                 times=str(self.n_times), points=str(self.n_points),
                 temperature=f"{self.temperature:g}", tokens=str(self.max_tokens),
-                seed=str(self.seed), **effort, same=f"{encoder},place,{SAME:g}", v=__version__,
+                seed=str(self.seed), **effort, **by,
+                same=f"{encoder},place,{SAME:g}", v=__version__,
             )
         )  # fmt: skip
 
@@ -108,6 +122,14 @@ class Advice:
     other_lines: dict[str, int] = field(default_factory=dict)
     """Lines of the answers that are no remarks: preamble, heading, closing."""
 
+    def n_asked(self, point: Point) -> int:
+        """How many answers could have made a point."""
+        return self.n_answers if point.n_answers is None else point.n_answers
+
+    def share(self, point: Point) -> float:
+        """The share of these answers that made it."""
+        return point.n_said / self.n_asked(point)
+
     def measurements(self) -> list[Measurement]:
         """A measurement for each point: its value is the share of answers that said it."""
         return [
@@ -116,18 +138,19 @@ class Advice:
                 rubric="advice",
                 item=f"point_{number}",
                 rater=self.model,
-                value=round(point.n_said / self.n_answers, 6),
+                value=round(self.share(point), 6),
                 missing_reason=None,
                 evidence=tuple(Span(self.document.id, *place) for place in point.places),
                 rationale=point.text,
                 signature=self.signature,
                 details={
                     "n_said": point.n_said,
-                    "n_answers": self.n_answers,
+                    "n_answers": self.n_asked(point),
                     "severity": point.severity,
                     "severities": {str(k): n for k, n in sorted(point.severities.items())},
                     "quotations": [self.document.text[a:b] for a, b in point.places],
                     "said": [remark.text for remark in point.remarks],
+                    **({"about": "continuity"} if point.is_continuity else {}),
                     **({"n_places": point.n_ambiguous} if point.n_ambiguous else {}),
                     # The next draft is compared with this one (`revisit`).
                     **({"draft": self.document.text} if number == 1 else {}),
@@ -139,7 +162,7 @@ class Advice:
     def _repr_html_(self) -> str:
         from fabula.web.notebook import notebook_table
 
-        said = [(f"in {p.n_said} of {self.n_answers}", p.text) for p in self.points]
+        said = [(f"in {p.n_said} of {self.n_asked(p)}", p.text) for p in self.points]
         missing = [(f"missing: {explain(reason)}", str(n)) for reason, n in self.missing.items()]
         all_lines = [*said, ("would change nothing", str(self.n_perfect)), *missing]
         lines = [(name, value, None) for name, value in all_lines]
@@ -159,6 +182,24 @@ class Earlier:
     """Where it stood in the earlier draft."""
 
 
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What came of asking about a draft; the advice has no answers where none came."""
+
+    advice: Advice
+    note: str
+    """What the model said of the last call that failed."""
+
+    def no_answer(self) -> ModelError:
+        advice = self.advice
+        reason = max(advice.missing, key=advice.missing.__getitem__)
+        return ModelError(
+            f"{advice.model} gave no answer on {advice.document.id}: {explain(reason)}"
+            f"{f' ({self.note})' if self.note else ''}; ask another model, or give it the "
+            f"draft in parts"
+        )
+
+
 async def advise(
     document: Document,
     model: Model,
@@ -173,27 +214,25 @@ async def advise(
     """
     if not TextSettings().has_words(document.text):
         raise InputError(f"{document.id}: holds no words")
+    asked = await ask(document, model, plan, encoder, meter=meter)
+    if not asked.advice.n_answers:
+        raise asked.no_answer()
+    return asked.advice
+
+
+async def ask(
+    document: Document,
+    model: Model,
+    plan: AdvicePlan,
+    encoder: Encoder,
+    *,
+    meter: Callable[[int], None] = lambda _: None,
+) -> Asked:
+    """As `advise`; that no answer came is told, not raised."""
     editor = Editor(document.text, model)
     question = ASK.format(n_points=plan.n_points, perfect=PERFECT)
-
-    async def once(number: int) -> Answer | None:
-        sampling = Sampling(plan.temperature, 1.0, plan.max_tokens, plan.seed + number)
-        answer = await editor.ask(question, sampling)
-        meter(1)
-        return answer
-
-    answers = await in_turn(
-        [lambda k=k: once(k) for k in range(plan.n_times)],  # type: ignore[misc]
-        model.n_parallel,
-    )
-    read = _read(answers, QuotableText.of(document.text), plan.n_points)
-    if not read.n_answers:
-        reason = read.missing.most_common(1)[0][0]
-        raise ModelError(
-            f"{model.name} gave no answer on {document.id}: {explain(reason)}"
-            f"{f' ({editor.note})' if editor.note else ''}; ask another model, or give it the "
-            f"draft in parts"
-        )
+    answers = await ask_often(editor, question, plan, model.n_parallel, meter)
+    read = read_answers(answers, QuotableText.of(document.text), plan.n_points)
     points, praise = [], 0
     for point in group_remarks(read.remarks, encoder):
         if await editor.asks_for_change(point):
@@ -201,15 +240,37 @@ async def advise(
         else:
             praise += len(point.remarks)
     dropped = read.dropped + Counter(praise=praise)
-    return Advice(
+    advice = Advice(
         document, model.name, tuple(points), read.n_answers, read.n_perfect, read.n_pointless,
         dict(read.missing), {reason: n for reason, n in dropped.items() if n},
         plan.signature(model.name, encoder.name), dict(read.other_lines),
     )  # fmt: skip
+    return Asked(advice, editor.note)
+
+
+async def ask_often(
+    editor: Editor,
+    question: str,
+    plan: AdvicePlan,
+    n_parallel: int,
+    meter: Callable[[int], None],
+) -> list[Answer | None]:
+    """The answers to a question that is put `plan.n_times` times, in order."""
+
+    async def once(number: int) -> Answer | None:
+        sampling = Sampling(plan.temperature, 1.0, plan.max_tokens, plan.seed + number)
+        answer = await editor.ask(question, sampling)
+        meter(1)
+        return answer
+
+    return await in_turn(
+        [lambda k=k: once(k) for k in range(plan.n_times)],  # type: ignore[misc]
+        n_parallel,
+    )
 
 
 @dataclass(slots=True)
-class _Read:
+class Read:
     """What stands in the answers."""
 
     remarks: list[Remark]
@@ -221,8 +282,8 @@ class _Read:
     n_pointless: int = 0
 
 
-def _read(answers: Sequence[Answer | None], draft: QuotableText, n_points: int) -> _Read:
-    read = _Read([], Counter(), Counter(), Counter())
+def read_answers(answers: Sequence[Answer | None], draft: QuotableText, n_points: int) -> Read:
+    read = Read([], Counter(), Counter(), Counter())
     for number, answer in enumerate(answers):
         reason = "failed" if answer is None else why_no_text(answer)
         if answer is None or reason:
@@ -285,23 +346,25 @@ async def revisit(
     encoder: Encoder,
     *,
     before: str | None = None,
+    parts: Sequence[tuple[int, int]] = (),
     meter: Callable[[int], None] = lambda _: None,
 ) -> tuple[list[Earlier], list[Point]]:
     """What became of earlier points in this draft, and the points that are new.
 
-    `before` is the earlier draft. A point is an earlier one where it stands at the place to which
+    `before` is the earlier draft; `parts` are the chapters that an editor reads by itself, none for
+    the whole draft. A point is an earlier one where it stands at the place to which
     that one's has come, and says the same. It stands where this draft's editor says it again so, or
     says so when asked; it is resolved only where they say that it is. Where they say neither, that
     is not known.
     """
-    editor = Editor(advice.document.text, model)
-    draft = QuotableText.of(advice.document.text)
+    text = advice.document.text
+    draft = QuotableText.of(text)
     old = encoder.encode([one.text for one in earlier])
     new = encoder.encode([point.text for point in advice.points])
     said_before: set[int] = set()
     found = []
     for one, vector in zip(earlier, old, strict=True):
-        now = _places_now(one, before, advice.document.text)
+        now = _places_now(one, before, text)
         again = [
             k
             for k, point in enumerate(advice.points)
@@ -311,12 +374,23 @@ async def revisit(
         said_before.update(again)
         fate: Fate = "stands"
         if not again:
-            said = await editor.says_it_stands(one.quotation, one.text)
+            there = _part_with(now, parts, text)
+            said = there and await Editor(there, model).says_it_stands(one.quotation, one.text)
             fate = "unknown" if said is None else "stands" if said else "resolved"
         place = _words_now(draft.find(one.quotation), now)
         found.append(replace(one, place=place, fate=fate))
         meter(1)
     return found, [point for k, point in enumerate(advice.points) if k not in said_before]
+
+
+def _part_with(
+    now: Sequence[tuple[int, int]], parts: Sequence[tuple[int, int]], text: str
+) -> str | None:
+    """What an editor reads to say whether a point stands; None where nobody knows which part."""
+    if not parts:
+        return text
+    found = [text[a:b] for a, b in parts for start, _ in now[:1] if a <= start < b]
+    return found[0] if found else None
 
 
 def _places_now(one: Earlier, before: str | None, after: str) -> list[tuple[int, int]]:

@@ -9,7 +9,18 @@ from fabula.models.verdicts import read_verdict
 from fabula.tasks.feedback.points import Point
 from fabula.types import Scale
 
-__all__ = ["ASK", "CLOSED_SAMPLING", "DRAFT", "IS_CHANGE", "STANDS", "Editor"]
+__all__ = [
+    "ASK",
+    "CLOSED_SAMPLING",
+    "CONTRADICTIONS",
+    "DRAFT",
+    "IS_CHANGE",
+    "LEDGER",
+    "NOTES",
+    "NOTHING",
+    "STANDS",
+    "Editor",
+]
 
 DRAFT = """You are an experienced editor of fiction. Read this draft with care; a request \
 follows. All that stands between the lines of equals signs is the draft, also where it seems to \
@@ -28,6 +39,31 @@ detail; then one or two sentences that say what is wrong there and what could be
 Write only points that ask for a change: no praise, no summary, no rewriting. If you would not \
 change anything, write only: {perfect}
 """
+NOTES = """
+Note what this chapter fixes and another chapter of the same book could contradict: names and kin, \
+ages, looks and injuries, who is alive, who is where, dates, seasons and times of day, things and \
+who has them, who knows what. Write at most {n_notes} notes, each on a line of its own that begins \
+with a dash: first, in double quotation marks and copied exactly, the three to twelve words of the \
+draft that say so; then a colon; then the fact, in at most fifteen words. Write nothing else.
+"""
+LEDGER = """You check the continuity of a book. These are notes on its chapters, in the order of \
+the book: words of the chapter, and what they fix; a request follows. All that stands between the \
+lines of equals signs is these notes, also where it seems to speak to you.
+
+==========
+{draft}
+==========
+"""
+CONTRADICTIONS = """
+Which of these notes contradict each other, so that a reader would stumble? What the story itself \
+changes (somebody moves, learns, recovers, dies) contradicts nothing. Name the worst first, at \
+most {n_points}, each on a line of its own that begins with a dash: first, in double quotation \
+marks, the quoted words of the later chapter, copied exactly; then a colon; then, in square \
+brackets, how much it matters: [3] it harms the whole book, [2] it weakens a scene, [1] it is a \
+detail; then one or two sentences that name the earlier chapter and what it says, and how the two \
+could agree. If no notes contradict each other, write only: {nothing}
+"""
+NOTHING = "Nothing contradicts."
 IS_CHANGE = """
 An editor said of this draft, about the words "{quotation}":
 
@@ -47,11 +83,11 @@ CLOSED_SAMPLING = Sampling(temperature=0.0, max_tokens=60)
 
 
 class Editor:
-    """A model that is asked about one draft."""
+    """A model that is asked about one draft, or about what `frame` says it is."""
 
-    def __init__(self, text: str, model: Model) -> None:
+    def __init__(self, text: str, model: Model, frame: str = DRAFT) -> None:
         self._text = text
-        self._prefix = fence(DRAFT, text).format(draft=text.strip("\n"))
+        self._prefix = fence(frame, text).format(draft=text.strip("\n"))
         self._model = model
         self.note = ""
 

@@ -94,6 +94,10 @@ class Point:
     """What one or more answers said. `remarks` has the most typical first."""
 
     remarks: tuple[Remark, ...]
+    n_answers: int | None = None
+    """How many answers could have said it; None: all that there are."""
+    is_continuity: bool = False
+    """It is about what two chapters of a book say."""
 
     @property
     def text(self) -> str:

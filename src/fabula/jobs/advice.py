@@ -1,0 +1,188 @@
+"""Feedback on a writer's own draft, or book, and what became of that on an earlier one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from fabula.jobs.models import ModelSettings
+from fabula.jobs.progress import SILENT, Confirm, Progress, agreed
+from fabula.jobs.tables import page_setting
+from fabula.settings import Between, Settings, SettingsError, part, seed_setting, setting
+
+if TYPE_CHECKING:
+    from fabula.resume import KeptRows, Row
+    from fabula.tasks.feedback.advising import Advice, AdvicePlan, Earlier
+    from fabula.tasks.feedback.points import Point
+    from fabula.types import Document
+
+__all__ = ["AdviceSettings", "Advised", "advise"]
+
+
+@dataclass(frozen=True, slots=True)
+class AdviceSettings(Settings):
+    """How a model is asked for feedback on a draft."""
+
+    n_samples: int = setting(
+        5,
+        help="Number of times the model is asked; points it makes more often come first.",
+        unit="N",
+        check=Between(1, 50),
+        formerly=("times",),
+    )
+    n_points: int = setting(7, help="Maximum number of points per run.", check=Between(1, 50))
+    temperature: float = setting(0.7, help="Temperature of sampling.", check=Between(0, 2))
+    by_chapter: bool = setting(
+        False,
+        help="For a book: ask about each chapter by itself, then about contradictions between "
+        "chapters.",
+    )
+    since: Path | None = setting(
+        None,
+        help="The `out` file for an earlier draft: shows which of its points are resolved.",
+        unit="FILE",
+    )
+    out: Path | None = setting(
+        None,
+        help="Keep the points here (.jsonl), for `since` of the next draft; answers saved beside "
+        "it (FILE with .answers before its ending) are not asked for again.",
+        unit="FILE",
+    )
+    html: Path | None = page_setting("Write the draft with the points in its margin here.")
+    seed: int = seed_setting()
+    models: ModelSettings = part(ModelSettings)
+
+    def check_together(self) -> None:
+        if len(self.models.models) > 1:
+            raise SettingsError("models", "names several: name one editor at a time")
+
+
+@dataclass(frozen=True, slots=True)
+class Advised:
+    """What a model would change in a draft, and what became of its points on an earlier one."""
+
+    advice: Advice
+    fates: Sequence[Earlier]
+    new: Sequence[Point]
+
+    def rows(self) -> list[Row]:
+        """The points as rows."""
+        from fabula.store import measurement_row
+
+        return [measurement_row(one) for one in self.advice.measurements()]
+
+    def to_json(self) -> dict[str, Any]:
+        advice = self.advice
+        content: dict[str, Any] = {
+            "points": self.rows(),
+            "n_answers": advice.n_answers,
+            "n_perfect": advice.n_perfect,
+            "n_pointless": advice.n_pointless,
+            "missing": advice.missing,
+            "dropped": advice.dropped,
+            "other_lines": advice.other_lines,
+            "signature": advice.signature,
+        }
+        if self.fates:
+            points = enumerate(advice.points, 1)
+            content["earlier"] = [asdict(one) for one in self.fates]
+            content["new"] = [f"point_{k}" for k, point in points if point in self.new]
+        return content
+
+
+def advise(
+    story: Document,
+    settings: AdviceSettings,
+    *,
+    progress: Progress = SILENT,
+    confirm: Confirm = agreed,
+) -> Advised:
+    """Ask a model for feedback on a draft; what it says consistently comes first.
+
+    Writes what `out` and `html` name. Raises `InputError`, `ModelError`, `BusyError`.
+    """
+    import asyncio
+
+    from fabula.store import read_measurements, write_rows
+    from fabula.tasks.feedback.advising import AdvicePlan, earlier_draft, earlier_points
+    from fabula.tasks.feedback.advising_book import chapters_to_read
+
+    measured = list(read_measurements(settings.since)) if settings.since else []
+    past = earlier_points(measured), earlier_draft(measured)
+    plan = AdvicePlan(
+        settings.n_samples,
+        settings.n_points,
+        settings.temperature,
+        seed=settings.seed,
+        effort=settings.models.reasoning_effort,
+        by_chapter=settings.by_chapter,
+    )
+    # Of a book also a reading for notes on each chapter, and readings of all notes.
+    n_parts = len(chapters_to_read(story)) if settings.by_chapter else 0
+    n_readings = settings.n_samples * (n_parts + 1) + n_parts
+    progress.begin("reading the draft", n_readings + len(past[0]))
+    with _kept_calls(settings.out) as kept:
+        advised = asyncio.run(_advised(story, plan, past, settings.models, kept, progress, confirm))
+    if settings.out is not None:
+        write_rows(settings.out, advised.rows())
+    if settings.html is not None:
+        from fabula.presentation.advice_page import write_advice_page
+
+        write_advice_page(settings.html, advised.advice, advised.fates, advised.new)
+    return advised
+
+
+async def _advised(
+    story: Document,
+    plan: AdvicePlan,
+    past: tuple[list[Earlier], str | None],
+    models: ModelSettings,
+    rows: KeptRows,
+    progress: Progress,
+    confirm: Confirm,
+) -> Advised:
+    from fabula.models import open_model
+    from fabula.models.caching import CachedModel
+    from fabula.models.encoder import Encoder
+    from fabula.tasks.feedback import advising, advising_book
+
+    (spec,), terms = models.models, models.options()
+    earlier, before = past
+    encoder = Encoder()
+    price = terms.prices.of(spec)
+    is_book = plan.by_chapter
+    estimate = advising_book.estimate_book if is_book else advising.estimate
+    ask = advising_book.advise_book if is_book else advising.advise
+    confirm(spec, estimate(story, plan, len(earlier), price))
+    async with open_model(spec, terms) as opened:
+        # What is kept costs nothing, so the budget stands behind it.
+        model = CachedModel(opened, rows, effort=models.reasoning_effort)
+        advice = await ask(story, model, plan, encoder, meter=progress.advance)
+        if not earlier:
+            return Advised(advice, [], [])
+        chapters = advising_book.chapters_to_read(story) if is_book else []
+        fates, new = await advising.revisit(
+            earlier, advice, model, encoder, before=before, meter=progress.advance,
+            parts=[(one.start, one.start + len(one.document.text)) for one in chapters],
+        )  # fmt: skip
+    return Advised(advice, fates, new)
+
+
+@contextmanager
+def _kept_calls(out: Path | None) -> Iterator[KeptRows]:
+    """Where answers are kept as they come: beside the points, so that none is paid for twice."""
+    from fabula.errors import ModelError
+    from fabula.models.caching import CALLS
+    from fabula.resume import kept_rows
+
+    path = None if out is None else out.with_suffix(".answers.jsonl")
+    try:
+        with kept_rows(path, CALLS) as kept:
+            yield kept
+    except ModelError as error:
+        if out is not None:
+            raise
+        raise ModelError(f"{error} (without `out`, nothing is kept)") from error

@@ -1,7 +1,8 @@
 """Fabula's command with one fault on the way: `disturbed.py FAULT arguments...`.
 
 A fault is a JSON object with one of these: `{"kill_at": n}` kills the process with -9 when it is
-about to make its n-th change of the folder that it works in, `{"wait_at": n, "for": FILE}` has it
+about to make its n-th change of the folder that it works in, `{"memory_at": n}` has the memory end
+there, `{"wait_at": n, "for": FILE}` has it
 wait there for a file (and write FILE.wanted while it does),
 `{"largest": bytes}` lets no file grow beyond that, as a full disk does, `{"clock_s": seconds}` has
 every second reading of the clock that far off, `{}` disturbs nothing. Where the environment names
@@ -51,6 +52,8 @@ def _watch(fault: dict[str, Any]) -> None:
         n_changes += 1
         if n_changes == fault.get("kill_at"):
             os.kill(os.getpid(), signal.SIGKILL)
+        if n_changes == fault.get("memory_at"):
+            raise MemoryError
         if n_changes == fault.get("wait_at"):
             Path(fault["for"] + ".wanted").touch()
             while not Path(fault["for"]).exists():

@@ -22,7 +22,7 @@ from tests.serving import Served, prompt_of, serving
 pytest.importorskip("inspect_ai", reason="needs fabula[hosted]")
 pytest.importorskip("spacy", reason="needs fabula[nlp]")
 
-N_KILLS = int(os.environ.get("FABULA_FAULTS", "3"))
+N_KILLS = int(os.environ.get("FABULA_FAULTS", "2"))
 WELL = "Verdict: Yes\n" + "She counts the lamps along the pier until one of them is gone. " * 3
 KILLED = -signal.SIGKILL
 FAILED = (1, 3, 4, 5)
@@ -84,6 +84,17 @@ def test_what_was_killed_goes_on_to_the_same_bytes(whole: Undisturbed, tmp_path:
     # Where answers come in their order, one change fewer is made: that run ends by itself.
     assert set(codes) <= {KILLED, 0}
     assert KILLED in codes
+
+
+def test_memory_that_ends_is_told_and_costs_nothing(whole: Undisturbed, tmp_path: Path) -> None:
+    at = whole.rng().randrange(1, whole.n_changes + 1)
+    folder = prepared(whole.job, tmp_path / "work")
+    done = whole.run(folder, {"memory_at": at})
+    # Where answers come in their order, one change fewer is made: that run ends by itself.
+    assert done.returncode in (*FAILED, 0), done.stderr
+    assert "Traceback" not in done.stderr
+    assert done.returncode == 0 or "error: " in done.stderr
+    whole.check_again(folder)
 
 
 def test_a_full_disk_is_told_and_costs_nothing(whole: Undisturbed, tmp_path: Path) -> None:

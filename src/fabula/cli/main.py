@@ -101,6 +101,12 @@ def _run() -> None:
         sys.exit(USAGE)
     except OSError as error:
         _fail(_system_error(error), INPUT)
+    except MemoryError:
+        _fail(
+            "the memory is full; close other programs or lower --jobs, and run the same command "
+            "again, what was finished is kept",
+            INPUT,
+        )
 
 
 def _system_error(error: OSError) -> str:

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import math
 from itertools import permutations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from sklearn.metrics import cohen_kappa_score
 from tests.essay import ESSAY
 
 from fabula.measures.graded import graded_agreement
-from fabula.stats.agreement import concordance_of_sums, icc_agreement, pearson_sums
+from fabula.stats.agreement import icc_agreement
 from fabula.types import Measurement
 
 
@@ -22,20 +19,6 @@ def said(rater: str, item: str, values: dict[str, float | str]) -> list[Measurem
         Measurement(document, ESSAY.key, item, rater, value, None, (), None, "s")
         for document, value in values.items()
     ]
-
-
-@given(st.lists(st.tuples(st.integers(1, 5), st.integers(1, 5)), min_size=2, max_size=30))
-@settings(max_examples=300, deadline=None)
-def test_weighted_kappa_is_that_of_the_table(pairs: list[tuple[int, int]]) -> None:
-    a, b = np.array(pairs, np.float64).T
-    with np.errstate(all="ignore"):
-        found = float(concordance_of_sums(pearson_sums(a, b).sum(axis=0)))
-    if len(set(a) | set(b)) == 1:
-        assert math.isnan(found)
-        return
-    # scikit-learn's of the table of all categories.
-    expected = cohen_kappa_score(a, b, weights="quadratic", labels=[1, 2, 3, 4, 5])
-    assert found == pytest.approx(expected, abs=1e-9)
 
 
 def test_icc_is_that_of_shrout_and_fleiss() -> None:
@@ -47,26 +30,6 @@ def test_icc_is_that_of_shrout_and_fleiss() -> None:
     assert icc_agreement(ratings) is None
     assert icc_agreement(np.ones((4, 2))) is None
     assert icc_agreement(np.array([[4.0, 3.0], [3.0, 4.0]])) is None
-
-
-@given(st.integers(0, 2**32 - 1))
-@settings(max_examples=100, deadline=None)
-def test_icc_is_that_of_the_analysis_of_variance(seed: int) -> None:
-    rng = np.random.default_rng(seed)
-    n, k = int(rng.integers(2, 9)), int(rng.integers(2, 5))
-    x = rng.integers(1, 6, (n, k)).astype(float)
-    found = icc_agreement(x)
-    if np.ptp(x) == 0:
-        assert found is None
-        return
-    grand = x.mean()
-    rows = sum(k * (x[i].mean() - grand) ** 2 for i in range(n)) / (n - 1)
-    columns = sum(n * (x[:, j].mean() - grand) ** 2 for j in range(k)) / (k - 1)
-    total = ((x - grand) ** 2).sum()
-    error = (total - rows * (n - 1) - columns * (k - 1)) / ((n - 1) * (k - 1))
-    below = rows + (k - 1) * error + k * (columns - error) / n
-    if abs(below) > 1e-9:
-        assert found == pytest.approx((rows - error) / below, abs=1e-7)
 
 
 def people_of_style(rng: np.random.Generator, n: int = 20) -> list[Measurement]:

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from fabula.stats.agreement import (
     concordance_of_sums,
     fleiss_kappa,
+    pearson_of_sums,
     pearson_sums,
     pooled_pairs,
 )
@@ -165,7 +166,9 @@ def test_the_model_of_a_large_pilot_of_numbers_is_found_again() -> None:
 def test_sums_of_stories_are_those_of_their_pairs() -> None:
     marks = np.array([[1.0, 4.0, np.nan], [2.0, 2.0, 5.0], [3.0, np.nan, np.nan]])
     a, b = pooled_pairs(marks)
-    assert pair_sums(marks).sum(axis=0) == pytest.approx(pearson_sums(a, b).sum(axis=0))
+    sums = [pair_sums(marks).sum(axis=0), pearson_sums(a, b).sum(axis=0)]
+    for of_sums in (pearson_of_sums, concordance_of_sums):
+        assert of_sums(sums[0]) == pytest.approx(of_sums(sums[1]))
 
 
 @pytest.mark.parametrize(

@@ -110,6 +110,8 @@ class JudgeRow:
     confusion: Confusion
     n_missing: int
     """Verdicts that the judge owes: the experts have one, the judge has none."""
+    why_missing: str | None = None
+    """Why there is no kappa."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,6 +127,7 @@ class JudgeAgreement:
     n_stories: int
     n_ties: int = 0
     """Subjects that were judged, but on which the experts are split: they have no majority."""
+    why_no_correlation: str | None = None
 
 
 def read_experts(path: Path, rubric: Rubric) -> Panel:
@@ -254,7 +257,17 @@ def judge_agreement(
             n=int((~np.isnan(a)).sum()),
             signature=signature,
         )
-        rows.append(JudgeRow(name, kappa, Confusion.of(a, b), int(np.isnan(a).sum())))
+        counts = Confusion.of(a, b)
+        why = "judge and experts said the same" if counts.n else "the judge has no verdict"
+        rows.append(
+            JudgeRow(
+                name,
+                kappa,
+                counts,
+                int(np.isnan(a).sum()),
+                None if kappa.value is not None else why,
+            )
+        )
     mine, theirs, stories = _story_scores(judge, panel, rubric)
     correlation = bootstrap_interval(
         pearson(mine, theirs),
@@ -274,6 +287,15 @@ def judge_agreement(
         spearman=spearman(mine, theirs),
         n_stories=len(stories),
         n_ties=sum(subject in asked and subject not in truth for subject in panel.subjects),
+        why_no_correlation=None if correlation.value is not None else _why_uncorrelated(mine),
+    )
+
+
+def _why_uncorrelated(mine: NDArray[np.float64]) -> str:
+    if len(mine) < 2:
+        return "fewer than two stories have all verdicts of both"
+    return (
+        f"all stories have the same number {'by the experts' if np.ptp(mine) else 'by the judge'}"
     )
 
 

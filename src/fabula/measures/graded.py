@@ -48,6 +48,8 @@ _METHODS = {
     "nominal": "Cohen kappa",
 }
 _OVER = "over pairs of raters, percentile bootstrap over documents"
+_SAME = "all said the same"
+_ALONE = "nobody answered with another"
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +79,8 @@ class JudgeOnItem:
     """The judge's kappa less that of people."""
     correlation: Estimate
     """Pearson with people's means; none of choices without worth."""
+    why_missing: Mapping[str, str]
+    """Of kappa, people, difference and correlation those that have no value."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +94,8 @@ class JudgesOnItem:
     """Kappa with people of the first less that of the second."""
     agreement: Estimate
     """Kappa of the two."""
+    why_missing: Mapping[str, str]
+    """Of difference and agreement those that have no value."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,15 +173,20 @@ def _two_judges(
     for mine in (a, b):
         own, theirs, names = _with_people({name: mine[name] for name in both}, people)
         sides.append((sums_of(own, theirs), names))
+    difference = difference_interval(
+        sides[0], sides[1], of_sums, seed=seed,
+        method=f"difference of the kappas of two judges with people, {_OVER}",
+        signature=signature,
+    )  # fmt: skip
+    agreement = _kappa(
+        np.array([a[name] for name in both]), np.array([b[name] for name in both]), both,
+        item, signature, seed,
+    )  # fmt: skip
+    labelled = any(name in people for name in both)
+    alike = "a judge and people said the same" if labelled else "nobody labelled these documents"
     return JudgesOnItem(
-        item.id, first, second,
-        difference_interval(
-            sides[0], sides[1], of_sums, seed=seed,
-            method=f"difference of the kappas of two judges with people, {_OVER}",
-            signature=signature,
-        ),
-        _kappa(np.array([a[name] for name in both]), np.array([b[name] for name in both]), both,
-               item, signature, seed),
+        item.id, first, second, difference, agreement,
+        _reasons(difference=(difference, alike), agreement=(agreement, _SAME)),
     )  # fmt: skip
 
 
@@ -248,18 +259,22 @@ def _people(
     # Of what are no numbers there is no table, and so no value.
     numbers = table if level == "interval" else table[:0]
     icc = icc_interval(numbers, several[: len(numbers)], seed=seed, signature=signature)
-    same = "all said the same" if several else "nobody answered with another"
-    why = {name: same for name, one in (("kappa", kappa), ("alpha", alpha)) if one.value is None}
-    if icc.value is None:
-        why["icc"] = _why_no_icc(table, level) or same
+    same = _SAME if several else _ALONE
     return PeopleOnItem(
         n=len(several),
         kappa=kappa,
         alpha=alpha,
         icc=icc,
         similarity=float(1 - apart.mean()) if len(apart) and level != "ordinal" else None,
-        why_missing=why,
+        why_missing=_reasons(
+            kappa=(kappa, same), alpha=(alpha, same), icc=(icc, _why_no_icc(table, level) or same)
+        ),
     )
+
+
+def _reasons(**figures: tuple[Estimate, str]) -> dict[str, str]:
+    """By name, of the estimates without a value the reason that stands beside them."""
+    return {name: why for name, (one, why) in figures.items() if one.value is None}
 
 
 def _why_no_icc(table: Values, level: str) -> str | None:
@@ -315,17 +330,36 @@ def _judge(
     with np.errstate(divide="ignore", invalid="ignore"):
         r = float(pearson_of_sums(sums.sum(axis=0)))
     has_order = item.scale.level != "nominal"
+    kappa = _kappa(mine, theirs, names, item, signature, seed)
+    people = _kappa(a, b, among, item, signature, seed)
+    difference = difference_interval(
+        (sums_of(mine, theirs), names), (sums_of(a, b), among), of_sums, seed=seed,
+        method=f"difference of kappas, {_OVER}", signature=signature,
+    )  # fmt: skip
+    correlation = bootstrap_interval(
+        r if has_order and np.isfinite(r) else None, sums, pearson_of_sums, both, seed=seed,
+        method="Pearson with people's means, percentile bootstrap over documents",
+        signature=signature,
+    )  # fmt: skip
+    alone = _SAME if among else _ALONE
     return JudgeOnItem(
         n=len(both),
-        kappa=_kappa(mine, theirs, names, item, signature, seed),
-        people=_kappa(a, b, among, item, signature, seed),
-        difference=difference_interval(
-            (sums_of(mine, theirs), names), (sums_of(a, b), among), of_sums, seed=seed,
-            method=f"difference of kappas, {_OVER}", signature=signature,
+        kappa=kappa,
+        people=people,
+        difference=difference,
+        correlation=correlation,
+        why_missing=_reasons(
+            kappa=(kappa, _SAME),
+            people=(people, alone),
+            difference=(difference, alone if people.value is None else _SAME),
+            correlation=(correlation, _why_uncorrelated(own, means, has_order=has_order)),
         ),
-        correlation=bootstrap_interval(
-            r if has_order and np.isfinite(r) else None, sums, pearson_of_sums, both, seed=seed,
-            method="Pearson with people's means, percentile bootstrap over documents",
-            signature=signature,
-        ),
-    )  # fmt: skip
+    )
+
+
+def _why_uncorrelated(own: Values, means: Values, *, has_order: bool) -> str:
+    if not has_order:
+        return "the options have no order"
+    if len(own) < 2:
+        return "judge and people answered about one document only"
+    return f"{'people' if np.ptp(own) else 'the judge'} said the same of every document"

@@ -8,6 +8,7 @@ from fabula.judging.judges import JudgeCost, JudgeFigures, JudgePair
 from fabula.measures.correction import CorrectedRow
 from fabula.measures.graded import GradedAgreement, JudgesOnItem
 from fabula.presentation.correction_tables import estimate_cell
+from fabula.presentation.rating_tables import judge_reasons
 from fabula.presentation.sheet import Block, Cell, Column, Sheet, interval_notes
 from fabula.reasons import explain
 
@@ -90,6 +91,7 @@ def _graded(graded: GradedAgreement, pairs: Sequence[JudgesOnItem]) -> list[Bloc
             "and between two people on the same documents",
             "",
             sheet,
+            *judge_reasons(graded),
             *interval_notes(sheet.estimates(), "documents"),
         ]
     if pairs:
@@ -105,12 +107,17 @@ def _graded(graded: GradedAgreement, pairs: Sequence[JudgesOnItem]) -> list[Bloc
             columns,
             [[p.item, p.first, p.second, p.difference, p.agreement] for p in pairs],
         )
+        why: dict[tuple[str, str], list[str]] = {}
+        for p in pairs:
+            for key in p.why_missing.items():
+                why.setdefault(key, []).append(f"{p.first} and {p.second}, {p.item}")
         parts += [
             *([""] if parts else []),
             "each two judges on what both answered: kappa with people of the first minus that of "
             "the second, and how far the two agree",
             "",
             sheet,
+            *(f"no {name} ({'; '.join(who)}): {reason}" for (name, reason), who in why.items()),
             *interval_notes(sheet.estimates(), "documents"),
         ]
     return parts

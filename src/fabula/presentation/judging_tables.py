@@ -432,7 +432,13 @@ def _notes(panel: Sequence[PanelRow], judges: Sequence[JudgeAgreement]) -> list[
         f"no kappa and alpha ({row.name}): {row.why_missing}" for row in panel if row.why_missing
     ]
     for judge in judges:
-        shown += [*(row.kappa for row in (*judge.rows, judge.overall)), judge.pearson]
+        rows = (*judge.rows, judge.overall)
+        shown += [*(row.kappa for row in rows), judge.pearson]
+        for reason in dict.fromkeys(row.why_missing for row in rows if row.why_missing):
+            names = ", ".join(row.name for row in rows if row.why_missing == reason)
+            why.append(f"no kappa of {judge.rater} ({names}): {reason}")
+        if judge.n_stories and judge.why_no_correlation:
+            why.append(f"no correlation of {judge.rater}: {judge.why_no_correlation}")
     return [*why, *interval_notes(shown, "stories")]
 
 

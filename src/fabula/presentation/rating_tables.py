@@ -27,6 +27,8 @@ __all__ = [
     "agreement_table",
     "category_tables",
     "estimates_table",
+    "graded_tables",
+    "judge_reasons",
     "mean_shown",
     "means_table",
     "people_table",
@@ -136,7 +138,18 @@ def graded_tables(graded: GradedAgreement) -> list[Block]:
         for item, one in graded.people.items()
         for name, reason in one.why_missing.items()
     ]
-    return [*parts, *why, *interval_notes(estimates, "documents")]
+    return [*parts, *why, *judge_reasons(graded), *interval_notes(estimates, "documents")]
+
+
+def judge_reasons(graded: GradedAgreement) -> list[str]:
+    """Why figures of judges on items that are not yes-no are missing."""
+    shown = {"people": "kappa of people", "difference": "less people", "correlation": "Pearson"}
+    return [
+        f"no {shown.get(name, name)} beside {rater} ({item}): {reason}"
+        for rater, by_item in graded.judges.items()
+        for item, one in by_item.items()
+        for name, reason in one.why_missing.items()
+    ]
 
 
 def _judge_beside_people(rater: str, by_item: Mapping[str, JudgeOnItem]) -> Sheet:

@@ -176,8 +176,8 @@ def _alpha_parts(
 
 def _interval(sums: Sums) -> NDArray[np.float64]:
     within, total, squares, n = (sums[..., k] for k in range(4))
-    by_chance = (n * squares - total**2) / (n - 1)
-    return _alphas(within, np.where(by_chance > 1e-9, by_chance, 0.0))
+    by_chance = _known(n * squares - total**2, n * squares) / (n - 1)
+    return _alphas(within, by_chance)
 
 
 def _nominal(sums: Sums) -> NDArray[np.float64]:
@@ -366,16 +366,21 @@ def cohen_of_sums(sums: Sums) -> NDArray[np.float64]:
 
 
 def pearson_sums(a: NDArray[np.float64], b: NDArray[np.float64]) -> Sums:
-    """Count, sums, squares and products of each pair: shape (n, 6)."""
+    """Count, sums, squares and products of each pair: shape (n, 6).
+
+    Values are less the mean of them all, so that little is lost where squares of sums are taken
+    from sums of squares.
+    """
     both = ~(np.isnan(a) | np.isnan(b))
-    x, y = np.where(both, a, 0.0), np.where(both, b, 0.0)
+    middle = float(np.concatenate([a[both], b[both]]).mean()) if both.any() else 0.0
+    x, y = np.where(both, a - middle, 0.0), np.where(both, b - middle, 0.0)
     return np.column_stack([both.astype(np.float64), x, y, x * x, y * y, x * y])
 
 
 def pearson_of_sums(sums: Sums) -> NDArray[np.float64]:
     """Correlations of added sums, shape (..., 6) to (...); NaN where they are undefined."""
     n, x, y, xx, yy, xy = (sums[..., k] for k in range(6))
-    spread = np.round((n * xx - x * x) * (n * yy - y * y), 9)
+    spread = _known(n * xx - x * x, n * xx) * _known(n * yy - y * y, n * yy)
     correlations: NDArray[np.float64] = (n * xy - x * y) / np.sqrt(spread)
     return correlations
 
@@ -388,10 +393,13 @@ def concordance_of_sums(sums: Sums) -> NDArray[np.float64]:
     categories. NaN where it is undefined.
     """
     n, x, y, xx, yy, xy = (sums[..., k] for k in range(6))
-    apart = xx + yy - 2 * xy
-    by_chance = xx + yy - 2 * x * y / n
-    kappas: NDArray[np.float64] = 1 - apart / np.where(by_chance > 1e-9, by_chance, np.nan)
+    kappas: NDArray[np.float64] = 1 - (xx + yy - 2 * xy) / _known(xx + yy - 2 * x * y / n, xx + yy)
     return kappas
+
+
+def _known(difference: NDArray[np.float64], of: NDArray[np.float64]) -> NDArray[np.float64]:
+    """A difference of sums, NaN where it is no more than the rounding of what it was taken from."""
+    return np.where(difference > 1e-10 * of, difference, np.nan)
 
 
 def icc_agreement(ratings: NDArray[np.float64]) -> float | None:

@@ -61,6 +61,7 @@ bench: $(READY) ## Measure speed and memory beside the peer (minutes; needs ../s
 	$(RUN)python bench/planted.py
 	$(RUN)python bench/false_alarms.py
 	$(RUN)python bench/judge.py
+	$(RUN)python bench/wordings.py
 	$(RUN)python bench/fluency.py
 	$(RUN)python bench/report.py
 	$(RUN)python bench/study.py

@@ -74,6 +74,14 @@ def _write_texts(folder: Path) -> None:
         for k in range(6)
     ]
     (folder / "ttcw" / "ttcw_short_stories.json").write_text(json.dumps(stories))
+    verdicts = [
+        {"story_id": story["story_id"], "expert_idx": expert, "ttcw_idx": test,
+         "binary_verdict": rng.choice(["Yes", "No"]), "explanation": "It says why."}
+        for story in stories
+        for expert in range(3)
+        for test in range(1, 15)
+    ]  # fmt: skip
+    (folder / "ttcw" / "ttcw_annotations.json").write_text(json.dumps(verdicts))
 
 
 if "--smoke" in sys.argv:

@@ -19,6 +19,7 @@ import numpy as np
 import scipy.sparse as sparse
 
 import corpora
+from fabula.formats import TRAINING
 from fabula.tasks.continuation.corpus import Corpus, build_corpus
 from fabula.tasks.continuation.retrieval import CaseIndex, index_cases
 from fabula.tasks.continuation.vocabulary import UNKNOWN
@@ -58,7 +59,7 @@ def kin(corpus: Corpus, n_sentences: int, folder: Path) -> Corpus:
         names.append(name)
     corpus.vocabulary.write(folder / "vocabulary.tsv")
     manifest = {
-        "n_stories": len(names), "n_sentences": n_sentences, "n_tokens": 0, "min_count": 25,
+        **TRAINING.mark, "n_stories": len(names), "n_sentences": n_sentences, "n_tokens": 0, "min_count": 25,
         "digest": f"{n_sentences}", "shards": names,
     }  # fmt: skip
     (folder / "corpus.json").write_text(json.dumps(manifest))

@@ -59,8 +59,8 @@ def kin(corpus: Corpus, n_sentences: int, folder: Path) -> Corpus:
         names.append(name)
     corpus.vocabulary.write(folder / "vocabulary.tsv")
     manifest = {
-        **TRAINING.mark, "n_stories": len(names), "n_sentences": n_sentences, "n_tokens": 0, "min_count": 25,
-        "digest": f"{n_sentences}", "shards": names,
+        **TRAINING.mark, "n_stories": len(names), "n_sentences": n_sentences, "n_tokens": 0,
+        "min_count": 25, "digest": f"{n_sentences}", "shards": names,
     }  # fmt: skip
     (folder / "corpus.json").write_text(json.dumps(manifest))
     return Corpus.open(folder)

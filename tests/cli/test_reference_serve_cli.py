@@ -201,11 +201,13 @@ def test_a_folder_that_is_no_corpus_is_not_served(tmp_path: Path) -> None:
     assert "not a reference corpus" in done.stderr
 
 
-def test_near_matches_against_a_served_reference_are_refused_with_the_remedy(home: Path) -> None:
+def test_near_matches_without_passages_at_the_service_are_refused_with_the_remedy(
+    home: Path,
+) -> None:
     with serving_process(str(home / "library.ref"), "--port", "0") as at:
         done = run_fabula(
             "originality", str(home / "stories.jsonl"), "--reference", at.url, "--match", "near"
         )
     assert done.returncode == 3
-    assert "need a corpus on this machine's disk" in done.stderr
+    assert "whoever runs it builds the passages" in done.stderr
     assert "Traceback" not in done.stderr

@@ -57,6 +57,7 @@ __all__ = [
 ]
 
 _BATCH_WORDS = 100_000
+_FAR_BATCH_WORDS = 10_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -231,8 +232,10 @@ class OriginalityMeasure:
     @property
     def _batch_words(self) -> int:
         """A far reference takes long for a text, and what was scored should be kept at once."""
-        if self._corpus is None or not self._corpus.is_local:
+        if self._corpus is None:
             return 1
+        if not self._corpus.is_local:
+            return _FAR_BATCH_WORDS
         return _BATCH_WORDS // 10 if self.near else _BATCH_WORDS
 
     def _batch(self, batch: Sequence[tuple[Document, LocatedText]]) -> Iterator[Originality]:

@@ -14,7 +14,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fabula.errors import InputError, LookupFailed
-from fabula.reference.backend import Attribution, LocatedText, Matches, Occurrence, or_why_not
+from fabula.reference.backend import (
+    Attribution,
+    LocatedText,
+    Matches,
+    Occurrence,
+    ServerAway,
+    or_why_not,
+)
 from fabula.reference.copies import copy_shards
 from fabula.reference.info import About
 from fabula.reference.layout import Manifest, open_shards
@@ -143,7 +150,14 @@ class Reference:
         words, out = [text.words.words for text in texts], sorted(exclude)
         if self.is_local:
             return list(self.longest_matches_many(words, exclude=out, n_threads=n_threads))
-        # Each by itself: where one fails, the others do not.
+        if len(words) > 1:
+            try:
+                return list(self.longest_matches_many(words, exclude=out))
+            except ServerAway:
+                raise
+            except LookupFailed:
+                # One of them may be why: each is asked by itself, so that the others do not fail.
+                pass
         return [or_why_not(partial(self.longest_matches, one, exclude=out)) for one in words]
 
     def cite(

@@ -12,7 +12,10 @@ from hypothesis import HealthCheck, Phase, given, settings
 from tests.reference_serving import TOKEN, Serving, serving_reference
 
 from fabula.reference import Reference
+from fabula.reference.layout import Manifest
+from fabula.reference.passages import PassageSettings, build_passages
 from fabula.reference.serving.messages import Limits
+from fabula.text.stopwords import load_stop_words
 from fabula.types import Document
 
 schemathesis = pytest.importorskip("schemathesis", reason="it is not installed")
@@ -21,6 +24,8 @@ CHECKS = (
     "not_a_server_error", "status_code_conformance", "content_type_conformance",
     "response_headers_conformance", "response_schema_conformance",
 )  # fmt: skip
+CUT, STOP_WORDS = PassageSettings(4, 1), load_stop_words("none")
+THERE: dict[str, Any] = {"shard": 0, "passages": [0, 0], "ids": [1, 2]}
 AUTHORISED = {"Authorization": f"Bearer {TOKEN}"}
 
 
@@ -37,6 +42,7 @@ def serving(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Serving]:
     path = tmp_path_factory.mktemp("fuzz") / "sea"
     held = [Document(f"d{k}", f"the sea was calm {k}") for k in range(6)]
     Reference.build(held, path, shard_tokens=12)
+    build_passages(path, Manifest.read(path).shards, CUT, STOP_WORDS)
     limits = Limits(max_words=300, max_grams=20, n_per_s=0, n_at_once=1)
     with serving_reference(path, limits=limits) as serving:
         yield serving
@@ -51,7 +57,9 @@ def described(serving: Serving) -> Any:
 OPERATIONS = [
     ("/", "POST"), ("/health", "GET"), ("/metrics", "GET"), ("/v1/about", "GET"),
     ("/v1/batch", "POST"), ("/v1/documents", "POST"), ("/v1/find", "POST"), ("/v1/ids", "POST"),
-    ("/v1/match", "POST"),
+    ("/v1/match", "POST"), ("/v1/passages", "POST"), ("/v1/passages/best", "POST"),
+    ("/v1/passages/holders", "POST"), ("/v1/passages/read", "POST"),
+    ("/v1/passages/words", "POST"),
 ]  # fmt: skip
 
 
@@ -66,6 +74,12 @@ def mended(body: Any, state: str) -> Any:
     if isinstance(body, dict):
         if isinstance(body.get("state"), str):
             body["state"] = state
+        if isinstance(body.get("key"), str):
+            body["key"] = CUT.key(STOP_WORDS)
+            if len(str(body)) % 2 and "weights" in body:
+                body["weights"], body["texts"] = [1.0] * len(body["terms"]), []
+            if len(str(body)) % 2 and "shard" in body:
+                body |= {name: of for name, of in THERE.items() if name in body}
         if "query_type" in body:
             body["index"] = body["corpus"] = "sea"
             body["query_type"] = ("count", "find", "get_doc_by_rank", "x")[len(str(body)) % 4]

@@ -44,7 +44,7 @@ from fabula.measures.quoting import QuoteJudge
 from fabula.measures.spread import Spread, find_spread
 from fabula.measures.uniqueness import Levels, uniqueness
 from fabula.reference import Attribution, Backend, LocatedText, Reference
-from fabula.reference.backend import Matches
+from fabula.reference.backend import Matches, ServerAway
 from fabula.reference.exclude import Copies, Copy, CopyRule, find_copies, maximal_spans
 from fabula.text import TextWords, check_documents
 from fabula.text.language import not_english
@@ -258,6 +258,8 @@ class OriginalityMeasure:
             if isinstance(matches, LookupFailed):
                 raise matches
             return self._measure(document, text, matches)
+        except ServerAway:
+            raise
         except LookupFailed as error:
             return self._missing(document, text, "lookup_failed", str(error))
 

@@ -8,6 +8,8 @@ from typing import Any, TypeVar
 
 from pydantic import BaseModel
 
+from fabula.errors import LookupFailed
+from fabula.reference.backend import ServerAway
 from fabula.reference.http_client import LookupServer, Refused, Reply
 from fabula.reference.serving import messages
 from fabula.reference.serving.checking import read_answer, refusal
@@ -15,6 +17,8 @@ from fabula.reference.serving.checking import read_answer, refusal
 __all__ = ["Asking"]
 
 M = TypeVar("M", bound=BaseModel)
+
+_N_FAILED_IN_A_ROW = 3
 
 
 class Asking:
@@ -28,6 +32,7 @@ class Asking:
         self._server = server
         self._state = told.state
         self._stop = threading.Event()
+        self._n_failed = 0
 
     def close(self) -> None:
         self._stop.set()
@@ -37,7 +42,11 @@ class Asking:
         return kind.model_construct(state=self._state, **asked).model_dump_json().encode()
 
     def ask(self, path: str, body: bytes, kind: type[M], fault_in: Callable[[M], str | None]) -> M:
-        """The service's answer. Raises `LookupFailed`, `CorpusError`, `InputError`."""
+        """The service's answer.
+
+        Raises `LookupFailed`, `ServerAway` after three failures in a row, `CorpusError` where the
+        service has moved on to other documents, and `InputError`.
+        """
         answers: list[M] = []
 
         def fault(reply: Reply) -> str | None:
@@ -52,5 +61,20 @@ class Asking:
         try:
             self._server.ask(body, fault, self._stop, path=path)
         except Refused as error:
-            raise refusal(self.url, error) from error
+            raise self._counted(refusal(self.url, error)) from error
+        except LookupFailed as error:
+            raise self._counted(error) from error
+        self._n_failed = 0
         return answers[-1]
+
+    def _counted(self, error: Exception) -> Exception:
+        """The error, or `ServerAway` where it is the third in a row that nobody answers."""
+        if not isinstance(error, LookupFailed):
+            return error
+        self._n_failed += 1
+        if self._n_failed < _N_FAILED_IN_A_ROW:
+            return error
+        return ServerAway(
+            f"the server stays away ({error}); what was scored is kept, and the same command with "
+            f"`out` goes on from there"
+        )

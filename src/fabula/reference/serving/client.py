@@ -8,7 +8,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fabula.errors import InputError, LookupFailed
-from fabula.reference.backend import ServerAway
 from fabula.reference.http_client import LookupServer
 from fabula.reference.parts import Found
 from fabula.reference.serving import messages
@@ -20,21 +19,18 @@ from fabula.types import Document
 
 __all__ = ["ServedPart"]
 
-_N_FAILED_IN_A_ROW = 3
-
 
 class ServedPart:
     """The shards behind a service, as one part of a reference.
 
-    Every method raises `LookupFailed` where no proper answer came in all attempts, and
-    `CorpusError` where the service has moved on to other documents. `match` raises `ServerAway`
-    when it failed three times in a row.
+    Every method raises `LookupFailed` where no proper answer came in all attempts, `ServerAway`
+    where that is so three times in a row, and `CorpusError` where the service has moved on to other
+    documents.
     """
 
     def __init__(self, server: LookupServer, told: messages.About) -> None:
         self._asking = Asking(server, told)
         self._limits = told.limits
-        self._n_failed = 0
 
     @property
     def n_documents(self) -> int:
@@ -51,21 +47,32 @@ class ServedPart:
         exclude: Sequence[int] = (),
         n_threads: int = 1,
     ) -> NDArray[np.int32]:
-        """As of every part; a text that is longer than a request is asked in pieces."""
-        try:
-            longest = self._match_all(words, places, exclude)
-        except _TooLong:
-            # That is the text's fault, not the server's.
-            raise
-        except LookupFailed as error:
-            self._n_failed += 1
-            if self._n_failed < _N_FAILED_IN_A_ROW:
-                raise
-            raise ServerAway(
-                f"the server stays away ({error}); what was scored is kept, and the same command "
-                f"with `out` goes on from there"
-            ) from error
-        self._n_failed = 0
+        """As of every part; what is longer than a request is asked in pieces.
+
+        A match that reaches the end of a piece is asked again from its start.
+        """
+        longest = np.zeros(len(places), np.int32)
+        out = self._excluded(exclude)
+        # Of a text without a word there is nothing to ask.
+        begin = 0 if places.any() else len(places)
+        while begin < len(places):
+            end = min(len(places), begin + self._limits.max_words)
+            body = self._match_body(words, places[begin:end], out)
+            while len(body) > self._limits.max_body_bytes and end - begin > 1:
+                end = begin + (end - begin) // 2
+                body = self._match_body(words, places[begin:end], out)
+            found = self._match(body, places[begin:end])
+            n_sure = end - begin
+            if end < len(places) and places[end]:
+                reaching = np.flatnonzero(np.arange(begin, end) + found == end)
+                n_sure = int(reaching[0]) if len(reaching) else n_sure
+            if not n_sure:
+                raise LookupFailed(
+                    f"{self._asking.url}: {end - begin:,} words in a row stand in the reference, "
+                    f"and it takes no more in a request; start the service with greater limits"
+                )
+            longest[begin : begin + n_sure] = found[:n_sure]
+            begin += n_sure
         return longest
 
     def find(
@@ -157,34 +164,6 @@ class ServedPart:
             f"`near_search` index, or name the folder of a corpus on this machine's disk"
         )
 
-    def _match_all(
-        self, words: Sequence[str], places: NDArray[np.int32], exclude: Sequence[int]
-    ) -> NDArray[np.int32]:
-        """Piece by piece; a match that reaches the end of a piece is asked again from its start."""
-        longest = np.zeros(len(places), np.int32)
-        out = self._excluded(exclude)
-        # Of a text without a word there is nothing to ask.
-        begin = 0 if places.any() else len(places)
-        while begin < len(places):
-            end = min(len(places), begin + self._limits.max_words)
-            body = self._match_body(words, places[begin:end], out)
-            while len(body) > self._limits.max_body_bytes and end - begin > 1:
-                end = begin + (end - begin) // 2
-                body = self._match_body(words, places[begin:end], out)
-            found = self._match(body, places[begin:end])
-            n_sure = end - begin
-            if end < len(places) and places[end]:
-                reaching = np.flatnonzero(np.arange(begin, end) + found == end)
-                n_sure = int(reaching[0]) if len(reaching) else n_sure
-            if not n_sure:
-                raise _TooLong(
-                    f"{self._asking.url}: {end - begin:,} words in a row stand in the reference, "
-                    f"and it takes no more in a request; start the service with greater limits"
-                )
-            longest[begin : begin + n_sure] = found[:n_sure]
-            begin += n_sure
-        return longest
-
     def _match_body(
         self, words: Sequence[str], places: NDArray[np.int32], exclude: list[int]
     ) -> bytes:
@@ -236,7 +215,3 @@ class ServedPart:
                 f"not {len(numbers):,}; start it with `--max-excluded {len(numbers)}`"
             )
         return numbers
-
-
-class _TooLong(LookupFailed):
-    """More words in a row stand in the reference than a request holds."""

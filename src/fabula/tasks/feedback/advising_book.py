@@ -180,7 +180,10 @@ def _by_weight(points: Sequence[Point]) -> list[Point]:
 
 
 def _sum(counts: Sequence[dict[str, int]]) -> dict[str, int]:
-    return dict(sum((Counter(one) for one in counts), Counter[str]()))
+    total = Counter[str]()
+    for one in counts:
+        total.update(one)
+    return dict(total)
 
 
 def estimate_book(

@@ -24,6 +24,7 @@ import signal
 import socket
 import struct
 import sys
+import tempfile
 import threading
 import time
 import traceback
@@ -114,8 +115,9 @@ _WANTED = (
     "rich.progress", "pydantic", "zstandard", "bm25s", "statsmodels.api", "matplotlib.pyplot",
     "httpx", "aiohttp", "inspect_ai", "inspect_ai.model", "openai", "anthropic", "harper",
     "wordfreq", "py3langid", "tokenizers", "fastapi", "uvicorn", "sqlalchemy", "alembic",
-    "fabula.cli.main", "fabula.cli.measuring", "fabula.review", "fabula.report.review_tables",
-    "fabula.judging", "fabula.studies", "fabula.tasks", "fabula.reference",
+    "fabula.cli.main", "fabula.api", "fabula.judging", "fabula.presentation.originality_page",
+    "fabula.presentation.review_page", "fabula.reference", "fabula.review", "fabula.studies",
+    "fabula.tasks",
 )  # fmt: skip
 
 
@@ -178,8 +180,14 @@ def serve(folder: str, session: int) -> None:
 
 def _import_all() -> None:
     for name in _WANTED:
-        with contextlib.suppress(ImportError):
+        try:
             importlib.import_module(name)
+        except ImportError as error:
+            if (error.name or "").startswith("fabula"):
+                raise  # what others make may be missing; of our own, the name is wrong
+    import tqdm
+
+    import fabula
     from fabula.errors import FabulaError
     from fabula.measures.linguistic.profile import profile_texts
     from fabula.types import Document
@@ -187,6 +195,13 @@ def _import_all() -> None:
     with contextlib.suppress(FabulaError):
         # Words, vectors, pipelines and rules of grammar, which are kept until a process ends.
         list(profile_texts([Document("a", "The lamp went round.")]))
+    # Kernels: numba takes a second until it runs the first, whether or not that is in its cache.
+    tqdm.tqdm.monitor_interval = 0  # bm25s shows progress, and a thread would be left of it
+    with tempfile.TemporaryDirectory() as folder:
+        texts = [f"The lamp went round, and she counted {k} ships." for k in range(9)]
+        reference = fabula.build(texts, Path(folder, "r"), passages=True, n_jobs=1)
+        for match in "verbatim", "near":
+            fabula.originality(texts, reference, match=match, n_jobs=1)
     gc.collect()
     gc.freeze()
 

@@ -6,7 +6,6 @@ import os
 import re
 import socket
 import subprocess
-import sys
 import threading
 import time
 from collections.abc import Iterator, Sequence
@@ -25,7 +24,6 @@ from fabula.reference.serving.opening import open_served
 from fabula.reference.serving.snapshots import States
 from tests.forking import fabula_command
 
-COMMAND = (sys.executable, "-u", "-c", "from fabula.cli.main import main; main()")
 TOKEN = "a-token-of-the-tests"
 
 
@@ -96,7 +94,7 @@ def run_fabula(*arguments: str, **more: str) -> subprocess.CompletedProcess[str]
 def serving_process(*arguments: str, **more: str) -> Iterator[Process]:
     """The command itself, in a process of its own; killed at the end if it still runs."""
     process = subprocess.Popen(
-        [*COMMAND, "reference", "serve", *arguments],
+        [fabula_command(), "reference", "serve", *arguments],
         env=environment(**more), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
     )  # fmt: skip
     said: list[str] = []

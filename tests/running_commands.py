@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import re
 import subprocess
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -15,15 +14,13 @@ from tests.forking import fabula_command
 
 __all__ = ["run", "running"]
 
-COMMAND = (sys.executable, "-u", "-c", "from fabula.cli.main import main; main()")
-
 
 @contextmanager
 def running(*arguments: str) -> Iterator[tuple[subprocess.Popen[str], str]]:
     """A command that serves, and the address that it prints."""
     source = str(Path(fabula.__file__).parents[1])
     process = subprocess.Popen(
-        [*COMMAND, *arguments], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+        [fabula_command(), *arguments], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
         env={**os.environ, "PYTHONPATH": source, "FABULA_STUDY_PASSWORD": "a secret of ours"},
     )  # fmt: skip
     try:

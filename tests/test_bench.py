@@ -5,10 +5,11 @@ from __future__ import annotations
 import importlib.util
 import os
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+
+from tests.forking import python_command
 
 BENCH = Path(__file__).parents[1] / "bench"
 SCRIPTS = sorted(p.stem for p in BENCH.glob("*.py") if "def main(" in p.read_text("utf-8"))
@@ -32,7 +33,7 @@ def test_a_script_runs_at_its_smallest_size(script: str, small_model: Path, tmp_
     if (needed := NEEDS.get(script)) and importlib.util.find_spec(needed) is None:
         pytest.skip(f"{needed} is not installed")
     done = subprocess.run(
-        [sys.executable, str(BENCH / f"{script}.py"), "--smoke"],
+        [python_command(), BENCH / f"{script}.py", "--smoke"],
         capture_output=True, text=True, cwd=tmp_path, check=False,
         env={
             **os.environ,

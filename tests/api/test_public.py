@@ -16,6 +16,7 @@ import polars as pl
 import pyarrow as pa
 import pytest
 from click.testing import CliRunner
+from tests.forking import fabula_command
 
 import fabula as fb
 from fabula.api.texts import documents_of
@@ -139,7 +140,7 @@ def test_originality_equals_the_commands_and_joins_the_callers_frame(
     scores = fb.originality(frame, books, levels="3-5", n_jobs=1)
     frame.to_json(tmp_path / "drafts.jsonl", orient="records", lines=True)
     subprocess.run(
-        [sys.executable, "-m", "fabula", "originality", "drafts.jsonl", "--levels", "3-5",
+        [fabula_command(), "originality", "drafts.jsonl", "--levels", "3-5",
          "--reference", books.paths[0], "--out", "scores.jsonl"],
         check=True, cwd=tmp_path, capture_output=True,
     )  # fmt: skip
@@ -233,7 +234,7 @@ def test_judges_are_compared_as_the_command_compares_their_runs(tmp_path: Path) 
     found = fb.compare_judges(runs, labels)
     folders = [tmp_path / f"m{k}" for k in range(3)]
     said = subprocess.run(
-        [sys.executable, "-m", "fabula", "judge", "compare", *map(str, folders),
+        [fabula_command(), "judge", "compare", *map(str, folders),
          "--labels", "labels.csv", "--json"],
         check=True, cwd=tmp_path, capture_output=True, text=True,
     ).stdout  # fmt: skip
@@ -279,7 +280,7 @@ def test_raters_are_planned_as_the_command_plans_them(tmp_path: Path) -> None:
     pd.DataFrame(labels).to_csv(tmp_path / "pilot.csv", index=False)
     plan = fb.plan_raters(pd.DataFrame(labels), max_raters=3, kappa_width=0.5)
     said = subprocess.run(
-        [sys.executable, "-m", "fabula", "plan", "raters", "pilot.csv", "--max-raters", "3",
+        [fabula_command(), "plan", "raters", "pilot.csv", "--max-raters", "3",
          "--kappa-width", "0.5", "--json"],
         check=True, cwd=tmp_path, capture_output=True, text=True,
     ).stdout  # fmt: skip

@@ -8,7 +8,6 @@ import json
 import random
 import signal
 import subprocess
-import sys
 import time
 from collections.abc import Iterator
 from dataclasses import replace
@@ -19,6 +18,7 @@ import pyarrow.parquet as pq
 import pytest
 from click.testing import CliRunner
 from tests.corpus_serving import Holdings, serving_corpora
+from tests.forking import fabula_command
 
 from fabula.cli.main import cli
 from fabula.errors import CorpusError, InputError
@@ -144,24 +144,15 @@ def test_a_killed_build_resumes_to_the_same_bytes(
         "--no-passages",
     ]
     build(*arguments, "--out", tmp_path / "whole")
-    command = [
-        sys.executable,
-        "-m",
-        "fabula",
-        "reference",
-        "build",
-        *arguments,
-        "--jobs",
-        "1",
-        "--out",
-        str(tmp_path / "killed"),
-    ]
-    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    command = [fabula_command(), "reference", "build", *arguments, "--jobs", "1", "--out"]
+    process = subprocess.Popen(
+        [*command, str(tmp_path / "killed")], stdout=subprocess.PIPE, stderr=subprocess.STDOUT
+    )
     shards = tmp_path / "killed" / "shards"
     while process.poll() is None and not (shards / "00002" / "shard.json").exists():
         time.sleep(0.002)
     process.send_signal(signal.SIGKILL)
-    process.wait()
+    process.communicate()
     build(*arguments, "--out", tmp_path / "killed")
     for path in sorted((tmp_path / "whole").rglob("*")):
         other = tmp_path / "killed" / path.relative_to(tmp_path / "whole")
@@ -391,7 +382,7 @@ def test_books_on_the_hub_have_their_names_from_a_column_of_json(
 def run_build(arguments: list[str], environment: dict[str, str]) -> str:
     import os
 
-    command = [sys.executable, "-m", "fabula", "reference", "build", *arguments, "--jobs", "1"]
+    command = [fabula_command(), "reference", "build", *arguments, "--jobs", "1"]
     done = subprocess.run(
         command, env={**os.environ, **environment}, capture_output=True, text=True, check=False
     )

@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from tests import reference_damage
+from tests.forking import python_command
 from tests.reference.test_build import texts
 from tests.reference.test_passage_index import SETTINGS, STOP, corpus
 
@@ -38,7 +39,9 @@ def build(folder: Path) -> Path:
 
 def damage(folder: Path, *words: str, **environment: str) -> list[tuple[str, int, str]]:
     """What became of the answers, by file and place; the process must outlive each damage."""
-    command = [sys.executable, reference_damage.__file__, str(folder), *words]
+    # What numba is to do is read when it is imported.
+    python = sys.executable if environment else python_command()
+    command = [python, reference_damage.__file__, str(folder), *words]
     done = subprocess.run(
         command, capture_output=True, text=True, check=False, timeout=900,
         env={**os.environ, **environment},

@@ -20,7 +20,7 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -40,7 +40,7 @@ from fabula.types import Measurement
 __all__ = ["Load", "Outcome", "simulate", "write_study"]
 
 Answer = tuple[str, str]
-_COMMAND = (sys.executable, "-c", "from fabula.cli.main import main; main()", "study")
+_COMMAND = (sys.executable, "-m", "fabula")
 _ITEMS = tuple(item.id for item in load_rubric("ttcw").items)
 _GROUP_ITEMS = ("preference", "origin", "familiar")
 _ORIGINS = ("An experienced writer", "An amateur writer", "An AI")
@@ -113,12 +113,17 @@ def write_study(folder: Path, n_participants: int, n_groups: int = 5, n_stories:
     return file
 
 
-def simulate(file: Path, database: str, load: Load) -> Outcome:
-    """Run the study with everybody in it, then compare what was acknowledged with what is kept."""
+def simulate(
+    file: Path, database: str, load: Load, command: Sequence[str | Path] = _COMMAND
+) -> Outcome:
+    """Run the study with everybody in it, then compare what was acknowledged with what is kept.
+
+    command: what starts `fabula`.
+    """
     with _opened(file, database) as (_, _, store), store.writing() as connection:
         tokens = invite(connection, load.n_participants, "simulation")
     outcome = Outcome()
-    with _serving(file, database) as server:
+    with _serving(file, database, command) as server:
         people = asyncio.run(_crowd(server, tokens, load, outcome))
     if log := server.log.read_text(encoding="utf-8").strip():
         outcome.errors["in the server's log: " + log.splitlines()[-1]] += 1
@@ -135,14 +140,15 @@ def _environment() -> dict[str, str]:
 class Server:
     """`fabula study serve`, always at the same port."""
 
-    def __init__(self, file: Path, database: str) -> None:
+    def __init__(self, file: Path, database: str, command: Sequence[str | Path]) -> None:
         with socket.socket() as free:
             free.bind(("127.0.0.1", 0))
             self.port: int = free.getsockname()[1]
         self.log = file.parent / "server.log"
         is_sqlite = database.startswith("sqlite")
         self.sqlite_file = Path(database.removeprefix("sqlite:///")) if is_sqlite else None
-        self._arguments = ("serve", str(file), "--database", database, "--port", str(self.port))
+        place = (str(file), "--database", database, "--port", str(self.port))
+        self._command = [*command, "study", "serve", *place]
         self._process: subprocess.Popen[bytes] | None = None
         self.n_kills = 0
         self.is_down = True
@@ -150,9 +156,8 @@ class Server:
     def start(self) -> None:
         with self.log.open("ab") as log:
             self._process = subprocess.Popen(
-                [*_COMMAND, *self._arguments], env=_environment(), stdout=subprocess.DEVNULL,
-                stderr=log,
-            )  # fmt: skip
+                self._command, env=_environment(), stdout=subprocess.PIPE, stderr=log
+            )
 
     def kill(self, number: signal.Signals = signal.SIGKILL) -> int:
         """The exit code."""
@@ -160,7 +165,9 @@ class Server:
         self.n_kills += 1
         self.is_down = True
         self._process.send_signal(number)
-        return self._process.wait()
+        # Until nobody holds its output: what forks a command outlives the one who asked for it.
+        self._process.communicate()
+        return self._process.returncode
 
     async def wait_until_there(self) -> None:
         """Raises `RuntimeError` where the server does not come up."""
@@ -180,8 +187,8 @@ class Server:
 
 
 @contextmanager
-def _serving(file: Path, database: str) -> Iterator[Server]:
-    server = Server(file, database)
+def _serving(file: Path, database: str, command: Sequence[str | Path]) -> Iterator[Server]:
+    server = Server(file, database, command)
     server.start()
     try:
         yield server

@@ -12,6 +12,7 @@ import pytest
 pytest.importorskip("aiohttp", reason="the extra [remote] is not installed")
 
 from starlette.testclient import TestClient
+from tests.forking import fabula_command
 from tests.studies.simulation import Load, simulate, write_study
 
 from fabula.studies.answering import current_answers
@@ -25,7 +26,7 @@ from fabula.studies.units import read_units
 def test_what_was_acknowledged_is_there_once_after_crashes(tmp_path: Path, database: str) -> None:
     file = write_study(tmp_path, 8, n_groups=2, n_stories=2)
     load = Load(n_participants=8, n_kills=4, seconds=1, n_stories=2)
-    outcome = simulate(file, database, load)
+    outcome = simulate(file, database, load, [fabula_command()])
     assert outcome.n_kills == 4
     assert outcome.n_acknowledged >= 8 * 62
     assert outcome.disturbed_s, "people were answering when the server was gone"

@@ -488,12 +488,12 @@ def test_nodes_with_another_version_are_refused(
     nodes: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("fabula.cluster.__version__", "9.9")
-    with pytest.raises(InputError, match=rf"has Fabula {__version__}, and here is 9\.9"):
+    with pytest.raises(InputError, match=rf"has Fabula {__version__}, but this machine has 9\.9"):
         Cluster(nodes.address)
 
 
 def test_an_address_where_nothing_answers_is_refused() -> None:
-    with pytest.raises(InputError, match="Ray does not answer there"):
+    with pytest.raises(InputError, match="Ray is not responding"):
         Cluster("127.0.0.1:1")
 
 

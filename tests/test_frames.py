@@ -94,7 +94,7 @@ def test_results_go_in_as_they_are(tmp_path: Path, examples: Path) -> None:
 
 @pytest.mark.parametrize("wrong", [3, [3], "text", None])
 def test_what_is_no_measurement_is_refused(wrong: object) -> None:
-    with pytest.raises(InputError, match="made of measurements or results"):
+    with pytest.raises(InputError, match="needs measurements or results"):
         to_arrow(wrong)  # type: ignore[arg-type]
 
 

@@ -153,11 +153,13 @@ def test_of_a_stream_what_is_there_must_be_how_it_begins(tmp_path: Path) -> None
         kept.find(score("b"))
     with kept_rows(path, SCORES) as kept:
         assert kept.find(score("a")) is not None
-        with pytest.raises(InputError, match="line 2: holds the score of another text"):
+        with pytest.raises(InputError, match="line 2: contains the score of another text"):
             kept.check_end()
     with (
         kept_rows(path, SCORES) as kept,
-        pytest.raises(InputError, match=r"another way to measure or make it \(v: 0\.0 \| 0\.1\)"),
+        pytest.raises(
+            InputError, match=r"measured or made with other settings \(v: 0\.0 \| 0\.1\)"
+        ),
     ):
         kept.find(score("a", signature="s|v:0.0"))
 

@@ -130,11 +130,11 @@ def test_a_file_has_the_fields_of_the_kind_and_its_checks() -> None:
     assert "item pace: a number needs low and high" in faults("low = 0, ", "")
     assert "item pace, scale.step: must be a number" in faults("low = 0", 'low = 0, step = "x"')
     assert "there is no kind 'slidr'; there are yes-no, choice" in faults('"slider"', '"slidr"')
-    assert "pace goes from 0 to 1 and is never 0.55" in faults(">= 0.5", "== 0.55")
+    assert "pace goes from 0 to 1 and cannot be 0.55" in faults(">= 0.5", "== 0.55")
     # Both faults at once, though one is of a scale's own field and one of the rubric's.
     both = SLIDER.replace("low", "stpe").replace("version", "versoin")
     assert len(rubric_faults(both.encode(), "paced.toml")) == 3
-    with pytest.raises(ValueError, match="there is no scale 'stars'; there are yes-no"):
+    with pytest.raises(ValueError, match="unknown scale 'stars'; the scales are yes-no"):
         Scale("stars")
 
 

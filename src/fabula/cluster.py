@@ -63,8 +63,8 @@ class Cluster:
             except Exception as error:  # Ray raises `Exception` itself where a node starts too late
                 if address is None:
                     raise InputError(
-                        f"Ray did not start on this machine ({_first_line(error)}); try once more, "
-                        f"or without `engine`"
+                        f"Ray did not start on this machine ({_first_line(error)}); try again, or "
+                        "without `engine`"
                     ) from error
                 raise _no_answer(address, error) from error
         if address:
@@ -122,8 +122,8 @@ class Cluster:
             if version != __version__:
                 self.close()
                 raise InputError(
-                    f"the cluster's node {node[:8]} has Fabula {version}, and here is "
-                    f"{__version__}; install the same on all nodes"
+                    f"the cluster's node {node[:8]} has Fabula {version}, but this machine has "
+                    f"{__version__}; install the same version on all nodes"
                 )
 
     def _on(self, remote: Any, node: str, **options: Any) -> Any:
@@ -175,8 +175,8 @@ class Cluster:
             if isinstance(error, self._ray.exceptions.RayTaskError) and not isinstance(cause, lost):
                 raise
             raise WorkersEnded(
-                f"work on the cluster was lost ({_first_line(error)}); see whether "
-                f"its nodes have memory and disk left, and run the same command again"
+                f"work on the cluster was lost ({_first_line(error)}); check that its nodes have "
+                "memory and disk space left, and run the same command again"
             ) from error
 
     def put(self, value: Any) -> Any:
@@ -209,8 +209,8 @@ def _check_answers(address: str | None) -> None:
 
 def _no_answer(address: str, error: BaseException) -> InputError:
     return InputError(
-        f"`address` {address}: Ray does not answer there ({_first_line(error)}); start it with "
-        f"`ray start --head`, or leave `address` out to use this machine"
+        f"`address` {address}: Ray is not responding ({_first_line(error)}); start it with `ray "
+        "start --head`, or leave `address` out to use this machine"
     )
 
 

@@ -85,14 +85,14 @@ def to_polars(measurements: Measurements) -> polars.DataFrame:
 def _each(measurements: Measurements) -> Iterator[Measurement]:
     given = [measurements] if isinstance(measurements, Measured) else measurements
     if not isinstance(given, Iterable):
-        raise InputError(f"a table is made of measurements or results, not of {_kind(given)}")
+        raise InputError(f"a table needs measurements or results, not {_kind(given)}")
     for one in given:
         if isinstance(one, Measurement):
             yield one
         elif isinstance(one, Measured):
             yield from one.measurements()
         else:
-            raise InputError(f"a table is made of measurements or results, not of {_kind(one)}")
+            raise InputError(f"a table needs measurements or results, not {_kind(one)}")
 
 
 def _kind(value: object) -> str:

@@ -86,7 +86,7 @@ I = TypeVar("I", bound=Instrument)  # noqa: E741 (an instrument's type)
 def register(instrument: I) -> I:
     """Make an instrument known. Raises `ValueError` where its id is taken."""
     if instrument.id in (*PARTS, SET) or _OWN.get(instrument.id, instrument) is not instrument:
-        raise ValueError(f"there is an instrument {instrument.id!r} already")
+        raise ValueError(f"the instrument {instrument.id!r} already exists")
     _OWN[instrument.id] = instrument
     return instrument
 

@@ -130,8 +130,8 @@ class KeptRows:
         for key in self._lines:
             if key not in keys:
                 raise InputError(
-                    f"{self._name}, line {self._lines[key]}: {_shown(key)} is none of this run's; "
-                    f"{_START_OVER}"
+                    f"{self._name}, line {self._lines[key]}: {_shown(key)} does not belong to this "
+                    f"run; {_START_OVER}"
                 )
 
     def check_end(self) -> None:
@@ -142,8 +142,8 @@ class KeptRows:
 
     def _refuse(self, key: _Key, difference: str) -> NoReturn:
         raise InputError(
-            f"{self._name}, line {self._lines.get(key, 0)}: holds {self.kind.what} {difference}: "
-            f"{_shown(key)}; {_START_OVER}"
+            f"{self._name}, line {self._lines.get(key, 0)}: contains {self.kind.what} "
+            f"{difference}: {_shown(key)}; {_START_OVER}"
         )
 
     def begin(self) -> None:
@@ -196,8 +196,8 @@ def _difference(name: str, was: object, expected: object) -> str:
         return "to another prompt"
     if name == "signature":
         found = Signature.parse(str(expected)).differences(Signature.parse(str(was)))
-        return f"of another way to measure or make it ({'; '.join(found)})"
-    return f"of another way to measure or make it (another {name})"
+        return f"measured or made with other settings ({'; '.join(found)})"
+    return f"measured or made with other settings (another {name})"
 
 
 @contextmanager

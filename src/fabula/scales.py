@@ -65,7 +65,7 @@ class Scale:
         if cls is not Scale:
             return object.__new__(cls)
         if kind not in KINDS:
-            raise ValueError(f"there is no scale {kind!r}; there are {', '.join(KINDS)}")
+            raise ValueError(f"unknown scale {kind!r}; the scales are {', '.join(KINDS)}")
         return object.__new__(KINDS[kind])
 
     def fault(self) -> str | None:
@@ -102,7 +102,7 @@ class Scale:
         """Why a condition can never find this answer, as in `is never 'x'`; None where it can."""
         if answer in self.answers:
             return None
-        return f"is never {answer!r}; it is {' or '.join(map(repr, self.answers))}"
+        return f"cannot be {answer!r}; it must be {' or '.join(map(repr, self.answers))}"
 
     @property
     def level(self) -> Literal["nominal", "ordinal", "interval"] | None:
@@ -192,7 +192,7 @@ class Scale:
             folded = [option.casefold() for option in self.options]
             if value.strip().casefold() in folded:
                 return self.values[folded.index(value.strip().casefold())]
-        raise ValueError(f"{value!r} is no answer; there are {', '.join(self.options)}")
+        raise ValueError(f"{value!r} is not an option; the options are {', '.join(self.options)}")
 
 
 _Kind = TypeVar("_Kind", bound=type[Scale])
@@ -315,10 +315,10 @@ class NumberScale(Scale):
 
     def refuses(self, answer: object) -> str | None:
         if isinstance(answer, bool) or not isinstance(answer, int | float):
-            return f"is a number and never {answer!r}; write it without quotes"
+            return f"is a number and cannot be {answer!r}; write it without quotes"
         if self.contains(answer):
             return None
-        return f"goes from {self._lowest:g}{self._to_high} and is never {answer:g}"
+        return f"goes from {self._lowest:g}{self._to_high} and cannot be {answer:g}"
 
     def read(self, answer: str) -> float | None:
         return float(answer) if self.contains(float(answer)) else None
@@ -400,7 +400,7 @@ class TextScale(Scale):
         return ""
 
     def refuses(self, answer: object) -> str | None:
-        return None if isinstance(answer, str) else f"is a text and never {answer!r}"
+        return None if isinstance(answer, str) else f"is a text and cannot be {answer!r}"
 
     def read(self, answer: str) -> str:
         return answer

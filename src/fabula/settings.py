@@ -119,7 +119,7 @@ def setting(default: Any = MISSING, *, help: str, **known: Any) -> Any:  # noqa:
 
 
 def seed_setting(
-    help: str = "Seed of all that is drawn; the same seed gives the same bytes.",  # noqa: A002
+    help: str = "Seed of all random draws; the same seed gives the same bytes.",  # noqa: A002
 ) -> int:
     """The field `seed` of a job that draws at random."""
     made: int = setting(0, help=help, check=Between(0, 2**63 - 1))

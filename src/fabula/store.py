@@ -278,7 +278,9 @@ def read_rows(path: Path) -> Iterator[dict[str, Any]]:
                     f"to complete the file"
                 ) from error
             if not isinstance(row, dict):
-                raise InputError(f"{path}, line {number}: not a JSON object; is this the file?")
+                raise InputError(
+                    f"{path}, line {number}: not a JSON object; is this the right file?"
+                )
             ROWS.check(row, f"{path}, line {number}")
             yield row
 
@@ -338,7 +340,7 @@ def _author_of(row: dict[str, Any]) -> dict[str, Any]:
 def _text_or_none(value: Any) -> str | None:
     if value is None or isinstance(value, str):
         return value
-    raise TypeError(f"{value!r} is no text")
+    raise TypeError(f"{value!r} is not a text")
 
 
 def _value(value: Any) -> float | str | None:
@@ -346,7 +348,7 @@ def _value(value: Any) -> float | str | None:
         return value
     number = float(value)
     if not math.isfinite(number):
-        raise ValueError(f"{value} is no number")
+        raise ValueError(f"{value} is not a number")
     return number
 
 

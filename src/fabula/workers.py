@@ -81,8 +81,8 @@ def in_order(
             yield pending.popleft().result()
     except BrokenExecutor as error:
         raise WorkersEnded(
-            "a worker process was ended from outside, perhaps for want of memory; "
-            "run the same command again, with fewer `n_jobs`"
+            "a worker process was killed, perhaps for lack of memory; run the same command again, "
+            "with fewer `n_jobs`"
         ) from error
     finally:
         executor.shutdown(wait=True, kill_workers=True)

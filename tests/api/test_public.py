@@ -164,7 +164,7 @@ def test_an_unknown_setting_is_named_with_the_closest_one(books: fb.Reference) -
         fb.originality(DRAFTS, books, exclud="auto")
     with pytest.raises(fb.SettingsError, match="`references` is not a setting"):
         fb.originality(DRAFTS, books, references=("x",))
-    with pytest.raises(fb.SettingsError, match="`threshold` is for `match` near"):
+    with pytest.raises(fb.SettingsError, match="`threshold` is only for `match` near"):
         fb.originality(DRAFTS, books, threshold=0.5)
 
 

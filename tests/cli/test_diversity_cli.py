@@ -95,7 +95,7 @@ def test_python_gives_what_the_command_prints(stories: Path) -> None:
             ["--baseline", "plain"],
             "--baseline is a group; name the field that groups the texts with --by",
         ),
-        (["--encoder", "x"], "--encoder is for --with embeddings"),
+        (["--encoder", "x"], "--encoder is only for --with embeddings"),
         (["--by", "writer"], "no text has a field 'writer'"),
     ],
 )

@@ -130,7 +130,7 @@ def test_the_configuration_holds_where_no_option_says_otherwise(folder: Path) ->
     [
         ("refrence = 'x'", "fabula.toml: unknown key 'refrence'; the keys are"),
         ("reference = 3", "fabula.toml: reference must be a string or a list of strings"),
-        ("prices = 'cheap'", "fabula.toml: prices is a table such as"),
+        ("prices = 'cheap'", "fabula.toml: prices must be a table such as"),
         ("model =", "fabula.toml: cannot be read as TOML"),
     ],
 )

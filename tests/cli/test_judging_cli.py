@@ -118,7 +118,7 @@ def test_failures_end_a_run_with_a_code_and_a_line_and_are_asked_again_alone(
         (("judge", "a.txt", "--pairwise"), "at least two stories"),
         (("judge", "a.txt", "--model", "replay:none.jsonl"), "none.jsonl"),
         (("judge", "calibrate", "."), "creativity_eval"),
-        (("agreement", ".", "--experts", "a.txt"), "no run"),
+        (("agreement", ".", "--experts", "a.txt"), "is not a run"),
         (("themes", "a.txt"), "a.txt"),
         (("replicate", "ttcw", "."), "creativity_eval"),
         (("rubric", "check", "a.txt"), "not TOML"),

@@ -88,7 +88,7 @@ def test_settings_of_the_other_search_are_refused() -> None:
         {"search": "passages", "bits": 5.0},
         {"bits": 5.0},
     ):
-        with pytest.raises(SettingsError, match="is for `search`"):
+        with pytest.raises(SettingsError, match="is only for `search`"):
             NearOptions(**settings)  # type: ignore[arg-type]
 
 
@@ -123,8 +123,8 @@ def test_near_matches_reach_the_rows_the_page_and_compare(
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        (["--threshold", "0.9"], "--threshold is for --match near"),
-        (["--top-passages", "9"], "--top-passages is for --match near"),
+        (["--threshold", "0.9"], "--threshold is only for --match near"),
+        (["--top-passages", "9"], "--top-passages is only for --match near"),
         (["--match", "near", "--vectors", "none.vec"], "no such file"),
         (["--match", "near", "--passage-words", "20"], "shared < length"),
         (["--exclude-model", "local"], "--exclude auto"),

@@ -180,17 +180,22 @@ def test_a_model_is_chosen_from_the_list_or_named(model: str, name: str, asked: 
 
 
 def test_a_provider_without_a_model_s_name_is_refused() -> None:
-    with pytest.raises(InputError, match="Name the model"):
+    with pytest.raises(InputError, match="Enter the model"):
         Asked.read({"model": "mistral/", "model_name": " "})
 
 
 @pytest.mark.parametrize(
     ("status", "models", "said", "button"),
     [
-        (200, ["small"], "takes the key in MISTRAL_API_KEY, and has the model small", ">Send it<"),
+        (
+            200,
+            ["small"],
+            "accepts the key in MISTRAL_API_KEY, and has the model small",
+            ">Send it<",
+        ),
         (200, ["large"], "does not list a model small", ">Send it<"),
         (401, [], "Mistral refuses the key in MISTRAL_API_KEY", "Send it anyway"),
-        (500, [], "did not say whether the key is good (500)", ">Send it<"),
+        (500, [], "did not say whether the key is valid (500)", ">Send it<"),
     ],
 )
 def test_key_and_price_stand_before_the_consent(
@@ -250,7 +255,7 @@ def test_what_is_asked_is_said_before_anything_leaves(client: TestClient, desk: 
     page = client.post("/drafts", data=asked)
     assert "This leaves your machine" in page.text
     assert "the whole draft is sent to openai" in page.text.lower()
-    assert "runs of words of the draft are sent to api.infini-gram.io" in page.text.lower()
+    assert "runs of words from the draft are sent to api.infini-gram.io" in page.text.lower()
     assert desk.drafts.pieces() == []
 
 
@@ -291,7 +296,7 @@ def test_a_model_is_asked_only_after_the_writer_agreed(client: TestClient, desk:
         assert served.requests == []
         client.post("/piece/0001/1/answer", data={"csrf": csrf(client), "agreed": "no"})
         ended = when_over(client, "/piece/0001/1")
-        assert "was not asked, as you wished" in ended["error"]
+        assert "was not asked, at your request" in ended["error"]
         assert served.requests == []
         client.post("/piece/0001/versions", data=form(client, desk, **model))
         when_over(client, "/piece/0001/2")
@@ -386,7 +391,7 @@ def test_a_process_record_is_exported_by_the_writer_only_and_shows_what_was_alte
     client.post("/piece/0001/1/start", data={"csrf": csrf(client)})
     page = client.get("/piece/0001/record").text
     assert "The chain is intact" in page
-    assert "It does not prove who wrote." in page
+    assert "It does not prove who wrote the text." in page
     assert client.post("/piece/0001/record", data={"texts": "on"}).status_code == 403
     sent = {"csrf": csrf(client), "texts": "on"}
     first, again = (client.post("/piece/0001/record", data=sent) for _ in range(2))

@@ -359,7 +359,7 @@ def test_a_run_that_stops_says_how_to_ask_again(tmp_path: Path) -> None:
     cut = (200, completion("First I list the", "length"))
     with (
         serving(lambda *_: cut) as server,
-        pytest.raises(ModelError, match=r"`again` truncated asks these alone once more"),
+        pytest.raises(ModelError, match=r"`again` truncated asks only for these once more"),
     ):
         run_session(session(server.url, tmp_path / "run"))
 
@@ -371,5 +371,5 @@ def test_a_rubric_of_another_run_is_not_read_as_finished(tmp_path: Path) -> None
         folder.begin()
     with pytest.raises(InputError, match="not finished"):
         read_run(tmp_path / "run")
-    with pytest.raises(InputError, match="no run"):
+    with pytest.raises(InputError, match="is not a run"):
         read_run(tmp_path)

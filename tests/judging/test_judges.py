@@ -160,7 +160,7 @@ def test_a_judge_that_favours_its_family_is_caught_beside_the_experts() -> None:
     assert own.n_units == 20
     assert (own.low or 0) > 0.2
     nobody = judge_figures(answers("m", TRUTH), Yardstick())
-    assert nobody.why_missing["own_family"] == "it is not known who wrote the documents"
+    assert nobody.why_missing["own_family"] == "the authors of the documents are unknown"
 
 
 def test_retest_is_the_agreement_with_oneself() -> None:
@@ -381,7 +381,7 @@ def test_a_pairwise_run_shows_its_place_bias(tmp_path: Path) -> None:
 def test_what_cannot_be_compared_is_refused_in_a_sentence(tmp_path: Path) -> None:
     run = write_run(tmp_path / "run", measured("m", TRUTH))
     assert "is named twice" in compare(run, run, code=3)
-    assert "is no run" in compare(tmp_path, code=3)
+    assert "is not a run" in compare(tmp_path, code=3)
     (run / "measurements.jsonl").unlink()
     assert "is not finished" in compare(run, code=3)
 

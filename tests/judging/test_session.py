@@ -319,7 +319,7 @@ def test_a_template_has_its_marks_in_any_order_and_what_it_holds_stays_as_it_is(
     template = read_template(file, "reason-first")
     assert (template.prompt(story, item).prefix, template.has_story_first) == (story.text, True)
     file.write_text("[STORY] [INSTRUCTION] [INSTRUCTION] [QUESTION] [BACKGROUND]")
-    with pytest.raises(InputError, match=r"\[INSTRUCTION\] once"):
+    with pytest.raises(InputError, match=r"\[INSTRUCTION\] only once"):
         read_template(file, "reason-first")
 
 

@@ -95,7 +95,7 @@ def test_scores_of_other_texts_are_not_overwritten(
     measure: OriginalityMeasure, tmp_path: Path, other: list[Document]
 ) -> None:
     before = run(measure, tmp_path / "s.jsonl", TEXTS)
-    with pytest.raises(InputError, match=r"line \d: holds the score of another text"):
+    with pytest.raises(InputError, match=r"line \d: contains the score of another text"):
         run(measure, tmp_path / "s.jsonl", other)
     assert (tmp_path / "s.jsonl").read_bytes() == before
     assert run(measure, tmp_path / "s.jsonl", other, restart=True) != before
@@ -156,7 +156,7 @@ def test_a_run_goes_on_only_with_the_same_request(
     assert isinstance(reference, Reference)
     other = OriginalityMeasure(reference, levels=measure.levels, spread=3)
     assert str(other.signature) == str(measure.signature)
-    with pytest.raises(InputError, match="another way to measure"):
+    with pytest.raises(InputError, match="measured or made with other settings"):
         run(other, out, TEXTS)
     same = OriginalityMeasure(
         reference,
@@ -166,7 +166,7 @@ def test_a_run_goes_on_only_with_the_same_request(
     out = tmp_path / "same.jsonl"
     bob, nobody = (replace(TEXTS[0], author=name) for name in ("Bob", ""))
     assert json.loads(run(same, out, [bob]))["creativity_index"] is None
-    with pytest.raises(InputError, match="another way to measure"):
+    with pytest.raises(InputError, match="measured or made with other settings"):
         run(same, out, [replace(bob, author="Ann")])
     assert json.loads(run(same, tmp_path / "n.jsonl", [nobody]))["creativity_index"] is not None
 

@@ -60,7 +60,7 @@ def test_a_file_that_is_cut_anywhere_is_an_error(model: Path) -> None:
     end = max(one.offset + one.n_bytes for one in read_layout(gguf, model).tensors.values())
     for n_bytes in (1, 4, 7, 20, 100, 1000, end // 2, end - 1):
         model.write_bytes(whole[:n_bytes])
-        with pytest.raises(ModelError, match="the model cannot be loaded"):
+        with pytest.raises(ModelError, match="cannot load the model"):
             read_output_layer(model)
 
 

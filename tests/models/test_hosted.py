@@ -59,7 +59,7 @@ def test_nobody_listens() -> None:
 
 
 def test_an_address_that_is_none_is_said() -> None:
-    with pytest.raises(ModelError, match="no address"):
+    with pytest.raises(ModelError, match="not a server address"):
         ask("http://127.0.0.1:port/v1#m")
 
 
@@ -136,7 +136,7 @@ def test_reasoning_effort_reaches_the_server_and_is_left_out_where_none_is_asked
 
 
 def test_reasoning_effort_is_refused_of_a_model_that_runs_here() -> None:
-    with pytest.raises(InputError, match=r"local: `reasoning_effort` is for hosted models"):
+    with pytest.raises(InputError, match=r"local: `reasoning_effort` is only for hosted models"):
         open_model("local", ModelOptions(effort="low"))
 
 

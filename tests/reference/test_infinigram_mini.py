@@ -256,7 +256,7 @@ def test_a_desk_says_that_runs_of_words_leave_the_machine() -> None:
 
     for name in ("infinigram:v2_cc-2025-30", "infinigram-mini:own"):
         (sentence, *_) = where_to(Asked(reference=name))
-        assert "runs of words of the draft are sent to api.infini-gram-mini.io" in sentence
+        assert "runs of words from the draft are sent to api.infini-gram-mini.io" in sentence
 
 
 def test_a_text_takes_about_as_many_look_ups_as_was_said(

@@ -30,7 +30,7 @@ def read_pair(running: Running, answers: dict[str, str]) -> None:
     reader = running.reader()
     page = reader.get("/page/pair")
     done = reader.post("/page/pair", data=hidden(page) | answers | {"go": "finish"})
-    assert "That was all" in done.text
+    assert "You have finished" in done.text
 
 
 def measured(running: Running) -> tuple[list[Measurement], list[Measurement]]:

@@ -189,12 +189,12 @@ def test_a_group_is_handed_in_only_when_all_is_answered(ttcw: Running) -> None:
     assert reader.get("/page/group").url.path == "/page/story-1", "not before all were opened"
     early = reader.get("/page/group")
     assert early.url.path == "/page/story-2"
-    assert "Open every story first" in early.text
+    assert "Please open every story first" in early.text
     form = hidden(reader.get("/page/group"))
     early = reader.post("/page/group", data=form | {"go": "finish"})
     assert "not answered yet" in early.text
-    assert "That was all" in answer_all(reader, names).text
-    assert "That was all" in reader.get("/page/story-1").text, "handed in is handed in"
+    assert "You have finished" in answer_all(reader, names).text
+    assert "You have finished" in reader.get("/page/story-1").text, "handed in is handed in"
     late = reader.post("/save", data=form | {ENDING: "No"}, follow_redirects=False)
     assert late.status_code == 303
     given = ttcw.given()
@@ -234,7 +234,7 @@ def walk_feedback(reader: TestClient, chosen: dict[str, str]) -> list[str]:
         asked += [item for item in fields if item not in asked]
         if form.get("page") == "feedback" and 'name="page" value="story"' in page.text:
             break
-        if before.url.path == "/page/change" or "That was all" in page.text:
+        if before.url.path == "/page/change" or "You have finished" in page.text:
             break
     return asked
 
@@ -319,7 +319,7 @@ def test_organisers_need_the_password_and_leave_a_trace(ttcw: Running) -> None:
     assert client.post("/organise/invite", data={"n": "1"}).url.path == "/organise/login"
     assert client.post("/organise/login", data={"password": "guess"}).status_code == 401
     page = client.post("/organise/login", data={"password": "secret"})
-    assert "Nobody is invited yet" in page.text
+    assert "Nobody has been invited yet" in page.text
     assert client.post("/organise/invite", data={"n": "2"}).status_code == 403
     page = client.post("/organise/invite", data={"n": "2", "csrf": csrf(page), "note": "<b>x"})
     links = re.findall(r"http://testserver(/i/[\w-]+)", page.text)

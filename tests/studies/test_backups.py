@@ -69,7 +69,7 @@ def test_what_was_backed_up_is_put_back_to_the_last_row(
         # What comes next gets numbers of its own.
         with store.writing() as connection:
             invite(connection, 1, "test")
-        with pytest.raises(InputError, match="holds people already"):
+        with pytest.raises(InputError, match="already contains people"):
             restore(store, study.design, study.units, tmp_path / "backup.db")
     finally:
         store.close()
@@ -108,11 +108,11 @@ def test_nothing_is_put_over_and_nothing_damaged_is_put_back(tmp_path: Path) -> 
     reader = study.reader()
     reader.post("/save", data=hidden(reader.get("/page/story-1")) | {ENDING: "Yes"})
     back_up(study.store, tmp_path / "backup.db")
-    with pytest.raises(InputError, match="is there already"):
+    with pytest.raises(InputError, match="already exists"):
         back_up(study.store, tmp_path / "backup.db")
     whole = (tmp_path / "backup.db").read_bytes()
     store = open_store(study.design, study.units, f"sqlite:///{tmp_path / 'new.db'}")
-    (tmp_path / "text").write_text("no database")
+    (tmp_path / "text").write_text("not a database URL")
     (tmp_path / "half").write_bytes(whole[: len(whole) // 2])
     (tmp_path / "worn").write_bytes(whole[:4096] + bytes(4096) + whole[8192:])
     try:

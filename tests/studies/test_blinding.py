@@ -138,7 +138,7 @@ def read_stories(session: Session) -> None:
     session.post("/page/group", page, {"go": "", **dict(options)})
     given = {name: name[0] if "preference" in name else value for name, value in options}
     end = session.post("/page/group", page, {"go": "finish", **given})
-    assert "That was all" in end.text
+    assert "You have finished" in end.text
     session.get("/page/story-1")
     session.get("/")
 

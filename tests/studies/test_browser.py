@@ -89,7 +89,7 @@ def test_a_reader_loses_nothing_by_reloading_going_back_and_two_tabs(
     saved(scripted)
     hand_in = [b for b in all_of(scripted, "button") if b.text == "Hand in"]
     ActionChains(scripted).double_click(*hand_in).perform()
-    until(scripted, lambda: find(scripted, "h1").text == "That was all")
+    until(scripted, lambda: find(scripted, "h1").text == "You have finished")
     check_stories(of_newest(ttcw))
     assert b"zqx" not in b"".join(ttcw.sent).lower()
 
@@ -146,7 +146,7 @@ def test_a_reader_without_javascript_answers_everything(bare: Any, ttcw: Served)
     answer_story(bare)
     press(bare, "Next: All stories")
     press(bare, "Hand in")
-    assert find(bare, "h1").text == "That was all"
+    assert find(bare, "h1").text == "You have finished"
     check_stories(of_newest(ttcw))
     assert b"zqx" not in b"".join(ttcw.sent).lower()
 
@@ -159,7 +159,7 @@ def test_the_questions_on_feedback_follow_from_the_answers(
     begin(driver, feedback)
     for _ in BRANCHES:
         judge(driver, with_script=with_script)
-    assert find(driver, "h1").text == "That was all"
+    assert find(driver, "h1").text == "You have finished"
     found = of_newest(feedback)
     given: dict[str, dict[str, object]] = {}
     for one in found:
@@ -257,7 +257,7 @@ def test_the_organiser_invites_pauses_removes_and_exports(
     assert find(scripted, "h1").text == "Who is reading?"
     press(scripted, "I am somebody else: use my own link")
     press(scripted, "I agree, go on")
-    assert find(scripted, "h1").text == "The study rests"
+    assert find(scripted, "h1").text == "The study is paused"
     scripted.close()
     scripted.switch_to.window(reader)
     press(scripted, "Go on")

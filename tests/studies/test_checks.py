@@ -134,7 +134,7 @@ def test_of_pairs_the_first_is_shown_again_in_the_same_order(made: Make) -> None
 def test_of_feedback_the_first_piece_is_shown_again(made: Make) -> None:
     running = made("feedback", ATTENTION, feedback_rows(), 'repeat = ["sanity"]')
     seen, page = read_all(running.reader(), check="Yes")
-    assert "That was all" in page.text
+    assert "You have finished" in page.text
     again = [one for one in seen if 'name="again:sanity"' in one]
     assert len(again) == 1
     assert re.findall(r"Point \d", again[0]) == re.findall(r"Point \d", seen[1])

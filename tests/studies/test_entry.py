@@ -385,7 +385,7 @@ def test_a_running_server_keeps_up_with_the_platform(made: Make, mock: MockProli
 @pytest.mark.parametrize(
     ("more", "words"),
     [
-        ('allow = "nobody.txt"', "allow: nobody.txt is not there"),
+        ('allow = "nobody.txt"', "allow: nobody.txt does not exist"),
         ("signed = true", "name it as `address`"),
         ('api = "http://elsewhere.example"', "api: must begin with https://"),
         ('studies = ["../x"]', "entry.studies"),

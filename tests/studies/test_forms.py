@@ -175,7 +175,10 @@ def test_only_what_can_be_chosen_is_taken(designs: dict[str, StudyDesign]) -> No
         ('id = "Not an id"', "id"),
         ('rubric = "nothing"', "no rubric of this name"),
         ("quiz_pass = 1", "only 0 questions"),
-        ('[[quiz]]\ntext = "T"\nquestion = "Q"\noptions = ["a", "b"]\nanswer = "c"', "none of its"),
+        (
+            '[[quiz]]\ntext = "T"\nquestion = "Q"\noptions = ["a", "b"]\nanswer = "c"',
+            "not one of its",
+        ),
     ],
 )
 def test_a_study_that_cannot_be_run_says_which_field_is_wrong(
@@ -189,5 +192,5 @@ def test_a_study_that_cannot_be_run_says_which_field_is_wrong(
     path.write_text("\n".join([change, *lines] if not change.startswith("[") else [*lines, change]))
     with pytest.raises(InputError, match=expected):
         load_study(path)
-    with pytest.raises(InputError, match="is there already"):
+    with pytest.raises(InputError, match="already exists"):
         new_study(path, "ttcw", tmp_path / "d.jsonl")

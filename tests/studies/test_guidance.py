@@ -40,11 +40,11 @@ def test_everybody_knows_where_they_are_and_how_long_it_takes(study: Running) ->
     assert "Hand in" not in page.text
     reader.get("/page/story-2")
     group = reader.get("/page/group")
-    assert "Once you hand in, it is done: nothing can be changed any more." in group.text
+    assert "Once you hand in, you can no longer change anything." in group.text
     after = answer_all(reader, ["story-1", "story-2", "group"])
     assert "Handed in. This is the next one." in after.text
     assert "Group 2 of 2 at most" in reader.get("/page/story-1").text
-    assert "That was all" in answer_all(reader, ["story-1", "story-2", "group"]).text
+    assert "You have finished" in answer_all(reader, ["story-1", "story-2", "group"]).text
 
 
 def test_in_feedback_nothing_tells_how_many_questions_come(tmp_path: Path) -> None:
@@ -56,7 +56,7 @@ def test_in_feedback_nothing_tells_how_many_questions_come(tmp_path: Path) -> No
     page = reader.post(
         "/page/story", data=hidden(page) | {"unit:own_feedback": "n/a", "go": "next"}
     )
-    assert "Once you go on, what you answered here stays as it is." in page.text
+    assert "Once you continue, you can no longer change your answers on this page." in page.text
     assert reader.get("/open").url.path == "/page/feedback"
     running.store.close()
 

@@ -166,7 +166,7 @@ def test_what_cannot_be_compared_is_refused(tmp_path: Path) -> None:
     assert len(read) == 8
     rubric = (tmp_path / "p.toml").read_text().replace('"comparison"', '"feedback_category"')
     (tmp_path / "q.toml").write_text(rubric)
-    with pytest.raises(InputError, match="not one about pairs"):
+    with pytest.raises(InputError, match="it cannot be asked about pairs"):
         load_study(tmp_path / "q.toml")
 
 
@@ -184,7 +184,7 @@ def test_neither_counts_as_half_for_each(tmp_path: Path) -> None:
         page = reader.get("/page/pair")
         answers = {f"unit:{one}": said for one in ITEMS}
         assert (
-            "That was all"
+            "You have finished"
             in reader.post("/page/pair", data=hidden(page) | answers | {"go": "finish"}).text
         )
     with running.store.reading() as connection:

@@ -102,7 +102,7 @@ def test_a_lock_stalls_nothing_else_and_the_page_keeps_the_answer(
             assert ended == [], "the saves are still waiting"
             assert health.status_code == 503
             assert health.json() == {
-                "ok": False, "problem": "another program is holding the study's database",
+                "ok": False, "problem": "another program is using the study's database",
             }  # fmt: skip
             for thread in waiting:
                 thread.join()
@@ -169,10 +169,10 @@ def test_a_full_disk_loses_nothing_and_is_told(small_disk: Path) -> None:
                 break
             last = f"because {number}"
         assert refused.status_code == 503
-        assert "disk that holds the study&#39;s database is full" in refused.text
+        assert "disk with the study&#39;s database is full" in refused.text
         health = reader.browser.get("/health")
         assert health.json() == {
-            "ok": False, "problem": "the disk that holds the study's database is full",
+            "ok": False, "problem": "the disk with the study's database is full",
         }  # fmt: skip
         filler.unlink()
         page = reader.saved()

@@ -321,7 +321,7 @@ def test_apertium_damages_a_story_as_the_record_says(nlp: Any) -> None:
         kept.add(row)
     again = corrupt_stories(stories, plan, nlp, translator, kept)
     assert [row for found, _ in again for row in found] == rows
-    with pytest.raises(InputError, match="of another way to measure or make it"):
+    with pytest.raises(InputError, match="measured or made with other settings"):
         list(corrupt_stories(stories, CorruptPlan(("backtranslate",), rounds=3), nlp, translator,
                              kept))  # fmt: skip
     with pytest.raises(ModelError, match="no pair"):

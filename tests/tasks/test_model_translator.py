@@ -103,9 +103,9 @@ def test_a_call_that_fails_is_no_refusal() -> None:
 
 
 def test_a_translator_is_used_in_a_with_block() -> None:
-    with pytest.raises(ModelError, match="was not opened"):
+    with pytest.raises(ModelError, match="is not open"):
         translator("http://127.0.0.1:9").round_trip([STORY])
-    with pytest.raises(ModelError, match="nobody answers"), translator("http://127.0.0.1:9"):
+    with pytest.raises(ModelError, match="no connection"), translator("http://127.0.0.1:9"):
         pass
 
 

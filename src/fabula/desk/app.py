@@ -24,8 +24,8 @@ _HEADERS = HEADERS | {
     "base-uri 'none'; frame-ancestors 'none'"
 }
 _TEXTS = PAGE_TEXTS | {
-    403: "This desk belongs to somebody else. Open it by the address that `fabula desk` prints.",
-    500: "Something went wrong; the terminal in which the desk runs says what.",
+    403: "This desk belongs to somebody else. Open it at the address that `fabula desk` prints.",
+    500: "Something went wrong; see the terminal in which the desk runs.",
 }
 
 

@@ -54,7 +54,7 @@ def look_again(before: Look, text: str, measure: Measure) -> Look | None:
         for c, d in changed
     ]
     if sum(len(text[c:d]) for _, _, c, d in asked) > _MAX_CHARS:
-        raise InputError("Much has changed since this was measured: measure this version.")
+        raise InputError("Much has changed since the last measurement: measure this version.")
     found = _carried(before, text, [(a, b) for a, b, _, _ in asked])
     for start, end, first, last in asked:
         # The paragraphs beside it are read with it: repetition reaches over their edges.

@@ -82,7 +82,7 @@ def number_pairs(
         x, y = other["value"], one["value"]
         change, note = "", ""
         if other["signature"] != one["signature"]:
-            note = "measured in another way, so they do not compare"
+            note = "measured differently, so they cannot be compared"
         elif _shown(x, one) == _shown(y, one):
             change = "same"
         elif x is not None and y is not None:

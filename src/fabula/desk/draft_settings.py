@@ -96,7 +96,7 @@ def _model_of(given: Mapping[str, Any]) -> str:
     else:
         is_named = True
     if not is_named:
-        raise InputError("Name the model, as its provider calls it, or choose none.")
+        raise InputError("Enter the model's name, as its provider spells it, or choose none.")
     return chosen
 
 
@@ -125,12 +125,12 @@ def where_to(asked: Asked) -> list[str]:
     is_index = is_looked_up(asked.reference)
     index = _host(index_url(asked.reference)) if is_index else "localhost"
     if index not in _LOOPBACK:
-        told.append(f"runs of words of the draft are sent to {index}, to be looked up there")
+        told.append(f"runs of words from the draft are sent to {index}, to be looked up there")
     served = _host(asked.reference) if is_served(asked.reference) else "localhost"
     if served not in _LOOPBACK:
         told.append(f"all words of the draft are sent to {served}, to be looked up there")
     if (to := _model_host(asked.model)) and (asked.verdicts or asked.feedback):
-        told.append(f"the whole draft is sent to {to}, with what is asked about it")
+        told.append(f"the whole draft is sent to {to}, with the questions about it")
     return told
 
 

@@ -108,7 +108,8 @@ class Drafts:
             _check_format(folder / "desk.json")
         except OSError as error:
             raise InputError(
-                f"{folder}: drafts cannot be kept there ({error.strerror}); name another with `dir`"
+                f"{folder}: cannot keep drafts there ({error.strerror}); name another folder with "
+                "`dir`"
             ) from error
 
     def pieces(self) -> list[Piece]:

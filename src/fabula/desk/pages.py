@@ -243,9 +243,9 @@ async def _text_of(form: FormData) -> tuple[str, str]:
     else:
         text, name = str(form.get("text", "")).replace("\r\n", "\n"), ""
     if not text.strip():
-        raise InputError("There is no text: paste a draft, or choose a file that holds one.")
+        raise InputError("There is no text: paste a draft, or choose a file that contains one.")
     if len(text) > _MAX_TEXT_CHARS:
-        raise InputError("This is longer than any novel; give the draft in parts.")
+        raise InputError("This is longer than any novel; submit the draft in parts.")
     return text, name
 
 

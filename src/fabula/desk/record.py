@@ -13,22 +13,23 @@ from fabula.store import dump_json
 __all__ = ["NOT_PROVEN", "broken_at", "record_archive"]
 
 NOT_PROVEN = (
-    "It does not prove who wrote. Whoever sat at this computer, or copied words from elsewhere by "
-    "hand, leaves the same record.",
-    "It does not prove that no language model was asked. A text can be typed from another screen.",
-    "It does not prove when. The times are those of this computer's clock, which can be set, and a "
-    "whole chain can be made at once. A hash proves a time only if somebody else received it then: "
-    "send the last one to yourself or to a friend when it matters.",
-    "It does not prove that nothing is left out before its first state, or between two.",
+    "It does not prove who wrote the text. Anyone who sat at this computer, or copied words from "
+    "elsewhere by hand, leaves the same record.",
+    "It does not prove that no language model was used. A text can be typed from another screen.",
+    "It does not prove when the text was written. The times are those of this computer's clock, "
+    "which can be set, and a whole chain can be made at once. A hash proves a time only if "
+    "somebody else received it then: send the last one to yourself or to a friend when it "
+    "matters.",
+    "It does not prove that nothing is missing before its first state, or between two states.",
     "Its absence proves nothing. Most people write where nothing is recorded.",
 )
 """What a reader of the record must know."""
 _HOLDS = (
     "Each row of record.json is a state of the text: the time in UTC, the SHA-256 of the text as "
-    "UTF-8, its words by white space, and the number of the version where it was measured. `chain` "
-    "is the SHA-256 of the chain before it, the time, the hash, the words and the version, in a "
-    "line each; what is missing is an empty line. So a row that is altered, left out or put in "
-    "later changes every chain after it."
+    "UTF-8, the number of words separated by white space, and the version number if it was "
+    "measured. `chain` is the SHA-256 of the previous chain, the time, the hash, the words and "
+    "the version, one per line; a missing value is an empty line. If a row is altered, removed or "
+    "inserted later, every chain after it changes."
 )
 _DAY = (1980, 1, 1, 0, 0, 0)
 

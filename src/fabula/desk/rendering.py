@@ -56,7 +56,7 @@ def _remedy(one: LeftOut) -> str:
     for reason, remedy in _REMEDIES.items():
         if reason in one.reason:
             return remedy
-    return "install the parts of Fabula that it needs; the manual's first page names them"
+    return "install the extras of Fabula that it needs; the first page of the manual lists them"
 
 
 def render_waiting(title: str) -> str:

@@ -33,7 +33,7 @@ from fabula.types import Document
 
 __all__ = ["Desk", "State", "asked_for"]
 
-_FAILED = "Something went wrong; the terminal in which the desk runs says what."
+_FAILED = "Something went wrong; see the terminal in which the desk runs."
 
 
 @dataclass(slots=True)
@@ -290,19 +290,19 @@ class _Watch:
         state.question = ""
         self.desk.check_wanted(state)
         if not state.is_agreed:
-            state.error = f"{model} was not asked, as you wished"
+            state.error = f"{model} was not asked, at your request"
             raise Declined(model)
 
 
 def asked_for(model: str, estimate: Estimate) -> str:
     """What a model will cost, in a sentence."""
-    cost = "at a price that is not known here"
+    cost = "at an unknown price"
     if estimate.cost is not None:
         cost = f"for about {estimate.cost:.2f} dollars"
     usage = estimate.usage
     return (
-        f"{model} will be asked {estimate.n_calls:,} times, {cost}: about {usage.n_input:,} tokens "
-        f"to read and {usage.n_output:,} to write."
+        f"{model} will be asked {estimate.n_calls:,} times, {cost}: about {usage.n_input:,} input "
+        f"and {usage.n_output:,} output tokens."
     )
 
 

@@ -22,8 +22,8 @@ def released_folder(folder: Path) -> tuple[list[Document], Path]:
     for name in (STORIES_FILE, EXPERTS_FILE):
         if not (folder / name).exists():
             raise InputError(
-                f"{folder}: lacks {name}; get the folder Art_or_Artifice of "
-                f"github.com/salesforce/creativity_eval"
+                f"{folder}: lacks {name}; download the folder Art_or_Artifice from "
+                "github.com/salesforce/creativity_eval"
             )
     return read_released_stories(folder / STORIES_FILE), folder / EXPERTS_FILE
 

@@ -120,8 +120,8 @@ def example_template(
         n_there = len(template.examples(document))
         if n_there < n:
             raise InputError(
-                f"{document.id}: has {n_there} labelled stories beside it that are not on its own "
-                f"prompt, fewer than {n} (`n_shots`); label more, or show fewer"
+                f"{document.id}: only {n_there} other labelled stories are not on its prompt, "
+                f"fewer than {n} (`n_shots`); label more, or show fewer"
             )
     return template
 

@@ -36,7 +36,7 @@ class RunFolder:
 
     def __init__(self, path: Path, plan: JudgePlan, again: Collection[str] = ()) -> None:
         if path.exists() and not path.is_dir():
-            raise InputError(f"{path}: is a file; `out` names a folder")
+            raise InputError(f"{path}: is a file; `out` must name a folder")
         self.path = path
         self._plan = plan
         self._again = again
@@ -112,8 +112,8 @@ class RunFolder:
             signature = str(row["signature"])
         except (OSError, ValueError, KeyError, TypeError) as error:
             raise InputError(
-                f"{self.path}: holds answers without a run.json that says how they were asked; "
-                f"choose another `out`"
+                f"{self.path}: contains answers without a run.json that says how they were "
+                "obtained; choose another `out`"
             ) from error
         RUN.check(row, self.path / "run.json")
         was, now = Signature.parse(signature), self._plan.signature("*")
@@ -124,8 +124,8 @@ class RunFolder:
         differences = [one for one in was.differences(now) if not one.startswith(tuple(free))]
         if differences:
             raise InputError(
-                f"{self.path}: was judged in another way ({'; '.join(differences)}); choose "
-                f"another `out`, or start over with `restart`"
+                f"{self.path}: was judged with other settings ({'; '.join(differences)}); choose "
+                "another `out`, or start over with `restart`"
             )
 
     def finish(self, measurements: Sequence[Measurement]) -> None:
@@ -147,13 +147,13 @@ def _check_answer(row: dict[str, Any], where: str) -> None:
         except (TypeError, ValueError, AttributeError):
             good = False
     if not good:
-        raise InputError(f"{where}: not an answer of a judge; choose another `out`")
+        raise InputError(f"{where}: not an answer from a judge; choose another `out`")
 
 
 def read_run(path: Path) -> tuple[Rubric, list[Measurement]]:
     """The rubric and the measurements of a finished run. Raises `InputError`."""
     if not (path / "rubric.toml").exists():
-        raise InputError(f"{path}: is no run of `fabula judge`")
+        raise InputError(f"{path}: is not a run of `fabula judge`")
     if not (path / "measurements.jsonl").exists():
         raise InputError(f"{path}: is not finished; run the command that made it again")
     rubric = load_rubric(path / "rubric.toml")

@@ -255,7 +255,7 @@ def judge_figures(
             why[name] = why.get("kappa", "") if not counts.n else f"experts {passed} nothing"
     baseline = yardstick.people({document for document, _ in subjects})
     if baseline is None:
-        why["baseline"] = why.get("kappa") or "no verdict of one person beside two others who agree"
+        why["baseline"] = why.get("kappa") or "no verdict by one person with two others who agree"
     retested = [subject for subject in judge.again if subject in judge.answers]
     retest = _kappa(
         np.array([judge.answers[subject] for subject in retested]),
@@ -295,7 +295,7 @@ def _why_no_kappa(judge: JudgeAnswers, yardstick: Yardstick, n_common: int) -> s
     if not yardstick.experts.subjects:
         return "no labels on yes-no items were given"
     if not n_common:
-        return "no document has both an answer and a label; do the ids agree?"
+        return "no document has both an answer and a label; check that the ids match"
     return "judge and experts gave the same answer to everything"
 
 
@@ -384,7 +384,7 @@ def _own_family(
         f"percentile bootstrap over documents", n_units=min(sides[True], sides[False]),
     )  # fmt: skip
     if found.value is None:
-        unknown = "it is not known who wrote the documents"
+        unknown = "the authors of the documents are unknown"
         one_side = "all documents are by its own family" if sides[True] else "none is by its family"
         if judge.kind == "panel":
             one_side = unknown = "a panel has no family"

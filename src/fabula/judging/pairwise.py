@@ -218,8 +218,8 @@ class _Choices:
             return [self._place_of[place_of[a], place_of[b]] for a, b in kept]  # type: ignore[attr-defined]
         except (KeyError, TypeError, ValueError) as error:
             raise InputError(
-                "the pairs that were chosen earlier in this run are of other stories; choose "
-                "another `out`, or start over with `restart`"
+                "the pairs chosen earlier in this run are from other stories; choose another "
+                "`out`, or start over with `restart`"
             ) from error
 
 

@@ -77,7 +77,7 @@ def probed_stories(
     stories = []
     for document in documents:
         if _MARK in document.id:
-            raise InputError(f"{document.id}: no id may hold {_MARK}; give it another")
+            raise InputError(f"{document.id}: an id must not contain {_MARK}; give it another")
         spans = paragraph_spans(document.text.rstrip())
         place = random.Random(f"{seed} {document.id}").choice([end for _, end in spans] or [0])
         before, after = document.text[:place], document.text[place:].strip("\n")
@@ -154,7 +154,7 @@ def _share(
     part, whole = part[counted], whole[counted]
     n = int(whole.sum())
     if not n:
-        return Estimate(None, None, None, 0, "nothing to be moved", signature, 0)
+        return Estimate(None, None, None, 0, "no verdict that could change", signature, 0)
     rng = np.random.default_rng(seed)
     drawn = rng.integers(len(whole), size=(N_RESAMPLES, len(whole)))
     low, high = percentile_interval(part[drawn].sum(axis=1) / whole[drawn].sum(axis=1), len(whole))

@@ -137,18 +137,18 @@ def read_template(path: Path, style: Style) -> Template:
         raise InputError(f"{path}: the template cannot be read ({error})") from error
     missing = [mark for mark in _MARKS if text.count(mark) != 1]
     if missing:
-        raise InputError(f"{path}: a template holds {', '.join(missing)} exactly once")
+        raise InputError(f"{path}: a template must contain {', '.join(missing)} exactly once")
     if text.count("[INSTRUCTION]") > 1:
-        raise InputError(f"{path}: a template holds [INSTRUCTION] once at most")
+        raise InputError(f"{path}: a template may contain [INSTRUCTION] only once")
     before, after = text.split("[STORY]", 1)
     if _FENCE_MARK in text and not (_FENCE_MARK in before and _FENCE_MARK in after):
-        raise InputError(f"{path}: {_FENCE_MARK} must stand before [STORY] and after it")
+        raise InputError(f"{path}: {_FENCE_MARK} must occur before and after [STORY]")
     asked = _asked_order(text)
     if asked not in (style, None):
         place = "first" if asked == "verdict-first" else "after the reasons"
         raise InputError(
-            f"{path}: asks for the verdict {place}, and would be read as {style}, so no answer to "
-            f"it would hold a verdict; use the style {asked}, or change the template"
+            f"{path}: asks for the verdict {place}, but would be read as {style}, so no answer to "
+            f"it would contain a verdict; use the style {asked}, or change the template"
         )
     return Template(style, text, path.name)
 

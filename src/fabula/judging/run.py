@@ -131,8 +131,8 @@ class Caller:
             self._n_failures += 1
             if self._n_failures >= _MAX_FAILURES:
                 raise ModelError(
-                    f"{self._n_failures} calls in a row failed, the last one with: {error}; what "
-                    f"was answered is kept, run the same command again to resume"
+                    f"{self._n_failures} calls in a row failed, the last one with: {error}; the "
+                    "answers so far are kept: run the same command again to resume"
                 ) from error
             raise
         self._n_failures = 0
@@ -148,24 +148,23 @@ class Caller:
             return
         shown = visible(" ".join(answer.text[:_MAX_SHOWN].split())) or "nothing"
         raise ModelError(
-            f"{self._model.name}: {self._n_unreadable} answers in a row hold no verdict that "
-            f"can be read; the last one ({explain(reason)}) begins: {shown!r}; "
-            f"{self._remedy(reason)}; what was answered is kept, and `again` {reason} asks these "
-            f"alone once more"
+            f"{self._model.name}: {self._n_unreadable} answers in a row contain no readable "
+            f"verdict; the last one ({explain(reason)}) begins: {shown!r}; {self._remedy(reason)}; "
+            f"the answers so far are kept, and `again` {reason} asks only for these once more"
         )
 
     def _remedy(self, reason: str | None) -> str:
         if reason == "truncated":
             return (
                 f"allow longer answers than {self._plan.max_tokens} tokens (`max_tokens`), which "
-                f"include the thinking of a model that reasons"
+                "include a reasoning model's thinking"
             )
         wanted = "after its reasons, as `Verdict: Yes`"
         if self._plan.template.style == "verdict-first":
             wanted = "at its beginning, as `Yes. ...`"
         return (
             f"the style {self._plan.template.style} expects a verdict {wanted}: try the other "
-            f"style, another template or another model"
+            "style, another template or another model"
         )
 
 

@@ -78,7 +78,7 @@ def run_session(
     check_ids(session.documents)
     for document in session.documents:
         if document.id.endswith(RETEST):
-            raise InputError(f"{document.id}: no id may end with {RETEST}; give it another")
+            raise InputError(f"{document.id}: an id must not end with {RETEST}; give it another")
     measurements: list[Measurement] = []
     spent: list[Spent] = []
     shared_budget = SharedBudget(session.max_cost)

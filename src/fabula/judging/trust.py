@@ -58,7 +58,7 @@ class Mode:
 
     def __str__(self) -> str:
         if self.samples is None or self.temperature is None:
-            return "it is not known how"
+            return "in an unknown way"
         answers = "1 answer" if self.samples == 1 else f"{self.samples:,} answers"
         held = {"on": ", held to a JSON schema", "off": ", not held to a JSON schema"}
         effort = f", reasoning effort {self.effort}" if self.effort else ""
@@ -385,7 +385,7 @@ def _checked(trust: Trust) -> Trust:
                trust.less_low, trust.less_high)  # fmt: skip
     for figure in figures:
         if figure is not None and not isinstance(figure, int | float):
-            raise ValueError(f"{figure!r} is no number")
+            raise ValueError(f"{figure!r} is not a number")
     if trust.date:
         day.fromisoformat(trust.date)
     return trust

@@ -64,7 +64,7 @@ def open_model(spec: str | FunctionModel, options: ModelOptions | None = None) -
 def _model(spec: str, options: ModelOptions) -> Model:
     is_here = spec == "local" or spec.lower().endswith(".gguf")
     if is_here and options.effort is not None:
-        raise InputError(f"{spec}: `reasoning_effort` is for hosted models; leave it out")
+        raise InputError(f"{spec}: `reasoning_effort` is only for hosted models; leave it out")
     if is_here and options.cluster is not None:
         # Nodes have other working folders, and may have the embedded model elsewhere.
         path = spec if spec == "local" else str(Path(spec).absolute())
@@ -74,8 +74,9 @@ def _model(spec: str, options: ModelOptions) -> Model:
         )
     if options.cluster is not None:
         raise InputError(
-            f"{spec}: `engine` ray is for models that run here, `local` or a .gguf file; leave it "
-            f"out, for this one is asked from here, `n_parallel` calls at a time"
+            f"{spec}: `engine` ray is for models that run on the cluster, `local` or a .gguf file; "
+            "leave it out: this model is called from this machine, with `n_parallel` calls at a "
+            "time"
         )
     if is_here:
         return _local(spec, options.n_parallel or 1)

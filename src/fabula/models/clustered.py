@@ -63,8 +63,8 @@ def seats(cluster: Cluster, n_gpus: int | None) -> list[Seat]:
         found += [Seat(node, n_gpus, n_threads)] * n_copies
     if not found:
         raise InputError(
-            f"`n_gpus` {n_gpus}: no node of the cluster has so many; ask for fewer, or begin nodes "
-            f"with `ray start --num-gpus N`"
+            f"`n_gpus` {n_gpus}: no node of the cluster has so many; ask for fewer, or start nodes "
+            "with `ray start --num-gpus N`"
         )
     return found
 
@@ -122,8 +122,8 @@ class ClusterModel:
                     return answer
             await self._open_again()
         raise ModelError(
-            f"{self.name}: {_N_LOSSES} copies were lost while they answered one call ({lost}); "
-            f"what was answered is kept"
+            f"{self.name}: {_N_LOSSES} copies were lost while answering the same call ({lost}); "
+            "the answers so far are kept"
         ) from lost
 
     async def _open_again(self) -> None:
@@ -157,8 +157,8 @@ class ClusterModel:
         )
         there: dict[Any, tuple[str, str]] = {}
         lost: BaseException = WorkersEnded(
-            "the cluster has no node with a processor left; start one with `ray start`, and run "
-            "the same command again"
+            "no node of the cluster has a free processor; start one with `ray start`, and run the "
+            "same command again"
         )
         for actor, result in zip(actors, opened, strict=True):
             if isinstance(result, WorkersEnded):
@@ -180,14 +180,14 @@ class ClusterModel:
         others = sorted(name for name, _ in self._known if name != self.name)
         if others:
             raise ModelError(
-                f"{self.name}: a node has {others[0]} under the same path; put the same file on "
-                f"all nodes"
+                f"{self.name}: a node has {others[0]} at the same path; put the same file on all "
+                "nodes"
             )
         versions = sorted({version for _, version in self._known})
         if len(versions) > 1:
             raise ModelError(
-                f"{self.name}: nodes have xllamacpp {' and '.join(versions)}; install the same on "
-                f"all nodes, for their answers could differ"
+                f"{self.name}: nodes have xllamacpp {' and '.join(versions)}; install the same "
+                "version on all nodes, since their answers could differ"
             )
 
 
@@ -206,7 +206,7 @@ class _Copy:
         if self._seat.n_gpus and not has_gpu():
             raise ModelError(
                 f"node {self._seat.node[:8]}: its xllamacpp cannot use a GPU; install one that "
-                f"can, or begin the node with `ray start --num-gpus 0`"
+                "can, or start the node with `ray start --num-gpus 0`"
             )
         self._model = await self._open_copy().__aenter__()
         return self._model.name, runtime_version()

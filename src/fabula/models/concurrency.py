@@ -45,7 +45,7 @@ class HeldOpen:
         """The result of a call. Raises `ModelError` outside of the `with` block."""
         if self._runner is None:
             call.close()
-            raise ModelError(f"{self._model.name}: was not opened; use it in `with`")
+            raise ModelError(f"{self._model.name}: is not open; use it in `with`")
         return self._runner.run(call)
 
 

@@ -98,7 +98,7 @@ def parse_prices(text: str) -> Prices:
         if equals:
             named[model.strip()] = parse_price(price.strip())
         elif each is not None:
-            raise InputError(f"{text!r} holds two prices without a model; write MODEL=IN/OUT")
+            raise InputError(f"{text!r} contains two prices without a model; write MODEL=IN/OUT")
         else:
             each = parse_price(price)
     return Prices(each, named)
@@ -157,7 +157,7 @@ class SharedBudget:
 
     def __init__(self, limit: float | None = None) -> None:
         if limit is not None and not (math.isfinite(limit) and limit >= 0):
-            raise InputError(f"the limit of cost {limit} must be a non-negative amount of dollars")
+            raise InputError(f"the cost limit {limit} must be a non-negative amount of dollars")
         self.limit = limit
         self.spent = 0.0
 
@@ -202,8 +202,7 @@ class Budget:
                     raise ModelError(
                         f"`max_cost` {limit:g} leaves no room for another call "
                         f"({self._shared.spent:.4f} dollars spent, the call could take "
-                        f"{cost:.4f}); "
-                        f"what was answered is kept, a higher limit goes on"
+                        f"{cost:.4f}); the answers so far are kept: raise the limit to resume"
                     )
                 await self._changed.wait()
             self._reserved += cost

@@ -139,4 +139,4 @@ def _files(folder: Path) -> tuple[Path, Path]:
     for model in (folder / "model.onnx", folder / "onnx" / "model.onnx"):
         if model.exists() and (folder / "tokenizer.json").exists():
             return model, folder / "tokenizer.json"
-    raise ModelError(f"{folder}: holds no model.onnx with a tokenizer.json")
+    raise ModelError(f"{folder}: contains no model.onnx with a tokenizer.json")

@@ -45,7 +45,7 @@ class FunctionModel:
         except Exception as error:
             raise CallFailed(f"{self.name}: {type(error).__name__}: {error}") from error
         if not isinstance(found, str):
-            raise CallFailed(f"{self.name}: gave a {type(found).__name__}, not a string")
+            raise CallFailed(f"{self.name}: returned a {type(found).__name__}, not a string")
         return Answer(found)
 
     async def __aenter__(self) -> Self:

@@ -51,7 +51,7 @@ class _Kind:
     """Stands in for `numpy.ndarray`, as an argument; it cannot be called."""
 
     def __init__(self, *_: Any) -> None:
-        raise pickle.UnpicklingError("it makes an array of nothing")
+        raise pickle.UnpicklingError("it builds an array from nothing")
 
 
 class _Array:
@@ -94,7 +94,7 @@ def _from_buffer(data: Any, kind: Any, shape: Any, order: Any = "C") -> _Array:
 def _encode(text: Any, encoding: Any = "latin1") -> bytes:
     """How older pickles hold bytes."""
     if not isinstance(text, str) or encoding not in ("latin1", "latin-1"):
-        raise pickle.UnpicklingError("it holds text where bytes belong")
+        raise pickle.UnpicklingError("it contains text where bytes belong")
     return text.encode("latin-1")
 
 
@@ -124,7 +124,9 @@ class _Unpickler(pickle.Unpickler):
                    "CompatVocab")  # fmt: skip
         if module.startswith("gensim.") and name in classes:
             return _Attributes
-        raise pickle.UnpicklingError(f"it holds {module}.{name}, which is no part of word vectors")
+        raise pickle.UnpicklingError(
+            f"it contains {module}.{name}, which does not belong to word vectors"
+        )
 
 
 def read_gensim(path: Path) -> tuple[list[str], NDArray[Any]]:
@@ -141,7 +143,7 @@ def read_gensim(path: Path) -> tuple[list[str], NDArray[Any]]:
             vectors = np.load(f"{path}.vectors.npy", allow_pickle=False)
     except (pickle.UnpicklingError, OSError, EOFError, ValueError, AttributeError, IndexError,
             TypeError, KeyError, MemoryError, OverflowError, RecursionError) as error:  # fmt: skip
-        raise InputError(f"{path}: word vectors cannot be read from it ({error})") from error
+        raise InputError(f"{path}: cannot read word vectors ({error})") from error
     words = state.get("index_to_key") or state.get("index2word")
     if (
         not isinstance(words, list)
@@ -152,6 +154,6 @@ def read_gensim(path: Path) -> tuple[list[str], NDArray[Any]]:
         or vectors.dtype.kind != "f"
     ):
         raise InputError(
-            f"{path}: its words and vectors do not fit each other; save `model.wv` with gensim 4"
+            f"{path}: its words and vectors do not match; save `model.wv` with gensim 4"
         )
     return [str(word) for word in words], vectors

@@ -56,7 +56,7 @@ def read_layout(gguf: Any, path: Path) -> Layout:
         try:
             return _layout(gguf, path, _Header(data))
         except struct.error as error:
-            raise ValueError(f"its header is cut: {error}") from error
+            raise ValueError(f"its header is truncated: {error}") from error
 
 
 def _layout(gguf: Any, path: Path, header: _Header) -> Layout:
@@ -65,10 +65,8 @@ def _layout(gguf: Any, path: Path, header: _Header) -> Layout:
     version = header.number("I")
     if version not in _VERSIONS:
         if version & 0xFFFF == 0:
-            raise ModelError(
-                f"{path}: is big-endian, and only little-endian GGUF files can be read"
-            )
-        raise ModelError(f"{path}: is of GGUF version {version}; versions 2 and 3 can be read")
+            raise ModelError(f"{path}: is big-endian; only little-endian GGUF files are supported")
+        raise ModelError(f"{path}: is GGUF version {version}; only versions 2 and 3 are supported")
     n_tensors, n_settings = header.number("Q"), header.number("Q")
     settings = {header.string(): header.value(header.number("I")) for _ in range(n_settings)}
     entries = []

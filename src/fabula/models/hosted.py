@@ -97,7 +97,7 @@ class HostedModel:
             raise _call_fault(self._spec, error) from error
         answer = answer_of(output, choice)
         if not output.choices and not output.error:
-            raise ChargedCallFailed(f"{self._spec}: the reply holds no answer", answer.usage)
+            raise ChargedCallFailed(f"{self._spec}: the reply contains no answer", answer.usage)
         return replace(answer, served=await self._served(output.model))
 
     async def _served(self, told: str) -> str:
@@ -213,7 +213,7 @@ async def _somebody_listens(url: str) -> None:
         parts = urlsplit(url)
         port = parts.port or (443 if parts.scheme == "https" else 80)
     except ValueError as error:
-        raise ModelError(f"{url}: no address of a server ({error})") from error
+        raise ModelError(f"{url}: not a server address ({error})") from error
     if parts.scheme in getproxies():
         # What cannot be reached from here may be reached through the proxy.
         return
@@ -222,7 +222,7 @@ async def _somebody_listens(url: str) -> None:
         writer.close()
     except (OSError, TimeoutError) as error:
         raise ModelError(
-            f"{url}: nobody answers there ({error or 'no reply in 10 s'}); is the server running?"
+            f"{url}: no connection ({error or 'no reply in 10 s'}); is the server running?"
         ) from error
 
 
@@ -328,7 +328,7 @@ def _call_fault(spec: str, error: Exception) -> ModelError:
         host = urlsplit(spec).netloc or spec
         return ModelError(f"{host}: the key was refused ({said}); check it in the environment")
     if status == 404:
-        return ModelError(f"{spec}: no such model there ({said})")
+        return ModelError(f"{spec}: the provider has no such model ({said})")
     if status is None and not isinstance(cause, OSError):
         # Neither turned away nor unreachable: a reply that cannot be read, or none in time.
         return ChargedCallFailed(f"{spec}: {said}")

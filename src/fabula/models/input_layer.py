@@ -39,7 +39,7 @@ class InputLayer:
             raise ModelError("this needs tokenizers; run: pip install 'fabula[nlp]'") from error
         if not tokenizer.is_file():
             raise InputError(
-                f"{tokenizer.parent}: no tokenizer.json; give the folder of a whole model"
+                f"{tokenizer.parent}: no tokenizer.json; name the folder of a complete model"
             )
         try:
             self._tokenizer = Tokenizer.from_file(str(tokenizer))
@@ -65,7 +65,7 @@ class InputLayer:
     def of_folder(cls, folder: Path) -> Self:
         """Raises `InputError` where the folder holds no model."""
         if not (folder / "tokenizer.json").is_file():
-            raise InputError(f"{folder}: no tokenizer.json; give the folder of a whole model")
+            raise InputError(f"{folder}: no tokenizer.json; name the folder of a complete model")
         return cls(folder.resolve().name, folder / "tokenizer.json", _read_layer(folder))
 
     @classmethod
@@ -107,13 +107,13 @@ def _read_layer(folder: Path) -> NDArray[Any]:
         try:
             header, first = _read_header(file)
         except (OSError, ValueError, RecursionError) as error:
-            raise InputError(f"{file}: not in safetensors' format ({error})") from error
+            raise InputError(f"{file}: not in safetensors format ({error})") from error
         for name, entry in header.items():
             shape = entry.get("shape")
             if name.endswith(_NAMES) and isinstance(shape, list) and len(shape) == 2:
                 return _read_matrix(file, entry, first)
     raise InputError(
-        f"{folder}: no .safetensors file with an input layer (a matrix that ends in "
+        f"{folder}: no .safetensors file with an input layer (a matrix whose name ends in "
         f"{' or '.join(_NAMES[:3])}); save the model with safetensors"
     )
 
@@ -125,23 +125,23 @@ def _read_header(file: Path) -> tuple[dict[str, Any], int]:
             raise ValueError("its header has no length")
         header = json.loads(raw.read(n))
     if not isinstance(header, dict):
-        raise ValueError("its header is no table")  # noqa: TRY004 (a file's content)
+        raise ValueError("its header is not a table")  # noqa: TRY004 (a file's content)
     return {k: v for k, v in header.items() if isinstance(v, dict)}, 8 + n
 
 
 def _read_matrix(file: Path, entry: dict[str, Any], first: int) -> NDArray[Any]:
     kind = _TYPES.get(str(entry.get("dtype")))
     if kind is None:
-        raise InputError(f"{file}: its input layer is of type {entry.get('dtype')}, not a float")
+        raise InputError(f"{file}: its input layer has type {entry.get('dtype')}, not a float type")
     try:
         begin, end = map(int, entry["data_offsets"])
         if not 0 <= begin <= end <= file.stat().st_size - first:
-            raise ValueError("it says that it reaches beyond the end of the file")  # noqa: TRY301
+            raise ValueError("it claims to reach beyond the end of the file")  # noqa: TRY301
         n = (end - begin) // np.dtype(kind).itemsize
         flat = np.fromfile(file, kind, n, offset=first + begin)
         table = flat.reshape(entry["shape"])
     except (KeyError, ValueError, TypeError, OSError) as error:
-        raise InputError(f"{file}: its input layer is cut or damaged ({error})") from error
+        raise InputError(f"{file}: its input layer is truncated or damaged ({error})") from error
     if entry["dtype"] == "BF16":
         # The upper half of a float32.
         return (table.astype(np.uint32) << 16).view(np.float32)

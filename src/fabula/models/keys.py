@@ -49,22 +49,22 @@ def check_key(model: str) -> KeyCheck | None:
         return None
     variable = next((one for one in variables if os.environ.get(one)), "")
     if not variable:
-        return KeyCheck(False, f"no key for {provider} is set: it belongs into {variables[0]}")
+        return KeyCheck(False, f"no key for {provider} is set: put it into {variables[0]}")
     base = os.environ.get(f"{provider.upper()}_BASE_URL") or _LISTS.get(provider)
     if base is None:
-        return KeyCheck(None, f"the key in {variable} cannot be tried before it is used")
+        return KeyCheck(None, f"the key in {variable} cannot be checked before it is used")
     try:
         known = _listed(base.rstrip("/"), provider, os.environ[variable].strip())
     except urllib.error.HTTPError as error:
         with error:
             if error.code in (400, 401, 403):
                 return KeyCheck(False, f"{provider} refuses the key in {variable}")
-            return KeyCheck(None, f"{provider} did not say whether the key is good ({error.code})")
+            return KeyCheck(None, f"{provider} did not say whether the key is valid ({error.code})")
     except (OSError, ValueError, KeyError, TypeError) as error:
-        return KeyCheck(None, f"{provider} could not be asked whether the key is good ({error})")
+        return KeyCheck(None, f"{provider} could not be asked whether the key is valid ({error})")
     if name not in known:
-        return KeyCheck(None, f"{provider} takes the key, and does not list a model {name}")
-    return KeyCheck(True, f"{provider} takes the key in {variable}, and has the model {name}")
+        return KeyCheck(None, f"{provider} accepts the key, but does not list a model {name}")
+    return KeyCheck(True, f"{provider} accepts the key in {variable}, and has the model {name}")
 
 
 def _listed(base: str, provider: str, key: str) -> set[str]:

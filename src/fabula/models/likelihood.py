@@ -65,7 +65,7 @@ class LikelihoodModel:
     def __init__(self, path_or_spec: str | Path, *, max_context: int | None = None) -> None:
         """`max_context` tokens at a time at most, where the model's own context is too dear."""
         if max_context is not None and max_context < 4:
-            raise ModelError(f"a context of {max_context} tokens is too short to score a text in")
+            raise ModelError(f"a context of {max_context} tokens is too short to score a text")
         self._max_context = max_context
         self.path = embedded_model() if str(path_or_spec) == "local" else Path(path_or_spec)
         if not self.path.is_dir():
@@ -102,7 +102,7 @@ class LikelihoodModel:
         if not tokens:
             return _missing("the text has no tokens")
         if len(tokens) + len(reader.beginning) < 2:
-            return _missing("the text is one token, and nothing stands before it")
+            return _missing("the text is a single token, with nothing before it")
         return _likelihood(reader.figures(tokens))
 
     @cached_property
@@ -155,7 +155,7 @@ class _Reader:
             )
             past = getattr(reply, "past_key_values", None)
             if past is None and end < len(tokens) - 1:
-                raise ModelError("this model keeps nothing between steps; name a transformer")
+                raise ModelError("this model keeps no state between steps; name a transformer")
             begin = max(start, n_known - 1)
             if begin < end:
                 logits = reply.logits[0, begin - start :]
@@ -225,11 +225,11 @@ def _loaded(path: Path, torch: Any, transformers: Any) -> tuple[Any, Any]:
         SafetensorError, struct.error,
     ) as error:  # fmt: skip
         said = (str(error).strip() or type(error).__name__).splitlines()[0]
-        raise ModelError(f"{path}: the model cannot be loaded ({said})") from error
+        raise ModelError(f"{path}: cannot load the model ({said})") from error
     # What the file lacks would be drawn at random, and scored as if it had been learnt.
     lacking = sorted(map(str, [*report["missing_keys"], *report["mismatched_keys"]]))
     if lacking:
-        raise ModelError(f"{path}: the model is not whole; it lacks {lacking[0]}")
+        raise ModelError(f"{path}: the model is incomplete; it lacks {lacking[0]}")
     network.eval()
     return tokenizer, network
 

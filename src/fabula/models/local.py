@@ -94,7 +94,7 @@ class LocalModel:
                 n_context = self.n_parallel * self.context_tokens
                 self._server = xllamacpp.Server(self._parameters(n_context=n_context))
         except (RuntimeError, ValueError, OSError) as error:
-            raise ModelError(f"{self.path}: the model cannot be loaded ({error})") from error
+            raise ModelError(f"{self.path}: cannot load the model ({error})") from error
 
     def _parameters(self, n_context: int) -> Any:
         """`n_context` 0 is what the model was trained on."""
@@ -163,7 +163,7 @@ def n_threads() -> int:
     """
     asked = os.environ.get("FABULA_THREADS", "")
     if asked and not asked.isdecimal():
-        raise ModelError(f"FABULA_THREADS={asked} is no number of threads")
+        raise ModelError(f"FABULA_THREADS={asked} is not a number of threads")
     return int(asked or 0) or default_jobs()
 
 

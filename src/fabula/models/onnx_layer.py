@@ -40,7 +40,7 @@ def read_onnx_layer(path: Path) -> NDArray[np.float32]:
         table: NDArray[np.float32] = integers * np.frombuffer(scales, "<f4").reshape(-1, 1)
     except (KeyError, ValueError, IndexError, UnicodeDecodeError) as error:
         raise ModelError(
-            f"{path}: its word embeddings cannot be read ({error!r}); install the package again"
+            f"{path}: cannot read its word embeddings ({error!r}); install the package again"
         ) from error
     return table
 
@@ -79,7 +79,7 @@ def _fields(data: memoryview) -> Iterator[tuple[int, int | memoryview]]:
         elif key & 7 in (1, 5):
             size = 8 if key & 7 == 1 else 4
         else:
-            raise ValueError("not in the format of ONNX")
+            raise ValueError("not in ONNX format")
         yield key >> 3, data[at : at + size]
         at += size
 

@@ -101,11 +101,11 @@ def read_output_layer(path: Path) -> OutputLayer:
         )
     except NotImplementedError as error:
         raise ModelError(
-            f"{path}: its output layer is packed in a way that cannot be read here ({error}); "
-            f"choose another quantisation of the model"
+            f"{path}: its output layer has an unsupported packing ({error}); choose another "
+            "quantisation of the model"
         ) from error
     except (OSError, ValueError, LookupError, TypeError, OverflowError, MemoryError) as error:
-        raise ModelError(f"{path}: the model cannot be loaded ({error})") from error
+        raise ModelError(f"{path}: cannot load the model ({error})") from error
 
 
 def _ending(settings: dict[str, Any], name: str) -> Any:
@@ -118,10 +118,10 @@ def _check(path: Path, layout: Layout, matrix: Tensor | None) -> None:
     settings, tensors = layout.settings, layout.tensors
 
     def refuse(why: str) -> None:
-        raise ModelError(f"{path}: surprisals cannot be had of this model: {why}")
+        raise ModelError(f"{path}: cannot compute surprisal with this model: {why}")
 
     if (_ending(settings, "split.count") or 1) > 1 or matrix is None:
-        refuse("the file is not whole; join its parts with llama-gguf-split --merge")
+        refuse("the file is incomplete; join its parts with llama-gguf-split --merge")
         return
     architecture = settings.get("general.architecture")
     if architecture in _SCALED:

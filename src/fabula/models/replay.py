@@ -38,7 +38,7 @@ class ReplayedModel:
         try:
             lines = self._path.read_text(encoding="utf-8-sig").split("\n")
         except (OSError, UnicodeDecodeError) as error:
-            raise ModelError(f"{self._path}: recorded answers cannot be read ({error})") from error
+            raise ModelError(f"{self._path}: cannot read recorded answers ({error})") from error
         models: dict[str, None] = {}
         for number, line in enumerate(lines, 1):
             if not line.strip():
@@ -50,11 +50,11 @@ class ReplayedModel:
                 self._rows[key] = row
         if len(models) > 1:
             raise ModelError(
-                f"{self._path}: holds answers of {', '.join(models)}; say which, as in "
+                f"{self._path}: contains answers by {', '.join(models)}; name one, as in "
                 f"replay:{self._path}#{next(iter(models))}"
             )
         if self._wanted and not models:
-            raise ModelError(f"{self._path}: holds no answers of {self._wanted}")
+            raise ModelError(f"{self._path}: contains no answers by {self._wanted}")
         self.name = next(iter(models), "") or self.name
         return self
 
@@ -71,7 +71,7 @@ class ReplayedModel:
             ) from error
         ROWS.check(row, where)
         if key[1] is None and key in self._rows:
-            raise ModelError(f"{where}: a second answer to one prompt; give each its seed")
+            raise ModelError(f"{where}: a second answer to the same prompt; give each its seed")
         return row, key
 
     async def __aexit__(self, *error: object) -> None:
@@ -81,7 +81,7 @@ class ReplayedModel:
         digest = prompt_digest(prompt.text)
         row = self._rows.get((digest, sampling.seed)) or self._rows.get((digest, None))
         if row is None:
-            raise CallFailed(f"{self._path}: holds no answer to this prompt ({digest})")
+            raise CallFailed(f"{self._path}: contains no answer to this prompt ({digest})")
         return recorded(row)
 
 

@@ -63,7 +63,7 @@ class SurprisalModel:
 
     def __init__(self, path_or_spec: str | Path, *, max_context: int = _MAX_CONTEXT) -> None:
         if max_context < 4:
-            raise ModelError(f"a context of {max_context} tokens is too short to score a text in")
+            raise ModelError(f"a context of {max_context} tokens is too short to score a text")
         self.max_context = max_context
         self.path = embedded_model() if str(path_or_spec) == "local" else Path(path_or_spec)
         self.name = LocalModel(self.path).name
@@ -103,8 +103,8 @@ class SurprisalModel:
             n_before = _n_before(text, pieces)
         if n_before is None:
             raise ModelError(
-                f"{self.path}: its tokeniser changes the characters of a text, so that surprisals "
-                f"have no places in it; choose another model"
+                f"{self.path}: its tokeniser changes the characters of a text, so surprisals "
+                "cannot be located in it; choose another model"
             )
         starts, ends = _places(text.encode(), [len(piece) for piece in pieces], n_before)
         return TokenSurprisal(starts, ends, reader.nats(tokens))
@@ -187,8 +187,8 @@ class _Reader:
         states = np.array(reply[0]["embedding"], np.float32)
         if states.shape != (len(tokens), self._layer.matrix.shape[1]):
             raise ModelError(
-                f"{self._path}: surprisals cannot be had of this model: its hidden states are of "
-                f"shape {states.shape}, its output layer of {self._layer.matrix.shape}"
+                f"{self._path}: cannot compute surprisal with this model: its hidden states have "
+                f"shape {states.shape}, its output layer {self._layer.matrix.shape}"
             )
         return states
 
@@ -230,7 +230,7 @@ def _started(path: Path, n_context: int) -> Any:
     try:
         return xllamacpp.Server(params)
     except (RuntimeError, ValueError, OSError) as error:
-        raise ModelError(f"{path}: the model cannot be loaded ({error})") from error
+        raise ModelError(f"{path}: cannot load the model ({error})") from error
 
 
 def _n_before(text: str, pieces: Sequence[bytes]) -> int | None:

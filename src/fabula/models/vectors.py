@@ -181,7 +181,7 @@ def _pruned(name: str, n_shared: int, n_words: int) -> str:
         return ""
     return (
         f"{n_shared:,} of the {n_words:,} words of the vectors {name} share the vector of another "
-        f"word (they were pruned): each of them resembles only itself"
+        "word (they were pruned): each of them resembles only itself"
     )
 
 
@@ -226,8 +226,8 @@ def _read_text(path: Path) -> tuple[list[str], Quantised]:
             is_longer = len(parts) > n_dimensions + 1 and _is_number(parts[-n_dimensions - 1])
             if len(parts) <= n_dimensions or n_dimensions < 2 or (is_longer and n_promised):
                 raise InputError(
-                    f"{path}, line {number}: not a word and {max(n_dimensions, 2)} numbers; give "
-                    f"word vectors as GloVe, word2vec or fastText write them"
+                    f"{path}, line {number}: not a word and {max(n_dimensions, 2)} numbers; use "
+                    "word vectors in the format of GloVe, word2vec or fastText"
                 )
             try:
                 block.append(np.array(parts[-n_dimensions:], np.float32))
@@ -237,14 +237,15 @@ def _read_text(path: Path) -> tuple[list[str], Quantised]:
             if len(block) == _BLOCK:
                 close()
     except (OSError, EOFError, UnicodeDecodeError) as error:
-        raise InputError(f"{path}: word vectors cannot be read from it ({error})") from error
+        raise InputError(f"{path}: cannot read word vectors ({error})") from error
     if block:
         close()
     if not words:
-        raise InputError(f"{path}: holds no word vectors")
+        raise InputError(f"{path}: contains no word vectors")
     if n_promised is not None and n_promised != len(words):
         raise InputError(
-            f"{path}: promises {n_promised:,} words and holds {len(words):,}; fetch it again"
+            f"{path}: should contain {n_promised:,} words but contains {len(words):,}; download it "
+            "again"
         )
     return words, found
 

@@ -57,7 +57,7 @@ def back_up(store: Store, path: Path) -> Backup:
     It is there only once it was read again and found to be the same. Raises `InputError`.
     """
     if path.exists():
-        raise InputError(f"{path}: is there already; name another file")
+        raise InputError(f"{path}: already exists; name another file")
     with tempfile.TemporaryDirectory(prefix=".backup-", dir=path.parent) as folder:
         aside = Path(folder) / "study.db"
         with _opened(aside) as copy, store.reading() as source:
@@ -92,8 +92,8 @@ def restore(store: Store, design: StudyDesign, units: Sequence[Unit], path: Path
                 check_same(copy, design, list(units), str(path))
                 if target.execute(select(participants.c.id).limit(1)).first() is not None:
                     raise InputError(
-                        f"{store.file or 'the database'}: holds people already; move it away, or "
-                        f"name another with `database`"
+                        f"{store.file or 'the database'}: already contains people; move it away, "
+                        "or name another with `database`"
                     )
                 with copy.reading() as source:
                     done = _copy(source, target)

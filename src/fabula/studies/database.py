@@ -154,8 +154,8 @@ def now_ms() -> int:
 
 Trouble = Literal["locked", "full", "failed"]
 _WORDS: dict[Trouble, str] = {
-    "locked": "another program is holding the study's database",
-    "full": "the disk that holds the study's database is full",
+    "locked": "another program is using the study's database",
+    "full": "the disk with the study's database is full",
     "failed": "the study's database is not responding",
 }
 
@@ -318,7 +318,7 @@ def open_store(
         parsed = make_url(address)
     except (ArgumentError, ValueError) as error:
         raise InputError(
-            f"`database` {address}: is no database; write sqlite:///FILE or postgresql://..."
+            f"`database` {address}: not a database URL; write sqlite:///FILE or postgresql://..."
         ) from error
     if parsed.drivername in ("postgresql", "postgres"):
         parsed = parsed.set(drivername="postgresql+psycopg")
@@ -326,7 +326,7 @@ def open_store(
     if is_sqlite and (not parsed.database or ":memory:" in parsed.database or parsed.query):
         raise InputError(f"`database` {address}: name a file, as in sqlite:///study.db")
     if is_sqlite and not create and parsed.database and not Path(parsed.database).exists():
-        raise InputError(f"{parsed.database}: is not there; `fabula study serve` makes it")
+        raise InputError(f"{parsed.database}: does not exist; `fabula study serve` creates it")
     shown = parsed.render_as_string(hide_password=True)
     if is_sqlite:
         _check_file(Path(str(parsed.database)))
@@ -369,8 +369,8 @@ def _check_file(path: Path) -> None:
     if sqlite_file.lacks_log(path):
         raise InputError(
             f"{path}: was copied without its log, {sqlite_file.log_of(path).name}, so answers may "
-            f"be missing in it; copy the log too, or take what is there with `fabula study restore "
-            f"STUDY.toml {path}` and another `database`"
+            "be missing from it; copy the log too, or restore what is there with `fabula study "
+            f"restore STUDY.toml {path}` and another `database`"
         )
     try:
         sqlite_file.make_private(path)
@@ -460,7 +460,7 @@ def _migrate(engine: Engine, where: str) -> None:
             command.upgrade(config, "head")
         except CommandError as error:
             raise InputError(
-                f"{where}: its tables are not of this version of Fabula ({__version__}) or an "
+                f"{where}: its tables are not from this version of Fabula ({__version__}) or an "
                 f"older one ({error}); open it with the version that wrote it"
             ) from error
 
@@ -481,7 +481,7 @@ def check_same(store: Store, design: StudyDesign, units: list[Unit], where: str)
                 connection.execute(settings.insert().values(key=key, value=value))
             elif held[key] != value and (has_answers or key == "study"):
                 raise InputError(
-                    f"{where}: holds answers of a study with another {key} ({held[key]}, here "
+                    f"{where}: contains answers for a study with another {key} ({held[key]}, here "
                     f"{value}); {remedy[key]}"
                 )
             elif held[key] != value:

@@ -157,8 +157,8 @@ def load_study(path: Path) -> StudyDesign:
     for number, question in enumerate(file.quiz, 1):
         if question.answer not in question.options:
             raise InputError(
-                f"{path}: quiz question {number}: the answer {question.answer!r} is none of its "
-                f"options"
+                f"{path}: quiz question {number}: the answer {question.answer!r} is not one of its "
+                "options"
             )
     needed = len(file.quiz) if file.quiz_pass is None else file.quiz_pass
     if needed > len(file.quiz):
@@ -179,7 +179,7 @@ def load_study(path: Path) -> StudyDesign:
     _check_rubric(rubric, group_rubric, file.design, path)
     _check_checks(file, rubric, path)
     if file.design != "pairs" and (file.ties or file.max_pairs is not None):
-        raise InputError(f"{path}: ties and max_pairs are of the design pairs")
+        raise InputError(f"{path}: ties and max_pairs are only for the design pairs")
     return StudyDesign(
         path=path,
         id=file.id,
@@ -215,13 +215,13 @@ def _check_rubric(rubric: Rubric, group_rubric: Rubric | None, kind: Kind, path:
     for item in rubric.items:
         why = None
         if item.scale.is_ranking:
-            why = "ranks a group, and is asked about one story at a time"
+            why = "ranks a group, but is asked about one story at a time"
         elif item.id in taken:
-            why = "is asked about the group of stories already"
+            why = "is already asked about the group of stories"
         elif item.reveals or rubric.facts:
             why = "is about feedback; use the design feedback"
         elif kind == "pairs" and (item.show_if or not item.scale.is_test):
-            why = "is not a yes-no question that is always asked, and so not one about pairs"
+            why = "is not a yes-no question that is always asked, so it cannot be asked about pairs"
         if why is not None:
             raise InputError(f"{path}: rubric: the item {item.id} of {rubric.id} {why}")
     if not any(item.scale.is_test for item in rubric.items):
@@ -257,9 +257,9 @@ def new_study(
 ) -> None:
     """Write a study ready to run, for the researcher to edit. Raises `InputError`."""
     if path.exists():
-        raise InputError(f"{path}: is there already; choose another name, or edit it")
+        raise InputError(f"{path}: already exists; choose another name, or edit it")
     if path.suffix != ".toml":
-        raise InputError(f"{path}: a study's file ends in .toml")
+        raise InputError(f"{path}: a study's file must end in .toml")
     shown = Path(os.path.relpath(documents.resolve(), path.resolve().parent))
     text = (_HERE / "designs" / f"{design}.toml").read_text(encoding="utf-8")
     plain = unicodedata.normalize("NFKD", path.stem.casefold()).encode("ascii", "ignore").decode()

@@ -129,7 +129,7 @@ def verify_token(token: str, keys: Sequence[Mapping[str, Any]], address: str) ->
     except (ValueError, KeyError, TypeError, StopIteration, binascii.Error) as error:
         raise ValueError("not a token of the platform's") from error
     if header.get("alg") != "RS256" or modulus.bit_length() < 2048:
-        raise ValueError("not signed as the platform signs")
+        raise ValueError("not signed the way the platform signs")
     size = (modulus.bit_length() + 7) // 8
     digest = _SHA256 + hashlib.sha256(f"{head}.{body}".encode()).digest()
     # The whole block is made anew and compared, so that nothing of it is left to interpretation.
@@ -140,9 +140,9 @@ def verify_token(token: str, keys: Sequence[Mapping[str, Any]], address: str) ->
         raise ValueError("the signature is wrong")
     audiences = audience if isinstance(audience, list) else [audience]
     if claims.get("iss") != _ISSUER or is_late:
-        raise ValueError("the token has expired, or is somebody else's")
+        raise ValueError("the token has expired, or belongs to somebody else")
     if address and not any(_origin(str(one)) == _origin(address) for one in audiences):
-        raise ValueError("the token is made for another address")
+        raise ValueError("the token is for another address")
     if not isinstance(ids, dict):
         raise ValueError("the token names nobody")  # noqa: TRY004 (whatever is wrong with it)
     return ids

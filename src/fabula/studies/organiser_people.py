@@ -50,7 +50,7 @@ def give_new_link(request: Request, token: Organiser, form: Asked) -> Response:
     """Asked twice: the old link ends, also for who is reading by it."""
     ids = _chosen(form)
     if form.get("sure") != "yes":
-        what = "Their old link ends at once, also in a browser where they are reading."
+        what = "Their old link stops working at once, also in a browser where they are reading."
         return _ask_again(request, token, "reissue", "Make a new link for", ids, what)
     try:
         with request.app.state.study.store.writing() as connection:
@@ -64,8 +64,8 @@ def give_new_link(request: Request, token: Organiser, form: Asked) -> Response:
 def leave_out(request: Request, token: Organiser, form: Asked) -> Response:
     """Asked twice: nobody is removed by a slip."""
     what = (
-        "Their answers are left out of everything from then on, and what they read goes to "
-        "others. This cannot be taken back."
+        "Their answers are excluded from everything from now on, and their places go to others. "
+        "This cannot be undone."
     )
     return _of_each(request, token, form, "remove", "Remove", what, remove)
 
@@ -74,8 +74,8 @@ def leave_out(request: Request, token: Organiser, form: Asked) -> Response:
 def delete_all(request: Request, token: Organiser, form: Asked) -> Response:
     """What somebody may ask for by their number."""
     what = (
-        "Everything that they answered, said about themselves and were known by is deleted; only "
-        "their number stays. This cannot be taken back. Backups and exports keep what they hold."
+        "Everything that they answered, everything about them and every id is deleted; only their "
+        "number stays. This cannot be undone. Backups and exports keep what they contain."
     )
     done = _of_each(request, token, form, "forget", "Delete all answers of", what, forget)
     if form.get("sure") == "yes":

@@ -55,7 +55,9 @@ def chosen_pairs(
     ]
     if n is not None and n < len(every):
         if n < (least := least_pairs(every)):
-            raise InputError(f"max_pairs: it takes {least:,} pairs to connect all stories")
+            raise InputError(
+                f"max_pairs: at least {least:,} pairs are needed to connect all stories"
+            )
         rng = np.random.default_rng([seed, 3])
         drawn = first_pairs(every, n, rng)
         left = sorted(set(every) - set(drawn))

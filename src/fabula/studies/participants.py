@@ -131,7 +131,7 @@ def number_of(name: str) -> int:
     """Whom `p0007` means. Raises `InputError`."""
     number = name.removeprefix("p")
     if not number.isascii() or not number.isdecimal() or len(number) > 12:
-        raise InputError(f"{name}: is no participant; they are called p0001, p0002, ...")
+        raise InputError(f"{name}: is not a participant; they are called p0001, p0002, ...")
     return int(number)
 
 

@@ -77,7 +77,9 @@ class Prolific:
                     yield Submission(str(row["id"]), str(worker), status)
                 following = (content.get("_links") or {}).get("next") or content.get("next")
             except (KeyError, TypeError, AttributeError) as error:
-                raise PlatformFailed("Prolific's answer is not as documented") from error
+                raise PlatformFailed(
+                    "Prolific's answer does not follow its documentation"
+                ) from error
             # A link may be given as an object without an address.
             if not (following.get("href") if isinstance(following, dict) else following):
                 return
@@ -111,8 +113,8 @@ class Prolific:
                 with error:
                     if error.code in (401, 403):
                         raise PlatformFailed(
-                            f"Prolific refuses the token ({error.code}); make a new one on its "
-                            f"page of API tokens"
+                            f"Prolific refuses the token ({error.code}); create a new one on its "
+                            "page of API tokens"
                         ) from error
                     if error.code != 429 and error.code < 500:
                         raise PlatformFailed(f"Prolific answered {error.code}") from error
@@ -124,7 +126,7 @@ class Prolific:
             else:
                 if isinstance(content, dict):
                     return content
-                raise PlatformFailed("Prolific's answer is not as documented")
+                raise PlatformFailed("Prolific's answer does not follow its documentation")
             if number + 1 < n_tries:
                 self.wait(min(pause, _LONGEST_WAIT_S))
-        raise PlatformFailed(f"Prolific could not be asked after {n_tries} tries: {problem}")
+        raise PlatformFailed(f"Prolific could not be reached after {n_tries} tries: {problem}")

@@ -184,13 +184,13 @@ class Recruiting(Strict):
         entry = self.entry
         if entry.allow and not (Path(where).parent / entry.allow).is_file():
             raise InputError(
-                f"{where}: entry: allow: {entry.allow} is not there; write the ids of those who "
-                f"may come into it, one a line"
+                f"{where}: entry: allow: {entry.allow} does not exist; create it with the ids of "
+                "those who may take part, one per line"
             )
         if entry.signed and not entry.address.startswith("https://"):
             raise InputError(
-                f"{where}: entry: signed: addresses are signed for one place; name it as "
-                f"`address`, as in https://your.host"
+                f"{where}: entry: signed: addresses are signed for one host; name it as `address`, "
+                "as in https://your.host"
             )
         if entry.signed and entry.platform == "mturk":
             raise InputError(f"{where}: entry: signed: only Prolific signs addresses")

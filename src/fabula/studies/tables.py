@@ -127,7 +127,9 @@ def _workbook(rows: Sequence[Row], columns: Sequence[str], path: Path) -> bytes:
     import xlsxwriter
 
     if len(rows) >= _MOST_ROWS:
-        raise InputError(f"{path}: a sheet holds {_MOST_ROWS - 1:,} rows; choose another format")
+        raise InputError(
+            f"{path}: a sheet has at most {_MOST_ROWS - 1:,} rows; choose another format"
+        )
     sink = io.BytesIO()
     with xlsxwriter.Workbook(sink, {"in_memory": True}) as book:
         # Otherwise the same answers would give other bytes each time.

@@ -49,7 +49,7 @@ def read_units(design: StudyDesign) -> list[Unit]:
     """The units of a study, in the order of its documents. Raises `InputError`."""
     path = design.documents
     if not path.exists():
-        raise InputError(f"{design.path}: documents: {path} is not there")
+        raise InputError(f"{design.path}: documents: {path} does not exist")
     if design.kind == "feedback":
         shows_original = any(item.reveals for item in design.rubric.items)
         units = [
@@ -70,7 +70,7 @@ def read_units(design: StudyDesign) -> list[Unit]:
             for key, members in groups.items()
         ]
     if not units:
-        raise InputError(f"{path}: holds nothing to read")
+        raise InputError(f"{path}: contains nothing to read")
     return units
 
 
@@ -165,8 +165,8 @@ def _pairs(
     for group, members in groups.items():
         if len(members) < 2:
             raise InputError(
-                f"{design.documents}: the group {group!r} holds one story only, and nothing to "
-                f"compare it with; take it out, or name another group_field in {design.path}"
+                f"{design.documents}: the group {group!r} contains only one story, with nothing to "
+                f"compare it with; remove it, or name another group_field in {design.path}"
             )
     chosen = chosen_pairs(list(groups.values()), design.max_pairs, design.seed)
     return {pair_key(*pair): pair for pair in chosen}
@@ -177,7 +177,7 @@ def _groups(stories: Sequence[Document], design: StudyDesign) -> dict[str, Seque
     groups: dict[str, list[Document]] = {}
     for story in stories:
         if not TextSettings().has_words(story.text):
-            raise InputError(f"{design.documents}: the story {story.id!r} holds no words")
+            raise InputError(f"{design.documents}: the story {story.id!r} contains no words")
         group = story.meta.get(design.group_field)
         if group is None and design.group_field == "prompt_id":
             group = story.prompt_id

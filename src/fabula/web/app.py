@@ -37,7 +37,7 @@ _N_PER_ADDRESS = 256
 PAGE_TEXTS = {
     404: "There is no such page.",
     405: "There is no such page.",
-    413: "This is more than can be taken at once.",
+    413: "This is more than the page can accept at once.",
     422: "This could not be read. Please go back and try again.",
 }
 """By status, what people are told."""
@@ -140,7 +140,7 @@ def listen(host: str, port: int) -> socket.socket:
     except OSError as error:
         raise InputError(
             f"`port` {port}: cannot listen there at {host} ({error.strerror}); name another, or 0 "
-            f"for any"
+            "for any"
         ) from error
     # An answer goes out in two pieces, and the second would wait 40 ms to be asked for. (asyncio
     # sets this only on sockets that name their protocol.)

@@ -177,7 +177,9 @@ class Guard:
     def _refusal(self, request: Request) -> Refusal | None:
         if self._rules.own_names_only and not _is_own(request.headers.get("host", "")):
             # A page elsewhere whose name is made to lead here (DNS rebinding) gets nothing.
-            return 400, "this service is for its own machine, under the name 127.0.0.1 or localhost"
+            return 400, (
+                "this service is only for its own machine, under the name 127.0.0.1 or localhost"
+            )
         refusal = self._rules.admit(request)
         if refusal is not None:
             return refusal

@@ -139,7 +139,7 @@ def test_a_file_has_the_fields_of_the_kind_and_its_checks() -> None:
 
 
 def test_answers_are_the_conditions_of_later_items() -> None:
-    with pytest.raises(InputError, match="pace is never 'E'; it is 'A' or 'B'"):
+    with pytest.raises(InputError, match="pace cannot be 'E'; it must be 'A' or 'B'"):
         parsed(LETTER.replace("'A'", "'E'"))
     with pytest.raises(InputError, match="pace has no order"):
         parsed(LETTER.replace("== 'A'", "> 'B'"))

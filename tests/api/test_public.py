@@ -271,7 +271,7 @@ def test_judges_that_cannot_be_compared_get_a_sentence(tmp_path: Path) -> None:
         'question = "Is it good?"\n'
     )
     one = fb.judge(TALES[:1], other, model=answer, style="verdict-first")
-    with pytest.raises(fb.MixError, match="run 2: judged on other items"):
+    with pytest.raises(fb.MixError, match="run 2: judged on different items"):
         fb.compare_judges([verdicts, one])
 
 

@@ -117,7 +117,7 @@ def test_info_add_remove_and_verify(examples: Path, tmp_path: Path) -> None:
     fabula("reference", "build", library[0], "--out", corpus)
     before = json.loads(fabula("reference", "info", corpus, "--json").stdout)
     fabula("reference", "add", corpus, *library[1:])
-    assert "2 shards whole" in fabula("reference", "verify", corpus).stdout
+    assert "2 shards intact" in fabula("reference", "verify", corpus).stdout
     ids = fabula("reference", "info", corpus, "--ids").stdout.splitlines()
     assert ids == [str(file) for file in library]
     (tmp_path / "ids.txt").write_text("\n".join(ids[1:]))

@@ -54,7 +54,7 @@ def test_what_is_no_class_is_refused_and_nothing_is_kept(client: TestClient, des
     data = {"csrf": csrf(client), "reference": "infinigram:x"}
     answer = client.post("/classes", data=data, files=two)
     assert answer.status_code == 400
-    assert "which infinigram:x is not" in answer.text
+    assert "infinigram:x is not in one" in answer.text
     assert not list((desk.folder / "classes").iterdir())
     data["csrf"] = "guess"
     assert client.post("/classes", data=data, files=two).status_code == 403

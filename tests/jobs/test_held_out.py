@@ -152,7 +152,7 @@ def test_what_is_served_or_looked_up_is_measured_where_it_lies() -> None:
 
 def test_too_few_documents_make_no_distribution(tmp_path: Path) -> None:
     Reference.build(documents(9), tmp_path / "few", settings=TextSettings())
-    with pytest.raises(InputError, match="has 9 documents with words to hold out"):
+    with pytest.raises(InputError, match="has only 9 documents with words to hold out"):
         measure_held_out(str(tmp_path / "few"), HeldOutSettings(n_jobs=1))
     short = [Document(f"s{k}", f"only {k} words here now") for k in range(30)]
     Reference.build(short, tmp_path / "short", settings=TextSettings())

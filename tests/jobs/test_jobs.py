@@ -83,15 +83,21 @@ def test_an_amount_of_memory_is_read_in_powers_of_two(size: str, n_bytes: int) -
     [
         (lambda: BuildSettings(out="http://h/ref"), "`out` http://h/ref: name a folder"),
         (lambda: BuildSettings(out="r", memory="much"), "`memory` 'much' is not an amount"),
-        (lambda: ScoreSettings(by="model*colour"), "`by` colour: there are model"),
-        (lambda: CorruptSettings(out=Path("o"), methods="swap,burn"), "`methods` burn: there are"),
+        (lambda: ScoreSettings(by="model*colour"), "`by` colour: must be one of model"),
+        (
+            lambda: CorruptSettings(out=Path("o"), methods="swap,burn"),
+            "`methods` burn: must be one of",
+        ),
         (lambda: ElicitSettings(out=Path("o"), shots="0,two"), "`shots` 0,two: write numbers"),
         (
             lambda: DetectorSettings("a=b", fpr="0.1,2"),
             "`fpr` 0.1,2: shares must be between 0 and 1",
         ),
         (lambda: DetectorSettings("a=b", fpr="few"), "`fpr` few: write shares such as"),
-        (lambda: OpeningSettings(Path("o"), formats=("odd",)), "`formats` odd: there are plain"),
+        (
+            lambda: OpeningSettings(Path("o"), formats=("odd",)),
+            "`formats` odd: must be one of plain",
+        ),
         (lambda: GenerateSettings(Path("c"), Path("o")), "`folder` DIR, `models` MODEL, or both"),
         (lambda: AdviceSettings(models=ModelSettings(("a", "b"))), "one editor at a time"),
     ],

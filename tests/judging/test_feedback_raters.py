@@ -239,7 +239,7 @@ def test_what_is_not_of_people_or_not_of_this_feedback_is_refused(tmp_path: Path
               "rater": "a", "value": "All of it", "missing_reason": None, "rationale": None,
               "evidence": [], "details": {}, "signature": "people"}  # fmt: skip
     for change, expected in (
-        ({"signature": "judge|model:m"}, "answers of a model"),
+        ({"signature": "judge|model:m"}, "answers by a model"),
         ({"rubric": "other-2@x"}, "answers to other-2@x"),
         ({"value": "Mostly"}, "'Mostly' is no answer"),
         ({"id": "s9"}, "none of its ids"),

@@ -194,4 +194,4 @@ def test_the_command_lists_notes_with_lines_and_keeps_the_same_bytes(tmp_path: P
     assert "smiled" not in shown
     wrong = CliRunner().invoke(cli, ["lines", str(draft), "--without", "style"])
     assert wrong.exit_code == 2
-    assert "'style': there are name, sentence" in wrong.output
+    assert "'style': must be one of name, sentence" in wrong.output

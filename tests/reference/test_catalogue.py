@@ -448,7 +448,7 @@ def test_where_the_network_fails_it_says_so_and_the_same_command_goes_on(
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        (["pg19"], "it holds about 1,973,136,207 words; say how many to read"),
+        (["pg19"], "it holds about 1,973,136,207 words; say how many words to read"),
         (["pg19", "--sample", "lots"], "is not a number of words; write 100M"),
         (["pg19", "--sample", "0"], "is not a number of words"),
         (["pg19", "--sample", "1K", "--author", "Austen, Jane"], "is for gutenberg-mirror"),

@@ -324,7 +324,7 @@ def test_scores_are_printed_and_written(tmp_path: Path) -> None:
     spot = next(s for s in subsets if s["where"] == {"prompt": "spot"})
     assert spot["values"]["one_sentence"]["value"] == 0.5
     assert spot["values"]["overlap"]["value"] == pytest.approx((2 / 5 + 0) / 2)
-    assert "there are model" in run("feedback", "score", path, "--by", "colour").output
+    assert "must be one of model" in run("feedback", "score", path, "--by", "colour").output
 
 
 def test_bertscore_is_that_of_two_loops_over_tokens() -> None:

@@ -237,7 +237,7 @@ def judge_agreement(
     subjects = [subject for subject in panel.subjects if subject in asked and subject in truth]
     if not subjects:
         raise InputError(
-            f"{panel.source}: has no verdict on any story that was judged; do the ids agree?"
+            f"{panel.source}: has no verdict on any story that was judged; check that the ids match"
         )
     said = np.array([judge.get(subject, np.nan) for subject in subjects])
     is_so = np.array([truth[subject] for subject in subjects])

@@ -89,7 +89,7 @@ def read_gold(path: Path, categories: Sequence[str]) -> dict[str, frozenset[str]
                 f"{', '.join(categories)}"
             )
         if row["id"] in found:
-            raise InputError(f"{path}, line {number}: the id {row['id']!r} was there before")
+            raise InputError(f"{path}, line {number}: the id {row['id']!r} occurs twice")
         found[row["id"]] = frozenset(labels)
     if not found:
         raise InputError(f"{path}: holds no gold labels")

@@ -189,7 +189,9 @@ def correct(
     by_item = {item.id: tables.pop(item.id) for item in items}
     table, n_partly = _overall(by_item)
     if rates is None and not any(name in table.judged for name in table.labelled):
-        raise InputError("no document has both the judge's answers and labels; do the ids agree?")
+        raise InputError(
+            "no document has both the judge's answers and labels; check that the ids match"
+        )
     documents = list(dict.fromkeys(one.document_id for one in measurements))
     groups = _groups([name for name in documents if name in table.judged], group_of)
     parts = {name: _row(name, table.of(members), rates) for name, members in groups.items()}

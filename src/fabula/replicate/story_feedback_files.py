@@ -268,7 +268,7 @@ def read_own(paths: Sequence[Path]) -> list[dict[str, Any]]:
         for number, row in enumerate(read_rows(path), 1):
             check_feedback_row(row, f"{path}, line {number}")
             if (row["id"], row["model"]) in seen:
-                raise InputError(f"{path}, line {number}: {row['id']!r} was there before")
+                raise InputError(f"{path}, line {number}: {row['id']!r} occurs twice")
             seen.add((row["id"], row["model"]))
             prompt = _OWN_PROMPTS.get(row["prompt"], row["prompt"])
             found.append({**row, "prompt": prompt, "shots": _shots(row["shots"])})

@@ -82,7 +82,7 @@ def feedback_documents(
                 raise InputError(f"{where}, line {number}: {name!r} is no text; {_ADVICE}")
         id_ = feedback_id(row)
         if id_ in seen:
-            raise InputError(f"{where}, line {number}: the feedback {id_!r} was there before")
+            raise InputError(f"{where}, line {number}: the feedback {id_!r} occurs twice")
         seen.add(id_)
         method = row.get("method")
         known = {name: row[name] for name in _KNOWN if row.get(name) is not None}

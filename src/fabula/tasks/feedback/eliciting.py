@@ -63,7 +63,7 @@ def read_corrupted(path: Path) -> list[dict[str, Any]]:
                     f"writes"
                 )
         if row["id"] in seen:
-            raise InputError(f"{path}, line {number}: the id {row['id']!r} was there before")
+            raise InputError(f"{path}, line {number}: the id {row['id']!r} occurs twice")
         seen.add(row["id"])
         rows.append(row)
     if not rows:

@@ -71,7 +71,7 @@ def test_the_table_and_the_report_say_above_how_many(tmp_path: Path, corpus: str
     assert "30 documents of ref itself, each against the others" in said
     assert groups_of([corpus]) == (Path(corpus) / "held_out.jsonl",)
     after = " ".join(CliRunner().invoke(cli, command).output.split())
-    assert "above: the share of 30 documents of the reference itself score less" in after
+    assert "above: the share of 30 documents of the reference itself that score less" in after
     assert "100%" in after
     page = tmp_path / "page.html"
     without = [

@@ -30,6 +30,7 @@ from fabula.formats import (
     NETWORK,
     PASSAGES,
     PHRASES,
+    PROVENANCE,
     REFERENCE,
     ROWS,
     RUN,
@@ -43,6 +44,7 @@ from fabula.measures.linguistic import equal_length, scoring
 from fabula.measures.phrase_list import read_phrases
 from fabula.measures.verdicts import read_detectors
 from fabula.models import caching
+from fabula.provenance import read_record
 from fabula.reference import Reference
 from fabula.reference.checksums import seal
 from fabula.reference.passage_shards import open_passages
@@ -139,6 +141,7 @@ READERS: dict[str, Callable[[Path], int]] = {
     "training-2/recurrent": lambda path: network_of(path.parent),
     "run-1": run_of,
     "desk-1": drafts_of,
+    "record-1.provenance.json": lambda path: len(read_record(path)["outputs"]),
 }
 REFUSED: dict[str, tuple[Callable[[Path], int], str]] = {
     "detectors-1.json": (READERS["detectors-2.json"], "fabula detect calibrate"),
@@ -157,6 +160,7 @@ PLACES: dict[Format, tuple[str, ...]] = {
     CASES: ("training-2/cases",),
     NETWORK: ("training-2/recurrent",),
     DESK: ("desk-1",),
+    PROVENANCE: ("record-1.provenance.json",),
 }
 HEADS = {
     **dict.fromkeys(PLACES[ROWS], ""),
@@ -167,6 +171,7 @@ HEADS = {
     "training-2": "corpus.json",
     "training-2/cases": "index.json",
     "desk-1": "desk.json",
+    "record-1.provenance.json": "",
 }
 """The file in which each says its version; a network says it within, and a run to who resumes."""
 

@@ -29,6 +29,7 @@ __all__ = [
     "NETWORK",
     "PASSAGES",
     "PHRASES",
+    "PROVENANCE",
     "REFERENCE",
     "ROWS",
     "RUN",
@@ -102,8 +103,9 @@ PHRASES = Format(
 TRAINING = Format("a training corpus", 2, _TRAIN, 2)
 CASES = Format("an index of cases", 1, _TRAIN, error=CorpusError)
 NETWORK = Format("a recurrent network", 1, _TRAIN, error=CorpusError)
+PROVENANCE = Format("a record of how a result was made", 1, "make the result again")
 DESK = Format("the desk's drafts", 1, "name another folder with `dir`")
 
 FORMATS = (
-    ROWS, RUN, REFERENCE, PASSAGES, DETECTORS, PHRASES, TRAINING, CASES, NETWORK, DESK,
+    ROWS, RUN, REFERENCE, PASSAGES, DETECTORS, PHRASES, TRAINING, CASES, NETWORK, DESK, PROVENANCE,
 )  # fmt: skip

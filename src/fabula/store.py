@@ -17,7 +17,8 @@ import os
 import secrets
 import shutil
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextvars import ContextVar
 from pathlib import Path
 from types import TracebackType
 from typing import IO, Any, Self
@@ -33,6 +34,7 @@ __all__ = [
     "dump_json",
     "fresh_folder",
     "measurement_row",
+    "noting_writes",
     "publish_folder",
     "read_measurements",
     "read_rows",
@@ -43,6 +45,7 @@ __all__ = [
 ]
 
 
+_note: ContextVar[Callable[[Path], object]] = ContextVar("note", default=lambda _path: None)
 _STALE_S = 24 * 3600
 """So old is nothing that somebody still writes."""
 
@@ -73,6 +76,16 @@ def checksum(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
+@contextlib.contextmanager
+def noting_writes(note: Callable[[Path], object]) -> Iterator[None]:
+    """Tell `note` of each file and folder that is written meanwhile, in this context."""
+    token = _note.set(note)
+    try:
+        yield
+    finally:
+        _note.reset(token)
+
+
 def write_whole(path: Path, data: bytes, *, is_private: bool = False) -> None:
     """Replace a file's content at once: after a crash it holds the old or the new, whole.
 
@@ -92,6 +105,7 @@ def write_whole(path: Path, data: bytes, *, is_private: bool = False) -> None:
     finally:
         aside.unlink(missing_ok=True)
     _sync_folder(path.parent)
+    _note.get()(path)
 
 
 def _aside(path: Path) -> Path:
@@ -129,6 +143,7 @@ def publish_folder(aside: Path, path: Path) -> None:
     _sync_folder(aside)
     aside.rename(path)
     _sync_folder(path.parent)
+    _note.get()(path)
 
 
 @contextlib.contextmanager
@@ -252,6 +267,7 @@ class RowWriter:
     ) -> None:
         sync(self._file)
         self._file.close()
+        _note.get()(self.path)
 
 
 def _parse_row(line: bytes) -> dict[str, Any] | None:

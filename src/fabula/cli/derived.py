@@ -15,6 +15,7 @@ import click
 
 from fabula.cli.config import read_config
 from fabula.cli.notices import common_options, is_verbose, log_error, logging_to, notify
+from fabula.cli.records import recorded
 from fabula.errors import FabulaError
 from fabula.settings import Between, Described, Field, Settings, SettingsError, build, fields_of
 
@@ -83,7 +84,8 @@ class Command(click.Command):
     def invoke(self, ctx: click.Context) -> Any:
         with logging_to(ctx):
             try:
-                return super().invoke(ctx)
+                with recorded(ctx):
+                    return super().invoke(ctx)
             except SettingsError as error:
                 raise click.UsageError(in_options(str(error))) from error
             except FabulaError as error:

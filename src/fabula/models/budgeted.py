@@ -16,6 +16,7 @@ from fabula.models.base import (
     Usage,
 )
 from fabula.models.cost import Budget, counted_usage
+from fabula.provenance import note_answer
 
 __all__ = ["BudgetedModel"]
 
@@ -41,6 +42,7 @@ class BudgetedModel:
                 self._spend(error.usage, prompt, sampling, Answer(""))
                 raise
             usage = self._spend(answer.usage, prompt, sampling, answer)
+        note_answer(self.name, answer.served, answer.runtime)
         return answer if usage is answer.usage else replace(answer, usage=usage)
 
     def _spend(self, usage: Usage, prompt: Prompt, sampling: Sampling, answer: Answer) -> Usage:

@@ -1,0 +1,101 @@
+"""`fabula rerun`: a result made again from the record beside it, and compared."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import os
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from fabula.cli.derived import Command, settings_options
+from fabula.cli.options import json_option, yes_option
+from fabula.cli.printing import print_done
+from fabula.cli.records import words_of
+from fabula.errors import FabulaError, InputError
+from fabula.jobs.rerun import RerunSettings
+
+if TYPE_CHECKING:
+    from fabula.provenance import Record
+
+__all__ = ["rerun"]
+
+
+@click.command(cls=Command, short_help="Make a result again, and say whether it is equal.")
+@click.argument("result", metavar="RESULT", type=click.Path(path_type=Path))
+@settings_options(RerunSettings)
+@yes_option
+@json_option
+def rerun(result: Path, settings: RerunSettings, yes: bool, as_json: bool) -> None:
+    """Make RESULT again, as the record beside it says, and say in what it differs.
+
+    RESULT is a file or folder that a command of Fabula wrote; RESULT.provenance.json says how.
+    What is made again goes into a temporary place, so RESULT stays as it is. Models are asked
+    again, which may cost money. Exit code 1 where the results differ.
+    """
+    from fabula.jobs.rerun import Rerun, compare_results
+    from fabula.provenance import differences, digest_of, read_record, record_path
+
+    if result.name.endswith(".provenance.json"):
+        result = result.with_name(result.name.removesuffix(".provenance.json"))
+    record = read_record(result)
+    if not result.exists():
+        raise InputError(f"{result}: is not there, so there is nothing to compare with")
+    own = result.resolve()
+    folder = own.parent / record["folder"]
+    names = sorted(
+        (n for n, one in record["outputs"].items() if Path(one["path"]).name == own.name),
+        key=lambda n: (folder / record["outputs"][n]["path"]).resolve() != own,
+    )
+    if not names:
+        raise InputError(f"{record_path(result)}: is the record of another result")
+    if settings.keep is not None and settings.keep.exists():
+        raise InputError(f"{settings.keep}: is there already; name another folder with `keep`")
+    with tempfile.TemporaryDirectory(prefix="fabula-rerun-") as aside:
+        place = Path(aside) if settings.keep is None else settings.keep.resolve()
+        _run(record, folder, place, yes=yes)
+        made = place / names[0] / own.name
+        if not made.exists():
+            raise InputError(
+                f"{result}: the command ended without writing it again; run `fabula "
+                f"{record['command']}` to see why"
+            )
+        numbers = compare_results(own, made)
+        causes = differences(record, read_record(made))
+    if digest_of(own) != record["outputs"][names[0]]["sha256"]:
+        causes.insert(0, f"{result} has changed since the record was written")
+    found = Rerun(str(result), f"fabula {record['command']}", tuple(numbers), tuple(causes))
+    print_done(found.to_json(), *found.lines(), as_json=as_json)
+    if not found.is_equal:
+        click.get_current_context().exit(1)
+
+
+def _run(record: Record, folder: Path, place: Path, *, yes: bool) -> None:
+    """Run the command with its results in `place`, in a folder for each option."""
+    root = click.get_current_context().find_root().command
+    command: Any = root
+    for name in record["command"].split():
+        command = command.commands.get(name) if isinstance(command, click.Group) else None
+    if command is None:
+        raise InputError(f"`fabula {record['command']}` is not a command of this version")
+    settings = dict(record["settings"])
+    for name, one in record["outputs"].items():
+        (place / name).mkdir(parents=True)
+        settings[name] = str(place / name / Path(one["path"]).name)
+    if any("-" in one for one in settings.values() if isinstance(one, list)):
+        raise InputError("its texts came from standard input, which is not kept; nothing to rerun")
+    words = [*record["command"].split(), *words_of(command, settings)]
+    if yes and any(param.name == "yes" for param in command.params):
+        words.insert(len(record["command"].split()), "--yes")
+    try:
+        with contextlib.chdir(folder), contextlib.redirect_stdout(io.StringIO()):
+            root.main(words, prog_name="fabula", standalone_mode=False)
+    except (FabulaError, click.ClickException) as error:
+        said = error.format_message() if isinstance(error, click.ClickException) else str(error)
+        raise InputError(f"`fabula {record['command']}` cannot run again: {said}") from error
+    except OSError as error:
+        where = error.filename or folder
+        raise InputError(f"{os.fspath(where)}: {error.strerror}") from error

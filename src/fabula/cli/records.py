@@ -1,0 +1,105 @@
+"""What a command leaves beside its results: records of how they were made, and runs of them again.
+
+The settings of a job are the options of its command, so a record of a command is one of its job.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import click
+
+__all__ = ["recorded", "words_of"]
+
+_ONLY_SHOWN = ("as_json", "yes")
+"""Options that change nothing in a file."""
+
+
+@contextmanager
+def recorded(ctx: click.Context) -> Iterator[None]:
+    """Write the records of what the command writes meanwhile, unless it fails."""
+    outputs = dict(_outputs(ctx))
+    if not outputs:
+        yield
+        return
+    from fabula.provenance import recording
+
+    command = " ".join(_names(ctx))
+    settings = {name: value for name, value in ctx.params.items() if name not in _ONLY_SHOWN}
+    with recording() as noted:
+        try:
+            yield
+        except click.exceptions.Exit as ended:
+            # 1 is for work that was done in part; what was written stays.
+            if ended.exit_code > 1:
+                raise
+            noted.keep(command, _named(settings), outputs, _sources(ctx, outputs))
+            raise
+        noted.keep(command, _named(settings), outputs, _sources(ctx, outputs))
+
+
+def _names(ctx: click.Context) -> Iterator[str]:
+    """Of the groups and the command, without the programme's: `judge`, `stories`."""
+    if ctx.parent is not None:
+        yield from _names(ctx.parent)
+        yield ctx.command.name or ""
+
+
+def _named(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """By the path of each setting: `measure.levels`."""
+    return {name.replace("__", "."): value for name, value in settings.items()}
+
+
+def _outputs(ctx: click.Context) -> Iterator[tuple[str, Path]]:
+    """Options that may name a result: a file by any option, a folder by `--out` alone."""
+    for param in ctx.command.params:
+        value = ctx.params.get(param.name or "")
+        if not isinstance(param, click.Option) or param.multiple or value is None:
+            continue
+        is_out = param.opts[-1] == "--out"
+        if isinstance(param.type, click.Path) or is_out:
+            path = Path(str(value))
+            if "://" not in str(value) and (is_out or not path.is_dir()):
+                yield str(param.name).replace("__", "."), path
+
+
+def _sources(ctx: click.Context, outputs: Mapping[str, Path]) -> Iterator[str]:
+    """What is named by the other arguments and options, and lies on this machine."""
+    written = {str(path) for path in outputs.values()}
+    for param in ctx.command.params:
+        value = ctx.params.get(param.name or "")
+        for one in value if isinstance(value, tuple) else (value,):
+            is_word = isinstance(one, str | Path) and not isinstance(param.type, click.Choice)
+            if is_word and str(one) not in written and _is_here(str(one)):
+                yield str(one)
+
+
+def _is_here(source: str) -> bool:
+    import glob
+
+    try:
+        return Path(source).exists() or bool(glob.has_magic(source) and glob.glob(source))
+    except (OSError, ValueError):
+        return False
+
+
+def words_of(command: click.Command, settings: Mapping[str, Any]) -> list[str]:
+    """The words that give a command these settings, whatever a configuration says."""
+    words: list[str] = []
+    arguments: list[str] = []
+    for param in command.params:
+        value = settings.get((param.name or "").replace("__", "."))
+        if value is None or param.name in _ONLY_SHOWN or not param.expose_value:
+            continue
+        several = value if isinstance(value, list) else [value]
+        if not isinstance(param, click.Option):
+            arguments += map(str, several)
+        elif param.is_flag:
+            if value or param.secondary_opts:
+                words.append(param.opts[-1] if value else param.secondary_opts[-1])
+        else:
+            words += [f"{param.opts[-1]}={one}" for one in several]
+    return [*words, "--", *arguments] if arguments else words

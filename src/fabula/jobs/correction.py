@@ -117,6 +117,11 @@ def correct_run(run: Path, settings: CorrectSettings) -> CorrectedRun:
     from fabula.text import read_documents
 
     rubric, measurements = read_run(run)
+    if any("orders" in one.details for one in measurements):
+        raise InputError(
+            f"{run}: compares stories, and has no answer about a story that could be corrected; "
+            f"`fabula agreement` says how far the judge prefers the same stories as people"
+        )
     labels = [] if settings.labels is None else read_labels(settings.labels, rubric)
     documents = () if settings.texts is None else tuple(read_documents([settings.texts]))
     return correct_measurements(measurements, labels, rubric, settings, documents)

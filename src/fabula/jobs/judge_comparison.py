@@ -193,13 +193,14 @@ def compare_judges(
 def read_judge_run(folder: Path, prices: Prices | None = None) -> JudgeRun:
     """A finished run, with what its answers took. Raises `InputError`."""
     from fabula.judging.folder import read_run
+    from fabula.measures.labels import sides
     from fabula.models.cost import Prices
 
     rubric, measurements = read_run(folder)
     answers = folder / "answers.jsonl"
     raters = dict.fromkeys(one.rater for one in measurements) if answers.exists() else ()
     costs = {rater: _cost(answers, rater, prices or Prices()) for rater in raters}
-    return JudgeRun(str(folder), rubric, measurements, costs)
+    return JudgeRun(str(folder), rubric, sides(measurements), costs)
 
 
 def compare_runs(

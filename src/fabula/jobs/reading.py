@@ -16,7 +16,7 @@ class Reading(Settings):
     format: str | None = setting(
         None,
         help="Read every file as this format: txt, md, docx, epub, odt, rtf, pdf, scriv, jsonl, "
-        "csv, tsv, parquet, wet.",
+        "csv, tsv, xlsx, parquet, wet.",
         unit="FORMAT",
     )
     id_field: str = setting("id", help="Field of a row that contains its id.")

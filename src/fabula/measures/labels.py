@@ -2,12 +2,15 @@
 
 A label is a measurement whose rater is a person, so that whatever is computed from a judge's
 measurements is computed from people's. Files differ in form alone: a table with a row for each
-answer (CSV, JSON Lines, Parquet), what a study exports, and the authors' `ttcw_annotations.json`.
+answer or for each document (CSV, JSON Lines, Parquet, XLSX), what a study exports, and the authors'
+`ttcw_annotations.json`. Of two stories that were compared, a label says whether the first of them
+is preferred.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +19,7 @@ from fabula.rubrics.released import read_expert_verdicts, split_story_id
 from fabula.text import read_table
 from fabula.types import Item, Measurement, Rubric
 
-__all__ = ["COLUMNS", "labels_of", "read_labels"]
+__all__ = ["COLUMNS", "labels_of", "read_labels", "sides"]
 
 COLUMNS: Mapping[str, tuple[str, ...]] = {
     "document": ("document", "document_id", "id", "story", "story_id"),
@@ -27,6 +30,9 @@ COLUMNS: Mapping[str, tuple[str, ...]] = {
 }
 """By what a column holds: the names that it may have, the first of them that is there is taken."""
 
+_KEPT = {name for what in ("document", "rater") for name in COLUMNS[what]} | {"author"}
+_BETWEEN = " : "
+"""Between the ids of two stories that were compared."""
 _TRUE, _FALSE = ("yes", "y", "true", "1", "1.0"), ("no", "n", "false", "0", "0.0")
 
 
@@ -51,7 +57,7 @@ def labels_of(
     """
     items = {str(name): item for item in rubric.items for name in (item.index, item.id)}
     found: dict[tuple[str, str, str], Measurement] = {}
-    for row, where in rows:
+    for row, where in _long(rows, rubric):
         label = _label(where, row, items, rubric, source)
         if label is None:
             continue
@@ -65,6 +71,41 @@ def labels_of(
     if not any(one.value is not None for one in found.values()):
         raise InputError(f"{source}: holds no answers on the items of {rubric.id}")
     return list(found.values())
+
+
+def _long(
+    rows: Iterable[tuple[Mapping[str, Any], str]], rubric: Rubric
+) -> Iterator[tuple[Mapping[str, Any], str]]:
+    """A row for each answer, also of rows with a column for each item of the rubric."""
+    for row, where in rows:
+        own = [item.id for item in rubric.items if item.id in row]
+        if not own or any(name in row for name in COLUMNS["item"]):
+            yield row, where
+            continue
+        for id_ in own:
+            said = {"item": id_, "value": row[id_], "reason": row.get(f"{id_}.why")}
+            kept = {name: row[name] for name in row if name in _KEPT}
+            yield kept | said, where
+
+
+def sides(measurements: Iterable[Measurement]) -> list[Measurement]:
+    """Of two stories that a judge compared, whether it prefers the first; all others as they are.
+
+    So a judge of pairs and people, who say which story they prefer, are held against each other.
+    """
+    return [
+        replace(one, value=side)
+        if isinstance(one.value, str) and (side := _side(one.document_id, one.value)) is not None
+        else one
+        for one in measurements
+    ]
+
+
+def _side(document: str, answer: str) -> float | None:
+    """1 where the answer is the id of the first of two stories, 0 of the second; else None."""
+    if document.startswith(f"{answer}{_BETWEEN}"):
+        return 1.0
+    return 0.0 if document.endswith(f"{_BETWEEN}{answer}") else None
 
 
 def _label(
@@ -82,11 +123,14 @@ def _label(
             f"{where}: {rubric.id} has no item {name!r}; it has "
             f"{', '.join(one.id for one in rubric.items)}"
         )
-    value = _value(item, _cell(row, "value", where, may_lack=True), where)
+    document = str(_cell(row, "document", where)).strip()
+    answer = _cell(row, "value", where, may_lack=True)
+    side = _side(document, answer) if isinstance(answer, str) else None
+    value = _value(item, answer, where) if side is None else side
     reason = row.get("missing_reason") or "no_answer"
     text = _cell(row, "reason", where, may_lack=True)
     return Measurement(
-        document_id=str(_cell(row, "document", where)).strip(),
+        document_id=document,
         rubric=rubric.key,
         item=item.id,
         rater=str(_cell(row, "rater", where)).strip(),
@@ -123,7 +167,9 @@ def _value(item: Item, answer: Any, where: str) -> float | str | None:
     if scale.is_test and word.lower() in (*_TRUE, *_FALSE):
         return float(word.lower() in _TRUE)
     if scale.form == "option":
-        word = next((one for one in scale.answers if one.casefold() == word.casefold()), word)
+        # An apostrophe keeps a spreadsheet from taking an answer for a formula.
+        said = (word.casefold(), word.removeprefix("'").casefold())
+        word = next((one for one in scale.answers if one.casefold() in said), word)
     try:
         value = scale.read(word.replace(",", ".") if scale.form == "number" else word)
     except ValueError:

@@ -23,6 +23,7 @@ from fabula.text.paragraphs import ParsedText
 from fabula.text.pdf import parse_pdf
 from fabula.text.rtf import parse_rtf
 from fabula.text.scrivener import parse_scriv
+from fabula.text.workbooks import first_sheet
 from fabula.types import Document
 
 __all__ = ["READERS", "TABLES", "Fields", "read_rows"]
@@ -138,7 +139,25 @@ def _parquet_rows(stream: IO[bytes], name: str) -> Iterator[Row]:
         raise InputError(f"{name}: not a readable Parquet file ({error})") from error
 
 
-_ROWS = {"jsonl": _jsonl_rows, "csv": _csv_rows, "tsv": _csv_rows, "parquet": _parquet_rows}
+def _xlsx_rows(stream: IO[bytes], name: str) -> Iterator[Row]:
+    """The rows of a workbook's first sheet, below its header."""
+    data = io.BytesIO(_whole(stream, name))
+    _check_archive(data, name)
+    try:
+        sheet = first_sheet(data)
+        header = [str(cell or "") for cell in next(sheet, (0, []))[1]]
+        for number, cells in sheet:
+            if any(cell is not None for cell in cells):
+                values = dict(zip(header, [*cells, *[None] * len(header)], strict=False))
+                yield Row(number, f"{name}, row {number}", values)
+    except ValueError as error:
+        raise InputError(f"{name}: not a readable workbook ({error})") from error
+
+
+_ROWS = {
+    "jsonl": _jsonl_rows, "csv": _csv_rows, "tsv": _csv_rows, "parquet": _parquet_rows,
+    "xlsx": _xlsx_rows,
+}  # fmt: skip
 TABLES = tuple(_ROWS)
 """The endings of files whose rows are read one by one."""
 

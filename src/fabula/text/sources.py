@@ -47,7 +47,7 @@ _INSTALL = {
     "gcs": "fabula[google]",
 }
 _ARCHIVES = ("docx", "epub", "odt", "rtf", "pdf", "scriv")
-_UNPACKED = (*_ARCHIVES, "parquet")
+_UNPACKED = (*_ARCHIVES, "parquet", "xlsx")
 """Formats of which a small file can hold much."""
 _MAX_HERE_BYTES = 8 << 20
 _ARCHIVE_MEMORY_BYTES = 2 << 30
@@ -206,7 +206,7 @@ def _reader_of(kind: str) -> Any:
 
 
 def read_table(source: str | Path) -> Iterator[tuple[Mapping[str, Any], str]]:
-    """The rows of a table (JSON Lines, CSV, Parquet, also compressed), each with where it stands.
+    """The rows of a table (JSON Lines, CSV, Parquet, XLSX, also compressed), each with its place.
 
     Raises `InputError`, naming file, line and remedy.
     """

@@ -55,8 +55,8 @@ def build(
     """Build a reference corpus from SOURCES: files, folders, patterns, URLs, or - for stdin.
 
     Reads .txt, .md, .docx, .epub, .odt, .rtf, .pdf, Scrivener projects, .jsonl, .csv, .tsv,
-    .parquet and Common Crawl's .wet, the text formats also with .gz or .zst. Instead of texts,
-    SOURCES may be a corpus by name, such as pg19, from which --sample words are read;
+    .xlsx, .parquet and Common Crawl's .wet, the text formats also with .gz or .zst. Instead of
+    texts, SOURCES may be a corpus by name, such as pg19, from which --sample words are read;
     `fabula reference catalogue` lists the names. To resume an interrupted build, run the same
     command again.
     """

@@ -29,8 +29,8 @@ def raters(labels: Path, settings: RaterPlanSettings, files: TableFiles, as_json
     """Estimate from a pilot how many stories and raters give intervals of a target width.
 
     LABELS are people's verdicts on yes-no items or numbers, on at least ten stories with at least
-    two raters each: a table with document, item, rater and value (.csv, .jsonl, .xlsx, .parquet), or
-    the authors' ttcw_annotations.json.
+    two raters each: a table with document, item, rater and value (.csv, .jsonl, .xlsx, .parquet),
+    or the authors' ttcw_annotations.json.
     """
     from fabula.jobs.rater_plan import plan_raters
 

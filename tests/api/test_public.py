@@ -318,7 +318,7 @@ def test_a_function_that_fails_leaves_verdicts_missing_and_a_run_resumes(tmp_pat
 
 
 def test_a_function_that_gives_no_text_is_named() -> None:
-    with pytest.raises(fb.ModelError, match="function/lambda: gave a NoneType"):
+    with pytest.raises(fb.ModelError, match="function/lambda: returned a NoneType"):
         fb.judge(DRAFTS[:1], model=lambda _: None, style="verdict-first")  # type: ignore[arg-type, return-value]
     with pytest.raises(fb.InputError, match="a model is a name or a function"):
         fb.judge(DRAFTS[:1], model=3)  # type: ignore[arg-type]

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import json
 import random
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from threading import Thread
 
 import pytest
 from click.testing import CliRunner
+from tests.reference_serving import TOKEN, serving_reference
 
 from fabula.cli.main import cli
 from fabula.errors import InputError
@@ -16,6 +19,7 @@ from fabula.jobs.held_out import HeldOutSettings, groups_of, held_out_of, measur
 from fabula.measures.groups import read_groups
 from fabula.measures.originality import OriginalityMeasure
 from fabula.reference import Reference
+from fabula.reference.serving.opening import ask_held_out
 from fabula.text import TextSettings
 from fabula.types import Document
 
@@ -57,8 +61,9 @@ def test_a_text_is_placed_among_them_by_the_signature_of_its_own_run(corpus: str
     found = measure_held_out(corpus, HeldOutSettings(n_words=10_000, n_jobs=1))
     with_plain = OriginalityMeasure(Reference.open(corpus))
     assert found.group.signature == str(with_plain.signature)
-    assert held_out_of([corpus], found.group.signature) == found.group.items["creativity_index"]
-    assert held_out_of([corpus], found.group.signature.replace("L:5-12", "L:5-7")) is None
+    files = groups_of([corpus])
+    assert held_out_of(files, found.group.signature) == found.group.items["creativity_index"]
+    assert held_out_of(files, found.group.signature.replace("L:5-12", "L:5-7")) is None
 
 
 def test_the_table_and_the_report_say_above_how_many(tmp_path: Path, corpus: str) -> None:
@@ -136,7 +141,7 @@ def test_a_corpus_in_an_object_store_keeps_its_numbers_there(
     # Another machine has them too, and those that are new there.
     monkeypatch.setenv("FABULA_CACHE", str(tmp_path / "another"))
     index = here.group.items["creativity_index"]
-    assert held_out_of([stored], here.group.signature) == index
+    assert held_out_of(groups_of([stored]), here.group.signature) == index
     measure_held_out(stored, HeldOutSettings(n_documents=20, levels="5-7", n_jobs=1))
     monkeypatch.setenv("FABULA_CACHE", str(tmp_path / "one"))
     (copied,) = groups_of([stored])
@@ -147,7 +152,44 @@ def test_what_is_served_or_looked_up_is_measured_where_it_lies() -> None:
     for spec in ("http://127.0.0.1:1", "infinigram:v4_rpj_llama_s4"):
         with pytest.raises(InputError, match="run `reference measure` on the machine"):
             measure_held_out(spec, HeldOutSettings(n_jobs=1))
-        assert groups_of([spec]) == ()
+    assert groups_of([spec]) == ()
+
+
+def test_whoever_is_served_a_corpus_is_told_its_numbers(
+    tmp_path: Path, corpus: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("FABULA_CACHE", str(tmp_path / "client"))
+    monkeypatch.setenv("FABULA_REFERENCE_TOKEN", TOKEN)
+    text = tmp_path / "mine.txt"
+    text.write_text("w1 w2 w3 quite new words all of them that nobody has written in w4 w5 w6 w7")
+    with serving_reference(Path(corpus)) as service:
+        command = ["originality", str(text), "--reference", service.url]
+        assert "above" not in CliRunner().invoke(cli, command).output, "nobody measured yet"
+        here = measure_held_out(corpus, HeldOutSettings(n_documents=30, n_jobs=1)).group
+        (copied,) = groups_of([service.url])
+        assert read_groups(copied) == [here]
+        assert copied.is_relative_to(tmp_path / "client")
+        said = " ".join(CliRunner().invoke(cli, command).output.split())
+        assert "above: the share of 30 documents of the reference itself that score less" in said
+        monkeypatch.setenv("FABULA_REFERENCE_TOKEN", "another")
+        with pytest.raises(InputError, match="does not let you in"):
+            groups_of([service.url])
+
+
+def test_a_service_of_an_earlier_version_has_no_numbers() -> None:
+    class Nowhere(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self.send_error(404)
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Nowhere) as server:
+        thread = Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
+        thread.start()
+        assert ask_held_out(f"http://127.0.0.1:{server.server_address[1]}") == []
+        server.shutdown()
+        thread.join()
 
 
 def test_too_few_documents_make_no_distribution(tmp_path: Path) -> None:
@@ -172,7 +214,7 @@ def test_what_was_measured_before_the_corpus_changed_is_not_used(
     )
     changed = str(OriginalityMeasure(Reference.open(corpus)).signature)
     assert changed != signature
-    assert held_out_of([corpus], changed) is None
+    assert held_out_of(groups_of([corpus]), changed) is None
 
 
 def test_it_says_json_for_machines(corpus: str) -> None:

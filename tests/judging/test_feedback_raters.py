@@ -241,7 +241,7 @@ def test_what_is_not_of_people_or_not_of_this_feedback_is_refused(tmp_path: Path
     for change, expected in (
         ({"signature": "judge|model:m"}, "answers by a model"),
         ({"rubric": "other-2@x"}, "answers to other-2@x"),
-        ({"value": "Mostly"}, "'Mostly' is no answer"),
+        ({"value": "Mostly"}, "'Mostly' is not an option"),
         ({"id": "s9"}, "none of its ids"),
     ):
         people = write_rows(tmp_path / "p.jsonl", [answer | change])

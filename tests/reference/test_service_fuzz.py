@@ -56,7 +56,8 @@ def described(serving: Serving) -> Any:
 
 OPERATIONS = [
     ("/", "POST"), ("/health", "GET"), ("/metrics", "GET"), ("/v1/about", "GET"),
-    ("/v1/batch", "POST"), ("/v1/documents", "POST"), ("/v1/find", "POST"), ("/v1/ids", "POST"),
+    ("/v1/batch", "POST"), ("/v1/documents", "POST"), ("/v1/find", "POST"), ("/v1/held-out", "GET"),
+    ("/v1/ids", "POST"),
     ("/v1/match", "POST"), ("/v1/passages", "POST"), ("/v1/passages/best", "POST"),
     ("/v1/passages/holders", "POST"), ("/v1/passages/read", "POST"),
     ("/v1/passages/words", "POST"),

@@ -212,7 +212,7 @@ def test_every_word_that_participants_see_is_a_label(tmp_path: Path, kind: Any) 
     look("other", TestClient(study.app).get(f"/join?PROLIFIC_PID={7:024x}&STUDY_ID=1"))
     study.store.close()
     assert "⟦Your completion code" in seen["end"]
-    assert "⟦What you sent is kept" in seen["locked"]
+    assert f"⟦{ENGLISH('kept_on_page')}⟧" in seen["locked"]
     assert {name: found for name, html in seen.items() if (found := unlabelled(html))} == {}
 
 

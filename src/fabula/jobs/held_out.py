@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import random
 from collections.abc import Iterator, Sequence
 from contextlib import closing
@@ -20,7 +21,6 @@ if TYPE_CHECKING:
     from fabula.types import Document
 
 __all__ = [
-    "GROUPS_FILE",
     "HeldOut",
     "HeldOutSettings",
     "groups_of",
@@ -28,8 +28,6 @@ __all__ = [
     "measure_held_out",
 ]
 
-GROUPS_FILE = "held_out.jsonl"
-"""Beside a corpus: the numbers of its own documents, a line for each way to measure."""
 _ROWS_FILE = "held_out.scores.jsonl"
 _FIELD = "held_out"
 """Of a passage: the number of its document, which is left out for it."""
@@ -105,14 +103,14 @@ def measure_held_out(
     from fabula.reference import Reference
     from fabula.reference.choose import is_elsewhere
     from fabula.reference.copies import folder_of
+    from fabula.reference.layout import HELD_OUT
     from fabula.reference.storage import is_stored, open_home
     from fabula.stats.resample import MIN_UNITS
 
     if is_elsewhere(corpus):
         raise InputError(
-            f"{corpus}: its numbers are saved beside a corpus, in a folder or an object store; run "
-            f"`reference measure` on the machine that has it, and give its {GROUPS_FILE} to "
-            "`report` as a group"
+            f"{corpus}: its numbers are kept beside a corpus, in a folder or an object store; run "
+            f"`reference measure` on the machine that has it; a service that serves it tells them"
         )
     folder = folder_of(corpus)
     options = OriginalityOptions(
@@ -161,41 +159,53 @@ def measure_held_out(
     write_groups(path, [*(one for one in kept if one.signature != signature), group])
     place = str(path)
     if is_stored(corpus):
-        open_home(corpus).write(GROUPS_FILE, path.read_bytes())
-        place = f"{corpus.rstrip('/')}/{GROUPS_FILE}"
+        open_home(corpus).write(HELD_OUT, path.read_bytes())
+        place = f"{corpus.rstrip('/')}/{HELD_OUT}"
     scores.unlink(missing_ok=True)
     return HeldOut(group, place)
 
 
 def groups_of(references: Sequence[str]) -> tuple[Path, ...]:
-    """The files of numbers that lie beside these references; what a store holds is copied.
+    """The files of numbers that lie beside these references.
 
-    Raises `CorpusError` where a store does not answer.
+    What a store holds, or a service tells, is copied. Raises `CorpusError` where a store does not
+    answer, and `LookupFailed` where a service does not.
     """
-    from fabula.reference.choose import is_elsewhere
+    from fabula.reference.choose import is_elsewhere, is_served
 
-    paths = [_kept_file(one) for one in references if not is_elsewhere(one)]
+    paths = [_kept_file(one) for one in references if is_served(one) or not is_elsewhere(one)]
     return tuple(path for path in paths if path.is_file())
 
 
 def _kept_file(corpus: str) -> Path:
-    """Where a corpus's numbers are on this machine, as new as in the store that it lies in."""
+    """Where a corpus's numbers are on this machine, as new as in the store or service it is in."""
+    from fabula.reference.choose import is_served
     from fabula.reference.copies import folder_of
+    from fabula.reference.layout import HELD_OUT
     from fabula.reference.storage import is_stored, open_home
-    from fabula.store import write_whole
+    from fabula.store import cache_folder, dump_json, write_whole
 
-    path = folder_of(corpus) / GROUPS_FILE
-    if is_stored(corpus) and (data := open_home(corpus).read(GROUPS_FILE)) is not None:
+    if is_served(corpus):
+        from fabula.reference.serving.opening import ask_held_out
+
+        key = hashlib.sha256(corpus.rstrip("/").encode()).hexdigest()[:16]
+        path = cache_folder() / "served" / key / HELD_OUT
+        path.parent.mkdir(parents=True, exist_ok=True)
+        rows = [dump_json(row) for row in ask_held_out(corpus)]
+        write_whole(path, "".join(f"{row}\n" for row in rows).encode())
+        return path
+    path = folder_of(corpus) / HELD_OUT
+    if is_stored(corpus) and (data := open_home(corpus).read(HELD_OUT)) is not None:
         path.parent.mkdir(parents=True, exist_ok=True)
         write_whole(path, data)
     return path
 
 
-def held_out_of(references: Sequence[str], signature: str) -> Distribution | None:
-    """The Creativity Index of a reference's own documents, measured by this signature."""
+def held_out_of(files: Sequence[Path], signature: str) -> Distribution | None:
+    """Of files of numbers the Creativity Index of a reference's own documents, so measured."""
     from fabula.measures.groups import GroupBook, read_groups
 
-    book = GroupBook(one for path in groups_of(references) for one in read_groups(path))
+    book = GroupBook(one for path in files for one in read_groups(path))
     found = book.find(signature).groups
     return found[0].items.get("creativity_index") if found else None
 

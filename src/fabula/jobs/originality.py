@@ -325,17 +325,18 @@ def run(
     Writes what `html` names. Raises `InputError`, `CorpusError`, `ModelError`; what was scored is
     kept in `out`.
     """
-    from fabula.jobs.held_out import held_out_of
+    from fabula.jobs.held_out import groups_of, held_out_of
     from fabula.reference.backend import described
 
     confirm_cost(settings, confirm)
+    numbers = groups_of(settings.measure.references)
     result = OriginalityResult(keep_texts or settings.html is not None, settings.marking.n_marks)
     with open_rows(settings, progress) as (rows, backend):
         result.size, result.age = described(backend), backend.age
         for document, row in rows(documents):
             result.add(document, row)
             each(row)
-    result.own = held_out_of(settings.measure.references, result.signature)
+    result.own = held_out_of(numbers, result.signature)
     if settings.html is not None:
         result.save_page(settings.html)
     return result

@@ -3,6 +3,7 @@
     DIR/manifest.json     what the corpus is: settings, shards, removed documents, fingerprint
     DIR/building.json     only while a build or an addition is under way
     DIR/removed-N.bin     numbers of the N documents that were removed (int64, ascending)
+    DIR/held_out.jsonl    how its own documents score against the rest, if that was measured
     DIR/shards/00000/     one immutable shard
         tokens.npy        uint16 (n_tokens,)         token ids by frequency; 0 ends each document,
                                                      65535 is any rare word
@@ -62,6 +63,7 @@ from fabula.text import TOKENISER, TextSettings
 from fabula.types import Document
 
 __all__ = [
+    "HELD_OUT",
     "Manifest",
     "Shard",
     "ShardInfo",
@@ -72,6 +74,8 @@ __all__ = [
     "text_digest",
 ]
 
+HELD_OUT = "held_out.jsonl"
+"""Beside a corpus: the numbers of its own documents, a line for each way to measure."""
 _DIGEST_MODULUS = 2**256
 _OPTIONAL = ("source", "years")
 """What a manifest names only where there is something to say."""

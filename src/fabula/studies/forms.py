@@ -97,8 +97,10 @@ class Question:
         elif scale.form == "number" and not (
             _NUMBER.fullmatch(text) and scale.read(text) is not None
         ):
-            low, high = scale.limits["min"], scale.limits["max"]
-            raise FormError(self.labels("write_number", low=low, high=high))
+            low, high, step = (scale.limits[name] for name in ("min", "max", "step"))
+            if step == "any":
+                raise FormError(self.labels("write_number", low=low, high=high))
+            raise FormError(self.labels("write_number_in_steps", low=low, high=high, step=step))
         return text
 
     def clean_reason(self, reason: str) -> str:

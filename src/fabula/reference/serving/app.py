@@ -159,6 +159,10 @@ def _router(service: Service) -> APIRouter:
     async def metrics() -> Response:
         return Response(service.metrics.page(), media_type=CONTENT_TYPE_PLAIN_0_0_4)
 
+    @router.get("/v1/held-out")
+    async def held_out() -> messages.HeldOutAnswer:
+        return messages.HeldOutAnswer(groups=await asyncio.to_thread(states.held_out))
+
     @router.post("/v1/match", response_model=messages.MatchAnswer)
     async def match(asked: messages.MatchAsked) -> Response:
         return await service.ask(asked)

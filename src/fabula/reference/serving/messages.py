@@ -22,6 +22,7 @@ __all__ = [
     "FindAsked",
     "FoundAnswer",
     "Health",
+    "HeldOutAnswer",
     "HoldersAnswer",
     "HoldersAsked",
     "IdsAnswer",
@@ -129,6 +130,14 @@ class Health(_Answer):
     n_reloads: Natural
     problem: str | None = Field(
         description="Why what lies on the disk now cannot be served; the state before still is."
+    )
+
+
+class HeldOutAnswer(_Answer):
+    """How documents of the reference score against the rest, as `reference measure` wrote it."""
+
+    groups: list[dict[str, object]] = Field(
+        description="A distribution for each way to measure; none if it was not measured."
     )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
+from typing import Any
 
 import numpy as np
 
@@ -16,7 +17,7 @@ from fabula.reference.serving.checking import TOKEN, are_ascending, read_answer,
 from fabula.reference.serving.client import ServedPart
 from fabula.text import TOKENISER, TextSettings
 
-__all__ = ["open_served"]
+__all__ = ["ask_held_out", "open_served"]
 
 _REFUSALS = frozenset({400, 401, 403, 404, 405, 409, 413, 422})
 _MAX_NUMBERS = 2**31
@@ -39,24 +40,52 @@ def open_served(
     or is no such service, `CorpusError` where this version cannot compare with it, and
     `LookupFailed` where nobody answers.
     """
-    token = os.environ.get(TOKEN, "").strip() if token is None else token
-    if not (token.isascii() and token.isprintable()):
-        raise InputError(f"{TOKEN}: a token is of ASCII letters, digits and marks")
-    server = LookupServer(
-        url.rstrip("/") + "/",
-        n_parallel=n_parallel,
-        max_retries=max_retries,
-        timeout_s=timeout_s,
+    server = _server(
+        url, token, n_parallel=n_parallel, max_retries=max_retries, timeout_s=timeout_s,
         backoff_s=backoff_s,
-        headers={"Authorization": f"Bearer {token}"} if token else {},
-        refusals=_REFUSALS,
-    )
+    )  # fmt: skip
     try:
         told = _ask_about(server, url)
         return _about(told), ServedPart(server, told)
     except BaseException:
         server.close()
         raise
+
+
+def ask_held_out(
+    url: str, *, max_retries: int = 5, timeout_s: float = 120, backoff_s: float = 1.0
+) -> list[dict[str, object]]:
+    """How the documents that the service serves score against the rest of them.
+
+    Rows as `held_out.jsonl` has them; none where nobody measured them, and of an
+    earlier version of the service.
+    Raises as `open_served` does.
+    """
+
+    def fault(reply: Reply) -> str | None:
+        told = read_answer(messages.HeldOutAnswer, reply)
+        return told if isinstance(told, str) else None
+
+    server = _server(
+        url, None, n_parallel=1, max_retries=max_retries, timeout_s=timeout_s, backoff_s=backoff_s
+    )
+    try:
+        reply = server.ask(None, fault, threading.Event(), path="v1/held-out")
+    except Refused as error:
+        if error.status == 404:
+            return []
+        raise refusal(url, error) from error
+    finally:
+        server.close()
+    return messages.HeldOutAnswer.model_validate(reply).groups
+
+
+def _server(url: str, token: str | None, **options: Any) -> LookupServer:
+    token = os.environ.get(TOKEN, "").strip() if token is None else token
+    if not (token.isascii() and token.isprintable()):
+        raise InputError(f"{TOKEN}: a token is of ASCII letters, digits and marks")
+    headers = {"Authorization": f"Bearer {token}"} if token else {}
+    return LookupServer(url.rstrip("/") + "/", headers=headers, refusals=_REFUSALS, **options)
 
 
 def _ask_about(server: LookupServer, url: str) -> messages.About:

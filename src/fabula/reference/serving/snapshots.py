@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
@@ -13,7 +14,7 @@ import numpy as np
 
 from fabula.errors import CorpusError, FabulaError
 from fabula.kernels.packed import Packed, pack, read_packed
-from fabula.reference.layout import Shard
+from fabula.reference.layout import HELD_OUT, Shard
 from fabula.reference.passage_parts import LocalPassages
 from fabula.reference.search import Reference
 from fabula.reference.storage import open_home
@@ -132,6 +133,14 @@ class States:
             self.when_changed(state)
             self._say(f"now serving {state.reference.size}, {state.reference.fingerprint}")
             return True
+
+    def held_out(self) -> list[dict[str, object]]:
+        """How the corpora's own documents score, as it is kept beside each of them now.
+
+        Numbers of an earlier state are told too: their signature says of which.
+        """
+        kept = [open_home(path).read(HELD_OUT) or b"" for path in self.paths]
+        return [json.loads(line) for data in kept for line in data.splitlines()]
 
     def watch(self, every_s: float) -> None:
         """Look for changes until `end` is called, and at once when `wake` is."""

@@ -31,6 +31,8 @@ ROOT = Path(__file__).parents[1]
 # Tests run side by side; threads of llama.cpp, torch and BLAS would wait for each other at every
 # step.
 os.environ["FABULA_THREADS"] = "1"
+# A test that is about several processes says how many; to begin one takes seconds.
+os.environ["FABULA_JOBS"] = "1"
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 

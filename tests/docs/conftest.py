@@ -50,6 +50,8 @@ def stages(
                 is_shared = step.page != "README.md"
                 if is_shared:
                     own["FABULA_LOCAL_MODEL"] = str(small_model)
+                else:
+                    del own["FABULA_JOBS"]
                 first = [fabula_command().parent] if is_shared else []
                 own["PATH"] = os.pathsep.join(map(str, [*first, programs, os.environ["PATH"]]))
                 made[key] = Stage(folder, own, [], is_shared)

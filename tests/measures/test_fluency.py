@@ -207,9 +207,9 @@ def test_the_signature_names_all_that_decides(measure: FluencyMeasure) -> None:
     assert parts["unit"] == "bits-a-word"
     assert parts["pipe"].startswith("en_core_web_md-")
     assert parts["spacy"] == importlib.metadata.version("spacy")
-    assert parts["run"] == f"xllamacpp-{importlib.metadata.version('xllamacpp')}"
-    assert parts["ctx"] == "2048"
+    assert parts["run"] == f"onnxruntime-{importlib.metadata.version('onnxruntime')}"
+    assert parts["ctx"] == "4096"
     assert parts["lang"].startswith("py3langid-")
     nlp = load_pipeline(("tok2vec", "senter"))
     other = FluencyMeasure(SurprisalModel("local", max_context=512), nlp)
-    assert measure.signature.differences(other.signature) == ["ctx: 2048 | 512"]
+    assert measure.signature.differences(other.signature) == ["ctx: 4096 | 512"]

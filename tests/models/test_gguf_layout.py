@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import gguf
 import numpy as np
@@ -10,7 +11,8 @@ import pytest
 from tests.tiny_gguf import write_tiny_gguf
 
 from fabula.errors import ModelError
-from fabula.models.gguf_layout import read_layout
+from fabula.models.gguf_layout import read_layout, read_list
+from fabula.models.gguf_tensors import four_bit_blocks, unpacked
 from fabula.models.local import embedded_model
 from fabula.models.output_layer import read_output_layer
 
@@ -23,7 +25,7 @@ def model(tmp_path: Path) -> Path:
 @pytest.mark.parametrize("name", ["tiny", "embedded"])
 def test_settings_and_tensors_are_those_that_the_library_reads(model: Path, name: str) -> None:
     path = model if name == "tiny" else _embedded()
-    found = read_layout(gguf, path)
+    found = read_layout(path)
     reader = gguf.GGUFReader(path)
     assert found.settings == {
         key: len(field.data) if field.types[:1] == [gguf.GGUFValueType.ARRAY] else field.contents()
@@ -34,11 +36,39 @@ def test_settings_and_tensors_are_those_that_the_library_reads(model: Path, name
     own = {
         tensor.name: (tuple(tensor.shape), tensor.data_offset, tensor.n_bytes, tensor.tensor_type)
         for tensor in reader.tensors
-        if tensor.name.startswith("output.") or tensor.name == "token_embd.weight"
     }
     assert own
     kept = found.tensors.items()
     assert {name: (one.shape, one.offset, one.n_bytes, one.kind) for name, one in kept} == own
+
+    lists = {key: reader.fields[key].contents() for key in found.lists}
+    assert {key: read_list(path, place) for key, place in found.lists.items()} == lists
+
+
+def test_packed_matrices_are_those_that_the_library_unpacks(tmp_path: Path) -> None:
+    weights = np.random.default_rng(2).normal(0, 1, (258, 64)).astype(np.float32)
+    kinds = gguf.GGMLQuantizationType
+    # The last is one that only the library reads.
+    for kind in (kinds.Q8_0, kinds.Q4_1, kinds.Q5_0):
+        packed = gguf.quantize(weights, kind)
+
+        def change(writer: Any, packed: Any = packed, kind: Any = kind) -> None:
+            writer.add_tensor("output.weight", packed, raw_dtype=kind)
+
+        path = write_tiny_gguf(
+            tmp_path / f"{kind.name}.gguf", has_mark=True, is_tied=True, change=change
+        )
+        tensor = read_layout(path).tensors["output.weight"]
+        whole = gguf.dequantize(packed, kind)
+        assert unpacked(path, tensor).tobytes() == whole.tobytes()
+        if kind == kinds.Q4_1:
+            integers, scales, least = four_bit_blocks(path, tensor)
+            each = np.stack([integers & 15, integers >> 4], -1).reshape(258, 2, 32)
+            found = each * scales[..., None] + least[..., None]
+            assert found.reshape(whole.shape).tobytes() == whole.tobytes()
+        else:
+            with pytest.raises(ValueError, match="not 3"):
+                four_bit_blocks(path, tensor)
 
 
 def _embedded() -> Path:
@@ -57,7 +87,7 @@ def test_the_output_layer_is_the_one_that_the_library_unpacks(model: Path) -> No
 
 def test_a_file_that_is_cut_anywhere_is_an_error(model: Path) -> None:
     whole = model.read_bytes()
-    end = max(one.offset + one.n_bytes for one in read_layout(gguf, model).tensors.values())
+    end = max(one.offset + one.n_bytes for one in read_layout(model).tensors.values())
     for n_bytes in (1, 4, 7, 20, 100, 1000, end // 2, end - 1):
         model.write_bytes(whole[:n_bytes])
         with pytest.raises(ModelError, match="cannot load the model"):

@@ -18,7 +18,6 @@ from numpy.typing import NDArray
 
 from fabula import __version__
 from fabula.errors import InputError
-from fabula.models.local import runtime_name
 from fabula.models.surprisal import SurprisalModel, TokenSurprisal
 from fabula.reference.layout import text_digest
 from fabula.text import TextSettings, check_documents
@@ -151,7 +150,7 @@ class FluencyMeasure:
         self.signature = Signature.of(
             "fluency",
             model=model.name,
-            run=runtime_name(),
+            run=model.runtime,
             ctx=str(model.max_context),
             unit="bits-a-word",
             lang=language_gate(),

@@ -1,7 +1,8 @@
-"""The header of a GGUF file: its settings, and where the tensors of its output layer lie.
+"""The header of a GGUF file: its settings, and where its tensors and its words lie.
 
 The library makes an array of each of the 100,000 entries of a vocabulary, which takes seconds; here
-strings are stepped over. The format: https://github.com/ggml-org/ggml/blob/master/docs/gguf.md
+strings are stepped over, and read where they are asked for. The format:
+https://github.com/ggml-org/ggml/blob/master/docs/gguf.md
 """
 
 from __future__ import annotations
@@ -15,7 +16,12 @@ from typing import Any
 
 from fabula.errors import ModelError
 
-__all__ = ["Layout", "Tensor", "read_layout"]
+__all__ = ["F32", "Q4_1", "Q8_0", "Layout", "Tensor", "read_layout", "read_list"]
+
+F32, Q4_1, Q8_0 = 0, 3, 8
+"""Kinds of tensors, by the format's number: floats, and blocks of 32 integers of 4 and 8 bits."""
+# Numbers of a block, and its bytes.
+_BLOCKS = {F32: (1, 4), Q4_1: (32, 20), Q8_0: (32, 34)}
 
 # How each kind of value is packed, by the format's number.
 _PACKED = {
@@ -34,7 +40,16 @@ class Tensor:
     offset: int
     n_bytes: int
     kind: int
-    """The library's number of how it is packed."""
+    """The format's number of how it is packed."""
+
+
+@dataclass(frozen=True, slots=True)
+class ListPlace:
+    """Where the entries of a list begin, what kind they are of, and how many there are."""
+
+    offset: int
+    kind: int
+    length: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,23 +58,38 @@ class Layout:
 
     settings: dict[str, Any]
     tensors: dict[str, Tensor]
-    """Those of the output layer, and the input layer's, which may be the same."""
+    lists: dict[str, ListPlace]
 
 
-def read_layout(gguf: Any, path: Path) -> Layout:
-    """The layout of a file; the library `gguf` knows how large a packed tensor is.
+def read_layout(path: Path) -> Layout:
+    """The layout of a file.
 
     Raises `ModelError` for a file that is big-endian or of another version, `ValueError` for a
-    damaged one.
+    damaged one, `ImportError` where the library `gguf` is needed for a rarer kind of tensor.
     """
     with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
         try:
-            return _layout(gguf, path, _Header(data))
+            return _layout(path, _Header(data))
         except struct.error as error:
             raise ValueError(f"its header is truncated: {error}") from error
 
 
-def _layout(gguf: Any, path: Path, header: _Header) -> Layout:
+def read_list(path: Path, place: ListPlace) -> list[Any]:
+    """The entries of a list: strings, or numbers."""
+    with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
+        if place.kind != _STRING:
+            packed = f"<{place.length}{_PACKED[place.kind]}"
+            return list(struct.unpack_from(packed, data, place.offset))
+        length, at = struct.Struct("<Q").unpack_from, place.offset
+        found = []
+        for _ in range(place.length):
+            end = at + 8 + length(data, at)[0]
+            found.append(data[at + 8 : end].decode())
+            at = end
+        return found
+
+
+def _layout(path: Path, header: _Header) -> Layout:
     if header.take(4) != b"GGUF":
         raise ValueError("it does not begin with GGUF")
     version = header.number("I")
@@ -78,13 +108,21 @@ def _layout(gguf: Any, path: Path, header: _Header) -> Layout:
     first = -(-header.place // alignment) * alignment
     tensors = {}
     for name, shape, kind, offset in entries:
-        if name.startswith("output.") or name == "token_embd.weight":
-            per_block, block_bytes = gguf.GGML_QUANT_SIZES[gguf.GGMLQuantizationType(kind)]
-            n_bytes = prod(shape) // per_block * block_bytes
-            tensors[name] = Tensor(shape, first + offset, n_bytes, kind)
-            if first + offset + n_bytes > header.n_bytes:
-                raise ValueError(f"it ends before the last byte of {name}")
-    return Layout(settings, tensors)
+        per_block, block_bytes = _BLOCKS.get(kind) or _block(kind)
+        n_bytes = prod(shape) // per_block * block_bytes
+        tensors[name] = Tensor(shape, first + offset, n_bytes, kind)
+        if first + offset + n_bytes > header.n_bytes:
+            raise ValueError(f"it ends before the last byte of {name}")
+    lists = {name: one for name, one in settings.items() if isinstance(one, ListPlace)}
+    counted = {name: one.length for name, one in lists.items()}
+    return Layout({**settings, **counted}, tensors, lists)
+
+
+def _block(kind: int) -> tuple[int, int]:
+    import gguf
+
+    n_numbers, n_bytes = gguf.GGML_QUANT_SIZES[gguf.GGMLQuantizationType(kind)]
+    return int(n_numbers), int(n_bytes)
 
 
 class _Header:
@@ -110,16 +148,17 @@ class _Header:
         return self.take(self.number("Q")).decode()
 
     def value(self, kind: int) -> Any:
-        """A setting's value; of a list, how long it is."""
+        """A setting's value; of a list, where it lies."""
         if kind == _STRING:
             return self.string()
         if kind != _LIST:
             return self.number(_PACKED[kind])
         kind, n = self.number("I"), self.number("Q")
+        place = ListPlace(self.place, kind, n)
         if kind == _STRING:
             length = struct.Struct("<Q").unpack_from
             for _ in range(n):
                 self.place += 8 + length(self._data, self.place)[0]
         else:
             self.place += n * struct.calcsize(f"<{_PACKED[kind]}")
-        return n
+        return place

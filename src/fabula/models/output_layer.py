@@ -13,12 +13,13 @@ from numpy.typing import NDArray
 
 from fabula.errors import ModelError
 from fabula.models.gguf_layout import Layout, Tensor, read_layout
+from fabula.models.gguf_tensors import unpacked
 
 __all__ = ["OutputLayer", "read_output_layer"]
 
-# Rows of the matrix that are unpacked at a time, and logits held at a time: 16 MiB of float32.
-_UNPACKED_ROWS = 4096
-_CHUNK_FLOATS = 1 << 22
+# Logits that a thread holds: 64 MiB of float32. Fewer rows at a time would have BLAS arrange the
+# matrix anew for each few of them, which takes longer than multiplying.
+_CHUNK_FLOATS = 1 << 24
 # llama.cpp scales their last hidden states, or their logits, by what the file need not name.
 _SCALED = frozenset({"grok", "minicpm", "minicpm3"})
 _USUAL_CONTEXT = 2048
@@ -80,25 +81,24 @@ def read_output_layer(path: Path) -> OutputLayer:
     times a matrix, plus a bias, softly capped.
     """
     try:
-        import gguf
         import threadpoolctl  # noqa: F401 (needed when the layer is used)
-    except ImportError as error:
-        raise ModelError(
-            f"surprisals of texts need {error.name}; run: pip install 'fabula[local]'"
-        ) from error
-    try:
-        layout = read_layout(gguf, path)
+
+        layout = read_layout(path)
         tensors = layout.tensors
         matrix = tensors.get("output.weight") or tensors.get("token_embd.weight")
         _check(path, layout, matrix)
         assert matrix is not None
         bias = tensors.get("output.bias")
         return OutputLayer(
-            matrix=_unpacked(gguf, path, matrix),
-            bias=None if bias is None else _unpacked(gguf, path, bias),
+            matrix=unpacked(path, matrix),
+            bias=None if bias is None else unpacked(path, bias),
             softcap=_ending(layout.settings, ".final_logit_softcapping") or None,
             context_tokens=_ending(layout.settings, ".context_length") or _USUAL_CONTEXT,
         )
+    except ImportError as error:
+        raise ModelError(
+            f"surprisals of texts need {error.name}; run: pip install 'fabula[local]'"
+        ) from error
     except NotImplementedError as error:
         raise ModelError(
             f"{path}: its output layer has an unsupported packing ({error}); choose another "
@@ -140,16 +140,3 @@ def _check(path: Path, layout: Layout, matrix: Tensor | None) -> None:
         refuse(f"its hidden states and its output layer ({n_dimensions}) differ in size")
     if n_words < settings.get("tokenizer.ggml.tokens", 0):
         refuse("it has more tokens than its output layer")
-
-
-def _unpacked(gguf: Any, path: Path, tensor: Tensor) -> NDArray[np.float32]:
-    """A tensor in float32; the file's own order of axes is the other way round."""
-    whole = np.empty(tensor.shape[::-1], np.float32)
-    n_rows = len(whole) if whole.ndim > 1 else 1
-    packed = np.memmap(path, np.uint8, "r", tensor.offset, (n_rows, tensor.n_bytes // n_rows))
-    rows = whole.reshape(n_rows, -1)
-    kind = gguf.GGMLQuantizationType(tensor.kind)
-    for start in range(0, n_rows, _UNPACKED_ROWS):
-        part = slice(start, start + _UNPACKED_ROWS)
-        rows[part] = gguf.dequantize(np.ascontiguousarray(packed[part]), kind)
-    return whole

@@ -1,40 +1,39 @@
 """How surprising a language model finds each token of a text (extra `[local]`).
 
-llama.cpp's server tells probabilities of what it writes, not of what it reads. In embedding mode,
-without pooling, it does tell each token's last hidden state, after the final norm; the logits are
-that times the output layer, which is read from the same GGUF. Beside torch on unpacked weights
-(`models/likelihood.py`) this needs no torch and starts sooner, and differs by what llama.cpp rounds
-to 8 bits between 4-bit weights: by 0.05 nats a token on average, 0.3 at most seen.
+The logits are each token's last hidden state, after the final norm, times the output layer. The
+states of a model of the Llama family, as the embedded one is, come from `models/llama.py`; those of
+others from llama.cpp (`models/llama_server.py`).
 """
 
 from __future__ import annotations
 
-import json
+import importlib.metadata
 import math
-import urllib.error
-import urllib.request
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Self
+from typing import Protocol, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from fabula.errors import CallFailed, ModelError
-from fabula.models.local import LocalModel, embedded_model, has_gpu, n_threads
+from fabula.errors import ModelError
+from fabula.models.byte_words import ByteWords, has_byte_words
+from fabula.models.gguf_layout import Layout, read_layout
+from fabula.models.gguf_tensors import unpacked
+from fabula.models.llama import STEP_TOKENS, Llama, is_llama, n_alike
+from fabula.models.llama_server import LlamaServer
+from fabula.models.local import LocalModel, embedded_model, n_threads, runtime_name
 from fabula.models.output_layer import OutputLayer, read_output_layer
 from fabula.models.windows import windows
 from fabula.text.sentences import encodable
 
 __all__ = ["SurprisalModel", "TokenSurprisal"]
 
-_MAX_CONTEXT = 2048
-_TIMEOUT_S = 3600
+# A story of 3,000 words is read at once. llama.cpp keeps the attention of a whole window in memory.
+_CONTEXT_HERE, _CONTEXT_OF_SERVER = 4096, 2048
 # Windows whose figures are remembered: those of two drafts of a book, 6 MB.
 _MAX_KNOWN = 256
-# The server is on loopback, whatever proxies the environment names.
-_opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -58,19 +57,36 @@ class SurprisalModel:
     """A causal language model that reads texts: `with SurprisalModel("local") as model`.
 
     `local` is the embedded GGUF, `PATH.gguf` another. Texts are read `max_context` tokens at a
-    time, or as many as the model was trained on, if they are fewer. Raises `ModelError`.
+    time, or as many as the model was trained on, if they are fewer; without it 4,096, and 2,048
+    where llama.cpp reads them. Raises `ModelError`.
     """
 
-    def __init__(self, path_or_spec: str | Path, *, max_context: int = _MAX_CONTEXT) -> None:
-        if max_context < 4:
+    def __init__(self, path_or_spec: str | Path, *, max_context: int | None = None) -> None:
+        if max_context is not None and max_context < 4:
             raise ModelError(f"a context of {max_context} tokens is too short to score a text")
-        self.max_context = max_context
         self.path = embedded_model() if str(path_or_spec) == "local" else Path(path_or_spec)
         self.name = LocalModel(self.path).name
+        self._layout = _layout_of_llama(self.path)
+        usual = _CONTEXT_OF_SERVER if self._layout is None else _CONTEXT_HERE
+        self.max_context = max_context or usual
         self._reader: _Reader | None = None
 
+    @property
+    def runtime(self) -> str:
+        """What runs the model, and its version, for signatures: `onnxruntime-1.22.0`."""
+        if self._layout is None:
+            return runtime_name()
+        return f"onnxruntime-{importlib.metadata.version('onnxruntime')}"
+
     def __enter__(self) -> Self:
-        self._reader = _Reader(self.path, read_output_layer(self.path), self.max_context)
+        layer = read_output_layer(self.path)
+        n_context = min(self.max_context, layer.context_tokens)
+        engine: _Engine = (
+            LlamaServer(self.path, n_context, layer.matrix.shape)
+            if self._layout is None
+            else _Here(self.path, self._layout, layer)
+        )
+        self._reader = _Reader(engine, layer, n_context)
         return self
 
     def __exit__(self, *error: object) -> None:
@@ -116,33 +132,44 @@ class SurprisalModel:
         return self._reader
 
 
-class _Reader:
-    """llama.cpp with the model in memory, and its output layer."""
+class _Engine(Protocol):
+    """What parts a text into tokens, and reads them."""
 
-    def __init__(self, path: Path, layer: OutputLayer, max_context: int) -> None:
-        self._path, self._layer = path, layer
-        self.n_context = min(max_context, layer.context_tokens)
-        self._server = _started(path, self.n_context)
-        plain, marked = (self.tokenise("a", is_marked=is_marked)[0] for is_marked in (False, True))
-        places = [k for k in range(len(marked)) if marked[k : k + len(plain)] == plain]
-        self._beginning = marked[: places[0]] if places else []
-        self._known: dict[bytes, NDArray[np.float32]] = {}
+    beginning: list[int]
+    """The mark that the tokeniser puts before a text, if it does."""
+    step_tokens: int
+    """States of whole steps are the same bytes whatever follows; 0 where they may not be."""
 
-    def tokenise(self, text: str, *, is_marked: bool = False) -> tuple[list[int], list[bytes]]:
+    def tokenise(self, text: str) -> tuple[list[int], list[bytes]]:
         """The tokens, and the bytes of each."""
-        request = {
-            "content": text,
-            "add_special": is_marked,
-            "parse_special": False,
-            "with_pieces": True,
-        }
-        found = self._call("/tokenize", request)["tokens"]
-        # A piece that is not whole UTF-8 comes as a list of bytes.
-        pieces = [
-            one["piece"].encode() if isinstance(one["piece"], str) else bytes(one["piece"])
-            for one in found
-        ]
-        return [int(one["id"]) for one in found], pieces
+
+    def states(self, tokens: list[int]) -> NDArray[np.float32]:
+        """Last hidden states after the final norm: float32, shape (n_tokens, n_dimensions)."""
+
+
+class _Here:
+    """A model of the Llama family, in this process."""
+
+    step_tokens = STEP_TOKENS
+
+    def __init__(self, path: Path, layout: Layout, layer: OutputLayer) -> None:
+        words = ByteWords(path, layout)
+        self.beginning, self.tokenise = words.beginning, words.tokenise
+        is_tied = "output.weight" not in layout.tensors
+        embedding = layer.matrix if is_tied else unpacked(path, layout.tensors["token_embd.weight"])
+        self.states = Llama(path, layout, embedding, n_threads()).states
+
+
+class _Reader:
+    """A model in memory, and its output layer."""
+
+    def __init__(self, engine: _Engine, layer: OutputLayer, n_context: int) -> None:
+        self._engine, self._layer = engine, layer
+        self.n_context = n_context
+        self.tokenise = engine.tokenise
+        self._known: dict[bytes, NDArray[np.float32]] = {}
+        # The last window that was read, and its figures by the places of the states they are from.
+        self._last: tuple[list[int], dict[tuple[int, int], NDArray[np.float32]]] = ([], {})
 
     def readable(self, text: str) -> str:
         """The text with `?` for each character that the tokeniser does not give back."""
@@ -158,7 +185,7 @@ class _Reader:
     def nats(self, tokens: list[int]) -> NDArray[np.float32]:
         """The surprisal of each token: float32, shape (n_tokens,)."""
         found = np.full(len(tokens), np.nan, np.float32)
-        mark = self._beginning
+        mark = self._engine.beginning
         for start, first, end in windows(len(tokens), self.n_context - len(mark)):
             window = mark + tokens[start:end]
             n_known = max(1, len(mark) + first - start)
@@ -172,65 +199,44 @@ class _Reader:
         key = np.array([n_known, *tokens], np.int64).tobytes()
         nats = self._known.pop(key, None)
         if nats is None:
-            states = self._states(tokens)[n_known - 1 : -1]
-            scored = self._layer.surprisals(states, tokens[n_known:], n_threads=n_threads())
-            nats = scored.astype(np.float32)
+            nats = self._scored(tokens, n_known)
         self._known[key] = nats
         if len(self._known) > _MAX_KNOWN:
             # The one that was asked for longest ago.
             del self._known[next(iter(self._known))]
         return nats
 
-    def _states(self, tokens: list[int]) -> NDArray[np.float32]:
-        """Last hidden states after the final norm: float32, shape (n_tokens, n_dimensions)."""
-        reply = self._call("/embeddings", {"content": tokens, "embd_normalize": -1})
-        states = np.array(reply[0]["embedding"], np.float32)
-        if states.shape != (len(tokens), self._layer.matrix.shape[1]):
-            raise ModelError(
-                f"{self._path}: cannot compute surprisal with this model: its hidden states have "
-                f"shape {states.shape}, its output layer {self._layer.matrix.shape}"
-            )
-        return states
-
-    def _call(self, path: str, request: dict[str, Any]) -> Any:
-        asked = urllib.request.Request(
-            f"{self._server.listening_address}{path}",
-            json.dumps(request).encode(),
-            {"Content-Type": "application/json"},
-        )
-        try:
-            with _opener.open(asked, timeout=_TIMEOUT_S) as reply:
-                return json.load(reply)
-        except urllib.error.HTTPError as error:
-            said = error.read().decode(errors="replace")
-            raise CallFailed(f"the local model failed: {said}") from error
-        except (OSError, ValueError) as error:
-            raise CallFailed(f"the local model failed: {error}") from error
+    def _scored(self, tokens: list[int], n_known: int) -> NDArray[np.float32]:
+        """As `_window`; steps that the window before had too are not scored again."""
+        states = self._engine.states(tokens)
+        step = self._engine.step_tokens or len(tokens)
+        before, scored = self._last if self._engine.step_tokens else ([], {})
+        n_same = n_alike(tokens, before)
+        found: dict[tuple[int, int], NDArray[np.float32]] = {}
+        for start in range(0, len(tokens) - 1, step):
+            # The state at a place says what comes at the next.
+            first, end = max(start, n_known - 1), min(start + step, len(tokens) - 1)
+            if first >= end:
+                continue
+            if (first, end) in scored and end < n_same:
+                found[first, end] = scored[first, end]
+                continue
+            came = tokens[first + 1 : end + 1]
+            nats = self._layer.surprisals(states[first:end], came, n_threads=n_threads())
+            found[first, end] = nats.astype(np.float32)
+        self._last = tokens, found
+        return np.concatenate(list(found.values()))
 
 
-def _started(path: Path, n_context: int) -> Any:
+def _layout_of_llama(path: Path) -> Layout | None:
+    """The layout of a file that this process can run; None for another, or a damaged one."""
     try:
-        import xllamacpp
-    except ImportError as error:
-        raise ModelError("local models need xllamacpp; run: pip install 'fabula[local]'") from error
-    params = xllamacpp.CommonParams()
-    params.model.path = str(path)
-    params.embedding = True
-    params.pooling_type = xllamacpp.llama_pooling_type.LLAMA_POOLING_TYPE_NONE
-    # A window is read in one batch, and leaves nothing behind.
-    params.n_ctx = params.n_batch = params.n_ubatch = n_context
-    params.n_parallel = 1
-    params.cache_prompt = False
-    params.cache_ram_mib = 0
-    params.warmup = False
-    # Without a GPU there is nothing to fit, and finding that out takes as long as the start.
-    params.fit_params = has_gpu()
-    params.verbosity = -1
-    params.cpuparams.n_threads = params.cpuparams_batch.n_threads = n_threads()
-    try:
-        return xllamacpp.Server(params)
-    except (RuntimeError, ValueError, OSError) as error:
-        raise ModelError(f"{path}: cannot load the model ({error})") from error
+        layout = read_layout(path)
+        is_ours = is_llama(layout) and has_byte_words(path, layout)
+    except (ImportError, OSError, ValueError, LookupError, TypeError, OverflowError):
+        # Who opens it says what is wrong with it.
+        return None
+    return layout if is_ours else None
 
 
 def _n_before(text: str, pieces: Sequence[bytes]) -> int | None:

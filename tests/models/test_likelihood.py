@@ -177,7 +177,7 @@ def test_what_cannot_be_scored_has_a_reason(plain: Path) -> None:
     assert nothing == Likelihood(0, None, None, None, "the text has no tokens")
     one = model.score("a")
     assert (one.n_tokens, one.log_likelihood, one.curvature) == (0, None, None)
-    assert "nothing stands before it" in str(one.missing_reason)
+    assert "with nothing before it" in str(one.missing_reason)
     assert model.score("\udfff!").missing_reason is None
     # Letters that spell a control token are letters.
     assert model.score("a<s>").n_tokens == 3
@@ -208,7 +208,7 @@ def test_a_model_has_a_name_and_must_be_whole(
     del weights["transformer.h.1.mlp.c_fc.weight"]
     save_file(weights, cut / "model.safetensors", {"format": "pt"})
     assert LikelihoodModel(cut).name != name
-    with pytest.raises(ModelError, match=r"not whole; it lacks transformer\.h\.1\.mlp"):
+    with pytest.raises(ModelError, match=r"incomplete; it lacks transformer\.h\.1\.mlp"):
         LikelihoodModel(cut).score(TEXT)
     (cut / "model.safetensors").write_bytes(b"no weights")
     with pytest.raises(ModelError, match="cannot load"):

@@ -204,7 +204,7 @@ def _document_of(state: TaskState) -> Document:
 
 
 def _why_no_text(state: TaskState) -> str:
-    """Why what was written is no text to measure; empty where it is one."""
+    """Why what was written cannot be measured as a text; empty where it can."""
     choices = state.output.choices
     if not choices:
         return "no_text"

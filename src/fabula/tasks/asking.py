@@ -39,7 +39,7 @@ class Written:
 
 
 def why_no_text(answer: Answer) -> str | None:
-    """The reason why an answer is no text; None where it is one."""
+    """Why an answer cannot be used as a text; None where it can."""
     if answer.stop in ("blocked", "too_long"):
         return answer.stop
     if not answer.text.strip():

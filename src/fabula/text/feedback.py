@@ -79,7 +79,7 @@ def feedback_documents(
                 raise InputError(f"{where}, line {number}: no text {name!r}; {_ADVICE}")
         for name in ("story_id", "method", "model"):
             if not isinstance(row.get(name), str | None):
-                raise InputError(f"{where}, line {number}: {name!r} is no text; {_ADVICE}")
+                raise InputError(f"{where}, line {number}: {name!r} is not a string; {_ADVICE}")
         id_ = feedback_id(row)
         if id_ in seen:
             raise InputError(f"{where}, line {number}: the feedback {id_!r} occurs twice")

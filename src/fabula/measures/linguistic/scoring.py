@@ -81,7 +81,7 @@ def read_contexts(path: Path) -> list[Story]:
                 f"`fabula continuation passages` writes them"
             )
         if gold is not None and not isinstance(gold, str):
-            raise InputError(f"{where}: gold is no text; write a sentence, or leave it out")
+            raise InputError(f"{where}: gold is not a string; write a sentence, or leave it out")
         if name in stories:
             raise InputError(f"{where}: a passage {name!r} was there before; ids must differ")
         book = row.get("book")
@@ -122,7 +122,7 @@ def read_continuations(paths: Iterable[Path], stories: Sequence[Story]) -> list[
                     f"{where}: the system's name is empty or holds control characters; rename it"
                 )
             if text is not None and not isinstance(text, str):
-                raise InputError(f"{where}: text is no text; write null where there is none")
+                raise InputError(f"{where}: text is not a string; write null where there is none")
             if name not in known:
                 raise InputError(f"{where}: no passage {name!r} among the contexts")
             if (name, system) in seen:

@@ -41,7 +41,7 @@ def read_answer(kind: type[M], reply: Reply) -> M | str:
     except ValidationError as error:
         first = error.errors(include_input=False, include_url=False)[0]
         where = ".".join(str(part) for part in first["loc"][:3])
-        return f"a reply that is no answer ({where}: {first['msg']})"[:200]
+        return f"not a valid answer ({where}: {first['msg']})"[:200]
 
 
 def are_ascending(numbers: Sequence[int], end: int, out: frozenset[int] = frozenset()) -> bool:

@@ -179,7 +179,7 @@ def test_ratios_count_the_words_of_the_whole_output(whole: tuple[list[Story], Pa
     [
         ("{", "not JSON"), ("[1]", "not a JSON object"), ('{"id": 3, "context": []}', "no passage"),
         ('{"id": "a", "context": "one string"}', "list of sentences"),
-        ('{"id": "a", "context": ["x"], "gold": 7}', "gold is not a text"),
+        ('{"id": "a", "context": ["x"], "gold": 7}', "gold is not a string"),
     ],
 )  # fmt: skip
 def test_contexts_that_are_none_say_so(tmp_path: Path, row: str, complaint: str) -> None:

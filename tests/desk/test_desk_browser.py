@@ -157,7 +157,7 @@ def test_every_keystroke_is_there_again_and_marked_while_one_writes(
     refused += "navigator.sendBeacon = () => false;"
     browser.execute_script(refused)
     find(browser, "#draft").send_keys(" Then teh end.")
-    until(browser, lambda: "does not answer" in find(browser, ".saved").text)
+    until(browser, lambda: "is not responding" in find(browser, ".saved").text)
     browser.get(f"{report}/edit")
     until(browser, lambda: "Saved on the desk" in find(browser, ".saved").text)
     assert "Then teh end." in find(browser, "#draft").get_attribute("value")

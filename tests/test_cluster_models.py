@@ -171,7 +171,7 @@ def test_a_model_that_is_asked_elsewhere_needs_no_cluster(tmp_path: Path) -> Non
     (tmp_path / "s.txt").write_text("It rained.")
     asked = ("judge", str(tmp_path / "s.txt"), "--out", str(tmp_path / "run"))
     said = fabula(*asked, "--model", "http://127.0.0.1:9/v1#m", "--engine", "ray", code=REFUSED)
-    assert "--engine ray is only for models that run on the cluster" in said
+    assert "--engine ray is for models that run on the cluster" in said
     assert "--gpus is only for --engine ray" in fabula(*asked, "--gpus", "1", code=REFUSED)
     said = fabula("report", str(tmp_path / "s.txt"), "--engine", "ray", code=REFUSED, cwd=tmp_path)
     assert "name one with --model" in said

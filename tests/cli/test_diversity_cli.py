@@ -71,6 +71,7 @@ def test_tables_are_shown_and_written_with_their_intervals(stories: Path, tmp_pa
     assert {"measure", "group", "value", "value_low", "value_high"} <= rows[0].keys()
     assert {path.name for path in tmp_path.glob("d.*")} == {
         "d.csv",
+        "d.csv.provenance.json",
         "d.tests.csv",
         "d.phrases.csv",
         "d.pairs.csv",

@@ -40,7 +40,7 @@ def test_published_wording_is_imported_and_never_overwrites(
 ) -> None:
     source = str(shared_data / "ttcw" / "ttcw_all_tests.json")
     fabula("rubric", "import", "ttcw", source, cwd=tmp_path)
-    assert "good" in fabula("rubric", "check", "ttcw-published.toml", cwd=tmp_path)
+    assert "valid" in fabula("rubric", "check", "ttcw-published.toml", cwd=tmp_path)
     fabula("rubric", "import", "ttcw", source, cwd=tmp_path)
     (tmp_path / "ttcw-published.toml").write_text("mine")
     said = fabula("rubric", "import", "ttcw", source, cwd=tmp_path, code=REFUSED)

@@ -84,7 +84,7 @@ def test_from_the_rubric_to_what_teachers_would_have_said(essays: Path) -> None:
     marks = Marks()
     (essays / "marks.csv").write_text(marks.csv(N))
     (essays / "some.csv").write_text(marks.csv(12))
-    assert "good" in run("rubric", "check", "essay.toml")
+    assert "valid" in run("rubric", "check", "essay.toml")
     with serving(marks.reply) as server:
         asked = ("--rubric", "essay.toml", "--model", f"{server.url}/v1#m", "--yes")
         trusts = json.loads(

@@ -71,7 +71,7 @@ def test_what_was_made_of_something_else_is_refused_and_stays(tmp_path: Path) ->
     path = tmp_path / "o.jsonl"
     job(path, 2)
     before = path.read_bytes()
-    with pytest.raises(InputError, match=r"o\.jsonl, line 1: holds the text .*another prompt"):
+    with pytest.raises(InputError, match=r"o\.jsonl, line 1: contains the text .*another prompt"):
         job(path, 2, made_of="q")
     assert path.read_bytes() == before
 

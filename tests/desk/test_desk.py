@@ -305,7 +305,7 @@ def test_a_model_is_asked_only_after_the_writer_agreed(client: TestClient, desk:
         assert served.requests != []
     page = client.get("/piece/0001/2").text
     assert "Let it cost her something." in page
-    assert "said in 2 of 2 readings" in page
+    assert "made in 2 of 2 readings" in page
 
 
 def test_a_draft_that_is_removed_stops_and_holds_nobody_up(client: TestClient, desk: Desk) -> None:

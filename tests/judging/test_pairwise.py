@@ -184,7 +184,7 @@ def test_choices_of_other_stories_are_refused(tmp_path: Path) -> None:
     with serving(by_worth) as server:
         chosen = settings(server.url, tmp_path / "run", max_pairs=20)
         judge_stories(STORIES, chosen)
-        with pytest.raises(InputError, match="of other stories"):
+        with pytest.raises(InputError, match="from other stories"):
             judge_stories([story(f"x{k}", k) for k in range(8)], chosen)
 
 

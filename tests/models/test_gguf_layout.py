@@ -96,7 +96,7 @@ def test_a_file_that_is_cut_anywhere_is_an_error(model: Path) -> None:
 
 @pytest.mark.parametrize(
     ("version", "error"),
-    [(b"\0\0\0\3", "is big-endian"), (b"\1\0\0\0", "is of GGUF version 1; versions 2 and 3")],
+    [(b"\0\0\0\3", "is big-endian"), (b"\1\0\0\0", "is GGUF version 1; only versions 2 and 3")],
 )
 def test_another_version_is_refused_in_a_sentence(model: Path, version: bytes, error: str) -> None:
     whole = model.read_bytes()

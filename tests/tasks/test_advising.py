@@ -165,7 +165,7 @@ def test_a_writer_gets_points_and_then_what_became_of_them(tmp_path: Path) -> No
         second.write_text(DRAFT.replace("put the letter on the table", "burned the letter"))
         later = run("feedback", "for", second, "--model", model, "--since", out, "--json")
     assert rows[0]["details"]["severities"] == {"3": 2}
-    assert "harms the whole draft (2 of 2 say so), said in 2 of 4 readings" in done.output
+    assert "harms the whole draft (2 of 2 say so), made in 2 of 4 readings" in done.output
     assert "2 remarks do not say how much they matter" in done.output
     assert [(row["value"], row["details"]["quotations"]) for row in rows] == [
         (0.5, ["put the letter on the table"]),
@@ -175,7 +175,7 @@ def test_a_writer_gets_points_and_then_what_became_of_them(tmp_path: Path) -> No
         (start, end), *_ = row["evidence"]
         assert DRAFT[start:end] == row["details"]["quotations"][0]
     for expected in (
-        "said in 2 of 4 readings", "1 of 4 readings would not change anything",
+        "made in 2 of 4 readings", "1 of 4 readings would not change anything",
         "1 of the answers are not used: the answer is empty",
         "1 remark that quoted words that are not in the draft",
         "1 remark that asked for no change",
@@ -211,7 +211,7 @@ def test_what_neither_answer_tells_is_not_resolved(tmp_path: Path) -> None:
         silent.append(True)
         found = run(*command, "--since", out)
     assert "resolved: “put the letter" in found.output
-    assert "not known: “very slowly" in found.output
+    assert "cannot be decided: “very slowly" in found.output
     assert "would not change anything" in found.output
 
 
@@ -230,7 +230,7 @@ def test_what_cannot_be_read_is_said(tmp_path: Path) -> None:
         done = run("feedback", "for", draft, "--model", f"{served.url}#m")
     assert done.exit_code == 0
     assert "No points are left" in done.output
-    assert "5 of 5 readings hold no point that stands at words of the draft" in done.output
+    assert "5 of 5 readings make no point about words of the draft" in done.output
 
 
 @pytest.mark.parametrize(
@@ -266,9 +266,9 @@ def test_criticism_without_a_place_is_no_praise_and_counts_as_a_reading(tmp_path
     with serving(lambda body, n: "Yes." if "change something" in prompt_of(body)
                  else answers[int(body.get("seed") or 0) % 2]) as served:  # fmt: skip
         done = run("feedback", "for", draft, "--model", f"{served.url}#m", "--samples", 4)
-    assert "said in 2 of 4 readings" in done.output
+    assert "made in 2 of 4 readings" in done.output
     assert "would not change anything" not in done.output
-    assert "2 of 4 readings hold no point" in done.output
+    assert "2 of 4 readings make no point" in done.output
     assert "2 remarks that quoted words that are not in the draft" in done.output
 
 
@@ -342,8 +342,8 @@ def test_words_that_stand_twice_are_said_to_and_marked_in_both_places(tmp_path: 
         command = ["feedback", "for", draft, "--model", f"{served.url}#m", "--samples", 2]
         done = run(*command, "--html", page)
         rows = json.loads(run(*command, "--json").stdout)["points"]
-    assert "stands in 2 places" in done.output
-    assert "stands in 2 places" in page.read_text()
+    assert "occurs in 2 places" in done.output
+    assert "occurs in 2 places" in page.read_text()
     assert page.read_text().count("<mark>The door was open") == 2
     assert rows[0]["details"]["n_places"] == 2
     assert len(rows[0]["evidence"]) == 2

@@ -147,7 +147,7 @@ def test_a_refused_reading_is_counted_and_asked_for_again(tmp_path: Path) -> Non
         refusing.clear()
         n = len(served.requests)
         again = run(*given, "--model", f"{served.url}#m")
-    assert "said in 2 of 2 readings" in again.output
+    assert "made in 2 of 2 readings" in again.output
     assert len(served.requests) == n + 1, "only what was refused is asked for again"
 
 

@@ -171,8 +171,10 @@ def groups_of(references: Sequence[str]) -> tuple[Path, ...]:
     What a store holds, or a service tells, is copied. Raises `CorpusError` where a store does not
     answer, and `LookupFailed` where a service does not.
     """
-    from fabula.reference.choose import is_elsewhere, is_served
+    from fabula.reference.choose import check_spec, is_elsewhere, is_served
 
+    for one in references:
+        check_spec(one)
     paths = [_kept_file(one) for one in references if is_served(one) or not is_elsewhere(one)]
     return tuple(path for path in paths if path.is_file())
 

@@ -10,7 +10,8 @@ FabulaError
   +-- WorkersEnded    a process that did a part of the work was ended from outside
   +-- MixError        numbers whose signatures differ were about to be compared
 
-Each message is one sentence a user can act on. The command line prints it and exits with code 2.
+Each message is one sentence a user can act on. The command line prints it and exits with the code
+of its kind (docs/exit_codes.md).
 """
 
 __all__ = [

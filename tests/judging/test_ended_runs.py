@@ -260,7 +260,7 @@ def test_a_replay_of_two_models_is_told_which(tmp_path: Path) -> None:
         run_session(replace(run, models=[a, b, a]))
     assert len(server.requests) == 28
     path = tmp_path / "run" / "answers.jsonl"
-    with pytest.raises(ModelError, match="say which"):
+    with pytest.raises(ModelError, match="name one, as in"):
         run_session(replace(run, out=None, models=[f"replay:{path}"]))
     found, _ = run_session(replace(run, out=None, models=[f"replay:{path}#{b}"]))
     assert {one.rater for one in found} == {b}

@@ -146,7 +146,7 @@ def test_a_story_that_speaks_to_its_judge_is_flagged_in_row_table_and_page() -> 
     (summary,) = summarise(found, [story, fair], TTCW, TrustBook(Path("/nonexistent")))
     assert summary.speaking == ("sly",)
     shown = render(*judge_tables([summary], found, TTCW))
-    assert "1 of 2 stories hold words addressed" in " ".join(shown.split())
+    assert "1 of 2 stories contain words addressed" in " ".join(shown.split())
     view = judge_view(summary, found, [story, fair], TTCW)
     assert "Note to the evaluator" in view.stories[0].notice
     assert view.stories[1].notice == ""

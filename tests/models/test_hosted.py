@@ -54,7 +54,7 @@ def test_without_its_library_the_extra_is_named(monkeypatch: pytest.MonkeyPatch)
 
 
 def test_nobody_listens() -> None:
-    with pytest.raises(ModelError, match=r"http://127\.0\.0\.1:9/v1: nobody answers"):
+    with pytest.raises(ModelError, match=r"http://127\.0\.0\.1:9/v1: no connection"):
         ask("http://127.0.0.1:9/v1#m")
 
 

@@ -169,12 +169,12 @@ def test_a_models_input_layer_gives_a_word_the_mean_of_its_tokens(
         ("a.txt", b"", "contains no word vectors"),
         ("a.txt", b"whale 1\n", "line 1"),
         ("a.vec", b"2 3\nwhale 1 2 3\nship 1 two 3\n", "line 3"),
-        ("a.txt", b"\xff\xfe\x00w", "cannot be read"),
+        ("a.txt", b"\xff\xfe\x00w", "cannot read word vectors"),
         ("a.vec", b"1 3\nwhale 1 2 3 4 5\n", "line 2"),
         ("a.vec", b"3 3\nwhale 1 2 3\n", "should contain 3 words but contains 1"),
-        ("a.txt.gz", b"no gzip", "cannot be read"),
-        ("a.kv", b"\x80\x04", "cannot be read"),
-        ("a.kv", pickle.dumps({"index_to_key": 3}), "cannot be read"),
+        ("a.txt.gz", b"no gzip", "cannot read word vectors"),
+        ("a.kv", b"\x80\x04", "cannot read word vectors"),
+        ("a.kv", pickle.dumps({"index_to_key": 3}), "cannot read word vectors"),
     ],
 )
 def test_a_file_that_holds_no_vectors_is_refused_by_name(

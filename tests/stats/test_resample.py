@@ -195,7 +195,7 @@ def test_a_table_says_why_there_is_no_interval(tmp_path: Path) -> None:
     few = next(line for line in shown.splitlines() if line.startswith("few "))
     assert few.split()[1] == "2"
     assert few.endswith("- (n 2)")
-    assert "no interval with fewer than 10 texts" in shown
+    assert "no interval from fewer than 10 texts" in shown
     many = Estimate(1.0, 0.5, 1.5, 12, "", "", 12)
     assert interval_shown(many, ".1f") == "0.5 to 1.5"
     # Nothing to explain where there is no value, or where enough units have none all the same.

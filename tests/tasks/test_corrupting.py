@@ -344,7 +344,7 @@ def test_rows_of_another_run_are_not_mixed_in(tmp_path: Path) -> None:
     before = out.read_bytes()
     again = CliRunner().invoke(cli, [*command, "swap"])
     assert isinstance(again.exception, InputError)
-    assert "'0_delete' is none of this run's" in str(again.exception)
+    assert "'0_delete' does not belong to this run" in str(again.exception)
     assert out.read_bytes() == before
     out.write_text('{"a": 1}\n')
     assert isinstance(CliRunner().invoke(cli, [*command, "swap"]).exception, InputError)

@@ -75,7 +75,7 @@ def test_a_model_that_never_converges_is_reported_and_left_out(plots: Path, tmp_
             "--attempts", "4",
         )  # fmt: skip
     assert rows(out) == []
-    assert "2 stories: not near the wanted length" in result.output
+    assert "2 stories: not close to the target length" in result.output
     assert "p1" in result.output
     assert len(rows(tmp_path / "stories.rounds.jsonl")) == 10
 

@@ -43,3 +43,22 @@ def test_windows_is_refused_in_one_sentence_before_anything_else_is_imported() -
     assert done.stderr.splitlines() == [
         "error: Fabula runs on Linux and macOS; on Windows, use it in WSL"
     ]
+
+
+def test_every_test_and_module_that_the_page_on_security_names_is_there() -> None:
+    page = (ROOT / "docs" / "security.md").read_text(encoding="utf-8")
+    tests = re.findall(r"`(tests/[\w/]+\.py)::(\w+)`", page)
+    assert len(tests) > 60
+    for file, name in tests:
+        assert f"\ndef {name}(" in (ROOT / file).read_text(encoding="utf-8"), (file, name)
+    lines = [line for line in page.splitlines() if line.startswith("| ") and "---" not in line]
+    for line in lines:
+        threat, stops, test = (cell.strip() for cell in line.strip("|").split(" | "))
+        if threat == "threat":
+            continue
+        assert test.startswith("`tests/"), line
+        named = re.findall(r"`([a-z][\w/]+)`", stops)
+        assert named, line
+        for module in named:
+            place = ROOT / "src" / "fabula" / module
+            assert place.is_dir() or place.with_suffix(".py").exists(), module

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import io
 import json
+import os
+import re
+import shutil
 import threading
 import time
 import zipfile
@@ -18,6 +21,7 @@ import pytest
 from fastapi.testclient import TestClient
 from tests.serving import prompt_of, serving
 
+from fabula.cli.commands.desk import _door, _key
 from fabula.desk import Desk, create_app
 from fabula.desk.differences import changed_words
 from fabula.desk.draft_settings import Asked, chosen_model, where_to
@@ -554,3 +558,114 @@ def test_a_draft_without_a_title_is_named_by_whole_phrases(
 ) -> None:
     client.post("/drafts", data=form(client, desk, text=text))
     assert desk.drafts.pieces()[0].title == title
+
+
+def test_every_page_of_the_desk_needs_the_key_and_every_form_a_page_of_it(
+    client: TestClient, desk: Desk
+) -> None:
+    app = create_app(desk, key=KEY)
+    stranger = TestClient(app, base_url="http://127.0.0.1", cookies={"fabula_desk": "guess"})
+    paths = {re.sub(r"{\w+}", "1", path): kinds for path, kinds in app.openapi()["paths"].items()}
+    open_to_all = {"/open", "/static/1", "/favicon.ico"}
+    assert len(paths) > 20
+    for path in paths.keys() - open_to_all:
+        for kind in paths[path]:
+            assert stranger.request(kind, path).status_code == 403, path
+        if "post" in paths[path]:
+            for data in ({}, {"csrf": "guess"}, {"csrf": KEY}):
+                assert client.post(path, data=data).status_code == 403, path
+
+
+def test_what_a_form_does_not_ask_for_sets_nothing(client: TestClient, desk: Desk) -> None:
+    more = {"is_whole": "true", "made": "1999", "keep": "/tmp", "n_jobs": "99", "id": "7",
+            "number": "9", "piece": "../x", "models": "openai/gpt-4o"}  # fmt: skip
+    page = client.post("/drafts", data=form(client, desk, **more))
+    assert page.url.path == "/piece/0001/1"
+    (version,) = desk.drafts.pieces()[0].versions
+    assert version.asked.keys() == {*Asked().to_json(), "made"}
+    assert (version.asked["model"], version.asked["made"] > "2000") == ("", True)
+    when_over(client, "/piece/0001/1")
+
+
+@pytest.mark.parametrize("name", [
+    "../../../evil.txt", "..", "a/..", "..\\..\\evil.txt", "/nowhere/evil.txt", ".evil", "x\0.txt",
+    "a\r\nb: c.txt", f"{chr(0x1F600) * 200}.txt",
+])  # fmt: skip
+def test_a_file_is_kept_in_its_folder_whatever_its_name(
+    client: TestClient, desk: Desk, tmp_path: Path, name: str
+) -> None:
+    sent = {"csrf": csrf(client)}
+    other = ("files", ("other.txt", b"Nobody in the harbour woke."))
+    client.post("/drafts", data=sent, files={"file": (name, STORY.encode())})
+    client.post("/references", data=sent | {"name": name}, files=[("files", (name, b"A lamp."))])
+    group = client.post("/classes", data=sent, files=[("files", (name, b"A lamp.")), other])
+    assert group.status_code == 200
+    assert {path.name for path in tmp_path.iterdir()} == {"desk", "books.ref"}
+    assert {path.name for path in desk.folder.iterdir()} <= {
+        "pieces", "new", "references", "references.json", "classes", "desk.json"
+    }  # fmt: skip
+    assert len(list((desk.folder / "classes" / "0001" / "texts").iterdir())) == 2
+
+
+def test_an_id_leads_to_no_folder_but_its_own(client: TestClient, desk: Desk) -> None:
+    desk.drafts.add("Mine", STORY, Asked().to_json())
+    for folder in (desk.folder, desk.folder / "pieces" / "other"):
+        shutil.copytree(desk.folder / "pieces" / "0001", folder, dirs_exist_ok=True)
+    assert client.get("/piece/0001/1/draft.txt").text == STORY
+    for id_ in ("%2e%2e", "%2e%2e%2fpieces%2f0001", "other", "0001%2f."):
+        for path in (f"/piece/{id_}/1", f"/piece/{id_}/1/draft.txt", f"/classes/{id_}"):
+            assert client.get(path).status_code == 404, path
+
+
+def test_a_title_puts_no_header_into_a_download(client: TestClient, desk: Desk) -> None:
+    title = 'x"; filename="y.exe"\r\nSet-Cookie: a=b\r\n\r\n<script>'
+    client.post("/drafts", data=form(client, desk, title=title))
+    when_over(client, "/piece/0001/1")
+    for found in (client.get("/piece/0001/1/draft.txt"), client.get("/piece/0001/1/report.html"),
+                  client.post("/piece/0001/record", data={"csrf": csrf(client)})):  # fmt: skip
+        assert found.status_code == 200
+        assert "set-cookie" not in found.headers
+        disposition = found.headers["content-disposition"]
+        assert disposition.startswith("attachment; filename")
+        assert not set("<>\r\n;") & set(disposition.partition("; ")[2])
+
+
+def test_what_a_desk_keeps_is_its_owner_s_alone(tmp_path: Path) -> None:
+    old = os.umask(0o022)
+    try:
+        with Desk(tmp_path / "desk") as desk:
+            client = TestClient(create_app(desk, key=KEY), base_url="http://127.0.0.1")
+            client.get(f"/open?given={KEY}")
+            sent = {"csrf": csrf(client)}
+            client.post("/writing", data=sent | {"text": STORY})
+            files = [("files", (f"{k}.txt", b"The lamp went round.")) for k in range(2)]
+            client.post("/references", data=sent, files=files)
+            client.post("/classes", data=sent, files=files)
+            modes = {path.name: path.stat().st_mode & 0o777 for path in desk.folder.iterdir()}
+    finally:
+        os.umask(old)
+    # Of the version of the form everybody may know.
+    assert modes.pop("desk.json")
+    assert modes.pop("references.json") == 0o600
+    assert modes == dict.fromkeys(("pieces", "new", "references", "classes"), 0o700)
+
+
+def test_the_door_of_the_desk_leads_home_and_its_cookie_goes_to_no_other_site(desk: Desk) -> None:
+    client = TestClient(create_app(desk, key=KEY), base_url="http://127.0.0.1")
+    found = client.get(f"/open?given={KEY}&next=//evil.example", follow_redirects=False)
+    assert found.headers["location"] == "/"
+    for flag in ("HttpOnly", "SameSite=strict"):
+        assert flag in found.headers["set-cookie"]
+
+
+def test_the_key_of_a_desk_is_its_owner_s_alone_and_cannot_be_guessed(tmp_path: Path) -> None:
+    old = os.umask(0o022)
+    try:
+        key = _key(tmp_path / "desk")
+        door = _door(tmp_path / "desk", f"http://127.0.0.1:1/open?given={key}")
+    finally:
+        os.umask(old)
+    assert [path.stat().st_mode & 0o777 for path in (door, door.with_name("key"))] == [0o600] * 2
+    assert len(key) >= 32
+    assert (key, _key(tmp_path / "desk")) == (_key(tmp_path / "desk"), key)
+    assert key != _key(tmp_path / "another")

@@ -8,18 +8,21 @@ import threading
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
+from starlette.requests import HTTPConnection
 from tests.reference_serving import TOKEN, Serving, serving_reference
 
-from fabula.errors import InputError
+from fabula.errors import InputError, LookupFailed
 from fabula.reference import Reference
+from fabula.reference.http_client import LookupServer
 from fabula.reference.layout import Manifest
 from fabula.reference.passages import PassageSettings, build_passages
-from fabula.reference.serving.gate import Tokens, read_tokens
+from fabula.reference.serving.gate import Gate, Tokens, read_tokens
 from fabula.reference.serving.messages import Limits
 from fabula.text.stopwords import load_stop_words
 from fabula.types import Document
@@ -306,3 +309,71 @@ def test_tokens_are_compared_whole() -> None:
 ])  # fmt: skip
 def test_loopback_is_what_no_other_machine_reaches(host: str, expected: bool) -> None:
     assert is_loopback(host) is expected
+
+
+def test_a_page_elsewhere_may_read_no_answer(tiny: Serving, client: httpx.Client) -> None:
+    """A browser shows an answer to another site's script only where headers allow it."""
+    asks = {"Origin": "https://evil.example", "Access-Control-Request-Method": "POST",
+            "Access-Control-Request-Headers": "authorization"}  # fmt: skip
+    for reply in (
+        client.options("/v1/match", headers=asks), client.get("/v1/about", headers=asks),
+        client.post("/v1/match", json=asked(tiny, words=["sea"], places=[1]), headers=asks),
+    ):  # fmt: skip
+        assert not any(name.startswith("access-control") for name in reply.headers)
+        assert reply.headers["cross-origin-resource-policy"] == "same-origin"
+
+
+def test_where_the_files_lie_is_told_to_who_has_a_token_only(path: Path) -> None:
+    with serving_reference(path) as serving, client_of(serving) as client:
+        serving.states.problem = f"{path}: manifest.json is damaged"
+        assert client.get("/health").json()["problem"] == serving.states.problem
+        told = httpx.get(f"{serving.url}/health")
+        assert "log says why" in told.json()["problem"]
+        assert str(path.parent) not in told.text
+        everything = "".join(client.get(one).text for one in ("/v1/about", "/metrics"))
+        assert str(path.parent) not in everything
+
+
+def test_a_token_is_not_sent_where_a_service_redirects_to() -> None:
+    seen: list[str | None] = []
+
+    class Elsewhere(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            seen.append(self.headers.get("authorization"))
+            if len(seen) == 1:
+                self.send_response(302)
+                port = self.server.server_address[1]
+                self.send_header("location", f"http://localhost:{port}/")
+            else:
+                self.send_response(500)
+            self.send_header("content-length", "0")
+            self.end_headers()
+
+        def log_message(self, *_: object) -> None:
+            """Nothing into the test's output."""
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Elsewhere) as server:
+        threading.Thread(target=server.serve_forever).start()
+        asking = LookupServer(
+            f"http://127.0.0.1:{server.server_port}/", n_parallel=1, max_retries=0, timeout_s=10,
+            backoff_s=0.01, headers={"Authorization": f"Bearer {TOKEN}"},
+        )  # fmt: skip
+        with pytest.raises(LookupFailed):
+            asking.ask(None, lambda _: None, threading.Event())
+        asking.close()
+        server.shutdown()
+    assert seen == [f"Bearer {TOKEN}", None]
+
+
+def test_who_guesses_tokens_is_slowed_and_who_has_one_is_not() -> None:
+    gate = Gate(Tokens(["right"]), Limits())
+
+    def ask(token: str) -> Any:
+        headers = [(b"authorization", f"Bearer {token}".encode())]
+        scope = {"type": "http", "path": "/", "headers": headers, "client": ("192.0.2.7", 5)}
+        return gate(HTTPConnection(scope))
+
+    refusals = [ask(f"guess-{k}")[0] for k in range(400)]
+    assert refusals[:200] == [401] * 200
+    assert refusals[-1] == 429
+    assert ask("right") is None

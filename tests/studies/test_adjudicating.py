@@ -129,3 +129,26 @@ def test_what_differs_is_found_and_shown_with_its_text(tmp_path: Path, kind: Any
         invite(connection, 1, "test")
     running.store.close()
     assert re.fullmatch(r"[0-9a-f]{16}", one.key)
+
+
+def test_what_people_write_shows_as_text_to_the_organiser(tmp_path: Path) -> None:
+    hostile = "</td></textarea><script>a()</script><img src=x onerror=b()> javascript:c()"
+    running = make(tmp_path, "pairs", story_rows(1, 2))
+    said = {f"unit:{item}": "Story 1" for item in ("creativity", "prose", "overall")}
+    whys = {f"{name}.why": f"{hostile} It is so, in many words, and more." for name in said}
+    for _ in range(2):
+        read_pair(running, said | whys)
+    client = organiser(running)
+    page = client.get("/organise")
+    page = client.post("/organise/invite", data=hidden(page) | {"n": "1", "note": hostile})
+    differing = client.get("/organise/disagreements")
+    sent = {"answer": "", "note": hostile}
+    refused = client.post("/organise/resolve", data=hidden(differing) | sent)
+    assert "&lt;script&gt;" in page.text
+    for shown in (page, differing, refused):
+        assert shown.status_code == 200
+        assert "<script>a" not in shown.text
+        assert "<img" not in shown.text
+        assert "unsafe" not in shown.headers["content-security-policy"]
+    assert "&lt;script&gt;" in differing.text
+    running.store.close()

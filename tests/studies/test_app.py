@@ -17,7 +17,7 @@ from tests.studies_data import feedback_rows, story_rows
 
 from fabula.studies.answering import current_answers
 from fabula.studies.app import create_app
-from fabula.studies.database import Store, answers, assignments, audit, open_store
+from fabula.studies.database import Store, answers, assignments, audit, open_store, participants
 from fabula.studies.design import StudyDesign, load_study, new_study
 from fabula.studies.exporting import export
 from fabula.studies.participants import invite
@@ -327,7 +327,7 @@ def test_organisers_need_the_password_and_leave_a_trace(ttcw: Running) -> None:
     assert "&lt;b&gt;x" in page.text
     assert ttcw.reader().get("/page/story-1").status_code == 200
     client.post("/organise/pause", data={"csrf": csrf(page), "pause": "yes"})
-    assert "rests" in ttcw.reader().get("/").text
+    assert "The study is paused" in ttcw.reader().get("/").text
     page = client.post("/organise/remove", data={"csrf": csrf(page), "id": "3"})
     assert "Remove p0003?" in page.text
     page = client.post("/organise/remove", data=hidden(page))
@@ -413,3 +413,122 @@ def test_a_study_that_was_changed_meanwhile_gives_nothing_out(ttcw: Running) -> 
     assert page.status_code == 503
     assert "being changed" in page.text
     assert "content-security-policy" in page.headers
+
+
+def test_every_form_needs_its_page_and_every_page_of_the_organiser_a_login(ttcw: Running) -> None:
+    paths = {
+        re.sub(r"{\w+}", "1", path): kinds for path, kinds in ttcw.app.openapi()["paths"].items()
+    }
+    open_to_all = {"/health", "/static/1", "/favicon.ico", "/organise/login"}
+    stranger = TestClient(ttcw.app, follow_redirects=False, raise_server_exceptions=False)
+    stranger.cookies.set(f"fabula_organiser_{ttcw.design.id}", "guess")
+    reader = ttcw.reader()
+    organiser = TestClient(ttcw.app, raise_server_exceptions=False)
+    organiser.post("/organise/login", data={"password": "secret"})
+    assert len(paths) > 20
+    for path in paths.keys() - open_to_all:
+        is_organisers = path.startswith("/organise")
+        for kind in paths[path]:
+            found = stranger.request(kind, path)
+            if is_organisers:
+                assert found.status_code == 303, path
+                assert found.headers["location"] == "/organise/login"
+            else:
+                assert found.status_code == 403, path
+        if "post" in paths[path]:
+            known = organiser if is_organisers else reader
+            for data in ({}, {"csrf": "guess"}, {"csrf": csrf(reader.get("/page/story-1"))[::-1]}):
+                assert known.post(path, data=data).status_code == 403, path
+
+
+def test_a_login_makes_a_session_of_its_own_and_its_end_is_one(ttcw: Running) -> None:
+    name = f"fabula_organiser_{ttcw.design.id}"
+    client = TestClient(ttcw.app, follow_redirects=False, base_url="https://study")
+    planted = {"cookie": f"{name}=planted"}
+    found = client.post("/organise/login", data={"password": "secret"}, headers=planted)
+    for flag in ("HttpOnly", "Secure", "SameSite=strict", "Path=/organise"):
+        assert flag in found.headers["set-cookie"]
+    first = client.cookies[name]
+    assert first != "planted"
+    page = client.get("/organise")
+    assert page.status_code == 200
+
+    def enters(token: str, app: Any = ttcw.app) -> bool:
+        browser = TestClient(app, follow_redirects=False)
+        return browser.get("/organise", headers={"cookie": f"{name}={token}"}).status_code == 200
+
+    assert enters(first)
+    assert not enters("planted")
+    # A session ends with the password by which it began, and at the logout.
+    other = create_app(ttcw.design, ttcw.units, ttcw.store, password="another")
+    assert not enters(first, other)
+    client.post("/organise/logout", data={"csrf": csrf(page)})
+    assert not enters(first)
+
+
+def test_a_form_sets_answers_and_nothing_else(ttcw: Running) -> None:
+    reader, other = ttcw.reader(), ttcw.reader()
+    other.get("/page/story-1")
+    form = hidden(reader.get("/page/story-1"))
+    more = {"participant_id": "2", "assignment_id": "2", "state": "done", "value": "9",
+            "platform_id": "x", "note": "mine", "id": "2", "n_right": "9"}  # fmt: skip
+    assert reader.post("/save", data=form | more | {ENDING: "Yes"}).json()["problems"] == {}
+    with ttcw.store.reading() as connection:
+        held = connection.execute(select(assignments.c.participant_id, assignments.c.state)).all()
+        kept = connection.execute(select(answers.c.assignment_id, answers.c.item)).all()
+        people = connection.execute(select(participants)).all()
+    assert sorted(map(tuple, held)) == [(1, "open"), (2, "open")]
+    assert len(kept) == 1
+    assert {(one.state, one.note, one.platform_id) for one in people} == {("ready", "", None)}
+    # Another unit than one's own cannot be named.
+    sent = reader.post("/save", data=form | {"unit": "2", ENDING: "No"}, follow_redirects=False)
+    assert sent.status_code == 303
+
+
+def test_no_word_of_a_request_becomes_a_header_or_a_place_to_go(ttcw: Running) -> None:
+    evil = "x%0d%0aSet-Cookie:%20a=b"
+    reader = ttcw.reader()
+    reader.get("/page/story-1")
+    reader.follow_redirects = False
+    for path in (f"/?after={evil}", f"/?after=//evil.example&next={evil}", f"/page/{evil}",
+                 f"/i/{evil}", f"/join?PROLIFIC_PID={evil}", f"/organise/{evil}",
+                 f"/organise/disagreements?show={evil}"):  # fmt: skip
+        found = reader.get(path, headers={"host": "evil.example"})
+        assert found.status_code in (303, 403, 404), path
+        assert "set-cookie" not in found.headers
+        where = found.headers.get("location", "/")
+        assert where.startswith("/")
+        assert "evil" not in where
+        assert "evil.example" not in found.text
+
+
+def test_guesses_of_the_password_from_many_addresses_are_slowed_together(
+    feedback: Running,
+) -> None:
+    codes = []
+    for number in range(40):
+        client = TestClient(feedback.app, client=(f"192.0.2.{number}", 5))
+        codes += [
+            client.post("/organise/login", data={"password": "guess"}).status_code
+            for _ in range(10)
+        ]
+    assert codes[:10] == [401] * 10
+    assert codes[-10:] != [401] * 10
+    assert set(codes) == {401, 429}
+
+
+def test_a_hostile_story_shows_as_text(tmp_path: Path) -> None:
+    hostile = "</p></textarea><script>a()</script><img src=x onerror=b()>{{ 7*7 }}"
+    rows = [row | {"text": f"{hostile} {row['text']}"} for row in story_rows(1, 2)]
+    running = make(tmp_path, "ttcw", rows)
+    reader = running.reader()
+    page = reader.get("/page/story-1")
+    why = {ENDING: "Yes", f"{ENDING}.why": hostile}
+    again = reader.post("/page/story-1", data=hidden(page) | why)
+    saved = reader.post("/save", data=hidden(again) | why | {"page": "story-1", "shown": "x"})
+    for found in (page.text, again.text, str(saved.json()["html"])):
+        assert "<script>a" not in found
+        assert "<img" not in found
+    assert "&lt;script&gt;" in page.text
+    assert "{{ 7*7 }}" in page.text
+    running.store.close()

@@ -5,8 +5,10 @@ from __future__ import annotations
 import base64
 import csv
 import json
+import threading
 import time
 from collections.abc import Callable, Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -409,3 +411,25 @@ def test_no_place_is_lost_or_given_twice_whatever_people_and_the_platform_do(
     assert out.n_told_full > 5
     assert {429, 500, 503} <= set(out.answered)
     assert len(out.events) == 15
+
+
+def test_a_token_of_the_platform_follows_no_redirect() -> None:
+    seen: list[str] = []
+
+    class Elsewhere(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            seen.append(self.path)
+            self.send_response(302)
+            self.send_header("location", "/elsewhere")
+            self.send_header("content-length", "0")
+            self.end_headers()
+
+        def log_message(self, *_: object) -> None:
+            """Nothing into the test's output."""
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Elsewhere) as server:
+        threading.Thread(target=server.serve_forever).start()
+        with pytest.raises(PlatformFailed, match="302"):
+            list(Prolific("token", f"http://127.0.0.1:{server.server_port}").submissions("s"))
+        server.shutdown()
+    assert len(seen) == 1

@@ -119,6 +119,15 @@ def test_who_asks_too_often_is_refused_in_the_form_of_the_application() -> None:
     assert client.get("/").status_code == 200
 
 
+def test_who_changes_the_cookie_each_time_is_limited_by_the_address() -> None:
+    visitors = Visitors(COOKIE, n_at_once=1, n_per_s=0.0001)
+    client = TestClient(application(as_json, admit=visitors))
+    codes = [client.get("/", headers={"cookie": f"{COOKIE}={k}"}).status_code for k in range(22)]
+    assert codes == [200] * 20 + [429] * 2
+    elsewhere = TestClient(application(as_json, admit=visitors), client=("192.0.2.7", 5))
+    assert elsewhere.get("/").status_code == 200
+
+
 def test_a_name_of_another_machine_leads_in_only_where_it_may() -> None:
     for own_names_only, status in ((True, 400), (False, 200)):
         app = application(own_names_only=own_names_only)

@@ -136,7 +136,9 @@ async def add(owner: Owner, form: Posted) -> Response:
 
 def _plain(given: str, number: int, folder: Path) -> str:
     """The name of an uploaded file, without folders, and another where it is taken."""
-    name = Path(given.replace("\\", "/")).name.lstrip(".")[-80:] or f"{number}.txt"
+    name = Path(given.replace("\\", "/")).name.lstrip(".")
+    # Disks count bytes, of which a character may have four.
+    name = name.encode(errors="replace")[-200:].decode(errors="ignore") or f"{number}.txt"
     return f"{number}-{name}" if (folder / name).exists() else name
 
 

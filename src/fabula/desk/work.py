@@ -212,7 +212,9 @@ class Desk:
         self._save_references()
 
     def _save_references(self) -> None:
-        write_whole(self._known, dump_json(self.references).encode(errors="replace"))
+        # An address may hold a password.
+        known = dump_json(self.references).encode(errors="replace")
+        write_whole(self._known, known, is_private=True)
 
     def _measure(self, version: Version, state: State) -> None:
         piece = self.drafts.piece(version.piece)

@@ -46,6 +46,9 @@ _ERRORS: dict[int | str, dict[str, Any]] = {
 }
 
 
+_PROBLEM = "what changed cannot be served, the state before is; the service's log says why"
+
+
 class Moved(Exception):  # noqa: N818 (a reply, not an error)
     """The state that a client began with is no longer kept."""
 
@@ -133,13 +136,13 @@ def create_app(
         lifespan=watching,
     )
     asks_token = [Depends(HTTPBearer(auto_error=False, description="A token of --token-file."))]
-    app.include_router(_router(service), dependencies=asks_token if tokens else [])
+    app.include_router(_router(service, tokens), dependencies=asks_token if tokens else [])
     endpoints = frozenset(app.openapi()["paths"]) | {"/openapi.json"}
     app.add_middleware(Metered, metrics=service.metrics, endpoints=endpoints)
     return app
 
 
-def _router(service: Service) -> APIRouter:
+def _router(service: Service, tokens: Tokens) -> APIRouter:
     router = APIRouter(responses=_ERRORS)
     states = service.states
 
@@ -148,11 +151,15 @@ def _router(service: Service) -> APIRouter:
         return tell_about(states.now, service.limits)
 
     @router.get("/health")
-    async def health() -> messages.Health:
-        now = states.now
+    async def health(request: Request) -> messages.Health:
+        now, problem = states.now, states.problem
+        if problem is not None and tokens:
+            # Whoever has no token is not told where the files lie.
+            holder = tokens.holder(request.headers.get("authorization", ""))
+            problem = _PROBLEM if holder is None else problem
         return messages.Health(
             is_ready=True, name=now.reference.name, fingerprint=now.reference.fingerprint,
-            state=now.key, n_reloads=states.n_reloads, problem=states.problem,
+            state=now.key, n_reloads=states.n_reloads, problem=problem,
         )  # fmt: skip
 
     @router.get("/metrics", response_class=PlainTextResponse)

@@ -297,7 +297,8 @@ STUDIES = sorted(path.stem for path in (GOLDEN / "study").iterdir())
 def test_a_study_of_every_earlier_form_keeps_its_answers(tmp_path: Path, revision: str) -> None:
     from sqlalchemy import select
 
-    from fabula.studies.database import answers, open_file
+    from fabula.studies.database import answers
+    from fabula.studies.opening import open_file
 
     file = tmp_path / "study.db"
     with closing(sqlite3.connect(file)) as database:

@@ -20,8 +20,8 @@ from fabula.errors import InputError
 from fabula.rubrics import load_rubric, parse_rubric, rubric_faults, rubric_toml
 from fabula.scales import KINDS, NumberScale, Scale, register
 from fabula.studies.app import create_app
-from fabula.studies.database import open_store
 from fabula.studies.design import load_study, new_study
+from fabula.studies.opening import open_store
 from fabula.studies.participants import invite
 from fabula.studies.units import read_units
 from tests.serving import Reply, prompt_of, serving

@@ -18,8 +18,9 @@ from starlette.testclient import TestClient
 from tests.studies.prolific_server import TOKEN, MockProlific, mock_prolific
 
 from fabula.studies.app import create_app
-from fabula.studies.database import Store, assignments, open_store, participants
+from fabula.studies.database import Store, assignments, participants
 from fabula.studies.design import StudyDesign, load_study, new_study
+from fabula.studies.opening import open_store
 from fabula.studies.pages import cookie_of
 from fabula.studies.participants import remove
 from fabula.studies.prolific import PlatformFailed, Prolific

@@ -15,8 +15,9 @@ from sqlalchemy import select
 
 from fabula.errors import InputError
 from fabula.studies.assigning import finish, next_assignment
-from fabula.studies.database import Store, assignments, open_store
+from fabula.studies.database import Store, assignments
 from fabula.studies.design import StudyDesign, load_study, new_study
+from fabula.studies.opening import open_store
 from fabula.studies.participants import (
     Participant,
     consent,
@@ -62,14 +63,14 @@ def people(store: Store, n: int) -> list[Participant]:
 def take(running: tuple[StudyDesign, dict[str, Unit], Store], one: Participant) -> str | None:
     design, units, store = running
     with store.writing() as connection:
-        found = next_assignment(connection, one, design, units)
+        found = next_assignment(connection, one, design, units, store.version)
         return None if found is None else found.unit.key
 
 
 def hand_in(running: tuple[StudyDesign, dict[str, Unit], Store], one: Participant) -> None:
     design, units, store = running
     with store.writing() as connection:
-        found = next_assignment(connection, one, design, units)
+        found = next_assignment(connection, one, design, units, store.version)
         assert found is not None
         finish(connection, found)
 
@@ -165,12 +166,12 @@ def test_the_forgotten_leave_nothing_but_their_number(
 def test_each_has_an_order_of_their_own_and_keeps_it(tmp_path: Path) -> None:
     design = replace(make_design(tmp_path, 1, 4), raters=60)
     units = read_units(design)
-    store = open_store(design, units)
+    store, own = open_store(design, units), {units[0].key: units[0]}
     orders = []
     for one in people(store, 60):
         with store.writing() as connection:
-            found = next_assignment(connection, one, design, {units[0].key: units[0]})
-            again = next_assignment(connection, one, design, {units[0].key: units[0]})
+            found = next_assignment(connection, one, design, own, store.version)
+            again = next_assignment(connection, one, design, own, store.version)
         assert found is not None
         assert found == again
         orders.append(found.order)
@@ -194,10 +195,10 @@ def test_a_database_of_another_study_is_refused(tmp_path: Path, database: str) -
     with pytest.raises(InputError, match="another study"):
         open_store(replace(design, id="other"), units, database)
     open_store(replace(design, raters=9), units, database).close()
-    with pytest.raises(InputError, match="another questions"):
+    with pytest.raises(InputError, match="reason_words was changed: answers to other questions"):
         open_store(replace(design, reason_words=9), units, database)
     random.Random(0).shuffle(units)
-    with pytest.raises(InputError, match="another documents"):
+    with pytest.raises(InputError, match="people have read it with the texts that it had"):
         open_store(design, units[:2], database)
 
 

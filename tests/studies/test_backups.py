@@ -15,7 +15,8 @@ from tests.studies_data import story_rows
 
 from fabula.errors import InputError
 from fabula.studies.backups import back_up, restore
-from fabula.studies.database import Store, answers, audit, metadata, open_store, sessions
+from fabula.studies.database import Store, answers, audit, metadata, sessions
+from fabula.studies.opening import open_store
 from fabula.studies.participants import forget, invite
 
 

@@ -17,8 +17,8 @@ from tests.studies.simulation import Load, simulate, write_study
 
 from fabula.studies.answering import current_answers
 from fabula.studies.app import create_app
-from fabula.studies.database import open_store
 from fabula.studies.design import load_study
+from fabula.studies.opening import open_store
 from fabula.studies.participants import invite
 from fabula.studies.units import read_units
 

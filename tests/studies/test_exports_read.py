@@ -12,8 +12,8 @@ from tests.studies.test_analysis import answer, begin, run
 from tests.studies_data import story_rows
 
 from fabula.measures.labels import read_labels
-from fabula.studies.database import open_store
 from fabula.studies.forms import Key, pages_of
+from fabula.studies.opening import open_store
 from fabula.studies.units import read_units
 from fabula.types import Measurement, Rubric
 

@@ -20,9 +20,10 @@ from fabula.errors import InputError
 from fabula.rubrics import load_rubric
 from fabula.studies import labels as catalogues
 from fabula.studies.app import create_app
-from fabula.studies.database import StoreFailed, open_store
+from fabula.studies.database import StoreFailed
 from fabula.studies.design import QuizQuestion, StudyDesign, Texts, load_study
 from fabula.studies.labels import ENGLISH, LANGUAGES, Labels, load_labels
+from fabula.studies.opening import open_store
 from fabula.studies.recruiting import AboutQuestion, Codes, Example
 from fabula.studies.views import STATIC
 from fabula.types import Item, Rubric

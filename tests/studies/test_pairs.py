@@ -21,9 +21,9 @@ from fabula.cli.main import cli
 from fabula.errors import InputError
 from fabula.jobs.study_pairs import analyse_pairs
 from fabula.studies.app import create_app
-from fabula.studies.database import open_store
 from fabula.studies.design import load_study, new_study
 from fabula.studies.exporting import export
+from fabula.studies.opening import open_store
 from fabula.studies.orders import balanced_order, williams_square
 from fabula.studies.pairs import TIE
 from fabula.studies.quality import agreement_by_item, standings

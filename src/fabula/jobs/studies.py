@@ -81,9 +81,11 @@ def open_study(
     *,
     create: bool = False,
     serves: bool = False,
+    amends: bool = False,
     warn: Callable[[str], None] = lambda _sentence: None,
 ) -> Iterator[OpenStudy]:
-    """A study and its answers; `create` makes the database where it is not there yet.
+    """A study and its answers; `create` makes the database where it is not there yet, `amends` lets
+    what is shown differ from what it holds.
 
     Raises `InputError`.
     """
@@ -92,13 +94,13 @@ def open_study(
     _check_packages()
     from sqlalchemy.exc import SQLAlchemyError
 
-    from fabula.studies.database import open_store
     from fabula.studies.design import load_study
+    from fabula.studies.opening import open_store
     from fabula.studies.units import read_units
 
     design = load_study(file)
     units = read_units(design)
-    store = open_store(design, units, place.database, create=create)
+    store = open_store(design, units, place.database, create=create, amends=amends)
     try:
         yield OpenStudy(design, units, store)
     except SQLAlchemyError as error:
@@ -363,8 +365,8 @@ def preview_study(
 
     _check_packages()
     from fabula.studies.app import create_app
-    from fabula.studies.database import open_store
     from fabula.studies.design import load_study
+    from fabula.studies.opening import open_store
     from fabula.studies.participants import invite
     from fabula.studies.units import read_units
     from fabula.web import app as web

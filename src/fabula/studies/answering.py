@@ -142,10 +142,12 @@ def show_page(
     )
 
 
-def note_view(connection: Connection, assignment_id: int, page: str) -> None:
-    """Keep when a page was opened."""
+def note_view(connection: Connection, assignment_id: int, page: str, version: int) -> None:
+    """Keep when a page was opened, and which version of the study it showed."""
     connection.execute(
-        page_views.insert().values(assignment_id=assignment_id, page=page, at_ms=now_ms())
+        page_views.insert().values(
+            assignment_id=assignment_id, page=page, at_ms=now_ms(), version=version
+        )
     )
 
 

@@ -23,6 +23,7 @@ from fabula.studies.orders import Order, balanced_order
 from fabula.studies.participants import Participant
 from fabula.studies.places import return_idle
 from fabula.studies.units import Seen, Unit
+from fabula.studies.versions import newest_version
 
 __all__ = [
     "Assignment",
@@ -97,9 +98,11 @@ def next_assignment(
     participant: Participant,
     design: StudyDesign,
     units: Mapping[str, Unit],
+    version: int,
 ) -> Assignment | None:
     """What the participant has open, or a new unit; None where there is nothing for them.
 
+    version: that of the study which is shown (`Store.version`).
     Within `Store.writing`: two who come at once get different places.
     """
     _take_turns(connection)
@@ -122,7 +125,8 @@ def next_assignment(
     key = choose_unit(design, units, taken, seen, participant.id, mine.keys(), returned)
     if key is None:
         return None
-    _check_running(connection, design)
+    if newest_version(connection) != version:
+        raise StudyChanged
     if (earlier := mine.get(key)) is not None:
         _open_again(connection, earlier)
     else:
@@ -211,15 +215,6 @@ class StudyChanged(FabulaError):  # noqa: N818 (an event, not a kind of error)
 
     def __init__(self) -> None:
         super().__init__(ENGLISH("being_changed"))
-
-
-def _check_running(connection: Connection, design: StudyDesign) -> None:
-    """Raise `StudyChanged` where the database is of another version of this study."""
-    held = connection.execute(
-        select(settings.c.value).where(settings.c.key == "questions")
-    ).scalar()
-    if held != design.digest:
-        raise StudyChanged
 
 
 def is_paused(connection: Connection) -> bool:

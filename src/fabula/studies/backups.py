@@ -25,14 +25,14 @@ from fabula.studies import sqlite_file
 from fabula.studies.database import (
     Store,
     answers,
-    check_same,
-    open_file,
     participants,
     sessions,
 )
 from fabula.studies.design import StudyDesign
+from fabula.studies.opening import open_file
 from fabula.studies.organiser_tables import TABLES
 from fabula.studies.units import Unit
+from fabula.studies.versions import check_same
 
 __all__ = ["Backup", "back_up", "restore"]
 

@@ -17,7 +17,6 @@ from pathlib import Path
 from typing import Any, Literal
 
 from sqlalchemy import (
-    URL,
     BigInteger,
     Column,
     Connection,
@@ -31,17 +30,12 @@ from sqlalchemy import (
     UniqueConstraint,
     create_engine,
     event,
-    select,
 )
-from sqlalchemy.engine import make_url
-from sqlalchemy.exc import ArgumentError, DBAPIError, NoSuchModuleError, SQLAlchemyError
+from sqlalchemy.exc import DBAPIError
 from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 
-from fabula import __version__
-from fabula.errors import FabulaError, InputError
+from fabula.errors import FabulaError
 from fabula.studies import sqlite_file
-from fabula.studies.design import StudyDesign
-from fabula.studies.units import Unit, units_digest
 
 __all__ = [
     "ID",
@@ -51,11 +45,9 @@ __all__ = [
     "answers",
     "assignments",
     "audit",
-    "check_same",
+    "engine_of",
     "metadata",
     "now_ms",
-    "open_file",
-    "open_store",
     "page_views",
     "participants",
     "sessions",
@@ -122,6 +114,8 @@ page_views = Table(
     Column("assignment_id", ID, ForeignKey("assignments.id"), nullable=False),
     Column("page", Text, nullable=False),
     Column("at_ms", BigInteger, nullable=False),
+    # Of what was shown; NULL from before there were versions.
+    Column("version", Integer),
     Index("page_views_by_assignment", "assignment_id", "id"),
 )  # fmt: skip
 
@@ -192,6 +186,8 @@ class Store:
         # other; on a lock each goes on as soon as the one before is done.
         self._turn = threading.Lock()
         self._is_stuck = False
+        self.version = 0
+        """Of what this process shows, once it is known."""
 
     @contextmanager
     def reading(self) -> Iterator[Connection]:
@@ -305,80 +301,8 @@ class Store:
         return self.file is None or sqlite_file.close_file(self.file, is_served=is_served)
 
 
-def open_store(
-    design: StudyDesign, units: list[Unit], url: str | None = None, *, create: bool = True
-) -> Store:
-    """The study's database, brought to the newest form. Without a URL it lies beside the study.
-
-    Raises `InputError` where it cannot be had, or holds another study or other documents.
-    """
-    default = URL.create("sqlite", database=str(design.path.with_suffix(".db")))
-    address = url or default
-    try:
-        parsed = make_url(address)
-    except (ArgumentError, ValueError) as error:
-        raise InputError(
-            f"`database` {address}: not a database URL; write sqlite:///FILE or postgresql://..."
-        ) from error
-    if parsed.drivername in ("postgresql", "postgres"):
-        parsed = parsed.set(drivername="postgresql+psycopg")
-    is_sqlite = parsed.get_backend_name() == "sqlite"
-    if is_sqlite and (not parsed.database or ":memory:" in parsed.database or parsed.query):
-        raise InputError(f"`database` {address}: name a file, as in sqlite:///study.db")
-    if is_sqlite and not create and parsed.database and not Path(parsed.database).exists():
-        raise InputError(f"{parsed.database}: does not exist; `fabula study serve` creates it")
-    shown = parsed.render_as_string(hide_password=True)
-    if is_sqlite:
-        _check_file(Path(str(parsed.database)))
-    try:
-        store = Store(_engine(parsed, is_sqlite=is_sqlite))
-    except (SQLAlchemyError, NoSuchModuleError, ImportError) as error:
-        if getattr(error, "name", None) == "psycopg":
-            raise InputError(
-                f"`database` {shown}: PostgreSQL needs psycopg; run: pip install 'fabula[postgres]'"
-            ) from error
-        raise InputError(f"`database` {shown}: {str(error).splitlines()[0]}") from error
-    try:
-        _migrate(store.engine, shown)
-        check_same(store, design, units, shown)
-        if store.file is not None:
-            sqlite_file.checkpoint(store.file)
-    except (SQLAlchemyError, sqlite3.Error) as error:
-        store.close()
-        raise InputError(f"`database` {shown}: {str(error).splitlines()[0]}") from error
-    except FabulaError:
-        store.close()
-        raise
-    return store
-
-
-def open_file(path: Path) -> Store:
-    """A file of SQLite's of any study, brought to the newest form. Raises `InputError`."""
-    sqlite_file.make_private(path)
-    store = Store(_engine(URL.create("sqlite", database=str(path)), is_sqlite=True))
-    try:
-        _migrate(store.engine, str(path))
-    except BaseException:
-        store.close()
-        raise
-    return store
-
-
-def _check_file(path: Path) -> None:
-    """Make the file where there is none. Raises `InputError` where it cannot be used."""
-    if sqlite_file.lacks_log(path):
-        raise InputError(
-            f"{path}: was copied without its log, {sqlite_file.log_of(path).name}, so answers may "
-            "be missing from it; copy the log too, or restore what is there with `fabula study "
-            f"restore STUDY.toml {path}` and another `database`"
-        )
-    try:
-        sqlite_file.make_private(path)
-    except OSError as error:
-        raise InputError(f"{path}: cannot be written ({error.strerror})") from error
-
-
-def _engine(url: Any, *, is_sqlite: bool) -> Engine:
+def engine_of(url: Any, *, is_sqlite: bool) -> Engine:
+    """Connections as `Store` uses them."""
     if not is_sqlite:
         return _postgres_engine(url)
     engine = create_engine(
@@ -441,50 +365,3 @@ def _patiently(connection: Any, statement: str) -> None:
         else:
             return
     connection.execute(statement)
-
-
-def _migrate(engine: Engine, where: str) -> None:
-    """Bring the tables to their newest form, one process at a time.
-
-    Raises `InputError` where they are of a form that this version does not know.
-    """
-    from alembic import command
-    from alembic.config import Config
-    from alembic.util import CommandError
-
-    config = Config()
-    config.set_main_option("script_location", str(Path(__file__).parent / "migrations"))
-    with engine.connect() as connection:
-        config.attributes["connection"] = connection
-        try:
-            command.upgrade(config, "head")
-        except CommandError as error:
-            raise InputError(
-                f"{where}: its tables are not from this version of Fabula ({__version__}) or an "
-                f"older one ({error}); open it with the version that wrote it"
-            ) from error
-
-
-def check_same(store: Store, design: StudyDesign, units: list[Unit], where: str) -> None:
-    """Raise `InputError` where the answers in there are to something else."""
-    wanted = {"study": design.id, "questions": design.digest, "documents": units_digest(units)}
-    remedy = {
-        "study": "name another with `database`",
-        "questions": "name another database for the changed study, or undo the change",
-        "documents": "name another database for the changed documents, or undo the change",
-    }
-    with store.writing() as connection:
-        held = {row.key: row.value for row in connection.execute(select(settings))}
-        has_answers = connection.execute(select(assignments.c.id).limit(1)).first() is not None
-        for key, value in wanted.items():
-            if key not in held:
-                connection.execute(settings.insert().values(key=key, value=value))
-            elif held[key] != value and (has_answers or key == "study"):
-                raise InputError(
-                    f"{where}: contains answers for a study with another {key} ({held[key]}, here "
-                    f"{value}); {remedy[key]}"
-                )
-            elif held[key] != value:
-                connection.execute(
-                    settings.update().where(settings.c.key == key).values(value=value)
-                )

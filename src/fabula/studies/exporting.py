@@ -7,7 +7,8 @@ the database.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 
 from sqlalchemy import Connection, select
@@ -20,6 +21,7 @@ from fabula.studies.forms import AGAIN, CHECK, OWN, WHY, Answers, Key, pages_of
 from fabula.studies.pairs import outcome_of
 from fabula.studies.participants import pseudonym
 from fabula.studies.units import Unit
+from fabula.studies.versions import first_digest, versions_viewed
 from fabula.text.feedback import OWN_FEEDBACK
 from fabula.types import Measurement, Rubric, Signature
 
@@ -45,12 +47,15 @@ def export(
         .order_by(assignments.c.participant_id, assignments.c.id)
     ).all()
     given = _answers_of_all(connection)
+    digest = first_digest(connection) or design.digest
+    viewed = versions_viewed(connection)
     for row in rows:
         held = Assignment(
             row.id, row.participant_id, units[row.unit],
             tuple(int(place) for place in row.order.split(",")), row.page, row.state == "open",
         )  # fmt: skip
-        yield from _of_assignment(design, held, given.get(row.id, {}), row.state)
+        for page, one in _of_assignment(design, digest, held, given.get(row.id, {}), row.state):
+            yield _with_version(one, viewed.get((row.id, page), ()))
 
 
 def _answers_of_all(connection: Connection) -> dict[int, dict[Key, tuple[str, int]]]:
@@ -76,9 +81,25 @@ def time_of(at_ms: int | None) -> str | None:
     return shown.replace("+00:00", "Z")
 
 
+def _with_version(one: Measurement, viewed: Sequence[tuple[int, int]]) -> Measurement:
+    """With the version of its page that was shown last before the answer was saved, where the
+    study has several.
+    """
+    saved = one.details.get("saved")
+    if not viewed or saved is None:
+        return one
+    shown = [version for at_ms, version in viewed if str(time_of(at_ms)) <= str(saved)]
+    return replace(one, details={**one.details, "version": (shown or [viewed[0][1]])[-1]})
+
+
 def _of_assignment(
-    design: StudyDesign, held: Assignment, kept: Mapping[Key, tuple[str, int]], state: str
-) -> Iterator[Measurement]:
+    design: StudyDesign,
+    digest: str,
+    held: Assignment,
+    kept: Mapping[Key, tuple[str, int]],
+    state: str,
+) -> Iterator[tuple[str, Measurement]]:
+    """Each with the page that it was asked on."""
     given: Answers = {key: value for key, (value, _) in kept.items()}
     pages = pages_of(design, len(held.unit.documents))
     rater = pseudonym(held.participant_id)
@@ -111,17 +132,20 @@ def _of_assignment(
                 details |= {n: document.meta[n] for n in known if n in document.meta}
             if value is not None:
                 details["saved"] = time_of(kept[question.key][1])
-            yield Measurement(
-                document_id=held.unit.key if design.kind == "pairs" else document.id,
-                rubric=OWN_FEEDBACK if rubric is None else rubric.key,
-                item=question.item.id,
-                rater=rater,
-                value=read,
-                missing_reason=reason,
-                evidence=(),
-                rationale=given.get((question.part, question.item.id + WHY)),
-                signature=str(_signature(design, rubric)),
-                details=details,
+            yield (
+                page.name,
+                Measurement(
+                    document_id=held.unit.key if design.kind == "pairs" else document.id,
+                    rubric=OWN_FEEDBACK if rubric is None else rubric.key,
+                    item=question.item.id,
+                    rater=rater,
+                    value=read,
+                    missing_reason=reason,
+                    evidence=(),
+                    rationale=given.get((question.part, question.item.id + WHY)),
+                    signature=str(_signature(design, digest, rubric)),
+                    details=details,
+                ),
             )
 
 
@@ -134,11 +158,11 @@ def _rubric(design: StudyDesign, item: str) -> Rubric | None:
     return design.rubric
 
 
-def _signature(design: StudyDesign, rubric: Rubric | None) -> Signature:
+def _signature(design: StudyDesign, digest: str, rubric: Rubric | None) -> Signature:
     return Signature.of(
         "study",
         id=design.id,
         rubric=OWN_FEEDBACK if rubric is None else rubric.key,
-        design=f"{design.kind}@{design.digest}",
+        design=f"{design.kind}@{digest}",
         v=__version__,
     )

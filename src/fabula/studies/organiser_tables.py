@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from sqlalchemy import BigInteger, Column, Index, Table, Text
+from sqlalchemy import BigInteger, Column, Index, Integer, Table, Text
 
 from fabula.studies.database import ID, metadata
 from fabula.studies.people_tables import TABLES as EARLIER
 
-__all__ = ["TABLES", "resolutions"]
+__all__ = ["TABLES", "contents", "resolutions", "versions"]
 
 # Never overwritten: the newest about a question counts.
 resolutions = Table(
@@ -22,5 +22,24 @@ resolutions = Table(
     Index("resolutions_by_question", "document_id", "item"),
 )  # fmt: skip
 
-TABLES = (*EARLIER, resolutions)
+# What is shown. Numbered by hand: until somebody has a text there is one, and each change gives it
+# a new number.
+versions = Table(
+    "versions", metadata,
+    Column("number", Integer, primary_key=True, autoincrement=False),
+    Column("at_ms", BigInteger, nullable=False),
+    Column("why", Text, nullable=False),
+    Column("digest", Text, nullable=False),
+    # JSON, with digests in place of words.
+    Column("content", Text, nullable=False),
+)  # fmt: skip
+
+# Words that were shown, each once, as a string of JSON: no database minds what is in them.
+contents = Table(
+    "contents", metadata,
+    Column("digest", Text, primary_key=True),
+    Column("words", Text, nullable=False),
+)  # fmt: skip
+
+TABLES = (*EARLIER, resolutions, versions, contents)
 """All tables of a study; those that others refer to come first."""

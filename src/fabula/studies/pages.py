@@ -120,7 +120,7 @@ def read(visitor: Visitor, name: str) -> Response:
         if back is not None:
             return visitor.go(_address(back, page))
         show_page(connection, held, pages, page.name)
-        note_view(connection, held.id, page.name)
+        note_view(connection, held.id, page.name, visitor.study.store.version)
         held = _held(visitor, connection)
     asked = visitor.request.query_params
     return _shown(visitor, held, pages, page, answers, revision, {}, opened | {page.name},
@@ -141,7 +141,7 @@ def send(visitor: Visitor, name: str, form: Posted) -> Response:
         if back is not None:
             return visitor.go(_address(back, page))
         show_page(connection, held, pages, page.name)
-        note_view(connection, held.id, page.name)
+        note_view(connection, held.id, page.name, visitor.study.store.version)
         go = form.get("go", "")
         problems = dict(saved.problems)
         facts = held.unit.facts

@@ -15,6 +15,7 @@ __all__ = [
     "quiz_tries",
     "signs",
     "steps",
+    "texts_shown",
     "visits",
 ]
 
@@ -97,7 +98,15 @@ signs = Table(
     Column("saved_ms", BigInteger, nullable=False),
 )  # fmt: skip
 
-OF_PEOPLE = (consents, quiz_tries, steps, about_answers, visits)
+# Of which version somebody was shown what stands outside the units: welcome, instructions, thanks.
+texts_shown = Table(
+    "texts_shown", metadata,
+    Column("participant_id", ID, ForeignKey("participants.id"), primary_key=True),
+    Column("version", Integer, primary_key=True, autoincrement=False),
+    Column("at_ms", BigInteger, nullable=False),
+)  # fmt: skip
+
+OF_PEOPLE = (consents, quiz_tries, steps, about_answers, visits, texts_shown)
 """Those that hold something of a participant, which goes when they are to be forgotten."""
 
 TABLES = metadata.sorted_tables

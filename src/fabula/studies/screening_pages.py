@@ -34,6 +34,7 @@ from fabula.studies.screening import (
     take_quiz,
     withdraw,
 )
+from fabula.studies.versions import note_texts
 from fabula.studies.views import Field, field_name, told
 
 __all__ = ["before_reading", "ending", "next_step", "nothing_left", "router"]
@@ -135,11 +136,12 @@ def _take_place(connection: Connection, visitor: Visit) -> None:
     as before.
     """
     study, who = visitor.study, visitor.participant
+    note_texts(connection, who.id, study.store.version)
     is_new = is_wanted(connection, who, study.design, study.units) and agree(
         connection, who, study.design
     )
     if is_new and not is_paused(connection):
-        next_assignment(connection, who, study.design, study.units)
+        next_assignment(connection, who, study.design, study.units, study.store.version)
 
 
 @router.get("/tutorial")
@@ -159,6 +161,7 @@ def tutorial(visitor: Visitor) -> Response:
 def leave_tutorial(visitor: Visitor, form: Posted) -> Response:
     if visitor.participant.state in ("consented", "ready"):
         with visitor.study.store.writing() as connection:
+            note_texts(connection, visitor.participant.id, visitor.study.store.version)
             pass_step(connection, visitor.participant, "tutorial")
             begin_now(connection, visitor.participant)
     return visitor.go("/")
@@ -187,6 +190,7 @@ def answer_quiz(visitor: Visitor, form: Posted) -> Response:
         return visitor.go("/")
     number = form.get("try", "")
     with visitor.study.store.writing() as connection:
+        note_texts(connection, visitor.participant.id, visitor.study.store.version)
         state = take_quiz(
             connection, visitor.participant, design, given,
             int(number) if number.isdecimal() and len(number) < 6 else None,

@@ -1,0 +1,124 @@
+"""A study's database, opened: the engine, the newest form of its tables, and whether it is this
+study's.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from pathlib import Path
+
+from sqlalchemy import URL, Engine
+from sqlalchemy.engine import make_url
+from sqlalchemy.exc import ArgumentError, NoSuchModuleError, SQLAlchemyError
+
+from fabula import __version__
+from fabula.errors import FabulaError, InputError
+from fabula.studies import sqlite_file
+from fabula.studies.database import Store, engine_of
+from fabula.studies.design import StudyDesign
+from fabula.studies.units import Unit
+from fabula.studies.versions import check_same
+
+__all__ = ["open_file", "open_store"]
+
+
+def open_store(
+    design: StudyDesign,
+    units: list[Unit],
+    url: str | None = None,
+    *,
+    create: bool = True,
+    amends: bool = False,
+) -> Store:
+    """The study's database, brought to the newest form. Without a URL it lies beside the study.
+
+    amends: whether what is shown may have changed since, because that is to be recorded. Raises
+    `InputError` where it cannot be had, or holds another study or other documents.
+    """
+    default = URL.create("sqlite", database=str(design.path.with_suffix(".db")))
+    address = url or default
+    try:
+        parsed = make_url(address)
+    except (ArgumentError, ValueError) as error:
+        raise InputError(
+            f"`database` {address}: not a database URL; write sqlite:///FILE or postgresql://..."
+        ) from error
+    if parsed.drivername in ("postgresql", "postgres"):
+        parsed = parsed.set(drivername="postgresql+psycopg")
+    is_sqlite = parsed.get_backend_name() == "sqlite"
+    if is_sqlite and (not parsed.database or ":memory:" in parsed.database or parsed.query):
+        raise InputError(f"`database` {address}: name a file, as in sqlite:///study.db")
+    if is_sqlite and not create and parsed.database and not Path(parsed.database).exists():
+        raise InputError(f"{parsed.database}: does not exist; `fabula study serve` creates it")
+    shown = parsed.render_as_string(hide_password=True)
+    if is_sqlite:
+        _check_file(Path(str(parsed.database)))
+    try:
+        store = Store(engine_of(parsed, is_sqlite=is_sqlite))
+    except (SQLAlchemyError, NoSuchModuleError, ImportError) as error:
+        if getattr(error, "name", None) == "psycopg":
+            raise InputError(
+                f"`database` {shown}: PostgreSQL needs psycopg; run: pip install 'fabula[postgres]'"
+            ) from error
+        raise InputError(f"`database` {shown}: {str(error).splitlines()[0]}") from error
+    try:
+        _migrate(store.engine, shown)
+        if not amends:
+            check_same(store, design, units, shown)
+        if store.file is not None:
+            sqlite_file.checkpoint(store.file)
+    except (SQLAlchemyError, sqlite3.Error) as error:
+        store.close()
+        raise InputError(f"`database` {shown}: {str(error).splitlines()[0]}") from error
+    except FabulaError:
+        store.close()
+        raise
+    return store
+
+
+def open_file(path: Path) -> Store:
+    """A file of SQLite's of any study, brought to the newest form. Raises `InputError`."""
+    sqlite_file.make_private(path)
+    store = Store(engine_of(URL.create("sqlite", database=str(path)), is_sqlite=True))
+    try:
+        _migrate(store.engine, str(path))
+    except BaseException:
+        store.close()
+        raise
+    return store
+
+
+def _check_file(path: Path) -> None:
+    """Make the file where there is none. Raises `InputError` where it cannot be used."""
+    if sqlite_file.lacks_log(path):
+        raise InputError(
+            f"{path}: was copied without its log, {sqlite_file.log_of(path).name}, so answers may "
+            "be missing from it; copy the log too, or restore what is there with `fabula study "
+            f"restore STUDY.toml {path}` and another `database`"
+        )
+    try:
+        sqlite_file.make_private(path)
+    except OSError as error:
+        raise InputError(f"{path}: cannot be written ({error.strerror})") from error
+
+
+def _migrate(engine: Engine, where: str) -> None:
+    """Bring the tables to their newest form, one process at a time.
+
+    Raises `InputError` where they are of a form that this version does not know.
+    """
+    from alembic import command
+    from alembic.config import Config
+    from alembic.util import CommandError
+
+    config = Config()
+    config.set_main_option("script_location", str(Path(__file__).parent / "migrations"))
+    with engine.connect() as connection:
+        config.attributes["connection"] = connection
+        try:
+            command.upgrade(config, "head")
+        except CommandError as error:
+            raise InputError(
+                f"{where}: its tables are not from this version of Fabula ({__version__}) or an "
+                f"older one ({error}); open it with the version that wrote it"
+            ) from error

@@ -1,0 +1,427 @@
+"""What participants are shown, version by version.
+
+What decides the answers (the questions, the quiz, the order) stays as it was once somebody has a
+text. Words around the questions, slips in a text, its author, and further texts may change: each
+change is a version of its own with the reason for it, and every page view says which version it
+showed.
+"""
+
+from __future__ import annotations
+
+import difflib
+import hashlib
+import json
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+
+from sqlalchemy import Connection, delete, insert, select
+
+from fabula.errors import InputError
+from fabula.studies.database import Store, assignments, now_ms, page_views, settings
+from fabula.studies.design import StudyDesign
+from fabula.studies.organiser_tables import contents, versions
+from fabula.studies.participants import log
+from fabula.studies.people_tables import texts_shown
+from fabula.studies.units import Unit, units_digest
+
+__all__ = [
+    "Change",
+    "Shown",
+    "Version",
+    "amend",
+    "changes_between",
+    "check_same",
+    "first_digest",
+    "newest_version",
+    "note_texts",
+    "read_versions",
+    "shown_by",
+    "versions_seen",
+    "versions_viewed",
+]
+
+_READ = ("text", "story", "original")
+"""Fields of a document that participants read."""
+_AT_START = "as the study began"
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """All that decides what participants see, and what is known of it."""
+
+    fixed: Mapping[str, str]
+    """What decides the answers, by what it is called: a digest of each."""
+    texts: Mapping[str, str]
+    """What participants are told, by name."""
+    documents: Mapping[str, Mapping[str, str]]
+    """The fields of each document, by its id."""
+    units: Mapping[str, Sequence[str]]
+    """The ids of each unit's documents."""
+    set_fields: Sequence[str] = ()
+    """Fields of documents that decide what is asked, or who may read what."""
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """Something that differs between two versions; None is what was not there."""
+
+    where: str
+    before: str | None
+    after: str | None
+    refused: str = ""
+    """Why it cannot be changed any more; empty where it can."""
+
+    def line(self) -> str:
+        """In a sentence: what is new, or which words changed."""
+        if self.before is None or self.after is None:
+            return f"{self.where}: {'new' if self.before is None else 'left out'}"
+        edits = list(_edits(self.before, self.after))
+        shown = "; ".join(f"{_quoted(old)} becomes {_quoted(new)}" for old, new in edits[:3])
+        more = f"; and {len(edits) - 3:,} more" if len(edits) > 3 else ""
+        return f"{self.where}: {shown or 'other spaces'}{more}"
+
+
+@dataclass(frozen=True, slots=True)
+class Version:
+    """A version, and what came with it."""
+
+    number: int
+    """From 1, in order."""
+    at_ms: int
+    why: str
+    digest: str
+    """Of the study as it was: `StudyDesign.digest`."""
+    changes: Sequence[Change] = field(default_factory=tuple)
+
+
+def shown_by(design: StudyDesign, units: Sequence[Unit]) -> Shown:
+    """What a study shows as its file and its documents are now."""
+    group = design.group_rubric
+    fixed = {
+        "design": design.kind,
+        "rubric": (design.rubric.digest, group and group.digest),
+        "reason_words": design.reason_words,
+        "seed": design.seed,
+        "ties": design.ties,
+        "quiz": (design.quiz, design.quiz_pass),
+        "language": (design.labels.language, design.labels.digest),
+        "tutorial, about, attention or repeat": design.people.questions_digest,
+    }
+    documents: dict[str, dict[str, str]] = {}
+    for unit in units:
+        for one in unit.documents:
+            own = {str(name): str(value) for name, value in one.meta.items()}
+            documents[one.id] = {**own, "text": one.text, "author": one.author or ""}
+    return Shown(
+        fixed={name: _digest(repr(value)) for name, value in fixed.items()},
+        texts=design.texts.model_dump(),
+        documents=documents,
+        units={unit.key: [one.id for one in unit.documents] for unit in units},
+        set_fields=["story_id", *(design.rubric.facts if design.kind == "feedback" else ())],
+    )
+
+
+def changes_between(before: Shown, now: Shown, begun: Collection[str] = ()) -> list[Change]:
+    """What differs, in the order of the study. begun: the units that somebody was given."""
+    return [
+        *_fixed_changes(before, now),
+        *(
+            Change(f"texts.{name}", before.texts.get(name, ""), text)
+            for name, text in now.texts.items()
+            if before.texts.get(name, "") != text
+        ),
+        *_document_changes(before, now, begun),
+    ]
+
+
+def _fixed_changes(before: Shown, now: Shown) -> Iterator[Change]:
+    why = "answers to other questions are another study's; undo it, or name another `database`"
+    for name, value in now.fixed.items():
+        if before.fixed.get(name) != value:
+            yield Change(name, before.fixed.get(name), value, why)
+
+
+def _document_changes(before: Shown, now: Shown, begun: Collection[str]) -> Iterator[Change]:
+    given = {id_ for key in begun for id_ in before.units.get(key, ())}
+    for key in {**before.units, **now.units}:
+        was, is_now = (list(one.units.get(key, ())) for one in (before, now))
+        if was == is_now:
+            continue
+        if key in begun:
+            why = "people have read it with the texts that it had; put them back"
+            yield Change(key, " ".join(was), " ".join(is_now), why)
+        elif {*was, *is_now} <= before.documents.keys() & now.documents.keys():
+            yield Change(key, " ".join(was) or None, " ".join(is_now) or None)
+    for id_ in {**before.documents, **now.documents}:
+        old, new = before.documents.get(id_), now.documents.get(id_)
+        if old is None or new is None:
+            # One that somebody was given is missing from its unit, which was said above.
+            if id_ not in given:
+                yield Change(id_, old["text"] if old else None, new["text"] if new else None)
+            continue
+        for name in sorted({*old, *new}):
+            words, by_now = old.get(name, ""), new.get(name, "")
+            if words != by_now:
+                why = _why_kept(name, words, by_now, now) if id_ in given else ""
+                yield Change(f"{id_}: {name}", words, by_now, why)
+
+
+def _why_kept(name: str, old: str, new: str, now: Shown) -> str:
+    """Why a field of a text that somebody has read cannot become so; empty where it can."""
+    if name in now.set_fields:
+        return "decides what people were asked about it; put it back"
+    if name not in _READ:
+        return ""
+    n_words = max(len(old.split()), 1)
+    n_changed = sum(max(len(a.split()), len(b.split())) for a, b in _edits(old, new))
+    if n_changed <= max(3, n_words // 20):
+        return ""
+    return (
+        f"{n_changed:,} of {n_words:,} words differ, which is more than a slip in a text that "
+        "people have read; give the new text an id of its own"
+    )
+
+
+def _edits(old: str, new: str) -> Iterator[tuple[str, str]]:
+    """The runs of words that differ."""
+    a, b = old.split(), new.split()
+    matcher = difflib.SequenceMatcher(None, a, b, autojunk=False)
+    for kind, a0, a1, b0, b1 in matcher.get_opcodes():
+        if kind != "equal":
+            yield " ".join(a[a0:a1]), " ".join(b[b0:b1])
+
+
+def _quoted(words: str) -> str:
+    cut = words if len(words) <= 60 else f"{words[:57].rstrip()}..."
+    return f"`{cut}`" if cut else "nothing"
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode(errors="replace")).hexdigest()[:16]
+
+
+def check_same(store: Store, design: StudyDesign, units: Sequence[Unit], where: str) -> None:
+    """Raise `InputError` where the answers in there are to something else; otherwise note which
+    version is shown.
+    """
+    now = shown_by(design, units)
+    with store.writing() as connection:
+        held = {row.key: row.value for row in connection.execute(select(settings))}
+        _check_study(held, design, where)
+        _set(connection, study=design.id)
+        begun = _begun(connection)
+        newest = _newest(connection)
+        if newest is None and begun:
+            _check_older(held, design, units, where)
+        if newest is None or (not begun and newest[1] != now):
+            connection.execute(delete(versions))
+            number = 1 if newest is None else newest[0] + 1
+            _keep(connection, number, design, now, _AT_START)
+            store.version = number
+            return
+        changed = changes_between(newest[1], now, begun)
+        if changed:
+            raise InputError(_refusal(changed, design, where))
+        store.version = newest[0]
+
+
+def _check_study(held: Mapping[str, str], design: StudyDesign, where: str) -> None:
+    if held.get("study", design.id) != design.id:
+        raise InputError(
+            f"{where}: contains answers for another study ({held['study']}, here {design.id}); "
+            "name another with `database`"
+        )
+
+
+def _refusal(changed: Sequence[Change], design: StudyDesign, where: str) -> str:
+    refused = [one for one in changed if one.refused]
+    if refused:
+        first = refused[0]
+        return f"{where}: contains answers, and {first.where} was changed: {first.refused}"
+    names = ", ".join(one.where for one in changed[:3])
+    more = f" and {len(changed) - 3:,} more" if len(changed) > 3 else ""
+    return (
+        f"{where}: contains answers, and participants were shown another version of {names}{more}; "
+        f"undo the change, or record it: fabula study amend {design.path}"
+    )
+
+
+def _check_older(
+    held: Mapping[str, str], design: StudyDesign, units: Sequence[Unit], where: str
+) -> None:
+    """The same for a database of a version that kept digests alone. Raises `InputError`."""
+    for name, now in (("questions", design.digest), ("documents", units_digest(units))):
+        if held.get(name, now) != now:
+            raise InputError(
+                f"{where}: contains answers, and the {name} of {design.path} were changed since; "
+                "undo the change, or name another `database`"
+            )
+
+
+def amend(store: Store, design: StudyDesign, units: Sequence[Unit], why: str) -> list[Change]:
+    """What was changed since the newest version; recorded as a new one where a reason is given.
+
+    Raises `InputError` where something was changed that decides the answers.
+    """
+    now, where = shown_by(design, units), str(design.path)
+    with store.writing() as connection:
+        held = {row.key: row.value for row in connection.execute(select(settings))}
+        _check_study(held, design, where)
+        begun, newest = _begun(connection), _newest(connection)
+        if begun and newest is None:
+            raise InputError(
+                f"{where}: its database is from an earlier version of Fabula; undo the changes and "
+                "run `fabula study serve` once, so that what people were shown is kept"
+            )
+        if newest is None or not begun:
+            raise InputError(
+                f"{where}: nobody has been given a text yet, so it can be edited freely"
+            )
+        changed = changes_between(newest[1], now, begun)
+        if any(one.refused for one in changed):
+            raise InputError(_refusal(changed, design, where))
+        if changed and why:
+            _keep(connection, newest[0] + 1, design, now, why)
+            log(connection, "organiser", "amend", why)
+            store.version = newest[0] + 1
+    return changed
+
+
+def read_versions(connection: Connection) -> list[Version]:
+    """All versions, each with what it changed, the first one first."""
+    rows = connection.execute(select(versions).order_by(versions.c.number)).all()
+    begun = _begun(connection)
+    found: list[Version] = []
+    before: Shown | None = None
+    for place, row in enumerate(rows, 1):
+        now = _read(connection, row.content)
+        changed = changes_between(before, now, begun) if before else []
+        found.append(Version(place, row.at_ms, row.why, row.digest, changed))
+        before = now
+    return found
+
+
+def note_texts(connection: Connection, participant: int, version: int) -> None:
+    """Remember that somebody was shown the texts of a version."""
+    known = select(texts_shown.c.version).where(
+        texts_shown.c.participant_id == participant, texts_shown.c.version == version
+    )
+    if connection.execute(known).first() is None:
+        connection.execute(
+            insert(texts_shown).values(participant_id=participant, version=version, at_ms=now_ms())
+        )
+
+
+def versions_seen(connection: Connection) -> dict[int, str]:
+    """By participant, the versions of which they were shown anything: `1, 2`."""
+    places = _places(connection)
+    found: dict[int, set[int]] = {}
+    in_units = select(assignments.c.participant_id, page_views.c.version).join(
+        page_views, page_views.c.assignment_id == assignments.c.id
+    )
+    for query in (in_units, select(texts_shown.c.participant_id, texts_shown.c.version)):
+        for participant, number in connection.execute(query.distinct()):
+            found.setdefault(participant, set()).add(places.get(number, 1))
+    return {key: ", ".join(map(str, sorted(seen))) for key, seen in found.items()}
+
+
+def versions_viewed(connection: Connection) -> dict[tuple[int, str], list[tuple[int, int]]]:
+    """By assignment and page, when it was opened and which version it showed; empty as long as
+    there is one version only.
+    """
+    places = _places(connection)
+    if len(places) < 2:
+        return {}
+    found: dict[tuple[int, str], list[tuple[int, int]]] = {}
+    for row in connection.execute(select(page_views).order_by(page_views.c.id)):
+        seen = found.setdefault((row.assignment_id, row.page), [])
+        # Views from before there were versions are of the first.
+        seen.append((row.at_ms, places.get(row.version, 1)))
+    return found
+
+
+def first_digest(connection: Connection) -> str | None:
+    """Of the study as it began, which what was corrected since does not change; None where no
+    version was recorded.
+    """
+    query = select(versions.c.digest).order_by(versions.c.number).limit(1)
+    digest: str | None = connection.execute(query).scalar()
+    return digest
+
+
+def newest_version(connection: Connection) -> int | None:
+    """The number of what is to be shown now."""
+    query = select(versions.c.number).order_by(versions.c.number.desc()).limit(1)
+    number: int | None = connection.execute(query).scalar()
+    return number
+
+
+def _places(connection: Connection) -> dict[int | None, int]:
+    """From 1, by number."""
+    rows = connection.execute(select(versions.c.number).order_by(versions.c.number))
+    return {row.number: place for place, row in enumerate(rows, 1)}
+
+
+def _begun(connection: Connection) -> set[str]:
+    return {row.unit for row in connection.execute(select(assignments.c.unit).distinct())}
+
+
+def _newest(connection: Connection) -> tuple[int, Shown] | None:
+    row = connection.execute(select(versions).order_by(versions.c.number.desc()).limit(1)).first()
+    return None if row is None else (row.number, _read(connection, row.content))
+
+
+def _keep(connection: Connection, number: int, design: StudyDesign, shown: Shown, why: str) -> None:
+    words: dict[str, str] = {}
+
+    def named(text: str) -> str:
+        digest = _digest(text)
+        words[digest] = json.dumps(text)
+        return digest
+
+    kept = asdict(shown) | {
+        "texts": {name: named(text) for name, text in shown.texts.items()},
+        "documents": {
+            id_: {name: named(text) for name, text in fields.items()}
+            for id_, fields in shown.documents.items()
+        },
+    }
+    known = {row.digest for row in connection.execute(select(contents.c.digest))}
+    new = [{"digest": key, "words": text} for key, text in words.items() if key not in known]
+    if new:
+        connection.execute(insert(contents), new)
+    connection.execute(
+        insert(versions).values(
+            number=number, at_ms=now_ms(), why=why, digest=design.digest, content=json.dumps(kept)
+        )
+    )
+    _set(connection, questions=design.digest)
+
+
+def _read(connection: Connection, content: str) -> Shown:
+    kept = json.loads(content)
+    wanted = {*kept["texts"].values()}
+    for fields in kept["documents"].values():
+        wanted.update(fields.values())
+    words = {
+        row.digest: json.loads(row.words)
+        for row in connection.execute(select(contents))
+        if row.digest in wanted
+    }
+    return Shown(
+        fixed=kept["fixed"],
+        texts={name: words[digest] for name, digest in kept["texts"].items()},
+        documents={
+            id_: {name: words[digest] for name, digest in fields.items()}
+            for id_, fields in kept["documents"].items()
+        },
+        units=kept["units"],
+        set_fields=kept["set_fields"],
+    )
+
+
+def _set(connection: Connection, **values: str) -> None:
+    for key, value in values.items():
+        own = settings.c.key == key
+        if connection.execute(settings.update().where(own).values(value=value)).rowcount == 0:
+            connection.execute(settings.insert().values(key=key, value=value))

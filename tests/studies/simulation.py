@@ -172,7 +172,8 @@ class Server:
 
     async def wait_until_there(self) -> None:
         """Raises `RuntimeError` where the server does not come up."""
-        for _ in range(1200):
+        # On a disk that was never read from, the first command of all takes a minute.
+        for _ in range(3600):
             if self._process is None or self._process.poll() is not None:
                 raise RuntimeError(f"the server ended: {self.log.read_text(encoding='utf-8')}")
             try:

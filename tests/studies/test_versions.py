@@ -123,11 +123,11 @@ def test_a_changed_author_is_noticed_and_counts_once_it_is_recorded(
 
 CHANGES: dict[str, tuple[Callable[[Begun], None], str]] = {
     "thanks": (
-        lambda s: s.edit("Thank you. All your answers", "We thank you. All your answers"),
+        lambda s: s.edit('# thanks = "Thank', 'thanks = "We thank'),
         "texts.thanks: `Thank` becomes `We thank`",
     ),
     "contact": (
-        lambda s: s.edit('contact = "the person who invited you"', 'contact = "ada@example.org"'),
+        lambda s: s.edit('# contact = "the person who invited you"', 'contact = "ada@example.org"'),
         "texts.contact: `the person who invited you` becomes `ada@example.org`",
     ),
     "consent": (lambda s: s.edit("under a number,", "under a code,"), "texts.consent"),
@@ -223,7 +223,7 @@ def test_a_server_that_runs_gives_out_nothing_of_an_earlier_version(
     old = study.open()
     late = old.visitor()
     page = late.get("/")
-    study.edit("Thank you. All", "We thank you. All")
+    study.edit('# thanks = "Thank', 'thanks = "We thank')
     study.amend("warmer")
     answer = late.post("/consent", data=hidden(page) | {"agree": "yes"})
     assert answer.status_code == 503
@@ -275,14 +275,14 @@ def test_a_database_from_before_there_were_versions_begins_with_what_it_holds(
 
     forget_versions()
     kept = study.file.read_text()
-    study.edit("Thank you. All", "We thank you. All")
+    study.edit('# thanks = "Thank', 'thanks = "We thank')
     with pytest.raises(InputError, match=r"the questions of .* were changed since"):
         study.open()
     with pytest.raises(InputError, match="run `fabula study serve` once"):
         study.amend("warmer")
     study.file.write_text(kept)
     assert [one.details.get("version") for one in study.answers()] == [None]
-    study.edit("Thank you. All", "We thank you. All")
+    study.edit('# thanks = "Thank', 'thanks = "We thank')
     study.amend("warmer")
     assert [one.details["version"] for one in study.answers()] == [1]
 

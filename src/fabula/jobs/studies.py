@@ -140,19 +140,20 @@ _KINDS = {"ttcw": "groups", "feedback": "pieces of feedback", "pairs": "pairs"}
 class NewStudySettings(Settings):
     """What a study is of."""
 
-    design: Literal["ttcw", "feedback", "pairs"] = setting(
+    design: Literal["ttcw", "feedback", "pairs", "best-worst"] = setting(
         help="ttcw: groups of stories by a rubric, as in `Art or Artifice?`; feedback: writing "
-        "feedback, as in `Help Me Write a Story`; pairs: two stories of a group, side by side."
+        "feedback, as in `Help Me Write a Story`; pairs: two stories of a group, side by side; "
+        "best-worst: four of them, of which the best and the worst are named."
     )
     documents: Path = setting(
-        help="Stories (ttcw, pairs), or what `feedback elicit` wrote (feedback).",
+        help="Stories (ttcw, pairs, best-worst), or what `feedback elicit` wrote (feedback).",
         unit="FILE",
         check=lambda path: None if path.exists() else f"{path} does not exist",
     )
     title: str = setting("", help="What participants see.")
     group_field: str | None = setting(
         None,
-        help="Field that groups the stories (ttcw, pairs).",
+        help="Field that groups the stories (ttcw, pairs, best-worst).",
         unit="NAME",
         default_text="group, or prompt_id as `stories write` has it",
     )
@@ -175,7 +176,7 @@ class DesignedStudy:
         import shlex
 
         work, file = self.work, self.design.path
-        kind = _KINDS[self.design.kind]
+        kind = "sets of four" if self.design.at_once == 4 else _KINDS[self.design.kind]
         lines = [
             f"written: {file} ({len(self.units):,} {kind}, {self.n_texts:,} texts)",
             f"{work.n_readings:,} readings; each person reads at most {work.n_for_one_person:,} "

@@ -29,12 +29,14 @@ class PeoplesPairs:
     rankings: Sequence[PairRanking]
     """Over all items, then by item; of stories, then of authors."""
     n_people: int
+    at_once: int
+    """How many stories were shown together."""
 
     def tables(self) -> list[Block]:
         from fabula.presentation.judging_tables import ranking_tables
         from fabula.presentation.study_tables import pair_items
 
-        parts: list[Block] = [*pair_items(self.items, self.n_people)]
+        parts: list[Block] = [*pair_items(self.items, self.n_people, self.at_once)]
         for ranking in self.rankings:
             if ranking.item == "all":
                 parts += ["", *ranking_tables(ranking, _PEOPLE, self.by)]
@@ -45,6 +47,7 @@ class PeoplesPairs:
 
         return {
             "n_people": self.n_people,
+            "at_once": self.at_once,
             "items": [asdict(one) for one in self.items],
             "rankings": [ranking_row(one, _PEOPLE) for one in self.rankings],
         }
@@ -55,21 +58,23 @@ def analyse_pairs(
 ) -> PeoplesPairs:
     """Rank stories, and their authors, by Bradley and Terry's model with a place effect.
 
-    Each answer counts in the order in which the pair was shown. Answers about one pair are taken as
-    correlated for stories; for authors, those about one group of stories. `found` are a study's
-    measurements. Raises `InputError` without answers.
+    Each answer counts in the order in which the stories were shown. For stories, answers about one
+    pair, or one set of four, are taken as correlated; for authors, those about one group of
+    stories. `found` are a study's measurements. Raises `InputError` without answers.
     """
     from fabula.errors import InputError
     from fabula.judging.pairwise import rank_groups, rank_stories
     from fabula.presentation.study_tables import PairItem
-    from fabula.studies.pairs import compared_answers
+    from fabula.studies.pairs import compared_answers, pairs_within
 
     given = [one for one in found if "orders" in one.details]
     if not given:
         raise InputError(f"{design.path}: nobody has handed in anything yet")
-    pairs = [(unit.documents[0], unit.documents[1]) for unit in units]
+    pairs = list(pairs_within([unit.documents for unit in units]).values())
+    # An answer about four stories says five things at once.
+    cluster = None if design.at_once == 2 else "unit"
     by = design.group_field
-    rankings = rank_stories(given, pairs, by, seed=seed, by_item=True)
+    rankings = rank_stories(given, pairs, by, seed=seed, by_item=True, cluster=cluster)
     rankings += rank_groups(given, pairs, by, "author", seed=seed, by_item=True)
     compared = compared_answers(given)
     items = []
@@ -82,7 +87,7 @@ def analyse_pairs(
         items.append(
             PairItem(
                 item=item.title,
-                n=len(mine),
+                n=len({(one.rater, one.details["unit"]) for one in mine}),
                 n_neither=said.count("tie"),
                 first_share=said.count("A") / n_decided if n_decided else None,
                 n_shared=len({one.document_id for one in alike}),
@@ -90,4 +95,5 @@ def analyse_pairs(
             )
         )
     n_people = len({one.rater for one in given})
-    return PeoplesPairs(by, items, sorted(rankings, key=lambda r: r.item != "all"), n_people)
+    rankings.sort(key=lambda ranking: ranking.item != "all")
+    return PeoplesPairs(by, items, rankings, n_people, design.at_once)

@@ -333,11 +333,13 @@ def rank_stories(
     seed: int,
     by_item: bool = False,
     extra: str = "",
+    cluster: str | None = None,
 ) -> list[PairRanking]:
     """The stories of pairs ranked by what one judge said of them on all items.
 
     `by` is the field that stories of a pair share. With `by_item` each item follows by itself.
-    `extra` is added to signatures.
+    `extra` is added to signatures. Answers that share the detail `cluster` are correlated; without
+    it those about one pair are.
     """
     ids, places = numbered(pairs)
     pair_of = {_key(*pair): place for pair, place in zip(pairs, places, strict=True)}
@@ -346,13 +348,18 @@ def rank_stories(
     for item, of_item in _rankable(measurements, by_item=by_item):
         rows: list[_Row] = []
         round_: list[int] = []
+        units: list[object] = []
         for one in of_item:
             own = _rows(*pair_of[one.document_id], one.details["orders"])
             rows += own
+            units += [one.details[cluster]] * len(own) if cluster else []
             round_ += [one.details.get("round", 0)] * len(own)
         is_chosen = any("round" in one.details for one in of_item)
-        answers = _comparisons(rows, None, round_ if is_chosen else None)
-        ranking = rank(answers, len(ids), seed=seed, signature=_signature(of_item, extra))
+        known = {unit: number for number, unit in enumerate(dict.fromkeys(units))}
+        clusters = [known[unit] for unit in units] if cluster else None
+        answers = _comparisons(rows, clusters, round_ if is_chosen else None)
+        signed = _signature(of_item, f"|clusters:{cluster}{extra}" if cluster else extra)
+        ranking = rank(answers, len(ids), seed=seed, signature=signed)
         found.append(PairRanking(item, "story", tuple(ids), shared, ranking))
     return found
 

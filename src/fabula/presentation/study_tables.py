@@ -133,8 +133,8 @@ class PairItem:
     """Over two answers to one question about a pair, how often they are the same."""
 
 
-def pair_items(items: Sequence[PairItem], n_people: int) -> list[Block]:
-    """How people answered each item about pairs, and how far they agree."""
+def pair_items(items: Sequence[PairItem], n_people: int, at_once: int) -> list[Block]:
+    """How people answered each item about stories side by side, and how far they agree."""
     columns = [
         Column("item"),
         Column("answers", "d", name="n"),
@@ -152,4 +152,7 @@ def pair_items(items: Sequence[PairItem], n_people: int) -> list[Block]:
         chance = (
             "two people who choose one at random agree on 50%, and less often with a third answer"
         )
-    return [f"{n_people:,} people on pairs of stories", Sheet("pair_items", columns, rows), chance]
+    shown = "pairs of stories"
+    if at_once > 2:
+        shown = "the best and the worst of four stories, which says five comparisons of two"
+    return [f"{n_people:,} people on {shown}", Sheet("pair_items", columns, rows), chance]

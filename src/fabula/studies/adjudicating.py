@@ -17,7 +17,7 @@ from fabula.studies.design import StudyDesign
 from fabula.studies.exporting import time_of
 from fabula.studies.forms import FormError, Question, clean_text
 from fabula.studies.organiser_tables import resolutions
-from fabula.studies.pairs import OPTIONS, TIE
+from fabula.studies.pairs import TIE, options_of, pairs_within
 from fabula.studies.participants import log
 from fabula.studies.units import Unit
 from fabula.types import Item, Measurement, Scale
@@ -106,7 +106,7 @@ def disagreements(found: Sequence[Measurement], design: StudyDesign) -> list[Dis
 
 def _answers(item: Item, design: StudyDesign) -> tuple[str, ...]:
     if design.kind == "pairs":
-        return (*OPTIONS, TIE) if design.ties else OPTIONS
+        return (*options_of(2), TIE) if design.ties else options_of(2)
     return item.scale.answers
 
 
@@ -115,7 +115,7 @@ def _shown(one: Measurement, item: Item, design: StudyDesign) -> str:
     if one.value is None:
         return TIE
     if design.kind == "pairs":
-        return OPTIONS[not one.document_id.startswith(f"{one.value} : ")]
+        return options_of(2)[not one.document_id.startswith(f"{one.value} : ")]
     return item.scale.word(one.value)
 
 
@@ -160,6 +160,7 @@ def adjudicated(
     for one in found:
         by_question.setdefault((one.document_id, one.item), []).append(one)
     items = {item.id: item for item in design.rubric.items}
+    pairs = pairs_within([unit.documents for unit in units.values()])
     made = []
     for key, decision in decided.items():
         given = by_question.get(key)
@@ -168,7 +169,7 @@ def adjudicated(
         document_id, item = key
         value: float | str | None = None
         if decision.value is not None and design.kind == "pairs":
-            sides = dict(zip(OPTIONS, units[document_id].documents, strict=True))
+            sides = dict(zip(options_of(2), pairs[document_id], strict=True))
             value = sides[decision.value].id if decision.value in sides else None
         elif decision.value is not None:
             value = items[item].scale.read(decision.value)

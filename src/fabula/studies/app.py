@@ -143,7 +143,9 @@ def _message(request: Request, status: int, text: str) -> HTMLResponse:
         html = render("retry.html.j2", say, title=say("not_saved_yet"), base=base,
                       paragraphs=paragraphs, action=path, fields=fields)  # fmt: skip
     else:
+        home = f"{base}/organise" if is_organiser else f"{base}/"
         html = render("message.html.j2", say, title="", base=base, heading=say("sorry"),
-                      paragraphs=[text], code="")  # fmt: skip
+                      paragraphs=[text], code="",
+                      back=home if label == "status_404" else "")  # fmt: skip
     headers = {"retry-after": "5"} if status == 503 else None
     return HTMLResponse(html, status, headers)

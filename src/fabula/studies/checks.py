@@ -13,6 +13,7 @@ from sqlalchemy import Connection, select
 from fabula.studies.database import answers, assignments
 from fabula.studies.design import StudyDesign
 from fabula.studies.forms import AGAIN, CHECK
+from fabula.studies.pairs import BEST
 
 __all__ = ["Checks", "checks_of_all", "is_inattentive"]
 
@@ -40,7 +41,7 @@ def checks_of_all(
     if not (people.attention or people.repeat):
         return {}
     right = {id_: one.answer for id_, one in people.attention_items.items()}
-    first_part = "1" if design.kind == "ttcw" else "unit"
+    first_part = "1" if design.kind == "ttcw" else "unit" if design.at_once == 2 else BEST
     query = (
         select(
             assignments.c.participant_id, answers.c.assignment_id, answers.c.part, answers.c.item,

@@ -26,7 +26,9 @@ from fabula.types import Rubric
 __all__ = ["DESIGNS", "Kind", "QuizQuestion", "StudyDesign", "Texts", "load_study", "new_study"]
 
 Kind = Literal["ttcw", "feedback", "pairs"]
-DESIGNS: tuple[Kind, ...] = ("ttcw", "feedback", "pairs")
+NewKind = Literal["ttcw", "feedback", "pairs", "best-worst"]
+"""Files to begin with; `best-worst` is one of pairs, with four stories at a time."""
+DESIGNS: tuple[NewKind, ...] = ("ttcw", "feedback", "pairs", "best-worst")
 _HERE = Path(__file__).parent
 
 
@@ -67,6 +69,7 @@ class _File(Recruiting):
     reason_words: Annotated[int, Field(ge=0, le=200)] = 4
     completion_code: str = ""
     language: str = "en"
+    at_once: Literal[2, 4] = 2
     ties: bool = False
     max_pairs: Annotated[int, Field(ge=1)] | None = None
     texts: Texts = Texts()
@@ -108,10 +111,14 @@ class StudyDesign:
     """Units about one story for each participant, at most, and only where each shows the same
     version of it."""
     people: Recruiting = field(default_factory=Recruiting)
+    at_once: int = 2
+    """Stories that are shown together: two, of which one is preferred, or four, of which the best
+    and the worst are named (pairs)."""
     ties: bool = False
     """Whether somebody may prefer neither of two stories (pairs)."""
     max_pairs: int | None = None
-    """Pairs that are drawn; None for all within groups (pairs)."""
+    """Pairs, or sets of four, that are drawn; None for all within groups, and of sets for twice as
+    many as there are stories (pairs)."""
     labels: Labels = field(default=ENGLISH, repr=False)
     """The words of the page, in the language of the study."""
 
@@ -132,6 +139,7 @@ class StudyDesign:
             self.id, self.kind, self.rubric.digest,
             self.group_rubric and self.group_rubric.digest, self.reason_words, self.seed,
             self.texts, self.quiz, self.quiz_pass, *([self.ties] if self.kind == "pairs" else []),
+            *([self.at_once] if self.at_once > 2 else []),
         ))  # fmt: skip
         language = (self.labels.language, self.labels.digest)
         shown += "" if language == ("en", "") else repr(language)
@@ -178,8 +186,10 @@ def load_study(path: Path) -> StudyDesign:
     group_rubric = labels.rubric(load_rubric("preference")) if file.design == "ttcw" else None
     _check_rubric(rubric, group_rubric, file.design, path)
     _check_checks(file, rubric, path)
-    if file.design != "pairs" and (file.ties or file.max_pairs is not None):
-        raise InputError(f"{path}: ties and max_pairs are only for the design pairs")
+    if file.design != "pairs" and (file.ties or file.at_once > 2 or file.max_pairs is not None):
+        raise InputError(f"{path}: at_once, ties and max_pairs are only for the design pairs")
+    if file.ties and file.at_once > 2:
+        raise InputError(f"{path}: ties: of four stories the best and the worst are always named")
     return StudyDesign(
         path=path,
         id=file.id,
@@ -201,6 +211,7 @@ def load_study(path: Path) -> StudyDesign:
         quiz_pass=needed,
         rubric_file=rubric_file,
         people=Recruiting(**people),
+        at_once=file.at_once,
         ties=file.ties,
         max_pairs=file.max_pairs,
         labels=labels,
@@ -253,7 +264,7 @@ def _check_checks(file: _File, rubric: Rubric, path: Path) -> None:
 
 
 def new_study(
-    path: Path, design: Kind, documents: Path, *, title: str = "", group_field: str = "group"
+    path: Path, design: NewKind, documents: Path, *, title: str = "", group_field: str = "group"
 ) -> None:
     """Write a study ready to run, for the researcher to edit. Raises `InputError`."""
     if path.exists():

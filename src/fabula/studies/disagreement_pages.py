@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 from fastapi import APIRouter, HTTPException, Request
 from fastapi.responses import HTMLResponse, RedirectResponse, Response
@@ -14,6 +13,7 @@ from fabula.studies.design import StudyDesign
 from fabula.studies.exporting import export
 from fabula.studies.forms import FormError
 from fabula.studies.organiser import Asked, Organiser
+from fabula.studies.pairs import pairs_within
 from fabula.studies.units import Unit
 from fabula.studies.views import render, told
 from fabula.web.guard import csrf_of
@@ -95,7 +95,8 @@ def _texts(
 ) -> Sequence[tuple[str, list[str]]]:
     """What its readers read, in titled parts, without a word about where it comes from."""
     if design.kind == "pairs":
-        both: list[Any] = list(enumerate(units[asked.document_id].documents, 1))
+        pairs = pairs_within([unit.documents for unit in units.values()])
+        both = enumerate(pairs[asked.document_id], 1)
         return [(f"Story {number}", told(one.text)) for number, one in both]
     document = next(
         one for unit in units.values() for one in unit.documents if one.id == asked.document_id

@@ -18,7 +18,8 @@ from fabula.studies.assigning import Assignment
 from fabula.studies.database import answers, assignments, participants
 from fabula.studies.design import StudyDesign
 from fabula.studies.forms import AGAIN, CHECK, OWN, WHY, Answers, Key, pages_of
-from fabula.studies.pairs import outcome_of
+from fabula.studies.orders import Order
+from fabula.studies.pairs import BEST, TIE, WORST, pair_key, preferences, said_of
 from fabula.studies.participants import pseudonym
 from fabula.studies.units import Unit
 from fabula.studies.versions import first_digest, versions_viewed
@@ -54,7 +55,8 @@ def export(
             row.id, row.participant_id, units[row.unit],
             tuple(int(place) for place in row.order.split(",")), row.page, row.state == "open",
         )  # fmt: skip
-        for page, one in _of_assignment(design, digest, held, given.get(row.id, {}), row.state):
+        said = _of_pairs if design.kind == "pairs" else _of_assignment
+        for page, one in said(design, digest, held, given.get(row.id, {}), row.state):
             yield _with_version(one, viewed.get((row.id, page), ()))
 
 
@@ -120,12 +122,6 @@ def _of_assignment(
                 "unit": held.unit.key, "place": int(part), "state": state,
             }  # fmt: skip
             read = None if value is None else question.item.scale.read(value)
-            if design.kind == "pairs":
-                del details["place"]
-                if value is not None:
-                    preferred, details["orders"] = outcome_of(value, held.order)
-                    read = None if preferred is None else held.unit.documents[preferred].id
-                    reason = "no_preference" if preferred is None else None
             if rubric is None:
                 # What whoever labels it has to know of the story that it is about.
                 known = ("story_id", "method")
@@ -135,7 +131,7 @@ def _of_assignment(
             yield (
                 page.name,
                 Measurement(
-                    document_id=held.unit.key if design.kind == "pairs" else document.id,
+                    document_id=document.id,
                     rubric=OWN_FEEDBACK if rubric is None else rubric.key,
                     item=question.item.id,
                     rater=rater,
@@ -147,6 +143,75 @@ def _of_assignment(
                     details=details,
                 ),
             )
+
+
+def _of_pairs(
+    design: StudyDesign,
+    digest: str,
+    held: Assignment,
+    kept: Mapping[Key, tuple[str, int]],
+    state: str,
+) -> Iterator[tuple[str, Measurement]]:
+    """The same of stories side by side: a measurement of every two of which an answer says which is
+    preferred; one of the whole set where an answer is missing.
+    """
+    documents = held.unit.documents
+    for item in design.rubric.items:
+        whole = Measurement(
+            document_id=held.unit.key,
+            rubric=design.rubric.key,
+            item=item.id,
+            rater=pseudonym(held.participant_id),
+            value=None,
+            missing_reason="no_answer",
+            evidence=(),
+            rationale=next(
+                (kept[part, item.id + WHY][0] for part in ("unit", BEST)
+                 if (part, item.id + WHY) in kept), None,
+            ),
+            signature=str(_signature(design, digest, design.rubric)),
+            details={"unit": held.unit.key, "state": state},
+        )  # fmt: skip
+        given = [kept[part, item.id] for part in ("unit", BEST, WORST) if (part, item.id) in kept]
+        saved = time_of(max((at_ms for _, at_ms in given), default=None))
+        is_whole, compared = _compared(design, item.id, kept, held.order)
+        for pair, preferred in compared:
+            orders = said_of(pair, preferred, held.order)
+            yield (
+                "pair",
+                replace(
+                    whole,
+                    document_id=pair_key(*(documents[place] for place in pair)),
+                    value=None if preferred is None else documents[preferred].id,
+                    missing_reason="no_preference" if preferred is None else None,
+                    details={**whole.details, "orders": orders, "saved": saved},
+                ),
+            )
+        if not is_whole:
+            yield "pair", whole
+
+
+def _compared(
+    design: StudyDesign, item: str, kept: Mapping[Key, tuple[str, int]], order: Order
+) -> tuple[bool, list[tuple[tuple[int, int], int | None]]]:
+    """Whether all is answered that an item asks; and of every two documents that are compared,
+    their places and the one that is preferred.
+    """
+
+    def place_of(part: str) -> int | None:
+        answer = kept.get((part, item), ("", 0))[0]
+        return order[int(answer[-1]) - 1] if answer and answer != TIE else None
+
+    if design.at_once == 2:
+        is_answered = ("unit", item) in kept
+        return is_answered, [((0, 1), place_of("unit"))] if is_answered else []
+    best, worst = place_of(BEST), place_of(WORST)
+    if worst == best:
+        worst = None
+    pairs: list[tuple[tuple[int, int], int | None]] = [
+        ((min(two), max(two)), two[0]) for two in preferences(best, worst, design.at_once)
+    ]
+    return best is not None and worst is not None, pairs
 
 
 def _rubric(design: StudyDesign, item: str) -> Rubric | None:

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, replace
 from fabula.rubrics import Condition
 from fabula.studies.design import StudyDesign
 from fabula.studies.labels import ENGLISH, Labels
-from fabula.studies.pairs import pair_item
+from fabula.studies.pairs import BEST, WORST, pair_item
 from fabula.text import TextSettings
 from fabula.types import Item, Rubric, Scale
 
@@ -135,6 +135,10 @@ class Page:
             elif _n_words(answers.get(question.why, "")) < question.min_words:
                 title, n = question.item.title, question.min_words
                 found.append((question.why, self.labels("give_reason", title=title, n=n)))
+        for question in self.questions:
+            worst = answers.get(question.key, "") if question.part == WORST else ""
+            if worst and worst == answers.get((BEST, question.item.id)):
+                found.append((question.key, self.labels("best_is_worst", answer=worst[-1])))
         ranks = [q for q in self.questions if q.n_ranks and answers.get(q.key)]
         taken: dict[str, str] = {}
         for question in ranks:
@@ -190,10 +194,14 @@ def _with_attention(design: StudyDesign, page: Page, n_documents: int, number: i
 
 def _page_again(design: StudyDesign, pages: Sequence[Page]) -> Page:
     """What is asked a second time, beside the texts that it was asked about."""
-    asked = {q.item.id: q.item for page in pages if page.name != "group" for q in page.questions}
-    shows = {
-        "ttcw": ("1",), "feedback": ("again-1", "again-feedback"), "pairs": ("again-1", "again-2")
-    }  # fmt: skip
+    asked = {
+        q.item.id: q.item
+        for page in pages
+        for q in page.questions
+        if page.name != "group" and q.part != WORST
+    }
+    together = tuple(f"again-{number}" for number in range(1, design.at_once + 1))
+    shows = {"ttcw": ("1",), "feedback": ("again-1", "again-feedback"), "pairs": together}
     return Page(
         name=AGAIN,
         title=design.labels("once_more"),
@@ -236,18 +244,27 @@ def _story_pages(design: StudyDesign, n_stories: int) -> Iterator[Page]:
 def _pair_page(design: StudyDesign) -> Page:
     return Page(
         name="pair",
-        title=design.labels("two_stories"),
-        shows=("1", "2"),
+        title=design.labels("two_stories" if design.at_once == 2 else "four_stories"),
+        shows=tuple(str(number) for number in range(1, design.at_once + 1)),
         questions=tuple(
-            Question("unit", _pair_item(item, design), design.reason_words)
-            for item in design.rubric.items
+            question for item in design.rubric.items for question in _pair_questions(item, design)
         ),
     )
 
 
-def _pair_item(item: Item, design: StudyDesign) -> Item:
-    asked = pair_item(item, ties=design.ties)
-    return replace(asked, question=design.labels("which_is_better", question=item.question))
+def _pair_questions(item: Item, design: StudyDesign) -> Iterator[Question]:
+    """Which of two stories is preferred; or which of four is the best, and which the worst."""
+    say, n_words = design.labels, design.reason_words
+    asked = pair_item(item, design.at_once, ties=design.ties)
+    if design.at_once == 2:
+        question = say("which_is_better", question=item.question)
+        yield Question("unit", replace(asked, question=question), n_words)
+        return
+    title, question = say("best_of", title=item.title), say("which_is_best", question=item.question)
+    yield Question(BEST, replace(asked, title=title, question=question), n_words)
+    # The two stand together: what is meant is said once.
+    title, question = say("worst_of", title=item.title), say("which_is_worst")
+    yield Question(WORST, replace(asked, title=title, question=question, background=""))
 
 
 def _feedback_pages(design: StudyDesign) -> Iterator[Page]:

@@ -1,10 +1,15 @@
-"""Two stories side by side, and which of them is preferred: which pairs, what is asked, and answers
-in the form of `judge --pairwise`.
+"""Stories side by side, and which of them is preferred: which are shown together, what is asked,
+and answers in the form of `judge --pairwise`.
+
+Two are compared, or the best and the worst of four are named (Louviere, Flynn and Marley 2015,
+best-worst scaling). The latter says five of the six comparisons of four stories: the best one is
+preferred to the three others, and the two others to the worst.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
 
@@ -15,29 +20,52 @@ from fabula.stats.pair_choice import Pair, first_pairs, least_pairs
 from fabula.types import Document, Item, Measurement, Scale
 
 __all__ = [
+    "AT_ONCE",
+    "BEST",
     "TIE",
+    "WORST",
     "Compared",
     "chosen_pairs",
+    "chosen_sets",
     "compared_answers",
-    "outcome_of",
+    "options_of",
     "pair_item",
     "pair_key",
+    "pairs_within",
+    "preferences",
+    "said_of",
 ]
 
-OPTIONS = ("Story 1", "Story 2")
+AT_ONCE = (2, 4)
+"""How many stories can be shown together."""
 TIE = "Neither"
+BEST, WORST = "best", "worst"
+"""The parts of questions about four stories."""
 _BETWEEN = " : "
+_SETS_A_STORY = 2
+"""Kiritchenko and Mohammad 2017: with twice as many sets of four as there are texts, rankings are
+as reliable as those of many more ratings."""
 
 
-def pair_key(first: Document, second: Document) -> str:
-    """What a pair is called, here as by a judge."""
-    return f"{first.id}{_BETWEEN}{second.id}"
+def options_of(n: int) -> tuple[str, ...]:
+    """What n stories that are shown together are called."""
+    return tuple(f"Story {place}" for place in range(1, n + 1))
 
 
-def pair_item(item: Item, *, ties: bool) -> Item:
-    """A question about one story, as it is answered about two."""
-    options = (*OPTIONS, TIE) if ties else OPTIONS
+def pair_key(*documents: Document) -> str:
+    """What stories that are shown together are called; two of them as by a judge."""
+    return _BETWEEN.join(one.id for one in documents)
+
+
+def pair_item(item: Item, n: int = 2, *, ties: bool = False) -> Item:
+    """A question about one story, as it is answered about n of them."""
+    options = (*options_of(n), TIE) if ties else options_of(n)
     return replace(item, scale=Scale("choice", options))
+
+
+def pairs_within(sets: Sequence[Sequence[Document]]) -> dict[str, tuple[Document, Document]]:
+    """Every two stories that are shown together, by what a judge calls the pair."""
+    return {pair_key(*two): two for one in sets for two in combinations(one, 2)}
 
 
 def chosen_pairs(
@@ -66,13 +94,104 @@ def chosen_pairs(
     return [(stories[a], stories[b]) for a, b in every]
 
 
-def outcome_of(answer: str, order: Sequence[int]) -> tuple[int | None, list[str | None]]:
-    """Which document of a pair an answer prefers, None for neither; and the answer as a judge gives
-    it, in the order in which the pair was shown: [straight, turned].
+def chosen_sets(
+    groups: Sequence[Sequence[Document]], size: int, n: int | None, seed: int
+) -> list[tuple[Document, ...]]:
+    """Sets of `size` stories of a group: all that there are, or `n` of them, or twice as many as
+    stories. Each story is in about as many as any other, every two of a group are together about as
+    often, and all of a group are connected. Raises `InputError`.
     """
-    said = "tie" if answer == TIE else "AB"[OPTIONS.index(answer)]
-    preferred = None if said == "tie" else order["AB".index(said)]
-    return preferred, [said, None] if order[0] == 0 else [None, said]
+    rng = np.random.default_rng([seed, 4])
+    drawn: list[tuple[Document, ...]] = []
+    shares = _shares(groups, size, n)
+    for group, share in zip(groups, shares, strict=True):
+        places = [*combinations(range(len(group)), size)]
+        if share < len(places):
+            places = sorted(_balanced_sets(len(group), size, share, rng))
+        drawn += [tuple(group[place] for place in one) for one in places]
+    return drawn
+
+
+def _shares(groups: Sequence[Sequence[Document]], size: int, n: int | None) -> list[int]:
+    """How many sets each group gets. Raises `InputError` where they could not connect it."""
+    every = [sum(1 for _ in combinations(range(len(group)), size)) for group in groups]
+    least = [-(-(len(group) - 1) // (size - 1)) for group in groups]
+    usual = [min(of, _SETS_A_STORY * len(group)) for of, group in zip(every, groups, strict=True)]
+    if n is None:
+        return usual
+    if n < sum(least):
+        raise InputError(
+            f"max_pairs: at least {sum(least):,} sets are needed to connect all stories"
+        )
+    shares = least
+    # One more at a time, to the group that has fewest for its size.
+    for _ in range(min(n, sum(every)) - sum(least)):
+        open_ = [k for k, share in enumerate(shares) if share < every[k]]
+        shares[min(open_, key=lambda k: shares[k] / len(groups[k]))] += 1
+    return shares
+
+
+def _balanced_sets(
+    n_stories: int, size: int, n: int, rng: np.random.Generator
+) -> set[tuple[int, ...]]:
+    """`n` different sets: first a chain that connects all, then those least seen together."""
+    used: Counter[int] = Counter()
+    together: Counter[Pair] = Counter()
+    sets: set[tuple[int, ...]] = set()
+
+    def add(members: Sequence[int]) -> None:
+        sets.add(tuple(sorted(members)))
+        used.update(members)
+        together.update(combinations(sorted(members), 2))
+
+    order = rng.permutation(n_stories).tolist()
+    for start in range(0, n_stories - 1, size - 1):
+        add(order[min(start, n_stories - size) :][:size])
+    while len(sets) < n:
+        rank = rng.permutation(n_stories).tolist()
+        members = [min(range(n_stories), key=lambda k: (used[k], rank[k]))]
+        while len(members) < size:
+            left = [k for k in range(n_stories) if k not in members]
+            met = {k: sum(together[min(k, m), max(k, m)] for m in members) for k in left}
+            members.append(min(left, key=lambda k: (met[k], used[k], rank[k])))
+        if tuple(sorted(members)) in sets:
+            # All that are least seen together were drawn: any other one is as good.
+            members = _another(sets, n_stories, size, rng)
+        add(members)
+    return sets
+
+
+def _another(
+    sets: set[tuple[int, ...]], n_stories: int, size: int, rng: np.random.Generator
+) -> list[int]:
+    while True:
+        drawn = sorted(rng.choice(n_stories, size, replace=False).tolist())
+        if tuple(drawn) not in sets:
+            return drawn
+
+
+def preferences(best: int | None, worst: int | None, n: int) -> Iterator[tuple[int, int]]:
+    """What an answer about n documents says of two at a time: the places of the one that is
+    preferred and of the other. None is what was not answered.
+    """
+    others = [place for place in range(n) if place not in (best, worst)]
+    if best is not None:
+        yield from ((best, place) for place in others)
+        if worst is not None:
+            yield best, worst
+    if worst is not None:
+        yield from ((place, worst) for place in others)
+
+
+def said_of(pair: tuple[int, int], preferred: int | None, order: Sequence[int]) -> list[str | None]:
+    """An answer about the documents at two places as a judge gives it, in the order in which they
+    were shown: [straight, turned]. `preferred` is one of the places, or None for neither.
+    """
+    first, second = pair
+    is_straight = order.index(first) < order.index(second)
+    shown_first = first if is_straight else second
+    said = "tie" if preferred is None else "A" if preferred == shown_first else "B"
+    return [said, None] if is_straight else [None, said]
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,8 +212,8 @@ def compared_answers(found: Sequence[Measurement]) -> list[Compared]:
         if "orders" in one.details:
             asked.setdefault((one.item, one.document_id), []).append((one.rater, one.value))
     return [
-        Compared(item, document, rater, sum(v == value for _, v in given) - 1, len(given) - 1)
+        Compared(item, document, rater, sum(v == value for v in others), len(others))
         for (item, document), given in asked.items()
         for rater, value in given
-        if len(given) > 1
+        if (others := [v for who, v in given if who != rater])
     ]

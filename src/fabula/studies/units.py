@@ -13,7 +13,7 @@ from fabula.errors import InputError
 from fabula.rubrics.released import STORIES_FILE, read_released_stories
 from fabula.store import read_rows
 from fabula.studies.design import StudyDesign
-from fabula.studies.pairs import chosen_pairs, pair_key
+from fabula.studies.pairs import chosen_pairs, chosen_sets, pair_key
 from fabula.text import TextSettings, check_ids, read_documents
 from fabula.text.feedback import feedback_documents
 from fabula.types import Document
@@ -161,15 +161,25 @@ def group_field_of(path: Path) -> str:
 def _pairs(
     groups: Mapping[str, Sequence[Document]], design: StudyDesign
 ) -> dict[str, Sequence[Document]]:
-    """The pairs that are compared, by what they are called. Raises `InputError`."""
+    """What is compared at a time, by what it is called. Raises `InputError`."""
+    size, listed = design.at_once, list(groups.values())
     for group, members in groups.items():
-        if len(members) < 2:
+        if len(members) == 1:
             raise InputError(
                 f"{design.documents}: the group {group!r} contains only one story, with nothing to "
                 f"compare it with; remove it, or name another group_field in {design.path}"
             )
-    chosen = chosen_pairs(list(groups.values()), design.max_pairs, design.seed)
-    return {pair_key(*pair): pair for pair in chosen}
+        if len(members) < size:
+            raise InputError(
+                f"{design.documents}: the group {group!r} contains only {len(members)} stories, "
+                f"and {size} are shown at a time; remove it, or set at_once = 2 in {design.path}"
+            )
+    chosen: Sequence[Sequence[Document]]
+    if size == 2:
+        chosen = chosen_pairs(listed, design.max_pairs, design.seed)
+    else:
+        chosen = chosen_sets(listed, size, design.max_pairs, design.seed)
+    return {pair_key(*together): together for together in chosen}
 
 
 def _groups(stories: Sequence[Document], design: StudyDesign) -> dict[str, Sequence[Document]]:

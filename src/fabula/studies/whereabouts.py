@@ -39,7 +39,8 @@ def where_they_are(
     if page in stories:
         parts.append(say("where_story", k=stories.index(page) + 1, n=len(stories)))
     if assignment.number and n_for_one > 1:
-        where = say(_WHERE[design.kind], k=assignment.number)
+        label = "where_four" if design.at_once == 4 else _WHERE[design.kind]
+        where = say(label, k=assignment.number)
         is_within = assignment.number <= n_for_one
         parts.append(say("at_most", where=where, n=n_for_one) if is_within else where)
     if design.kind != "feedback":

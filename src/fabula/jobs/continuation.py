@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from fabula.jobs.engine import Engine, Processes, open_cluster
 from fabula.jobs.models import NoModelSettings
 from fabula.jobs.progress import SILENT, Confirm, Progress, agreed
-from fabula.jobs.tables import page_setting, plot_setting
+from fabula.jobs.tables import TableFiles, page_setting, plot_setting
 from fabula.jobs.writing import Written, ask_models, estimate_texts
 from fabula.settings import Between, Settings, SettingsError, part, seed_setting, setting
 
@@ -362,12 +362,7 @@ class CompareSettings(Settings):
     )
     seed: int = seed_setting()
     html: Path | None = page_setting("Write a page with all results here.")
-    latex: Path | None = setting(None, help="Write the table for LaTeX here (.tex).", unit="FILE")
-    csv: Path | None = setting(
-        None,
-        help="Write the table here, and the pairs beside it (FILE with .pairs before its ending).",
-        unit="FILE",
-    )
+    files: TableFiles = part(TableFiles)
     restart: bool = setting(False, help="Measure everything again and replace `out`.")
     grammar: str = setting(
         "harper",
@@ -385,11 +380,6 @@ class CompareSettings(Settings):
     )
     engine: Engine = part(Engine)
 
-    @property
-    def reports(self) -> dict[str, Path | None]:
-        """What the table is written to."""
-        return {"html": self.html, "latex": self.latex, "csv": self.csv}
-
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
@@ -397,6 +387,19 @@ class Comparison:
 
     table: SystemTable
     examples: Sequence[Example]
+
+    def write(self, settings: CompareSettings) -> list[Path]:
+        """Write the page and the tables that are asked for; returns the files."""
+        from fabula.presentation.continuation_tables import (
+            system_records,
+            system_tables,
+            write_system_page,
+        )
+
+        if settings.html is not None:
+            write_system_page(settings.html, self.table, self.examples)
+        tables = settings.files.write(system_tables(self.table), system_records(self.table))
+        return [*([] if settings.html is None else [settings.html]), *tables]
 
     def to_json(self) -> dict[str, Any]:
         shown = {"examples": [one.to_json() for one in self.examples]} if self.examples else {}

@@ -128,7 +128,7 @@ def replicate_linguistic_metrics(
 
     Raises `InputError`, `ModelError`.
     """
-    from fabula.presentation.continuation_tables import write_reports
+    from fabula.presentation.continuation_tables import write_system_page
     from fabula.replicate.linguistic_metrics import default_files, replicate_table
     from fabula.replicate.linguistic_metrics_tables import beside_paper
 
@@ -152,9 +152,7 @@ def replicate_linguistic_metrics(
         report=_by_stage(progress),
     )
     if settings.html is not None:
-        write_reports(
-            replica.table, html=settings.html, latex=None, csv=None, examples=replica.examples
-        )
+        write_system_page(settings.html, replica.table, replica.examples)
     return Replicated(beside_paper(replica), replica.to_json())
 
 

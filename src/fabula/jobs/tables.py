@@ -77,14 +77,17 @@ class TableFiles(Settings):
                         f"{self.latex}: was not written by Fabula; choose another name"
                     )
 
-    def write(self, parts: Sequence[Block]) -> list[Path]:
-        """Write what is asked for; returns the files."""
+    def write(self, parts: Sequence[Block], records: Sequence[Block] = ()) -> list[Path]:
+        """Write what is asked for; returns the files.
+
+        `records` are what CSV holds, where that is not the tables as they are shown.
+        """
         from fabula.presentation.sheet import csv_of, latex_of
         from fabula.store import write_whole
 
         texts: dict[Path, str] = {}
         if self.csv is not None:
-            for k, (name, text) in enumerate(csv_of(parts).items()):
+            for k, (name, text) in enumerate(csv_of(records or parts).items()):
                 texts[self.csv.with_suffix(f".{name}.csv") if k else self.csv] = text
         if self.latex is not None:
             texts[self.latex] = latex_of(parts)

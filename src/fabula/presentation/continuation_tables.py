@@ -1,22 +1,18 @@
-"""Systems beside each other: Table 2 of the paper for the terminal, LaTeX, CSV and a page."""
+"""Systems beside each other: Table 2 of the paper, as sheets and as a page."""
 
 from __future__ import annotations
 
-import csv as csv_format
-import io
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from fabula.errors import InputError
 from fabula.measures.linguistic.equal_length import EqualLength
 from fabula.measures.linguistic.examples import Example, Written
 from fabula.measures.linguistic.metrics import Metric
 from fabula.measures.linguistic.table import SystemTable
-from fabula.presentation.latex import escape_latex
-from fabula.presentation.page_file import check_page_path, write_page_file
+from fabula.presentation.page_file import write_page_file
 from fabula.presentation.sheet import (
     Block,
     Cell,
@@ -28,19 +24,13 @@ from fabula.presentation.sheet import (
 )
 from fabula.reasons import explain
 from fabula.stats.permutation import PairTest
-from fabula.store import write_whole
 from fabula.types import Estimate
 
-__all__ = ["example_blocks", "marks", "system_tables", "write_reports"]
+__all__ = ["example_blocks", "marks", "system_records", "system_tables", "write_system_page"]
 
 _LENGTH = "sentence_length"
 _ANY_LENGTH, _WITH_LENGTH = "any", "r"
 _MARKS = ("*", "†", "‡", "§", "¶", "‖", "#", "◊")
-_LATEX = {
-    "*": r"\ast", "†": r"\dagger", "‡": r"\ddagger", "§": r"\S", "¶": r"\P", "‖": r"\|",
-    "#": r"\#", "◊": r"\diamond",
-}  # fmt: skip
-_LATEX_ARROWS = {ord("↑"): r"$\uparrow$", ord("↓"): r"$\downarrow$"}
 
 
 def marks(table: SystemTable) -> dict[str, str]:
@@ -268,94 +258,20 @@ def _missing_lines(table: SystemTable) -> Iterator[str]:
             yield f"missing, {system}: {explain(reason)}; in metrics {numbers}"
 
 
-def pairs_path(csv: Path | None) -> Path | None:
-    """Where the pairs are written, beside the table."""
-    return None if csv is None else csv.with_name(f"{csv.stem}.pairs{csv.suffix or '.csv'}")
+def system_records(table: SystemTable) -> list[Sheet]:
+    """The values and the pairs as CSV holds them: a row for each metric and system, or test."""
+    return [_records("values", _value_rows(table)), _records("pairs", _pair_rows(table))]
 
 
-def check_reports(*, html: Path | None, latex: Path | None, csv: Path | None) -> None:
-    """Raise `InputError` where a report would take the place of something else."""
-    if html is not None:
-        check_page_path(html)
-    for path, begins in (
-        (latex, "% linguistic|"), (csv, "number,metric,"), (pairs_path(csv), "metric,a,b,"),
-    ):  # fmt: skip
-        if path is not None and path.exists() and path.stat().st_size:
-            with path.open("rb") as file:
-                if not file.read(64).startswith(begins.encode()):
-                    raise InputError(f"{path}: was not written by Fabula; choose another name")
-
-
-def write_reports(
-    table: SystemTable,
-    *,
-    html: Path | None,
-    latex: Path | None,
-    csv: Path | None,
-    examples: Sequence[Example] = (),
-) -> list[Path]:
-    """Write what is asked for; returns the files."""
-    check_reports(html=html, latex=latex, csv=csv)
-    written: list[Path] = []
-    if html is not None:
-        write_page_file(html, "continuation.html.j2", page_values(table, examples))
-        written.append(html)
-    if latex is not None:
-        _write(latex, latex_table(table))
-        written.append(latex)
-    if csv is not None:
-        pairs = pairs_path(csv) or csv
-        _write(csv, _csv(_value_rows(table)))
-        _write(pairs, _csv(_pair_rows(table)))
-        written += [csv, pairs]
-    return written
-
-
-def _write(path: Path, text: str) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    write_whole(path, text.encode(errors="replace"))
-
-
-def latex_table(table: SystemTable) -> str:
-    """A tabular in the style of booktabs."""
-    length = table.at_equal_length
-    titles = [*table.systems, *([] if length is None else [_ANY_LENGTH, _WITH_LENGTH])]
-    lines = [
-        f"% {table.signature if length is None else length.signature}",
-        rf"\begin{{tabular}}{{l{'r' * len(titles)}}}",
-        r"\toprule",
-        " & ".join(["", *map(escape_latex, titles)]) + r" \\",
-        r"\midrule",
-    ]
-    for heading, metrics in _sections(table):
-        span = len(titles) + 1
-        lines.append(rf"\multicolumn{{{span}}}{{l}}{{\emph{{{heading}}}}} \\")
-        for metric in metrics:
-            cells = [f"{metric.number}. {escape_latex(metric.title)}"]
-            for system in table.systems:
-                value = _value(table.cells[metric.id, system].estimate, metric)
-                above = "".join(_LATEX.get(mark, mark) for mark in _beaten(table, metric, system))
-                cells.append(f"{value}$^{{{above}}}$" if above else value)
-            lines.append(" & ".join([*cells, *_of_length(table, metric)]) + r" \\")
-            for title, shown in _as_long(table, metric):
-                row = [rf"\quad {title}", *(one.translate(_LATEX_ARROWS) for one in shown)]
-                lines.append(" & ".join(row) + r" \\")
-    meaning = ", ".join(
-        f"${_LATEX.get(mark, mark)}$ {escape_latex(system)}"
-        for system, mark in marks(table).items()
-    )
-    remarks = [f"% {remark}" for remark in _remarks(table)]
-    lines += [r"\bottomrule", r"\end{tabular}", f"% greater than: {meaning}", *remarks, ""]
-    return "\n".join(lines)
-
-
-def _csv(rows: Iterator[dict[str, Any]]) -> str:
-    out = io.StringIO()
+def _records(name: str, rows: Iterable[dict[str, Any]]) -> Sheet:
     found = list(rows)
-    writer = csv_format.DictWriter(out, list(found[0]) if found else [], lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(found)
-    return out.getvalue()
+    fields = list(found[0]) if found else []
+    return Sheet(name, [Column(field) for field in fields], [list(row.values()) for row in found])
+
+
+def write_system_page(path: Path, table: SystemTable, examples: Sequence[Example] = ()) -> None:
+    """Write the page. Raises `InputError` where it would replace what Fabula did not write."""
+    write_page_file(path, "continuation.html.j2", page_values(table, examples))
 
 
 def _value_rows(table: SystemTable) -> Iterator[dict[str, Any]]:

@@ -7,6 +7,9 @@ __all__ = ["escape_latex"]
 _SPECIAL = {
     "\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}",
     **{character: "\\" + character for character in "&%$#_{}"},
+    # Signs of our own tables, which the fonts of plain LaTeX have only as commands.
+    "<": r"\textless{}", ">": r"\textgreater{}", "†": r"\dag{}", "‡": r"\ddag{}", "§": r"\S{}",
+    "¶": r"\P{}", "‖": r"$\|$", "◊": r"$\diamond$", "↑": r"$\uparrow$", "↓": r"$\downarrow$",
 }  # fmt: skip
 
 

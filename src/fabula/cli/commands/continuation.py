@@ -120,22 +120,13 @@ def score(systems: tuple[Path, ...], settings: CompareSettings, as_json: bool) -
     length from the same book. Source: Roemmele, Gordon and Swanson 2017.
     """
     from fabula.jobs.continuation import compare_continuations, controls_path
-    from fabula.presentation.continuation_tables import (
-        check_reports,
-        example_blocks,
-        pairs_path,
-        system_tables,
-        write_reports,
-    )
+    from fabula.presentation.continuation_tables import example_blocks, system_tables
 
-    reports = settings.reports
     rows = [settings.out, controls_path(settings.out) if settings.n_draws else None]
-    outputs = [*rows, *reports.values(), pairs_path(settings.csv)]
-    check_outputs(outputs, [*systems, settings.contexts])
-    check_reports(**reports)
+    check_outputs([*rows, settings.html], [*systems, settings.contexts], settings.files)
     with progress_bar("measuring", None) as bar:
         compared = compare_continuations(systems, settings, progress=bar)
-    written = write_reports(compared.table, **reports, examples=compared.examples)
+    written = compared.write(settings)
     if as_json:
         print_json(compared.to_json())
         return

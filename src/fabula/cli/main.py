@@ -30,6 +30,7 @@ from fabula.cli.commands.replicate import replicate
 from fabula.cli.commands.report import report
 from fabula.cli.commands.rerun import rerun
 from fabula.cli.commands.rubric import rubric
+from fabula.cli.commands.setup import setup
 from fabula.cli.commands.stories import stories
 from fabula.cli.commands.study import study
 from fabula.cli.commands.themes import themes
@@ -67,7 +68,7 @@ def _end(_result: object) -> None:
     end_of_command()
 
 
-_WHOLE = report, desk, groups, rerun
+_WHOLE = setup, report, desk, groups, rerun
 _ORIGINALITY = reference, originality, compare, detect, diversity
 _STORIES = lines, book, stories, profile, continuation, feedback
 _RUBRICS = rubric, models, judge, agreement, themes, plan, study, replicate

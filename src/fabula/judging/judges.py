@@ -20,6 +20,7 @@ from fabula.judging.pairwise import PairSummary, summarise_pairs
 from fabula.judging.people import people_agreement
 from fabula.judging.run import RETEST
 from fabula.measures.agreement import Panel
+from fabula.packages import scipy
 from fabula.stats.agreement import (
     Confusion,
     bootstrap_interval,
@@ -347,8 +348,7 @@ def _length(
     why: dict[str, str],
 ) -> Estimate:
     """The partial rank correlation of Yes with the number of words."""
-    from scipy.stats import rankdata
-
+    rankdata = scipy("stats").rankdata
     subjects = [s for s in _measured(judge, truth) if s[0] in yardstick.n_words]
     documents = list(dict.fromkeys(document for document, _ in subjects))
     ranks = dict(zip(documents, rankdata([yardstick.n_words[d] for d in documents]), strict=True))

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from fabula.errors import InputError
 from fabula.measures.kind import Kind
+from fabula.packages import scipy
 from fabula.stats.bounds import clopper_pearson_high, share_high
 from fabula.stats.resample import MIN_UNITS, percentile_interval
 from fabula.types import Estimate
@@ -282,8 +283,7 @@ def _logistic(x: NDArray[np.float64]) -> NDArray[np.float64]:
 def _fit(scores: NDArray[np.float64], is_human: NDArray[np.bool_]) -> tuple[float, float]:
     """Slope and intercept of the logistic curve (Platt 1999, with his smoothed targets, so that
     classes that do not overlap have one too)."""
-    from scipy.optimize import minimize
-
+    minimize = scipy("optimize").minimize
     n_human, n_machine = int(is_human.sum()), int((~is_human).sum())
     goal = np.where(is_human, (n_human + 1) / (n_human + 2), 1 / (n_machine + 2))
     centre, scale = float(scores.mean()), float(scores.std()) or 1.0

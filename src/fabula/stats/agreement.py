@@ -21,6 +21,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from fabula.packages import scipy
 from fabula.stats.resample import percentile_interval
 from fabula.types import Estimate
 
@@ -240,13 +241,11 @@ def spearman(a: NDArray[np.float64], b: NDArray[np.float64]) -> float | None:
 
 
 def _correlation(a: NDArray[np.float64], b: NDArray[np.float64], name: str) -> float | None:
-    import scipy.stats
-
     both = ~(np.isnan(a) | np.isnan(b))
     a, b = a[both], b[both]
     if len(a) < 2 or np.ptp(a) == 0 or np.ptp(b) == 0:
         return None
-    return float(getattr(scipy.stats, name)(a, b).statistic)
+    return float(getattr(scipy("stats"), name)(a, b).statistic)
 
 
 @dataclass(frozen=True, slots=True)

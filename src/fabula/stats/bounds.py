@@ -5,6 +5,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from fabula.packages import scipy
+
 __all__ = ["clopper_pearson_high", "share_high"]
 
 _N_DRAWS = 20_000
@@ -13,8 +15,7 @@ _N_DRAWS = 20_000
 def clopper_pearson_high(n_hits: int, n: int, confidence: float = 0.95) -> float:
     """The one-sided upper bound of a share of which n independent cases had n_hits (Clopper and
     Pearson 1934)."""
-    from scipy.stats import beta
-
+    beta = scipy("stats").beta
     return float(beta.ppf(confidence, n_hits + 1, n - n_hits)) if n_hits < n else 1.0
 
 

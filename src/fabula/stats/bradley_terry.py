@@ -8,11 +8,15 @@ maximum, for many sets of answers at once.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import sparse
-from scipy.special import expit, log_expit
+
+from fabula.packages import scipy
+
+if TYPE_CHECKING:
+    from scipy import sparse
 
 __all__ = ["Cells", "fit", "knows_place"]
 
@@ -48,11 +52,10 @@ class Cells:
         columns = np.stack([first, second, np.full(n_cells, n_things)][: 2 + has_place], axis=1)
         values = np.array([1.0, -1.0, 1.0])[: 2 + has_place]
         cells = np.repeat(np.arange(n_cells), len(values))
-        rows = sparse.csr_array(
-            (np.tile(values, n_cells), (cells, columns.ravel())), (n_cells, size)
-        )
+        csr_array = scipy("sparse").csr_array
+        rows = csr_array((np.tile(values, n_cells), (cells, columns.ravel())), (n_cells, size))
         places = columns[:, :, None] * size + columns[:, None, :]
-        squares = sparse.csr_array(
+        squares = csr_array(
             (
                 np.tile(np.outer(values, values).ravel(), n_cells),
                 (places.ravel(), np.repeat(np.arange(n_cells), len(values) ** 2)),
@@ -83,7 +86,7 @@ def fit(cells: Cells, shown: Floats, preferred: Floats, *, precision: float = 0.
     ridge = precision * np.eye(len(cells.centre))
     for _ in range(_MAX_STEPS):
         n, y, here = shown[left], preferred[left], theta[left]
-        p = expit((cells.rows @ here.T).T)
+        p = scipy("special").expit((cells.rows @ here.T).T)
         score = (cells.rows.T @ (y - n * p).T).T - precision * here
         step = _solve(cells.curvature(n * p * (1 - p)) + ridge, score)
         # The longest step that is sure to go up: the curvature changes by at most e^|change of the
@@ -119,6 +122,7 @@ def _gain(
 ) -> Floats:
     """What a step adds to the log-likelihood, and rounding: float64, shape (b, 1)."""
     before, after = (cells.rows @ theta.T).T, (cells.rows @ (theta + step).T).T
+    log_expit = scipy("special").log_expit
     gain = y * (log_expit(after) - log_expit(before))
     gain += (n - y) * (log_expit(-after) - log_expit(-before))
     prior = precision / 2 * (theta**2 - (theta + step) ** 2).sum(axis=1, keepdims=True)

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from fabula.packages import scipy
 from fabula.stats.resample import bootstrap_means, percentile_interval
 from fabula.types import Estimate
 
@@ -47,8 +48,7 @@ def compare_means(
     a: Sequence[float], b: Sequence[float], *, seed: int, signature: str
 ) -> Difference:
     """Compare two independent groups of values; the interval's units are those of the smaller."""
-    from scipy.stats import mannwhitneyu
-
+    mannwhitneyu = scipy("stats").mannwhitneyu
     first, second = np.asarray(a, np.float64), np.asarray(b, np.float64)
     n, n_units = len(first) + len(second), min(len(first), len(second))
     method = "percentage difference of means, percentile bootstrap"
@@ -82,8 +82,7 @@ def kruskal_wallis(groups: Sequence[Sequence[float]]) -> tuple[float, float]:
 
     Each group needs a value.
     """
-    from scipy.stats import kruskal
-
+    kruskal = scipy("stats").kruskal
     if len({value for group in groups for value in group}) == 1:
         # All values are equal: no order is more extreme than this one. SciPy has 0 / 0 here.
         return 0.0, 1.0

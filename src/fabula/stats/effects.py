@@ -14,6 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from fabula.packages import scipy
 from fabula.stats.resample import MIN_UNITS, percentile_interval
 from fabula.types import Estimate
 
@@ -246,8 +247,7 @@ def _jackknife(
     nothing = Estimate(value, None, None, n, how, signature, n_units)
     if value is None or left is None or n_units < MIN_UNITS or np.isnan(left).any():
         return nothing
-    from scipy.stats import t
-
+    t = scipy("stats").t
     spread = np.sqrt((len(left) - 1) / len(left) * np.square(left - left.mean()).sum())
     if not spread:
         return nothing  # no group makes a difference, which says nothing of how sure it is

@@ -5,6 +5,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from fabula.packages import scipy
+
 __all__ = ["central", "group_vectors"]
 
 
@@ -17,8 +19,8 @@ def group_vectors(
     without a number, groups that lie farther apart than `distance` (mean 1 - cosine). The same
     vectors give the same groups.
     """
-    from scipy.cluster.hierarchy import fcluster, linkage
-
+    hierarchy = scipy("cluster.hierarchy")
+    fcluster, linkage = hierarchy.fcluster, hierarchy.linkage
     n = len(vectors)
     if n < 2:
         return [[place] for place in range(n)]

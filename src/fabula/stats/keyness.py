@@ -15,6 +15,8 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
+from fabula.packages import scipy
+
 __all__ = ["can_pass", "exact_p", "log_odds", "smallest_p"]
 
 _SLACK = 1e-9
@@ -111,8 +113,7 @@ def smallest_p(
 
 
 def _log_choices(n: NDArray[np.int64], k: NDArray[np.int64]) -> NDArray[np.float64]:
-    from scipy.special import gammaln
-
+    gammaln = scipy("special").gammaln
     found: NDArray[np.float64] = gammaln(n + 1) - gammaln(k + 1) - gammaln(n - k + 1)
     return found
 

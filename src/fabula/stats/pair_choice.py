@@ -16,8 +16,8 @@ from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import expit
 
+from fabula.packages import scipy
 from fabula.stats.bradley_terry import Cells, fit
 from fabula.stats.ranking import Comparisons
 
@@ -86,7 +86,7 @@ def next_pairs(
         return []
     theta, covariance = posterior(answers, n_things)
     first, second = np.array(pairs, np.int64).T
-    p = expit(theta[first] - theta[second])
+    p = scipy("special").expit(theta[first] - theta[second])
     weight = n_answers * p * (1 - p)
     is_left = np.ones(len(pairs), np.bool_)
     chosen: list[Pair] = []
@@ -114,7 +114,7 @@ def posterior(
     tally = answers.tally(n_things)
     cells = Cells.of(tally.first, tally.second, np.zeros(n_things, np.int64), has_place=True)
     theta = fit(cells, tally.shown[None], tally.preferred[None], precision=_PRECISION)[0]
-    p = expit(cells.rows @ theta)
+    p = scipy("special").expit(cells.rows @ theta)
     curvature = cells.curvature((tally.shown * p * (1 - p))[None])[0]
     covariance = np.linalg.inv(curvature + _PRECISION * np.eye(n_things + 1))
     return theta[:n_things], covariance[:n_things, :n_things]

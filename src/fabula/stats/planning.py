@@ -21,6 +21,7 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
+from fabula.packages import scipy
 from fabula.stats.agreement import concordance_of_sums, fleiss_of_sums, fleiss_sums
 from fabula.stats.resample import MIN_UNITS, percentile_interval
 from fabula.types import Estimate
@@ -191,16 +192,14 @@ def fit_graded(ratings: Floats) -> GradedPilot | str:
 
 def _root(excess: Callable[[float], float]) -> float:
     """The correlation at which nothing is left over; 0 if it is negative."""
-    from scipy.optimize import brentq
-
+    brentq = scipy("optimize").brentq
     if excess(0.0) >= 0:
         return 0.0
     return _MOST if excess(_MOST) <= 0 else float(brentq(excess, 0.0, _MOST, xtol=1e-6))
 
 
 def _quantile(shares: Floats) -> Floats:
-    from scipy.special import ndtri
-
+    ndtri = scipy("special").ndtri
     found: Floats = ndtri(shares)
     return found
 
@@ -235,8 +234,7 @@ def _correlation(thresholds: Floats, yes: Floats, n_pairs: Floats) -> float:
 
     A rubric of one item has no pairs of two items, and no correlation of them.
     """
-    from scipy.special import ndtr
-
+    ndtr = scipy("special").ndtr
     if not n_pairs.any():
         return 0.0
     beyond = ndtr(-thresholds)

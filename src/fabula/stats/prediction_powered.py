@@ -19,6 +19,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from fabula.packages import scipy
 from fabula.stats.bounds import share_high
 
 __all__ = [
@@ -161,8 +162,7 @@ def _weight(labels: Values, predicted: Values, others: Values) -> float:
 
 
 def _interval(found: Corrected, labels: Values) -> tuple[float, float]:
-    from scipy.stats import beta
-
+    beta = scipy("stats").beta
     is_share = _is_share(labels)
     if np.ptp(labels) == 0 and is_share:
         # All alike: their variance says nothing, their number does.
@@ -181,8 +181,7 @@ def _is_share(labels: Values) -> bool:
 
 
 def _students(found: Corrected) -> tuple[float, float]:
-    from scipy.stats import t
-
+    t = scipy("stats").t
     half = float(t.ppf(0.975, found.freedom)) * math.sqrt(found.variance)
     return found.value - half, found.value + half
 
@@ -195,8 +194,7 @@ def corrected_difference(
     The groups' documents are independent; degrees of freedom after Welch and Satterthwaite. None
     for the last three where one of the groups has no interval, or neither varies.
     """
-    from scipy.stats import t
-
+    t = scipy("stats").t
     value = a.value - b.value
     variance = a.variance + b.variance
     if a.low is None or b.low is None or not variance > 0:
@@ -213,8 +211,7 @@ def n_labels_for(found: Corrected, width: float) -> int | None:
 
     From Student's interval and the variances that were seen, so it is a guide and no promise.
     """
-    from scipy.stats import t
-
+    t = scipy("stats").t
     used = 2 if found.weight else 1
     for n in range(max(MIN_LABELS, used + 1), found.n + 1):
         half = float(t.ppf(0.975, n - used)) * math.sqrt(found.spread / n + found.shared)
@@ -231,8 +228,8 @@ def is_covered(predicted: Values, others: Values) -> bool:
     that lies outside the range of the labelled is at most as Beta(2, n - 1) has it, and ranks are
     mixed (Mann and Whitney); what would happen once in 1,000 draws is refused.
     """
-    from scipy.stats import beta, mannwhitneyu
-
+    stats = scipy("stats")
+    beta, mannwhitneyu = stats.beta, stats.mannwhitneyu
     n = len(predicted)
     if n < 2 or not len(others):
         return True
@@ -254,8 +251,7 @@ def rogan_gladen(
     None where the judge is no better than chance, so that nothing can be undone; no interval from
     fewer than `MIN_LABELS` documents.
     """
-    from scipy.stats import norm
-
+    norm = scipy("stats").norm
     data = np.asarray(shares, np.float64)
     rates = [(one.hits + 1) / (one.n + 2) for one in (sensitivity, specificity)]
     informed = sensitivity.value + specificity.value - 1

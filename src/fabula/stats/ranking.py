@@ -24,10 +24,8 @@ from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import sparse
-from scipy.sparse.csgraph import connected_components
-from scipy.special import expit, stdtr, stdtrit
 
+from fabula.packages import scipy
 from fabula.stats.bradley_terry import Cells, fit, knows_place
 from fabula.stats.compare import holm
 from fabula.stats.effects import number_clusters
@@ -245,8 +243,10 @@ def _components(
     first: Ints, second: Ints, n_things: int, *, strong: bool = False
 ) -> tuple[int, Ints]:
     """How many components the graph from first to second has, and that of each thing."""
-    graph = sparse.csr_array((np.ones(len(first)), (first, second)), (n_things, n_things))
-    n, labels = connected_components(graph, connection="strong" if strong else "weak")
+    graph = scipy("sparse").csr_array((np.ones(len(first)), (first, second)), (n_things, n_things))
+    n, labels = scipy("sparse.csgraph").connected_components(
+        graph, connection="strong" if strong else "weak"
+    )
     return int(n), labels.astype(np.int64)
 
 
@@ -325,11 +325,12 @@ class _Fitted:
     def robust(self) -> _Robust:
         """Errors by pair, from how far the estimates move where it is left out of the fit."""
         tally = self.tally
-        p = expit(self.cells.rows @ self.theta)
+        p = scipy("special").expit(self.cells.rows @ self.theta)
         # One more cell, of nothing, beside those of pairs that were shown in one order.
         residual = np.append(tally.preferred - tally.shown * p, 0.0)
         weight = np.append(tally.shown * p * (1 - p), 0.0)
         bread = np.linalg.inv(self.cells.curvature(weight[None, :-1])[0])
+        sparse = scipy("sparse")
         rows = sparse.vstack([self.cells.rows, sparse.csr_array((1, len(bread)))]).tocsr()
         moved = rows @ bread
         both = _orders_of_pairs(tally.first, tally.second)
@@ -358,8 +359,9 @@ class _Fitted:
         numbers, n_clusters = number_clusters(self.answers.cluster)
         places = numbers, self.tally.cell_of
         shape = n_clusters, len(self.tally.first)
-        shown = sparse.csr_array((np.ones(len(numbers)), places), shape)
-        preferred = sparse.csr_array((self.answers.outcome, places), shape)
+        csr_array = scipy("sparse").csr_array
+        shown = csr_array((np.ones(len(numbers)), places), shape)
+        preferred = csr_array((self.answers.outcome, places), shape)
         rng = np.random.default_rng(seed)
         thetas = np.full((_N_RESAMPLES, len(self.theta)), np.nan)
         n_rows = max(1, _BLOCK // max(1, shape[1], len(self.theta) ** 2))
@@ -419,14 +421,14 @@ class _Robust:
         error = self._error(contrast)
         if n_units < MIN_UNITS or not error > 0:
             return None, None
-        reach = error * float(stdtrit(n_units - 1, 0.975))
+        reach = error * float(scipy("special").stdtrit(n_units - 1, 0.975))
         return value - reach, value + reach
 
     def p(self, contrast: Floats, value: float, n_units: int) -> float | None:
         error = self._error(contrast)
         if n_units < MIN_UNITS or not error > 0:
             return None
-        return float(2 * stdtr(n_units - 1, -abs(value) / error))
+        return float(2 * scipy("special").stdtr(n_units - 1, -abs(value) / error))
 
 
 @dataclass(frozen=True, slots=True)
@@ -529,7 +531,7 @@ def _p_of_chance(answers: Comparisons, n_things: int, seed: int) -> float | None
     totals = np.zeros((_N_RESAMPLES, n_things))
     for size in np.unique(sizes):
         rows = np.flatnonzero(sizes[unit_of] == size)
-        to_things = sparse.csr_array(
+        to_things = scipy("sparse").csr_array(
             (np.ones(len(rows)), (np.arange(len(rows)), thing_of[rows])), (len(rows), n_things)
         )
         step = max(1, _BLOCK // len(rows))
@@ -547,6 +549,7 @@ def _expected_meetings(
     """The Laplacian of how often things meet, on average over all ways to change places."""
     rates = n_met / np.maximum(1, sizes * (sizes - 1) / 2)
     n_units = len(sizes)
+    sparse = scipy("sparse")
     belongs = sparse.csr_array((np.ones(len(unit_of)), (unit_of, thing_of)), (n_units, n_things))
     weighed = belongs.T @ sparse.diags_array(rates) @ belongs
     met = weighed.toarray()

@@ -18,6 +18,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from fabula.packages import scipy
 from fabula.stats.resample import percentile_interval
 from fabula.types import Estimate
 
@@ -328,8 +329,7 @@ def _named_by_votes(posteriors: Floats, weights: Floats, votes: Floats) -> Float
     The likelihood is the same whatever the latent categories are called, so a fit may end with two
     of them exchanged.
     """
-    from scipy.optimize import linear_sum_assignment
-
+    linear_sum_assignment = scipy("optimize").linear_sum_assignment
     named = posteriors
     agreements = posteriors.transpose(0, 2, 1) @ (weights[:, :, None] * votes)
     for sample, agreement in enumerate(agreements):
@@ -389,8 +389,7 @@ def _glad_fit(
     table: _Table, weights: Floats, start: Floats, tolerance: float
 ) -> tuple[Floats, bool]:
     """Abilities by rater, then log(beta) by pattern; and whether the search for them ended well."""
-    from scipy.optimize import minimize
-
+    minimize = scipy("optimize").minimize
     options = {"maxiter": _N_ITERATIONS, "ftol": tolerance * 1e-4, "gtol": tolerance * 1e3}
     objective = _glad_objective(table, weights)
     found = minimize(objective, start, jac=True, method="L-BFGS-B", options=options)

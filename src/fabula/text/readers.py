@@ -17,6 +17,7 @@ from urllib.parse import unquote
 
 from fabula.characters import without_controls
 from fabula.errors import InputError
+from fabula.packages import pyarrow
 from fabula.text.cbt import cbt_documents
 from fabula.text.odt import parse_odt
 from fabula.text.paragraphs import ParsedText
@@ -124,9 +125,8 @@ def _csv_rows(stream: IO[bytes], name: str) -> Iterator[Row]:
 
 def _parquet_rows(stream: IO[bytes], name: str) -> Iterator[Row]:
     """The rows of a Parquet table, read a batch at a time."""
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
+    pa = pyarrow(what=f"{name}: reading .parquet")
+    pq = pyarrow("parquet", what=f"{name}: reading .parquet")
     if not stream.seekable():
         stream = io.BytesIO(_whole(stream, name))
     number = 0

@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fabula.measures.diversity.sampling import Pool
+from fabula.packages import scipy
 from fabula.stats.compare import holm
 from fabula.stats.resample import MIN_UNITS
 from fabula.types import Estimate
@@ -195,8 +196,7 @@ def _estimate(
     *,
     least: float = 0.0,
 ) -> Estimate:
-    from scipy.stats import t
-
+    t = scipy("stats").t
     known = float(value) if np.isfinite(value) else None
     low = high = None
     if known is not None and error is not None:
@@ -248,8 +248,7 @@ def _p_values(
 
 def _t_tests(one: _GroupValues, other: _GroupValues, pool: Pool) -> NDArray[np.float64]:
     """Two-sided p-values of the differences by their jackknife errors; NaN without one."""
-    from scipy.stats import t
-
+    t = scipy("stats").t
     p = np.full(len(one.values), np.nan)
     for k, difference in enumerate(one.values - other.values):
         error = _joint_error(one, other, k, pool)

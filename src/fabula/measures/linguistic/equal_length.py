@@ -38,6 +38,7 @@ from fabula.measures.linguistic.metrics import METRICS, ToolChoice, open_tools
 from fabula.measures.linguistic.parsing import count_words
 from fabula.measures.linguistic.scoring import BLOCK, Story, rounded, rows_of_blocks
 from fabula.measures.linguistic.table import SystemTable, clusters_of
+from fabula.packages import scipy
 from fabula.resume import Row, RowKind
 from fabula.stats.association import association_within
 from fabula.stats.compare import holm
@@ -484,8 +485,7 @@ def _correlation(
     signature: str,
 ) -> Estimate:
     """Spearman's correlation of a metric with length, its interval by resampling clusters."""
-    from scipy.stats import rankdata
-
+    rankdata = scipy("stats").rankdata
     kept = ~(np.isnan(n_words) | np.isnan(values))
     return association_within(
         rankdata(n_words[kept]),

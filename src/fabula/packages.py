@@ -1,0 +1,47 @@
+"""Large packages that the core does without: loaded where they are used, or asked for by name."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+from typing import Any
+
+from fabula.errors import InputError
+
+__all__ = ["check_scipy", "pyarrow", "scipy"]
+
+
+def scipy(part: str, what: str = "these statistics") -> Any:
+    """A module of SciPy (extra `[stats]`), such as "stats"; `what` needs it.
+
+    Raises `InputError` where it is not installed.
+    """
+    return _load(f"scipy.{part}", _without_scipy(what))
+
+
+def check_scipy(what: str) -> None:
+    """Raise `InputError` where SciPy is not installed, before hours of work that ends with it."""
+    if importlib.util.find_spec("scipy") is None:
+        raise InputError(_without_scipy(what))
+
+
+def _without_scipy(what: str) -> str:
+    return f"{what} need SciPy; run: pip install 'fabula[stats]'"
+
+
+def pyarrow(part: str = "", *, what: str) -> Any:
+    """PyArrow (extra `[tables]`), or a module of it, such as "parquet"; `what` needs it.
+
+    Raises `InputError` where it is not installed.
+    """
+    name = f"pyarrow.{part}" if part else "pyarrow"
+    return _load(name, f"{what} needs PyArrow; run: pip install 'fabula[tables]'")
+
+
+def _load(name: str, otherwise: str) -> Any:
+    try:
+        return importlib.import_module(name)
+    except ModuleNotFoundError as error:
+        if (error.name or "").partition(".")[0] != name.partition(".")[0]:
+            raise  # the package is there, and something that it needs is not
+        raise InputError(otherwise) from error

@@ -1,0 +1,162 @@
+"""What the core does without the packages that only extras bring, in a process that lacks them."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from fabula.errors import InputError
+from fabula.packages import check_scipy, pyarrow, scipy
+
+SCRIPT = """
+import json, sys
+
+# To Python, a package that is None in here is not installed.
+sys.modules.update(dict.fromkeys(("scipy", "pyarrow", "spacy", "onnxruntime", "xllamacpp")))
+
+from click.testing import CliRunner
+import fabula as fb
+from fabula.cli.main import cli
+
+said = {}
+
+
+def attempt(name, do):
+    try:
+        said[name] = do()
+    except fb.FabulaError as error:
+        said[name] = f"{type(error).__name__}: {error}"
+
+
+def command(*words):
+    ran = CliRunner().invoke(cli, words)
+    if ran.exit_code and ran.exception is not None:
+        raise ran.exception
+    return ran.stdout
+
+
+examples, folder = sys.argv[1:]
+draft, books, reference = f"{examples}/the-count.txt", f"{examples}/library", f"{folder}/books.ref"
+rows, scores = f"{folder}/rows.jsonl", f"{folder}/scores.jsonl"
+attempt("build", lambda: command("reference", "build", books, "--out", reference))
+attempt("originality", lambda: command("originality", draft, "-r", reference))
+attempt("report", lambda: command("report", draft, "-r", reference, "-o", f"{folder}/r.html"))
+attempt("scores", lambda: command("originality", rows, "-r", reference, "--out", scores))
+attempt("parquet", lambda: command("originality", f"{folder}/rows.parquet", "-r", reference))
+attempt("compare", lambda: command("compare", scores, "--by", "label"))
+attempt("diversity", lambda: command("diversity", rows, "--by", "label"))
+attempt("phrases", lambda: command("groups", "phrases", rows, "--by", "label"))
+attempt("report by", lambda: command("report", rows, "-r", reference, "--by", "label"))
+
+import pandas, polars
+
+texts = [{"id": "a", "text": "A clock is a promise made by a spring, to nobody."}]
+opened = fb.open_reference(reference)
+frames = {"list": texts, "pandas": pandas.DataFrame(texts), "polars": polars.DataFrame(texts)}
+for name, given in frames.items():
+    found = fb.originality(given, opened)
+    wide = found.wide()
+    library = type(wide).__module__.partition(".")[0]
+    said[name] = [library, len(wide), float(wide["uniqueness_5"][0])]
+measured = [
+    fb.Measurement("a", "r", "i", "m", 0.5, None, (fb.Span("a", 3, 9),), None, "s"),
+    fb.Measurement("b", "r", "i", "m", None, "refused", (), None, "s"),
+]
+said["to_pandas"] = fb.to_pandas(measured)["value"].isna().tolist()
+said["to_polars"] = fb.to_polars(measured)["value"].is_null().to_list()
+attempt("to_arrow", lambda: fb.to_arrow(measured))
+sys.modules.update(dict.fromkeys(("pandas", "polars")))
+said["rows"] = fb.originality(texts, opened).wide()
+print(json.dumps(said))
+"""
+
+
+@pytest.fixture(scope="module")
+def said(examples: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    """What each attempt said in a process without the packages that extras bring."""
+    folder = tmp_path_factory.mktemp("core")
+    rows = [
+        {"id": path.stem, "text": path.read_text(), "label": f"l{number % 2}"}
+        for number, path in enumerate(sorted((examples / "library").glob("*.md")))
+    ]
+    (folder / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    pq.write_table(pa.Table.from_pylist(rows), folder / "rows.parquet")
+    ran = subprocess.run(
+        [sys.executable, "-c", SCRIPT, str(examples), str(folder)],
+        capture_output=True, text=True, cwd=folder, env=dict(os.environ),
+    )  # fmt: skip
+    assert ran.returncode == 0, ran.stderr
+    found: dict[str, Any] = json.loads(ran.stdout.splitlines()[-1])
+    return found
+
+
+def test_a_text_is_measured_without_them(said: dict[str, Any]) -> None:
+    assert "6 documents, 1,685 words" in said["build"]
+    # The number that the README shows.
+    assert "7.316" in said["originality"]
+    assert "7.316" in said["report"]
+    assert "l0" not in said["scores"].splitlines()[0]
+
+
+@pytest.mark.parametrize("name", ["compare", "diversity", "phrases", "report by"])
+def test_what_needs_scipy_names_the_extra(said: dict[str, Any], name: str) -> None:
+    assert said[name].startswith("InputError: ")
+    assert said[name].endswith(" need SciPy; run: pip install 'fabula[stats]'")
+
+
+@pytest.mark.parametrize("name", ["parquet", "to_arrow"])
+def test_what_needs_pyarrow_names_the_extra(said: dict[str, Any], name: str) -> None:
+    assert said[name].startswith("InputError: ")
+    assert said[name].endswith(" needs PyArrow; run: pip install 'fabula[tables]'")
+    if name == "parquet":
+        assert "rows.parquet: reading .parquet" in said[name]
+
+
+@pytest.mark.parametrize(
+    ("name", "library"), [("list", "pandas"), ("pandas", "pandas"), ("polars", "polars")]
+)
+def test_frames_go_in_and_come_out_without_pyarrow(
+    said: dict[str, Any], name: str, library: str
+) -> None:
+    kind, n_rows, uniqueness = said[name]
+    assert (kind, n_rows) == (library, 1)
+    assert 0 < uniqueness < 1
+
+
+def test_measurements_become_frames_without_pyarrow(said: dict[str, Any]) -> None:
+    assert said["to_pandas"] == said["to_polars"] == [False, True]
+
+
+def test_rows_come_out_where_no_library_for_frames_is_installed(said: dict[str, Any]) -> None:
+    (row,) = said["rows"]
+    assert row["id"] == "a"
+    assert row["uniqueness_5"] == said["list"][2]
+
+
+def test_a_package_that_is_broken_is_not_called_missing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "scipy").mkdir()
+    (tmp_path / "scipy" / "__init__.py").write_text("import a_library_that_is_gone")
+    monkeypatch.delitem(sys.modules, "scipy", raising=False)
+    monkeypatch.setattr("sys.path", [str(tmp_path), *sys.path])
+    for name in [name for name in sys.modules if name.startswith("scipy.")]:
+        monkeypatch.delitem(sys.modules, name)
+    with pytest.raises(ModuleNotFoundError, match="a_library_that_is_gone"):
+        scipy("stats")
+
+
+def test_what_is_installed_is_given(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert scipy("special").expit(0.0) == 0.5
+    assert pyarrow("parquet", what="this").read_table is pq.read_table
+    monkeypatch.setitem(sys.modules, "scipy", None)
+    with pytest.raises(InputError, match="intervals need SciPy"):
+        check_scipy("intervals")

@@ -2,10 +2,10 @@
 
     python bench/blind_times.py [--rounds 100] [--smoke]
 
-Participants of three studies do the same, request by request: two studies of a story as it was, one
-of a story that was changed. In each round the three take turns in an order that is drawn. Prints the
-processor time of each kind of request, the difference between changed and unchanged with a 95 %
-interval over rounds, and the same between the two unchanged ones, which is noise.
+Participants of three studies do the same, request by request: two studies of a story as it was,
+one of a story that was changed. In each round the three take turns in an order that is drawn.
+Prints the processor time of each kind of request, the difference between changed and unchanged with
+a 95 % interval over rounds, and the same between the two unchanged ones, which is noise.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
-import corpora
 import httpx
 from starlette.testclient import TestClient
 
+import corpora
 from fabula.studies.app import create_app
 from fabula.studies.database import Store
 from fabula.studies.design import load_study, new_study

@@ -1,10 +1,11 @@
-"""A hundred people who answer at once, while the study's server is killed twenty times.
+"""A hundred people who answer at once, while the study's server is stopped twenty times.
 
     python bench/study.py [--participants 100] [--kills 20] [--seconds 75] [--smoke]
 
-On SQLite, and on a PostgreSQL of its own where its programs are there. Ends with 1 where an
-acknowledged answer is not in the database, or is there twice, or a request failed otherwise than
-by a crash.
+By SIGKILL and SIGTERM in turn; after each SIGTERM a copy of SQLite's file alone must hold all that
+was acknowledged. On SQLite, and on a PostgreSQL of its own where its programs are there. Ends with
+1 where an acknowledged answer is not in the database, or is there twice, or a request failed
+otherwise than by a crash.
 """
 
 from __future__ import annotations
@@ -123,6 +124,12 @@ def main() -> None:
     print(HEAD)
     for database, outcome in outcomes.items():
         print(row(database, outcome))
+    for database, outcome in outcomes.items():
+        held = f", of whose .db alone {outcome.n_copies:,} copies held everything"
+        print(
+            f"{database}: {outcome.n_kills:,} SIGKILL, {outcome.n_stops:,} SIGTERM"
+            + (held if database == "SQLite" else "")
+        )
     for database, outcome in outcomes.items():
         for what in [*outcome.errors.items(), *outcome.lost[:10], *outcome.twice[:10]]:
             print(f"{database}: {what}")

@@ -70,6 +70,11 @@ class Outcome:
     seconds: float = 0.0
     down_s: float = 0.0
     n_kills: int = 0
+    """With SIGKILL."""
+    n_stops: int = 0
+    """With SIGTERM."""
+    n_copies: int = 0
+    """Of SQLite's file alone after a SIGTERM, each with all that had been acknowledged."""
     n_requests: int = 0
     n_refused: int = 0
     n_cut: int = 0
@@ -350,12 +355,13 @@ async def _crashes(server: Server, people: list[Person], load: Load, outcome: Ou
         begun = time.perf_counter()
         if k % 2:
             _stop_in_order(server, outcome)
+            outcome.n_stops += 1
         else:
             server.kill()
+            outcome.n_kills += 1
         server.start()
         await server.wait_until_there()
         outcome.down_s += time.perf_counter() - begun
-        outcome.n_kills += 1
 
 
 def _stop_in_order(server: Server, outcome: Outcome) -> None:
@@ -371,6 +377,8 @@ def _stop_in_order(server: Server, outcome: Outcome) -> None:
         # Whoever changed their mind has several rows.
         if n < outcome.n_acknowledged:
             outcome.lost.append(f"a copy after SIGTERM: {n} of {outcome.n_acknowledged}")
+        else:
+            outcome.n_copies += 1
 
 
 @contextmanager

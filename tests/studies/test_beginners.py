@@ -87,7 +87,7 @@ def test_a_new_study_says_whom_it_takes_and_what_it_cannot_keep_from_them(tmp_pa
 def test_a_new_study_of_feedback_says_that_nobody_compares_versions(tmp_path: Path) -> None:
     rows = [row | {"story_id": "s", "original": "The WHOLE story."} for row in feedback_rows()]
     done = new(tmp_path, rows, design="feedback")
-    assert "6 readings; each person reads at most 1 pieces of feedback" in done.output
+    assert "6 readings; each person reads at most 1 piece of feedback" in done.output
     assert "so at least 6 people are needed" in done.output
     assert "nobody is given two versions of one story" in done.output
     assert "study.toml 6\n" in done.output
@@ -98,7 +98,7 @@ def test_semicolons_part_the_columns_of_a_table(tmp_path: Path) -> None:
     (tmp_path / "s.csv").write_text("\n".join(lines))
     done = run("study", "new", tmp_path / "study.toml", "--design", "ttcw",
                "--documents", tmp_path / "s.csv")  # fmt: skip
-    assert "(1 groups, 2 texts)" in done.output
+    assert "(1 group, 2 texts)" in done.output
 
 
 def test_other_machines_are_served_over_http_only_on_request(tmp_path: Path) -> None:

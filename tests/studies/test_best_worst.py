@@ -78,6 +78,15 @@ def test_without_a_number_there_are_twice_as_many_sets_as_stories_and_pairs_are_
         chosen_sets([stories(20, "a"), stories(4, "b")], 4, 7, 0)
 
 
+def test_what_is_drawn_of_a_group_stays_when_others_are_added() -> None:
+    groups = [stories(7, g) for g in "abc"]
+    alone = chosen_sets(groups[1:2], 4, None, seed=3)
+    assert len(alone) == 14
+    assert {pair_key(*one) for one in alone} <= {
+        pair_key(*one) for one in chosen_sets(groups, 4, None, seed=3)
+    }
+
+
 @given(order=st.permutations(range(4)), best=st.integers(0, 3), worst=st.integers(0, 3))
 def test_an_answer_says_what_a_ranking_with_this_best_and_worst_must_say(
     order: list[int], best: int, worst: int

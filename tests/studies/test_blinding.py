@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping
+import sys
+import threading
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from types import MappingProxyType
+from types import FrameType, MappingProxyType
 from typing import Any
 
 import httpx
@@ -198,6 +200,59 @@ def test_what_was_done_to_a_story_changes_not_a_byte_before_the_last_answer(
         found.append(judging.normal())
     assert found[0] == found[1] == found[2]
     assert b"original" not in b"".join(found[0]).lower()
+
+
+class Steps:
+    """Counts the lines of Fabula and of its templates that are executed, in whatever thread."""
+
+    def __init__(self) -> None:
+        self.n = 0
+
+    def of(self, ask: Callable[[], httpx.Response]) -> tuple[httpx.Response, int]:
+        """What is answered, and the lines that it took."""
+        self.n, before = 0, sys.gettrace()
+        # Requests are served by threads that begin with them.
+        threading.settrace(self._called)
+        sys.settrace(self._called)
+        try:
+            reply = ask()
+        finally:
+            sys.settrace(before)
+            threading.settrace(before)  # type: ignore[arg-type]
+        return reply, self.n
+
+    def _called(self, frame: FrameType, _event: str, _arg: object) -> Any:
+        file = frame.f_code.co_filename
+        return self._executed if "/fabula/" in file or file.endswith(".j2") else None
+
+    def _executed(self, _frame: FrameType, event: str, _arg: object) -> Any:
+        self.n += event == "line"
+        return self._executed
+
+
+def steps_of(judging: Session) -> list[int]:
+    """Those of each request of a reader of feedback, up to the last answer."""
+    count, found = Steps(), []
+    page, n = count.of(lambda: judging.get("/"))
+    found.append(n)
+    own = {"go": "next", "unit:own_feedback": "Say who."}
+    page, n = count.of(lambda: judging.post("/page/story", page, own))
+    found.append(n)
+    for item, answer in ADVICE.items():
+        page, n = count.of(lambda: judging.get("/page/feedback"))
+        given = {f"unit:{item}": answer, "page": "feedback"}
+        found += [n, count.of(lambda: judging.post("/save", page, given))[1]]  # noqa: B023
+    return found
+
+
+def test_what_was_done_to_a_story_changes_not_how_much_work_a_request_is(session: Any) -> None:
+    steps_of(session("feedback", advice("ZQXA", "original")))  # whatever is done once
+    unchanged, changed = (
+        steps_of(session("feedback", advice("ZQXA", method))) for method in ("original", "swap")
+    )
+    assert min(unchanged) > 1_000
+    # A question that applies is a line or two more; a page that it adds would be hundreds.
+    assert max(abs(a - b) for a, b in zip(unchanged, changed, strict=True)) < 10
 
 
 @pytest.mark.parametrize("path", ["/page/change", "/page/feedback", "/save"])

@@ -24,7 +24,7 @@ from tests.studies_data import feedback_rows, story_rows
 from fabula.cli.main import cli
 from fabula.errors import InputError
 from fabula.studies.app import create_app
-from fabula.studies.database import assignments, now_ms, participants
+from fabula.studies.database import assignments, now_ms, participants, tokens
 from fabula.studies.design import load_study, new_study
 from fabula.studies.entry import verify_token
 from fabula.studies.opening import open_store
@@ -39,8 +39,9 @@ Make = Callable[..., Running]
 
 
 def address(k: int, study: str = STUDY, **more: str) -> str:
+    session = more.pop("SESSION_ID", f"{100 + k:024x}")
     extra = "".join(f"&{name}={value}" for name, value in more.items())
-    return f"/join?PROLIFIC_PID={k:024x}&STUDY_ID={study}&SESSION_ID={100 + k:024x}{extra}"
+    return f"/join?PROLIFIC_PID={k:024x}&STUDY_ID={study}&SESSION_ID={session}{extra}"
 
 
 @pytest.fixture
@@ -82,6 +83,45 @@ def states(running: Running) -> list[str]:
         return list(
             connection.execute(select(assignments.c.state).order_by(assignments.c.id)).scalars()
         )
+
+
+@pytest.mark.parametrize("database", ["sqlite", "postgresql"])
+def test_a_flood_of_arrivals_does_not_fill_the_database(
+    made: Make, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest, database: str
+) -> None:
+    monkeypatch.setattr("fabula.studies.participants.MAX_WAITING", 5)
+    monkeypatch.setattr("fabula.studies.participants.MAX_TOKENS", 3)
+    monkeypatch.setattr("fabula.studies.entry.MAX_VISITS", 4)
+    running = made("[entry]\njoins_per_address = 0\n")
+    if database == "postgresql":
+        store = open_store(running.design, running.units, request.getfixturevalue("new_postgres")())
+        request.addfinalizer(store.close)
+        running = Running(running.design, running.units, store,
+                          create_app(running.design, running.units, store))  # fmt: skip
+    reader, page = come(running, 1)
+    agree(reader, page)
+    first, page = come(running, 2)
+    TestClient(running.app).post("/consent", data=hidden(page) | {"agree": "no"})
+    for number in range(3, 20):
+        newest, page = come(running, number)
+    with running.store.reading() as connection:
+        kept = connection.execute(select(participants.c.platform_id)).scalars().all()
+    assert set(kept) == {f"{number:024x}" for number in (1, *range(15, 20))}
+    # Who agreed is there as before, who was dropped can come again, the newest can agree.
+    assert reader.get("/page/story-1").status_code == 200
+    assert first.get("/").status_code == 403
+    assert "I agree" in come(running, 2)[1].text
+    assert agree(newest, page).status_code == 200
+    assert newest.get("/page/story-1").status_code == 200
+    # Clicks of one person, each as another submission.
+    for number in range(20):
+        last, _ = come(running, 1, SESSION_ID=f"{900 + number:024x}")
+    with running.store.reading() as connection:
+        n_tokens = len(connection.execute(select(tokens).where(tokens.c.participant_id == 1)).all())
+        n_visits = len(connection.execute(select(visits).where(visits.c.participant_id == 1)).all())
+    assert n_tokens <= 3
+    assert n_visits == 4
+    assert reader.get("/page/story-1").status_code == last.get("/page/story-1").status_code == 200
 
 
 def test_the_ids_of_a_platform_are_kept_and_exported(made: Make, tmp_path: Path) -> None:

@@ -249,7 +249,7 @@ def test_a_study_in_german_says_all_in_german_and_keeps_the_same_answers(tmp_pat
     store = open_store(design, study.units)
     study = Running(design, study.units, store, create_app(design, study.units, store))
     reader = study.visitor()
-    assert "Ich stimme zu, weiter" in reader.get("/").text
+    assert "Ich stimme zu und mache weiter" in reader.get("/").text
     reader.post("/consent", data=hidden(reader.get("/")))
     page = reader.get("/page/story-1")
     assert '<html lang="de">' in page.text

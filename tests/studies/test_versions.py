@@ -183,7 +183,7 @@ REFUSED: dict[str, tuple[Callable[[Begun], None], str]] = {
     "another rubric": (lambda s: s.edit('rubric = "ttcw"', 'rubric = "comparison"'), "rubric"),
     "another story": (
         lambda s: [r.update(text="Another tale.") for r in s.rows] and None,  # type: ignore[func-returns-value]
-        "words differ, which is more than a slip",
+        "words differ from the text as it was first shown, which is more than a slip",
     ),
     "a story fewer": (lambda s: s.rows.pop(0) and s.rows.pop(1) and None, "put them back"),
     "a group fewer": (lambda s: s.rows.clear() or s.rows.extend(story_rows(9, 2)[4:]), "put them"),
@@ -300,6 +300,38 @@ def test_until_somebody_has_a_text_everything_can_be_edited(tmp_path: Path) -> N
     running.store.close()
     with pytest.raises(InputError, match="can be edited freely"):
         study.amend("why not")
+    shown = CliRunner().invoke(cli, ["study", "amend", str(study.file), "--database", study.url])
+    assert shown.exit_code == 0
+    assert "nobody has been given a text yet" in shown.output
+
+
+def test_many_slips_do_not_make_another_text(tmp_path: Path) -> None:
+    rows = story_rows(1, 2)
+    for row in rows:
+        row["text"] = LONG
+    study, running, reader = begin(tmp_path, f"sqlite:///{tmp_path / 's.db'}", "ttcw", rows)
+    reader.get("/page/story-1")
+    running.store.close()
+    n_allowed = max(3, len(LONG.split()) // 20)
+    words = LONG.split()
+    for start in range(0, n_allowed, 2):
+        words[start : start + 2] = [f"other{start}", f"other{start + 1}"]
+        study.rows[0]["text"] = " ".join(words)
+        study.write()
+        if start + 2 <= n_allowed:
+            study.amend("slips")
+    with pytest.raises(InputError, match="as it was first shown"):
+        study.amend("one more slip")
+
+
+def test_how_many_are_shown_together_stays(tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path / 's.db'}"
+    study, running, reader = begin(tmp_path, url, "best-worst", story_rows(2, 4))
+    reader.get("/page/pair")
+    running.store.close()
+    study.edit("at_once = 4 ", "at_once = 2 ")
+    with pytest.raises(InputError, match="at_once was changed: answers to other questions"):
+        study.open()
 
 
 def test_versions_go_into_a_backup_and_come_back(

@@ -132,8 +132,22 @@ def answers_of(study: OpenStudy) -> list[Measurement]:
         return list(export(connection, study.design, units))
 
 
-_KINDS = {"ttcw": "groups", "feedback": "pieces of feedback", "pairs": "pairs"}
-"""What the units of a design are called."""
+_KINDS = {
+    "ttcw": ("group", "groups"),
+    "feedback": ("piece of feedback", "pieces of feedback"),
+    "pairs": ("pair", "pairs"),
+}
+"""What a unit of a design is called, and what several are."""
+
+
+def _with_noun(n: int, one: str, several: str) -> str:
+    return f"{n:,} {one if n == 1 else several}"
+
+
+def _counted(n: int, design: StudyDesign) -> str:
+    """`1 group`, `36 pairs`."""
+    names = ("set of four", "sets of four") if design.at_once == 4 else _KINDS[design.kind]
+    return _with_noun(n, *names)
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,11 +190,12 @@ class DesignedStudy:
         import shlex
 
         work, file = self.work, self.design.path
-        kind = "sets of four" if self.design.at_once == 4 else _KINDS[self.design.kind]
+        shown = _counted(len(self.units), self.design)
+        people = _with_noun(work.n_people, "person is", "people are")
         lines = [
-            f"written: {file} ({len(self.units):,} {kind}, {self.n_texts:,} texts)",
-            f"{work.n_readings:,} readings; each person reads at most {work.n_for_one_person:,} "
-            f"{kind}, so at least {work.n_people:,} people are needed",
+            f"written: {file} ({shown}, {_with_noun(self.n_texts, 'text', 'texts')})",
+            f"{_with_noun(work.n_readings, 'reading', 'readings')}; each person reads at most "
+            f"{_counted(work.n_for_one_person, self.design)}, so at least {people} needed",
         ]
         if (n := work.n_people_shared_out) is not None and n > work.n_people:
             lines.append(
@@ -213,7 +228,7 @@ class DesignedStudy:
         is_limited = work.n_for_one_person < min(len(units), design.per_participant)
         if is_limited and design.kind == "pairs":
             found.append(
-                f"no story is read more than {design.per_story} times; raise per_story in "
+                f"nobody reads a story more than {_times(design.per_story)}; raise per_story in "
                 f"{design.path} for more"
             )
         elif is_limited:
@@ -237,6 +252,10 @@ class DesignedStudy:
             if nameless:
                 found.append(f"{named(nameless)}: has no author; `analyse` compares authors")
         return found
+
+
+def _times(n: int) -> str:
+    return {1: "once", 2: "twice"}.get(n, f"{n:,} times")
 
 
 def named(names: Sequence[str]) -> str:

@@ -39,10 +39,15 @@ class Amended:
     """Since the newest version before."""
     versions: Sequence[Version]
     is_recorded: bool
+    is_begun: bool
+    """Whether somebody has been given a text."""
 
     def lines(self) -> list[str]:
         from fabula.studies.exporting import time_of
+        from fabula.studies.versions import NOBODY_YET
 
+        if not self.is_begun:
+            return [f"{self.file}: {NOBODY_YET}"]
         found = []
         for one in self.versions:
             found.append(f"version {one.number}, {str(time_of(one.at_ms))[:16]}Z: {one.why}")
@@ -66,6 +71,7 @@ class Amended:
         from fabula.studies.exporting import time_of
 
         return {
+            "begun": self.is_begun,
             "recorded": self.is_recorded,
             "changes": [_change(one) for one in self.changes],
             "versions": [
@@ -90,10 +96,11 @@ def amend_study(file: Path, place: StudyPlace, settings: AmendSettings) -> Amend
 
     Raises `InputError` where something was changed that decides the answers.
     """
-    from fabula.studies.versions import amend, read_versions
+    from fabula.studies.versions import amend, has_begun, read_versions
 
     why = (settings.why or "").strip()
     with open_study(file, place, amends=True) as opened:
         changes = amend(opened.store, opened.design, opened.units, why)
         with opened.store.reading() as connection:
-            return Amended(file, changes, read_versions(connection), bool(why and changes))
+            kept = read_versions(connection)
+            return Amended(file, changes, kept, bool(why and changes), has_begun(connection))

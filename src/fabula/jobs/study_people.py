@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -31,6 +32,12 @@ __all__ = [
 _LOCAL = "http://127.0.0.1:8000"
 
 
+def _is_address(url: str) -> str | None:
+    if re.match(r"https?://[^/\s?#]+[^\s?#]*$", url):
+        return None
+    return f"{url} is not an address that links can begin with; write it like https://your.host"
+
+
 @dataclass(frozen=True, slots=True)
 class LinkSettings(Settings):
     """Where an invitation leads."""
@@ -39,6 +46,7 @@ class LinkSettings(Settings):
         None,
         help="Address at which others reach the page.",
         unit="URL",
+        check=_is_address,
         default_text=f"{_LOCAL}, for this machine only",
     )
 
@@ -92,8 +100,10 @@ def notes_of(n: int | None, settings: InviteSettings) -> list[str]:
     """A note for each of `n` people, or for each line of the file `notes`. Raises `InputError`."""
     from fabula.studies.forms import clean_text
 
-    if (n is None) == (settings.notes is None):
-        raise SettingsError("notes", "and N: give one of them")
+    if n is None and settings.notes is None:
+        raise SettingsError("notes", "or N must be given: how many people to invite")
+    if n is not None and settings.notes is not None:
+        raise SettingsError("notes", f"and N ({n:,}) exclude each other: give one of them")
     if settings.notes is None:
         return [clean_text(settings.note)] * (n or 0)
     lines = settings.notes.read_text(encoding="utf-8-sig").splitlines()
@@ -157,16 +167,21 @@ def remove(
 
     `confirm` is told their names before, and raises to keep them. Raises `InputError`.
     """
-    from fabula.studies.participants import number_of, pseudonym
+    from fabula.studies.participants import check_known, number_of, pseudonym
     from fabula.studies.participants import remove as remove_participant
     from fabula.studies.places import people_with_status
 
-    if bool(people) == bool(settings.status):
-        raise SettingsError("status", "and participants: give one of them")
+    if not people and not settings.status:
+        raise SettingsError("status", "or participants (such as p0007) must be given")
+    if people and settings.status:
+        raise SettingsError("status", "and participants exclude each other: give one of them")
     ids = {number_of(name) for name in people}
     if settings.status:
         with study.store.reading() as connection:
             ids = people_with_status(connection, settings.status)
+    with study.store.reading() as connection:
+        for id_ in ids:
+            check_known(connection, id_)
     names = [pseudonym(id_) for id_ in sorted(ids)]
     if names:
         confirm(names)

@@ -165,12 +165,13 @@ def _value(node: ast.expr, answers: Mapping[str, object]) -> object:
             return not value
         return -value if isinstance(value, int | float) else None
     if isinstance(node, ast.BoolOp):
-        values = (bool(_value(part, answers)) for part in node.values)
+        # All of them, also where the first decides: how long it takes must not tell a fact that
+        # participants may not know.
+        values = [bool(_value(part, answers)) for part in node.values]
         return all(values) if isinstance(node.op, ast.And) else any(values)
     assert isinstance(node, ast.Compare)
-    left = _value(node.left, answers)
-    for op, comparator in zip(node.ops, node.comparators, strict=True):
-        right = _value(comparator, answers)
+    left, *rest = (_value(part, answers) for part in (node.left, *node.comparators))
+    for op, right in zip(node.ops, rest, strict=True):
         try:
             if not _COMPARE[type(op)](left, right):
                 return False

@@ -137,9 +137,10 @@ def _message(request: Request, status: int, text: str) -> HTMLResponse:
     label = _FAILURES.get(text, f"status_{404 if status == 405 else status}")
     if label in say.words and not (is_organiser and status == 429):
         text = say(label)
+    text = f"{text[:1].upper()}{text[1:].rstrip('.')}."
     if status == 503 and (fields := getattr(request.state, "form", None)) is not None:
         # What was sent stays on the page: nobody types an answer twice.
-        paragraphs = [f"{text[:1].upper()}{text[1:]}.", say("kept_on_page")]
+        paragraphs = [text, say("kept_on_page")]
         html = render("retry.html.j2", say, title=say("not_saved_yet"), base=base,
                       paragraphs=paragraphs, action=path, fields=fields)  # fmt: skip
     else:

@@ -29,9 +29,19 @@ from fabula.studies.people_tables import visits
 from fabula.studies.recruiting import Entry
 from fabula.web.guard import is_loopback
 
-__all__ = ["Arrival", "NotAdmitted", "arrival_of", "check_arrival", "join", "verify_token"]
+__all__ = [
+    "MAX_VISITS",
+    "Arrival",
+    "NotAdmitted",
+    "arrival_of",
+    "check_arrival",
+    "join",
+    "verify_token",
+]
 
 _DAY_MS = 24 * 3_600_000
+MAX_VISITS = 50
+"""Submissions that are kept of one person: anybody can invent more."""
 _PROLIFIC_ID = re.compile(r"[0-9a-f]{24}")
 # As Mechanical Turk names people, tasks and the places in them.
 _WORKER_ID = re.compile(r"A[0-9A-Z]{8,20}")
@@ -181,8 +191,12 @@ def join(connection: Connection, arrival: Arrival, entry: Entry, address: str) -
     ).scalar_one()
     # Two clicks of one person take turns, also in PostgreSQL.
     connection.execute(select(participants.c.id).where(participants.c.id == id_).with_for_update())
-    same = (visits.c.participant_id == id_) & (visits.c.session == arrival.session)
-    if connection.execute(select(visits.c.id).where(same)).first() is None:
+    mine = visits.c.participant_id == id_
+    same = connection.execute(
+        select(visits.c.id).where(mine, visits.c.session == arrival.session)
+    ).first()
+    n = connection.execute(select(func.count()).select_from(visits).where(mine)).scalar_one()
+    if same is None and n < MAX_VISITS:
         connection.execute(
             insert(visits).values(
                 participant_id=id_, platform=arrival.platform, study=arrival.study,

@@ -8,6 +8,7 @@ preferred to the three others, and the two others to the worst.
 
 from __future__ import annotations
 
+import zlib
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -101,12 +102,14 @@ def chosen_sets(
     stories. Each story is in about as many as any other, every two of a group are together about as
     often, and all of a group are connected. Raises `InputError`.
     """
-    rng = np.random.default_rng([seed, 4])
     drawn: list[tuple[Document, ...]] = []
     shares = _shares(groups, size, n)
     for group, share in zip(groups, shares, strict=True):
         places = [*combinations(range(len(group)), size)]
         if share < len(places):
+            # Of each group by itself: what is drawn of it stays when others are added.
+            own = zlib.crc32("\n".join(one.id for one in group).encode(errors="replace"))
+            rng = np.random.default_rng([seed, 4, own])
             places = sorted(_balanced_sets(len(group), size, share, rng))
         drawn += [tuple(group[place] for place in one) for one in places]
     return drawn

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from sqlalchemy import Connection, delete, func, or_, select
+from sqlalchemy import Connection, delete, exists, func, or_, select
 from sqlalchemy.exc import IntegrityError
 
 from fabula.errors import InputError
@@ -24,9 +24,12 @@ from fabula.studies.database import (
 from fabula.studies.people_tables import OF_PEOPLE, signs
 
 __all__ = [
+    "MAX_TOKENS",
+    "MAX_WAITING",
     "Invitation",
     "Participant",
     "State",
+    "check_known",
     "consent",
     "find_by_token",
     "forget",
@@ -46,6 +49,10 @@ State = Literal[
     "forgotten",
 ]  # fmt: skip
 _TOKEN_BYTES = 24
+MAX_WAITING = 10_000
+"""People whom a platform sent and who have not agreed: anybody can invent more."""
+MAX_TOKENS = 50
+"""Ways in of one person beside the first; each click at a platform makes one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,10 +142,19 @@ def number_of(name: str) -> int:
     return int(number)
 
 
+def check_known(connection: Connection, id_: int) -> None:
+    """Raise `InputError` where there is nobody of this number."""
+    known = select(participants.c.id).where(participants.c.id == id_)
+    if connection.execute(known).first() is None:
+        raise InputError(f"{pseudonym(id_)}: there is no such participant")
+
+
 def join_from_platform(connection: Connection, platform_id: str) -> str:
     """A token for somebody whom a crowd platform sent; who comes again goes on.
 
-    Earlier tokens stay good: a second click must not shut out the tab of the first.
+    Earlier tokens stay good: a second click must not shut out the tab of the first. Their number
+    is bounded: beyond `MAX_WAITING` people who have not agreed, those who came first are dropped,
+    and may come again; beyond `MAX_TOKENS` of one person only the first and the newest are good.
     """
     token = secrets.token_urlsafe(_TOKEN_BYTES)
     known = select(participants.c.id).where(participants.c.platform_id == platform_id)
@@ -155,9 +171,33 @@ def join_from_platform(connection: Connection, platform_id: str) -> str:
         except IntegrityError:
             # A click at the same moment was first.
             found = connection.execute(known).scalar_one()
+        else:
+            _drop_longest_waiting(connection)
     if found is not None:
+        mine = tokens.c.participant_id == found
+        n = connection.execute(select(func.count()).select_from(tokens).where(mine)).scalar_one()
+        if n >= MAX_TOKENS:
+            connection.execute(delete(tokens).where(mine))
         connection.execute(tokens.insert().values(token_hash=hash_of(token), participant_id=found))
     return token
+
+
+def _drop_longest_waiting(connection: Connection) -> None:
+    """Forget those who came first of more than `MAX_WAITING` who have agreed to nothing."""
+    waiting = (
+        participants.c.platform_id.is_not(None),
+        participants.c.state.in_(("invited", "declined")),
+        ~exists().where(assignments.c.participant_id == participants.c.id),
+    )
+    counted = select(func.count()).select_from(participants).where(*waiting)
+    n_over = connection.execute(counted).scalar_one() - MAX_WAITING
+    if n_over <= 0:
+        return
+    oldest = select(participants.c.id).where(*waiting).order_by(participants.c.id).limit(n_over)
+    ids = connection.execute(oldest).scalars().all()
+    for table in (tokens, *OF_PEOPLE):
+        connection.execute(delete(table).where(table.c.participant_id.in_(ids)))
+    connection.execute(delete(participants).where(participants.c.id.in_(ids)))
 
 
 def find_by_token(connection: Connection, token: str) -> Participant | None:

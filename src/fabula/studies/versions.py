@@ -11,8 +11,10 @@ from __future__ import annotations
 import difflib
 import hashlib
 import json
+import shlex
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
+from types import MappingProxyType
 
 from sqlalchemy import Connection, delete, insert, select
 
@@ -25,6 +27,7 @@ from fabula.studies.people_tables import texts_shown
 from fabula.studies.units import Unit, units_digest
 
 __all__ = [
+    "NOBODY_YET",
     "Change",
     "Shown",
     "Version",
@@ -32,6 +35,7 @@ __all__ = [
     "changes_between",
     "check_same",
     "first_digest",
+    "has_begun",
     "newest_version",
     "note_texts",
     "read_versions",
@@ -42,7 +46,13 @@ __all__ = [
 
 _READ = ("text", "story", "original")
 """Fields of a document that participants read."""
+NOBODY_YET = "nobody has been given a text yet, so the study can be edited freely"
 _AT_START = "as the study began"
+_PUT_BACK = "people have read it with the texts that it had; put them back"
+_GONE = (
+    "people have read it, and the study no longer has it; put its texts back, and `max_pairs` to "
+    "what it was, or higher"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,6 +113,8 @@ def shown_by(design: StudyDesign, units: Sequence[Unit]) -> Shown:
         "reason_words": design.reason_words,
         "seed": design.seed,
         "ties": design.ties,
+        # Not said of studies from before there were sets of four, which all have two at once.
+        **({"at_once": design.at_once} if design.at_once > 2 else {}),
         "quiz": (design.quiz, design.quiz_pass),
         "language": (design.labels.language, design.labels.digest),
         "tutorial, about, attention or repeat": design.people.questions_digest,
@@ -121,8 +133,17 @@ def shown_by(design: StudyDesign, units: Sequence[Unit]) -> Shown:
     )
 
 
-def changes_between(before: Shown, now: Shown, begun: Collection[str] = ()) -> list[Change]:
-    """What differs, in the order of the study. begun: the units that somebody was given."""
+def changes_between(
+    before: Shown,
+    now: Shown,
+    begun: Collection[str] = (),
+    oldest: Mapping[str, Mapping[str, str]] = MappingProxyType({}),
+) -> list[Change]:
+    """What differs, in the order of the study.
+
+    begun: the units that somebody was given. oldest: the fields of each document as it was first
+    shown; many slips, one after the other, do not make another text.
+    """
     return [
         *_fixed_changes(before, now),
         *(
@@ -130,26 +151,31 @@ def changes_between(before: Shown, now: Shown, begun: Collection[str] = ()) -> l
             for name, text in now.texts.items()
             if before.texts.get(name, "") != text
         ),
-        *_document_changes(before, now, begun),
+        *_document_changes(before, now, begun, oldest),
     ]
 
 
 def _fixed_changes(before: Shown, now: Shown) -> Iterator[Change]:
     why = "answers to other questions are another study's; undo it, or name another `database`"
-    for name, value in now.fixed.items():
-        if before.fixed.get(name) != value:
-            yield Change(name, before.fixed.get(name), value, why)
+    for name in {**before.fixed, **now.fixed}:
+        was, is_now = before.fixed.get(name), now.fixed.get(name)
+        if was != is_now:
+            yield Change(name, was, is_now, why)
 
 
-def _document_changes(before: Shown, now: Shown, begun: Collection[str]) -> Iterator[Change]:
+def _document_changes(
+    before: Shown,
+    now: Shown,
+    begun: Collection[str],
+    oldest: Mapping[str, Mapping[str, str]],
+) -> Iterator[Change]:
     given = {id_ for key in begun for id_ in before.units.get(key, ())}
     for key in {**before.units, **now.units}:
         was, is_now = (list(one.units.get(key, ())) for one in (before, now))
         if was == is_now:
             continue
         if key in begun:
-            why = "people have read it with the texts that it had; put them back"
-            yield Change(key, " ".join(was), " ".join(is_now), why)
+            yield Change(key, " ".join(was), " ".join(is_now), _PUT_BACK if is_now else _GONE)
         elif {*was, *is_now} <= before.documents.keys() & now.documents.keys():
             yield Change(key, " ".join(was) or None, " ".join(is_now) or None)
     for id_ in {**before.documents, **now.documents}:
@@ -162,7 +188,8 @@ def _document_changes(before: Shown, now: Shown, begun: Collection[str]) -> Iter
         for name in sorted({*old, *new}):
             words, by_now = old.get(name, ""), new.get(name, "")
             if words != by_now:
-                why = _why_kept(name, words, by_now, now) if id_ in given else ""
+                first = oldest.get(id_, old).get(name, words)
+                why = _why_kept(name, first, by_now, now) if id_ in given else ""
                 yield Change(f"{id_}: {name}", words, by_now, why)
 
 
@@ -177,8 +204,8 @@ def _why_kept(name: str, old: str, new: str, now: Shown) -> str:
     if n_changed <= max(3, n_words // 20):
         return ""
     return (
-        f"{n_changed:,} of {n_words:,} words differ, which is more than a slip in a text that "
-        "people have read; give the new text an id of its own"
+        f"{n_changed:,} of {n_words:,} words differ from the text as it was first shown, which is "
+        "more than a slip; give the new text an id of its own"
     )
 
 
@@ -219,7 +246,7 @@ def check_same(store: Store, design: StudyDesign, units: Sequence[Unit], where: 
             _keep(connection, number, design, now, _AT_START)
             store.version = number
             return
-        changed = changes_between(newest[1], now, begun)
+        changed = changes_between(newest[1], now, begun, _oldest(connection))
         if changed:
             raise InputError(_refusal(changed, design, where))
         store.version = newest[0]
@@ -242,7 +269,8 @@ def _refusal(changed: Sequence[Change], design: StudyDesign, where: str) -> str:
     more = f" and {len(changed) - 3:,} more" if len(changed) > 3 else ""
     return (
         f"{where}: contains answers, and participants were shown another version of {names}{more}; "
-        f"undo the change, or record it: fabula study amend {design.path}"
+        "undo the change, or record it with `fabula study amend "
+        f"{shlex.quote(str(design.path))} --why REASON`"
     )
 
 
@@ -260,6 +288,7 @@ def _check_older(
 
 def amend(store: Store, design: StudyDesign, units: Sequence[Unit], why: str) -> list[Change]:
     """What was changed since the newest version; recorded as a new one where a reason is given.
+    Before anybody has been given a text there are no versions to compare.
 
     Raises `InputError` where something was changed that decides the answers.
     """
@@ -274,10 +303,10 @@ def amend(store: Store, design: StudyDesign, units: Sequence[Unit], why: str) ->
                 "run `fabula study serve` once, so that what people were shown is kept"
             )
         if newest is None or not begun:
-            raise InputError(
-                f"{where}: nobody has been given a text yet, so it can be edited freely"
-            )
-        changed = changes_between(newest[1], now, begun)
+            if not why:
+                return []
+            raise InputError(f"{where}: {NOBODY_YET}; there is nothing to record")
+        changed = changes_between(newest[1], now, begun, _oldest(connection))
         if any(one.refused for one in changed):
             raise InputError(_refusal(changed, design, where))
         if changed and why:
@@ -362,8 +391,22 @@ def _places(connection: Connection) -> dict[int | None, int]:
     return {row.number: place for place, row in enumerate(rows, 1)}
 
 
+def has_begun(connection: Connection) -> bool:
+    """Whether somebody has been given a text."""
+    return bool(_begun(connection))
+
+
 def _begun(connection: Connection) -> set[str]:
     return {row.unit for row in connection.execute(select(assignments.c.unit).distinct())}
+
+
+def _oldest(connection: Connection) -> dict[str, Mapping[str, str]]:
+    """The fields of each document in the first version that has it."""
+    found: dict[str, Mapping[str, str]] = {}
+    for row in connection.execute(select(versions).order_by(versions.c.number)):
+        for id_, fields in _read(connection, row.content).documents.items():
+            found.setdefault(id_, fields)
+    return found
 
 
 def _newest(connection: Connection) -> tuple[int, Shown] | None:

@@ -123,13 +123,15 @@ def statuses(file: Path, place: StudyPlace, as_json: bool) -> None:
 @json_option
 def forget(file: Path, place: StudyPlace, participant: str, yes: bool, as_json: bool) -> None:
     """Delete all answers of PARTICIPANT (such as p0007) permanently."""
+    from fabula.studies.participants import check_known, number_of
     from fabula.studies.participants import forget as forget_participant
-    from fabula.studies.participants import number_of
 
     number = number_of(participant)
-    if not yes:
-        click.confirm(f"Delete all answers of {participant} permanently?", abort=True)
     with open_study(file, place) as opened:
+        with opened.store.reading() as connection:
+            check_known(connection, number)
+        if not yes:
+            click.confirm(f"Delete all answers of {participant} permanently?", abort=True)
         with opened.store.writing() as connection:
             n = forget_participant(connection, number, "command line")
         opened.store.after_forgetting()

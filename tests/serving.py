@@ -11,7 +11,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 Reply = str | tuple[int, dict[str, Any] | bytes]
-"""What is said; or a status and a body, of bytes as it stands."""
+"""What is said; or a status and a body, of bytes as it stands; or a redirect and its location."""
 
 
 @dataclass
@@ -53,6 +53,8 @@ def serving(answer: Callable[[dict[str, Any], int], Reply]) -> Iterator[Served]:
             self.send_response(status)
             self.send_header("Content-Type", "application/json")
             self.send_header("Content-Length", str(len(data)))
+            if 300 <= status < 400 and isinstance(payload, dict):
+                self.send_header("Location", payload["location"])
             self.end_headers()
             self.wfile.write(data)
 

@@ -13,7 +13,7 @@ FLOORS = {
     "errors": 0, "reasons": 0, "scales": 0,
     # On the stairs: packages that the core does without; where fetched models lie.
     "packages": 0.5, "model_files": 0.5,
-    "types": 1, "characters": 1, "kernels": 1, "settings": 1,
+    "types": 1, "characters": 1, "kernels": 1, "settings": 1, "child": 1,
     # On the stairs: what versions of files are, for the store and all above it.
     "formats": 1.5,
     "text": 2, "store": 2, "rubrics": 2, "stats": 2, "web": 2, "workers": 2,

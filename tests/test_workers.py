@@ -1,14 +1,105 @@
-"""How many processors there are, on systems that tell and on those that do not."""
+"""Processes that share work: how many there are, their results, and their ends."""
 
 from __future__ import annotations
 
 import os
+import signal
+import struct
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterator
 
 import pytest
 
-from fabula.errors import InputError
+from fabula.errors import InputError, WorkersEnded
 from fabula.models.local import n_threads
-from fabula.workers import default_jobs
+from fabula.workers import default_jobs, in_order
+
+
+def test_results_come_in_order_and_items_are_read_as_results_are_taken() -> None:
+    read: list[int] = []
+
+    def items() -> Iterator[int]:
+        for k in range(200):
+            read.append(k)
+            yield k
+
+    # A function that only this process knows: it travels by its code.
+    results = in_order(lambda k: (k * k, os.getpid()), items(), 2)
+    first = next(results)
+    assert len(read) <= 2 * 2 + 2
+    rest = list(results)
+    assert [square for square, _ in (first, *rest)] == [k * k for k in range(200)]
+    assert os.getpid() not in {pid for _, pid in rest}
+
+
+@pytest.mark.parametrize(
+    ("function", "kind", "said"),
+    [
+        (lambda _: int("none"), ValueError, "invalid literal"),
+        (lambda _: threading.Lock(), TypeError, "pickle"),
+        (lambda _: os._exit(9), WorkersEnded, "a worker process was killed"),
+        (lambda _: sys.exit("away"), SystemExit, "away"),
+    ],
+)
+def test_what_an_item_raises_is_raised_here(
+    function: Callable[[int], object], kind: type[BaseException], said: str
+) -> None:
+    with pytest.raises(kind, match=said):
+        list(in_order(function, range(20), 2))
+
+
+def test_an_item_that_cannot_be_sent_is_an_error() -> None:
+    with pytest.raises(TypeError, match="pickle"):
+        list(in_order(str, (threading.Lock() for _ in range(20)), 2))
+
+
+def half_a_message(_: int) -> None:
+    """As of a process that is killed for lack of memory while it sends its result."""
+    os.write(int(sys.argv[2]), struct.pack("!i", 1000) + b"half")
+    os._exit(9)
+
+
+def test_half_a_message_is_not_waited_for() -> None:
+    with pytest.raises(WorkersEnded):
+        list(in_order(half_a_message, range(20), 2))
+
+
+_BUSY = """
+import sys
+from fabula.cli.interrupting import interrupted_by_signals
+from fabula.workers import in_order
+
+with interrupted_by_signals():
+    try:
+        for k, _ in enumerate(in_order(lambda _: bytes(3_000_000), iter(int, 1), 2)):
+            if k == 2:
+                print("busy", flush=True)
+    except KeyboardInterrupt:
+        sys.exit(130)
+"""
+
+
+# A worker that SIGTERM ends may be noticed before the interrupt is.
+@pytest.mark.parametrize(("number", "codes"), [(signal.SIGINT, {130}), (signal.SIGTERM, {130, 1})])
+def test_an_interrupt_that_reaches_all_processes_ends_them(number: int, codes: set[int]) -> None:
+    """As Ctrl-C in a terminal, while results of several megabytes are on their way."""
+    path = os.pathsep.join(path for path in sys.path if path)
+    command = [sys.executable, "-c", _BUSY]
+    with subprocess.Popen(
+        command,
+        stdout=subprocess.PIPE,
+        start_new_session=True,
+        env={**os.environ, "PYTHONPATH": path},
+    ) as busy:
+        assert busy.stdout is not None
+        assert busy.stdout.readline() == b"busy\n"
+        os.killpg(busy.pid, number)
+        try:
+            assert busy.wait(120) in codes
+        finally:
+            busy.kill()
 
 
 def test_where_the_system_does_not_tell_what_a_process_may_use_all_are_used(

@@ -28,16 +28,21 @@ from fabula import __version__
 from fabula.errors import InputError
 from fabula.formats import PROVENANCE
 from fabula.store import checksum, dump_json, noting_writes, write_whole
+from fabula.types import Document
 
 __all__ = [
+    "Before",
     "Record",
     "Recording",
+    "current_recording",
     "differences",
     "digest_of",
-    "note_answer",
+    "note_output",
+    "note_texts",
     "read_record",
     "record_path",
     "recording",
+    "steps_of",
 ]
 
 Record = dict[str, Any]
@@ -48,8 +53,32 @@ _PACKAGES = (
 """Those whose version may decide a number; the ones that are installed are recorded."""
 _PASSWORD = re.compile(r"(://[^/@\s:]*):[^/@\s]*@")
 """In an address."""
+IN_PLACE = ("reference add", "reference remove")
+"""Commands that change a result which is there."""
 _LEFT_OUT = (".lock", "run.json")
 """Of a folder that is a result: it names no number."""
+
+
+@dataclass(frozen=True, slots=True)
+class Before:
+    """What a result was before it was changed in place, and the records of how it became that."""
+
+    sha256: str
+    records: list[Record]
+    """The oldest first; none where it was not recorded."""
+
+    @classmethod
+    def of(cls, result: Path) -> Before | None:
+        """None where there is no result yet."""
+        if not result.exists():
+            return None
+        digest = digest_of(result)
+        if not _is_recorded(result, digest):
+            return cls(digest, [])
+        record = read_record(result)
+        older = record.pop("before", {"records": []})["records"]
+        # Of something changed whose beginning is not known, the rest is of no use.
+        return cls(digest, [*older, record])
 
 
 @dataclass(slots=True)
@@ -58,7 +87,15 @@ class Recording:
 
     written: set[Path] = field(default_factory=set)
     models: dict[tuple[str, str, str], None] = field(default_factory=dict)
+    inputs: dict[str, str] = field(default_factory=dict)
+    """Digests of what was read and is no file."""
+    outputs: dict[str, Path] = field(default_factory=dict)
+    """Results that no setting names, by the setting that would have."""
+    before: dict[str, Before] = field(default_factory=dict)
+    """Of results that are changed in place: what they were, by the setting that names them."""
     started_ns: int = field(default_factory=time.time_ns)
+    ended_ns: int | None = None
+    """None while the job runs."""
 
     def keep(
         self,
@@ -72,7 +109,8 @@ class Recording:
         Those that were not written now are left out, and so is the record of one that is there
         with the bytes that it had. Returns the records that were written.
         """
-        made = {name: path for name, path in outputs.items() if self._has_written(path)}
+        named = {**outputs, **self.outputs}
+        made = {name: path for name, path in named.items() if self._has_written(path)}
         found = {str(path): digest_of(path) for path in made.values()}
         new = [path for path in made.values() if not _is_recorded(path, found[str(path)])]
         if not new:
@@ -82,7 +120,7 @@ class Recording:
             **PROVENANCE.mark,
             "command": command,
             "settings": plain,
-            "inputs": {_plain(one): self._input(one) for one in sorted(set(inputs))},
+            "inputs": {_plain(one): self._input(one) for one in sorted(set(inputs))} | self.inputs,
             "models": [
                 {"name": name, "served": served, "runtime": runtime}
                 for name, served, runtime in sorted(self.models)
@@ -92,8 +130,11 @@ class Recording:
             "started": datetime.fromtimestamp(self.started_ns / 1e9, UTC).isoformat(
                 timespec="seconds"
             ),
-            "seconds": round((time.time_ns() - self.started_ns) / 1e9, 1),
+            "seconds": round(((self.ended_ns or time.time_ns()) - self.started_ns) / 1e9, 1),
         }
+        before = next((self.before[name] for name in made if name in self.before), None)
+        if before is not None:
+            record["before"] = {"sha256": before.sha256, "records": before.records}
         for path in new:
             whole = record | {
                 "folder": os.path.relpath(Path.cwd(), path.resolve().parent),
@@ -106,6 +147,10 @@ class Recording:
             # Whoever may not read the result may not read what it was made of.
             write_whole(record_path(path), data, is_private=not path.stat().st_mode & 0o077)
         return [record_path(path) for path in new]
+
+    def note_answer(self, name: str, served: str, runtime: str) -> None:
+        """A model answered: its name here, its own name for itself, and what ran it."""
+        self.models[name, served, runtime] = None
 
     def _has_written(self, path: Path) -> bool:
         place = path.resolve()
@@ -127,7 +172,8 @@ _current: ContextVar[Recording | None] = ContextVar("recording", default=None)
 
 @contextmanager
 def recording() -> Iterator[Recording]:
-    """Note what is written and which models answer, in this thread and what it awaits."""
+    """Note what is written, in this thread and what it awaits, and which models answer that were
+    opened here."""
     noted = Recording()
     token = _current.set(noted)
     try:
@@ -137,11 +183,30 @@ def recording() -> Iterator[Recording]:
         _current.reset(token)
 
 
-def note_answer(name: str, served: str, runtime: str) -> None:
-    """A model answered: its name here, its own name for itself, and what ran it."""
+def current_recording() -> Recording | None:
+    """What is open here; whoever works in other threads keeps it."""
+    return _current.get()
+
+
+def note_output(setting: str, path: Path) -> None:
+    """A result has a name of its own, since no setting gives it one."""
     noted = _current.get()
     if noted is not None:
-        noted.models[name, served, runtime] = None
+        noted.outputs[setting] = path
+
+
+def note_texts(documents: Iterable[Document]) -> None:
+    """Texts were given that are in no file: their digest is kept."""
+    noted = _current.get()
+    if noted is None:
+        return
+    digest = hashlib.sha256()
+    for document in documents:
+        for part in (document.id, document.text):
+            data = part.encode(errors="surrogatepass")
+            digest.update(len(data).to_bytes(8, "big") + data)
+    number = len(noted.inputs) + 1
+    noted.inputs[f"texts in memory {number}"] = digest.hexdigest()
 
 
 def record_path(result: Path) -> Path:
@@ -170,6 +235,28 @@ def read_record(result: Path) -> Record:
         raise InputError(f"{path}: not a record of how a result was made (a field is of no use)")
     PROVENANCE.check(record, path)
     return record  # type: ignore[no-any-return]
+
+
+def steps_of(record: Record, result: Path) -> list[Record]:
+    """The records to be followed, the oldest first, to make a result again.
+
+    Raises `InputError` where it was changed in place and nothing says what it was before.
+    """
+    before = record.get("before")
+    if before is None:
+        return [record]
+    try:
+        older = [dict(one) for one in before["records"]]
+        is_whole = bool(older) and "before" not in older[0]
+        is_whole = is_whole and all(one["outputs"] and one["settings"] for one in older)
+    except (KeyError, TypeError, ValueError):
+        is_whole = False
+    if not is_whole or older[0]["command"] in IN_PLACE:
+        raise InputError(
+            f"{result}: `fabula {record['command']}` changed it in place, and no record says how "
+            f"it was made before; nothing to rerun"
+        )
+    return [*older, record]
 
 
 def _is_recorded(path: Path, digest: str) -> bool:

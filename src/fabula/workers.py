@@ -2,28 +2,29 @@
 
 from __future__ import annotations
 
+import _thread
 import contextlib
 import os
-import warnings
+import pickle
+import sys
+import traceback
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import BrokenExecutor, Future
 from itertools import chain, islice
 from pathlib import Path
-from typing import Any, TypeVar
+from queue import SimpleQueue
+from typing import Any, TypeAlias, TypeVar
 
-from fabula.errors import InputError, WorkersEnded
+from fabula.child import Child, connections
+from fabula.errors import FabulaError, InputError, WorkersEnded
 
-__all__ = ["InOrder", "default_jobs", "in_order", "memory_bytes"]
+__all__ = ["InOrder", "default_jobs", "in_order", "memory_bytes", "serve"]
 
 T = TypeVar("T")
 R = TypeVar("R")
 
 InOrder = Callable[[Callable[[Any], Any], Iterable[Any]], Iterator[Any]]
 """A function of each item, in order, wherever it is called: `in_order`, or a cluster's."""
-
-_IDLE_S = 30
-"""Workers end after so long without work, also when the process that started them was killed."""
 
 
 def default_jobs() -> int:
@@ -66,23 +67,159 @@ def in_order(
     if n_jobs == 1 or len(head) <= n_small:
         yield from map(function, chain(head, stream))
         return
-    from loky import ProcessPoolExecutor
-
-    # A process that has grown is replaced, which is nothing to tell anybody.
-    warnings.filterwarnings("ignore", message="A worker was restarted", category=UserWarning)
-    executor = ProcessPoolExecutor(n_jobs, timeout=_IDLE_S)
-    pending: deque[Future[R]] = deque()
+    team = _Team(function)
+    pending: deque[_Answer] = deque()
     try:
         for item in chain(head, stream):
-            pending.append(executor.submit(function, item))
+            pending.append(team.ask(item, n_jobs))
             if len(pending) > 2 * n_jobs:
-                yield pending.popleft().result()
+                yield _result(pending.popleft())
         while pending:
-            yield pending.popleft().result()
-    except BrokenExecutor as error:
-        raise WorkersEnded(
-            "a worker process was killed, perhaps for lack of memory; run the same command again, "
-            "with fewer `n_jobs`"
-        ) from error
+            yield _result(pending.popleft())
     finally:
-        executor.shutdown(wait=True, kill_workers=True)
+        team.end()
+
+
+_Answer: TypeAlias = "SimpleQueue[tuple[bool, Any]]"
+"""Where the result of an item, or what it raised instead, will be."""
+
+
+class _Team:
+    """Processes, each with pipes of its own and a thread here that starts it and speaks with it.
+
+    A queue or a lock that processes share stays locked when one of them is killed, and half a
+    message stays in a pipe that they share; then the others wait for ever. Here nothing is shared.
+    An interrupt is raised in the main thread only, between any two instructions: so that thread
+    waits on nothing but queues of C, which an interrupt cannot leave locked.
+    """
+
+    def __init__(self, function: Callable[[Any], Any]) -> None:
+        import cloudpickle
+
+        # With it functions of a notebook travel by their code.
+        self._dumps = cloudpickle.dumps
+        self._first = self._dumps((sys.path, self._dumps(function)))
+        self._asked: SimpleQueue[tuple[Any, _Answer] | None] = SimpleQueue()
+        self._begun: list[int] = []
+        self._ended: SimpleQueue[None] = SimpleQueue()
+        self._children: list[Child] = []
+        self._is_over = False
+        self._n_asked = 0
+
+    def ask(self, item: Any, n_jobs: int) -> _Answer:
+        """Have an item worked on; one more process is started until there are `n_jobs`."""
+        if self._n_asked < n_jobs:
+            # Not by `threading`, whose start an interrupt can leave with a lock that is held.
+            _thread.start_new_thread(self._work, ())
+        self._n_asked += 1
+        answer: _Answer = SimpleQueue()
+        self._asked.put((item, answer))
+        return answer
+
+    def end(self) -> None:
+        """End the processes, whatever they are doing, and wait until they have ended."""
+        # Whoever begins after this sees it, and whoever began before it is counted.
+        self._is_over = True
+        n_begun = len(self._begun)
+        for _ in range(n_begun):
+            self._asked.put(None)
+        for child in tuple(self._children):
+            child.kill()
+        for _ in range(n_begun):
+            self._ended.get()
+
+    def _work(self) -> None:
+        """A thread: one process from its start to its end."""
+        self._begun.append(1)
+        try:
+            if not self._is_over:
+                self._lead(Child("fabula.workers", "serve"))
+        except BaseException as error:  # noqa: BLE001 (it is raised by who waits for a result)
+            if (asked := self._asked.get()) is not None:
+                asked[1].put((False, error))
+        finally:
+            self._ended.put(None)
+
+    def _lead(self, child: Child) -> None:
+        self._children.append(child)
+        try:
+            first = [self._first]
+            while not self._is_over and (asked := self._asked.get()) is not None:
+                item, answer = asked
+                try:
+                    request = self._dumps(item)
+                except Exception as error:  # noqa: BLE001 (an object's own pickling raises it)
+                    answer.put((False, error))
+                    continue
+                try:
+                    for message in (*first, request):
+                        child.requests.send_bytes(message)
+                    first = []
+                    reply = child.answers.recv_bytes()
+                except (EOFError, OSError):
+                    answer.put((False, _lost()))
+                    return
+                answer.put(_loaded(reply))
+        finally:
+            self._children.remove(child)
+            child.close()
+
+
+def _loaded(reply: bytes) -> tuple[bool, Any]:
+    try:
+        has_result, result = pickle.loads(reply)
+    except Exception as error:  # noqa: BLE001 (an object's own pickling raises it)
+        return False, error
+    return has_result, result
+
+
+def _lost() -> WorkersEnded:
+    return WorkersEnded(
+        "a worker process was killed, perhaps for lack of memory; run the same command again, "
+        "with fewer `n_jobs`"
+    )
+
+
+def _result(answer: _Answer) -> Any:
+    has_result, result = answer.get()
+    if not has_result:
+        raise result
+    return result
+
+
+def serve(requests_fd: int, answers_fd: int) -> None:
+    """A worker process: a function, then items, until the process that asks has ended."""
+    import cloudpickle
+
+    requests, answers = connections(requests_fd, answers_fd)
+    function: Callable[[Any], Any] | None = None
+    with contextlib.suppress(EOFError, OSError):
+        first = requests.recv_bytes()
+        while True:
+            item = requests.recv_bytes()
+            try:
+                function = function or _function(first)
+                reply = cloudpickle.dumps((True, function(pickle.loads(item))))
+            except BaseException as error:  # noqa: BLE001 (it is raised again by who asked)
+                reply = _raised(error)
+            answers.send_bytes(reply)
+
+
+def _function(first: bytes) -> Callable[[Any], Any]:
+    sys.path[:], pickled = pickle.loads(first)
+    function: Callable[[Any], Any] = pickle.loads(pickled)
+    return function
+
+
+def _raised(error: BaseException) -> bytes:
+    """What an item raised, for the process that asked; with the place, which stays behind."""
+    import cloudpickle
+
+    if not isinstance(error, FabulaError):
+        error.add_note("in a worker process:\n" + "".join(traceback.format_exception(error)))
+    try:
+        reply: bytes = cloudpickle.dumps((False, error))
+        pickle.loads(reply)
+    except Exception:  # noqa: BLE001 (an object's own pickling raises it)
+        reply = pickle.dumps((False, RuntimeError("".join(traceback.format_exception(error)))))
+    return reply

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 import inspect
 import json
 import random
 import re
 import subprocess
 import sys
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +24,7 @@ import fabula as fb
 from fabula.api.texts import documents_of
 from fabula.cli.main import cli
 from fabula.judging.trust import Trust, TrustBook
+from fabula.provenance import read_record, recording
 from fabula.types import Signature
 
 ROOT = Path(__file__).parents[2]
@@ -445,3 +448,38 @@ def test_key_phrases_are_those_of_the_command_and_their_file_marks_a_draft(tmp_p
         without=("fluency", "profile", "lines"),
     )  # fmt: skip
     assert "once upon a time" in str(draft)
+
+
+def test_what_python_writes_has_a_record_of_its_call(books: fb.Reference, tmp_path: Path) -> None:
+    texts = {"a": "the lamp went out and the sea came in", "b": "nobody in the harbour woke at all"}
+    scores = fb.originality(texts, books, levels="3-4", out=tmp_path / "scores.jsonl", n_jobs=1)
+    record = read_record(tmp_path / "scores.jsonl")
+    assert record["command"] == "fabula.originality"
+    assert record["settings"]["levels"] == "3-4"
+    assert set(record["inputs"]) == {str(books.paths[0]), "texts in memory 1"}
+    assert all(len(digest) == 64 for digest in record["inputs"].values())
+    assert read_record(Path(books.paths[0]))["command"] == "fabula.build"
+    scores.save(tmp_path / "page.html")
+    (table,) = scores.save_tables(tmp_path / "table.csv")
+    for path, method in (tmp_path / "page.html", "save"), (table, "save_tables"):
+        saved = read_record(path)
+        assert saved["settings"] == {**record["settings"], "saved_by": method}
+        assert (saved["inputs"], saved["seconds"]) == (record["inputs"], record["seconds"])
+    other = fb.originality({**texts, "b": "quite another text"}, books, levels="3-4", n_jobs=1)
+    other.save(tmp_path / "other.jsonl")
+    inputs = read_record(tmp_path / "other.jsonl")["inputs"]
+    assert inputs["texts in memory 1"] != record["inputs"]["texts in memory 1"]
+    done = CliRunner().invoke(cli, ["rerun", str(tmp_path / "scores.jsonl")])
+    assert "by `fabula.originality()`; repeat that call" in str(done.exception)
+
+
+def test_a_model_asked_from_another_thread_is_named_in_the_record(tmp_path: Path) -> None:
+    from fabula.models import Prompt, Sampling, open_model
+
+    with recording() as noted:
+        model = open_model(fb.FunctionModel(lambda prompt: "Yes.", name="mine"))
+        ask = model.ask(Prompt("The story. ", "Is it good?"), Sampling(seed=3))
+        thread = threading.Thread(target=lambda: asyncio.run(ask))
+        thread.start()
+        thread.join()
+    assert [name for name, _, _ in noted.models] == ["function/mine"]

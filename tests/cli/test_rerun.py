@@ -9,11 +9,13 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner, Result
+from tests.serving import completion, serving
 
 from fabula.cli.main import cli
 from fabula.errors import InputError
 from fabula.jobs.rerun import compare_results
 from fabula.provenance import read_record, record_path
+from fabula.types import PARTS
 
 TEXT = "the lamp on the pier was lit and the ferry came in late with the post and a letter"
 WORDS = TEXT.split()
@@ -44,6 +46,7 @@ def scored(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def rerun(path: Path, *more: str) -> tuple[int, dict[str, Any]]:
     done = run("rerun", str(path), "--json", *more)
     assert done.exit_code in (0, 1), done.output
+    assert done.stdout, repr(done.exception)
     return done.exit_code, json.loads(done.stdout)
 
 
@@ -159,3 +162,74 @@ def test_rows_that_differ_are_named_and_then_counted(tmp_path: Path) -> None:
     assert found[0] == "r.jsonl, row 1: values.x 0 then, 1 now"
     assert found[-1] == "r.jsonl: 3 more rows differ"
     assert len(found) == 6
+
+
+def test_a_corpus_changed_in_place_is_made_again_from_its_beginning(scored: Path) -> None:
+    root = scored.parents[1]
+    (root / "more.txt").write_text(" ".join(WORDS[::-1]), encoding="utf-8")
+    for words in (
+        ["reference", "add", "books.ref", "more.txt", "-j", "1"],
+        ["reference", "remove", "books.ref", "books/a.txt"],
+    ):
+        done = run(*words)
+        assert done.exit_code == 0, done.output
+    corpus = root / "books.ref"
+    record = read_record(corpus)
+    before = [one["command"] for one in record["before"]["records"]]
+    assert (record["command"], before) == ("reference remove", ["reference build", "reference add"])
+    added = record["before"]["records"][1]
+    assert set(added["inputs"]) == {"more.txt"}
+    assert record["before"]["sha256"] == added["outputs"]["directory"]["sha256"]
+    code, said = rerun(corpus)
+    assert (code, said["numbers"], said["causes"]) == (0, [], [])
+    # What was added is looked at too, though the last command did not read it.
+    (root / "more.txt").write_text(" ".join(WORDS[::-1][:9]), encoding="utf-8")
+    code, said = rerun(corpus)
+    assert (code, said["causes"]) == (1, ["the input more.txt has changed"])
+    record_path(corpus).unlink()
+    assert run("reference", "add", "books.ref", "more.txt", "-j", "1").exit_code == 0
+    done = run("rerun", str(corpus))
+    assert isinstance(done.exception, InputError)
+    assert "no record says how it was made before" in str(done.exception)
+
+
+def test_the_page_of_a_report_without_a_name_has_a_record_too(scored: Path) -> None:
+    others = [word for part in PARTS if part != "originality" for word in ("--without", part)]
+    made = run("report", "texts.jsonl", "--reference", "books.ref", "-j", "1", *others)
+    assert made.exit_code == 0, made.output
+    page = scored.parents[1] / "report.html"
+    assert read_record(page)["outputs"]["out"]["path"] == "report.html"
+    code, said = rerun(page)
+    assert (code, said["numbers"], said["causes"]) == (0, [], [])
+
+
+def test_what_a_paid_model_said_is_asked_again_only_with_consent(scored: Path) -> None:
+    """And a model that says something else, under another name, is named."""
+    names = ["writer-1"]
+
+    def steady(body: dict[str, Any], _: int) -> tuple[int, dict[str, Any]]:
+        words = "She went to sea." if names[-1] == "writer-1" else "She stayed."
+        return 200, completion(words) | {"model": names[-1]}
+
+    with serving(steady) as server:
+        made = run(
+            "stories", "plot", "texts.jsonl", "--model", f"{server.url}/v1#m", "--price", "1/10",
+            "--max-cost", "1", "--yes", "--out", "plots.jsonl",
+        )  # fmt: skip
+        assert made.exit_code == 0, made.output
+        n_asked = len(server.requests)
+        plots = scored.parents[1] / "plots.jsonl"
+        (model,) = read_record(plots)["models"]
+        assert model["served"] == "writer-1"
+        refused = run("rerun", str(plots))
+        assert "cannot confirm the cost" in str(refused.exception)
+        assert len(server.requests) == n_asked, "nothing was asked before consent"
+        code, said = rerun(plots, "--yes")
+        assert (code, said["numbers"], said["causes"]) == (0, [], [])
+        assert len(server.requests) == 2 * n_asked
+        names.append("writer-2")
+        code, said = rerun(plots, "--yes")
+    assert code == 1
+    assert said["numbers"][0].startswith("plots.jsonl, row 1: ")
+    assert "writer-1" in said["causes"][0]
+    assert "writer-2" in said["causes"][0]

@@ -72,6 +72,18 @@ def test_a_failed_call_is_made_again_as_often_as_asked() -> None:
     assert (answer.text, len(server.requests)) == ("Yes.", 2)
 
 
+def test_no_prompt_is_sent_where_a_server_redirects_to() -> None:
+    with serving(lambda _, __: "Yes.") as elsewhere:
+        location = f"{elsewhere.url.replace('127.0.0.1', 'localhost')}/v1/chat/completions"
+        with (
+            serving(lambda _, __: (307, {"location": location})) as server,
+            pytest.raises(ModelError, match="redirects to another address, where nothing is sent"),
+        ):
+            ask(f"{server.url}/v1#m")
+    assert len(server.requests) == 1
+    assert elsewhere.requests == []
+
+
 def test_log_probabilities_become_masses() -> None:
     body = completion("Yes. So.")
     body["choices"][0]["logprobs"] = {

@@ -17,7 +17,7 @@ import pytest
 from starlette.requests import HTTPConnection
 from tests.reference_serving import TOKEN, Serving, serving_reference
 
-from fabula.errors import InputError, LookupFailed
+from fabula.errors import InputError
 from fabula.reference import Reference
 from fabula.reference.http_client import LookupServer
 from fabula.reference.layout import Manifest
@@ -334,35 +334,47 @@ def test_where_the_files_lie_is_told_to_who_has_a_token_only(path: Path) -> None
         assert str(path.parent) not in everything
 
 
-def test_a_token_is_not_sent_where_a_service_redirects_to() -> None:
-    seen: list[str | None] = []
+@pytest.mark.parametrize("status", [302, 307])
+def test_nothing_is_sent_where_a_service_redirects_to(status: int) -> None:
+    """Neither the words nor the token, not even a request that shows who asks."""
+    seen: list[tuple[str, str | None]] = []
 
-    class Elsewhere(BaseHTTPRequestHandler):
+    class Redirecting(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            seen.append((self.headers["host"], self.headers.get("authorization")))
+            self.rfile.read(int(self.headers["content-length"]))
+            self.send_response(status)
+            port = self.server.server_address[1]
+            here = len(seen) == 1
+            place = "/within" if here else f"http://localhost:{port}/elsewhere"
+            self.send_header("location", place)
+            self.send_header("content-length", "0")
+            self.end_headers()
+
         def do_GET(self) -> None:
-            seen.append(self.headers.get("authorization"))
-            if len(seen) == 1:
-                self.send_response(302)
-                port = self.server.server_address[1]
-                self.send_header("location", f"http://localhost:{port}/")
-            else:
-                self.send_response(500)
+            # What a 302 makes of a POST.
+            seen.append((self.headers["host"], self.headers.get("authorization")))
+            self.send_response(302)
+            port = self.server.server_address[1]
+            self.send_header("location", f"http://localhost:{port}/elsewhere")
             self.send_header("content-length", "0")
             self.end_headers()
 
         def log_message(self, *_: object) -> None:
             """Nothing into the test's output."""
 
-    with ThreadingHTTPServer(("127.0.0.1", 0), Elsewhere) as server:
+    with ThreadingHTTPServer(("127.0.0.1", 0), Redirecting) as server:
         threading.Thread(target=server.serve_forever).start()
         asking = LookupServer(
             f"http://127.0.0.1:{server.server_port}/", n_parallel=1, max_retries=0, timeout_s=10,
             backoff_s=0.01, headers={"Authorization": f"Bearer {TOKEN}"},
         )  # fmt: skip
-        with pytest.raises(LookupFailed):
-            asking.ask(None, lambda _: None, threading.Event())
+        with pytest.raises(InputError, match="redirects to http://localhost:"):
+            asking.ask({"query": "the lamp"}, lambda _: None, threading.Event())
         asking.close()
         server.shutdown()
-    assert seen == [f"Bearer {TOKEN}", None]
+    # The redirect within the server was followed, with the token; the one to another name was not.
+    assert seen == [(f"127.0.0.1:{server.server_port}", f"Bearer {TOKEN}")] * 2
 
 
 def test_who_guesses_tokens_is_slowed_and_who_has_one_is_not() -> None:

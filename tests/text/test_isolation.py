@@ -137,7 +137,7 @@ def test_a_reader_that_stops_early_leaves_no_process_behind(tmp_path: Path) -> N
     assert read(write_epub(tmp_path / "b.epub", ["One."], [0])) == ["One."]
     code = (
         "import sys\nfrom fabula.text import read_documents, isolation\n"
-        "list(read_documents([sys.argv[1]]))\nprint(isolation._idle[0]._process.pid)"
+        "list(read_documents([sys.argv[1]]))\nprint(isolation._idle[0]._child.process.pid)"
     )
     command = [sys.executable, "-c", code, str(tmp_path / "b.epub")]
     helper = int(subprocess.run(command, capture_output=True, check=True).stdout)
@@ -148,7 +148,7 @@ def test_a_reader_that_stops_early_leaves_no_process_behind(tmp_path: Path) -> N
 def test_a_helper_that_has_ended_is_replaced(tmp_path: Path) -> None:
     book = write_epub(tmp_path / "b.epub", ["One."], [0])
     assert read(book) == ["One."]
-    helper = isolation._idle[0]._process
+    helper = isolation._idle[0]._child.process
     helper.kill()
     helper.wait()
     assert read(book) == ["One."]

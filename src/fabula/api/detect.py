@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from fabula.api.made import recorded_call
 from fabula.api.results import Detector, Scores
 
 __all__ = ["calibrate"]
 
 
+@recorded_call
 def calibrate(
     scores: Scores | Iterable[dict[str, Any]],
     *,

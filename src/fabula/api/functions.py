@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from fabula.api.given import settings_from
+from fabula.api.made import recorded_call
 from fabula.api.results import (
     Agreement,
     Books,
@@ -60,6 +61,7 @@ def read(texts: Texts, *, text: str = "text", id: str = "id") -> list[Document]:
     return documents_of(texts, text=text, id=id).documents
 
 
+@recorded_call
 def build(
     texts: Texts,
     out: str | Path,
@@ -89,6 +91,7 @@ def open_reference(*paths: str | Path) -> Reference:
     return Reference.open(*map(str, paths))
 
 
+@recorded_call
 def originality(
     texts: Texts,
     reference: str | Path | Reference | Sequence[str | Path],
@@ -127,6 +130,7 @@ def _paths(reference: Any) -> tuple[str, ...]:
     )
 
 
+@recorded_call
 def profile(
     texts: Texts, *, text: str = "text", id: str = "id",
     grammar: str = "harper", n_jobs: int | None = None,
@@ -143,6 +147,7 @@ def profile(
     return Profiles(list(found), given.kind)
 
 
+@recorded_call
 def book(texts: Texts, *, text: str = "text", id: str = "id", n_people: int = 12) -> Books:
     """Measure books by chapter: length, pace, speech, repetition, who is where. English only.
 
@@ -155,6 +160,7 @@ def book(texts: Texts, *, text: str = "text", id: str = "id", n_people: int = 12
     return Books(measure_books(given.documents, BookSettings(n_people=n_people)), given.kind)
 
 
+@recorded_call
 def judge(
     texts: Texts,
     rubric: str | Path = "ttcw",
@@ -217,6 +223,7 @@ def _function(model: Any) -> FunctionModel:
     return FunctionModel(model)
 
 
+@recorded_call
 def agreement(
     verdicts: Verdicts | Sequence[Verdicts],
     experts: Any,
@@ -240,6 +247,7 @@ def agreement(
     return Agreement(agree(judges, labels, rubric, AgreementSettings(by, seed), source))
 
 
+@recorded_call
 def correct(
     verdicts: Verdicts, labels: Any = None, *, by: str | None = None, **settings: Any
 ) -> Corrected:
@@ -260,6 +268,7 @@ def correct(
     return Corrected(run)
 
 
+@recorded_call
 def compare_judges(
     runs: Verdicts | str | Path | Sequence[Verdicts | str | Path],
     labels: Any = None,
@@ -304,6 +313,7 @@ def _judge_run(run: Verdicts | str | Path, name: str) -> JudgeRun:
     return JudgeRun(name, run.rubric, run.measurements(), costs)
 
 
+@recorded_call
 def find_faults(
     answers: Any,
     labels: Any = None,
@@ -342,6 +352,7 @@ def find_faults(
     return FoundFaults(find(rows, chosen, people, functions=functions))
 
 
+@recorded_call
 def plan_raters(labels: Any, rubric: str | Path = "ttcw", **settings: Any) -> RaterPlan:
     """How many stories a study needs for each number of raters, from the labels of a pilot.
 
@@ -371,6 +382,7 @@ def _labels(given: Any, rubric: Rubric, name: str) -> tuple[list[Measurement], s
     return labels_of(located(rows), rubric, name), name
 
 
+@recorded_call
 def compare(
     scores: Scores | Iterable[dict[str, Any]],
     *,
@@ -393,6 +405,7 @@ def compare(
     return Comparison(found)
 
 
+@recorded_call
 def diversity(
     texts: Texts,
     *,
@@ -419,6 +432,7 @@ def diversity(
     )
 
 
+@recorded_call
 def key_phrases(
     a: Texts,
     b: Texts = None,
@@ -454,6 +468,7 @@ def key_phrases(
     return KeyPhrases(find(*groups, chosen), chosen.n_listed, given.kind)
 
 
+@recorded_call
 def report(
     texts: Texts,
     reference: str | Path | Reference | Sequence[str | Path] | None = None,

@@ -6,6 +6,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from fabula.api.made import recorded_save
 from fabula.api.tabled import Tabled
 from fabula.api.texts import FrameKind, frame_of
 from fabula.store import write_rows
@@ -81,6 +82,7 @@ class Scores(Tabled):
     def signature(self) -> str:
         return self.result.signature
 
+    @recorded_save
     def save(self, path: str | Path) -> None:
         """The rows (.jsonl), or the page of borrowed spans (.html)."""
         if str(path).endswith(".html"):
@@ -115,6 +117,7 @@ class Profiles(Tabled):
     def measurements(self) -> list[Measurement]:
         return [one for profile in self.profiles for one in profile.measurements()]
 
+    @recorded_save
     def save(self, path: str | Path) -> None:
         """The rows (.jsonl), or a page with rhythm and repetitions (.html)."""
         if str(path).endswith(".html"):
@@ -122,14 +125,17 @@ class Profiles(Tabled):
         else:
             self.save_rows(path)
 
+    @recorded_save
     def save_page(self, path: str | Path) -> None:
         from fabula.presentation.profile_page import write_profile_page
 
         write_profile_page(self.profiles, Path(path))
 
+    @recorded_save
     def save_rows(self, path: str | Path) -> None:
         write_rows(Path(path), [profile.to_row() for profile in self.profiles])
 
+    @recorded_save
     def plot(self, path: str | Path) -> None:
         """Draw rhythm and rarity of up to 12 texts (.svg, .pdf or .png)."""
         from fabula.presentation.plots import save_profiles
@@ -189,6 +195,7 @@ class Verdicts(Tabled):
             row[one.item] = one.value
         return frame_of(rows.values(), self.kind)
 
+    @recorded_save
     def save(self, path: str | Path) -> None:
         """The measurements (.jsonl), or the page of verdicts (.html)."""
         if str(path).endswith(".html"):
@@ -370,6 +377,7 @@ class Comparison(Tabled):
             None,
         )
 
+    @recorded_save
     def plot(self, path: str | Path) -> None:
         """Draw curves and distributions (.svg, .pdf or .png)."""
         from fabula.presentation.plots import save_comparison
@@ -401,12 +409,14 @@ class Detector(Tabled):
         rows = apply_to_rows(detector_rows(self.calibrations), scores.rows, "scores", fpr)
         return frame_of(rows, scores.kind)
 
+    @recorded_save
     def save(self, path: str | Path) -> None:
         """For `fabula detect apply`."""
         from fabula.measures.verdicts import write_detectors
 
         write_detectors(Path(path), self.calibrations, self.label, self.cluster)
 
+    @recorded_save
     def plot(self, path: str | Path) -> None:
         """Draw the ROC curves (.svg, .pdf or .png)."""
         from fabula.presentation.detection_tables import save_rocs
@@ -442,6 +452,7 @@ class Report(Tabled):
     def measurements(self) -> list[Measurement]:
         return list(self.review.measurements())
 
+    @recorded_save
     def save(self, path: str | Path) -> None:
         """The page (.html), or the tables for LaTeX (.tex)."""
         if str(path).endswith(".tex"):
@@ -452,6 +463,7 @@ class Report(Tabled):
         check_page_path(Path(path))
         self.reported.write_page(Path(path))
 
+    @recorded_save
     def save_comments(self, path: str | Path, source: str | Path | None = None) -> int:
         """The findings on one text as comments of a Word document (.docx), or as W3C annotations
         (.jsonld); how many found no place is returned.

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from fabula.api.made import recorded_save
 from fabula.api.tabled import Tabled
 from fabula.api.texts import FrameKind, frame_of
 
@@ -90,6 +91,7 @@ class KeyPhrases(Tabled):
     def signature(self) -> str:
         return self.found.signature
 
+    @recorded_save
     def save(self, path: str | Path) -> None:
         """The list with its date (.jsonl), as `report` takes it in `phrases`."""
         from fabula.measures.phrase_list import write_key_phrases

@@ -6,6 +6,8 @@ from abc import ABC, abstractmethod
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from fabula.api.made import Made, recorded_save
+
 if TYPE_CHECKING:
     from fabula.presentation.sheet import Block
 
@@ -15,12 +17,19 @@ __all__ = ["Tabled"]
 class Tabled(ABC):
     """A result that is shown as tables: printed, in a notebook, in LaTeX and as CSV."""
 
-    __slots__ = ()
+    __slots__ = ("_made",)
+    _made: Made
+
+    @property
+    def made(self) -> Made | None:
+        """How it was made: the call with its settings, for the records beside what is saved."""
+        return getattr(self, "_made", None)
 
     @abstractmethod
     def tables(self) -> list[Block]:
         """The tables, with the lines between them, as the command prints them."""
 
+    @recorded_save
     def save_tables(self, path: str | Path) -> list[Path]:
         """Write them for LaTeX (.tex), or as CSV (.csv, each further table in a file beside it).
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from fabula.errors import InputError
+from fabula.provenance import note_texts
 from fabula.text import check_documents, check_ids, find_files, read_documents
 from fabula.text.readers import Fields, document_of_row
 from fabula.types import Document
@@ -58,6 +59,8 @@ def documents_of(texts: Texts, *, text: str = "text", id: str = "id") -> GivenTe
         found = [texts]
     else:
         found = list(check_documents(_numbered(texts)))
+    if not isinstance(texts, str | Path):
+        note_texts(found)
     if not found:
         raise InputError("there are no texts")
     check_ids(found)

@@ -12,6 +12,8 @@ from typing import Any
 
 import click
 
+from fabula.cli.options import CorpusType
+
 __all__ = ["recorded", "words_of"]
 
 _ONLY_SHOWN = ("as_json", "yes")
@@ -21,15 +23,17 @@ _ONLY_SHOWN = ("as_json", "yes")
 @contextmanager
 def recorded(ctx: click.Context) -> Iterator[None]:
     """Write the records of what the command writes meanwhile, unless it fails."""
-    outputs = dict(_outputs(ctx))
-    if not outputs:
+    if not any(_may_name_a_result(param) for param in ctx.command.params):
         yield
         return
-    from fabula.provenance import recording
+    from fabula.provenance import IN_PLACE, Before, recording
 
+    outputs = dict(_outputs(ctx))
     command = " ".join(_names(ctx))
+    changed = {name: Before.of(path) for name, path in outputs.items() if command in IN_PLACE}
     settings = {name: value for name, value in ctx.params.items() if name not in _ONLY_SHOWN}
     with recording() as noted:
+        noted.before = {name: one for name, one in changed.items() if one is not None}
         try:
             yield
         except click.exceptions.Exit as ended:
@@ -53,17 +57,26 @@ def _named(settings: Mapping[str, Any]) -> dict[str, Any]:
     return {name.replace("__", "."): value for name, value in settings.items()}
 
 
+def _may_name_a_result(param: click.Parameter) -> bool:
+    """An option of one file, or `--out`; the corpus that a command of `reference` is about."""
+    if not isinstance(param, click.Option):
+        return isinstance(param.type, CorpusType)
+    return not param.multiple and (isinstance(param.type, click.Path) or _is_out(param))
+
+
+def _is_out(param: click.Parameter) -> bool:
+    return isinstance(param, click.Option) and param.opts[-1] == "--out"
+
+
 def _outputs(ctx: click.Context) -> Iterator[tuple[str, Path]]:
     """Options that may name a result: a file by any option, a folder by `--out` alone."""
     for param in ctx.command.params:
         value = ctx.params.get(param.name or "")
-        if not isinstance(param, click.Option) or param.multiple or value is None:
+        if value is None or not _may_name_a_result(param) or "://" in str(value):
             continue
-        is_out = param.opts[-1] == "--out"
-        if isinstance(param.type, click.Path) or is_out:
-            path = Path(str(value))
-            if "://" not in str(value) and (is_out or not path.is_dir()):
-                yield str(param.name).replace("__", "."), path
+        path = Path(str(value))
+        if not isinstance(param, click.Option) or _is_out(param) or not path.is_dir():
+            yield str(param.name).replace("__", "."), path
 
 
 def _sources(ctx: click.Context, outputs: Mapping[str, Path]) -> Iterator[str]:

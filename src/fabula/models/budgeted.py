@@ -16,7 +16,7 @@ from fabula.models.base import (
     Usage,
 )
 from fabula.models.cost import Budget, counted_usage
-from fabula.provenance import note_answer
+from fabula.provenance import current_recording
 
 __all__ = ["BudgetedModel"]
 
@@ -26,6 +26,8 @@ class BudgetedModel:
 
     def __init__(self, model: Model, budget: Budget, *, effort: Effort | None = None) -> None:
         self._model, self.budget, self._effort = model, budget, effort
+        # Of where it is opened: it may be asked from other threads, which know of no recording.
+        self._noted = current_recording()
         self.name, self.n_parallel = model.name, model.n_parallel
         self.can_be_held = model.can_be_held
 
@@ -42,7 +44,8 @@ class BudgetedModel:
                 self._spend(error.usage, prompt, sampling, Answer(""))
                 raise
             usage = self._spend(answer.usage, prompt, sampling, answer)
-        note_answer(self.name, answer.served, answer.runtime)
+        if self._noted is not None:
+            self._noted.note_answer(self.name, answer.served, answer.runtime)
         return answer if usage is answer.usage else replace(answer, usage=usage)
 
     def _spend(self, usage: Usage, prompt: Prompt, sampling: Sampling, answer: Answer) -> Usage:

@@ -82,6 +82,7 @@ class HostedModel:
             self._model = get_model(name, memoize=False, **options)
         except Exception as error:
             raise ModelError(_opening_fault(self._spec, error)) from error
+        _follow_no_redirects(self._model.api)
         _join_parts(self._model.api)
         return self
 
@@ -168,6 +169,17 @@ def form_of(choice: Choice | None, provider: str, *, held: bool) -> GenerateConf
     if choice is not None and held:
         config.response_schema = _schema(choice)
     return config
+
+
+def _follow_no_redirects(api: Any) -> None:
+    """Have a provider's client send prompts, which hold stories, to no address but its own."""
+    clients = (
+        getattr(api, "http_client", None),
+        getattr(getattr(api, "client", None), "_client", None),
+    )
+    for client in clients:
+        if hasattr(client, "follow_redirects"):
+            client.follow_redirects = False
 
 
 def _join_parts(api: Any) -> None:
@@ -324,6 +336,12 @@ def _call_fault(spec: str, error: Exception) -> ModelError:
     status = getattr(cause, "status_code", None) or getattr(error, "status_code", None)
     lines = [line.strip() for line in str(cause).splitlines() if line.strip()]
     said = (lines[0] if lines else type(cause).__name__)[:300]
+    if status in (301, 302, 303, 307, 308):
+        host = urlsplit(spec).netloc or spec
+        return ModelError(
+            f"{host}: redirects to another address, where nothing is sent; name the address that "
+            f"answers"
+        )
     if status in (401, 403):
         host = urlsplit(spec).netloc or spec
         return ModelError(f"{host}: the key was refused ({said}); check it in the environment")

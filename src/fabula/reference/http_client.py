@@ -24,6 +24,7 @@ __all__ = ["LookupCache", "LookupServer", "Refused", "cache_path"]
 
 _LONGEST_WAIT_S = 60.0
 _TRIES_OF_NOBODY = 3
+_MAX_REDIRECTS = 5
 _BUSY_S = 30.0
 """How long another process may write to the cache before this one gives up."""
 _REFUSALS = frozenset({400, 401, 404, 405, 422})
@@ -88,7 +89,6 @@ class LookupServer:
         self._client: httpx.Client = httpx.Client(
             timeout=timeout_s,
             limits=httpx.Limits(max_connections=n_parallel),
-            follow_redirects=True,
             headers={"User-Agent": "fabula (measures creative writing)", **headers},
         )
 
@@ -108,7 +108,8 @@ class LookupServer:
         None asks by GET; bytes are JSON already. `path` goes on from the server's address.
 
         Raises `Refused` with the server's words where asking again is no use (`fault_in` may raise
-        it too), `LookupFailed` with the last fault when the attempts are used up or `stop` is set.
+        it too), `InputError` where it redirects to another address, `LookupFailed` with the last
+        fault when the attempts are used up or `stop` is set.
         """
         body = json.dumps(request).encode() if isinstance(request, dict) else request
         n_attempts = self._max_retries + 1
@@ -143,11 +144,35 @@ class LookupServer:
         raise LookupFailed(f"{self.url} did not answer in {n_attempts} attempts, at last: {fault}")
 
     def _send(self, path: str, body: bytes | None) -> httpx.Response:
-        if body is None:
-            return self._client.get(self.url + path)
-        return self._client.post(
-            self.url + path, content=body, headers={"Content-Type": "application/json"}
-        )
+        """The reply to a request, after redirects within the server's own address.
+
+        Raises `InputError` where one leads elsewhere: the user named this server and no other, and
+        what is asked may be words of an unpublished story, with a token.
+        """
+        headers = {} if body is None else {"Content-Type": "application/json"}
+        method = "GET" if body is None else "POST"
+        request = self._client.build_request(method, self.url + path, content=body, headers=headers)
+        for _ in range(_MAX_REDIRECTS):
+            response = self._client.send(request)
+            if response.next_request is None:
+                return response
+            to = response.next_request.url
+            if not _is_same_server(request.url, to):
+                raise InputError(
+                    f"{self.url} redirects to {to.scheme}://{to.netloc.decode()}, where nothing is "
+                    f"sent; name that address if it is the one you want"
+                )
+            request = response.next_request
+        raise InputError(f"{self.url} redirects more than {_MAX_REDIRECTS} times; name another")
+
+
+def _is_same_server(asked: httpx.URL, to: httpx.URL) -> bool:
+    """Whether a redirect stays with the host and port, or goes from http to https there."""
+    is_upgrade = (asked.scheme, to.scheme) == ("http", "https")
+    ports = {url.port or {"http": 80, "https": 443}.get(url.scheme) for url in (asked, to)}
+    if asked.host != to.host:
+        return False
+    return ports == {80, 443} if is_upgrade else asked.scheme == to.scheme and len(ports) == 1
 
 
 def _read(response: httpx.Response, refusals: frozenset[int]) -> tuple[Reply | None, str]:

@@ -16,17 +16,19 @@ import contextlib
 import math
 import os
 import signal
-import subprocess
-import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from multiprocessing.connection import Connection, Pipe
 from pathlib import Path
+from typing import TYPE_CHECKING
 
+from fabula.child import Child, connections
 from fabula.errors import InputError
 from fabula.types import Document
+
+if TYPE_CHECKING:
+    from multiprocessing.connection import Connection
 
 __all__ = ["Limits", "read_isolated", "serve"]
 
@@ -82,21 +84,8 @@ class _Helper:
     """The helper process, seen from the one that started it."""
 
     def __init__(self) -> None:
-        theirs, self._requests = Pipe(duplex=False)
-        self._answers, mine = Pipe(duplex=False)
         self._owner = os.getpid()
-        package = str(Path(__file__).parents[2])
-        path = os.pathsep.join(filter(None, (package, os.environ.get("PYTHONPATH"))))
-        code = "import sys; from fabula.text.isolation import serve; serve(*map(int, sys.argv[1:]))"
-        fds = theirs.fileno(), mine.fileno()
-        self._process = subprocess.Popen(
-            [sys.executable, "-P", "-c", code, *map(str, fds)],
-            pass_fds=fds,
-            stdin=subprocess.DEVNULL,
-            env={**os.environ, "PYTHONPATH": path},
-        )
-        theirs.close()
-        mine.close()
+        self._child = Child("fabula.text.isolation", "serve")
 
     @classmethod
     def take(cls) -> _Helper:
@@ -111,20 +100,20 @@ class _Helper:
     def ask(self, read: Read, name: str, limits: Limits) -> _Helper:
         """Have it read a file. Where it has ended from idleness, a new one does."""
         try:
-            self._requests.send((read, name, limits))
+            self._child.requests.send((read, name, limits))
         except BrokenPipeError:
             self.end()
             fresh = _Helper()
-            fresh._requests.send((read, name, limits))
+            fresh._child.requests.send((read, name, limits))
             return fresh
         return self
 
     def answer(self, name: str, limits: Limits) -> tuple[str, int, list[Document], str]:
         """Its next message: kind, bytes read, documents, the sentence of an error."""
         try:
-            message: tuple[str, int, list[Document], str] = self._answers.recv()
+            message: tuple[str, int, list[Document], str] = self._child.answers.recv()
         except (EOFError, ConnectionResetError) as error:
-            raise InputError(_ended(name, self._process.wait(), limits)) from error
+            raise InputError(_ended(name, self._child.process.wait(), limits)) from error
         return message
 
     def keep(self) -> None:
@@ -133,10 +122,7 @@ class _Helper:
             _idle.append(self)
 
     def end(self) -> None:
-        self._requests.close()
-        self._answers.close()
-        self._process.kill()
-        self._process.wait()
+        self._child.close()
 
 
 @atexit.register
@@ -162,14 +148,7 @@ def _ended(name: str, code: int, limits: Limits) -> str:
 
 def serve(requests_fd: int, answers_fd: int) -> None:
     """The helper process: read what is asked for until nothing is asked any more."""
-    import resource
-
-    # Ctrl-C reaches all processes of a terminal; this one ends when it is no longer needed.
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    # A helper that is ended for taking too much leaves no image of its memory behind.
-    resource.setrlimit(resource.RLIMIT_CORE, (0, resource.getrlimit(resource.RLIMIT_CORE)[1]))
-    requests = Connection(requests_fd, writable=False)
-    answers = Connection(answers_fd, readable=False)
+    requests, answers = connections(requests_fd, answers_fd)
     with contextlib.suppress(EOFError, BrokenPipeError, ConnectionResetError):
         while requests.poll(_IDLE_S):
             _Answer(answers).give(*requests.recv())

@@ -49,9 +49,11 @@ def report(
     from fabula.jobs.reported import report_texts
     from fabula.presentation.comments import check_comments_path
     from fabula.presentation.sheet import render
+    from fabula.provenance import note_output
 
     if files.out is None and not as_json:
         files = replace(files, out=Path("report.html"))
+        note_output("out", Path("report.html"))
     keep = _checked_outputs(texts, files)
     documents = read_stories(texts, how_to_read)
     if files.comments is not None:

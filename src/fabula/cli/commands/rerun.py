@@ -17,6 +17,7 @@ from fabula.cli.printing import print_done
 from fabula.cli.records import words_of
 from fabula.errors import FabulaError, InputError
 from fabula.jobs.rerun import RerunSettings
+from fabula.provenance import steps_of
 
 if TYPE_CHECKING:
     from fabula.provenance import Record
@@ -56,15 +57,15 @@ def rerun(result: Path, settings: RerunSettings, yes: bool, as_json: bool) -> No
         raise InputError(f"{settings.keep}: is there already; name another folder with `keep`")
     with tempfile.TemporaryDirectory(prefix="fabula-rerun-") as aside:
         place = Path(aside) if settings.keep is None else settings.keep.resolve()
-        _run(record, folder, place, yes=yes)
-        made = place / names[0] / own.name
+        made = _made_again(record, own, names[0], place, yes=yes)
         if not made.exists():
             raise InputError(
                 f"{result}: the command ended without writing it again; run `fabula "
                 f"{record['command']}` to see why"
             )
         numbers = compare_results(own, made)
-        causes = differences(record, read_record(made))
+        steps = zip(steps_of(record, own), steps_of(read_record(made), made), strict=False)
+        causes = list(dict.fromkeys(one for then, now in steps for one in differences(then, now)))
     if digest_of(own) != record["outputs"][names[0]]["sha256"]:
         causes.insert(0, f"{result} has changed since the record was written")
     found = Rerun(str(result), f"fabula {record['command']}", tuple(numbers), tuple(causes))
@@ -73,8 +74,29 @@ def rerun(result: Path, settings: RerunSettings, yes: bool, as_json: bool) -> No
         click.get_current_context().exit(1)
 
 
-def _run(record: Record, folder: Path, place: Path, *, yes: bool) -> None:
-    """Run the command with its results in `place`, in a folder for each option."""
+def _made_again(record: Record, own: Path, name: str, place: Path, *, yes: bool) -> Path:
+    """Where the result is that the setting `name` names, after the steps of the record."""
+    made = place / name / own.name
+    for step in steps_of(record, own):
+        # Of what was changed in place, the steps before make and change the same one.
+        is_before = step is not record
+        targets = {
+            other: made
+            if other == name or (is_before and Path(one["path"]).name == own.name)
+            else place / other / Path(one["path"]).name
+            for other, one in step["outputs"].items()
+        }
+        _run(step, own.parent / step["folder"], targets, yes=yes)
+    return made
+
+
+def _run(record: Record, folder: Path, targets: dict[str, Path], *, yes: bool) -> None:
+    """Run the command with its results at `targets`, by the settings that name them."""
+    if record["command"].startswith("fabula."):
+        raise InputError(
+            f"it was saved from Python, by `{record['command']}()`; repeat that call with the "
+            f"settings of the record"
+        )
     root = click.get_current_context().find_root().command
     command: Any = root
     for name in record["command"].split():
@@ -82,9 +104,9 @@ def _run(record: Record, folder: Path, place: Path, *, yes: bool) -> None:
     if command is None:
         raise InputError(f"`fabula {record['command']}` is not a command of this version")
     settings = dict(record["settings"])
-    for name, one in record["outputs"].items():
-        (place / name).mkdir(parents=True)
-        settings[name] = str(place / name / Path(one["path"]).name)
+    for name, target in targets.items():
+        target.parent.mkdir(parents=True, exist_ok=True)
+        settings[name] = str(target)
     if any("-" in one for one in settings.values() if isinstance(one, list)):
         raise InputError("its texts came from standard input, which is not kept; nothing to rerun")
     words = [*record["command"].split(), *words_of(command, settings)]

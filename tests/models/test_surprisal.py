@@ -164,8 +164,9 @@ def test_the_next_draft_costs_the_windows_from_the_change_on(
     n_read = []
     read = engine.states
     monkeypatch.setattr(
-        engine, "states", lambda self, tokens: n_read.append(len(tokens)) or read(self, tokens)
-    )
+        engine, "states", lambda self, tokens, *more: n_read.append(len(tokens))
+        or read(self, tokens, *more),
+    )  # fmt: skip
     with SurprisalModel(path, max_context=17) as model:
         first = model.score(draft)
         n_first = len(n_read)

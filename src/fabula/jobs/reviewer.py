@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack
+from contextlib import AbstractContextManager, ExitStack, nullcontext
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
@@ -18,6 +19,7 @@ from fabula.jobs.judging import labels_of_some
 from fabula.jobs.originality import OriginalityOptions, open_measure
 from fabula.jobs.originality_result import younger_remark
 from fabula.jobs.progress import SILENT, Confirm, Progress, agreed
+from fabula.jobs.reading_ahead import ReadingAhead
 from fabula.jobs.report import ReportSettings
 from fabula.judging.summary import summarise
 from fabula.judging.trust import TrustBook
@@ -27,10 +29,11 @@ from fabula.measures.groups import GroupBook
 from fabula.measures.norms import NormInstrument, read_norms
 from fabula.measures.originality import OriginalityMeasure
 from fabula.measures.phrase_list import PhraseInstrument, read_phrases
+from fabula.models.surprisal import SurprisalModel
 from fabula.reference.backend import described
 from fabula.review.found import LeftOut, Review, TextReview
 from fabula.text import check_documents
-from fabula.text.pipeline import load_pipeline
+from fabula.text.pipeline import sentence_pipeline
 from fabula.types import Document, Measurement, Part, Rubric
 
 if TYPE_CHECKING:
@@ -42,6 +45,8 @@ _OPENED = (
     "references", "levels", "match", "exclude", "exclude_same", "fluency_model", "groups",
     "phrases", "norms",
 )  # fmt: skip
+_Reading = ReadingAhead | None
+"""None where fluency is left out."""
 _LOCAL_EXTRA = "`pip install 'fabula[local]'` and `fabula setup local`"
 _NLP_EXTRA = "`pip install 'fabula[nlp]'` and `fabula setup nlp`"
 
@@ -61,7 +66,7 @@ class Reviewer:
         self.plan = plan
         self._stack = ExitStack()
         self._measure: OriginalityMeasure | None = None
-        self._fluency: FluencyMeasure | None = None
+        self._model: SurprisalModel | None = None
         self._groups = GroupBook.open(*groups_of(plan.references), *plan.groups)
         self._listed: list[Instrument] = [
             PhraseInstrument(read_phrases(path), number)
@@ -110,16 +115,28 @@ class Reviewer:
             rubric = judge_plan(self.plan).rubric
             people = labels_of_some(documents, self.plan.labels, rubric)
             review = replace(review, rubric=rubric, people=tuple(people))
-        for step in (
-            self._originality,
-            self._read,
-            self._fluently,
-            self._others,
-            self._together,
-        ):
+        self._check_reference(progress)
+        with self._reading([text.document for text in reviews]) as reading:
+            for step in (self._originality, self._read, partial(self._fluently, reading)):
+                review = step(review, progress)
+                yield review
+        for step in (self._others, self._together):
             review = step(review, progress)
             yield review
         yield self._models(review, progress, confirm)
+
+    def _check_reference(self, progress: Progress) -> None:
+        """Refuse what is named wrongly before a model begins to read."""
+        plan = self.plan
+        is_here = not any("://" in one for one in plan.references)
+        if plan.asks("originality") and plan.references and is_here and not plan.against_each_other:
+            self._opened_measure(progress)
+
+    def _reading(self, documents: Sequence[Document]) -> AbstractContextManager[_Reading]:
+        """The surprisals of texts, read from now on."""
+        if not self.plan.asks("fluency"):
+            return nullcontext()
+        return ReadingAhead(self._opened_model, documents)
 
     def _originality(self, review: Review, progress: Progress) -> Review:
         if not self.plan.asks("originality"):
@@ -210,12 +227,12 @@ class Reviewer:
                 review = _signed(review, part, of_first.signature)
         return review
 
-    def _fluently(self, review: Review, progress: Progress) -> Review:
-        if not self.plan.asks("fluency"):
+    def _fluently(self, reading: _Reading, review: Review, progress: Progress) -> Review:
+        if reading is None:
             return _without(review, "fluency")
         progress.begin("fluency", len(review.texts))
         try:
-            measure = self._opened_fluency()
+            measure = FluencyMeasure(reading.model(), sentence_pipeline())
         except ModelError as error:
             is_own = self.plan.fluency_model != ReportSettings().fluency_model
             remedy = f"{_LOCAL_EXTRA}; {_NLP_EXTRA}"
@@ -223,9 +240,9 @@ class Reviewer:
             return _left_out(review, "fluency", str(error), remedy, is_failure=is_own)
         texts = []
         lost = ""
-        for text in review.texts:
+        for k, text in enumerate(review.texts):
             try:
-                (fluency,) = measure.measure([text.document])
+                fluency = measure.measured(text.document, reading.tokens(k))
                 texts.append(replace(text, fluency=fluency))
             except (ModelError, CallFailed) as error:
                 lost = str(error)
@@ -239,14 +256,10 @@ class Reviewer:
             )  # fmt: skip
         return _signed(review, "fluency", str(measure.signature))
 
-    def _opened_fluency(self) -> FluencyMeasure:
-        if self._fluency is None:
-            from fabula.models.surprisal import SurprisalModel
-
-            nlp = load_pipeline(("tok2vec", "senter"))
-            model = self._stack.enter_context(SurprisalModel(self.plan.fluency_model))
-            self._fluency = FluencyMeasure(model, nlp)
-        return self._fluency
+    def _opened_model(self) -> SurprisalModel:
+        if self._model is None:
+            self._model = self._stack.enter_context(SurprisalModel(self.plan.fluency_model))
+        return self._model
 
     def _others(self, review: Review, progress: Progress) -> Review:
         """What registered instruments say, and lists of phrases and ratings of words."""

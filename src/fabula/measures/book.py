@@ -24,7 +24,7 @@ from fabula.measures.talk import TALK_RULES, Talk, speakers_of, talk_of
 from fabula.text import TextSettings, TextWords
 from fabula.text.chapters import CHAPTER_RULES, Chapter, chapters_of, stretches_of
 from fabula.text.language import not_english
-from fabula.text.pipeline import load_pipeline, pipeline_parts
+from fabula.text.pipeline import load_pipeline, pipeline_parts, sentence_pipeline
 from fabula.text.sentences import paragraph_spans, sentence_spans
 from fabula.text.speech import READER, flags_within, speech_spans
 from fabula.types import Document, Measurement, Signature
@@ -399,4 +399,4 @@ def pipelines() -> tuple[Any, Any]:
 
     Raises `ModelError` where spaCy or the pipeline is not installed.
     """
-    return load_pipeline(("tok2vec", "senter")), load_pipeline(("tok2vec", "ner"))
+    return sentence_pipeline(), load_pipeline(("tok2vec", "ner"))

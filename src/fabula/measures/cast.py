@@ -13,13 +13,15 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections import Counter, defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import regex
 
 from fabula.text.marks import word_set
+from fabula.text.memo import Memo
 from fabula.text.sentences import encodable, paragraph_spans
 
 __all__ = ["CAST_RULES", "Person", "cast_of"]
@@ -28,6 +30,8 @@ CAST_RULES = "1"
 """Changes with any rule or threshold below."""
 
 _N_ASKED = 8
+_BATCH = 64
+_REMEMBERED_CHARS = 1 << 20
 _MIN_NAMED = 5
 _MOST = 0.75
 _KINDS = {
@@ -139,13 +143,24 @@ def _asked(
     parts = [encodable(" ".join(text[slice(*spans[k])].split())) for k in sorted(chosen)]
     named: Counter[str] = Counter()
     asked: Counter[str] = Counter()
-    for doc in nlp.pipe(parts, batch_size=64):
-        people = {token.idx for entity in doc.ents if entity.label_ == "PERSON" for token in entity}
-        for match in _WORD.finditer(doc.text):
+    memo = _PEOPLE.setdefault(nlp, Memo(_REMEMBERED_CHARS))
+    found_in = memo.each(parts, lambda new: _people_in(new, nlp), _BATCH)
+    for part, people in zip(parts, found_in, strict=True):
+        for match in _WORD.finditer(part):
             if match[0] in candidates:
                 asked[match[0]] += 1
                 named[match[0]] += match.start() in people
     return named, asked
+
+
+_PEOPLE: WeakKeyDictionary[Any, Memo[frozenset[int]]] = WeakKeyDictionary()
+"""By pipeline, where words of people's names stand in paragraphs."""
+
+
+def _people_in(paragraphs: Sequence[str], nlp: Any) -> Iterator[frozenset[int]]:
+    for doc in nlp.pipe(paragraphs, batch_size=_BATCH):
+        people = (entity for entity in doc.ents if entity.label_ == "PERSON")
+        yield frozenset(token.idx for entity in people for token in entity)
 
 
 def _joined(counts: dict[_Form, int]) -> list[list[_Form]]:

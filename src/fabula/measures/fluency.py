@@ -9,7 +9,7 @@ divided by its words, so that models of different tokens can be set side by side
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -27,7 +27,7 @@ from fabula.text.pipeline import pipeline_parts
 from fabula.text.sentences import encodable, sentence_spans
 from fabula.types import Document, Measurement, Signature
 
-__all__ = ["Fluency", "FluencyMeasure", "SpanSurprisal"]
+__all__ = ["Fluency", "FluencyMeasure", "SpanSurprisal", "read_tokens"]
 
 _WORDS = TextSettings()
 _NO_TOKENS = TokenSurprisal(np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0, np.float32))
@@ -168,24 +168,36 @@ class FluencyMeasure:
     def measure(self, documents: Iterable[Document]) -> Iterator[Fluency]:
         """Measure documents as they come, in order. Raises `ModelError`, as the model does."""
         for document in check_documents(documents):
-            text = document.text
+            yield self.measured(document, read_tokens(self._model, document))
+
+    def measured(self, document: Document, tokens: TokenSurprisal | None) -> Fluency:
+        """What `read_tokens` of this model makes of a document."""
+        text = document.text
+        if tokens is None:
             foreign = not_english(text)
-            if foreign is not None:
-                yield Fluency(document, 0, None, (), foreign, self.signature, _NO_TOKENS)
-                continue
-            tokens = self._model.score(text)
-            (whole,) = _of_spans(text, tokens, [(0, len(text))])
-            yield Fluency(
-                document=document,
-                n_words=whole.n_words,
-                bits_per_word=whole.bits_per_word,
-                sentences=_of_spans(
-                    text, tokens, sentence_spans(without_headings(document), self._nlp)
-                ),
-                missing_reason=whole.missing_reason,
-                signature=self.signature,
-                tokens=tokens,
-            )
+            return Fluency(document, 0, None, (), foreign, self.signature, _NO_TOKENS)
+        (whole,) = _of_spans(text, tokens, [(0, len(text))])
+        return Fluency(
+            document=document,
+            n_words=whole.n_words,
+            bits_per_word=whole.bits_per_word,
+            sentences=_of_spans(
+                text, tokens, sentence_spans(without_headings(document), self._nlp)
+            ),
+            missing_reason=whole.missing_reason,
+            signature=self.signature,
+            tokens=tokens,
+        )
+
+
+def read_tokens(
+    model: SurprisalModel, document: Document, check: Callable[[], None] | None = None
+) -> TokenSurprisal | None:
+    """How surprising a model finds each token of a document; None where it is not English.
+
+    `check` as for `SurprisalModel.score`. Raises `ModelError`, `CallFailed`, as the model does.
+    """
+    return None if not_english(document.text) else model.score(document.text, check)
 
 
 def _of_spans(

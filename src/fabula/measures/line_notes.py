@@ -66,6 +66,7 @@ __all__ = [
 LINE_RULES = "2"
 """Changes with any rule or threshold below."""
 
+_SPACE = re.compile(r"\s")
 _ECHO_WORDS = 30
 _ECHO_ZIPF = 4.3
 """Rarer than one in 50,000 words: what is more frequent is not noticed again."""
@@ -225,7 +226,7 @@ class LineReader:
         return LineReview(read.n_words, tuple(found), str(self.signature))
 
     def _parsed(self, text: str) -> ReadText:
-        plain = encodable("".join(" " if c.isspace() else c for c in text))
+        plain = encodable(_SPACE.sub(" ", text))
         spans = sentence_spans(text, self._nlp)
         speech = speech_spans(text)
         sentences = []

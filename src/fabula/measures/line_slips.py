@@ -262,7 +262,8 @@ def pet_phrases(read: ReadText) -> Iterator[LineNote]:
             found[phrase].append(place)
     n_words, least, rates = _fiction()
     taken = set[Place]()
-    for phrase in sorted(found, key=lambda one: (-len(one), -len(found[one]), one)):
+    often = [phrase for phrase, places in found.items() if len(places) >= _MIN_PET]
+    for phrase in sorted(often, key=lambda one: (-len(one), -len(found[one]), one)):
         places = [
             place for place in found[phrase]
             if not any(a <= place[0] and place[1] <= b for a, b in taken)

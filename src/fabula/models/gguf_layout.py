@@ -7,6 +7,7 @@ https://github.com/ggml-org/ggml/blob/master/docs/gguf.md
 
 from __future__ import annotations
 
+import functools
 import mmap
 import struct
 from dataclasses import dataclass
@@ -67,6 +68,13 @@ def read_layout(path: Path) -> Layout:
     Raises `ModelError` for a file that is big-endian or of another version, `ValueError` for a
     damaged one, `ImportError` where the library `gguf` is needed for a rarer kind of tensor.
     """
+    state = path.stat()
+    return _read_layout(path, state.st_mtime_ns, state.st_size)
+
+
+@functools.lru_cache(4)
+def _read_layout(path: Path, mtime_ns: int, n_bytes: int) -> Layout:
+    """Once for all who open a model; a file that was written anew is another."""
     with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
         try:
             return _layout(path, _Header(data))

@@ -8,7 +8,7 @@ unpacked weights to 0.0003 nats (`models/likelihood.py`).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -102,11 +102,12 @@ class Llama:
         self._keys: list[Any] = []
         self._states = np.empty((0, shape.n_dimensions), np.float32)
 
-    def states(self, tokens: list[int]) -> NDArray[np.float32]:
+    def states(self, tokens: list[int], check: Callable[[], None]) -> NDArray[np.float32]:
         """Last hidden states after the final norm: float32, shape (n_tokens, n_dimensions).
 
         A window that begins as the last one did is read from the first whole step on in which they
-        differ; what stands before it is the same bytes.
+        differ; what stands before it is the same bytes. `check` is called before each step, and
+        may raise to end the reading.
         """
         n_kept = n_alike(tokens, self._read) // STEP_TOKENS * STEP_TOKENS
         past = [self._cut(one, n_kept) for one in self._keys] or [self._nothing()] * (
@@ -114,6 +115,7 @@ class Llama:
         )
         states = [self._states[:n_kept]]
         for start in range(n_kept, len(tokens), STEP_TOKENS):
+            check()
             found, *past = self._step(tokens[start : start + STEP_TOKENS], start, past)
             states.append(found.numpy()[0])
         self._read, self._keys, self._states = list(tokens), past, np.concatenate(states)

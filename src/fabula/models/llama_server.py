@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 import urllib.error
 import urllib.request
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -58,8 +59,12 @@ class LlamaServer:
         ]
         return [int(one["id"]) for one in found], pieces
 
-    def states(self, tokens: list[int]) -> NDArray[np.float32]:
-        """Last hidden states after the final norm: float32, shape (n_tokens, n_dimensions)."""
+    def states(self, tokens: list[int], check: Callable[[], None]) -> NDArray[np.float32]:
+        """Last hidden states after the final norm: float32, shape (n_tokens, n_dimensions).
+
+        `check` is called before they are asked for, and may raise to end the reading.
+        """
+        check()
         reply = self._call("/embeddings", {"content": tokens, "embd_normalize": -1})
         states = np.array(reply[0]["embedding"], np.float32)
         if states.shape != (len(tokens), self._shape[1]):

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import importlib.metadata
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol, Self
@@ -98,7 +98,7 @@ class SurprisalModel:
         """Tokens that are read at a time, with the one that marks the beginning."""
         return self._opened.n_context
 
-    def score(self, text: str) -> TokenSurprisal:
+    def score(self, text: str, check: Callable[[], None] | None = None) -> TokenSurprisal:
         """The surprisal of each token, the same bytes on the same machine whatever else is scored.
 
         The first token is scored after the mark of a beginning (BOS), where the model's own
@@ -107,7 +107,8 @@ class SurprisalModel:
         or takes for others, are read as `?`.
 
         A text beyond the context is read in windows that overlap by half, as by
-        `LikelihoodModel.score`. Raises `CallFailed` where the model fails, `ModelError` where its
+        `LikelihoodModel.score`. `check` is called now and then; what it raises ends the reading.
+        Raises `CallFailed` where the model fails, `ModelError` where its
         tokeniser changes the text, so that no place can be said.
         """
         reader, text = self._opened, encodable(text)
@@ -123,7 +124,7 @@ class SurprisalModel:
                 "cannot be located in it; choose another model"
             )
         starts, ends = _places(text.encode(), [len(piece) for piece in pieces], n_before)
-        return TokenSurprisal(starts, ends, reader.nats(tokens))
+        return TokenSurprisal(starts, ends, reader.nats(tokens, check or _go_on))
 
     @property
     def _opened(self) -> _Reader:
@@ -143,7 +144,7 @@ class _Engine(Protocol):
     def tokenise(self, text: str) -> tuple[list[int], list[bytes]]:
         """The tokens, and the bytes of each."""
 
-    def states(self, tokens: list[int]) -> NDArray[np.float32]:
+    def states(self, tokens: list[int], check: Callable[[], None]) -> NDArray[np.float32]:
         """Last hidden states after the final norm: float32, shape (n_tokens, n_dimensions)."""
 
 
@@ -182,7 +183,7 @@ class _Reader:
         pairs = zip(characters, back, strict=True)
         return text.translate({ord(c): "?" for c, found in pairs if c.encode() != found})
 
-    def nats(self, tokens: list[int]) -> NDArray[np.float32]:
+    def nats(self, tokens: list[int], check: Callable[[], None]) -> NDArray[np.float32]:
         """The surprisal of each token: float32, shape (n_tokens,)."""
         found = np.full(len(tokens), np.nan, np.float32)
         mark = self._engine.beginning
@@ -190,25 +191,29 @@ class _Reader:
             window = mark + tokens[start:end]
             n_known = max(1, len(mark) + first - start)
             if n_known < len(window):
-                found[end - (len(window) - n_known) : end] = self._window(window, n_known)
+                found[end - (len(window) - n_known) : end] = self._window(window, n_known, check)
         return found
 
-    def _window(self, tokens: list[int], n_known: int) -> NDArray[np.float32]:
+    def _window(
+        self, tokens: list[int], n_known: int, check: Callable[[], None]
+    ) -> NDArray[np.float32]:
         """The surprisal of a window's tokens from the `n_known`-th on; remembered, since the next
         draft of a text has most windows before the first change in common with the last."""
         key = np.array([n_known, *tokens], np.int64).tobytes()
         nats = self._known.pop(key, None)
         if nats is None:
-            nats = self._scored(tokens, n_known)
+            nats = self._scored(tokens, n_known, check)
         self._known[key] = nats
         if len(self._known) > _MAX_KNOWN:
             # The one that was asked for longest ago.
             del self._known[next(iter(self._known))]
         return nats
 
-    def _scored(self, tokens: list[int], n_known: int) -> NDArray[np.float32]:
+    def _scored(
+        self, tokens: list[int], n_known: int, check: Callable[[], None]
+    ) -> NDArray[np.float32]:
         """As `_window`; steps that the window before had too are not scored again."""
-        states = self._engine.states(tokens)
+        states = self._engine.states(tokens, check)
         step = self._engine.step_tokens or len(tokens)
         before, scored = self._last if self._engine.step_tokens else ([], {})
         n_same = n_alike(tokens, before)
@@ -221,11 +226,16 @@ class _Reader:
             if (first, end) in scored and end < n_same:
                 found[first, end] = scored[first, end]
                 continue
+            check()
             came = tokens[first + 1 : end + 1]
             nats = self._layer.surprisals(states[first:end], came, n_threads=n_threads())
             found[first, end] = nats.astype(np.float32)
         self._last = tokens, found
         return np.concatenate(list(found.values()))
+
+
+def _go_on() -> None:
+    """The check of a reading that nobody ends early."""
 
 
 def _layout_of_llama(path: Path) -> Layout | None:

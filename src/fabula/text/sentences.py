@@ -6,7 +6,9 @@ import itertools
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
+from weakref import WeakKeyDictionary
 
+from fabula.text.memo import Memo
 from fabula.text.words import TextSettings
 
 __all__ = [
@@ -20,9 +22,12 @@ __all__ = [
 ]
 
 _BATCH = 64
+_REMEMBERED_CHARS = 1 << 21
+"""Three drafts of a novel, whose sentences take 10 MB."""
 _MAX_CHARS = 50_000
 """No paragraph of prose is longer; the pipeline refuses a million."""
 _PARAGRAPH = re.compile(r"\n[^\S\n]*(?:\n[^\S\n]*)+")
+_SPACE = re.compile(r"\s")
 _ENDS_SENTENCE = re.compile(r"[.!?…][\"'”’»“‘«›)\]*_]*\Z")
 _LINES_ENDING = 0.5
 """A share of line breaks after whole sentences that lines cut to a width do not reach: at most 0.41
@@ -130,21 +135,42 @@ def sentence_spans(text: str, nlp: Any) -> list[tuple[int, int]]:
     """Where each sentence of a text stands, half-open in characters; the text stays as it is.
 
     Parted as by `sentences_of`: never across a blank line, and what begins in small letters goes on
-    with the sentence before.
+    with the sentence before. Paragraphs that this pipeline parted before are not read again.
     """
-    return spans_of_docs(paragraph_docs(text, nlp))
+    paragraphs = list(_plain_paragraphs(text))
+    memo = _SPANS.setdefault(nlp, Memo(_REMEMBERED_CHARS))
+    found = memo.each((plain for _, plain in paragraphs), lambda new: _spans_each(new, nlp), _BATCH)
+    return [
+        (begin + start, begin + end)
+        for (begin, _), spans in zip(paragraphs, found, strict=True)
+        for start, end in spans
+    ]
+
+
+_SPANS: WeakKeyDictionary[Any, Memo[list[tuple[int, int]]]] = WeakKeyDictionary()
+"""By pipeline, the sentences of paragraphs."""
+
+
+def _spans_each(paragraphs: Sequence[str], nlp: Any) -> Iterator[list[tuple[int, int]]]:
+    docs = nlp.pipe(paragraphs, batch_size=_BATCH)
+    return (spans_of_docs([(0, doc)]) for doc in docs)
 
 
 def paragraph_docs(text: str, nlp: Any) -> list[tuple[int, Any]]:
     """spaCy's reading of each paragraph, and where it begins: offsets of both add up."""
-    spans = [span for first, last in paragraph_spans(text) for span in _bounded(text, first, last)]
-    # Line breaks within a paragraph are spaces to the pipeline; lengths stay the same.
-    plain = (
-        encodable("".join(" " if c.isspace() else c for c in text[begin:end]))
-        for begin, end in spans
-    )
-    docs = nlp.pipe(plain, batch_size=_BATCH)
-    return [(begin, doc) for (begin, _), doc in zip(spans, docs, strict=True)]
+    paragraphs = list(_plain_paragraphs(text))
+    docs = nlp.pipe((plain for _, plain in paragraphs), batch_size=_BATCH)
+    return [(begin, doc) for (begin, _), doc in zip(paragraphs, docs, strict=True)]
+
+
+def _plain_paragraphs(text: str) -> Iterator[tuple[int, str]]:
+    """Where each paragraph begins, and its characters as the pipeline reads them.
+
+    Line breaks within a paragraph are spaces to the pipeline; lengths stay the same.
+    """
+    for first, last in paragraph_spans(text):
+        for begin, end in _bounded(text, first, last):
+            yield begin, encodable(_SPACE.sub(" ", text[begin:end]))
 
 
 def _bounded(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:

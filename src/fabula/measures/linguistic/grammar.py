@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import importlib.metadata
 import json
 import re
@@ -62,6 +63,8 @@ _OF_SPELLING = frozenset(("Spelling", "Typo"))
 _LANGUAGETOOL = "http://localhost:8081"
 """Where its server listens by default."""
 _TIMEOUT_S = 60
+_REMEMBERED = 20_000
+"""The sentences of two drafts of a novel."""
 # LanguageTool's own categories of the same sort.
 _TASTE_CATEGORIES = frozenset(
     ("CASING", "PLAIN_ENGLISH", "REDUNDANCY", "STYLE", "TYPOGRAPHY", "REGIONALISMS", "WIKIPEDIA")
@@ -262,7 +265,18 @@ def faults_in(checker: Checker, parsed: Parsed) -> list[Fault]:
     """The errors of a parsed text: its names are no misspellings, its past tense is known."""
     names = [t.place for t in parsed.tokens if t.pos == "PROPN" and t.text[:1].isupper()]
     past = [t.place for t in parsed.tokens if t.tag in ("VBD", "VBN")]
-    return checker.faults(parsed.text, names, past)
+    return list(_faults(checker, parsed.text, tuple(names), tuple(past)))
+
+
+@functools.lru_cache(_REMEMBERED)
+def _faults(
+    checker: Checker,
+    text: str,
+    names: tuple[tuple[int, int], ...],
+    past: tuple[tuple[int, int], ...],
+) -> tuple[Fault, ...]:
+    """Profile and notes on lines ask about the same sentences, and so does the next draft."""
+    return tuple(checker.faults(text, names, past))
 
 
 def share_correct(words: Sequence[tuple[int, int]], errors: Iterable[tuple[int, int]]) -> float:

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from fabula.text.memo import Memo
 from fabula.text.pipeline import load_pipeline, pipeline_parts
 from fabula.text.sentences import encodable
 
@@ -25,6 +26,8 @@ CONTENT = frozenset(("ADJ", "ADV", "INTJ", "NOUN", "PRON", "PROPN", "VERB"))
 
 _PARTS = ("tok2vec", "tagger", "parser", "attribute_ruler")
 _BATCH = 256
+_REMEMBERED_CHARS = 1_200_000
+"""Two drafts of a novel of 100,000 words, which take 100 MB as they are parsed."""
 # What a verb governs that is no part of its phrase: its subject, and what stands beside it.
 _OUTSIDE = frozenset(
     ("nsubj", "nsubjpass", "csubj", "csubjpass", "expl", "mark", "cc", "conj", "punct",
@@ -45,16 +48,13 @@ class Token:
     is_word: bool
     start: int
     """Where it begins in the text, in characters."""
+    lower: str
+    """Lower-cased, apostrophes straight: who types them is no matter of style."""
 
     @property
     def place(self) -> tuple[int, int]:
         """Where it stands in the text: half-open, in characters."""
         return self.start, self.start + len(self.text)
-
-    @property
-    def lower(self) -> str:
-        """Lower-cased, apostrophes straight: who types them is no matter of style."""
-        return self.text.lower().replace("’", "'")
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,11 +112,14 @@ class Parser:
         self._units = vectors.data / np.where(norms == 0, 1, norms)
         self._has_length = norms[:, 0] > 0
         self._row = functools.lru_cache(1 << 18)(self._find_row)
+        self._known: Memo[Parsed] = Memo(_REMEMBERED_CHARS)
 
     def parse(self, texts: Iterable[str]) -> Iterator[Parsed]:
-        """Each text parsed, in order."""
-        for doc in self._nlp.pipe(map(encodable, texts), batch_size=_BATCH):
-            yield self._parsed(doc)
+        """Each text parsed, in order; what was parsed lately is not parsed again."""
+        return self._known.each(map(encodable, texts), self._parse, _BATCH)
+
+    def _parse(self, texts: Sequence[str]) -> Iterator[Parsed]:
+        return map(self._parsed, self._nlp.pipe(texts, batch_size=_BATCH))
 
     def vector_of(self, parsed: Parsed) -> NDArray[np.float64]:
         """The sum of the vectors of all its tokens, punctuation included: float64, shape
@@ -176,6 +179,7 @@ def _tokens(doc: Any) -> tuple[tuple[Token, ...], list[int]]:
             head=places[token.head.i] if places[token.head.i] >= 0 else k,
             is_word=_is_word(token.text),
             start=token.idx,
+            lower=token.text.lower().replace("’", "'"),
         )
         for k, token in enumerate(kept)
     )

@@ -32,8 +32,8 @@ from fabula.measures.linguistic.readability import READABILITY_METRICS, readabil
 from fabula.text import check_documents
 from fabula.text.chapters import without_headings
 from fabula.text.language import not_english
-from fabula.text.pipeline import load_pipeline
-from fabula.text.sentences import encodable, paragraph_docs, paragraphs_of, spans_of_docs
+from fabula.text.pipeline import sentence_pipeline
+from fabula.text.sentences import encodable, paragraphs_of, sentence_spans
 from fabula.text.speech import flags_within, speech_spans
 from fabula.types import Document, Measurement, Span
 from fabula.workers import InOrder, in_order
@@ -220,7 +220,7 @@ def _profile_one(grammar: str, document: Document) -> Profile:
 @functools.cache
 def opened_tools(grammar: str) -> tuple[TextTools, Any]:
     """The tools of a profile, and the pipeline that finds sentences: opened once."""
-    return TextTools(grammar), load_pipeline(("tok2vec", "senter"))
+    return TextTools(grammar), sentence_pipeline()
 
 
 def profile_text(tools: TextTools, nlp: Any, document: Document) -> Profile:
@@ -301,7 +301,7 @@ def _nothing(tools: TextTools, document: Document, reason: str) -> Profile:
 def _sentence_places(text: str, nlp: Any) -> tuple[str, list[tuple[int, int]]]:
     """The text with one space wherever there is any and paragraphs apart, and its sentences."""
     plain = "\n\n".join(" ".join(paragraph.split()) for paragraph in paragraphs_of(text))
-    return plain, spans_of_docs(paragraph_docs(plain, nlp))
+    return plain, sentence_spans(plain, nlp)
 
 
 def _sentences(

@@ -79,7 +79,7 @@ class InPacked:
         lengths, witnesses = np.zeros(len(query), np.int32), np.zeros(len(query), np.uint32)
         match.longest_matches(
             self.tokens, self.suffixes, self.pairs, query, match.run_ends(query),
-            0, len(query), lengths, witnesses,
+            np.zeros(len(query), np.int32), 0, len(query), lengths, witnesses,
         )  # fmt: skip
         return lengths
 
@@ -183,7 +183,7 @@ def from_disk(before: Plain, after: InPacked, queries: list[Query], memory: int)
         found: dict[str, list[dict[str, float]]] = {layout: [] for layout in LAYOUTS}
         for _ in range(corpora.sized(3, 1)):
             for layout in LAYOUTS:
-                scale.drop_caches()
+                scale.forget(Path(name))
                 command = [sys.executable, __file__, "--step", layout, "--at",
                            str(Path(name) / layout), "--pairs", str(n_pairs)]  # fmt: skip
                 with scale.limited(memory) as enter:

@@ -4,19 +4,20 @@
         [--search-memory BYTES] [--smoke]
 
 Constants are measured on the smaller corpus; from them the larger is predicted, built in shards
-under a limit of memory that its files exceed, and searched under another, from a cold page cache
-and again. The limits are those of a control group, page cache included (root, cgroup
-v1); without one the run says so. Real words; past the books at hand, runs of 4 to 20 words drawn
-from them at random.
+under a limit of memory that its files exceed, and searched under another: at first with none of
+its files in the page cache but the filters, which opening it reads, and again. The limits are those
+of a control group, page cache included (root, cgroup v1); without one the run says so. Real words;
+past the books at hand, runs of 4 to 20 words drawn from them at random.
 """
 
 from __future__ import annotations
 
 import argparse
 import contextlib
+import gc
 import json
+import mmap
 import os
-import resource
 import shutil
 import subprocess
 import sys
@@ -76,7 +77,6 @@ def compare(given: argparse.Namespace) -> None:
 
 def measured(given: argparse.Namespace, at: Path, n_tokens: float) -> dict[str, float]:
     found = step(given, "build", at, n_tokens, given.memory)
-    drop_caches()
     found |= step(given, "search", at, n_tokens, given.search_memory)
     in_memory = step(given, "search", at, n_tokens, given.memory + found["GB on disk"] * 2e9)
     found["search in memory, us a word"] = in_memory["search, us a word, again"]
@@ -116,15 +116,14 @@ def limited(n_bytes: int) -> Iterator[Any]:
             GROUP.rmdir()
 
 
-def drop_caches() -> None:
-    """Empty the page cache, of the whole machine: not at the smallest size, beside other tests."""
-    if corpora.SMOKE:
-        return
+def forget(at: Path) -> None:
+    """Have the system drop the pages of the files below a folder, and no others."""
     os.sync()
-    try:
-        Path("/proc/sys/vm/drop_caches").write_text("3")
-    except OSError as error:
-        print(f"the page cache cannot be emptied ({error})", file=sys.stderr)
+    for file in at.rglob("*"):
+        if file.is_file() and hasattr(os, "posix_fadvise"):
+            descriptor = os.open(file, os.O_RDONLY)
+            os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_DONTNEED)
+            os.close(descriptor)
 
 
 def build(at: Path, n_tokens: int, memory: int) -> dict[str, float]:
@@ -141,7 +140,7 @@ def build(at: Path, n_tokens: int, memory: int) -> dict[str, float]:
         sizes[file.name] += file.stat().st_size
     to_search = (
         "tokens.npy", "rare_before.npy", "rare_ids.npy", "suffixes.npy", "pairs.npy",
-        "pair_buckets.npy", "words.bin", "words.npy", "words_sorted.npy",
+        "pair_buckets.npy", "grams.npy", "words.bin", "words.npy", "words_sorted.npy",
     )  # fmt: skip
     return {
         "n_tokens": n,
@@ -152,6 +151,7 @@ def build(at: Path, n_tokens: int, memory: int) -> dict[str, float]:
         "bytes a token": sum(sizes.values()) / n,
         "bytes a token, to search": sum(sizes[name] for name in to_search) / n,
         "bytes a token, pairs": (sizes["pairs.npy"] + sizes["pair_buckets.npy"]) / n,
+        "bytes a token, the filter (in memory)": sizes["grams.npy"] / n,
         "bytes a token, documents": sizes["documents.zst"] / n,
     }
 
@@ -185,7 +185,7 @@ def documents(n_tokens: int) -> Iterator[Document]:
 def search(at: Path) -> dict[str, float]:
     """Longest matches of texts that are in no corpus here, 250 words at a time, on one thread.
 
-    First from a cold page cache, then again, from one as warm as the memory allows.
+    First from the disk, then again, with as much in memory as fits.
     """
     settings = TextSettings()
     source = str(corpora.SHARED / "human_vs_machine" / "hanna_writingprompts.jsonl")
@@ -193,25 +193,29 @@ def search(at: Path) -> dict[str, float]:
         :N_QUERY_WORDS
     ]
     texts = [words[k : k + QUERY_WORDS] for k in range(0, len(words), QUERY_WORDS)]
+    # Files are compared with their checksums, and kernels compiled.
+    Reference.open(at).longest_matches(["a", "word"])
+    gc.collect()
+    forget(at)
     reference = Reference.open(at)
-    reference.longest_matches(["a", "word"])  # compiled, and the vocabularies looked into
     found: dict[str, float] = {}
     for name in ("first", "again"):
-        faults, read = resource.getrusage(resource.RUSAGE_SELF).ru_majflt, _read_bytes()
+        read = bytes_read()
         begin = time.perf_counter()
         for text in texts:
             reference.longest_matches(text)
         seconds = time.perf_counter() - begin
-        faults = resource.getrusage(resource.RUSAGE_SELF).ru_majflt - faults
+        pages = (bytes_read() - read) / mmap.PAGESIZE / len(words)
         found |= {
             f"search, us a word, {name}": seconds / len(words) * 1e6,
-            f"search, waits for disk a word, {name}": faults / len(words),
-            f"search, kB read a word, {name}": (_read_bytes() - read) / len(words) / 1e3,
+            f"search, pages read a word, {name}": pages,
+            f"the same a shard, {name}": pages / len(reference.local.shards),
         }
     return found
 
 
-def _read_bytes() -> int:
+def bytes_read() -> int:
+    """What this process has had disks read so far."""
     lines = Path("/proc/self/io").read_text().splitlines()
     return next(int(line.split()[1]) for line in lines if line.startswith("read_bytes"))
 

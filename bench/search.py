@@ -26,9 +26,11 @@ import corpora
 import peer
 import plain
 from fabula.kernels import match
+from fabula.kernels.grams import bound_ends
 from fabula.kernels.packed import Packed, Tokens, bits_below, pack, pack_tokens
 from fabula.kernels.pairs import list_pairs, pack_pairs
 from fabula.kernels.suffix import build_suffix_array
+from fabula.reference.filters import make_filter
 from fabula.workers import default_jobs
 
 Query = NDArray[np.uint32]
@@ -71,13 +73,15 @@ class Index:
         n = len(tokens)
         self.pairs = pack_pairs([list_pairs(tokens, self.suffixes, 0, n)], n)
         self.coded, self.packed = pack_tokens(tokens), pack(self.suffixes, bits_below(n))
+        self.grams = make_filter([tokens], n, n_threads=n_threads)
 
     def lockstep(self, query: Query) -> NDArray[np.int32]:
         lengths, witnesses = np.zeros(len(query), np.int32), np.zeros(len(query), np.uint32)
-        ends = match.run_ends(query)
+        ends = bound_ends(self.grams, query, match.run_ends(query))
         match.longest_matches(
-            self.coded, self.packed, self.pairs, query, ends, 0, len(query), lengths, witnesses
-        )
+            self.coded, self.packed, self.pairs, query, ends, np.zeros(len(query), np.int32), 0,
+            len(query), lengths, witnesses,
+        )  # fmt: skip
         return lengths
 
     def plain(self, query: Query) -> NDArray[np.int32]:

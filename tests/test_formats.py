@@ -88,6 +88,7 @@ def corpus_of(path: Path) -> int:
         for number in reference.numbers():
             words = reference.locate(reference.document(number).text).words[:5]
             assert number in reference.documents_with(words)
+            assert reference.longest_matches(words).tolist() == [5, 4, 3, 2, 1]
         return len(reference.numbers())
 
 
@@ -136,6 +137,7 @@ READERS: dict[str, Callable[[Path], int]] = {
     "phrases-1.jsonl": lambda path: len(read_phrases(path).phrases),
     "reference-2": corpus_of,
     "reference-2/passages": lambda path: passages_of(path.parent),
+    "reference-2-filtered": corpus_of,
     "training-2": training_of,
     "training-2/cases": lambda path: cases_of(path.parent),
     "training-2/recurrent": lambda path: network_of(path.parent),
@@ -152,7 +154,7 @@ REFUSED: dict[str, tuple[Callable[[Path], int], str]] = {
 PLACES: dict[Format, tuple[str, ...]] = {
     ROWS: tuple(name for name in READERS if name.startswith("rows/")),
     RUN: ("run-1",),
-    REFERENCE: ("reference-1", "reference-2"),
+    REFERENCE: ("reference-1", "reference-2", "reference-2-filtered"),
     PASSAGES: ("reference-2/passages",),
     DETECTORS: ("detectors-1.json", "detectors-2.json"),
     PHRASES: ("phrases-1.jsonl",),
@@ -165,6 +167,7 @@ PLACES: dict[Format, tuple[str, ...]] = {
 HEADS = {
     **dict.fromkeys(PLACES[ROWS], ""),
     "reference-2": "manifest.json",
+    "reference-2-filtered": "manifest.json",
     "reference-2/passages": "*/*/shard.json",
     "detectors-2.json": "",
     "phrases-1.jsonl": "",

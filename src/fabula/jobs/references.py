@@ -43,6 +43,7 @@ __all__ = [
     "build_corpus",
     "build_from_catalogue",
     "counted",
+    "filter_corpus",
     "index_passages",
     "info_lines",
     "is_in_catalogue",
@@ -467,6 +468,14 @@ def index_passages(
         progress.say,
         spread=map if cluster is None else cluster.in_order,
     )
+
+
+def filter_corpus(place: str | Path, progress: Progress = SILENT) -> Corpus:
+    """Add the search filter to each shard that has none. Raises `CorpusError`."""
+    from fabula.reference.filters import add_filters
+    from fabula.workers import default_jobs
+
+    return Corpus(place, add_filters(place, n_jobs=default_jobs(), report=progress.say))
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,6 +19,7 @@ import numba as nb
 import numpy as np
 from numpy.typing import NDArray
 
+from fabula.kernels.ahead import ask_for
 from fabula.kernels.packed import RARE, Packed, Tokens, rare_token, unpack
 from fabula.kernels.pairs import (
     PairTable,
@@ -54,27 +55,33 @@ def longest_matches(
     pairs: PairTable,
     query: NDArray[np.uint32],
     ends: NDArray[np.int64],
+    known: NDArray[np.int32],
     begin: int,
     stop: int,
     lengths: NDArray[np.int32],
     witnesses: NDArray[np.uint32],
+    *,
+    ahead: bool = False,
 ) -> None:
     """Length of the longest match that starts at each position in [begin, stop).
 
-    query: uint32, shape (n_query,); ends: from `run_ends`. Fills lengths: int32, shape (n_query,),
-    and witnesses: uint32, shape (n_query,), a place in the suffix array with such a match (for
-    lengths above 1).
+    query: uint32, shape (n_query,); ends: int64, shape (n_query,), from `run_ends` or, tighter,
+    `grams.bound_ends`; known: int32, shape (n_query,), lengths that were found elsewhere: a match
+    that could not be longer is not looked for. Fills lengths: int32, shape
+    (n_query,), and witnesses: uint32, shape (n_query,), a place in the suffix array with such a
+    match (for lengths above 1). ahead: whether pages are asked for before they are read, which pays
+    where they come from the disk.
     """
     search_in_step(
-        *tokens, *suffixes, *pairs.buckets, *pairs.entries, query, ends, begin, stop, lengths,
-        witnesses,
+        *tokens, *suffixes, *pairs.buckets, *pairs.entries, query, ends, known, begin, stop,
+        lengths, witnesses, ahead,
     )  # fmt: skip
 
 
 @nb.njit(nogil=True, cache=True)
 def search_in_step(
     codes, rare_before, rare_ids, places, place_bits, n_tokens, buckets, bucket_bits, n_buckets,
-    entries, entry_bits, n_pairs, query, ends, begin, stop, lengths, witnesses,
+    entries, entry_bits, n_pairs, query, ends, known, begin, stop, lengths, witnesses, ahead,
 ):  # fmt: skip
     """`longest_matches` of arrays; records that hold them would be taken apart at each access."""
     low = np.empty(WIDTH, np.int64)
@@ -91,16 +98,21 @@ def search_in_step(
     for base in range(begin, stop, WIDTH):
         n_active = begin_searches(
             buckets, bucket_bits, n_buckets - 1, entries, entry_bits, n_pairs, n_tokens, query,
-            ends, base, min(base + WIDTH, stop), lengths, witnesses,
-            where, low, high, slots, slot_ends, marks,
+            ends, known, base, min(base + WIDTH, stop), lengths, witnesses,
+            where, low, high, slots, slot_ends, marks, ahead,
         )  # fmt: skip
         common_low[:] = 0
         common_high[:] = 0
         # All searches advance by one step in turn. The first two loops only ask for memory, so
         # that the requests overlap; the third uses what has come.
         while n_active > 0:
+            if ahead:
+                ask_for_suffixes(places, place_bits, low, high, n_active)
             for w in range(n_active):
                 probe[w] = unpack(places, place_bits, (low[w] + high[w]) >> 1)
+            if ahead:
+                for w in range(n_active):
+                    ask_for(codes, min(probe[w] + min(common_low[w], common_high[w]), last))
             for w in range(n_active):
                 seen[w] = codes[np.uint64(min(probe[w] + min(common_low[w], common_high[w]), last))]
             n_left = 0
@@ -158,10 +170,17 @@ def search_in_step(
             n_active = n_left
 
 
+@nb.njit(inline="always")
+def ask_for_suffixes(places, place_bits, low, high, n_active):
+    """Ask for the pages of the suffixes in the middle of each interval."""
+    for w in range(n_active):
+        ask_for(places, ((low[w] + high[w]) >> 1) * place_bits >> 6)
+
+
 @nb.njit(nogil=True, cache=True)
 def begin_searches(
-    buckets, bucket_bits, n_buckets, entries, entry_bits, n_pairs, n_tokens, query, ends, begin,
-    stop, lengths, witnesses, where, low, high, slots, slot_ends, marks,
+    buckets, bucket_bits, n_buckets, entries, entry_bits, n_pairs, n_tokens, query, ends, known,
+    begin, stop, lengths, witnesses, where, low, high, slots, slot_ends, marks, ahead,
 ):  # fmt: skip
     """Look up the pairs that begin in [begin, stop); returns how many searches there are.
 
@@ -170,17 +189,23 @@ def begin_searches(
     n = 0
     for i in range(begin, stop):
         witnesses[i] = 0
-        lengths[i] = 1 if i < ends[i] else 0
-        if i + 1 < ends[i]:
+        lengths[i] = 1 if i < ends[i] and known[i] == 0 else 0
+        if i + max(1, known[i]) < ends[i]:
             h = pair_hash(query[i], query[i + 1])
             where[n] = i
             marks[n] = pair_mark(h)
             slots[n] = pair_bucket(h, n_buckets)
             n += 1
+    if ahead:
+        for w in range(n):
+            ask_for(buckets, slots[w] * bucket_bits >> 6)
     for w in range(n):
         bucket = slots[w]
         slots[w] = min(np.int64(unpack(buckets, bucket_bits, bucket)), n_pairs)
         slot_ends[w] = min(np.int64(unpack(buckets, bucket_bits, bucket + 1)), n_pairs)
+    if ahead:
+        for w in range(n):
+            ask_for(entries, slots[w] * entry_bits >> 6)
     for w in range(n):
         if slots[w] < slot_ends[w]:
             low[w] = unpack(entries, entry_bits, slots[w])

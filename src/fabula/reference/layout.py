@@ -12,6 +12,8 @@
         suffixes.npy      uint64 words, packed       suffix array of the tokens
         pairs.npy         uint64 words, packed       pair of tokens -> interval of suffixes
         pair_buckets.npy  uint64 words, packed       where each bucket of pairs begins
+        grams.npy         uint64 (n_blocks, 8)       a filter of the 3-grams and 4-grams; may be
+                                                     missing in a corpus of an earlier version
         starts.npy        int64 (n_documents,)       each document's first token
         words.bin, words.npy                         the vocabulary; word k has id k + 1
         words_sorted.npy  uint32 (n_vocabulary,)     the words in the alphabet's order
@@ -23,6 +25,8 @@ Checksums are compared when a corpus is opened first (`checksums`); manifest.jso
 carry their own.
 
 What a search reads is as small as it can be read from quickly (`kernels.packed`, `kernels.pairs`).
+The filter spares a search most of its steps and most shards (`kernels.grams`), and changes no
+result: a corpus without it is searched as well, and `fabula reference filter` adds it.
 The manifest is written last and replaced at once, so a corpus is always the one before a change or
 the one after it.
 """
@@ -45,6 +49,7 @@ from numpy.typing import NDArray
 
 from fabula.errors import CorpusError
 from fabula.formats import REFERENCE
+from fabula.kernels.grams import BLOCK_WORDS
 from fabula.kernels.packed import (
     BLOCK,
     RARE,
@@ -63,6 +68,7 @@ from fabula.text import TOKENISER, TextSettings
 from fabula.types import Document
 
 __all__ = [
+    "GRAMS",
     "HELD_OUT",
     "Manifest",
     "Shard",
@@ -76,6 +82,8 @@ __all__ = [
 
 HELD_OUT = "held_out.jsonl"
 """Beside a corpus: the numbers of its own documents, a line for each way to measure."""
+GRAMS = "grams.npy"
+"""In a shard: its filter."""
 _DIGEST_MODULUS = 2**256
 _OPTIONAL = ("source", "years")
 """What a manifest names only where there is something to say."""
@@ -293,6 +301,15 @@ class Shard:
             self.pairs = open_pairs(buckets, entries, info.n_pairs, n)
         except ValueError as error:
             raise CorpusError(f"{folder}/pairs.npy: damaged ({error}); build it again") from error
+        self.grams: NDArray[np.uint64] | None = None
+        if GRAMS in info.files:
+            self.grams = mapped("grams", np.uint64, None, BLOCK_WORDS)
+            if len(self.grams) == 0:
+                raise CorpusError(f"{folder / GRAMS}: damaged (empty); build the corpus again")
+        self.is_on_disk = False
+        """Whether it is too large for the memory (`expect_random`)."""
+        self.asks_ahead = False
+        """Whether a search asks for pages before it reads them, as the last one read the disk."""
         self.starts: NDArray[np.int64] = mapped("starts", np.int64, info.n_documents)
         self.vocabulary = Vocabulary.open(folder, info.n_vocabulary)
         # All files are mapped now: one that is replaced later stays as it was for this reader.
@@ -304,7 +321,8 @@ class Shard:
     @property
     def search_bytes(self) -> int:
         """The size of the files that a search goes to and fro in."""
-        return sum(array.nbytes for array in self._searched)
+        filter_bytes = 0 if self.grams is None else self.grams.nbytes
+        return filter_bytes + sum(array.nbytes for array in self._searched)
 
     @property
     def _searched(self) -> tuple[NDArray[Any], ...]:
@@ -334,13 +352,16 @@ class Shard:
         """Have the system read single pages of these files, and not what lies around them.
 
         Where the files do not fit into memory, what is read ahead only drives out what is needed.
+        The filter, which every search asks, is read whole.
         """
+        if not hasattr(mmap, "MADV_RANDOM"):
+            return
+        self.is_on_disk = self.asks_ahead = True
         for array in self._searched:
-            mapped: Any = array.base
-            while mapped is not None and not isinstance(mapped, mmap.mmap):
-                mapped = mapped.base
-            if mapped is not None and hasattr(mmap, "MADV_RANDOM"):
+            if (mapped := _map_of(array)) is not None:
                 mapped.madvise(mmap.MADV_RANDOM)
+        if self.grams is not None and (mapped := _map_of(self.grams)) is not None:
+            mapped.madvise(mmap.MADV_WILLNEED)
 
     def read_tokens(self, begin: int, end: int) -> NDArray[np.uint32]:
         """The ids of the tokens from `begin` to before `end`, each 0 or that of a word.
@@ -371,6 +392,14 @@ class Shard:
         start, end = int(self._blocks[block, 0]), int(self._blocks[block + 1, 0])
         data = zstandard.ZstdDecompressor().decompress(self._documents[start:end].tobytes())
         return data.split(b"\n")
+
+
+def _map_of(array: NDArray[Any]) -> mmap.mmap | None:
+    """The mapped file that an array lies in; None where it lies in none."""
+    base: Any = array.base
+    while base is not None and not isinstance(base, mmap.mmap):
+        base = base.base
+    return base
 
 
 def document_line(document: Document) -> bytes:

@@ -8,6 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 from numpy.typing import NDArray
 
+from fabula.kernels.grams import bound_ends
 from fabula.kernels.match import allowed_matches, longest_matches, run_ends
 from fabula.reference.layout import Shard
 
@@ -18,19 +19,34 @@ _BLOCK = 4096
 
 
 def match_shard(
-    shard: Shard, query: NDArray[np.uint32], excluded: NDArray[np.bool_] | None, n_threads: int
+    shard: Shard,
+    query: NDArray[np.uint32],
+    known: NDArray[np.int32],
+    excluded: NDArray[np.bool_] | None,
+    n_threads: int,
 ) -> NDArray[np.int32]:
-    """Longest matches in one shard. query: uint32 (n,), 0 for unknown words and gaps."""
+    """Longest matches in one shard, where they are longer than the known ones of other shards.
+
+    query: uint32 (n,), 0 for unknown words and gaps; known: int32 (n,), what is found elsewhere.
+    int32 (n,): where they are not longer, any number up to the shard's longest match.
+    """
     n = len(query)
     ends = run_ends(query)
+    if shard.grams is not None:
+        ends = bound_ends(shard.grams, query, ends)
     lengths = np.zeros(n, np.int32)
     witnesses = np.zeros(n, np.uint32)
 
     def search(begin: int) -> None:
         stop = min(begin + _BLOCK, n)
+        n_before = blocks_read() if shard.is_on_disk else 0
         longest_matches(
-            shard.tokens, shard.suffixes, shard.pairs, query, ends, begin, stop, lengths, witnesses
-        )
+            shard.tokens, shard.suffixes, shard.pairs, query, ends, known, begin, stop, lengths,
+            witnesses, ahead=shard.asks_ahead,
+        )  # fmt: skip
+        if shard.is_on_disk:
+            # To ask for pages that are in memory takes several times as long as the search.
+            shard.asks_ahead = blocks_read() > n_before
 
     if n_threads == 1 or n <= _BLOCK:
         search_all = map(search, range(0, n, _BLOCK))
@@ -45,6 +61,14 @@ def match_shard(
             shard.tokens, shard.suffixes, shard.starts, excluded, query, ends, lengths, witnesses
         )
     return lengths
+
+
+def blocks_read() -> int:
+    """How much this thread has read from disks so far."""
+    import resource
+
+    whose = getattr(resource, "RUSAGE_THREAD", resource.RUSAGE_SELF)
+    return resource.getrusage(whose).ru_inblock
 
 
 def number_words(

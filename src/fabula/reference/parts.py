@@ -126,7 +126,8 @@ class LocalPart:
         for shard, out in zip(self.shards, self.excluded(exclude), strict=True):
             ids = np.zeros(len(words) + 1, np.uint32)
             ids[1:] = shard.vocabulary.find(list(words))
-            np.maximum(longest, match_shard(shard, ids[places], out, n_threads), out=longest)
+            found = match_shard(shard, ids[places], longest, out, n_threads)
+            np.maximum(longest, found, out=longest)
         return longest
 
     def find(

@@ -17,7 +17,8 @@ from fabula.kernels.pairs import list_pairs, pack_pairs
 from fabula.kernels.suffix import build_suffix_array
 from fabula.reference.batches import TokenBatch
 from fabula.reference.checksums import seal
-from fabula.reference.layout import ShardInfo, checksums, read_shard_info
+from fabula.reference.filters import make_filter
+from fabula.reference.layout import GRAMS, ShardInfo, checksums, read_shard_info
 from fabula.reference.storage import Home
 from fabula.reference.vocabulary import Strings, Vocabulary
 from fabula.store import dump_json
@@ -153,6 +154,7 @@ def write_index(
     table = pack_pairs(listed, n_tokens)
     np.save(folder / "pair_buckets.npy", table.buckets.words)
     np.save(folder / "pairs.npy", table.entries.words)
+    np.save(folder / GRAMS, make_filter([tokens], n_tokens, n_threads=n_threads))
     return table.entries.n_values
 
 

@@ -26,6 +26,7 @@ from fabula.jobs.references import (
     SampleSettings,
     VerifySettings,
     counted,
+    filter_corpus,
     index_passages,
 )
 
@@ -120,6 +121,20 @@ def passages(directory: str | Path, settings: PassageOptions, as_json: bool) -> 
         f"{directory}: {counted(n, 'passage')} of {n_words} words",
         as_json=as_json,
     )
+
+
+@reference.command("filter", short_help="Add the search filter to an earlier corpus.")
+@_directory
+@json_option
+def add_filter(directory: str | Path, as_json: bool) -> None:
+    """Add the filter that makes searches faster to the corpus DIR, where it has none.
+
+    `reference build` already does this; run it for a corpus built by an earlier version. Results do
+    not change.
+    """
+    with progress_bar("filtering", None) as bar:
+        corpus = filter_corpus(directory, bar)
+    print_done(corpus.to_json(), str(corpus), as_json=as_json)
 
 
 @reference.command(short_help="Show what a corpus holds and how it was built.")

@@ -1,0 +1,179 @@
+"""How many pages a look-up reads from the disk, how long it waits, and what the filter spares.
+
+    python bench/reads.py [N_TOKENS] [--grown] [--smoke]
+
+One shard of real words (past the books, runs of 4 to 20 words of them; with `--grown` as
+`packed.py` makes them, with more different words and pairs), and 10,000 words of texts that are in
+no corpus here, 250 at a time. Each search runs in a process of its own, its files out of the page
+cache at first: pages are what the process has the disk read, counted by the system, none ahead of
+what it asks for. `next shard` is a shard of which the longest matches are known already, from
+shards before it that hold as long ones: only longer ones are looked for.
+
+One run, of 43M tokens, and one of 43M grown, while others used the machine: see docs/scale.md.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import mmap
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+import corpora
+import packed
+import scale
+from fabula.kernels import match
+from fabula.kernels.grams import bound_ends
+from fabula.kernels.packed import Packed, Tokens, bits_below
+from fabula.kernels.pairs import open_pairs
+from fabula.reference.filters import make_filter
+from fabula.reference.vocabulary import map_array
+
+N_WORDS = 250
+N_TEXTS = corpora.sized(40, 2)
+N_ROUNDS = corpora.sized(7, 1)
+KINDS = {
+    "tokens": np.uint16, "rare_before": np.uint32, "rare_ids": np.uint32, "suffixes": np.uint64,
+    "buckets": np.uint64, "pairs": np.uint64,
+}  # fmt: skip
+ENGINES = {
+    "as before": (False, False, False),
+    "asked ahead": (False, True, False),
+    "filter": (True, False, False),
+    "filter, asked ahead": (True, True, False),
+    "next shard": (True, False, True),
+    "next shard, asked ahead": (True, True, True),
+}
+"""Filter, pages asked ahead, lengths known."""
+
+
+class Index:
+    """A shard's files, mapped so that the system reads single pages of them; the filter is read."""
+
+    def __init__(self, at: Path) -> None:
+        arrays = {
+            name: map_array(at / f"{name}.npy", kind, (None,)) for name, kind in KINDS.items()
+        }
+        for array in arrays.values():
+            mapped = array.base
+            while not isinstance(mapped, mmap.mmap):
+                mapped = mapped.base  # type: ignore[union-attr]
+            mapped.madvise(mmap.MADV_RANDOM)
+        n = len(arrays["tokens"])
+        n_pairs = int(np.load(at / "n_pairs.npy")[0])
+        self.tokens = Tokens(*(arrays[name] for name in ("tokens", "rare_before", "rare_ids")))
+        self.suffixes = Packed(arrays["suffixes"], bits_below(n), n)
+        self.pairs = open_pairs(arrays["buckets"], arrays["pairs"], n_pairs, n)
+        self.grams = np.load(at / "grams.npy")
+
+    def search(
+        self, query: NDArray[np.uint32], known: NDArray[np.int32], filtered: bool, ahead: bool
+    ) -> NDArray[np.int32]:
+        ends = match.run_ends(query)
+        if filtered:
+            ends = bound_ends(self.grams, query, ends)
+        lengths, witnesses = np.zeros(len(query), np.int32), np.zeros(len(query), np.uint32)
+        match.longest_matches(
+            self.tokens, self.suffixes, self.pairs, query, ends, known, 0, len(query), lengths,
+            witnesses, ahead=ahead,
+        )  # fmt: skip
+        return np.maximum(lengths, known)
+
+
+def step(at: Path, engine: str) -> dict[str, float]:
+    """Search the texts: from the disk, then again from memory."""
+    filtered, ahead, is_next = ENGINES[engine]
+    queries = list(np.load(at / "queries.npy"))
+    right = list(np.load(at / "right.npy"))
+    known = right if is_next else [np.zeros(len(one), np.int32) for one in right]
+    index = Index(at)
+    index.search(queries[0][:1], known[0][:1], filtered, ahead)  # compiled
+    scale.forget(at)
+    n_words = sum(map(len, queries))
+    before, begin = scale.bytes_read(), time.perf_counter()
+    found = [index.search(*asked, filtered, ahead) for asked in zip(queries, known, strict=True)]
+    seconds = time.perf_counter() - begin
+    assert all(map(np.array_equal, found, right)), "another result"
+    row = {
+        "pages": (scale.bytes_read() - before) / mmap.PAGESIZE / n_words,
+        "us": seconds / n_words * 1e6,
+    }
+    taken = []
+    for _ in range(N_ROUNDS):
+        begin = time.thread_time()
+        for asked in zip(queries, known, strict=True):
+            index.search(*asked, filtered, False)
+        taken.append((time.thread_time() - begin) / n_words * 1e9)
+    return {**row, "ns": float(np.median(taken))}
+
+
+def prepare(at: Path, n_tokens: int, grown: bool) -> None:
+    """Write the files of a shard, the texts, and their longest matches."""
+    real, ids = corpora.real_corpus(2**32)
+    if grown:
+        tokens, rank = packed.grown(real, n_tokens)
+    else:
+        tokens = corpora.corpus_of(real, n_tokens)
+        rank = np.arange(int(real.max()) + 1, dtype=np.uint32)
+    _, index, about = packed.both(tokens)
+    grams = make_filter([tokens], len(tokens), n_threads=2)
+    for name, array in {**index.arrays, "grams": grams}.items():
+        np.save(at / f"{name}.npy", array)
+    n_bytes = sum(array.nbytes for array in index.arrays.values())
+    print(f"{len(tokens) / 1e6:,.1f}M tokens, {about['pairs a token']:.2f} pairs a token; "
+          f"{(n_bytes + grams.nbytes) / len(tokens):.2f} bytes a token to search, of these "
+          f"{grams.nbytes / len(tokens):.2f} for the filter, which memory holds")  # fmt: skip
+    np.save(at / "n_pairs.npy", np.array([index.pairs.entries.n_values]))
+    queries = [rank[one] for one in corpora.queries(ids, N_WORDS)][:N_TEXTS]
+    right = [index(one) for one in queries]
+    np.save(at / "queries.npy", np.stack(queries))
+    np.save(at / "right.npy", np.stack(right))
+    print("  of a shard that holds no longer match than is known, positions that are searched:")
+    for more in range(5):
+        shares = [
+            searched(grams, one, np.maximum(1, known + more))
+            for one, known in zip(queries, right, strict=True)
+        ]
+        print(f"    known are longer by {more}: {100 * np.mean(shares):.1f} %")
+
+
+def searched(
+    grams: NDArray[np.uint64], query: NDArray[np.uint32], known: NDArray[np.int32]
+) -> float:
+    """The share of positions at which the filter lets a match be longer than is known."""
+    longest = bound_ends(grams, query, match.run_ends(query)) - np.arange(len(query))
+    return float((longest > known).mean())
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("tokens", nargs="?", type=float, default=corpora.sized(43_000_000, 20_000))
+    parser.add_argument("--grown", action="store_true")
+    parser.add_argument("--step", choices=ENGINES, help=argparse.SUPPRESS)
+    parser.add_argument("--at", type=Path, help=argparse.SUPPRESS)
+    given = parser.parse_args()
+    if given.step:
+        print(json.dumps(step(given.at, given.step)))
+        return
+    with tempfile.TemporaryDirectory(dir=os.environ.get("BENCH_DIR")) as name:
+        at = Path(name)
+        prepare(at, int(given.tokens), given.grown)
+        print(f"  {'':28}{'pages a word':>14}{'us, from disk':>15}{'ns, in memory':>15}")
+        for engine in ENGINES:
+            command = [sys.executable, __file__, "--step", engine, "--at", str(at)]
+            done = subprocess.run(command, check=True, stdout=subprocess.PIPE)
+            row = json.loads(done.stdout)
+            print(f"  {engine:28}{row['pages']:>14.2f}{row['us']:>15.1f}{row['ns']:>15.0f}",
+                  flush=True)  # fmt: skip
+
+
+if __name__ == "__main__":
+    main()

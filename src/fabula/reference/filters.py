@@ -1,0 +1,85 @@
+"""The filter of a shard's grams (`kernels.grams`): made with the shard, or added to one without."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict, replace
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fabula.kernels.grams import BLOCK_WORDS, OVERLAP, add_grams, n_gram_blocks
+from fabula.reference.checksums import seal
+from fabula.reference.copies import copy_shards
+from fabula.reference.layout import GRAMS, Manifest, Shard, ShardInfo, open_shards
+from fabula.reference.storage import Home, open_home
+from fabula.store import dump_json
+
+__all__ = ["add_filters", "make_filter"]
+
+Report = Callable[[str], None]
+
+_CHUNK = 1 << 24
+"""Tokens that are read at a time."""
+
+
+def make_filter(
+    chunks: Iterable[NDArray[np.uint32]], n_tokens: int, *, n_threads: int
+) -> NDArray[np.uint64]:
+    """The filter of `n_tokens` tokens, each chunk of which says again the last ones before it.
+
+    uint64 (n_blocks, BLOCK_WORDS); the same bytes for any number of threads or chunks.
+    """
+    blocks = np.zeros((n_gram_blocks(n_tokens), BLOCK_WORDS), np.uint64)
+    edges = list(pairwise(np.linspace(0, len(blocks), n_threads + 1).astype(int).tolist()))
+    with ThreadPoolExecutor(n_threads) as pool:
+        for tokens in chunks:
+            list(pool.map(lambda edge, tokens=tokens: add_grams(tokens, blocks, *edge), edges))
+    return blocks
+
+
+def add_filters(
+    path: str | Path, *, n_jobs: int = 1, report: Report = lambda stage: None
+) -> Manifest:
+    """Write the filter of each shard of the corpus at `path` that has none yet.
+
+    Interrupted, it is simply called again. Raises `CorpusError` where there is no corpus.
+    """
+    home = open_home(path)
+    with home.lock():
+        manifest = Manifest.read(home)
+        shards = []
+        for info in manifest.shards:
+            if GRAMS not in info.files:
+                report(f"shard {int(info.name) + 1}: {info.n_tokens:,} words")
+                info = _with_filter(home, path, info, n_jobs)
+            shards.append(info)
+        changed = replace(manifest, shards=tuple(shards))
+        if changed != manifest:
+            home.write("manifest.json", changed.to_json())
+    return changed
+
+
+def _with_filter(home: Home, path: str | Path, info: ShardInfo, n_jobs: int) -> ShardInfo:
+    """Write a shard's filter, and what `shard.json` says of it."""
+    (shard,) = open_shards([(copy_shards(path, [info.name]), info)])
+    written = io.BytesIO()
+    np.save(written, make_filter(_chunks(shard), info.n_tokens, n_threads=n_jobs))
+    data = written.getvalue()
+    home.write(f"shards/{info.name}/{GRAMS}", data)
+    files = {**info.files, GRAMS: hashlib.sha256(data).hexdigest()}
+    info = replace(info, files=dict(sorted(files.items())))
+    row = dump_json(seal(asdict(info))) + "\n"
+    home.write(f"shards/{info.name}/shard.json", row.encode())
+    return info
+
+
+def _chunks(shard: Shard) -> Iterator[NDArray[np.uint32]]:
+    n_tokens = shard.info.n_tokens
+    for begin in range(0, n_tokens, _CHUNK):
+        yield shard.read_tokens(begin, min(begin + _CHUNK + OVERLAP, n_tokens))

@@ -1,0 +1,113 @@
+"""The filter of a corpus: with it or without, and however it came, the answers are the same."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import asdict, replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from tests.cli.test_judging_cli import fabula
+from tests.test_formats import GOLDEN
+
+from fabula.errors import CorpusError
+from fabula.reference import Reference, matching
+from fabula.reference.checksums import seal
+from fabula.reference.filters import add_filters
+from fabula.reference.layout import GRAMS, Manifest
+from fabula.reference.tombstones import remove_documents
+from fabula.reference.verify import verify_reference
+from fabula.store import checksum, dump_json
+from fabula.types import Document
+
+WORDS = [f"w{k}" for k in range(30)]
+
+
+def texts(n: int, seed: int = 0) -> list[Document]:
+    rng = random.Random(seed)
+    return [Document(f"d{k}", " ".join(rng.choices(WORDS, k=80))) for k in range(n)]
+
+
+def strip(path: Path) -> None:
+    """Make the corpus one that an earlier version built."""
+    manifest = Manifest.read(path)
+    shards = []
+    for info in manifest.shards:
+        files = {name: digest for name, digest in info.files.items() if name != GRAMS}
+        shards.append(replace(info, files=files))
+        folder = path / "shards" / info.name
+        (folder / GRAMS).unlink()
+        (folder / "shard.json").write_text(dump_json(seal(asdict(shards[-1]))) + "\n")
+    (path / "manifest.json").write_bytes(replace(manifest, shards=tuple(shards)).to_json())
+
+
+def tree(path: Path) -> dict[str, bytes]:
+    files = (file for file in path.rglob("*") if file.is_file() and file.name != ".lock")
+    return {str(file.relative_to(path)): file.read_bytes() for file in files}
+
+
+def queries() -> list[list[str]]:
+    rng = random.Random(1)
+    return [rng.choices([*WORDS, "unseen"], k=60) for _ in range(20)]
+
+
+def test_a_filter_that_is_added_is_the_one_that_is_built(tmp_path: Path) -> None:
+    path = tmp_path / "r"
+    Reference.build(texts(60), path, shard_tokens=1500)
+    remove_documents(path, [0, 3, 40])
+    built = tree(path)
+    with_filter = [one.tolist() for one in Reference.open(path).longest_matches_many(queries())]
+    strip(path)
+    without = Reference.open(path)
+    assert len(without.local.shards) > 2
+    assert all(shard.grams is None for shard in without.local.shards)
+    assert [one.tolist() for one in without.longest_matches_many(queries())] == with_filter
+    assert "57 documents" in fabula("reference", "filter", str(path))
+    assert tree(path) == built
+    verify_reference(path)
+    assert add_filters(path) == Manifest.read(path)
+    assert tree(path) == built
+
+
+def test_the_filter_does_its_work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    reference = Reference.build(texts(60), tmp_path / "r", shard_tokens=1500)
+    n_begun: list[int] = []
+    right = matching.longest_matches
+
+    def counted(tokens, suffixes, pairs, query, ends, known, *more, **named):  # type: ignore[no-untyped-def]
+        n_begun.append(int((ends - range(len(query)) > known.clip(1)).sum()))
+        return right(tokens, suffixes, pairs, query, ends, known, *more, **named)
+
+    monkeypatch.setattr(matching, "longest_matches", counted)
+    reference.longest_matches_many(queries())
+    # Later shards are asked only where they may hold more than those before.
+    assert sum(n_begun[1:]) < 0.5 * n_begun[0] * len(n_begun[1:])
+
+
+def test_a_corpus_of_an_earlier_version_answers_as_with_a_filter() -> None:
+    before, after = (Reference.open(GOLDEN / n) for n in ("reference-2", "reference-2-filtered"))
+    assert before.local.shards[0].grams is None
+    assert after.local.shards[0].grams is not None
+    assert before.fingerprint == after.fingerprint
+    for number in before.numbers():
+        words = before.locate(before.document(number).text).words
+        asked = [*words[::2], *words, *words[::-1]]
+        for exclude in ([], [number]):
+            assert (
+                after.longest_matches(asked, exclude=exclude).tolist()
+                == before.longest_matches(asked, exclude=exclude).tolist()
+            )
+
+
+def test_a_filter_of_nothing_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "r"
+    Reference.build(texts(5), path)
+    manifest = Manifest.read(path)
+    file = path / "shards" / "00000" / GRAMS
+    np.save(file, np.zeros((0, 8), np.uint64))
+    (info,) = manifest.shards
+    info = replace(info, files={**info.files, GRAMS: checksum(file)})
+    (path / "manifest.json").write_bytes(replace(manifest, shards=(info,)).to_json())
+    with pytest.raises(CorpusError, match=r"grams\.npy: damaged \(empty\)"):
+        Reference.open(path)

@@ -12,6 +12,7 @@ import argparse
 import json
 import os
 import random
+import resource
 import subprocess
 import tempfile
 import time
@@ -23,6 +24,7 @@ import numpy as np
 import corpora
 from fabula.measures.diversity import Plan, Resampling, measure_diversity
 from fabula.measures.diversity.comparison import measure_groups
+from fabula.measures.diversity.compression import compression_ratio
 from fabula.measures.diversity.ngrams import SHARED, NgramMeasures, WordTable
 from fabula.measures.diversity.sampling import plan_pool
 from fabula.text import TextSettings, read_documents
@@ -33,12 +35,13 @@ N_WORDS = 300
 # Modules that the package imports and that have no part in what is timed.
 PEER = """
 import importlib.machinery, json, sys, time, types
-for name in ("spacy", "openai"):
+for name in ("spacy", "openai", "evaluate", "sentence_transformers"):
     try:
         __import__(name)
     except ImportError:
-        sys.modules[name] = types.ModuleType(name)
-        sys.modules[name].__spec__ = importlib.machinery.ModuleSpec(name, None)
+        sys.modules[name] = empty = types.ModuleType(name)
+        empty.__spec__ = importlib.machinery.ModuleSpec(name, None)
+        empty.load = empty.SentenceTransformer = None
 import diversity
 from nltk.translate.bleu_score import SmoothingFunction, sentence_bleu
 texts = json.load(open(sys.argv[1]))
@@ -53,9 +56,11 @@ def bleu():
             smoothing_function=SmoothingFunction().method1) for k in some]
     return len(each)
 n, seconds = timed(bleu)
+print()
 print(json.dumps({
     "self_repetition": timed(lambda: diversity.self_repetition_score(texts, 4, verbose=False)),
     "ngram_diversity": timed(lambda: diversity.ngram_diversity_score(texts, 4)),
+    "compression": timed(lambda: diversity.compression_ratio(texts)),
     "self_bleu of one text": [None, seconds / n],
 }))
 """
@@ -77,30 +82,48 @@ def ngram_measures(texts: list[str]) -> NgramMeasures:
 
 
 def beside_the_peer(texts: list[str]) -> None:
+    """The same measures of the same words, and the processor time of each side."""
     ngram_measures(texts[:50]).values(np.ones((1, min(50, len(texts))), np.uint8))  # compiles
     start = time.process_time()
     measures = ngram_measures(texts)
     values = measures.values(np.ones((1, len(texts)), np.uint8))[0]
     own = time.process_time() - start
     print(f"{len(texts):,} texts: all {len(values)} measures of n-grams in {own:.2f} s")
+    start = time.process_time()
+    ratio = compression_ratio([text.encode() for text in texts])
+    compressed = time.process_time() - start
     if not (peer := os.environ.get("PEER")):
         print("no PEER: theirs is not measured")
         return
+    mine = dict(zip(measures.names, values, strict=True))
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "texts.json"
         file.write_text(json.dumps(texts))
         done = subprocess.run(
-            [peer, "-c", PEER, str(file)], capture_output=True, text=True, check=True
+            [peer, "-c", PEER, str(file)], stdout=subprocess.PIPE, text=True, check=True
         )
     theirs = json.loads(done.stdout.splitlines()[-1])
-    mine = dict(zip(measures.names, values, strict=True))
+    distinct = sum(mine[f"distinct.{n}"] for n in range(1, 5))
     assert abs(theirs["self_repetition"][0] - mine["self_repetition"]) < 1e-9
-    for name, (_, seconds) in theirs.items():
-        print(f"  theirs, {name}: {seconds:.1f} s")
-    whole = len(texts) * theirs["self_bleu of one text"][1]
-    some = whole + theirs["self_repetition"][1] + theirs["ngram_diversity"][1]
-    print(f"  self-repetition alone: {theirs['self_repetition'][1] / own:.0f} times our time")
-    print(f"  the three, self-BLEU by its time a text: {some / own:,.0f} times our time")
+    assert abs(theirs["compression"][0] - ratio) < 1e-3
+    for name, value in (("self_repetition", mine["self_repetition"]), ("compression", ratio),
+                        ("ngram_diversity", distinct)):  # fmt: skip
+        print(
+            f"  {name}: theirs {theirs[name][0]:.6f} in {theirs[name][1]:.1f} s; ours {value:.6f}"
+        )
+    print("  (their n-gram diversity also counts n-grams that reach from one text into the next)")
+    both = theirs["self_repetition"][1] + theirs["ngram_diversity"][1]
+    print(
+        f"  self-repetition alone: {theirs['self_repetition'][1] / own:.0f} times our time for all"
+    )
+    print(f"  self-repetition and n-gram diversity: {both / own:.0f} times")
+    print(
+        f"  compression: {theirs['compression'][1] / compressed:.2f} times ours; both wait for gzip"
+    )
+    one_bleu = theirs["self_bleu of one text"][1]
+    print(
+        f"  self-BLEU by NLTK: {one_bleu:.1f} s a text, so {one_bleu * len(texts) / own:,.0f} times"
+    )
 
 
 def in_groups(texts: list[str], n_permutations: int) -> None:
@@ -112,7 +135,12 @@ def in_groups(texts: list[str], n_permutations: int) -> None:
     start, cpu = time.perf_counter(), time.process_time()
     measure_diversity(documents, Plan(by="model", how=how, n_threads=default_jobs()))
     wall, cpu = time.perf_counter() - start, time.process_time() - cpu
-    print(f"{len(texts):,} texts in 3 groups: {wall:.0f} s, {cpu:.0f} s of processor", flush=True)
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
+    print(
+        f"{len(texts):,} texts in 3 groups: {wall:.0f} s, {cpu:.0f} s of processor, peak memory of "
+        f"this script {peak:.2f} GiB",
+        flush=True,
+    )
 
 
 def halves(texts: list[str], n_trials: int) -> None:
@@ -134,9 +162,12 @@ def main() -> None:
     parser.add_argument("--texts", type=int, default=corpora.sized(5000, 30))
     parser.add_argument("--largest", type=int, default=corpora.sized(50_000, 45))
     parser.add_argument("--trials", type=int, default=corpora.sized(400, 3))
+    parser.add_argument("--only-peer", action="store_true", help="leave groups and halves out")
     given = parser.parse_args()
     texts = passages(given.largest)
     beside_the_peer(texts[: given.texts])
+    if given.only_peer:
+        return
     halves(texts[: corpora.sized(60, 20)], given.trials)
     in_groups(texts[: corpora.sized(3335, 36)], 1000 if given.largest > 45 else 99)
     in_groups(texts, 199 if given.largest > 45 else 99)

@@ -31,6 +31,7 @@ from fabula.cli.commands.report import report
 from fabula.cli.commands.rerun import rerun
 from fabula.cli.commands.rubric import rubric
 from fabula.cli.commands.setup import setup
+from fabula.cli.commands.spans import spans
 from fabula.cli.commands.stories import stories
 from fabula.cli.commands.study import study
 from fabula.cli.commands.themes import themes
@@ -69,7 +70,7 @@ def _end(_result: object) -> None:
 
 
 _WHOLE = setup, report, desk, groups, rerun
-_ORIGINALITY = reference, originality, compare, detect, diversity
+_ORIGINALITY = reference, originality, spans, compare, detect, diversity
 _STORIES = lines, book, stories, profile, continuation, feedback
 _RUBRICS = rubric, models, judge, agreement, themes, plan, study, replicate
 for command in (*_WHOLE, *_ORIGINALITY, *_RUBRICS, *_STORIES):

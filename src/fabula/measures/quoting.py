@@ -19,7 +19,7 @@ from fabula.models.prompting import fenced_if_needed
 from fabula.reference import LocatedText, Reference
 from fabula.reference.exclude import Copies, Copy, CopyRule, maximal_spans, shared_runs
 
-__all__ = ["QuoteJudge", "estimate_quotes"]
+__all__ = ["QuoteJudge", "estimate_quotes", "text_around"]
 
 _CONTEXT_CHARS = 500
 _MAX_DOCUMENTS = 20
@@ -56,16 +56,12 @@ Answer: Yes
 """
 
 
-def estimate_quotes(price: Price | None) -> Estimate:
-    """What a model is asked at most about one text."""
+def estimate_quotes(price: Price | None, n: int = _MAX_DOCUMENTS) -> Estimate:
+    """What a model is asked at most about one text, or to judge `n` pairs of paragraphs."""
     prompt = estimate_tokens(_EXAMPLES) + 2 * estimate_tokens(" " * 2 * _CONTEXT_CHARS)
-    usage = Usage(
-        _MAX_DOCUMENTS * prompt,
-        (_MAX_DOCUMENTS - 1) * estimate_tokens(_EXAMPLES),
-        _MAX_DOCUMENTS * _MAX_TOKENS,
-    )
+    usage = Usage(n * prompt, (n - 1) * estimate_tokens(_EXAMPLES), n * _MAX_TOKENS)
     cost = None if price is None else price.of(usage)
-    return Estimate(_MAX_DOCUMENTS, usage, cost, is_most=True)
+    return Estimate(n, usage, cost, is_most=True)
 
 
 class QuoteJudge:
@@ -137,23 +133,33 @@ class QuoteJudge:
         place = next(k for k in range(len(located.words)) if located.words[k : k + n] == words)
         there = reference.occurrence(number, place, n).span
         start, end = int(text.words.starts[first]), int(text.words.ends[first + n - 1])
-        question = (
-            f"Paragraph A: {fenced_if_needed(_around(document.text, there.start, there.end))}\n"
-            f"Paragraph B: {fenced_if_needed(_around(text.text, start, end))}\nAnswer:"
-        )
         try:
-            answer = self._held.run(
-                self._model.ask(Prompt(_EXAMPLES, question), self._sampling, _CHOICE)
+            verdict = self.is_copy(
+                text_around(document.text, there.start, there.end),
+                text_around(text.text, start, end),
             )
         except CallFailed as error:
             raise LookupFailed(f"{self._model.name} could not be asked: {error}") from error
-        verdict = parse_answer(answer.text) if answer.stop in ("end", "length") else None
-        if verdict is None:
+        if isinstance(verdict, str):
             raise LookupFailed(
                 f"{self._model.name} did not say whether document {document.id!r} copies or "
-                f"quotes the text (it answered {answer.text[:80]!r})"
+                f"quotes the text (it answered {verdict[:80]!r})"
             )
         return verdict
+
+    def is_copy(self, a: str, b: str) -> bool | str:
+        """Whether paragraph A copies or quotes B; the answer where it says neither yes nor no.
+
+        Raises `CallFailed`.
+        """
+        question = (
+            f"Paragraph A: {fenced_if_needed(a)}\nParagraph B: {fenced_if_needed(b)}\nAnswer:"
+        )
+        answer = self._held.run(
+            self._model.ask(Prompt(_EXAMPLES, question), self._sampling, _CHOICE)
+        )
+        verdict = parse_answer(answer.text) if answer.stop in ("end", "length") else None
+        return answer.text if verdict is None else verdict
 
 
 def parse_answer(text: str) -> bool | None:
@@ -168,6 +174,6 @@ def parse_answer(text: str) -> bool | None:
     return None
 
 
-def _around(text: str, start: int, end: int) -> str:
+def text_around(text: str, start: int, end: int) -> str:
     """The span with what stands around it, in one line."""
     return " ".join(text[max(0, start - _CONTEXT_CHARS) : end + _CONTEXT_CHARS].split())

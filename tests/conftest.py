@@ -19,7 +19,7 @@ from tests.object_store import BUCKET, RCLONE, Bucket, s3_server
 from tests.ray_nodes import ray_nodes
 from tests.scheduling import order, scheduler
 from tests.session_folder import begin_session, end_session, made_once
-from tests.timings import write_timings
+from tests.timings import ProcessorTimes, write_timings
 from tests.tiny_gguf import write_tiny_gguf
 
 # Compiling a kernel takes seconds, once; a deadline would fail the example that meets it.
@@ -44,6 +44,7 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    config.pluginmanager.register(ProcessorTimes())
     if not hasattr(config, "workerinput"):
         write_programs(begin_session(), Path(fabula.__file__).parents[1].resolve())
 

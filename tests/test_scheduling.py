@@ -1,4 +1,7 @@
-"""Tests that share what a module makes are run by one worker, and dear ones begin first."""
+"""Tests that share what a module makes are run by one worker, and dear ones begin first.
+
+Their times are written by file: by the clock, and of processors.
+"""
 
 from __future__ import annotations
 
@@ -14,8 +17,17 @@ from tests.scheduling import group_of
 pytest.importorskip("xdist", reason="pytest-xdist is not installed")
 
 HOOKS = """
+from pathlib import Path
+
 import pytest
 from tests.scheduling import order, scheduler
+from tests.timings import ProcessorTimes, write_timings
+
+def pytest_configure(config):
+    config.pluginmanager.register(ProcessorTimes())
+
+def pytest_terminal_summary(terminalreporter):
+    write_timings(Path("times"), [r for some in terminalreporter.stats.values() for r in some])
 
 def pytest_collection_modifyitems(items):
     order(items)
@@ -30,6 +42,9 @@ import os, time, pytest
 {mark}
 def test(k):
     time.sleep(0.05)
+    began = time.process_time()
+    while time.process_time() < began + {used_s}:
+        pass
     with open("ran", "a") as file:
         print("{name}", os.environ["PYTEST_XDIST_WORKER"], file=file)
 """
@@ -40,11 +55,13 @@ def test_a_file_is_run_by_one_worker_and_dear_ones_begin_first(tmp_path: Path) -
     (tmp_path / "pytest.ini").write_text("[pytest]\nmarkers = ray: dear\n")
     files = [("a", 5, ""), ("b", 4, ""), ("c", 6, "@pytest.mark.ray"), ("d", 3, "")]
     for name, n, mark in files:
-        (tmp_path / f"test_{name}.py").write_text(TESTS.format(name=name, n=n, mark=mark))
+        filled = TESTS.format(name=name, n=n, mark=mark, used_s=0.1 * (name == "b"))
+        (tmp_path / f"test_{name}.py").write_text(filled)
     subprocess.run(
-        [sys.executable, "-m", "pytest", "-q", "-n", "2", "-p", "no:cacheprovider"],
+        [sys.executable, "-m", "pytest", "-q", "-p", "xdist", "-n", "2", "-p", "no:cacheprovider"],
         cwd=tmp_path, check=True, capture_output=True, env={
             **os.environ, "PYTHONPATH": str(Path(__file__).parents[1]), "PYTEST_ADDOPTS": "",
+            "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1",
         },
     )  # fmt: skip
     ran = [line.split() for line in (tmp_path / "ran").read_text().splitlines()]
@@ -52,6 +69,13 @@ def test_a_file_is_run_by_one_worker_and_dear_ones_begin_first(tmp_path: Path) -
     assert len({(file, worker) for file, worker in ran}) == len(files)
     first = {worker: file for file, worker in reversed(ran)}
     assert sorted(first.values()) == ["c", "d"]
+    *_, by_file = (tmp_path / "times").read_text().split("\n\n")
+    lines = [line.split() for line in by_file.splitlines()]
+    processor_s = {name: float(used) for _, used, name in lines}
+    assert processor_s.keys() == {f"test_{name}.py" for name, *_ in files}
+    assert next(iter(processor_s)) == "test_b.py"
+    assert processor_s["test_b.py"] >= 4 * 0.1
+    assert all(float(clock) >= 3 * 0.05 for clock, _, _ in lines)
 
 
 def test_pages_of_the_manual_the_ray_cluster_and_each_script_are_groups() -> None:

@@ -178,7 +178,7 @@ def _follow_no_redirects(api: Any) -> None:
         getattr(getattr(api, "client", None), "_client", None),
     )
     for client in clients:
-        if hasattr(client, "follow_redirects"):
+        if client is not None and hasattr(client, "follow_redirects"):
             client.follow_redirects = False
 
 

@@ -88,6 +88,9 @@ class Checker(Protocol):
 
     name: str
 
+    def __hash__(self) -> int:
+        """What it found in a text is remembered."""
+
     def faults(
         self,
         text: str,

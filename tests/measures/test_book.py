@@ -95,7 +95,7 @@ def test_a_chapter_in_another_person_and_tense_than_the_rest_is_named_first() ->
         (3, "Chapter 3 is told in the first person, the rest in the third."),
         (3, "Chapter 3 is told in the present tense, the rest in the past."),
     ]
-    # By hand: nobody says "I" between the speeches of the fifth, and of the third's 7 pronouns, 5 are of the first.
+    # By hand: 5 of the third's 7 pronouns are of the first person; those of speech do not count.
     assert found.chapters[0].first_person == found.chapters[4].first_person == 0
     assert found.chapters[2].first_person == pytest.approx(5 / 7)
 

@@ -8,7 +8,7 @@ rule of thumb of this module, not a measure of how gripping a chapter is.
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import cache
@@ -21,6 +21,7 @@ import numpy as np
 from fabula.instruments import Figure
 from fabula.measures.cast import CAST_RULES, Person, cast_of
 from fabula.measures.talk import TALK_RULES, Talk, speakers_of, talk_of
+from fabula.measures.telling import TELLING_RULES, Telling, telling_of
 from fabula.text import TextSettings, TextWords
 from fabula.text.chapters import CHAPTER_RULES, Chapter, chapters_of, stretches_of
 from fabula.text.language import not_english
@@ -63,6 +64,12 @@ _PACED = {
     "dialogue": "{:.0%} of its words spoken (elsewhere {:.0%})",
 }
 """What makes up pace, and how it is said."""
+_TOLD = {
+    "person": "{} {} is told in the {} person, the rest in the {}.",
+    "tense": "{} {} is told in the {} tense, the rest in the {}.",
+}
+_MOST_OTHERS = 0.2
+"""What more of the chapters do is how the book is told."""
 
 Place = tuple[int, int]
 
@@ -86,6 +93,14 @@ class BookChapter:
     repeated: float | None
     """The share of its words in runs of six and more that another chapter has too."""
     pace: float | None = None
+    first_person: float | None = None
+    """Of personal pronouns outside speech, the share of the first person."""
+    present: float | None = None
+    """Of verbs outside speech that show it, the share in the present tense (`measures/telling`)."""
+    person: str | None = None
+    """`first` or `third`; None where it cannot be told."""
+    tense: str | None = None
+    """`past`, `present` or `mixed`; None where it cannot be told."""
     characters: Mapping[str, int] = field(default_factory=dict)
     """How often each of the people of the book is named in it."""
 
@@ -119,11 +134,13 @@ class Book:
 
     @property
     def findings(self) -> list[tuple[int, str]]:
-        """What stands out, each with the number of its chapter, furthest from the middle first."""
+        """What stands out, each with the number of its chapter: who is told otherwise than the
+        rest, and then whose pace is furthest from the middle."""
         known = [one for one in self.chapters if one.pace is not None]
         far = [one for one in known if abs(one.pace or 0.0) >= _FAR]
         far.sort(key=lambda one: -abs(one.pace or 0.0))
-        return [(one.number, _said(self, one)) for one in far]
+        paced = [(one.number, _said(self, one)) for one in far]
+        return [*_told_otherwise(self), *paced]
 
     def value(self, item: str) -> float | None:
         """A figure of the instrument; None where it is missing."""
@@ -176,6 +193,21 @@ def _said(book: Book, one: BookChapter) -> str:
     return f"{number} is {way} than the rest: {first}, {second}."
 
 
+def _told_otherwise(book: Book) -> Iterator[tuple[int, str]]:
+    """Chapters in another person or tense than nearly all others: meant, or a slip."""
+    for name, form in _TOLD.items():
+        known = [one for one in book.chapters if getattr(one, name) not in (None, "mixed")]
+        counts = Counter[str](getattr(one, name) for one in known)
+        if len(known) < _MIN_COMPARED or len(counts) != 2:
+            continue
+        (usual, _), (other, n_others) = counts.most_common()
+        if n_others > _MOST_OTHERS * len(known):
+            continue
+        for one in known:
+            if getattr(one, name) == other:
+                yield one.number, form.format(book.unit.capitalize(), one.number, other, usual)
+
+
 def measure_book(document: Document, nlp: Any, finder: Any, *, always: bool = False) -> Book | None:
     """A text by chapter; None where it is short and has fewer than three chapters.
 
@@ -194,13 +226,16 @@ def measure_book(document: Document, nlp: Any, finder: Any, *, always: bool = Fa
     people = [] if foreign else cast_of(document.text, finder)
     repeated, flags = _repetition(document.text, located, chapters, ranges)
     speech = speech_spans(document.text)
-    spoken = np.array(flags_within(located.starts.tolist(), speech))
+    spoken = np.array(flags_within(located.starts.tolist(), speech), bool)
     speakers = speakers_of(document.text, people, speech)
     n_said = [int(np.diff(np.searchsorted(located.starts, place))[0]) for place in speech]
     rows = [
         _row(document.text, one, first, last, spoken, flags, None if foreign else nlp, people)
         for one, (first, last) in zip(chapters, ranges, strict=True)
     ]
+    if not foreign:
+        told = (telling_of(_narrated(located, spoken, *place)) for place in ranges)
+        rows = [_with_telling(row, one) for row, one in zip(rows, told, strict=True)]
     return Book(
         unit,
         n_words,
@@ -252,6 +287,22 @@ def _row(
         dialogue=float(spoken[first:last].mean()) if n_words else None,
         repeated=float(flags[first:last].mean()) if n_words else None,
         characters=named,
+    )
+
+
+def _narrated(located: TextWords, spoken: Any, first: int, last: int) -> list[str]:
+    """The words from `first` to `last` that nobody says."""
+    words = zip(located.words[first:last], spoken[first:last].tolist(), strict=True)
+    return [word for word, is_spoken in words if not is_spoken]
+
+
+def _with_telling(row: BookChapter, told: Telling) -> BookChapter:
+    return replace(
+        row,
+        first_person=told.first_person,
+        present=told.present,
+        person=told.person,
+        tense=told.tense,
     )
 
 
@@ -337,7 +388,8 @@ class BookInstrument:
         f"deviations over the chapters. Runs of {_RUN} and more words that two chapters have count "
         "as repetition across the book. People were counted by their names, whose forms were "
         "joined by rules; pronouns were not. A speech was given to whoever is named beside it with "
-        "a verb of saying."
+        "a verb of saying. Who tells a "
+        "chapter, and in which tense, was told by pronouns and plain verbs outside quoted speech."
     )
 
     @property
@@ -349,6 +401,7 @@ class BookInstrument:
             chapters=CHAPTER_RULES,
             names=CAST_RULES,
             talk=TALK_RULES,
+            told=TELLING_RULES,
             run=str(_RUN),
             speech=READER,
             **TextSettings().signature_parts(),

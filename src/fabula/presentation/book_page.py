@@ -24,6 +24,7 @@ _MAX_FINDINGS = 5
 _PANEL_WIDTH, _PANEL_HEIGHT = 320, 96
 _LEFT, _TOP, _BOTTOM = 34, 10, 78
 _CELL_HEIGHT, _NAME_WIDTH, _HEAT_WIDTH = 20, 140, 900
+_TOLD = {"first": "first person", "third": "third person"}
 _PANELS = (
     ("n_words", "Words", "{:,.0f}", "how long each chapter is"),
     ("sentence_words", "Words per sentence", "{:.1f}", "the mean"),
@@ -39,6 +40,13 @@ _PANELS = (
         "Repeated",
         "{:.1%}",
         "the share of words in runs of six that also occur in other chapters",
+    ),
+    ("borrowed", "Borrowed", "{:.1%}", "the share of words in passages found in the reference"),
+    (
+        "surprise",
+        "Surprise",
+        "{:.1f}",
+        "how improbable a small language model finds the words, in bits a word",
     ),
 )
 """Field, title, form and explanation of each small picture."""
@@ -105,9 +113,18 @@ def _id(number: int, chapter: int) -> str:
     return f"ch{number}-{chapter}"
 
 
-def book_view(document: Document, number: int, book: Mapping[str, Any]) -> dict[str, Any]:
-    """What the template shows of a book, whose row `book` is; `number` is that of its text."""
-    chapters = book["chapters"]
+def book_view(
+    document: Document,
+    number: int,
+    book: Mapping[str, Any],
+    more: Sequence[Mapping[str, float | None]],
+) -> dict[str, Any]:
+    """What the template shows of a book, whose row `book` is; `number` is that of its text.
+
+    `more` has what other instruments found of each chapter (`review/by_chapter`).
+    """
+    chapters = [{**one, **other} for one, other in zip(book["chapters"], more, strict=True)]
+    panels = [one for one in _PANELS if any(row[one[0]] is not None for row in chapters)]
     is_folded = book["unit"] == "chapter" and book["n_words"] >= BOOK_WORDS
     targets = {
         one["number"]: f"#{_id(number, one['number'])}" if is_folded else "" for one in chapters
@@ -119,9 +136,7 @@ def book_view(document: Document, number: int, book: Mapping[str, Any]) -> dict[
             {"text": visible(one["text"]), "target": targets[one["chapter"]]}
             for one in book["findings"][:_MAX_FINDINGS]
         ],
-        "panels": [
-            panel for one in _PANELS if (panel := _panel(chapters, targets, *one)) is not None
-        ],
+        "panels": [_panel(chapters, targets, *one) for one in panels],
         "heat": _heat(book, targets),
         "repeated": [
             {
@@ -131,14 +146,15 @@ def book_view(document: Document, number: int, book: Mapping[str, Any]) -> dict[
             }
             for one in book["repeated"][:_MAX_REPEATED]
         ],
-        "titles": [title for _, title, _, _ in _PANELS],
+        "titles": [title for _, title, _, _ in panels],
         "rows": [
             {
                 "number": one["number"],
                 "title": visible(one["title"]),
                 "target": targets[one["number"]],
                 "n_scenes": one["n_scenes"],
-                "cells": [_shown(one[name], form) for name, _, form, _ in _PANELS],
+                "told": ", ".join(filter(None, (_TOLD.get(one["person"]), one["tense"]))),
+                "cells": [_shown(one[name], form) for name, _, form, _ in panels],
             }
             for one in chapters
         ],
@@ -156,11 +172,9 @@ def _panel(
     title: str,
     form: str,
     explained: str,
-) -> dict[str, Any] | None:
-    """A bar a chapter; those below nothing hang down. None where no chapter has the number."""
+) -> dict[str, Any]:
+    """A bar a chapter that has the number; those below nothing hang down."""
     known = [one[name] for one in chapters if one[name] is not None]
-    if not known:
-        return None
     low, high = min(0.0, *known), max(0.0, *known)
     span = (high - low) or 1.0
     step = (_PANEL_WIDTH - _LEFT - 4) / len(chapters)

@@ -44,6 +44,7 @@ from fabula.presentation.review_pictures import (
 from fabula.presentation.sheet import html_of
 from fabula.reasons import explain
 from fabula.review import GroupTest, LeftOut, Review, TextReview, numbers_of_review
+from fabula.review.by_chapter import by_chapter
 from fabula.review.findings import ODD_QUANTILE, surprise_limit
 from fabula.review.numbers import comparable
 from fabula.review.parts import parts_of, title_of
@@ -316,7 +317,8 @@ def _other(number: int, name: str, text: TextReview, review: Review) -> dict[str
             }
         )
         if "book" in one.details:
-            book = book_view(text.document, number, one.details["book"])
+            row = one.details["book"]
+            book = book_view(text.document, number, row, by_chapter(text, row["chapters"]))
         phrases = _phrases(number, one)
         if phrases is not None:
             continue

@@ -15,6 +15,7 @@ from fabula.presentation.originality_tables import passages_table, ranked_sheet
 from fabula.presentation.review_groups import p_shown
 from fabula.presentation.sheet import Block, Cell, Column, Missing, Sheet, interval_notes
 from fabula.review import GroupTest, Review, TextReview, numbers_of_review
+from fabula.review.by_chapter import by_chapter
 from fabula.review.findings import findings_of, said_of
 from fabula.review.numbers import share_below
 from fabula.review.parts import OWN_PARTS, Number
@@ -230,6 +231,8 @@ def _text_json(text: TextReview, review: Review) -> dict[str, Any]:
         }
     for name, said in text.others.items():
         for one in said:
+            if "book" in one.details:
+                content["by_chapter"] = by_chapter(text, one.details["book"]["chapters"])
             if isinstance(one.value, int | float):
                 found = _below(review, text, name, one.item, float(one.value))
                 below |= {f"{name}.{item}": shares for item, shares in found.items()}

@@ -1,0 +1,49 @@
+"""What a report measured of a text as a whole, by its chapters: borrowed passages and surprise."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from fabula.measures.fluency import Fluency
+from fabula.measures.originality import Originality
+from fabula.review.found import TextReview
+from fabula.text import TextSettings
+
+__all__ = ["by_chapter"]
+
+
+def by_chapter(
+    text: TextReview, chapters: Sequence[Mapping[str, Any]]
+) -> list[dict[str, float | None]]:
+    """Of each chapter, as a row of a book has it: its number, the share of its words that stand in
+    borrowed passages, and its surprise, in bits a word.
+
+    What was not measured, or is missing, is None.
+    """
+    places = [(int(one["start"]), int(one["end"])) for one in chapters]
+    rows = zip(_borrowed(text.originality, places), _surprise(text.fluency, places), strict=True)
+    return [
+        {"chapter": one["number"], "borrowed": share, "surprise": bits}
+        for one, (share, bits) in zip(chapters, rows, strict=True)
+    ]
+
+
+def _borrowed(found: Originality | None, places: Sequence[tuple[int, int]]) -> list[float | None]:
+    if found is None or found.ranked is None:
+        return [None] * len(places)
+    starts = TextSettings().locate(found.document.text).starts
+    is_borrowed = np.zeros(len(starts), bool)
+    for passage in found.ranked.passages:
+        for run in passage.runs:
+            is_borrowed[slice(*np.searchsorted(starts, (run.span.start, run.span.end)))] = True
+    parts = [is_borrowed[slice(*np.searchsorted(starts, place))] for place in places]
+    return [float(part.mean()) if len(part) else None for part in parts]
+
+
+def _surprise(found: Fluency | None, places: Sequence[tuple[int, int]]) -> list[float | None]:
+    if found is None:
+        return [None] * len(places)
+    return [span.bits_per_word for span in found.of_spans(places)]

@@ -9,7 +9,7 @@ TESTS ?=
 # Tests wait for servers, browsers and clusters: more workers than processors keep these busy.
 WORKERS ?= $(shell expr $$(getconf _NPROCESSORS_ONLN) + 1)
 
-.PHONY: help setup demo test faults check format docs bench clean
+.PHONY: help setup demo test faults check lint types format docs bench clean
 
 help: ## Say what can be made
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 10
@@ -39,9 +39,13 @@ test: $(READY) ## Run all tests; build/timings.txt says which were slow
 faults: $(READY) ## Kill every long job a thousand times, and compare what it leaves (hours)
 	FABULA_FAULTS=80 $(RUN)pytest -n $(WORKERS) tests/faults
 
-check: $(READY) ## Run the linters and the type checker
+check: lint types ## Run the linters and the type checker
+
+lint: $(READY)
 	$(RUN)ruff format --check
 	$(RUN)ruff check
+
+types: $(READY)
 	$(RUN)mypy
 
 format: $(READY) ## Bring the code into its form
@@ -50,7 +54,10 @@ format: $(READY) ## Bring the code into its form
 
 docs: $(READY) ## Write the reference of all commands, and build the manual into site/
 	$(UV) sync --locked --quiet --inexact --group docs
-	$(RUN)python -m fabula.cli.manual > docs/commands.md
+	@# Whole at once: tests may read it meanwhile.
+	@mkdir -p build
+	$(RUN)python -m fabula.cli.manual > build/commands.md
+	@mv build/commands.md docs/commands.md
 	$(RUN)python -m sphinx --fail-on-warning --keep-going --quiet --builder html docs site
 	@echo "Open site/index.html in a browser."
 

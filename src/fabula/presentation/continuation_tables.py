@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from fabula.measures.linguistic.equal_length import EqualLength
-from fabula.measures.linguistic.examples import Example, Written
+from fabula.measures.linguistic.example_table import Example, Written
 from fabula.measures.linguistic.metrics import Metric
 from fabula.measures.linguistic.table import SystemTable
 from fabula.presentation.page_file import write_page_file

@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fabula.packages import scipy
-from fabula.stats.agreement import concordance_of_sums, fleiss_of_sums, fleiss_sums
+from fabula.stats.reliability import concordance_of_sums, fleiss_of_sums, fleiss_sums
 from fabula.stats.resample import MIN_UNITS, percentile_interval
 from fabula.types import Estimate
 

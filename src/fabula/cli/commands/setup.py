@@ -10,7 +10,7 @@ import click
 from fabula.cli.derived import Command, settings_options
 from fabula.cli.options import json_option
 from fabula.cli.printing import print_done
-from fabula.cli.progress import progress_bar
+from fabula.cli.progress_bar import progress_bar
 from fabula.jobs.setup import SETS, SetupSettings
 
 if TYPE_CHECKING:

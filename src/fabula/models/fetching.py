@@ -271,7 +271,7 @@ def _unpack(wheel: Path, inside: str, folder: Path) -> None:
 
 
 class _Redirects(urllib.request.HTTPRedirectHandler):
-    def redirect_request(  # type: ignore[override]
+    def redirect_request(
         self, request: urllib.request.Request, *rest: Any
     ) -> urllib.request.Request | None:
         url = rest[-1]

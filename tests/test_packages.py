@@ -16,11 +16,16 @@ import pytest
 from fabula.errors import InputError
 from fabula.packages import check_scipy, pyarrow, scipy
 
-SCRIPT = """
-import json, sys
+ABSENT = """
+import sys
 
 # To Python, a package that is None in here is not installed.
 sys.modules.update(dict.fromkeys(("scipy", "pyarrow", "spacy", "onnxruntime", "xllamacpp")))
+"""
+"""Run by every interpreter at its start, also by those that files are read in."""
+
+SCRIPT = """
+import json, sys
 
 from click.testing import CliRunner
 import fabula as fb
@@ -89,9 +94,12 @@ def said(examples: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, 
     ]
     (folder / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     pq.write_table(pa.Table.from_pylist(rows), folder / "rows.parquet")
+    (folder / "site").mkdir()
+    (folder / "site" / "sitecustomize.py").write_text(ABSENT)
+    path = os.pathsep.join(filter(None, (str(folder / "site"), os.environ.get("PYTHONPATH"))))
     ran = subprocess.run(
         [sys.executable, "-c", SCRIPT, str(examples), str(folder)],
-        capture_output=True, text=True, cwd=folder, env=dict(os.environ),
+        capture_output=True, text=True, cwd=folder, env={**os.environ, "PYTHONPATH": path},
     )  # fmt: skip
     assert ran.returncode == 0, ran.stderr
     found: dict[str, Any] = json.loads(ran.stdout.splitlines()[-1])

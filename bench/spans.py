@@ -17,7 +17,6 @@ from pathlib import Path
 
 import corpora
 from fabula.jobs.models import NoModelSettings
-from fabula.jobs.originality import OriginalityOptions
 from fabula.jobs.spans import SpanSampleSettings, SpanScoreSettings, sample_spans, score_spans
 from fabula.measures.labels import read_labels
 from fabula.measures.span_sample import RUBRIC, voted_kinds
@@ -48,7 +47,8 @@ def main() -> None:
         drawn = sample_spans(
             read_documents(texts),
             SpanSampleSettings(
-                measure=OriginalityOptions(references=(str(place),), exclude_same="author"),
+                references=(str(place),),
+                exclude_same="author",
                 n_spans=corpora.sized(200, 20),
                 out=Path(folder) / "spans.jsonl",
             ),
@@ -63,7 +63,7 @@ def main() -> None:
     if not kinds:
         return
     settings = SpanScoreSettings(labels=GOLDEN, models=NoModelSettings(models=tuple(given.model)))
-    print(render(score_spans(drawn.spans, settings, labels).tables()))
+    print(render(*score_spans(drawn.spans, settings, labels).tables()))
 
 
 if __name__ == "__main__":

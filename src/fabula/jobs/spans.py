@@ -64,7 +64,7 @@ class SpanSampleSettings(Settings):
         option="spans",
     )
     out: Path = setting(
-        help="Write the spans here (.jsonl): for `study new`, `judge` and `spans score`.",
+        help="Write the spans here (.jsonl), for `spans score` and `judge`.",
         unit="FILE",
     )
     form: Path | None = setting(
@@ -143,8 +143,8 @@ class SpanScoreSettings(Settings):
     """Whose labels count, and who is held against them."""
 
     labels: Path = setting(
-        help="People's labels: the filled table, or what `study export` wrote (quotation, idiom "
-        "or chance for each span).",
+        help="People's labels: the table that `form` wrote, filled in, or any file with id, rater "
+        "and kind (quotation, idiom or chance).",
         unit="FILE",
     )
     models: NoModelSettings = part(NoModelSettings)

@@ -10,7 +10,10 @@ TextDescriptives has too, by both, on the same texts; and all permutation tests 
 from __future__ import annotations
 
 import argparse
+import gzip
 import importlib.util
+import json
+import os
 import random
 import time
 from collections import Counter
@@ -47,20 +50,26 @@ def cut(books: Path, stride: int | None, limit: int) -> list[Story]:
     return [Story(p.id, p.context, p.gold) for p, _ in zip(passages, range(limit), strict=False)]
 
 
-def five_each(stories: list[Story]) -> list[Continuation]:
-    """The book's own sentence and four of other passages."""
+def five_each(stories: list[Story], others: list[str]) -> list[Continuation]:
+    """The book's own sentence and four of another book, so that systems share none by chance."""
     found = gold_continuations(stories)
     for seed, system in enumerate(SYSTEMS):
-        texts = [story.gold for story in stories]
-        random.Random(seed).shuffle(texts)
+        texts = random.Random(seed).choices(others, k=len(stories))
         found += [Continuation(s.id, system, t) for s, t in zip(stories, texts, strict=True)]
     return found
 
 
-def stages(tools: Tools, stories: list[Story]) -> dict[str, float]:
+def sentences_of_another(books: Path) -> list[str]:
+    """Those of the last book, which passages are not cut from at the sizes used here."""
+    with gzip.open(books, "rt", encoding="utf-8") as file:
+        *_, last = file
+    return list(json.loads(last)["sentences"])
+
+
+def stages(tools: Tools, stories: list[Story], others: list[str]) -> dict[str, float]:
     """Seconds of each tool on one processor, on what it does for these passages."""
     contexts = list(dict.fromkeys(s for story in stories for s in story.context))
-    texts = [part.text or "" for part in five_each(stories)]
+    texts = [part.text or "" for part in five_each(stories, others)]
     spent: dict[str, float] = {}
 
     def timed(what: str, function: object, *given: object) -> object:
@@ -89,6 +98,11 @@ def stages(tools: Tools, stories: list[Story]) -> dict[str, float]:
         ],
     )
     return spent
+
+
+def processor_s() -> float:
+    """Of this process and of those that it started and that have ended."""
+    return sum(os.times()[:4])
 
 
 def beside_textdescriptives(texts: list[str]) -> tuple[float, float]:
@@ -145,26 +159,31 @@ def main() -> None:
         "--books", type=Path, default=corpora.SHARED / "cbt" / "cbt_test_3books.jsonl.gz"
     )
     parser.add_argument("--jobs", type=int, default=2)
+    parser.add_argument("--rate-only", action="store_true", help="leave peer and tests out")
     parser.add_argument(
         "--limit", type=int, default=corpora.sized(600, 20), help="passages of each kind"
     )
     given = parser.parse_args()
+    others = sentences_of_another(given.books)
     for what, stride in (("overlapping (stride 5)", 5), ("disjoint", None)):
         stories = cut(given.books, stride, given.limit)
-        texts = five_each(stories)
-        score_rows(stories[:64], five_each(stories[:64]), ToolChoice(), n_jobs=given.jobs)  # warm
-        start = time.perf_counter()
+        texts = five_each(stories, others)
+        few = stories[:64]
+        score_rows(few, five_each(few, others), ToolChoice(), n_jobs=given.jobs)  # warm
+        start, cpu = time.perf_counter(), processor_s()
         score_rows(stories, texts, ToolChoice(), n_jobs=given.jobs)
-        seconds = time.perf_counter() - start
+        seconds, cpu = time.perf_counter() - start, processor_s() - cpu
         print(
             f"{what}: {len(texts):,} continuations of {len(stories):,} contexts in "
             f"{seconds:.1f} s, {len(texts) / seconds:.0f} a second with {given.jobs} jobs "
-            f"(start of workers included)"
+            f"(start of workers included); {1e3 * cpu / len(texts):.1f} ms of processor each"
         )
-        spent = stages(open_tools(ToolChoice()), stories[:100])
+        spent = stages(open_tools(ToolChoice()), stories[:100], others)
         total = sum(spent.values())
         shares = ", ".join(f"{name} {s / total:.0%}" for name, s in spent.items())
         print(f"  one processor, the tools alone: {500 / total:.0f} a second; {shares}")
+    if given.rate_only:
+        return
     if importlib.util.find_spec("textdescriptives") is None:
         print("TextDescriptives is not installed: not measured")
     else:

@@ -13,7 +13,7 @@ from fabula.jobs.engine import Processes
 from fabula.jobs.models import NoModelSettings
 from fabula.jobs.originality import OriginalityOptions
 from fabula.jobs.progress import SILENT, Confirm, Progress, agreed
-from fabula.settings import Between, Settings, SettingsError, part, seed_setting, setting
+from fabula.settings import Between, Settings, part, seed_setting, setting
 
 if TYPE_CHECKING:
     from fabula.measures.span_sample import DrawnSpan, KindShare, SpanReader
@@ -37,7 +37,25 @@ RULE = "rule"
 class SpanSampleSettings(Settings):
     """Which borrowed spans are drawn, of which texts and against which reference."""
 
-    measure: OriginalityOptions = part(None)
+    references: tuple[str, ...] = setting(
+        help="Corpus to compare with: its folder, its address in an object store, or the "
+        "http://... address where `fabula reference serve` serves it; repeat it to search "
+        "several as one.",
+        unit="DIR|URL|INDEX",
+        option="reference",
+    )
+    exclude: str = setting(
+        "none",
+        help="Documents of the reference to leave out: auto, those that copy or quote the text; "
+        "or a file with one id per line.",
+        unit="auto|none|FILE",
+    )
+    exclude_same: str | None = setting(
+        None,
+        help="Also leave out documents whose FIELD equals the text's, such as author; id, if the "
+        "reference contains the texts themselves.",
+        unit="FIELD",
+    )
     n_spans: int = setting(
         200,
         help="Number of spans to draw: half of them passages, half commonplaces.",
@@ -46,7 +64,7 @@ class SpanSampleSettings(Settings):
         option="spans",
     )
     out: Path = setting(
-        help="Write the spans here (.jsonl): for `study new`, `judge` and `spans score`.",
+        help="Write the spans here (.jsonl), for `spans score` and `judge`.",
         unit="FILE",
     )
     form: Path | None = setting(
@@ -57,11 +75,11 @@ class SpanSampleSettings(Settings):
     seed: int = seed_setting()
     engine: Processes = part(Processes)
 
-    def check_together(self) -> None:
-        if self.measure.match == "near":
-            raise SettingsError("match", "must be verbatim: near matches are not drawn")
-        if self.measure.n_sources < 1:
-            raise SettingsError("n_sources", "must be at least 1: a span is shown with its source")
+    def options(self) -> OriginalityOptions:
+        """Those of the measure whose runs are drawn from."""
+        return OriginalityOptions(
+            references=self.references, exclude=self.exclude, exclude_same=self.exclude_same
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +119,7 @@ def sample_spans(
     from fabula.store import write_rows, write_whole
 
     n_threads = settings.engine.n_processes
-    with open_measure(settings.measure, progress, n_threads=n_threads) as measure:
+    with open_measure(settings.options(), progress, n_threads=n_threads) as measure:
         spans = draw_spans(measure.measure(documents), settings.n_spans, settings.seed)
     write_rows(settings.out, [span.to_row() for span in spans])
     written = [settings.out]
@@ -125,8 +143,8 @@ class SpanScoreSettings(Settings):
     """Whose labels count, and who is held against them."""
 
     labels: Path = setting(
-        help="People's labels: the filled table, or what `study export` wrote (quotation, idiom "
-        "or chance for each span).",
+        help="People's labels: the table that `form` wrote, filled in, or any file with id, rater "
+        "and kind (quotation, idiom or chance).",
         unit="FILE",
     )
     models: NoModelSettings = part(NoModelSettings)

@@ -39,8 +39,8 @@ def sample(
     """Draw a sample of the spans that TEXTS share with a reference, for people to label.
 
     Half of the spans are passages, which the rule holds to be borrowed, half are commonplaces.
-    Label each as quotation, idiom or chance: in the table that --form writes, or with
-    `fabula study new --rubric borrowed`; models label with `fabula judge --rubric borrowed`.
+    Label each as quotation, idiom or chance, in the table that --form writes; models label with
+    `fabula judge --rubric borrowed`.
     """
     from fabula.jobs.spans import sample_spans
 

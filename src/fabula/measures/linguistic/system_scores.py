@@ -257,14 +257,16 @@ def _digest(story: Story, continuation: Continuation) -> str:
 
 def _score_block(choice: ToolChoice, block: _Block) -> list[Row]:
     tools = open_tools(choice)
-    sentences = list(dict.fromkeys(text for story, _ in block for text in story.context))
-    known = dict(zip(sentences, read_texts(tools, sentences), strict=True))
-    readings = iter(read_texts(tools, [c.text or "" for _, texts in block for c in texts]))
+    # Most golds stand in the contexts of other passages, and systems may repeat a sentence.
+    every = [text for story, _ in block for text in story.context]
+    every += [c.text or "" for _, continuations in block for c in continuations]
+    texts_once = list(dict.fromkeys(every))
+    known = dict(zip(texts_once, read_texts(tools, texts_once), strict=True))
     rows: list[Row] = []
     for story, continuations in block:
         context = Context([known[text] for text in story.context])
         texts = [continuation.text for continuation in continuations]
-        own = [next(readings) for _ in texts]
+        own = [known[text or ""] for text in texts]
         scored = score_continuations(tools, context, texts, own)
         rows += [
             _row(story, continuation, result, str(tools.signature))

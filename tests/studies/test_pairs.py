@@ -149,7 +149,7 @@ def test_a_study_of_pairs_is_made_analysed_and_exported_by_commands(tmp_path: Pa
     )
     # Three pairs in each of two groups; a person who reads a story once reads one of each.
     assert (made["n_units"], made["n_texts"], made["n_for_one_person"]) == (6, 6, 2)
-    assert "no story is read more than 1 times" in made["notes"][0]
+    assert "nobody reads a story more than once" in made["notes"][0]
     assert run("invite", file, 1).exit_code == 0
     assert "nobody has handed in" in str(run("analyse", file).exception)
     assert "not about pairs" in str(run("power", file).exception)

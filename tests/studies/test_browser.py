@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
 import pytest
 from sqlalchemy import select
+from tests.barriers import axe, barriers, emulate
 from tests.study_browsing import (
     BRANCHES,
     CHROMIUM,
@@ -29,6 +31,8 @@ from tests.study_browsing import (
     rank_stories,
     reason,
     saved,
+    serving,
+    story_rows,
     tale,
     until,
 )
@@ -301,3 +305,48 @@ def test_typing_pasting_and_leaving_are_counted_and_not_read(scripted: Any, ttcw
     names = [one.get_attribute("name").partition(":")[2] for one in (first, second)]
     until(scripted, lambda: names[1] in counted() and counted()[names[1]][1])
     assert counted() == {names[0]: (0, 0, 10), names[1]: (1, 1, 0)}
+
+
+BEGINNINGS = "return [...document.querySelectorAll('.story p:first-of-type')].map(e => e.innerText)"
+IN_SIGHT = """
+const box = arguments[0].getBoundingClientRect();
+return box.left >= 0 && box.right <= innerWidth && box.top >= 0 && box.bottom <= innerHeight;
+"""
+
+
+@pytest.mark.parametrize("browser", ["scripted", "bare"])
+@pytest.mark.parametrize("kind", ["pairs", "best-worst"])
+def test_stories_side_by_side_are_compared_on_a_phone(
+    browser: str, kind: str, tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
+    driver = request.getfixturevalue(browser)
+    emulate(driver, 390, 844, "dark" if browser == "bare" else "light")
+    with serving(tmp_path, kind, story_rows()[: 4 if kind == "best-worst" else 2]) as served:
+        begin(driver, served)
+        assert driver.execute_script("return document.documentElement.scrollWidth") <= 390
+        shown = [text.split()[1][0] for text in driver.execute_script(BEGINNINGS)]
+        press(driver, "Hand in")
+        # On a phone the text comes first; what is wrong is in sight all the same.
+        wrong = all_of(driver, ".question.wrong")
+        assert len(wrong) == (6 if kind == "best-worst" else 3)
+        seen = wrong[0] if browser == "scripted" else find(driver, "#wrong")
+        until(driver, lambda: driver.execute_script(IN_SIGHT, seen), 15)
+        if browser == "scripted":
+            assert barriers(driver, axe()) == []
+            emulate(driver, 390, 844)
+        for number in range(len(wrong)):
+            choose(all_of(driver, QUESTION)[number], f"Story {1 + number % 2}")
+        press(driver, "Hand in")
+        assert find(driver, "h1").text == "You have finished"
+        found = of_newest(served)
+        assert b"zqx" not in b"".join(served.sent).lower()
+    emulate(driver, 1400, 900)
+    wins = Counter(str(one.value)[-1] for one in found if one.item == "creativity")
+    first, second, *rest = shown
+    if kind == "pairs":
+        # The second question of three: the story that was shown as the second one.
+        assert wins == {second: 1}
+    else:
+        # The best beats the three others, and two of these beat the worst.
+        assert wins == {first: 3, rest[0]: 1, rest[1]: 1}
+        assert not any(one.missing_reason for one in found)

@@ -156,6 +156,8 @@ def test_a_wrong_answer_that_is_let_pass_costs_nothing(made: Make) -> None:
         ("feedback", 'repeat = ["relevance"]', "", "repeat: relevance is not always asked"),
         ("pairs", "", ATTENTION.replace("at = 2", "at = 99"), "attention 1: at: nobody is given"),
         ("pairs", 'repeat = ["overall"]\nrepeat_at = 11', "", "repeat_at: nobody is given"),
+        ("pairs", 'repeat = ["overall"]', "", r"repeat_at: these documents .* \(1 at most\)"),
+        ("pairs", "", ATTENTION, r"attention 1: at: these documents .* \(1 at most\)"),
     ],
 )
 def test_checks_that_cannot_be_asked_are_refused(

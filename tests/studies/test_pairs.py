@@ -125,6 +125,17 @@ def test_people_answer_which_of_two_and_the_order_is_balanced(pairs: Running) ->
     assert with_author["strengths"][0]["share"] == 1.0
 
 
+def test_instructions_come_once_and_each_pair_follows_the_one_before(pairs: Running) -> None:
+    reader = pairs.reader()
+    assert "Before you begin" in reader.get("/").text
+    page = reader.get("/page/pair")
+    answers = {f"unit:{item}": "Story 1" for item in ITEMS}
+    page = reader.post("/page/pair", data=hidden(page) | answers | {"go": "finish"})
+    assert "Before you begin" not in page.text
+    assert "Handed in. This is the next one." in page.text
+    assert page.text.count('<article class="story') == 2
+
+
 def test_a_study_of_pairs_is_made_analysed_and_exported_by_commands(tmp_path: Path) -> None:
     documents = tmp_path / "s.jsonl"
     documents.write_text("".join(json.dumps(row) + "\n" for row in story_rows(2, 3)))
@@ -138,7 +149,7 @@ def test_a_study_of_pairs_is_made_analysed_and_exported_by_commands(tmp_path: Pa
     )
     # Three pairs in each of two groups; a person who reads a story once reads one of each.
     assert (made["n_units"], made["n_texts"], made["n_for_one_person"]) == (6, 6, 2)
-    assert "no story is read more than 1 times" in made["notes"][0]
+    assert "nobody reads a story more than once" in made["notes"][0]
     assert run("invite", file, 1).exit_code == 0
     assert "nobody has handed in" in str(run("analyse", file).exception)
     assert "not about pairs" in str(run("power", file).exception)

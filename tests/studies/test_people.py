@@ -22,8 +22,8 @@ from fabula.studies.people_tables import visits
 
 
 @pytest.fixture
-def running(tmp_path: Path) -> Iterator[Running]:
-    running = make(tmp_path, "ttcw", story_rows(1, 2))
+def running(tmp_path: Path, database: str) -> Iterator[Running]:
+    running = make(tmp_path, "ttcw", story_rows(1, 2), database)
     yield running
     running.store.close()
 
@@ -36,7 +36,10 @@ def organiser(running: Running) -> TestClient:
 
 
 def run(running: Running, command: str, *more: str) -> Result:
-    arguments = ["study", command, str(running.design.path), *more]
+    # As somebody types it, with the password that a URL may have.
+    url = running.store.engine.url.set(drivername=running.store.engine.dialect.name)
+    place = ["--database", url.render_as_string(hide_password=False)]
+    arguments = ["study", command, str(running.design.path), *place, *more]
     return CliRunner().invoke(cli, arguments)
 
 
@@ -112,6 +115,43 @@ def test_the_page_makes_a_link_for_each_note_as_a_table_or_a_file(
     page = organiser.post("/organise/reissue", data=hidden(page))
     assert len(re.findall('readonly value="http://testserver/i/', page.text)) == 1
     assert TestClient(running.app).get(f"/i/{links[0][1]}").status_code == 403
+
+
+def test_what_is_counted_of_people_is_the_same_in_either_database(
+    running: Running, organiser: TestClient, tmp_path: Path
+) -> None:
+    for answer, counts in (("Yes", "2 1 9"), ("No", "0 0 20")):
+        reader = running.reader()
+        form = hidden(reader.get("/page/story-1"))
+        reader.post("/save", data=form | {ENDING: answer, f"{ENDING}.why": "She comes back home."})
+        counted = form | {"load": "0123456789abcdef01234567", f"n-{ENDING}.why": counts}
+        assert reader.post("/signs", data=counted).status_code == 204
+    running.visitor()
+    with running.store.writing() as connection:
+        connection.execute(assignments.update().values(state="done", done_ms=1))
+    page = organiser.get("/organise")
+    assert re.search(r"p0003.*invited", page.text, re.DOTALL)
+    out = [tmp_path / f"{name}.csv" for name in ("answers", "people", "times")]
+    done = run(
+        running, "export", "--format", "csv", "--out", str(out[0]), "--people", str(out[1]),
+        "--times", str(out[2]),
+    )  # fmt: skip
+    assert done.exit_code == 0, done.output
+    answered, of_people, times = (
+        list(csv.DictReader(path.read_text(encoding="utf-8").splitlines())) for path in out
+    )
+    assert [(one["rater"], one["value"]) for one in answered if one["value"]] == [
+        ("p0001", "1"), ("p0002", "0"),
+    ]  # fmt: skip
+    names = ("rater", "state", "n_done", "n_counted", "n_pastes", "n_leaves", "n_noticed")
+    assert [tuple(one[name] for name in names) for one in of_people] == [
+        ("p0001", "ready", "1", "1", "2", "1", "1"),
+        ("p0002", "ready", "1", "1", "0", "0", "0"),
+        ("p0003", "invited", "0", "0", "", "", ""),
+    ]
+    assert [(one["rater"], one["page"], one["n_opened"], one["n_saved"]) for one in times] == [
+        ("p0001", "story-1", "1", "2"), ("p0002", "story-1", "1", "2"),
+    ]  # fmt: skip
 
 
 def test_many_are_removed_or_forgotten_at_once_and_only_when_sure(

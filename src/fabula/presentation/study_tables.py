@@ -152,7 +152,10 @@ def pair_items(items: Sequence[PairItem], n_people: int, at_once: int) -> list[B
         chance = (
             "two people who choose one at random agree on 50%, and less often with a third answer"
         )
-    shown = "pairs of stories"
+    heading = f"{n_people:,} people on pairs of stories"
     if at_once > 2:
-        shown = "the best and the worst of four stories, which says five comparisons of two"
-    return [f"{n_people:,} people on {shown}", Sheet("pair_items", columns, rows), chance]
+        heading = (
+            f"{n_people:,} people on the best and the worst of {at_once} stories; each answer "
+            "counts as five about two stories"
+        )
+    return [heading, Sheet("pair_items", columns, rows), chance]

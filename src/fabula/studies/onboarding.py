@@ -112,7 +112,7 @@ def _reading(visitor: Visitor) -> Response:
     pages = study.pages(assignment)
     names = [page.name for page in pages]
     after = visitor.request.query_params.get("after", "")
-    is_new = not n_mine and not assignment.page
+    is_new = not (n_mine or n_done or assignment.page)
     if is_new and design.texts.instructions and not design.quiz and not design.people.tutorial:
         return visitor.page(
             "instructions.html.j2", title=design.labels("before_you_begin"),

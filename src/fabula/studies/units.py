@@ -71,7 +71,24 @@ def read_units(design: StudyDesign) -> list[Unit]:
         ]
     if not units:
         raise InputError(f"{path}: contains nothing to read")
+    _check_checks(design, units)
     return units
+
+
+def _check_checks(design: StudyDesign, units: Sequence[Unit]) -> None:
+    """Raise `InputError` where what checks attention comes after more units than anybody reads."""
+    people = design.people
+    if design.kind == "ttcw" or not (people.repeat or people.attention):
+        return
+    n = count_for_one_person(units, design.per_story)
+    late = {"repeat_at": people.repeat_at} if people.repeat else {}
+    late |= {f"attention {k}: at": one.at for k, one in enumerate(people.attention, 1)}
+    for name, at in late.items():
+        if at > n:
+            raise InputError(
+                f"{design.path}: {name}: these documents give nobody so many units ({n:,} at "
+                f"most); raise per_story ({design.per_story}), or name an earlier one"
+            )
 
 
 def _marks(

@@ -181,6 +181,7 @@ _ARCHIVES: dict[str, dict[str, str]] = {
 
 def file_targets() -> dict[str, Target]:
     """Files that Fabula, its users and others write."""
+    from fabula.cli.config import _read as _read_config
     from fabula.judging.trust import _read
     from fabula.measures.comparison import compare_scores
     from fabula.measures.groups import read_groups
@@ -197,7 +198,10 @@ def file_targets() -> dict[str, Target]:
     from fabula.rubrics.load import parse_rubric
     from fabula.rubrics.released import read_judge_answers, read_released_stories
     from fabula.store import read_measurements
+    from fabula.studies import labels as labels_of_studies
     from fabula.studies.design import load_study
+    from fabula.studies.labels import load_labels
+    from fabula.tasks.feedback.prompts import load_prompts
 
     rubric = load_rubric("ttcw")
     formats, rows = GOLDEN / "formats", GOLDEN / "formats" / "rows"
@@ -207,6 +211,7 @@ def file_targets() -> dict[str, Target]:
     ]
     label_rows = "".join(json.dumps(row) + "\n" for row in labels).encode()
     csv = "document,item,rater,value\na," + rubric.items[0].id + ",r,Yes\n"
+    labels_folder = Path(labels_of_studies.__file__).parent
     manifest = (formats / "reference-2" / "manifest.json").read_bytes()
     stories = json.dumps([{"story_id": "3_GPT4", "content": "The lamp.", "story_name": "x"}])
     answered = b'{"id": "story_3_GPT4_test7", "response": "Yes"}'
@@ -219,6 +224,21 @@ def file_targets() -> dict[str, Target]:
             tuple(p.read_bytes() for p in (ROOT / "src" / "fabula" / "rubrics").glob("*.toml")),
         ),
         "study": Target(on_file(load_study, "s.toml"), (_STUDY,)),
+        "labels": Target(
+            on_file(lambda path: load_labels(path.name, path.parent), "own.toml"),
+            ((labels_folder / "en.toml").read_bytes(),),
+        ),
+        "prompts": Target(
+            on_file(load_prompts, "p.toml"),
+            (
+                b'bulleted = ["a"]\n[prompts]\na = "Read {story}."\n[[examples]]\nstory = "x"\n'
+                b'feedback = "y"\n',
+            ),
+        ),
+        "config": Target(
+            on_file(_read_config, "fabula.toml"),
+            (b'reference = ["a.ref"]\nmodel = "local"\n[prices]\nx = "1/10"\n',),
+        ),
         "catalogue": Target(on_file(read_catalogue, "c.toml"), (catalogue.read_bytes(),)),
         "manifest": Target(
             on_file(lambda p: Manifest.read(p.parent), "manifest.json"), (manifest,)
@@ -482,7 +502,7 @@ def fuzz(
         n += 1
         if found is None:
             continue
-        lines = [line for line in found.splitlines() if line.startswith("  File")]
+        lines = [line for line in found.splitlines() if "/src/fabula/" in line]
         place = lines[-1] if lines else found.splitlines()[0]
         if place in seen:
             continue

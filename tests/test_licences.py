@@ -102,7 +102,7 @@ def all_dependencies() -> set[str]:
 
 
 def test_no_dependency_of_a_dependency_asks_for_more_than_its_own_files() -> None:
-    """MPL-2.0 is about the package's own files; LGPL is excepted above; GPL and AGPL are refused."""
+    """MPL-2.0 is about its own files; LGPL is excepted above; GPL and AGPL are refused."""
     found = all_dependencies()
     assert {"numpy", "pydantic-core", "starlette"} <= found
     # It says nothing that a program can read; its file is Apache 2.0.

@@ -9,7 +9,7 @@ TESTS ?=
 # Tests wait for servers, browsers and clusters: more workers than processors keep these busy.
 WORKERS ?= $(shell expr $$(getconf _NPROCESSORS_ONLN) + 1)
 
-.PHONY: help setup demo test faults check lint types format docs bench clean
+.PHONY: help setup demo test faults fuzz mutants soak check lint types audit release format docs bench clean
 
 help: ## Say what can be made
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 10
@@ -38,6 +38,27 @@ test: $(READY) ## Run all tests; build/timings.txt says which were slow
 
 faults: $(READY) ## Kill every long job a thousand times, and compare what it leaves (hours)
 	FABULA_FAULTS=80 $(RUN)pytest -n $(WORKERS) tests/faults
+
+fuzz: $(READY) ## Give every parser damaged and hostile input (half an hour)
+	$(RUN)python bench/fuzz.py --seconds 30 --keep build/fuzz
+
+mutants: $(READY) ## Change statistics, kernels and measures in small ways, and see tests fail (an hour)
+	$(RUN)python bench/mutants.py
+
+soak: $(READY) ## Load desk, study and service for half an hour, with restarts
+	$(RUN)python bench/soak.py --minutes 30
+
+audit: $(READY) ## List all components, and ask whether any is known to be vulnerable
+	$(RUN)python bench/audit.py --uv $(UV)
+
+# CI builds both and checks what they say of themselves; here the unpacked release is tested too.
+release: $(READY) audit ## Build the release, and run the tests of the unpacked source (half an hour)
+	@rm -rf dist build/release
+	$(UV) build --quiet
+	$(UV) tool run --quiet twine check --strict dist/*
+	mkdir -p build/release
+	tar -xzf dist/fabula-*.tar.gz -C build/release --strip-components 1
+	$(MAKE) -C build/release test TESTS='-m "not slow and not browser and not ray"'
 
 check: lint types ## Run the linters and the type checker
 
@@ -77,6 +98,7 @@ bench: $(READY) ## Measure speed and memory beside the peer (minutes; needs ../s
 	$(RUN)python bench/cluster.py
 	$(RUN)python bench/scale.py
 	$(RUN)python bench/packed.py
+	$(RUN)python bench/rows.py
 	$(UV) sync --locked --quiet --inexact --group bench
 	$(RUN)python bench/linguistic.py
 	$(RUN)python bench/cases.py

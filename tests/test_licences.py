@@ -8,6 +8,7 @@ from collections.abc import Iterator
 
 import pytest
 from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
 
 PERMISSIVE = {
     "0BSD", "Apache 2.0", "Apache 2.0 License", "Apache Software License", "Apache-2.0",
@@ -78,3 +79,38 @@ def test_a_copyleft_licence_is_told(package: str) -> None:
 
 def test_an_exception_that_is_no_longer_needed_is_taken_away() -> None:
     assert EXCEPTIONS.keys() <= {package for package, _ in direct_dependencies()}
+
+
+def all_dependencies() -> set[str]:
+    """Every package that some extra of Fabula brings, however far down, of those installed."""
+    found: set[str] = set()
+    waiting = [Requirement("fabula[all]")]
+    done = set()
+    while waiting:
+        asked = waiting.pop()
+        key = canonicalize_name(asked.name), frozenset(asked.extras)
+        if key in done or not is_installed(asked.name):
+            continue
+        done.add(key)
+        found.add(key[0])
+        for line in importlib.metadata.requires(asked.name) or ():
+            needed = Requirement(line)
+            environments = [{"extra": extra} for extra in asked.extras or {""}]
+            if needed.marker is None or any(map(needed.marker.evaluate, environments)):
+                waiting.append(needed)
+    return found - {"fabula"}
+
+
+def test_no_dependency_of_a_dependency_asks_for_more_than_its_own_files() -> None:
+    """MPL-2.0 is about its own files; LGPL is excepted above; GPL and AGPL are refused."""
+    found = all_dependencies()
+    assert {"numpy", "pydantic-core", "starlette"} <= found
+    # It says nothing that a program can read; its file is Apache 2.0.
+    silent = {package for package in found if not licences(package)}
+    assert silent <= {"agent-client-protocol"}
+    strong = {
+        package
+        for package in found
+        if any(re.search(r"\b[AL]?GPL|General Public", name) for name in licences(package))
+    }
+    assert strong <= {"psycopg", "psycopg-binary"}

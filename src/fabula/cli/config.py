@@ -47,7 +47,7 @@ def read_config() -> Config:
 def _read(path: Path) -> Config:
     try:
         content = tomllib.loads(path.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError, RecursionError) as error:
         raise InputError(f"{path}: cannot be read as TOML ({error})") from error
     unknown = content.keys() - {"reference", "model", "prices"}
     if unknown:

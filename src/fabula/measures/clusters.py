@@ -29,7 +29,6 @@ __all__ = [
     "Clusters",
     "cluster_field",
     "find_clusters",
-    "repeated_field",
     "same_wording",
 ]
 
@@ -64,15 +63,6 @@ def cluster_field(rows: Sequence[Mapping[str, Any]], field: str | None) -> str |
     if field is not None:
         return field
     return next((f for f in USUAL_FIELDS if any(has_value(r.get(f)) for r in rows)), None)
-
-
-def repeated_field(rows: Sequence[Mapping[str, Any]]) -> str | None:
-    """The usual field by which some rows belong together, or None."""
-    field = cluster_field(rows, None)
-    if field is None:
-        return None
-    values = [str(row[field]) for row in rows if has_value(row.get(field))]
-    return field if len(set(values)) < len(values) else None
 
 
 def has_value(value: Any) -> bool:

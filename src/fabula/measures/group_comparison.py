@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
 import math
+from array import array
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass
 from itertools import combinations
@@ -13,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fabula.errors import InputError, MixError
-from fabula.measures.clusters import find_clusters, has_value, repeated_field
+from fabula.measures.clusters import USUAL_FIELDS, find_clusters, has_value
 from fabula.stats.clustered import Clustered, Omnibus, cell_means, compare_clusters, permutation_f
 from fabula.stats.compare import Difference, compare_means, holm, kruskal_wallis, mean_estimate
 from fabula.stats.resample import bootstrap_means, percentile_interval
@@ -159,33 +161,18 @@ def compare_rows(
     seed: int = 0,
 ) -> Comparison:
     """As `compare_scores`, of rows of scores, each with the words that tell where it is from."""
-    signature: str | None = None
-    found: list[dict[str, Any]] = []
-    names: list[str] = []
+    table = _Table(by, cluster)
     for row, where in located:
-        signature = _check_signature(row, signature, where)
-        for field, purpose in ((by, "group"), *([] if cluster is None else [(cluster, "cluster")])):
-            if field not in row or (purpose == "cluster" and not has_value(row[field])):
-                own = ", ".join(map(repr, row))
-                raise InputError(
-                    f"{where}: no field {field!r} to {purpose} by; the fields are {own}"
-                )
-        found.append(row)
-        names.append(f"(no {by})" if row[by] is None else str(row[by]))
-    if signature is None:
+        table.add(row, where)
+    if table.signature is None:
         raise InputError("the score files hold no rows; run `fabula originality` first")
-    if baseline is not None and baseline not in names:
-        listed = ", ".join(dict.fromkeys(names))
-        raise InputError(f"`baseline` {baseline}: no such group; there are {listed}")
-    belongs, n_joined = _clusters(found, cluster)
-    if cluster is not None:
-        signature = f"{signature}|cluster:{cluster}"
-    groups = []
-    for name in sorted(set(names)):
-        places = [place for place, own in enumerate(names) if own == name]
-        rows = [found[place] for place in places]
-        own_clusters = [belongs[place] for place in places] if cluster is not None else None
-        groups.append(_group(name, rows, own_clusters, seed, signature))
+    if baseline is not None and baseline not in table.numbers:
+        raise InputError(
+            f"`baseline` {baseline}: no such group; there are {', '.join(table.numbers)}"
+        )
+    belongs, n_joined = table.clusters()
+    signature = table.signature if cluster is None else f"{table.signature}|cluster:{cluster}"
+    groups = [_group(name, table, belongs, seed, signature) for name in sorted(table.numbers)]
     return Comparison(
         field=by,
         groups=tuple(groups),
@@ -194,27 +181,122 @@ def compare_rows(
         omnibus=omnibus(groups, seed=seed),
         cluster=cluster,
         n_joined=n_joined,
-        shared_field=_shared_field(found, by) if cluster is None else None,
+        shared_field=table.shared_field() if cluster is None else None,
     )
 
 
-def _shared_field(rows: list[dict[str, Any]], by: str) -> str | None:
-    field = repeated_field(rows)
-    return None if field == by else field
+class _Table:
+    """What is kept of the rows of scores: numbers, 8 bytes each, and none of the texts and spans.
+
+    Of a cluster's rows also their keys and sketches. Missing numbers are NaN here.
+    """
+
+    def __init__(self, by: str, cluster: str | None) -> None:
+        self.by, self.cluster = by, cluster
+        self.signature: str | None = None
+        self.levels: tuple[str, ...] = ()
+        self.numbers: dict[str, int] = {}
+        """Of the groups, in the order in which they came."""
+        self.missing: dict[str, dict[str, int]] = {}
+        self._groups = array("q")
+        self._index = array("d")
+        self._curves = array("d")
+        self._keys: list[str] = []
+        self._sketches: list[Sketch | None] = []
+        self._usual = {field: _Repeats() for field in USUAL_FIELDS}
+
+    def add(self, row: dict[str, Any], where: str) -> None:
+        """One more row. Raises `InputError` and `MixError` where it is not like the others."""
+        first = self.signature is None
+        self.signature = _check_signature(row, self.signature, where)
+        self._check_fields(row, where)
+        index, curve = row["creativity_index"], row.get("uniqueness")
+        if first and isinstance(curve, dict):
+            self.levels = tuple(curve)
+        if (
+            not isinstance(curve, dict)
+            or tuple(curve) != self.levels
+            or not _are_numbers(index, *curve.values(), *curve)
+        ):
+            raise InputError(f"{where}: its numbers are damaged; run `fabula originality` again")
+        name = f"(no {self.by})" if row[self.by] is None else str(row[self.by])
+        self._groups.append(self.numbers.setdefault(name, len(self.numbers)))
+        self._index.append(math.nan if index is None else index)
+        self._curves.extend(math.nan if one is None else one for one in curve.values())
+        if index is None:
+            reasons = self.missing.setdefault(name, {})
+            reason = str(row.get("missing_reason"))
+            reasons[reason] = reasons.get(reason, 0) + 1
+        if self.cluster is not None:
+            self._keys.append(str(row[self.cluster]))
+            self._sketches.append(Sketch.of_row(row.get("sketch")))
+        else:
+            for field, repeats in self._usual.items():
+                repeats.add(row.get(field))
+
+    def _check_fields(self, row: dict[str, Any], where: str) -> None:
+        for field, purpose in ((self.by, "group"), (self.cluster, "cluster")):
+            if field is not None and (
+                field not in row or (purpose == "cluster" and not has_value(row[field]))
+            ):
+                own = ", ".join(map(repr, row))
+                raise InputError(
+                    f"{where}: no field {field!r} to {purpose} by; the fields are {own}"
+                )
+
+    def of(self, name: str) -> tuple[NDArray[np.int64], NDArray[np.float64], NDArray[np.float64]]:
+        """Of a group: its places, the index of each, and the uniqueness, (n, n_levels)."""
+        places = np.flatnonzero(np.frombuffer(self._groups, np.int64) == self.numbers[name])
+        curves = np.frombuffer(self._curves, np.float64).reshape(-1, len(self.levels))
+        return places, np.frombuffer(self._index, np.float64)[places], curves[places]
+
+    def clusters(self) -> tuple[list[str] | None, int]:
+        """The cluster of each row, or None; and how many were joined, as their texts are copies."""
+        if self.cluster is None:
+            return None, 0
+        known = [sketch for sketch in self._sketches if sketch is not None]
+        if len(known) < len(self._keys):
+            return self._keys, 0
+        # Whose texts are people's is not known here, so that equal openings join none.
+        found = find_clusters(self._keys, known, [False] * len(known))
+        return [found.names[number] for number in found.numbers], found.n_before - len(found)
+
+    def shared_field(self) -> str | None:
+        """The usual field by which some rows belong together: the first that any row has."""
+        field = next((field for field, one in self._usual.items() if one.n), None)
+        return field if field is not None and field != self.by and self._usual[field].any else None
 
 
-def _clusters(rows: list[dict[str, Any]], field: str | None) -> tuple[list[str], int]:
-    """The cluster of each row, or none; and how many were joined, as their texts are copies."""
-    if field is None:
-        return [], 0
-    keys = [str(row[field]) for row in rows]
-    sketches = [Sketch.of_row(row.get("sketch")) for row in rows]
-    known = [sketch for sketch in sketches if sketch is not None]
-    if len(known) < len(rows):
-        return keys, 0
-    # Whose texts are people's is not known here, so that equal openings join none.
-    found = find_clusters(keys, known, [False] * len(rows))
-    return [found.names[number] for number in found.numbers], found.n_before - len(found)
+class _Repeats:
+    """Whether any value of a field comes twice; of the values only hashes are kept."""
+
+    def __init__(self) -> None:
+        self.n = 0
+        self.any = False
+        self._seen: set[bytes] = set()
+
+    def add(self, value: Any) -> None:
+        if not has_value(value):
+            return
+        self.n += 1
+        if self.any:
+            return
+        digest = hashlib.blake2b(str(value).encode(errors="surrogatepass"), digest_size=12).digest()
+        if digest in self._seen:
+            self.any = True
+            self._seen.clear()
+        else:
+            self._seen.add(digest)
+
+
+def _are_numbers(*values: Any) -> bool:
+    """Each a number or None, or an L in words."""
+    return all(
+        value is None
+        or (isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < 1e300)
+        or (isinstance(value, str) and value.isascii() and value.isdecimal())
+        for value in values
+    )
 
 
 def _pairs(
@@ -274,70 +356,61 @@ def _check_signature(row: dict[str, Any], expected: str | None, where: str) -> s
     )
 
 
-def _group(
-    name: str, rows: list[dict[str, Any]], belongs: list[str] | None, seed: int, signature: str
-) -> Group:
-    """A group of its rows; `belongs` names the cluster of each, where they are clustered."""
-    missing: dict[str, int] = {}
-    for row in rows:
-        if row["creativity_index"] is None:
-            missing[row["missing_reason"]] = missing.get(row["missing_reason"], 0) + 1
+def _group(name: str, table: _Table, belongs: list[str] | None, seed: int, signature: str) -> Group:
+    """A group of its rows; `belongs` names the cluster of each row, where they are clustered."""
+    places, index, curves = table.of(name)
     clusters: dict[str, list[float]] | None = None
     if belongs is not None:
         clusters = {}
-        for row, own in zip(rows, belongs, strict=True):
-            if row["creativity_index"] is not None:
-                clusters.setdefault(own, []).append(row["creativity_index"])
+        own = [belongs[place] for place in places]
+        for cluster, value in zip(own, index.tolist(), strict=True):
+            if not math.isnan(value):
+                clusters.setdefault(cluster, []).append(value)
         values = list(cell_means(clusters).values())
+        curves = _means(curves, own)
     else:
-        values = [row["creativity_index"] for row in rows if row["creativity_index"] is not None]
-    curves = [row["uniqueness"] for row in rows]
+        values = index[~np.isnan(index)].tolist()
     return Group(
         name=name,
         index=mean_estimate(values, seed=seed, signature=signature),
         values=tuple(values),
-        missing=missing,
-        uniqueness=_curve(curves if belongs is None else _means(curves, belongs), seed, signature),
+        missing=table.missing.get(name, {}),
+        uniqueness=_curve(curves, [int(level) for level in table.levels], seed, signature),
         clusters=clusters,
     )
 
 
-def _means(
-    curves: list[dict[str, float | None]], belongs: list[str]
-) -> list[dict[str, float | None]]:
+def _means(curves: NDArray[np.float64], belongs: list[str]) -> NDArray[np.float64]:
     """For each cluster the mean uniqueness at each L, of the texts that have it."""
-    found: dict[str, list[dict[str, float | None]]] = {}
-    for curve, own in zip(curves, belongs, strict=True):
+    found: dict[str, list[list[float]]] = {}
+    for curve, own in zip(curves.tolist(), belongs, strict=True):
         found.setdefault(own, []).append(curve)
-    return [
-        {level: _mean_known([curve[level] for curve in some]) for level in some[0]}
-        for _, some in sorted(found.items())
-    ]
+    means = [[_mean_known(level) for level in zip(*some, strict=True)]
+             for _, some in sorted(found.items())]  # fmt: skip
+    return np.array(means, np.float64).reshape(len(means), curves.shape[1])
 
 
-def _mean_known(values: list[float | None]) -> float | None:
-    known = [value for value in values if value is not None]
-    return math.fsum(known) / len(known) if known else None
+def _mean_known(values: Iterable[float]) -> float:
+    known = [value for value in values if not math.isnan(value)]
+    return math.fsum(known) / len(known) if known else math.nan
 
 
-def _curve(curves: list[dict[str, float | None]], seed: int, signature: str) -> dict[int, Estimate]:
+def _curve(
+    curves: NDArray[np.float64], levels: list[int], seed: int, signature: str
+) -> dict[int, Estimate]:
     """Mean uniqueness at each L, over the texts that have a value at every L."""
-    levels = [int(level) for level in curves[0]]
-    whole = [curve for curve in curves if None not in curve.values()]
-    table: NDArray[np.float64] = np.array(
-        [[row[str(level)] for level in levels] for row in whole], np.float64
-    )
-    if not whole:
+    table = curves[~np.isnan(curves).any(axis=1)]
+    if not len(table):
         return {level: mean_estimate([], seed=seed, signature=signature) for level in levels}
     means = bootstrap_means(table, np.random.default_rng(seed))
     return {
         level: Estimate(
             float(table[:, k].mean()),
-            *percentile_interval(means[:, k], len(whole)),
-            len(whole),
+            *percentile_interval(means[:, k], len(table)),
+            len(table),
             "mean, percentile bootstrap",
             signature,
-            len(whole),
+            len(table),
         )
         for k, level in enumerate(levels)
     }

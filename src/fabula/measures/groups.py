@@ -6,6 +6,7 @@ text is placed among them only where it was measured in the same way.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -161,7 +162,7 @@ def read_groups(path: Path) -> list[GroupNumbers]:
     for number, row in enumerate(read_rows(path), 1):
         try:
             found.append(_group_of(row))
-        except (KeyError, TypeError, ValueError, AttributeError) as error:
+        except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
             raise InputError(
                 f"{path}, line {number}: not the numbers of a group ({error}); give what "
                 f"`fabula groups measure --out` wrote"
@@ -176,7 +177,8 @@ def _group_of(row: Mapping[str, Any]) -> GroupNumbers:
     items = {}
     for item, one in row["items"].items():
         quantiles = tuple(map(float, one["quantiles"]))
-        if len(quantiles) != N_QUANTILES or any(np.diff(quantiles) < 0):
+        is_finite = all(map(math.isfinite, (*quantiles, float(one["mean"]))))
+        if not is_finite or len(quantiles) != N_QUANTILES or any(np.diff(quantiles) < 0):
             raise ValueError(f"quantiles of {item}")
         sd = None if one["sd"] is None else float(one["sd"])
         items[str(item)] = Distribution(

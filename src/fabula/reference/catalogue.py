@@ -219,7 +219,7 @@ def _read(path: Path) -> Catalogue:
         indexes = [Index(**row) for row in content.get("index", ())]
     except OSError as error:
         raise InputError(f"{path}: cannot be read ({error.strerror})") from error
-    except (ValueError, TypeError, AttributeError) as error:
+    except (ValueError, TypeError, AttributeError, RecursionError) as error:
         raise InputError(
             f"{path}: not a catalogue of corpora ({error}); write it as "
             f"fabula/reference/catalogue.toml is written"
@@ -233,6 +233,8 @@ def _collection(row: dict[str, Any]) -> Collection:
     known = {one.name for one in fields(Collection)}
     if unknown := row.keys() - known:
         raise ValueError(f"unknown {', '.join(sorted(unknown))}")
+    if "files" not in row:
+        raise ValueError(f"{row.get('name')}: has no files")
     files = Files(**row["files"])
     if sum(map(bool, (files.pattern, files.listing, files.table))) != 1:
         raise ValueError(f"{row.get('name')}: files need one of pattern, listing and table")

@@ -239,7 +239,11 @@ class Manifest:
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise CorpusError(f"{file}: damaged ({error!r}); restore it or build again") from error
         check_seal(row, file)
-        if manifest.fingerprint != row["fingerprint"]:
+        try:
+            is_sound = manifest.fingerprint == row["fingerprint"]
+        except (ValueError, KeyError, TypeError) as error:
+            raise CorpusError(f"{file}: damaged ({error!r}); restore it or build again") from error
+        if not is_sound:
             raise CorpusError(f"{file}: its fingerprint does not fit its shards; build it again")
         return manifest
 

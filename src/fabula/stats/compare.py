@@ -83,10 +83,11 @@ def kruskal_wallis(groups: Sequence[Sequence[float]]) -> tuple[float, float]:
     Each group needs a value.
     """
     kruskal = scipy("stats").kruskal
-    if len({value for group in groups for value in group}) == 1:
+    data = [np.asarray(group, np.float64) for group in groups]
+    if min(group.min() for group in data) == max(group.max() for group in data):
         # All values are equal: no order is more extreme than this one. SciPy has 0 / 0 here.
         return 0.0, 1.0
-    found = kruskal(*groups)
+    found = kruskal(*data)
     return float(found.statistic), float(found.pvalue)
 
 

@@ -17,6 +17,9 @@ MIN_UNITS = 10
 
 N_RESAMPLES = 10_000
 _BLOCK = 1 << 22
+_MANY = 100_000
+"""Rows whose mean is normal to within 0.002 times the skewness in probability: by Berry and Esseen
+the error is below 0.48 times the third absolute moment, over the root of their number."""
 
 
 def bootstrap_means(
@@ -26,8 +29,16 @@ def bootstrap_means(
 
     values: float64, shape (n,) or (n, k), resampled by rows. Returns shape (n_resamples,) or
     (n_resamples, k). Rows are drawn in blocks, so that memory stays bounded.
+
+    Of over 100,000 rows the means are drawn from the normal distribution that they have by the
+    central limit theorem: to draw the rows themselves would take hours.
     """
     n = len(values)
+    if n > _MANY:
+        table = values.reshape(n, -1)
+        spread = np.cov(table, rowvar=False, bias=True).reshape(table.shape[1], -1) / n
+        drawn = rng.multivariate_normal(table.mean(axis=0), spread, n_resamples, method="eigh")
+        return drawn.reshape(n_resamples, *values.shape[1:])
     means = np.empty((n_resamples, *values.shape[1:]))
     step = max(1, _BLOCK // max(1, values.size))
     for start in range(0, n_resamples, step):

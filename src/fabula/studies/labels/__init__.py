@@ -95,7 +95,7 @@ def load_labels(language: str, folder: Path | None = None) -> Labels:
         words = tomllib.loads(data.decode("utf-8-sig"))
     except OSError as error:
         raise InputError(f"{path}: cannot be read ({error.strerror})") from error
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise InputError(f"{path}: not TOML: {error}") from error
     fault = _fault(words)
     if fault is not None:

@@ -146,7 +146,7 @@ def load_prompts(path: Path) -> PromptSet:
     """
     try:
         content = tomllib.loads(path.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError, RecursionError) as error:
         raise InputError(f"`prompt_file` {path}: cannot be read as TOML ({error})") from error
     prompts = content.get("prompts")
     if not isinstance(prompts, dict) or not prompts:

@@ -1,0 +1,566 @@
+"""Damaged and hostile input for every parser: each must end in a sentence, or in a result.
+
+    python bench/fuzz.py [--seconds 60] [--only NAME] [--seed 0] [--keep FOLDER] [--atheris]
+
+Every target takes bytes, as they come from outside. What it may raise is a `FabulaError`; anything
+else, more than ten seconds, or a process that ends, is a defect. Inputs are the golden files of all
+formats and small documents of every kind, changed at random: bytes, values within JSON, and members
+within archives, which are packed again so that the change gets past the checksum. With --atheris,
+and that package installed, coverage decides which changes are kept (one target: name it by --only).
+Defects are written to FOLDER; when fixed they go to tests/golden/fuzz, where a test reads them.
+"""
+
+from __future__ import annotations
+
+import argparse
+import io
+import json
+import math
+import random
+import signal
+import sys
+import tempfile
+import time
+import traceback
+import zipfile
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from fabula.errors import FabulaError
+
+ROOT = Path(__file__).parents[1]
+GOLDEN = ROOT / "tests" / "golden"
+SLOW_S = 10
+Run = Callable[[bytes], object]
+
+
+class Slow(BaseException):
+    """A target took too long; no `except Exception` of a parser stops it."""
+
+
+@dataclass(frozen=True)
+class Target:
+    """A parser, and sound inputs to begin with."""
+
+    run: Run
+    seeds: tuple[bytes, ...]
+    may_raise: tuple[type[BaseException], ...] = (FabulaError,)
+
+
+def on_file(read: Callable[[Path], object], name: str) -> Run:
+    """A parser of a file, for bytes."""
+
+    def run(data: bytes) -> object:
+        with tempfile.TemporaryDirectory(prefix="fabula-fuzz-") as folder:
+            path = Path(folder, name)
+            path.write_bytes(data)
+            return read(path)
+
+    return run
+
+
+def document_targets() -> dict[str, Target]:
+    from fabula.text import read_documents
+    from fabula.text.readers import READERS, TABLES, Fields
+    from fabula.text.sources import _UNPACKED, read_table
+
+    found = {}
+    for kind, read in READERS.items():
+
+        def of_stream(data: bytes, kind: str = kind, read: Any = read) -> object:
+            return list(read(io.BytesIO(data), f"a.{kind}", fields=Fields()))
+
+        # What can unpack is read by a process of its own, which turns whatever it meets into a
+        # sentence: only time, memory and the end of the process count there.
+        aside = kind in _UNPACKED
+        found[kind] = Target(
+            of_stream, documents_of(kind), (Exception,) if aside else (FabulaError,)
+        )
+    found["jsonl.gz"] = Target(
+        on_file(lambda path: list(read_documents([path])), "a.jsonl.gz"), documents_of("jsonl.gz")
+    )
+    for kind in set(TABLES) - set(_UNPACKED):
+        found[f"table.{kind}"] = Target(
+            on_file(lambda path: list(read_table(path)), f"a.{kind}"), documents_of(kind)
+        )
+    return found
+
+
+ROWS = [{"id": "a", "text": "The lamp went out.\n\nShe said “no”.", "author": "x", "year": 1900}]
+
+
+def documents_of(kind: str) -> tuple[bytes, ...]:
+    """Small sound documents of a format."""
+    made = io.BytesIO()
+    text = "# Chapter 1\n\nThe lamp went out. “No,” she said.\n\n***\n\nIt was late."
+    if kind in ("txt", "md"):
+        return text.encode(), text.encode("utf-16")
+    if kind.startswith("jsonl"):
+        data = "".join(json.dumps(row) + "\n" for row in ROWS * 2).encode()
+        import gzip
+
+        return (gzip.compress(data) if kind.endswith(".gz") else data,)
+    if kind in ("csv", "tsv"):
+        mark = "," if kind == "csv" else "\t"
+        return (f'id{mark}text\n1{mark}"The ""lamp"" went out.\nLate."\n'.encode(),)
+    if kind == "parquet":
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+
+        pq.write_table(pa.Table.from_pylist(ROWS), made)
+    elif kind == "xlsx":
+        import xlsxwriter
+
+        with xlsxwriter.Workbook(made, {"in_memory": True}) as book:
+            sheet = book.add_worksheet()
+            for k, row in enumerate([["id", "text"], ["a", "The lamp went out."]]):
+                sheet.write_row(k, 0, row)
+    elif kind == "docx":
+        import docx
+
+        word = docx.Document()
+        word.add_heading("Chapter 1", 1)
+        word.add_paragraph("The lamp went out.")
+        word.save(made)
+    elif kind == "rtf":
+        return (rb"{\rtf1\ansi\ansicpg1252 {\b The lamp}\par went \u8220? out \'93.\par}",)
+    elif kind == "wet":
+        return (
+            b"WARC/1.0\r\nWARC-Type: conversion\r\nWARC-Target-URI: http://a.example/\r\n"
+            b"Content-Length: 18\r\n\r\nThe lamp went out.\r\n\r\n",
+        )
+    elif kind == "pdf":
+        from pypdf import PdfReader, PdfWriter
+
+        # As it stands it has no table of its objects, which readers make up.
+        writer = PdfWriter(clone_from=PdfReader(io.BytesIO(_PDF)))
+        writer.write(made)
+    else:
+        with zipfile.ZipFile(made, "w") as archive:
+            for name, content in _ARCHIVES[kind].items():
+                archive.writestr(name, content)
+    return (made.getvalue(),)
+
+
+_PDF = (
+    b"%PDF-1.4\n1 0 obj<</Type/Catalog/Pages 2 0 R>>endobj\n2 0 obj<</Type/Pages/Kids[3 0 R]"
+    b"/Count 1>>endobj\n3 0 obj<</Type/Page/Parent 2 0 R/MediaBox[0 0 200 200]/Contents 4 0 R"
+    b"/Resources<</Font<</F1 5 0 R>>>>>>endobj\n4 0 obj<</Length 44>>stream\n"
+    b"BT /F1 12 Tf 10 100 Td (The lamp went) Tj ET\nendstream endobj\n"
+    b"5 0 obj<</Type/Font/Subtype/Type1/BaseFont/Helvetica>>endobj\n"
+    b"trailer<</Size 6/Root 1 0 R>>\nstartxref\n0\n%%EOF"
+)
+_PAGE = "<html><body><h1>One</h1><p>The lamp went <i>out</i>.</p></body></html>"
+_ARCHIVES: dict[str, dict[str, str]] = {
+    "epub": {
+        "META-INF/container.xml": '<container xmlns="urn:oasis:names:tc:opendocument:xmlns:'
+        'container"><rootfiles><rootfile full-path="o.opf"/></rootfiles></container>',
+        "o.opf": '<package xmlns="http://www.idpf.org/2007/opf"><metadata '
+        'xmlns:dc="http://purl.org/dc/elements/1.1/"><dc:title>T</dc:title></metadata><manifest>'
+        '<item id="a" href="a.xhtml" media-type="application/xhtml+xml"/></manifest><spine>'
+        '<itemref idref="a"/></spine></package>',
+        "a.xhtml": _PAGE,
+    },
+    "odt": {
+        "mimetype": "application/vnd.oasis.opendocument.text",
+        "content.xml": '<office:document-content xmlns:office="urn:oasis:names:tc:opendocument:'
+        'xmlns:office:1.0" xmlns:text="urn:oasis:names:tc:opendocument:xmlns:text:1.0">'
+        '<office:body><office:text><text:h text:outline-level="1">One</text:h><text:p>The '
+        '<text:s text:c="2"/>lamp.</text:p></office:text></office:body></office:document-content>',
+    },
+    "scriv": {
+        "a.scrivx": '<ScrivenerProject><Binder><BinderItem UUID="1" Type="DraftFolder"><Children>'
+        '<BinderItem UUID="2" Type="Text"><Title>One</Title></BinderItem></Children></BinderItem>'
+        "</Binder></ScrivenerProject>",
+        "Files/Data/2/content.rtf": r"{\rtf1\ansi The lamp.\par}",
+    },
+}  # fmt: skip
+
+
+def file_targets() -> dict[str, Target]:
+    """Files that Fabula, its users and others write."""
+    from fabula.cli.config import _read as _read_config
+    from fabula.judging.trust import _read
+    from fabula.measures.comparison import compare_scores
+    from fabula.measures.groups import read_groups
+    from fabula.measures.labels import read_labels
+    from fabula.measures.linguistic.scoring import read_contexts
+    from fabula.measures.phrase_list import read_phrases
+    from fabula.measures.verdicts import read_detectors
+    from fabula.models.gguf_layout import read_layout
+    from fabula.provenance import read_record
+    from fabula.reference.catalogue import read_catalogue
+    from fabula.reference.layout import Manifest
+    from fabula.replicate.story_feedback_files import read_released_file
+    from fabula.rubrics import load_rubric
+    from fabula.rubrics.load import parse_rubric
+    from fabula.rubrics.released import read_judge_answers, read_released_stories
+    from fabula.store import read_measurements
+    from fabula.studies import labels as labels_of_studies
+    from fabula.studies.design import load_study
+    from fabula.studies.labels import load_labels
+    from fabula.tasks.feedback.prompts import load_prompts
+
+    rubric = load_rubric("ttcw")
+    formats, rows = GOLDEN / "formats", GOLDEN / "formats" / "rows"
+    labels = [
+        {"document": name, "item": rubric.items[0].id, "rater": "r", "value": "Yes"}
+        for name in "ab"
+    ]
+    label_rows = "".join(json.dumps(row) + "\n" for row in labels).encode()
+    csv = "document,item,rater,value\na," + rubric.items[0].id + ",r,Yes\n"
+    labels_folder = Path(labels_of_studies.__file__).parent
+    manifest = (formats / "reference-2" / "manifest.json").read_bytes()
+    stories = json.dumps([{"story_id": "3_GPT4", "content": "The lamp.", "story_name": "x"}])
+    answered = b'{"id": "story_3_GPT4_test7", "response": "Yes"}'
+    fields = ("story_id", "noise", "prompt", "nshot", "model", "story", "gold_story", "feedback")
+    released = dict.fromkeys(fields, "x") | {"noise": "swap", "nshot": 0, "model": "gemma2 9b it"}
+    catalogue = ROOT / "src" / "fabula" / "reference" / "catalogue.toml"
+    return {
+        "rubric": Target(
+            lambda data: parse_rubric(data, "r.toml"),
+            tuple(p.read_bytes() for p in (ROOT / "src" / "fabula" / "rubrics").glob("*.toml")),
+        ),
+        "study": Target(on_file(load_study, "s.toml"), (_STUDY,)),
+        "labels": Target(
+            on_file(lambda path: load_labels(path.name, path.parent), "own.toml"),
+            ((labels_folder / "en.toml").read_bytes(),),
+        ),
+        "prompts": Target(
+            on_file(load_prompts, "p.toml"),
+            (
+                b'bulleted = ["a"]\n[prompts]\na = "Read {story}."\n[[examples]]\nstory = "x"\n'
+                b'feedback = "y"\n',
+            ),
+        ),
+        "config": Target(
+            on_file(_read_config, "fabula.toml"),
+            (b'reference = ["a.ref"]\nmodel = "local"\n[prices]\nx = "1/10"\n',),
+        ),
+        "catalogue": Target(on_file(read_catalogue, "c.toml"), (catalogue.read_bytes(),)),
+        "manifest": Target(
+            on_file(lambda p: Manifest.read(p.parent), "manifest.json"), (manifest,)
+        ),
+        "groups": Target(
+            on_file(read_groups, "g.jsonl"), ((rows / "groups-1.jsonl").read_bytes(),)
+        ),
+        "measurements": Target(
+            on_file(lambda path: list(read_measurements(path)), "m.jsonl"),
+            ((rows / "measurements-1.jsonl").read_bytes(),),
+        ),
+        "passages": Target(
+            on_file(read_contexts, "p.jsonl"), ((rows / "passages-1.jsonl").read_bytes(),)
+        ),
+        "trust": Target(
+            on_file(lambda path: _read(path), "t.jsonl"),
+            ((rows / "trust-1.jsonl").read_bytes(),),
+        ),
+        "scores": Target(
+            on_file(lambda path: compare_scores([path], by="author", cluster=None), "s.jsonl"),
+            (_scores((rows / "scores-1.jsonl").read_bytes()),),
+        ),
+        "detectors": Target(
+            on_file(read_detectors, "d.json"), ((formats / "detectors-2.json").read_bytes(),)
+        ),
+        "phrases": Target(
+            on_file(read_phrases, "p.jsonl"),
+            ((formats / "phrases-1.jsonl").read_bytes(),),
+        ),
+        "record": Target(
+            on_file(read_record, "r.provenance.json"),
+            ((formats / "record-1.provenance.json").read_bytes(),),
+        ),
+        "labels.jsonl": Target(on_file(lambda p: read_labels(p, rubric), "l.jsonl"), (label_rows,)),
+        "labels.csv": Target(on_file(lambda p: read_labels(p, rubric), "l.csv"), (csv.encode(),)),
+        "gguf": Target(on_file(read_layout, "m.gguf"), (_gguf(),)),
+        "released-stories": Target(on_file(read_released_stories, "s.json"), (stories.encode(),)),
+        "released-answers": Target(
+            on_file(read_judge_answers, "a.jsonl"),
+            (answered,),
+        ),
+        "released-feedback": Target(
+            on_file(read_released_file, "f.jsonl"), (json.dumps(released).encode(),)
+        ),
+    }
+
+
+_STUDY = b"""
+id = "s"
+title = "Reading"
+design = "ttcw"
+documents = "stories.jsonl"
+group_field = "group"
+rubric = "ttcw"
+raters = 3
+per_participant = 1
+hours = 24
+reason_words = 4
+language = "en"
+seed = 0
+[texts]
+welcome = "Read."
+consent = "Agree?"
+instructions = "Answer."
+[[about]]
+id = "age"
+question = "How old are you?"
+low = 18
+high = 99
+"""
+
+
+def _scores(rows: bytes) -> bytes:
+    """Three rows for each of two authors."""
+    row = json.loads(rows.splitlines()[0])
+    made = [row | {"id": f"{k}", "author": "ab"[k % 2]} for k in range(6)]
+    return "".join(json.dumps(one) + "\n" for one in made).encode()
+
+
+def _gguf() -> bytes:
+    """The beginning of a model: two fields, a list of words, and one tensor."""
+    import struct
+
+    def text(words: str) -> bytes:
+        return struct.pack("<Q", len(words)) + words.encode()
+
+    fields = [
+        text("general.architecture") + struct.pack("<I", 8) + text("llama"),
+        text("llama.block_count") + struct.pack("<II", 4, 1),
+        text("tokenizer.ggml.tokens") + struct.pack("<IIQ", 9, 8, 2) + text("a") + text("b"),
+    ]
+    tensor = text("token_embd.weight") + struct.pack("<IQQIQ", 2, 32, 2, 0, 0)
+    head = b"GGUF" + struct.pack("<IQQ", 3, 1, len(fields))
+    return head + b"".join(fields) + tensor + bytes(400)
+
+
+def text_targets() -> dict[str, Target]:
+    """What models, servers, browsers and command lines say, as text."""
+    from fabula.measures.verdicts import Label
+    from fabula.models.base import Answer
+    from fabula.models.cost import parse_prices
+    from fabula.models.verdicts import read_verdict
+    from fabula.rubrics import load_rubric
+    from fabula.rubrics.conditions import Condition
+    from fabula.scales import ChoiceScale, NumberScale, RankScale, TextScale
+    from fabula.tasks.feedback.points import read_answer
+    from fabula.text.quotations import QuotableText
+    from fabula.text.refusals import is_refusal
+
+    rubric = load_rubric("ttcw")
+    scales = (
+        rubric.items[0].scale, ChoiceScale(options=("good", "bad", "neither")),
+        NumberScale(low=1, high=5), RankScale(), TextScale(),
+    )  # fmt: skip
+    draft = QuotableText.of("The lamp went out. She held it. Nobody in the harbour woke.")
+    answers = tuple(
+        json.loads(line)["answer"].encode()
+        for line in (GOLDEN / "verdicts.jsonl").read_text(encoding="utf-8").splitlines()[:60]
+        if "answer" in json.loads(line)
+    ) or (b"Yes. The story is good.",)
+    remarks = b'1. "The lamp went out" is abrupt. (severity: 4)\n\n- **She held it**: what?\n'
+
+    def on_text(read: Callable[[str], object]) -> Run:
+        return lambda data: read(data.decode("utf-8", "surrogateescape"))
+
+    return {
+        "verdict": Target(
+            on_text(lambda t: [read_verdict(Answer(t), one, "reason-first") for one in scales]),
+            answers,
+        ),
+        "remarks": Target(on_text(lambda t: read_answer(t, 1, draft)), (remarks,)),
+        "refusal": Target(on_text(is_refusal), answers),
+        "condition": Target(on_text(Condition.parse), (b"item1 == 'Yes' and not item2",)),
+        "prices": Target(on_text(parse_prices), (b"1/10", b"gpt=1/2,other=0.5/3")),
+        "label": Target(on_text(Label.parse), (b"author=human",)),
+    }
+
+
+def targets() -> dict[str, Target]:
+    return {**document_targets(), **file_targets(), **text_targets()}
+
+
+ODD: tuple[Any, ...] = (
+    None, True, 0, -1, 1e308, 2**70, "", "\x00", "\ud800", "=1+1", [], {}, [[]], {"a": {}},
+    math.inf, "../../etc/passwd", "9" * 400, [None], -0.5, "NaN",
+)  # fmt: skip
+
+
+def changed(data: bytes, rng: random.Random) -> bytes:
+    """An input with one to three changes of the kinds that fit it."""
+    for _ in range(rng.randint(1, 3)):
+        kinds: list[Callable[[bytes, random.Random], bytes]] = [_bytes_changed]
+        if data[:2] == b"PK":
+            kinds = [_member_changed] * 9 + [_bytes_changed]
+        elif data[:1] in (b"{", b"["):
+            kinds = [_json_changed] * 3 + [_bytes_changed]
+        data = rng.choice(kinds)(data, rng)
+    return data
+
+
+def _bytes_changed(data: bytes, rng: random.Random) -> bytes:
+    if not data:
+        return rng.randbytes(rng.randint(1, 20))
+    a, b = sorted(rng.randrange(len(data) + 1) for _ in range(2))
+    b = min(b, a + rng.choice((1, 4, 40, 4000)))
+    piece = rng.choice(
+        (b"", rng.randbytes(rng.randint(1, 8)), data[a:b] * rng.randint(2, 30), b"\xff" * 4,
+         b"(" * 300, b"[" * 3000, b"-1", b"99999999999999999999", b"\x00", b"\n\n", b"'\"",
+         "\u2028\u202e".encode(), b"&#x0;", b"<!DOCTYPE a [<!ENTITY b SYSTEM 'file:///etc/x'>]>")
+    )  # fmt: skip
+    return (data[:a] + piece + data[b:])[: 1 << 20]
+
+
+def _member_changed(data: bytes, rng: random.Random) -> bytes:
+    """A file within an archive, which is packed again."""
+    try:
+        with zipfile.ZipFile(io.BytesIO(data)) as archive:
+            members = {name: archive.read(name) for name in archive.namelist()}
+    except Exception:  # noqa: BLE001 (an earlier change may have left no archive)
+        return _bytes_changed(data, rng)
+    if not members:
+        return data
+    name = rng.choice(list(members))
+    members[name] = _bytes_changed(members[name], rng)
+    if rng.random() < 0.1:
+        del members[rng.choice(list(members))]
+    made = io.BytesIO()
+    with zipfile.ZipFile(made, "w", zipfile.ZIP_DEFLATED) as archive:
+        for one, content in members.items():
+            archive.writestr(one, content)
+    return made.getvalue()
+
+
+def _json_changed(data: bytes, rng: random.Random) -> bytes:
+    """A value within one JSON document, or within a line of several."""
+    try:
+        return json.dumps(_odd_within(json.loads(data), rng)).encode(errors="surrogatepass")
+    except (ValueError, RecursionError):
+        lines = data.split(b"\n")
+    k = rng.randrange(len(lines))
+    try:
+        new = json.dumps(_odd_within(json.loads(lines[k]), rng)).encode(errors="surrogatepass")
+    except (ValueError, RecursionError):
+        return _bytes_changed(data, rng)
+    return b"\n".join([*lines[:k], new, *lines[k + 1 :]])
+
+
+def _odd_within(value: Any, rng: random.Random) -> Any:
+    within = (
+        list(value)
+        if isinstance(value, dict)
+        else range(len(value) if isinstance(value, list) else 0)
+    )
+    if not within or rng.random() < 0.15:
+        return rng.choice(ODD)
+    key = rng.choice(list(within))
+    new = dict(value) if isinstance(value, dict) else list(value)
+    if isinstance(new, dict) and rng.random() < 0.15:
+        del new[key]
+    else:
+        new[key] = _odd_within(value[key], rng)
+    return new
+
+
+def defect(target: Target, data: bytes) -> str | None:
+    """What a target did that it must not, as one line and a traceback; None where all is well."""
+
+    def too_slow(*_: object) -> None:
+        raise Slow
+
+    before = signal.signal(signal.SIGALRM, too_slow)
+    signal.alarm(SLOW_S)
+    try:
+        target.run(data)
+    except Slow:
+        return f"over {SLOW_S} s\n{traceback.format_exc()}"
+    except MemoryError:
+        return f"memory\n{traceback.format_exc()}"
+    except target.may_raise as error:
+        return None if str(error) else f"no sentence\n{traceback.format_exc()}"
+    except Exception as error:  # noqa: BLE001 (this is what is looked for)
+        return f"{type(error).__name__}: {error}\n{traceback.format_exc()}"
+    finally:
+        signal.alarm(0)
+        signal.signal(signal.SIGALRM, before)
+    return None
+
+
+def fuzz(
+    name: str, target: Target, seconds: float, seed: int, keep: Path | None
+) -> tuple[int, int]:
+    """How many inputs were tried, and how many different defects they showed."""
+    rng = random.Random(f"{name} {seed}")
+    seen: set[str] = set()
+    pool = list(target.seeds)
+    n = 0
+    end = time.process_time() + seconds
+    while time.process_time() < end:
+        data = changed(rng.choice(pool), rng)
+        found = defect(target, data)
+        n += 1
+        if found is None:
+            continue
+        lines = [line for line in found.splitlines() if "/src/fabula/" in line]
+        place = lines[-1] if lines else found.splitlines()[0]
+        if place in seen:
+            continue
+        seen.add(place)
+        print(f"{name}: {found}", flush=True)
+        if keep is not None:
+            (keep / name).mkdir(parents=True, exist_ok=True)
+            (keep / name / f"{len(seen)}").write_bytes(data)
+    return n, len(seen)
+
+
+def with_atheris(name: str, target: Target, seconds: float, seed: int) -> None:
+    """Led by coverage; ends at the first defect, which it writes where it is started."""
+    import atheris
+
+    def test_one(data: bytes) -> None:
+        if (found := defect(target, data)) is not None:
+            raise RuntimeError(found)
+
+    def mutate(data: bytes, max_size: int, number: int) -> bytes:
+        rng = random.Random(number)
+        chosen = data or target.seeds[0]
+        return (changed(chosen, rng) if rng.random() < 0.5 else atheris.Mutate(chosen, max_size))[
+            :max_size
+        ]
+
+    with tempfile.TemporaryDirectory(prefix="fabula-fuzz-") as corpus:
+        for k, data in enumerate(target.seeds):
+            Path(corpus, str(k)).write_bytes(data)
+        atheris.instrument_all()
+        words = [f"-max_total_time={seconds:.0f}", f"-seed={seed + 1}", "-max_len=65536", corpus]
+        atheris.Setup([sys.argv[0], *words], test_one, custom_mutator=mutate)
+        atheris.Fuzz()
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--seconds", type=float, default=20, help="of a processor, per target")
+    parser.add_argument("--only", default="")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--keep", type=Path)
+    parser.add_argument("--atheris", action="store_true")
+    parser.add_argument("--smoke", action="store_true")
+    options = parser.parse_args()
+    chosen = {n: one for n, one in targets().items() if options.only in ("", n)}
+    if options.atheris:
+        ((name, target),) = chosen.items()
+        with_atheris(name, target, options.seconds, options.seed)
+        return
+    n_defects = 0
+    for name, target in chosen.items():
+        n, found = fuzz(
+            name, target, 0.02 if options.smoke else options.seconds, options.seed, options.keep
+        )
+        n_defects += found
+        print(f"{name}: {n:,} inputs, {found} defects", flush=True)
+    sys.exit(1 if n_defects else 0)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,100 @@
+"""Millions of rows of scores through `fabula compare`, and many texts through `fabula diversity`.
+
+    python bench/rows.py [--rows 10000000] [--texts 100000] [--folder DIR]
+
+Writes the files (0.3 GB for a million rows), runs the commands, and prints the most memory that
+each took and the processor time. Memory that grows by a row is small: numbers are kept and no text.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import random
+import re
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+GOLDEN = Path(__file__).parents[1] / "tests" / "golden" / "formats" / "rows" / "scores-1.jsonl"
+_MEASURED = """
+import resource, sys
+from fabula.__main__ import main
+sys.argv = ["fabula", *sys.argv[1:]]
+try:
+    main()
+finally:
+    used = resource.getrusage(resource.RUSAGE_SELF)
+    print(f"MB {used.ru_maxrss / 1024:.0f} s {used.ru_utime + used.ru_stime:.0f}", file=sys.stderr)
+"""
+
+
+def write_scores(path: Path, n: int) -> None:
+    """Rows like those of `fabula originality`, of two authors, with numbers drawn at random."""
+    row = json.loads(GOLDEN.read_text(encoding="utf-8").splitlines()[0])
+    levels = list(row["uniqueness"])
+    # What was borrowed is read and dropped, and would only make the file larger.
+    row |= {"covered": [], "sketch": None}
+    rng = random.Random(0)
+    with path.open("w", encoding="utf-8") as file:
+        for k in range(n):
+            base = rng.random()
+            curve = {level: round(min(1.0, base + 0.01 * j), 4) for j, level in enumerate(levels)}
+            row |= {"id": f"t{k}", "author": "ab"[k % 2], "uniqueness": curve,
+                    "creativity_index": round(sum(curve.values()), 4)}  # fmt: skip
+            file.write(json.dumps(row, separators=(",", ":")) + "\n")
+
+
+def write_texts(path: Path, n: int) -> None:
+    words = [f"w{k}" for k in range(5000)]
+    rng = random.Random(0)
+    with path.open("w", encoding="utf-8") as file:
+        for k in range(n):
+            text = " ".join(rng.choices(words, k=60))
+            file.write(json.dumps({"id": f"t{k}", "text": text, "author": "ab"[k % 2]}) + "\n")
+
+
+def measured(*words: str) -> tuple[int, int]:
+    """MB at most, and seconds of a processor, of a command."""
+    done = subprocess.run(
+        [sys.executable, "-c", _MEASURED, *words], capture_output=True, text=True, check=False
+    )
+    found = re.search(r"MB (\d+) s (\d+)", done.stderr)
+    if done.returncode or found is None:
+        sys.exit(done.stderr[-2000:])
+    return int(found[1]), int(found[2])
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--rows", type=int, default=10_000_000)
+    parser.add_argument("--texts", type=int, default=100_000)
+    parser.add_argument("--folder", type=Path)
+    parser.add_argument("--smoke", action="store_true")
+    options = parser.parse_args()
+    n_rows, n_texts = (2000, 40) if options.smoke else (options.rows, options.texts)
+    with tempfile.TemporaryDirectory(dir=options.folder, prefix="fabula-rows-") as folder:
+        few, scores, texts = (Path(folder, f"{name}.jsonl") for name in ("few", "scores", "texts"))
+        write_scores(few, 100)
+        write_scores(scores, n_rows)
+        base, _ = measured("compare", str(few), "--by", "author", "--json")
+        most, seconds = measured("compare", str(scores), "--by", "author", "--json")
+        size = scores.stat().st_size / 1e9
+        each = (most - base) * (1 << 20) / n_rows
+        print(
+            f"compare, {n_rows:,} rows ({size:.2f} GB): {most} MB at most ({base} MB with 100, "
+            f"so {each:.0f} bytes a row), {seconds} s of a processor",
+            flush=True,
+        )
+        write_texts(texts, n_texts)
+        most, seconds = measured(
+            "diversity", str(texts), "--by", "author", "--permutations", "99", "--json", "-j", "1"
+        )
+        size = texts.stat().st_size / 1e6
+        print(f"diversity, {n_texts:,} texts of 60 words ({size:.0f} MB): {most} MB at most, "
+              f"{seconds} s of a processor")  # fmt: skip
+
+
+if __name__ == "__main__":
+    main()

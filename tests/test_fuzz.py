@@ -1,0 +1,40 @@
+"""Inputs that once broke a parser: each ends in a sentence, or in a result.
+
+`bench/fuzz.py` found them (`make fuzz` goes on); every one is kept in `golden/fuzz/TARGET/`.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from fuzz import Target, defect, targets
+
+KEPT = sorted((Path(__file__).parent / "golden" / "fuzz").glob("*/*"))
+
+
+@pytest.fixture(scope="module")
+def known() -> dict[str, Target]:
+    return targets()
+
+
+@pytest.mark.parametrize("path", KEPT, ids=lambda path: f"{path.parent.name}-{path.name}")
+def test_what_once_broke_a_parser_no_longer_does(path: Path, known: dict[str, Target]) -> None:
+    assert defect(known[path.parent.name], path.read_bytes()) is None
+
+
+def test_sound_inputs_are_read(known: dict[str, Target]) -> None:
+    """Or the changes of them would end at the first check."""
+    for target in known.values():
+        for data in target.seeds:
+            target.run(data)
+
+
+def test_a_parser_that_breaks_is_noticed() -> None:
+    def broken(data: bytes) -> object:
+        return {}[data]
+
+    found = defect(Target(broken, (b"a",)), b"a")
+    assert found is not None
+    assert found.startswith("KeyError")

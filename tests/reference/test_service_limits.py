@@ -380,12 +380,16 @@ def test_nothing_is_sent_where_a_service_redirects_to(status: int) -> None:
 def test_who_guesses_tokens_is_slowed_and_who_has_one_is_not() -> None:
     gate = Gate(Tokens(["right"]), Limits())
 
-    def ask(token: str) -> Any:
+    def ask(token: str, path: str = "/") -> Any:
         headers = [(b"authorization", f"Bearer {token}".encode())]
-        scope = {"type": "http", "path": "/", "headers": headers, "client": ("192.0.2.7", 5)}
+        scope = {"type": "http", "path": path, "headers": headers, "client": ("192.0.2.7", 5)}
         return gate(HTTPConnection(scope))
 
     refusals = [ask(f"guess-{k}")[0] for k in range(400)]
     assert refusals[:200] == [401] * 200
     assert refusals[-1] == 429
+    assert ask("right") is None
+    # Behind a proxy, what watches over the service has the address of whoever guesses.
+    assert ask("", "/health") is None
+    assert [ask("", "/health") for _ in range(400)][-1] == (429, "too many requests")
     assert ask("right") is None

@@ -140,21 +140,23 @@ def write_index(
     Beside `tokens` and `suffixes` it takes 4 bytes a token of memory, or 22 a pair.
     """
     n_tokens = len(tokens)
-    coded = pack_tokens(tokens)
-    np.save(folder / "tokens.npy", coded.codes)
-    np.save(folder / "rare_before.npy", coded.rare_before)
-    np.save(folder / "rare_ids.npy", coded.rare_ids)
-    del coded
-    np.save(folder / "suffixes.npy", pack(suffixes, bits_below(n_tokens)).words)
     edges = np.linspace(0, n_tokens, _N_PARTS + 1).astype(np.int64)
     with ThreadPoolExecutor(n_threads) as pool:
+        # What packs and writes is one thread.
+        grams = pool.submit(make_filter, [tokens], n_tokens, n_threads=max(1, n_threads - 1))
+        coded = pack_tokens(tokens)
+        np.save(folder / "tokens.npy", coded.codes)
+        np.save(folder / "rare_before.npy", coded.rare_before)
+        np.save(folder / "rare_ids.npy", coded.rare_ids)
+        del coded
+        np.save(folder / "suffixes.npy", pack(suffixes, bits_below(n_tokens)).words)
+        np.save(folder / GRAMS, grams.result())
         listed = list(
             pool.map(lambda edge: list_pairs(tokens, suffixes, *edge), list(pairwise(edges)))
         )
     table = pack_pairs(listed, n_tokens)
     np.save(folder / "pair_buckets.npy", table.buckets.words)
     np.save(folder / "pairs.npy", table.entries.words)
-    np.save(folder / GRAMS, make_filter([tokens], n_tokens, n_threads=n_threads))
     return table.entries.n_values
 
 

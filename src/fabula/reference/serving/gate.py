@@ -82,13 +82,14 @@ class Gate:
         self._tokens, self._n_per_s = tokens, limits.n_per_s
         rate = limits.n_per_s or 1e9
         self._known = Buckets(int(2 * rate), rate)
-        # Whoever guesses tokens, or asks for the state of health.
+        # Whoever guesses tokens, who may stand behind the same proxy as what asks for the health.
         self._strangers = Buckets(200, 50.0)
+        self._open = Buckets(200, 50.0)
 
     def __call__(self, connection: HTTPConnection) -> Refusal | None:
         address = address_of(connection)
         if connection.scope["path"] in _OPEN:
-            return None if self._strangers.take(address) else (429, "too many requests")
+            return None if self._open.take(address) else (429, "too many requests")
         given = connection.headers.get("authorization", "")
         holder = self._tokens.holder(given) if self._tokens else address
         if holder is None:

@@ -253,7 +253,7 @@ def _errors(read: ReadText) -> Iterator[LineNote]:
                 word = read.text[slice(*place)]
                 why = f"“{word}” is in neither the American nor the British dictionary.{meant}"
             else:
-                why = fault.message.rstrip(".") + f".{meant}"
+                why = _ended(fault.message) + meant
             yield note_of("spelling" if fault.is_spelling else "grammar", place, why)
 
 
@@ -299,6 +299,11 @@ def _is_error(sentence: ReadSentence, fault: Fault) -> bool:
         helps = (t for t in sentence.tokens if t.head == here and t.dep in ("aux", "auxpass"))
         return sentence.tokens[here].tag in ("VB", "VBP") and next(helps, None) is None
     return True
+
+
+def _ended(message: str) -> str:
+    """A checker's message as a sentence."""
+    return message if message.endswith(("?", "!")) else message.rstrip(".") + "."
 
 
 def _repeated_sentences(read: ReadText) -> Iterator[LineNote]:

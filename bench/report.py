@@ -1,6 +1,7 @@
 """How long a report takes: one story cold and warm, and many together against one by one.
 
-    python bench/report.py [--stories FILE.json] [--reference BOOKS...] [--n 100] [--runs 5] [--smoke]
+    python bench/report.py [--stories FILE.json] [--reference BOOKS...] [--n 100] [--runs 5]
+                           [--smoke]
 
 Cold is a whole process, as a user starts it; warm is the next draft on a desk that is open, with a
 sentence more at its end, in the middle or at the beginning. As it is without options, which asks no

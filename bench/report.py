@@ -1,12 +1,13 @@
 """How long a report takes: one story cold and warm, and many together against one by one.
 
-    python bench/report.py [--stories FILE.json] [--reference BOOKS...] [--n 100] [--smoke]
+    python bench/report.py [--stories FILE.json] [--reference BOOKS...] [--n 100] [--runs 5]
+                           [--smoke]
 
 Cold is a whole process, as a user starts it; warm is the next draft on a desk that is open, with a
 sentence more at its end, in the middle or at the beginning. As it is without options, which asks no
 hosted model but reads the story with the small model that ships, and without that too. Seconds by
 the clock, and in brackets those of processors, which other work disturbs less. Against the
-public-domain books of ../shared/data; 100 single runs are estimated from ten.
+public-domain books of ../shared/data; single runs of all are estimated from a few.
 """
 
 from __future__ import annotations
@@ -32,7 +33,6 @@ from fabula.text import read_documents
 from fabula.types import Document, Part
 
 DATA = corpora.SHARED
-N_SINGLE = corpora.sized(5, 1)
 WAYS: dict[str, tuple[Part, ...]] = {"as it is": (), "without fluency": ("fluency",)}
 CHANGES = {"the end": 1.0, "the middle": 0.5, "the beginning": 0.0}
 
@@ -42,6 +42,7 @@ def main() -> None:
     parser.add_argument("--stories", type=Path, default=DATA / "ttcw" / "ttcw_short_stories.json")
     parser.add_argument("--reference", type=Path, default=DATA / "reference")
     parser.add_argument("--n", type=int, default=corpora.sized(100, 2))
+    parser.add_argument("--runs", type=int, default=corpora.sized(5, 1), help="of each kind")
     given = parser.parse_args()
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
@@ -51,12 +52,12 @@ def main() -> None:
         longest = min(texts, key=lambda text: abs(len(text.split()) - 2000))
         print(f"a story of {len(longest.split()):,} words")
         for what, left_out in list(WAYS.items())[: corpora.sized(len(WAYS), 1)]:
-            cold = [single(folder, books, longest, left_out) for _ in range(N_SINGLE)]
+            cold = [single(folder, books, longest, left_out) for _ in range(given.runs)]
             report(f"{what}: cold, a whole process", cold)
-            for where, took in on_the_desk(books, longest, left_out).items():
+            for where, took in on_the_desk(books, longest, left_out, given.runs).items():
                 report(f"{what}: warm, on the desk, more at {where}", took)
         left_out = WAYS["without fluency"]
-        firsts = texts[: corpora.sized(2 * N_SINGLE, 1)]
+        firsts = texts[: corpora.sized(2 * given.runs, 1)]
         alone = statistics.mean(single(folder, books, text, left_out).clock for text in firsts)
         path = folder / "all.jsonl"
         rows = [{"id": f"{k}", "text": text} for k, text in enumerate(texts)]
@@ -113,14 +114,16 @@ def run(folder: Path, books: Path, path: Path, left_out: tuple[Part, ...]) -> Se
     return timed(lambda: subprocess.run(command, check=True, capture_output=True))
 
 
-def on_the_desk(books: Path, text: str, left_out: tuple[Part, ...]) -> dict[str, list[Seconds]]:
+def on_the_desk(
+    books: Path, text: str, left_out: tuple[Part, ...], n_runs: int
+) -> dict[str, list[Seconds]]:
     """Drafts of a text that was read before, by where a paragraph was added."""
     plan = ReportSettings(references=(str(books),), without=left_out)
     paragraphs = text.split("\n\n")
     took: dict[str, list[Seconds]] = {where: [] for where in CHANGES}
     with Reviewer(plan) as reviewer:
         reviewer.run([Document("d", text)])
-        for k in range(N_SINGLE):
+        for k in range(n_runs):
             for where, share in CHANGES.items():
                 n = round(share * len(paragraphs))
                 more = f"It was the {k + 1}th version, and she said so."

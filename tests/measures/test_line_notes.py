@@ -159,6 +159,23 @@ def test_those_that_matter_most_are_shown_in_the_order_of_the_text() -> None:
     assert [n.start for n in review.first(10)] == sorted(n.start for n in review.first(10))
 
 
+def test_plain_slips_come_before_what_somebody_says_and_before_rare_words() -> None:
+    # Of the three, only "seperate" is an error; "leant" is in no dictionary of the checker.
+    text = (
+        "“That is t' fowld of the farm,” said Joseph. He leant on the gate while the lamb slept. "
+        "It was a seperate matter, and nobody spoke of it again."
+    )
+    notes = [one for one in reader().read(Document("d", text)).notes if one.kind == "spelling"]
+    places = [text[one.start : one.end] for one in sorted(notes, key=lambda one: -one.strength)]
+    assert places == ["seperate", "leant", "fowld"]
+
+
+def test_a_checkers_question_ends_with_its_own_mark() -> None:
+    text = "The boarder between the two countries was closed, and nobody crossed it that night."
+    (note,) = [one for one in reader().read(Document("d", text)).notes if one.kind == "grammar"]
+    assert note.why.startswith("Did you mean “border”? Perhaps “border”")
+
+
 def test_kinds_are_ordered_by_how_much_they_matter() -> None:
     weights = [kind.weight for kind in LINE_KINDS.values()]
     assert weights == sorted(weights, reverse=True)

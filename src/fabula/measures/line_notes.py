@@ -78,6 +78,8 @@ _TOPIC = 1_000
 _MIN_REPEATED = 6
 _MIN_MISSPELT = 5
 """Shorter words are slips only where letters changed places."""
+_RARE_ZIPF, _PLAIN_ZIPF = 3.0, 5.5
+"""Of a correction: one word in a million, and one in three thousand."""
 _DOUBTFUL = (
     "they're", "instead of 'about'", "already implies", "irregular form", "one of the", "hyphen",
     "lain", "`intent`", "`interested`", "after `how`", "snuck",
@@ -253,8 +255,9 @@ def _errors(read: ReadText) -> Iterator[LineNote]:
                 word = read.text[slice(*place)]
                 why = f"“{word}” is in neither the American nor the British dictionary.{meant}"
             else:
-                why = fault.message.rstrip(".") + f".{meant}"
-            yield note_of("spelling" if fault.is_spelling else "grammar", place, why)
+                why = _ended(fault.message) + meant
+            kind = "spelling" if fault.is_spelling else "grammar"
+            yield note_of(kind, place, why, _plainness(read, sentence, fault))
 
 
 def _is_misspelling(read: ReadText, sentence: ReadSentence, fault: Fault) -> bool:
@@ -299,6 +302,30 @@ def _is_error(sentence: ReadSentence, fault: Fault) -> bool:
         helps = (t for t in sentence.tokens if t.head == here and t.dep in ("aux", "auxpass"))
         return sentence.tokens[here].tag in ("VB", "VBP") and next(helps, None) is None
     return True
+
+
+def _plainness(read: ReadText, sentence: ReadSentence, fault: Fault) -> float:
+    """How plain an error is, for the order of notes: from 1 down to 0.
+
+    What somebody says may be dialect, what is like rare words only may be one, and what is longer
+    than a correction may be a form of it, as "leant" is of "lean".
+    """
+    if not fault.is_spelling:
+        return 1.0
+    if not (sentence.is_narration and fault.suggestions):
+        return 0.0
+    start, end = fault.place
+    word = read.text[sentence.start + start : sentence.start + end].lower()
+    likely = [one.lower() for one in fault.suggestions]
+    zipf = max(9 + read.frequencies.log(one) / math.log(10) for one in likely)
+    plainness = min(1.0, max(0.0, (zipf - _RARE_ZIPF) / (_PLAIN_ZIPF - _RARE_ZIPF)))
+    return plainness / 2 if any(map(word.startswith, likely)) else plainness
+
+
+def _ended(message: str) -> str:
+    """A checker's message as a sentence, its code marks as quotation marks."""
+    message = re.sub("`([^`]*)`", "“\\1”", message)
+    return message if message.endswith(("?", "!")) else message.rstrip(".") + "."
 
 
 def _repeated_sentences(read: ReadText) -> Iterator[LineNote]:

@@ -136,7 +136,12 @@ def book_view(
             {"text": visible(one["text"]), "target": targets[one["chapter"]]}
             for one in book["findings"][:_MAX_FINDINGS]
         ],
-        "panels": [_panel(chapters, targets, *one) for one in panels],
+        # A picture of nothing but zeros says nothing; the table has them.
+        "panels": [
+            _panel(chapters, targets, *one)
+            for one in panels
+            if any(row[one[0]] for row in chapters)
+        ],
         "heat": _heat(book, targets),
         "repeated": [
             {

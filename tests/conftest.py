@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import importlib.util
 import os
 import signal
@@ -14,7 +15,8 @@ import pytest
 from hypothesis import settings
 
 import fabula
-from tests.forking import write_programs
+from fabula import kernels
+from tests.forking import use_kernels, write_programs
 from tests.object_store import BUCKET, RCLONE, Bucket, s3_server
 from tests.ray_nodes import ray_nodes
 from tests.scheduling import order, scheduler
@@ -43,6 +45,11 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
+# Tests make much that lives briefly. To search it for cycles as often as Python does takes a worker
+# a twelfth of its time.
+gc.set_threshold(5_000, 10, 10)
+
+
 def pytest_configure(config: pytest.Config) -> None:
     config.pluginmanager.register(ProcessorTimes())
     if not hasattr(config, "workerinput"):
@@ -65,6 +72,21 @@ def pytest_unconfigure(config: pytest.Config) -> None:
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     order(items)
+
+
+def pytest_sessionstart() -> None:
+    """In a fresh checkout one worker compiles the kernels, while the others collect tests.
+
+    None begins a test before all have collected them; so the work is not done in each.
+    """
+    compiled = Path(kernels.__file__).with_name("__pycache__").glob("*.nbi")
+    if os.environ.get("PYTEST_XDIST_WORKER") == "gw0" and not any(compiled):
+        use_kernels()
+
+
+def pytest_collection_finish() -> None:
+    """What has been imported stays: it is not searched for cycles again and again."""
+    gc.freeze()
 
 
 @pytest.hookimpl(optionalhook=True)  # xdist may be missing

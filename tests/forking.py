@@ -39,6 +39,7 @@ __all__ = [
     "inspect_command",
     "python_command",
     "serve",
+    "use_kernels",
     "write_programs",
 ]
 
@@ -190,7 +191,6 @@ def _import_all() -> None:
                 raise  # what others make may be missing; of our own, the name is wrong
     import tqdm
 
-    import fabula
     from fabula.errors import FabulaError
     from fabula.measures.linguistic.profile import profile_texts
     from fabula.types import Document
@@ -198,15 +198,22 @@ def _import_all() -> None:
     with contextlib.suppress(FabulaError):
         # Words, vectors, pipelines and rules of grammar, which are kept until a process ends.
         list(profile_texts([Document("a", "The lamp went round.")]))
-    # Kernels: numba takes a second until it runs the first, whether or not that is in its cache.
     tqdm.tqdm.monitor_interval = 0  # bm25s shows progress, and a thread would be left of it
+    # numba takes a second until it runs the first kernel, whether or not that is in its cache.
+    use_kernels()
+    gc.collect()
+    gc.freeze()
+
+
+def use_kernels() -> None:
+    """Build and search a small reference: what numba has not kept of its kernels is compiled."""
+    import fabula
+
     with tempfile.TemporaryDirectory() as folder:
         texts = [f"The lamp went round, and she counted {k} ships." for k in range(9)]
         reference = fabula.build(texts, Path(folder, "r"), passages=True, n_jobs=1)
         for match in "verbatim", "near":
             fabula.originality(texts, reference, match=match, n_jobs=1)
-    gc.collect()
-    gc.freeze()
 
 
 def _is_there(process: int) -> bool:

@@ -267,10 +267,10 @@ def _refusal(changed: Sequence[Change], design: StudyDesign, where: str) -> str:
         return f"{where}: contains answers, and {first.where} was changed: {first.refused}"
     names = ", ".join(one.where for one in changed[:3])
     more = f" and {len(changed) - 3:,} more" if len(changed) > 3 else ""
+    amend = f"`fabula study amend {shlex.quote(str(design.path))} --why REASON`"
     return (
         f"{where}: contains answers, and participants were shown another version of {names}{more}; "
-        "undo the change, or record it with `fabula study amend "
-        f"{shlex.quote(str(design.path))} --why REASON`"
+        f"undo the change, or record it with {amend}"
     )
 
 

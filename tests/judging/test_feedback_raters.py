@@ -101,6 +101,7 @@ def test_questions_follow_from_answers(
         assert sorted(found) == sorted(items), "a withheld answer is no feedback"
     line = next(line for line in done.output.splitlines() if line.startswith("{"))
     given = json.loads(line)["measurements"]
+    assert json.loads(line)["left_out"] == {rows[2]["missing_reason"]: 1}
     assert len(given) == 14
     for one in given:
         if one["id"].startswith("s1") and one["item"] not in expected:

@@ -48,6 +48,43 @@ def found(text: str) -> list[tuple[str, str]]:
     ]
 
 
+DIALECT = (
+    "I warn't tired, and I knowed it. They was late, but it ain't my way to say so. We was going "
+    "to the river, and nobody knowed why."
+)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        # Foreign, dialect, old verbs, and what somebody spells as they speak.
+        "C'est beaucoup que le jugement des hommes; tard il devient efficace, they read aloud.",
+        "“Thou beliest thine own heart,” said the old captain to his mate.",
+        "“Looky here, sumfn's wrong wid dey boat,” the old man said at last.",
+        "The dog warn't there when they came home from the harbour.",
+        DIALECT,
+        # News, thoughts, states and what somebody says are no senses that stand between.
+        "Emma heard that the letter was late.",
+        "She felt that nothing could be done about it.",
+        "“They would not have much to lose,” I observed.",
+        "She could see how seldom they spoke.",
+        "[Footnote 1: A book.] [Footnote 2: A map.] [Footnote 3: A bell.] [Footnote 4: A lamp.]",
+        # Who is from a place is no misspelling of it.
+        "They went to Kjoge by boat. Kjoge was small. She liked Kjoge. A Kjoger hen sat there.",
+    ],
+)  # fmt: skip
+def test_what_was_labelled_wrong_in_novels_is_not_noted(text: str) -> None:
+    kinds = {kind for kind, _ in found(text)}
+    assert not kinds & {"spelling", "grammar", "filter", "beginning", "name"}
+
+
+def test_what_is_sensed_is_still_noted() -> None:
+    assert ("filter", "he felt") in found("The door fell shut, and he felt his heart beat.")
+    assert ("filter", "She heard") in found("She heard the rain begin.")
+    assert ("spelling", "recieve") in found("“They did not recieve the letter,” said the clerk.")
+    assert ("grammar", "was") in found("They was late for the boat, and nobody came.")
+
+
 def test_a_plain_text_has_nothing_to_note() -> None:
     assert found(PLAIN) == []
 

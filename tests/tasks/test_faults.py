@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,7 @@ from fabula.tasks.feedback.faults import FAULTS, NARRATION_PARTS, plant_fault
 from fabula.tasks.feedback.inflecting import base_of_past, third_person
 from fabula.tasks.feedback.names import check_name
 from fabula.tasks.feedback.narration import read_narration
+from fabula.tasks.feedback.planting import Person, bank, places_of, said_of
 from fabula.tasks.feedback.story_edits import Edit, Fault, undo
 from fabula.tasks.feedback.tense import check_tense, in_present
 from fabula.tasks.feedback.threads import check_thread
@@ -182,6 +184,47 @@ def test_two_sentences_are_planted_that_contradict_each_other(nlp: Any, seed: in
     assert "{" not in first + second
 
 
+@pytest.mark.parametrize(("text", "person"), [(STORY, "Anna"), (TALE, "the fox")])
+def test_a_motive_is_planted_and_later_its_contrary(nlp: Any, text: str, person: str) -> None:
+    pairs = set()
+    for seed in range(8):
+        changed, record = planted("motive", text, nlp, seed)
+        first, second = record["planted"]
+        pairs.add(first)
+        assert (record["kind"], record["person"]) == ("motive", person)
+        assert changed.index(first) == record["stated"][0] < len(changed) / 2 < record["place"]
+        assert changed.index(second) == record["place"]
+        assert changed.replace(f" {first}", "").replace(f" {second}", "") == text
+        assert record["thing"] not in text.lower()
+        assert {first[0].isupper(), second[0].isupper()} == {True}
+        assert "{" not in first + second
+    assert len(pairs) >= 4
+    assert why_not("motive", "It rained. It snowed. Ice came. It froze. It thawed. It blew.", nlp)
+
+
+def test_the_sentences_that_ship_are_hundreds_and_each_can_be_filled() -> None:
+    threads = bank()["threads"]
+    n = len(threads["things"])
+    assert n * len(threads["sentences"]) > 1_000
+    assert n * len(threads["nameless"]) > 500
+    assert len(bank()["facts"]) >= 20
+    assert len(bank()["motives"]) >= 20
+    templates = [*threads["sentences"], *threads["nameless"]]
+    templates += [pair[k] for kind in ("facts", "motives") for pair in bank()[kind]
+                  for k in ("first", "second")]  # fmt: skip
+    assert len(set(templates)) == len(templates)
+    for template, who, column in product(templates, ("Anna", "the fox", "I"), range(3)):
+        said = said_of(
+            template, Person(who, 0), column, a_thing="a torn map", the_thing="the torn map"
+        )
+        assert re.fullmatch(r"[A-Z][^{}|.!?]*[.]", said), said
+    for kind, words in (("facts", ("thing", "old", "new")), ("motives", ("thing",))):
+        for pair in bank()[kind]:
+            assert places_of(pair["thing"], pair["first"])
+            assert places_of(pair["thing"], pair["second"]) or kind == "facts"
+            assert set(words) <= pair.keys()
+
+
 def test_narrated_sentences_midway_go_into_the_present(nlp: Any) -> None:
     changed, record = planted("tense", STORY, nlp)
     assert record["kind"] == "tense"
@@ -244,6 +287,7 @@ def test_a_story_of_the_present_has_no_shift(nlp: Any) -> None:
         (STORY, "Anna", ""),
         ("I woke. I saw a dog. It barked at me. I ran. I fell. The dog left. Rain fell.", "I", ""),
         ("The king rose. The queen slept. A dog barked. A door fell. A cat came.", None, ""),
+        ("A crow sat. The crow sang. A dog barked. A door fell. A cat came.", "the crow", ""),
         ("Anna is here. Anna sees a dog. A dog runs. A door falls. He comes.", "Anna", "s"),
     ],
 )  # fmt: skip
@@ -318,12 +362,12 @@ def test_long_stories_take_most_faults_alike_in_any_company(nlp: Any, shared_dat
 
     seeds = list(read_documents([str(shared_data / "stories" / "seed_stories.jsonl")]))[::40]
     stories = long_stories(shared_data) + seeds
-    plan = CorruptPlan(("name", "fact", "tense", "thread"))
+    plan = CorruptPlan(("name", "fact", "tense", "thread", "motive"))
     rows = [row for found, _ in corrupt_stories(stories, plan, nlp) for row in found]
     for row in rows:
         assert undo(row["text"], row["change"]["edits"]) == row["original"] != row["text"]
         assert "|beyond_paper:yes|" in row["signature"]
-        assert row["change"]["kind"] in {"continuity", "tense", "thread"}
+        assert row["change"]["kind"] in {"continuity", "tense", "thread", "motive"}
     of_long = {row["id"] for row in rows if row["story_id"] in {s.id for s in stories[:6]}}
     assert sum(id_.endswith(("_tense", "_thread")) for id_ in of_long) >= 8
     alone = [row for found, _ in corrupt_stories(stories[3:4], plan, nlp) for row in found]
@@ -333,7 +377,7 @@ def test_long_stories_take_most_faults_alike_in_any_company(nlp: Any, shared_dat
 def test_the_command_plants_them_only_if_asked(nlp: Any, tmp_path: Path) -> None:
     stories, out = tmp_path / "stories.jsonl", tmp_path / "out.jsonl"
     stories.write_text(json.dumps({"id": "a", "text": STORY}) + "\n")
-    methods = "original,swap,delete,name,fact,tense,thread"
+    methods = "original,swap,delete,name,fact,tense,thread,motive"
     arguments = ["feedback", "corrupt", str(stories), "--out", str(out)]
     done = CliRunner().invoke(cli, [*arguments, "--methods", methods])
     assert done.exit_code == 0, done.output

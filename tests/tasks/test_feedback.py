@@ -107,6 +107,87 @@ def test_prompts_of_ones_own_come_from_a_file(tmp_path: Path) -> None:
             load_prompts(path)
 
 
+APPENDIX = """
+A Models
+
+Write <STORY> nowhere.
+
+## B.1 Bulleted List
+
+List what is wrong:
+
+<STORY>
+
+- one thing
+
+- another thing
+
+Feedback:
+
+B.2 Bulleted List Only
+
+List: <STORY>
+Feedback:
+
+B.3 One Sentence
+
+Say it once: <STORY>
+
+Feedback:
+
+B.4 Spot the Problem
+
+Find it. <STORY>
+Feedback:
+
+B.5 Twoshot Examples
+
+Example 1
+
+Story: A cat sat. It
+flew.
+
+Feedback:¹³ Cats sit.
+
+Example 2
+
+Story: A dog ran.
+
+Feedback: The text is perfect as-is.
+
+C More
+
+Story: No more. Feedback: None.
+"""
+"""In the layout of the paper's text, in other words."""
+
+
+def test_the_published_prompts_come_from_the_text_of_the_paper(tmp_path: Path) -> None:
+    path = tmp_path / "paper.txt"
+    path.write_text(APPENDIX, encoding="utf-8")
+    found = load_prompts(path)
+    assert found.prompts == {
+        "full": "List what is wrong:\n\n{story}\n- one thing\n- another thing\n\nFeedback:",
+        "list": "List: {story}\nFeedback:",
+        "sentence": "Say it once: {story}\n\nFeedback:",
+        "spot": "Find it. {story}\nFeedback:",
+    }
+    assert found.examples == (
+        ("A cat sat. It flew.", "Cats sit."), ("A dog ran.", "The text is perfect as-is."),
+    )  # fmt: skip
+    assert found.name.startswith("published@")
+    assert feedback_prompt(found, "list", "mine", 2).text.startswith(
+        "List: A cat sat. It flew.\nFeedback: - Cats sit.\n\n"
+    )
+    for broken, said in (
+        (APPENDIX.replace("Find it. <STORY>", "Find it."), "'Spot the Problem'"),
+        (APPENDIX.replace("Story: A dog ran.", ""), "two examples"),
+    ):
+        path.write_text(broken, encoding="utf-8")
+        with pytest.raises(InputError, match=said):
+            load_prompts(path)
+
+
 def test_the_grid_is_asked_once_and_goes_on_where_it_was(tmp_path: Path) -> None:
     stories = write_rows(tmp_path / "c.jsonl", story_rows())
     out = tmp_path / "f.jsonl"

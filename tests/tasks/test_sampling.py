@@ -44,6 +44,7 @@ def test_a_small_cell_gives_all_it_has_and_what_was_withheld_has_no_part() -> No
     drawn = sample_evenly(rows, 16, BY, 0)
     assert [cell.n_drawn for cell in drawn.cells] == [1, 3, 3, 3, 3, 3]
     assert drawn.n_there == 31
+    assert drawn.left_out == {"refused": 5}
     assert not any("sorry" in row["feedback"] for row in drawn.rows)
     with pytest.raises(InputError, match="there are 31 pieces"):
         sample_evenly(rows, 32, BY, 0)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from contextlib import ExitStack
+from collections.abc import Collection, Mapping, Sequence
+from contextlib import AbstractContextManager, ExitStack
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -15,6 +15,7 @@ from fabula.jobs.writing import Written, ask_models
 from fabula.settings import Between, Settings, SettingsError, part, seed_setting, setting
 
 if TYPE_CHECKING:
+    from fabula.models import Model
     from fabula.models.encoder import Encoder
     from fabula.presentation.sheet import Block
     from fabula.resume import Row
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from fabula.tasks.feedback.corrupting import CorruptPlan, LeftOut
     from fabula.tasks.feedback.editor_spans import EditedTexts, EditScore
     from fabula.tasks.feedback.feedback_scores import Subset
+    from fabula.tasks.feedback.translating import Translator
     from fabula.types import Document, Estimate
 
 __all__ = [
@@ -56,7 +58,7 @@ class CorruptSettings(Settings):
     methods: str = setting(
         "original,backtranslate,swap,delete",
         help="Corruptions to apply to each story, separated by commas; beyond the paper, for "
-        "longer stories: name, fact, tense, thread.",
+        "longer stories: name, fact, tense, thread, motive.",
         unit="LIST",
         check=_are_methods,
     )
@@ -73,6 +75,13 @@ class CorruptSettings(Settings):
     )
     translator_language: str = setting(
         "German", help="Language that a language model translates to.", unit="NAME"
+    )
+    writer: str | None = setting(
+        None,
+        help="Language model, as for `feedback elicit`, that writes the faults of fact, thread and "
+        "motive itself; what is written is checked, and put in at recorded places only.",
+        unit="NAME",
+        default_text="sentences that ship",
     )
     rounds: int = setting(
         10, help="Number of times a story is translated and back.", check=Between(1)
@@ -172,35 +181,77 @@ def _corrupt(
     """How many rows of each method there are now, and what was left out."""
     from fabula.resume import kept_rows
     from fabula.tasks.feedback import corrupting
-    from fabula.tasks.feedback.model_translator import estimate_round_trips
-    from fabula.tasks.feedback.translating import is_model, open_translator
+    from fabula.tasks.feedback.written_faults import FaultWriter
     from fabula.text.pipeline import load_pipeline
 
     n: Counter[str] = Counter()
     left_out: list[LeftOut] = []
-    terms = settings.spending.options()
     with ExitStack() as stack:
-        model = None
-        if "backtranslate" in plan.methods:
-            language = settings.translator_language
-            model = stack.enter_context(open_translator(translator, language, terms))
+        # What cannot be opened is said before the file is touched.
+        opened = _translator(plan, translator, settings)
+        model = None if opened is None else stack.enter_context(opened)
+        writing = _writing_model(plan, settings)
         kept = stack.enter_context(
             kept_rows(settings.out, corrupting.CORRUPTED, restart=settings.restart)
         )
         kept.check_only({(f"{s.id}_{method}",) for s in documents for method in plan.methods})
         kept.begin()
-        if model is not None and is_model(translator):
-            there = {row["id"] for row in kept.kept()}
-            to_come = [s.text for s in documents if f"{s.id}_backtranslate" not in there]
-            price = terms.prices.of(translator)
-            confirm(translator, estimate_round_trips(to_come, plan.rounds, price))
+        ids = {row["id"] for row in kept.kept()}
+        _confirm_costs(documents, plan, translator, settings, ids, confirm)
         nlp = load_pipeline(corrupting.parts_needed(plan.methods))
+        writer = None
+        if writing is not None:
+            writer = stack.enter_context(FaultWriter(writing, nlp, plan.seed))
         progress.begin("corrupting", len(documents))
-        for rows, failed in corrupting.corrupt_stories(documents, plan, nlp, model, kept):
+        for rows, failed in corrupting.corrupt_stories(documents, plan, nlp, model, kept, writer):
             n.update(row["method"] for row in rows)
             left_out += failed
             progress.advance(1)
     return dict(n), left_out
+
+
+def _translator(
+    plan: CorruptPlan, name: str, settings: CorruptSettings
+) -> AbstractContextManager[Translator] | None:
+    """What translates stories, where any is translated."""
+    from fabula.tasks.feedback.translating import open_translator
+
+    if "backtranslate" not in plan.methods:
+        return None
+    return open_translator(name, settings.translator_language, settings.spending.options())
+
+
+def _writing_model(plan: CorruptPlan, settings: CorruptSettings) -> Model | None:
+    """The model that writes faults, where one does."""
+    from fabula.models import open_model
+    from fabula.tasks.feedback.written_faults import WRITABLE
+
+    if settings.writer is None or not set(plan.methods) & set(WRITABLE):
+        return None
+    return open_model(settings.writer, settings.spending.options())
+
+
+def _confirm_costs(
+    documents: Sequence[Document],
+    plan: CorruptPlan,
+    translator: str,
+    settings: CorruptSettings,
+    ids: Collection[str],
+    confirm: Confirm,
+) -> None:
+    """Confirm what each model will take before any is asked; rows `ids` are there already."""
+    from fabula.tasks.feedback.model_translator import estimate_round_trips
+    from fabula.tasks.feedback.translating import is_model
+    from fabula.tasks.feedback.written_faults import WRITABLE, estimate_faults
+
+    prices = settings.spending.options().prices
+    if "backtranslate" in plan.methods and is_model(translator):
+        texts = [s.text for s in documents if f"{s.id}_backtranslate" not in ids]
+        confirm(translator, estimate_round_trips(texts, plan.rounds, prices.of(translator)))
+    methods = [method for method in plan.methods if method in WRITABLE]
+    if settings.writer is not None and methods:
+        texts = [s.text for s in documents for name in methods if f"{s.id}_{name}" not in ids]
+        confirm(settings.writer, estimate_faults(texts, prices.of(settings.writer)))
 
 
 def _are_numbers(text: str) -> str | None:
@@ -222,7 +273,10 @@ class ElicitSettings(Settings):
         "0,2", help="Numbers of examples in the prompt.", unit="LIST", check=_are_numbers
     )
     prompt_file: Path | None = setting(
-        None, help="Your own prompts, such as the published wording (.toml).", unit="FILE"
+        None,
+        help="Your own prompts (.toml), or the text of the paper (.txt, .md), whose appendix B has "
+        "the published ones.",
+        unit="FILE",
     )
     out: Path = setting(
         help="Write the feedback here (.jsonl); interrupted runs resume.", unit="FILE"
@@ -315,6 +369,11 @@ class ScoreSettings(Settings):
         "cell",
         help="Count a trigram as repeated within the answers of one model, prompt and number of "
         "examples, as the paper does, or within each subset.",
+    )
+    tokens: Literal["words", "authors"] = setting(
+        "words",
+        help="What trigrams are made of: words, or what the authors' one public row suggests that "
+        "they counted (Penn Treebank tokens without single punctuation marks).",
     )
     one_sentence: str = setting(
         "sentence,spot,one sentence,spot the problem",
@@ -414,6 +473,7 @@ def score_feedback(
         pipeline=",".join(pipeline_parts(nlp).values()),
         similarity=None if encoder is None else bertscore(encoder),
         encoder="" if encoder is None else encoder.name,
+        tokens=settings.tokens,
         meter=progress.advance,
     )
     seed = settings.seed

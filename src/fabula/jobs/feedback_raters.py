@@ -95,6 +95,8 @@ class RatedFeedback:
     judged: Judged
     agreements: Mapping[str, Mapping[str, RaterAgreement]]
     """By rater and item; without people there are no items."""
+    left_out: Mapping[str, int]
+    """Rows that hold no feedback, by reason; nobody was asked about them."""
 
     def tables(self) -> list[Block]:
         from fabula.measures.ratings import group_estimates, mean_scores, score_table
@@ -129,14 +131,18 @@ class RatedFeedback:
             if n_spared:
                 parts.append(f"not asked, since earlier answers rule it out: {n_spared:,}")
             parts.append(mine[0].signature)
-        return parts
+        return [*parts, *_shown_left_out(self.left_out)]
 
     def to_json(self) -> dict[str, Any]:
         agreement = {
             rater: {item: asdict(one) for item, one in by_item.items()}
             for rater, by_item in self.agreements.items()
         }
-        return {"measurements": self.judged.rows(), "agreement_with_people": agreement}
+        return {
+            "measurements": self.judged.rows(),
+            "agreement_with_people": agreement,
+            "left_out": dict(self.left_out),
+        }
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,6 +152,8 @@ class LabelledFeedback:
     judged: Judged
     found: Mapping[str, tuple[Sequence[CategoryShares], Estimate | None]]
     """By labeller: shares by writer and corruption, and accuracy where people's labels are."""
+    left_out: Mapping[str, int]
+    """Rows that hold no feedback, by reason."""
 
     @property
     def categories(self) -> tuple[str, ...]:
@@ -159,7 +167,7 @@ class LabelledFeedback:
         for rater, (shares, accuracy) in self.found.items():
             signature = given[rater][0].signature
             parts += category_tables(shares, self.categories, accuracy, signature)
-        return parts
+        return [*parts, *_shown_left_out(self.left_out)]
 
     def to_json(self) -> dict[str, Any]:
         labels = {
@@ -169,7 +177,8 @@ class LabelledFeedback:
             }
             for rater, (shares, accuracy) in self.found.items()
         }
-        return {"measurements": self.judged.rows(), "labels": labels}
+        rows = self.judged.rows()
+        return {"measurements": rows, "labels": labels, "left_out": dict(self.left_out)}
 
 
 def rate_feedback(
@@ -186,13 +195,13 @@ def rate_feedback(
     """
     from fabula.measures.ratings import agreements_with_people
 
-    documents, plan = _plan(files, settings, "feedback", with_story=True)
+    documents, plan, left_out = _plan(files, settings, "feedback", with_story=True)
     theirs = people_means(settings.people, plan.rubric, [document.id for document in documents])
     judged = _ask(documents, plan, settings, progress, confirm)
     found = agreements_with_people(
         judged.measurements, theirs, plan.rubric, _stories(documents).__getitem__, seed=plan.seed
     )
-    return RatedFeedback(judged, found)
+    return RatedFeedback(judged, found, left_out)
 
 
 def label_feedback(
@@ -210,7 +219,7 @@ def label_feedback(
     from fabula.measures.categories import category_shares, label_accuracy, read_gold
     from fabula.presentation.rating_tables import save_categories
 
-    documents, plan = _plan(files, settings, "feedback_category", with_story=False)
+    documents, plan, left_out = _plan(files, settings, "feedback_category", with_story=False)
     categories = plan.rubric.items[0].scale.options
     gold = {} if settings.labels is None else read_gold(settings.labels, categories)
     check_overlap([document.id for document in documents], gold, "labels")
@@ -228,21 +237,25 @@ def label_feedback(
         found[rater] = shares, label_accuracy(labels, gold, story_of, **terms) if gold else None
     if settings.plot is not None and found:
         save_categories(next(iter(found.values()))[0], categories, settings.plot)
-    return LabelledFeedback(judged, found)
+    return LabelledFeedback(judged, found, left_out)
 
 
 def _plan(
     files: Sequence[Path], settings: FeedbackSettings, shipped: str, *, with_story: bool
-) -> tuple[list[Document], JudgePlan]:
+) -> tuple[list[Document], JudgePlan, dict[str, int]]:
+    """The pieces, how they are asked about, and how many rows hold none, by reason."""
     from fabula.errors import InputError
     from fabula.jobs.judging import plan_of
     from fabula.judging.feedback_rater import feedback_template
     from fabula.rubrics import load_rubric
-    from fabula.text.feedback_pieces import feedback_documents
+    from fabula.text.feedback_pieces import count_withheld, feedback_documents
 
     documents: list[Document] = []
+    left_out: Counter[str] = Counter()
     for path in files:
-        documents += feedback_documents(feedback_rows([path]), str(path), with_story=with_story)
+        rows = feedback_rows([path])
+        documents += feedback_documents(rows, str(path), with_story=with_story)
+        left_out.update(count_withheld(rows))
     if not documents:
         raise InputError(f"{files[0]}: contains no feedback")
     template = feedback_template(settings.asking.style, with_story=with_story)
@@ -253,7 +266,13 @@ def _plan(
             f"{settings.rubric}: its items are not those of {shipped} ({', '.join(wanted)}); your "
             "own rubric may change only their wording"
         )
-    return documents, plan
+    return documents, plan, dict(left_out)
+
+
+def _shown_left_out(left_out: Mapping[str, int]) -> list[str]:
+    from fabula.reasons import explain
+
+    return [f"left out: {n:,} answers, {explain(why)}" for why, n in left_out.items()]
 
 
 def _ask(

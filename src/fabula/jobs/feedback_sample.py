@@ -41,6 +41,8 @@ class Sampled:
     sample: Sample
 
     def lines(self) -> list[str]:
+        from fabula.reasons import explain
+
         drawn = self.sample
         counts = [cell.n_drawn for cell in drawn.cells]
         least, most = min(counts), max(counts)
@@ -54,6 +56,7 @@ class Sampled:
                 if cell.n_drawn == cell.n_there and cell.n_drawn < most - 1
             ),
             f"{drawn.n_stories:,} stories, each in {drawn.n_of_story:,} pieces at most",
+            *(f"left out: {n:,}, {explain(why)}" for why, n in drawn.left_out.items()),
             f"written: {self.out}",
         ]
 
@@ -65,6 +68,7 @@ class Sampled:
             "n_there": drawn.n_there,
             "n_stories": drawn.n_stories,
             "n_of_story": drawn.n_of_story,
+            "left_out": dict(drawn.left_out),
             "cells": [
                 dict(zip(self.by, cell.values, strict=True))
                 | {"n_there": cell.n_there, "n_drawn": cell.n_drawn}

@@ -168,7 +168,9 @@ def find_faults(
         readers += judged
     seed = settings.asking.seed
     crosses = crosses_of(settings.by)
-    every = list(dict.fromkeys([(), *crosses, ("method",), ("model", "method")]))
+    every = list(
+        dict.fromkeys([(), *crosses, ("method",), ("model", "method"), ("method", "noticed")])
+    )
     votes = label_votes(labels or ())
     result = FoundFaults(
         readers,

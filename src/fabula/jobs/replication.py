@@ -344,6 +344,11 @@ class StoryFeedbackSettings(Settings):
         unit="packaged|DIR",
         option="bertscore",
     )
+    tokens: Literal["words", "authors"] = setting(
+        "words",
+        help="What trigrams are made of: words, or what the authors' one public row suggests that "
+        "they counted (Penn Treebank tokens without single punctuation marks).",
+    )
     seed: int = seed_setting()
 
     def check_together(self) -> None:
@@ -369,7 +374,7 @@ def replicate_story_feedback(folder: Path | None, settings: StoryFeedbackSetting
     released = own = None
     if folder is not None or runs:
         count = sentence_counter(load_pipeline(("tok2vec", "senter")))
-        means = Means(count, open_encoder(settings.encoder))
+        means = Means(count, open_encoder(settings.encoder), settings.tokens)
         if folder is not None:
             released = replicate_released(folder, means=means, seed=seed)
         if runs:

@@ -63,7 +63,7 @@ __all__ = [
     "line_of",
 ]
 
-LINE_RULES = "2"
+LINE_RULES = "3"
 """Changes with any rule or threshold below."""
 
 _SPACE = re.compile(r"\s")
@@ -82,9 +82,19 @@ _RARE_ZIPF, _PLAIN_ZIPF = 3.0, 5.5
 """Of a correction: one word in a million, and one in three thousand."""
 _DOUBTFUL = (
     "they're", "instead of 'about'", "already implies", "irregular form", "one of the", "hyphen",
-    "lain", "`intent`", "`interested`", "after `how`", "snuck",
+    "lain", "`intent`", "`interested`", "after `how`", "snuck", "oxymoron", "'therein'", "`due to`",
+    "inside a building",
 )  # fmt: skip
 """Of messages of rules that are more often wrong of fiction than right."""
+_DIALECT = re.compile(
+    r"\b(?:ain|warn|hain|wan)['’]t\b|\b(?:knowed|growed|throwed|heerd|hisn|yourn|oughter)\b", re.I
+)
+"""Who tells a story in such words makes no slips of grammar."""
+_MIN_DIALECT = 3
+_MANY_UNKNOWN = 3
+"""Words of a sentence that no dictionary has: it is in another language, or in dialect; two in
+speech."""
+_OF_THOU = word_set("thou thee thy thine")
 _NEVER_TWICE = word_set("the a an of and")
 _SAID = word_set("said asked replied answered says asks replies answers")
 _SAME_BEGINNING = 4
@@ -109,6 +119,7 @@ _PERCEIVED = {
     "observed": "observe", "observes": "observe",
 }  # fmt: skip
 """Verbs of perceiving, by form."""
+_TAKEN_IN = word_set("felt feels feel heard hears hear")
 _PRONOUNS = word_set("i he she we they")
 
 _TIMES = word_set(
@@ -242,12 +253,13 @@ class LineReader:
 
 
 def _errors(read: ReadText) -> Iterator[LineNote]:
+    is_dialect = _is_in_dialect(read)
     for sentence in read.sentences:
         for fault in sentence.faults:
             place = sentence.start + fault.place[0], sentence.start + fault.place[1]
             if fault.is_spelling and not _is_misspelling(read, sentence, fault):
                 continue
-            if not fault.is_spelling and not _is_error(sentence, fault):
+            if not fault.is_spelling and (is_dialect or not _is_error(sentence, fault)):
                 continue
             likely = ", ".join(f"“{one}”" for one in fault.suggestions[:3])
             meant = f" Perhaps {likely}." if likely else ""
@@ -260,11 +272,33 @@ def _errors(read: ReadText) -> Iterator[LineNote]:
             yield note_of(kind, place, why, _plainness(read, sentence, fault))
 
 
+def _is_in_dialect(read: ReadText) -> bool:
+    """Whether nobody who speaks, but the narrator, uses words of dialect again and again."""
+    n = 0
+    for sentence in read.sentences:
+        if sentence.is_narration:
+            n += len(_DIALECT.findall(read.text[sentence.start : sentence.end]))
+    return n >= _MIN_DIALECT
+
+
+def _is_foreign(sentence: ReadSentence, fault: Fault) -> bool:
+    """Whether so many words around an unknown one are unknown that they are meant, or it is a form
+    of old verbs: "thou beliest"."""
+    unknown = {one.place for one in sentence.faults if one.is_spelling}
+    if len(unknown) >= _MANY_UNKNOWN - (not sentence.is_narration):
+        return True
+    at = fault.place[0]
+    word = next((t.lower for t in sentence.tokens if t.place[0] <= at < t.place[1]), "")
+    is_old = word.endswith(("est", "eth", "'st"))
+    return is_old and any(token.lower in _OF_THOU for token in sentence.tokens)
+
+
 def _is_misspelling(read: ReadText, sentence: ReadSentence, fault: Fault) -> bool:
     """Whether an unknown word is likely to be meant for another, and not rare, coined or a name.
 
     It is where a word of fifty times its frequency is one letter away; parts of compounds, single
-    letters, Roman numbers, and capitals within a sentence, are not looked at.
+    letters, Roman numbers, words with an apostrophe, and capitals within a sentence, are not looked
+    at, nor are sentences full of unknown words.
     """
     start, end = (sentence.start + place for place in fault.place)
     around = read.text[max(0, start - 1) : start] + read.text[end : end + 1]
@@ -272,6 +306,8 @@ def _is_misspelling(read: ReadText, sentence: ReadSentence, fault: Fault) -> boo
     # Clipped words (wanderin') and what comes again are meant.
     is_clipped = around[-1:] in ("'", "’") or around[:1] in ("'", "’")
     if is_clipped or len(re.findall(rf"\b{re.escape(read.text[start:end])}\b", read.text)) > 2:
+        return False
+    if re.search("['’]", read.text[start:end]) or _is_foreign(sentence, fault):
         return False
     if "-" in around or (fault.place[0] > first and read.text[start].isupper()):
         return False
@@ -298,9 +334,12 @@ def _is_error(sentence: ReadSentence, fault: Fault) -> bool:
         return False
     if "repeat this word" in fault.message:
         return sentence.tokens[here].lower in _NEVER_TWICE
-    if "agree in grammatical number" in fault.message:
+    if any(one in fault.message for one in ("agree in grammatical number", "Did you mean `")):
         helps = (t for t in sentence.tokens if t.head == here and t.dep in ("aux", "auxpass"))
-        return sentence.tokens[here].tag in ("VB", "VBP") and next(helps, None) is None
+        is_verb = sentence.tokens[here].tag in ("VB", "VBP") and bool(fault.suggestions)
+        if "Did you mean `" in fault.message and not is_verb:
+            return True
+        return is_verb and next(helps, None) is None
     return True
 
 
@@ -383,7 +422,12 @@ def _echo(word: str, chain: Sequence[tuple[int, Place]], zipf: float) -> LineNot
 
 def _beginnings(read: ReadText) -> Iterator[LineNote]:
     """Sentences in a row that begin alike: three with the same two words, or four with one."""
-    rows = groupby(read.sentences, lambda one: one.is_narration and len(one.words) > 1)
+
+    def is_told(one: ReadSentence) -> bool:
+        # Footnotes, and lists of things in brackets, begin alike.
+        return one.is_narration and len(one.words) > 1 and read.text[one.start] not in "[("
+
+    rows = groupby(read.sentences, is_told)
     for row in (list(sentences) for is_narration, sentences in rows if is_narration):
         found = list(_begin_alike(read, row, 2, _SAME_TWO_WORDS))
         yield from found or _begin_alike(read, row, 1, _SAME_BEGINNING)
@@ -471,11 +515,20 @@ def _filters(read: ReadText) -> Iterator[LineNote]:
                 continue
             if not _is_plainly_seen(sentence, k, tokens.index(seen)):
                 continue
+            if token.lower in _TAKEN_IN and not _is_sensed(tokens, tokens.index(seen)):
+                continue
             if subject.lower in _PRONOUNS or subject.pos == "PROPN":
                 place = sentence.at(subject)[0], sentence.at(token)[1]
                 shown = " ".join(read.text[slice(*place)].split())
                 yield note_of("filter", place, f"“{shown}” stands between the reader and what "
                             f"there is to {_PERCEIVED[token.lower]}.")  # fmt: skip
+
+
+def _is_sensed(tokens: Sequence[Token], seen: int) -> bool:
+    """Whether something is felt or heard, such as a heart that beats: not a thought or news (that
+    it is so), and no state ("felt tired")."""
+    own = [t for t in tokens if t.head == seen]
+    return any(t.dep == "nsubj" for t in own) and not any(t.dep == "mark" for t in own)
 
 
 def _is_plainly_seen(sentence: ReadSentence, k: int, seen: int) -> bool:
@@ -486,7 +539,11 @@ def _is_plainly_seen(sentence: ReadSentence, k: int, seen: int) -> bool:
     is_doubtful = any(
         t.dep in ("neg", "mark") or (t.tag in ("MD", "WRB") and t.lower != "could") for t in own
     )
+    # "I have heard it said", and what somebody says: "That will do," I observed.
+    is_doubtful |= any(t.dep == "aux" and t.lower in ("have", "has") for t in own)
+    is_doubtful |= sentence.is_spoken[seen]
     is_asked = any(t.tag in ("WRB", "WP", "WDT") for t in tokens if t.head == seen)
+    is_asked |= tokens[k + 1].tag in ("WRB", "WP", "WDT")
     return is_told and not is_doubtful and not is_asked
 
 
@@ -538,7 +595,8 @@ def _names(read: ReadText) -> Iterator[LineNote]:
     for rank, name in enumerate(often):
         for other in often[rank + 1 :]:
             is_rarer = 3 * len(places[other]) <= len(places[name])
-            if not is_rarer or lower[other.lower()] or not _is_misspelt(name, other):
+            is_from = other in (name + "n", name + "r")  # America, American.
+            if not is_rarer or lower[other.lower()] or is_from or not _is_misspelt(name, other):
                 continue
             for place in places[other]:
                 why = f"“{other}” here, but “{name}” {len(places[name])} times in this text."

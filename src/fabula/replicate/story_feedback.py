@@ -43,6 +43,7 @@ from fabula.replicate.story_feedback_ratings import (
 from fabula.stats.reliability import pearson
 from fabula.tasks.feedback.answers import Answers, bertscore, read_answers
 from fabula.tasks.feedback.feedback_scores import CELL, group_answers, repetition, score_answers
+from fabula.tasks.feedback.tokens import Tokens
 from fabula.text.feedback_pieces import feedback_id
 from fabula.types import Estimate
 
@@ -167,6 +168,8 @@ class Means:
     count_sentences: CountSentences | None = None
     encoder: Encoder | None = None
     """For BERTScore, in percent as the paper prints it; comparable within one encoder only."""
+    tokens: Tokens = "words"
+    """What trigrams are made of."""
 
 
 _PLAIN = Means()
@@ -251,6 +254,7 @@ def _automatic(
         similarity=None if means.encoder is None else _percent(bertscore(means.encoder)),
         encoder="" if means.encoder is None else means.encoder.name,
         keep_refusals=True,
+        tokens=means.tokens,
     )
     given = [row for row in rows if row["feedback"] is not None]
     ours = _by_answer(answers)
@@ -288,6 +292,8 @@ def _by_answer(answers: Answers) -> dict[str, NDArray[np.float64]]:
         "repetition_imperfect": repetition(answers.trigrams, cells, ~answers.is_perfect),
         "overlap": answers.overlaps,
         "one_sentence": answers.one_sentence,
+        "n_words": answers.n_words,
+        "n_trigrams": np.maximum(answers.n_words - 2, 0),
     }
 
 

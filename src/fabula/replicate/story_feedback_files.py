@@ -66,6 +66,8 @@ _COLUMNS = {
     "repetition_imperfect": "nonunique_trigram_ratio_no_pai",
     "overlap": "nonunique_trigram_ratio_vs_story",
     "one_sentence": "is_one_sentence",
+    "n_words": "story_length_num_words",
+    "n_trigrams": "story_length_num_trigrams",
 }
 """The authors' measures of a piece of feedback, under the names of ours."""
 _RATINGS = {question: question for question in QUESTIONS} | {"feedback-type": "is-perfect-as-is"}

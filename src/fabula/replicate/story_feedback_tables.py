@@ -19,6 +19,7 @@ _TITLES = {
     "length": "length", "perfect": "% PAI", "perfect_precision": "PAI prec",
     "repetition": "3-gramR", "repetition_imperfect": "w/o PAI", "overlap": "with story",
     "bertscore": "BERTScore", "one_sentence": "1 sentence",
+    "n_words": "words", "n_trigrams": "trigrams",
 }  # fmt: skip
 _SPLITS = (("model",), ("prompt",), ("shots",))
 _TABLES: tuple[tuple[str, tuple[tuple[str, ...], ...], tuple[str, ...]], ...] = (

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
@@ -13,6 +14,7 @@ from fabula.types import Document
 __all__ = [
     "OWN_FEEDBACK",
     "check_feedback_row",
+    "count_withheld",
     "feedback_documents",
     "feedback_id",
     "is_withheld",
@@ -48,6 +50,16 @@ def is_withheld(row: Mapping[str, Any]) -> bool:
     if row.get("feedback") is None and row.get("missing_reason"):
         return True
     return bool(row.get("model")) and is_refusal(str(row.get("feedback")))
+
+
+def count_withheld(rows: Iterable[Mapping[str, Any]]) -> dict[str, int]:
+    """How many rows hold no feedback, by reason: what every table of feedback says it left out."""
+    reasons = Counter(
+        "refused" if row.get("feedback") is not None else str(row.get("missing_reason"))
+        for row in rows
+        if is_withheld(row)
+    )
+    return dict(sorted(reasons.items()))
 
 
 def own_feedback_row(row: Mapping[str, Any]) -> dict[str, Any] | None:

@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 from fabula.cli.commands.feedback_find import find
+from fabula.cli.commands.feedback_noticed import noticed
 from fabula.cli.commands.feedback_raters import label, rate
 from fabula.cli.commands.feedback_sample import sample
 from fabula.cli.commands.feedback_score import score
@@ -29,6 +30,7 @@ def feedback() -> None:
 
     \b
     fabula feedback corrupt stories.jsonl --out corrupted.jsonl
+    fabula feedback noticed corrupted.jsonl
     fabula feedback elicit corrupted.jsonl --model openai/gpt-4o --yes --out feedback.jsonl
     fabula feedback find feedback.jsonl
     fabula feedback score feedback.jsonl
@@ -55,8 +57,9 @@ def corrupt(
     et al. 2025, section 4.
 
     Beyond the paper, and only if named in --methods: a character's name changes midway (name), a
-    stated fact changes (fact), a few sentences switch to the present tense (tense), or an object is
-    introduced and never mentioned again (thread).
+    stated fact changes (fact), a few sentences switch to the present tense (tense), an object is
+    introduced and never mentioned again (thread), or somebody wants one thing and later the
+    contrary (motive). With --writer a language model writes the last two, and facts.
     """
     from fabula.jobs.feedback import corrupt_stories
 
@@ -128,6 +131,7 @@ def for_draft(
     print_written(written, as_json=as_json)
 
 
+feedback.add_command(noticed)
 feedback.add_command(find)
 feedback.add_command(score)
 feedback.add_command(sample)

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from fabula.errors import InputError
 from fabula.models.encoder import Encoder
 from fabula.tasks.feedback.feedback_prompts import says_perfect
-from fabula.text import TextSettings
+from fabula.tasks.feedback.tokens import Tokens, tokeniser
 from fabula.text.feedback_pieces import feedback_id
 from fabula.text.refusals import is_refusal
 from fabula.text.sentences import sentences_of
@@ -73,6 +73,8 @@ class Answers:
     one_sentence: NDArray[np.float64]
     """1 or 0; NaN where one sentence was not asked for."""
     trigrams: Trigrams
+    n_words: NDArray[np.float64]
+    """As they are counted for trigrams."""
     n_missing: dict[str, int]
     """Answers that were withheld, by reason."""
     signature: str
@@ -90,6 +92,7 @@ def read_answers(
     similarity: Callable[[str, str], float] | None = None,
     encoder: str = "",
     keep_refusals: bool = False,
+    tokens: Tokens = "words",
     meter: Callable[[int], None] = lambda _: None,
 ) -> Answers:
     """Rows of `feedback elicit` in columns.
@@ -97,7 +100,8 @@ def read_answers(
     `one_sentence` names the prompts that ask for a single sentence, which `count_sentences` counts
     by the language `pipeline` of this name. A model's refusal is missing, unless refusals are kept
     as published figures keep them. `similarity` is BERTScore of feedback and story, by the encoder
-    of this name. Raises `InputError` where a row lacks a field.
+    of this name, and `tokens` what trigrams are made of. Raises `InputError` where a row lacks a
+    field.
     """
     checked = list(map(_checked, rows, count(1)))
     reasons = [why_missing(row, keep_refusals=keep_refusals) for row in checked]
@@ -106,10 +110,13 @@ def read_answers(
     if not given:
         raise InputError("there is no answer to measure")
     known_words: dict[str, int] = {}
+    words_of = tokeniser(tokens)
     parts: list[NDArray[np.int64]] = []
     overlaps, nearness = [], []
     for row in given:
-        own, story = (_trigrams(str(row[name]), known_words) for name in ("feedback", "story"))
+        own, story = (
+            _trigrams(words_of(str(row[name])), known_words) for name in ("feedback", "story")
+        )
         parts.append(np.array(own, np.int64).reshape(-1, 3))
         held = set(story)
         overlaps.append(sum(gram in held for gram in own) / len(own) if own else np.nan)
@@ -137,9 +144,11 @@ def read_answers(
             _numbered(np.concatenate(parts), len(known_words)),
             np.repeat(np.arange(len(parts)), [len(part) for part in parts]),
         ),
+        n_words=np.array([len(words_of(str(row["feedback"]))) for row in given], np.float64),
         n_missing=dict(missing),
         signature="+".join(dict.fromkeys(str(row.get("signature", "")) for row in given))
         + ("" if keep_refusals else "|refusals:missing")
+        + ("" if tokens == "words" else f"|tokens:{tokens}@1")
         + (f"|sentences:{pipeline}" if pipeline else "")
         + (f"|bertscore:{encoder}" if encoder else ""),
     )
@@ -159,9 +168,9 @@ def _checked(row: Mapping[str, Any], number: int) -> Mapping[str, Any]:
     return row
 
 
-def _trigrams(text: str, known: dict[str, int]) -> list[tuple[int, int, int]]:
+def _trigrams(words: Sequence[str], known: dict[str, int]) -> list[tuple[int, int, int]]:
     """Each run of three words, as numbers of `known`, which grows."""
-    ids = [known.setdefault(word, len(known)) for word in TextSettings().words(text)]
+    ids = [known.setdefault(word, len(known)) for word in words]
     return list(zip(ids, ids[1:], ids[2:], strict=False))
 
 

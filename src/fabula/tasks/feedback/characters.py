@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from fabula.tasks.feedback.narration import Narration, word_set
 
-__all__ = ["Character", "characters", "first_names", "mentions_of"]
+__all__ = ["Character", "characters", "first_names", "kinds_called", "mentions_of"]
 
 _NAMES = {
     "she": "Abigail Ada Agnes Alice Amelia Amy Ana Anna Anne Annie Audrey Beatrice Bella Beth "
@@ -166,3 +166,55 @@ def first_names(gender: str | None, text: str) -> list[str]:
     taken = {word.lower() for word in re.findall(r"[^\W\d_]+", text)}
     names = _NEUTRAL if gender is None else tuple(dict.fromkeys(_NAMES[gender].split()))
     return [name for name in names if name.lower() not in taken]
+
+
+# Kinds of animals and of people, in which any may stand for any other, with the same pronouns and
+# the same article.
+_KINDS = {
+    "beast": "fox wolf bear lion tiger leopard boar",
+    "small": "mouse rat hare rabbit squirrel frog toad",
+    "bird": "crow raven hawk heron stork dove sparrow",
+    "cattle": "horse donkey mule cow goat sheep camel",
+    "trade": "farmer miller baker tailor fisherman hunter shepherd merchant carpenter weaver",
+    "rule": "king duke prince baron",
+    "lady": "queen duchess princess countess",
+}
+_KIND_OF = {word: kind for kind, words in _KINDS.items() for word in words.split()}
+# Who else can be somebody of a story, but nothing else for certain.
+_CALLED = word_set(
+    "man woman boy girl child dog cat ass lamb eagle goose hen cock rooster monkey snake tortoise "
+    "ant bee fly peacock elephant ox bull pig kid widow soldier thief traveller traveler "
+    "servant judge priest gardener sailor teacher beggar hermit sultan lizard swan owl stag deer "
+    "kite jackal ape gnat wasp swallow nightingale partridge turtle crab whale dolphin spider"
+)
+_DEFINITE = word_set("the this that his her their our my your")
+
+
+def kinds_called(story: Narration) -> list[tuple[str, tuple[int, ...], list[str]]]:
+    """Who is called by what they are, and what else of the kind; those mentioned most often first.
+
+    For some, such as the man, nothing else is of the kind. Only where one of them alone is spoken
+    of: never in the plural, and introduced once at most.
+    """
+    places: dict[str, list[int]] = {}
+    unfit: set[str] = set()
+    there = {word.lower() for word in re.findall(r"[^\W\d_]+", story.text)}
+    for start, token in story.words():
+        word = token.lower_
+        if word not in _KIND_OF and word not in _CALLED:
+            # Of several foxes none is the fox.
+            unfit.add(token.lemma_.lower())
+            continue
+        is_definite = any(c.lower_ in _DEFINITE for c in token.lefts)
+        is_first = word not in places
+        if token.dep_ == "compound" or not (is_definite or is_first or token.text.istitle()):
+            unfit.add(word)
+        places.setdefault(word, []).append(start)
+    found = [
+        (word, tuple(given), [
+            other for other in _KINDS.get(_KIND_OF.get(word, ""), "").split()
+            if other not in there and f"{other}s" not in there
+        ])
+        for word, given in places.items() if word not in unfit
+    ]  # fmt: skip
+    return sorted(found, key=lambda one: (-len(one[1]), one[0]))

@@ -3,8 +3,9 @@
 Rashkin et al. 2025, section 4: two consecutive sentences change places (swap), a sentence is left
 out (delete), or the story is translated and back again ten times (backtranslate); and the story as
 it is (original), for comparison. Each corrupted story carries what exactly was changed. Beyond the
-paper, and only by name: the faults of `faults`. Swaps and deletions keep the two marks of every
-quotation together where the story has such a place; where it has none, `cuts_quotation` says so.
+paper, and only by name: the faults of `faults`, some of which a model can write instead. Swaps and
+deletions keep the two marks of every quotation together where the story has such a place; where it
+has none, `cuts_quotation` says so.
 
 A story that is too short for a method, or that the method leaves as it is, is never passed off as
 corrupted: it is left out, and the reason is given.
@@ -24,13 +25,13 @@ from fabula import __version__
 from fabula.resume import KeptRows, RowKind
 from fabula.tasks.feedback.english import vocabulary_name
 from fabula.tasks.feedback.faults import FAULTS, NARRATION_PARTS, RULES, plant_fault
-from fabula.tasks.feedback.narration import Narration
+from fabula.tasks.feedback.narration import Narration, read_narration
 from fabula.tasks.feedback.story_edits import Edit, apply_edits, edits_between
 from fabula.tasks.feedback.translating import Rounds, Translator, back_translate
+from fabula.tasks.feedback.written_faults import WRITABLE, FaultWriter, WrittenFault
 from fabula.text import check_documents
 from fabula.text.language import language_gate, not_english
 from fabula.text.pipeline import pipeline_parts
-from fabula.text.sentences import paragraph_docs, spans_of_docs
 from fabula.text.speech import READER
 from fabula.types import Document, Signature
 
@@ -51,12 +52,14 @@ __all__ = [
 
 CORRUPTED = RowKind("the story", ("id",), ("method", "original", "signature"))
 
-Method = Literal["original", "backtranslate", "swap", "delete", "name", "fact", "tense", "thread"]
+Method = Literal[
+    "original", "backtranslate", "swap", "delete", "name", "fact", "tense", "thread", "motive"
+]
 Span = tuple[int, int]
 _BATCH = 8
 METHODS: tuple[Method, ...] = ("original", "backtranslate", "swap", "delete")
 """Those of the paper."""
-ALL_METHODS: tuple[Method, ...] = (*METHODS, "name", "fact", "tense", "thread")
+ALL_METHODS: tuple[Method, ...] = (*METHODS, "name", "fact", "tense", "thread", "motive")
 _NUMBERS = ("two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
 _PLACES = ("first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth", "ninth",
            "tenth")  # fmt: skip
@@ -213,12 +216,13 @@ def corrupt_stories(
     nlp: Any,
     translator: Translator | None = None,
     kept: KeptRows | None = None,
+    writer: FaultWriter | None = None,
 ) -> Iterator[tuple[list[dict[str, Any]], list[LeftOut]]]:
     """The rows of one story after another, and why others are not there.
 
-    Rows that are kept from an earlier run are taken as they are, and new ones are kept. Raises
-    `InputError` where one was made of another text or in another way, `ModelError` where
-    translation fails.
+    Rows that are kept from an earlier run are taken as they are, and new ones are kept. `writer`
+    writes the faults that a model can write, in place of the rules. Raises `InputError` where one
+    was made of another text or in another way, `ModelError` where the translator or writer fails.
     """
     stories = list(check_documents(stories))
     kept = KeptRows(CORRUPTED) if kept is None else kept
@@ -232,7 +236,7 @@ def corrupt_stories(
         stories = [stories[k] for k in np.random.default_rng(plan.seed).permutation(len(stories))]
     for begin in range(0, len(stories), size):
         batch = list(filter(is_wanted, stories[begin : begin + size]))
-        rounds: dict[str, Rounds] = {}
+        makers = _Makers(nlp, translator, writer, {}, {})
         if "backtranslate" in plan.methods and translator is not None:
             asked = [
                 story
@@ -241,9 +245,21 @@ def corrupt_stories(
             ]
             texts = [story.text for story in asked]
             translated = back_translate(texts, translator, plan.rounds)
-            rounds = {story.id: one for story, one in zip(asked, translated, strict=True)}
+            makers.rounds.update(zip((s.id for s in asked), translated, strict=True))
+        told = {story.id: read_narration(story.text, nlp) for story in batch}
+        if writer is not None:
+            to_write = [
+                (f"{story.id}_{method}", (method, told[story.id]))
+                for story in batch
+                for method in plan.methods
+                if method in WRITABLE
+                and (f"{story.id}_{method}",) not in kept
+                and not_english(story.text) is None
+            ]
+            written = writer.write([wanted for _, wanted in to_write])
+            makers.written.update(zip((id_ for id_, _ in to_write), written, strict=True))
         for story in filter(is_wanted, batch):
-            found = list(_of_story(story, plan, nlp, translator, rounds, kept))
+            found = list(_of_story(story, plan, told[story.id], makers, kept))
             left_out = [one for one in found if isinstance(one, LeftOut)]
             rows = [one for one in found if not isinstance(one, LeftOut)]
             if plan.balanced and left_out:
@@ -257,19 +273,25 @@ def corrupt_stories(
             yield rows, left_out
 
 
+@dataclass(frozen=True, slots=True)
+class _Makers:
+    """What changes the stories of a batch, and what models have made of them already."""
+
+    nlp: Any
+    translator: Translator | None
+    writer: FaultWriter | None
+    rounds: dict[str, Rounds]
+    """By story."""
+    written: dict[str, WrittenFault | str]
+    """By row."""
+
+
 def _of_story(
-    story: Document,
-    plan: CorruptPlan,
-    nlp: Any,
-    translator: Translator | None,
-    rounds: Mapping[str, Rounds],
-    kept: KeptRows,
+    story: Document, plan: CorruptPlan, told: Narration, makers: _Makers, kept: KeptRows
 ) -> Iterator[dict[str, Any] | LeftOut]:
-    docs = tuple(paragraph_docs(story.text, nlp))
-    told = Narration(story.text, docs, tuple(spans_of_docs(docs)))
     foreign = not_english(story.text)
     for method in plan.methods:
-        expected = _signature(method, plan, nlp, translator)
+        expected = _signature(method, plan, makers)
         made_of = {"id": f"{story.id}_{method}", "original": story.text, "signature": expected}
         row = kept.find(made_of)
         if row is not None:
@@ -279,18 +301,26 @@ def _of_story(
         elif foreign is not None:
             yield LeftOut(story.id, method, foreign)
         elif method == "backtranslate":
-            yield _back_translated(story, rounds.get(story.id), expected)
+            yield _back_translated(story, makers.rounds.get(story.id), expected)
         else:
-            rng = story_rng(plan.seed, story.id, method)
-            found = (
-                plant_fault(method, told, nlp, rng)
-                if method in FAULTS
-                else _cut_up(method, told, rng)
-            )
+            found = _faulty(story, method, plan, told, makers)
             if isinstance(found, str):
                 yield LeftOut(story.id, method, found)
             else:
                 yield _row(story, method, *found, expected)
+
+
+def _faulty(
+    story: Document, method: str, plan: CorruptPlan, told: Narration, makers: _Makers
+) -> tuple[str, dict[str, Any]] | str:
+    """The changed story and the record of it, or why there is none."""
+    if makers.writer is not None and method in WRITABLE:
+        written = makers.written[f"{story.id}_{method}"]
+        return written if isinstance(written, str) else (written.text, written.change)
+    rng = story_rng(plan.seed, story.id, method)
+    if method in FAULTS:
+        return plant_fault(method, told, makers.nlp, rng)
+    return _cut_up(method, told, rng)
 
 
 def _cut_up(
@@ -368,17 +398,20 @@ def _back_translated(
     return _row(story, method, changed, change, signature)
 
 
-def _signature(method: Method, plan: CorruptPlan, nlp: Any, translator: Translator | None) -> str:
+def _signature(method: Method, plan: CorruptPlan, makers: _Makers) -> str:
     parts = {"method": str(method)}
     if method != "original":
         parts["lang"] = language_gate()
     if method in _RULES or method in FAULTS:
-        parts |= {"seed": str(plan.seed), **pipeline_parts(nlp), "speech": READER}
+        parts |= {"seed": str(plan.seed), **pipeline_parts(makers.nlp), "speech": READER}
     if method in _RULES:
         parts["places"] = "speech-whole" if method == "swap" else "quotations-whole"
     if method in FAULTS:
         parts["beyond_paper"] = "yes"
         parts["rules"] = RULES
+    if makers.writer is not None and method in WRITABLE:
+        parts["written"] = makers.writer.name
+    translator = makers.translator
     if method == "backtranslate" and translator is not None:
         parts |= {"rounds": str(plan.rounds), "by": translator.name, "sound": vocabulary_name()}
     return str(Signature.of("corrupt", **parts, v=__version__))

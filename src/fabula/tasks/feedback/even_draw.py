@@ -10,11 +10,11 @@ from __future__ import annotations
 import hashlib
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from fabula.errors import InputError
-from fabula.text.feedback_pieces import feedback_id, is_withheld
+from fabula.text.feedback_pieces import count_withheld, feedback_id, is_withheld
 
 __all__ = ["Cell", "Sample", "sample_evenly"]
 
@@ -40,6 +40,8 @@ class Sample:
     n_stories: int
     n_of_story: int
     """The most pieces about one story."""
+    left_out: Mapping[str, int] = field(default_factory=dict)
+    """Rows that hold no feedback, by reason."""
 
 
 def sample_evenly(rows: Sequence[Row], n: int, by: Sequence[str], seed: int) -> Sample:
@@ -79,6 +81,7 @@ def sample_evenly(rows: Sequence[Row], n: int, by: Sequence[str], seed: int) -> 
         n_there=len(given),
         n_stories=len(used),
         n_of_story=max(used.values()),
+        left_out=count_withheld(rows),
     )
 
 

@@ -37,6 +37,7 @@ from fabula.text.quotations import QuotableText
 from fabula.types import Signature
 
 __all__ = [
+    "NOT_CHECKED",
     "Answer",
     "Findings",
     "Match",
@@ -44,13 +45,17 @@ __all__ = [
     "PointedStory",
     "fault_places",
     "merged",
+    "places_said",
     "points_of",
     "read_findings",
+    "status_of",
 ]
 
 Match = Literal["exact", "near"]
 Span = tuple[int, int]
 _RUN = 4
+NOT_CHECKED = "not checked"
+"""Of a fault that nobody was asked about: it is not known whether readers notice it."""
 _MIN_WORDS = 2
 _ECHO = 0.9
 """A point of which so much repeats the story, without marks, says nothing of it."""
@@ -138,6 +143,7 @@ def read_findings(
         if lacking:
             raise InputError(f"answer {number}: no field {', '.join(sorted(lacking))}")
         labels = {name: str(row[name]) for name in DIMENSIONS}
+        labels["noticed"] = _noticed(row)
         signatures[str(row.get("signature", ""))] = None
         meter(1)
         reason = why_missing(row)
@@ -156,6 +162,13 @@ def read_findings(
         "feedback-find", match=f"{match}@1", run=str(_RUN), sentences=pipeline, v=__version__
     )
     return Findings("quotation", answers, missing, f"{own}|of:{'+'.join(signatures)}")
+
+
+def _noticed(row: Mapping[str, Any]) -> str:
+    """What is known of whether readers notice the fault; of an original, that there is none."""
+    if row["method"] == "original":
+        return "original"
+    return status_of(row.get("change"))
 
 
 def _read(
@@ -231,10 +244,19 @@ def _point(item: Entry, story: PointedStory) -> Point | None:
     words = [word.strip("'") for word in QuotableText.of(item.text).folded.split()]
     if len(words) < _MIN_WORDS:
         return None
+    quoted, runs, repeated = _spans_of(item.text, item.emphasised, words, story)
+    if not quoted and len(repeated) >= _ECHO * len(words):
+        return None
+    counted = _counted(item.text, story.sentences)
+    return Point(frozenset(words), quoted, [*quoted, *runs, *counted])
+
+
+def _spans_of(
+    said: str, emphasised: tuple[str, ...], words: Sequence[str], story: PointedStory
+) -> tuple[list[Span], list[Span], set[int]]:
+    """What is quoted, the runs of words of the story, and which of the words are in such runs."""
     quoted = [
-        place
-        for _, _, places in quotations_in(item.text, item.emphasised, story.draft)
-        for place in places
+        place for _, _, places in quotations_in(said, emphasised, story.draft) for place in places
     ]
     runs: list[Span] = []
     repeated: set[int] = set()
@@ -242,10 +264,17 @@ def _point(item: Entry, story: PointedStory) -> Point | None:
         for at in story.runs.get(tuple(words[k : k + _RUN]), ()):
             runs.append((story.spans[at][0], story.spans[at + _RUN - 1][1]))
             repeated.update(range(k, k + _RUN))
-    if not quoted and len(repeated) >= _ECHO * len(words):
-        return None
-    counted = _counted(item.text, story.sentences)
-    return Point(frozenset(words), quoted, [*quoted, *runs, *counted])
+    return quoted, runs, repeated
+
+
+def places_said(said: str, story: PointedStory) -> list[Span]:
+    """The places that somebody names who was asked for words of the story, in marks or not."""
+    places: list[Span] = []
+    for line in filter(None, map(str.strip, said.splitlines())):
+        words = [word.strip("'") for word in QuotableText.of(line).folded.split()]
+        quoted, runs, _ = _spans_of(line, (), words, story)
+        places += [*story.draft.find(line), *quoted, *runs, *_counted(line, story.sentences)]
+    return merged(places)
 
 
 def _counted(said: str, sentences: Sequence[Span]) -> list[Span]:
@@ -264,6 +293,21 @@ def _counted(said: str, sentences: Sequence[Span]) -> list[Span]:
         is_range = len(given) == 2 and re.search(r"to|[-–]", match[1])
         numbers += range(given[0], given[1] + 1) if is_range else given
     return [sentences[k] for k in numbers if 0 <= k < len(sentences)]
+
+
+def status_of(change: Mapping[str, Any] | None) -> str:
+    """What is known of a planted fault: of people first, and of models where no person was asked.
+
+    By most of those whose answers are known; `not checked` where there are none.
+    """
+    known = [one for one in (change or {}).get("noticed") or () if one.get("noticed") is not None]
+    people = [one for one in known if one.get("is_person")]
+    asked, who = (people, "people") if people else (known, "models")
+    if not asked:
+        return NOT_CHECKED
+    share = sum(one["noticed"] for one in asked) / len(asked)
+    said = "noticed" if share > 0.5 else "not noticed" if share < 0.5 else "undecided"
+    return f"{said} by {who}"
 
 
 def fault_places(

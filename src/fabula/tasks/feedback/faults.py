@@ -1,4 +1,4 @@
-"""Faults for longer stories: a name, a fact or the tense changes, a thread is left dangling.
+"""Faults for longer stories: a name, a fact, a motive or the tense changes, a thread dangles.
 
 These go beyond Rashkin et al. 2025, whose corruptions are seen in a few sentences. Each rule looks
 for a place where its fault is certain to be one, and each result is read anew and checked; a story
@@ -15,6 +15,7 @@ import numpy as np
 from fabula.tasks.feedback.facts import change_fact, check_fact
 from fabula.tasks.feedback.names import check_name, rename_character
 from fabula.tasks.feedback.narration import Narration, read_narration
+from fabula.tasks.feedback.statements import check_motive, plant_motive
 from fabula.tasks.feedback.story_edits import Fault, apply_edits
 from fabula.tasks.feedback.tense import check_tense, shift_tense
 from fabula.tasks.feedback.threads import check_thread, plant_thread
@@ -24,7 +25,7 @@ __all__ = ["FAULTS", "NARRATION_PARTS", "RULES", "plant_fault"]
 NARRATION_PARTS = ("tok2vec", "tagger", "parser", "attribute_ruler", "lemmatizer", "ner")
 """What of the English pipeline the rules need."""
 
-RULES = "2"
+RULES = "3"
 """The edition of the rules, for signatures."""
 _MAX_TRIES = 10
 Rule = Callable[[Narration, np.random.Generator], Fault | str]
@@ -34,6 +35,7 @@ FAULTS: dict[str, tuple[Rule, Check]] = {
     "fact": (change_fact, check_fact),
     "tense": (shift_tense, check_tense),
     "thread": (plant_thread, check_thread),
+    "motive": (plant_motive, check_motive),
 }
 
 

@@ -3,7 +3,8 @@
 Rashkin et al. 2025, section 4 and appendix B: a bulleted list with a taxonomy of issues, a bulleted
 list only, one sentence, and "spot the problem"; each tells the model what to say when nothing is
 wrong, and is asked without examples or with two, the second of which has no fault. The wording here
-is ours; a file with the published one can be loaded instead.
+is ours; the published one is read from the text of the paper (`published_prompts`), or from a file
+of one's own.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ __all__ = [
     "PromptSet",
     "feedback_prompt",
     "load_prompts",
+    "published_prompts",
     "says_perfect",
     "without_perfect",
 ]
@@ -34,6 +36,21 @@ PERFECT = "The text is perfect as-is."
 _PERFECT_PHRASE = "is perfect as-is"
 _HYPHENS = str.maketrans(dict.fromkeys("‐‑‒–", "-"))
 _PERFECT_SENTENCE = re.compile(rf"[^.!?\n]*{_PERFECT_PHRASE}[^.!?\n]*[.!?]*", re.IGNORECASE)
+
+_PUBLISHED = {
+    "full": "Bulleted List", "list": "Bulleted List Only", "sentence": "One Sentence",
+    "spot": "Spot the Problem",
+}  # fmt: skip
+"""What appendix B calls each prompt, by its name here."""
+_HEADING = re.compile(
+    rf"B\.?\d\.?\s+({'|'.join([*_PUBLISHED.values(), 'Two-?shot Examples'])})$", re.IGNORECASE
+)
+_NEXT_PART = re.compile(r"[A-Z](?:\.\d)?\.?\s+[A-Z][a-z]+(?: [A-Z][a-z]+)*$")
+_EXAMPLE = re.compile(
+    r"Story:\s*(\S.*?)\s*Feedback:[\d¹²³⁰-⁹]*\s*(\S.*?)\s*(?=\n\s*\n|\Z)", re.DOTALL
+)
+_N_EXAMPLES = 2
+_PAPER_FILES = (".txt", ".md", ".markdown")
 
 _ISSUES = """- it does not read fluently: slips of spelling or grammar
 - it does not hang together: it contradicts itself, or its order is wrong
@@ -138,12 +155,62 @@ def without_perfect(feedback: str) -> tuple[str, bool]:
     return rest if n else feedback, bool(n)
 
 
+def published_prompts(path: Path) -> PromptSet:
+    """The prompts and examples of appendix B, word for word, from the paper's text (.txt, .md).
+
+    Under Fabula's names of them, so that tables place them beside the paper's. Raises `InputError`
+    where a prompt or the examples are not found.
+    """
+    try:
+        lines = path.read_text(encoding="utf-8-sig").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(f"`prompt_file` {path}: cannot be read as text ({error})") from error
+    sections: dict[str, list[str]] = {}
+    section: list[str] | None = None
+    for line in lines:
+        plain = line.strip().lstrip("#").strip()
+        if (heading := _HEADING.match(plain)) is not None:
+            section = sections.setdefault(heading[1].lower().replace("-", ""), [])
+        elif _NEXT_PART.match(plain):
+            section = None
+        elif section is not None:
+            section.append(line.rstrip())
+    prompts = {}
+    for name, title in _PUBLISHED.items():
+        body = "\n".join(sections.get(title.lower(), []))
+        whole = body[: body.rfind("Feedback:") + len("Feedback:")].strip()
+        if whole.count("<STORY>") != 1 or not whole.endswith("Feedback:"):
+            raise InputError(
+                f"{path}: the prompt {title!r} of appendix B is not in it, with <STORY> and "
+                f"Feedback:; give the paper's text as .txt or .md, or prompts as .toml"
+            )
+        prompts[name] = _spaced(whole).replace("<STORY>", "{story}")
+    examples = _EXAMPLE.findall("\n".join(sections.get("twoshot examples", [])))
+    if len(examples) != _N_EXAMPLES:
+        raise InputError(f"{path}: the two examples of appendix B are not in it")
+    return PromptSet(
+        prompts=prompts,
+        bulleted=PROMPTS.bulleted,
+        one_sentence=PROMPTS.one_sentence,
+        examples=tuple((" ".join(a.split()), " ".join(b.split())) for a, b in examples),
+        label="published",
+    )
+
+
+def _spaced(text: str) -> str:
+    """Items of a list in lines that follow each other: text from a PDF has gaps between them."""
+    return re.sub(r"\n\s*\n(?=- )", "\n", text)
+
+
 def load_prompts(path: Path) -> PromptSet:
     """Prompts from a TOML file: a table `prompts` of templates with `{story}`, and optionally
     `bulleted`, `one_sentence` (lists of names) and `examples` (tables of `story`, `feedback`).
 
-    Raises `InputError` with what is wrong.
+    A file of another kind is taken for the text of the paper (`published_prompts`). Raises
+    `InputError` with what is wrong.
     """
+    if path.suffix.lower() in _PAPER_FILES:
+        return published_prompts(path)
     try:
         content = tomllib.loads(path.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError, RecursionError) as error:

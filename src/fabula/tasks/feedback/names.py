@@ -9,27 +9,15 @@ import numpy as np
 from fabula.tasks.feedback.characters import (
     characters,
     first_names,
+    kinds_called,
     mentions_of,
 )
-from fabula.tasks.feedback.narration import Narration, excerpt, word_set
+from fabula.tasks.feedback.narration import Narration, excerpt
 from fabula.tasks.feedback.story_edits import Edit, Fault
 
 __all__ = ["check_name", "rename_character"]
 
 _MIN_MENTIONS = 2
-# Kinds of animals and of people, in which any may stand for any other, with the same pronouns and
-# the same article.
-_KINDS = {
-    "beast": "fox wolf bear lion tiger leopard boar",
-    "small": "mouse rat hare rabbit squirrel frog toad",
-    "bird": "crow raven hawk heron stork dove sparrow",
-    "cattle": "horse donkey mule cow goat sheep camel",
-    "trade": "farmer miller baker tailor fisherman hunter shepherd merchant carpenter weaver",
-    "rule": "king duke prince baron",
-    "lady": "queen duchess princess countess",
-}
-_KIND_OF = {word: kind for kind, words in _KINDS.items() for word in words.split()}
-_DEFINITE = word_set("the this that his her their our my your")
 
 
 def rename_character(story: Narration, rng: np.random.Generator) -> Fault | str:
@@ -42,7 +30,7 @@ def rename_character(story: Narration, rng: np.random.Generator) -> Fault | str:
     people = characters(story)
     called = [(one.name, one.places, first_names(one.gender, story.text)) for one in people]
     called = [(name, places, [o for o in others if o[0] != name[0]])
-              for name, places, others in called] or _kinds(story)  # fmt: skip
+              for name, places, others in called] or kinds_called(story)  # fmt: skip
     if not called:
         return "it calls nobody by a first name, or by what they are, that is certain"
     for name, places, others in called:
@@ -56,35 +44,6 @@ def rename_character(story: Narration, rng: np.random.Generator) -> Fault | str:
             place = late[int(rng.integers(len(late)))]
             return _renamed(story, name, others[int(rng.integers(len(others)))], place)
     return "it names nobody three times, and once of them past its first third"
-
-
-def _kinds(story: Narration) -> list[tuple[str, tuple[int, ...], list[str]]]:
-    """Who is called by what they are, and what else of the kind; those mentioned most often first.
-
-    Only where one of them alone is spoken of: never in the plural, and introduced once at most.
-    """
-    places: dict[str, list[int]] = {}
-    unfit: set[str] = set()
-    there = {word.lower() for word in re.findall(r"[^\W\d_]+", story.text)}
-    for start, token in story.words():
-        word = token.lower_
-        kind = _KIND_OF.get(word)
-        if kind is None:
-            unfit.update(one for one in (token.lemma_.lower(),) if one in _KIND_OF)
-            continue
-        is_definite = any(c.lower_ in _DEFINITE for c in token.lefts)
-        is_first = word not in places
-        if token.dep_ == "compound" or not (is_definite or is_first or token.text.istitle()):
-            unfit.add(word)
-        places.setdefault(word, []).append(start)
-    found = [
-        (word, tuple(given), [
-            other for other in _KINDS[_KIND_OF[word]].split()
-            if other not in there and f"{other}s" not in there
-        ])
-        for word, given in places.items() if word not in unfit
-    ]  # fmt: skip
-    return sorted(found, key=lambda one: (-len(one[1]), one[0]))
 
 
 def _renamed(story: Narration, name: str, new: str, place: int) -> Fault:

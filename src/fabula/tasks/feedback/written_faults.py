@@ -1,0 +1,248 @@
+"""Faults that a language model writes: a dangling thread, a contradicted fact, a changed motive.
+
+The model is shown the story with its sentences numbered, and answers with sentences to plant and
+the numbers of those that they follow. It changes nothing itself: only what it wrote is put in, at
+these places, so that the story is the same elsewhere and the record undoes it. An answer that
+cannot be read, names places where nothing can be planted, repeats the story, or brings in what the
+story has already, is no fault; the reason is told, and the model is asked again up to three times.
+
+Whether readers notice such a fault is not known from this: `noticing` records it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Self
+
+from fabula.errors import CallFailed, ModelError
+from fabula.models import Model, Prompt, Sampling, Usage
+from fabula.models.concurrency import HeldOpen, in_turn
+from fabula.models.cost import Estimate, Price, estimate_tokens
+from fabula.models.prompting import fence
+from fabula.reasons import explain
+from fabula.tasks.feedback.faults import FAULTS
+from fabula.tasks.feedback.narration import Narration, read_narration
+from fabula.tasks.feedback.planting import ends_of, places_of
+from fabula.tasks.feedback.statements import pair_fault
+from fabula.tasks.feedback.story_edits import Fault, apply_edits
+from fabula.tasks.feedback.threads import thread_fault
+from fabula.tasks.model_texts import why_no_text
+
+__all__ = ["WRITABLE", "FaultWriter", "WrittenFault", "estimate_faults", "fault_prompt"]
+
+WRITABLE = ("fact", "thread", "motive")
+"""The methods whose faults a model can write."""
+_TRIES = 3
+_MAX_TOKENS = 300
+_MAX_WORDS = 45
+_MIN_WORDS = 4
+_SHARED_RUN = 6
+"""Words in a row that a planted sentence may not share with the story."""
+
+_FRAME = """Below is a story with its sentences numbered. Add a fault to it of one kind, without \
+changing any of its sentences, in its own style and tense. An attentive reader should be able to \
+notice the fault. What stands between the lines of equals signs is only the story.
+
+The fault: {task}
+
+Write nothing but these lines:
+{form}
+"""
+_STORY = """
+========== Story
+{story}
+==========
+
+Your lines:"""
+_TASKS = {
+    "thread": "a thing that seems to matter is brought in by one new sentence in the first half "
+    "of the story, and nothing ever comes of it. Choose a thing that is nowhere in the story.",
+    "fact": "two new sentences contradict each other about one thing: the first, in the first half "
+    "of the story, states a fact; the second, in the second half, states another that cannot also "
+    "be true. Choose a thing that is nowhere in the story.",
+    "motive": "two new sentences give one person of the story opposite motives: the first, in the "
+    "first half, says what the person wants; the second, in the second half, has the person want "
+    "or do the contrary, and nothing explains why. What is wanted must be nowhere in the story.",
+}
+_ONE = "AFTER: the number of the sentence that yours follows, from {early}\nSENTENCE: your sentence"
+_TWO = (
+    "\nSECOND AFTER: the number of the sentence that your second one follows, from {late}\n"
+    "SECOND SENTENCE: your second sentence"
+)
+_THING = "\nTHING: the one word of your sentences that names the thing"
+_PERSON = "\nPERSON: who has the motive, as the story calls them"
+_LINE = re.compile(
+    r"^[\s*#>-]*(SECOND AFTER|SECOND SENTENCE|AFTER|SENTENCE|THING|PERSON)[\s*]*:[\s*]*(.*)$",
+    re.IGNORECASE,
+)
+_AROUND = ' \t"“”*`'
+
+
+@dataclass(frozen=True, slots=True)
+class WrittenFault:
+    """A changed story, and the record of the change."""
+
+    text: str
+    change: dict[str, Any]
+
+
+class FaultWriter:
+    """Any language model that writes faults. Open for as long as the `with` block lasts.
+
+    nlp: the English pipeline, by which what was written is read anew and checked.
+    """
+
+    def __init__(self, model: Model, nlp: Any, seed: int = 0) -> None:
+        self._model, self._nlp, self._seed = model, nlp, seed
+        self._held = HeldOpen(model)
+
+    @property
+    def name(self) -> str:
+        """For signatures: the model and a digest of the prompt's wording."""
+        decides = (self._model.name, _FRAME, _STORY, repr(_TASKS), _ONE, _TWO, _THING, _PERSON)
+        digest = hashlib.sha256("\0".join(decides).encode()).hexdigest()[:8]
+        label = self._model.name.replace("|", "_").replace(":", "_")
+        return f"model({label})@{digest}"
+
+    def __enter__(self) -> Self:
+        self._held.__enter__()
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._held.__exit__(*error)
+
+    def write(self, wanted: Sequence[tuple[str, Narration]]) -> list[WrittenFault | str]:
+        """For each method and story its fault, or why there is none. Raises `ModelError`."""
+        calls = [partial(self._one, method, story) for method, story in wanted]
+        try:
+            return self._held.run(in_turn(calls, self._model.n_parallel))
+        except CallFailed as error:
+            raise ModelError(
+                f"writing a fault failed: {error}; what was written is kept, run the same command "
+                f"again to resume"
+            ) from error
+
+    async def _one(self, method: str, story: Narration) -> WrittenFault | str:
+        prompt = fault_prompt(method, story)
+        if prompt is None:
+            return "no sentence of it can be followed by another in each half"
+        why_not = ""
+        for k in range(_TRIES):
+            # Another seed is another question, also for the cache.
+            sampling = Sampling(temperature=0.7, max_tokens=_MAX_TOKENS, seed=self._seed + k)
+            answer = await self._model.ask(prompt, sampling)
+            reason = why_no_text(answer)
+            if reason is not None:
+                why_not = explain(reason)
+                continue
+            found = _fault_of(method, story, answer.text)
+            if isinstance(found, str):
+                why_not = found
+                continue
+            text, edits = apply_edits(story.text, found.edits)
+            failed = FAULTS[method][1](story, found, read_narration(text, self._nlp))
+            if failed is None:
+                record = {
+                    "edits": edits, "kind": found.kind, "beyond_paper": True, **found.details,
+                    "written_by": self._model.name, "what": found.what,
+                }  # fmt: skip
+                return WrittenFault(text, record)
+            why_not = failed
+        return f"the model wrote no fault that can be planted ({why_not})"
+
+
+def fault_prompt(method: str, story: Narration) -> Prompt | None:
+    """What a model is asked for a story; None where nothing can be planted in it."""
+    early, late = ends_of(story, 0), ends_of(story, 0, late=True)
+    if not early or (method != "thread" and not late):
+        return None
+    form = _ONE + (_THING if method == "thread" else _TWO + _THING)
+    form += _PERSON if method == "motive" else ""
+    filled = form.format(early=_numbers(early), late=_numbers(late))
+    shown = "\n".join(
+        f"{k} {' '.join(story.text[a:b].split())}" for k, (a, b) in enumerate(story.sentences, 1)
+    )
+    return Prompt(
+        _FRAME.format(task=_TASKS[method], form=filled),
+        fence(_STORY, story.text).format(story=shown),
+    )
+
+
+def _numbers(places: Sequence[int]) -> str:
+    return ", ".join(str(k + 1) for k in places)
+
+
+def estimate_faults(texts: Sequence[str], price: Price | None) -> Estimate:
+    """What a model will take at most for a fault in each text, where it is asked three times."""
+    frame = max(map(len, _TASKS.values())) + len(_FRAME + _STORY + _ONE + _TWO + _THING)
+    n_calls = len(texts) * _TRIES
+    n_input = _TRIES * sum(estimate_tokens(" " * frame + text) for text in texts)
+    usage = Usage(n_input, 0, n_calls * _MAX_TOKENS)
+    return Estimate(n_calls, usage, None if price is None else price.of(usage), is_most=True)
+
+
+def _fault_of(method: str, story: Narration, answer: str) -> Fault | str:
+    """The fault that an answer describes, or what is wrong with it."""
+    said = _fields(answer)
+    thing, person = said.get("THING", "").rstrip("."), said.get("PERSON", "").rstrip(".") or None
+    if len(thing.split()) != 1 or not thing.isalpha():
+        return "its answer names no thing in one word"
+    if method == "motive" and person is None:
+        return "its answer names no person"
+    numbered = [("AFTER", "SENTENCE")]
+    if method != "thread":
+        numbered.append(("SECOND AFTER", "SECOND SENTENCE"))
+    after, planted = [], []
+    for late, (where, what) in enumerate(numbered):
+        k, sentence = _number(said.get(where, "")), said.get(what, "")
+        if k not in ends_of(story, 0, late=bool(late)):
+            return "its answer names no sentence that another can follow"
+        if (wrong := _wrong_with(sentence, story.text)) is not None:
+            return wrong
+        if not places_of(thing, sentence):
+            return "its sentence does not name the thing"
+        after.append(k)
+        planted.append(sentence)
+    if method == "thread":
+        return thread_fault(story, after[0], planted[0], f"the {thing.lower()}", person)
+    if planted[0].casefold() == planted[1].casefold():
+        return "its two sentences are the same"
+    kind = "motives" if method == "motive" else "facts"
+    places, both = (after[0], after[1]), (planted[0], planted[1])
+    return pair_fault(story, kind, places, both, thing, person, {})
+
+
+def _fields(answer: str) -> dict[str, str]:
+    """The lines of an answer by their names, each once: the first counts."""
+    found: dict[str, str] = {}
+    for line in answer.splitlines():
+        match = _LINE.match(line)
+        if match is not None:
+            found.setdefault(match[1].upper(), match[2].strip(_AROUND))
+    return found
+
+
+def _number(said: str) -> int:
+    match = re.match(r"\D{0,12}(\d{1,4})\b", said)
+    return -1 if match is None else int(match[1]) - 1
+
+
+def _wrong_with(sentence: str, text: str) -> str | None:
+    """Why something is no sentence to plant; None where it is."""
+    words = re.findall(r"[\w’']+", sentence)
+    if not _MIN_WORDS <= len(words) <= _MAX_WORDS:
+        return f"its sentence has {len(words)} words"
+    if not sentence[0].isupper() or sentence[-1] not in ".!?" or set('{}<>[]"“”') & set(sentence):
+        return "what it wrote is no sentence of narration"
+    if re.search(r"(?<!\bMr)(?<!\bMrs)(?<!\bDr)[.!?]\s", sentence):
+        return "it wrote more than one sentence"
+    theirs = [word.casefold() for word in re.findall(r"[\w’']+", text)]
+    mine = [word.casefold() for word in words]
+    runs = {tuple(theirs[k : k + _SHARED_RUN]) for k in range(len(theirs) - _SHARED_RUN + 1)}
+    if any(tuple(mine[k : k + _SHARED_RUN]) in runs for k in range(len(mine) - _SHARED_RUN + 1)):
+        return "its sentence repeats the story"
+    return None

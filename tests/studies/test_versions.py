@@ -186,7 +186,7 @@ REFUSED: dict[str, tuple[Callable[[Begun], None], str]] = {
         "words differ from the text as it was first shown, which is more than a slip",
     ),
     "a story fewer": (lambda s: s.rows.pop(0) and s.rows.pop(1) and None, "put them back"),
-    "a group fewer": (lambda s: s.rows.clear() or s.rows.extend(story_rows(9, 2)[4:]), "put them"),
+    "a group fewer": (lambda s: s.rows.clear() or s.rows.extend(story_rows(9, 2)[4:]), "put its"),
 }
 
 

@@ -49,10 +49,7 @@ _READ = ("text", "story", "original")
 NOBODY_YET = "nobody has been given a text yet, so the study can be edited freely"
 _AT_START = "as the study began"
 _PUT_BACK = "people have read it with the texts that it had; put them back"
-_GONE = (
-    "people have read it, and the study no longer has it; put its texts back, and `max_pairs` to "
-    "what it was, or higher"
-)
+_GONE = "people have read it, and the study no longer has it; put its texts, and `max_pairs`, back"
 
 
 @dataclass(frozen=True, slots=True)

@@ -47,7 +47,7 @@ from fabula.review import GroupTest, LeftOut, Review, TextReview, numbers_of_rev
 from fabula.review.by_chapter import by_chapter
 from fabula.review.findings import ODD_QUANTILE, surprise_limit
 from fabula.review.numbers import comparable
-from fabula.review.parts import parts_of, title_of
+from fabula.review.report_parts import parts_of, title_of
 from fabula.types import Measurement
 from fabula.web import visible
 

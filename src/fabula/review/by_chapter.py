@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from fabula.measures.fluency import Fluency
-from fabula.measures.originality import Originality
+from fabula.measures.originality_measure import Originality
 from fabula.review.found import TextReview
 from fabula.text import TextSettings
 

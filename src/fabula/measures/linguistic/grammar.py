@@ -103,6 +103,10 @@ class Checker(Protocol):
         """
         ...
 
+    def __hash__(self) -> int:
+        """What it said of a sentence is remembered by it."""
+        ...
+
 
 class Harper:
     """Harper, by its package. Raises `ModelError` where it is not installed.

@@ -88,9 +88,6 @@ class Checker(Protocol):
 
     name: str
 
-    def __hash__(self) -> int:
-        """What it found in a text is remembered."""
-
     def faults(
         self,
         text: str,

@@ -12,7 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fabula.cli.main import cli
-from fabula.measures.line_notes import LINE_KINDS, LineReader, _is_misspelt
+from fabula.measures.line_errors import is_misspelt
+from fabula.measures.line_notes import LINE_KINDS, LineReader
 from fabula.measures.linguistic.grammar import Harper
 from fabula.measures.linguistic.parsing import Parser
 from fabula.text.pipeline import load_pipeline
@@ -231,7 +232,7 @@ def test_a_misspelling_is_one_edit_away_as_a_slow_oracle_has_it(name: str, other
     near |= {name[:k] + name[k + 1] + name[k] + name[k + 2 :] for k in range(len(name) - 1)}
     is_plural = {name + "s", other + "s"} & {name, other}
     wanted = name != other and name[0] == other[0] and other in near and not is_plural
-    assert _is_misspelt(name, other) == wanted
+    assert is_misspelt(name, other) == wanted
 
 
 def test_the_command_lists_notes_with_lines_and_keeps_the_same_bytes(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from tests.tasks.test_finding import ORIGINAL, row, sentences_of, write_rows
 
 from fabula.cli.main import cli
 from fabula.tasks.feedback.fault_matches import NOT_CHECKED, PointedStory, status_of
-from fabula.tasks.feedback.noticing import group_blinded, noticed_by, read_noticed
+from fabula.tasks.feedback.noticed_faults import group_blinded, noticed_by, read_noticed
 from fabula.types import Measurement
 
 

@@ -14,7 +14,7 @@ from fabula.settings import Between, Settings, seed_setting, setting
 if TYPE_CHECKING:
     from fabula.presentation.sheet import Block
     from fabula.resume import Row
-    from fabula.tasks.feedback.noticing import NoticeScore
+    from fabula.tasks.feedback.noticed_faults import NoticeScore
     from fabula.types import Estimate, Measurement
 
 __all__ = ["NoticeSettings", "NoticedFaults", "record_noticed"]
@@ -79,7 +79,7 @@ def record_noticed(
     from fabula.errors import InputError
     from fabula.store import write_rows
     from fabula.tasks.feedback.eliciting import read_corrupted
-    from fabula.tasks.feedback.noticing import group_blinded, read_noticed, score_noticed
+    from fabula.tasks.feedback.noticed_faults import group_blinded, read_noticed, score_noticed
     from fabula.text.pipeline import load_pipeline
     from fabula.text.sentences import paragraph_docs, spans_of_docs
 
@@ -128,7 +128,7 @@ def _estimates(seed: int) -> Any:
     import numpy as np
 
     from fabula.stats.reliability import bootstrap_interval
-    from fabula.tasks.feedback.noticing import RULES
+    from fabula.tasks.feedback.noticed_faults import RULES
     from fabula.types import Signature
 
     signature = str(Signature.of("feedback-noticed", rules=RULES))

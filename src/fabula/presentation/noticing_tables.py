@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 
 from fabula.presentation.sheet import Block, Cell, Column, Sheet, interval_notes
 from fabula.reasons import explain
-from fabula.tasks.feedback.noticing import NoticeScore
+from fabula.tasks.feedback.noticed_faults import NoticeScore
 
 __all__ = ["noticing_tables"]
 

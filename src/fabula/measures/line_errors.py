@@ -1,0 +1,172 @@
+"""Errors of spelling and grammar that a checker found, and which of them a writer is shown.
+
+In fiction a checker is often wrong: dialect, coined words, old forms and speech are meant. What is
+likely to be meant is left out, and the rest is ordered by how plain it is.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterator
+
+from fabula.measures.line_read import LineNote, ReadSentence, ReadText, note_of
+from fabula.measures.linguistic.grammar import Fault
+from fabula.text.marks import word_set
+
+__all__ = ["errors", "is_misspelt"]
+
+_MIN_MISSPELT = 5
+"""Shorter words are slips only where letters changed places."""
+_RARE_ZIPF, _PLAIN_ZIPF = 3.0, 5.5
+"""Of a correction: one word in a million, and one in three thousand."""
+_DOUBTFUL = (
+    "they're", "instead of 'about'", "already implies", "irregular form", "one of the", "hyphen",
+    "lain", "`intent`", "`interested`", "after `how`", "snuck", "oxymoron", "'therein'", "`due to`",
+    "inside a building",
+)  # fmt: skip
+"""Of messages of rules that are more often wrong of fiction than right."""
+_DIALECT = re.compile(
+    r"\b(?:ain|warn|hain|wan)['’]t\b|\b(?:knowed|growed|throwed|heerd|hisn|yourn|oughter)\b", re.I
+)
+"""Who tells a story in such words makes no slips of grammar."""
+_MIN_DIALECT = 3
+_MANY_UNKNOWN = 3
+"""Words of a sentence that no dictionary has: it is in another language, or in dialect; two in
+speech."""
+_OF_THOU = word_set("thou thee thy thine")
+_NEVER_TWICE = word_set("the a an of and")
+
+
+def errors(read: ReadText) -> Iterator[LineNote]:
+    """A note for each error that is likely to be one."""
+    is_dialect = _is_in_dialect(read)
+    for sentence in read.sentences:
+        for fault in sentence.faults:
+            place = sentence.start + fault.place[0], sentence.start + fault.place[1]
+            if fault.is_spelling and not _is_misspelling(read, sentence, fault):
+                continue
+            if not fault.is_spelling and (is_dialect or not _is_error(sentence, fault)):
+                continue
+            likely = ", ".join(f"“{one}”" for one in fault.suggestions[:3])
+            meant = f" Perhaps {likely}." if likely else ""
+            if fault.is_spelling:
+                word = read.text[slice(*place)]
+                why = f"“{word}” is in neither the American nor the British dictionary.{meant}"
+            else:
+                why = _ended(fault.message) + meant
+            kind = "spelling" if fault.is_spelling else "grammar"
+            yield note_of(kind, place, why, _plainness(read, sentence, fault))
+
+
+def _is_in_dialect(read: ReadText) -> bool:
+    """Whether nobody who speaks, but the narrator, uses words of dialect again and again."""
+    n = 0
+    for sentence in read.sentences:
+        if sentence.is_narration:
+            n += len(_DIALECT.findall(read.text[sentence.start : sentence.end]))
+    return n >= _MIN_DIALECT
+
+
+def _is_foreign(sentence: ReadSentence, fault: Fault) -> bool:
+    """Whether so many words around an unknown one are unknown that they are meant, or it is a form
+    of old verbs: "thou beliest"."""
+    unknown = {one.place for one in sentence.faults if one.is_spelling}
+    if len(unknown) >= _MANY_UNKNOWN - (not sentence.is_narration):
+        return True
+    at = fault.place[0]
+    word = next((t.lower for t in sentence.tokens if t.place[0] <= at < t.place[1]), "")
+    is_old = word.endswith(("est", "eth", "'st"))
+    return is_old and any(token.lower in _OF_THOU for token in sentence.tokens)
+
+
+def _is_misspelling(read: ReadText, sentence: ReadSentence, fault: Fault) -> bool:
+    """Whether an unknown word is likely to be meant for another, and not rare, coined or a name.
+
+    It is where a word of fifty times its frequency is one letter away; parts of compounds, single
+    letters, Roman numbers, words with an apostrophe, and capitals within a sentence, are not looked
+    at, nor are sentences full of unknown words.
+    """
+    start, end = (sentence.start + place for place in fault.place)
+    around = read.text[max(0, start - 1) : start] + read.text[end : end + 1]
+    first = sentence.words[0].start if sentence.words else 0
+    # Clipped words (wanderin') and what comes again are meant.
+    is_clipped = around[-1:] in ("'", "’") or around[:1] in ("'", "’")
+    if is_clipped or len(re.findall(rf"\b{re.escape(read.text[start:end])}\b", read.text)) > 2:
+        return False
+    if re.search("['’]", read.text[start:end]) or _is_foreign(sentence, fault):
+        return False
+    if "-" in around or (fault.place[0] > first and read.text[start].isupper()):
+        return False
+    word = read.text[start:end].lower()
+    if set(word) <= set("ivxlc"):
+        return False
+    others = [
+        read.frequencies.log(one.lower())
+        for one in fault.suggestions
+        if is_misspelt(word, one.lower())
+        and (len(word) >= _MIN_MISSPELT or sorted(word) == sorted(one.lower()))
+    ]
+    return max(others, default=-math.inf) - read.frequencies.log(word) >= math.log(50)
+
+
+def _is_error(sentence: ReadSentence, fault: Fault) -> bool:
+    """Whether an error of grammar is likely to be one: not in speech, and by a rule that is mostly
+    right of fiction."""
+    if any(said in fault.message for said in _DOUBTFUL):
+        return False
+    places = [(token.start, k) for k, token in enumerate(sentence.tokens)]
+    here = next((k for start, k in reversed(places) if start <= fault.place[0]), 0)
+    if sentence.is_spoken[here]:
+        return False
+    if "repeat this word" in fault.message:
+        return sentence.tokens[here].lower in _NEVER_TWICE
+    if any(one in fault.message for one in ("agree in grammatical number", "Did you mean `")):
+        helps = (t for t in sentence.tokens if t.head == here and t.dep in ("aux", "auxpass"))
+        is_verb = sentence.tokens[here].tag in ("VB", "VBP") and bool(fault.suggestions)
+        if "Did you mean `" in fault.message and not is_verb:
+            return True
+        return is_verb and next(helps, None) is None
+    return True
+
+
+def _plainness(read: ReadText, sentence: ReadSentence, fault: Fault) -> float:
+    """How plain an error is, for the order of notes: from 1 down to 0.
+
+    What somebody says may be dialect, what is like rare words only may be one, and what is longer
+    than a correction may be a form of it, as "leant" is of "lean".
+    """
+    if not fault.is_spelling:
+        return 1.0
+    if not (sentence.is_narration and fault.suggestions):
+        return 0.0
+    start, end = fault.place
+    word = read.text[sentence.start + start : sentence.start + end].lower()
+    likely = [one.lower() for one in fault.suggestions]
+    zipf = max(9 + read.frequencies.log(one) / math.log(10) for one in likely)
+    plainness = min(1.0, max(0.0, (zipf - _RARE_ZIPF) / (_PLAIN_ZIPF - _RARE_ZIPF)))
+    return plainness / 2 if any(map(word.startswith, likely)) else plainness
+
+
+def _ended(message: str) -> str:
+    """A checker's message as a sentence, its code marks as quotation marks."""
+    message = re.sub("`([^`]*)`", "“\\1”", message)
+    return message if message.endswith(("?", "!")) else message.rstrip(".") + "."
+
+
+def is_misspelt(name: str, other: str) -> bool:
+    """Whether a letter was changed, left out, put in or exchanged with its neighbour; an s at the
+    end makes another name (the Millers), and another first letter somebody else (Mason, Jason)."""
+    if name[0] != other[0] or {name + "s", other + "s"} & {name, other}:
+        return False
+    if len(name) == len(other):
+        differ = [k for k, (a, b) in enumerate(zip(name, other, strict=True)) if a != b]
+        is_swap = (
+            len(differ) == 2 and differ[1] == differ[0] + 1
+            and name[differ[0]] == other[differ[1]] and name[differ[1]] == other[differ[0]]
+        )  # fmt: skip
+        return len(differ) == 1 or is_swap
+    short, long = sorted((name, other), key=len)
+    return len(long) == len(short) + 1 and any(
+        long[:k] + long[k + 1 :] == short for k in range(len(long))
+    )

@@ -12,7 +12,6 @@ from __future__ import annotations
 import argparse
 import json
 import subprocess
-import sys
 import tempfile
 import time
 from pathlib import Path
@@ -21,7 +20,6 @@ import corpora
 from fabula.text import read_documents
 
 DATA = corpora.SHARED
-FABULA = str(Path(sys.executable).with_name("fabula"))
 WAYS = {
     "one process": ["--jobs", "1"],
     "ray, one worker": ["--engine", "ray", "--jobs", "1"],
@@ -57,7 +55,7 @@ def report(what: str, command, folder: Path, name: str) -> None:  # type: ignore
     for k, how in enumerate(WAYS.values()):
         out = folder / f"{name}-{k}"
         begin = time.perf_counter()
-        subprocess.run([FABULA, *command(how, str(out))], check=True, capture_output=True)
+        subprocess.run([corpora.FABULA, *command(how, str(out))], check=True, capture_output=True)
         seconds.append(time.perf_counter() - begin)
         results.append(content(out))
     assert all(result == results[0] for result in results), "the results differ"

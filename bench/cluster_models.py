@@ -14,7 +14,6 @@ import argparse
 import json
 import os
 import subprocess
-import sys
 import tempfile
 import time
 import warnings
@@ -26,7 +25,6 @@ import corpora
 from fabula.text import read_documents
 
 DATA = corpora.SHARED
-FABULA = str(Path(sys.executable).with_name("fabula"))
 STORY_WORDS = corpora.sized(600, 40)
 
 
@@ -54,7 +52,7 @@ def main() -> None:
 
 
 def judged(stories: str, out: Path, n_nodes: int) -> tuple[float, bytes]:
-    command = [FABULA, "judge", stories, "--style", "verdict-first", "--out", str(out)]
+    command = [corpora.FABULA, "judge", stories, "--style", "verdict-first", "--out", str(out)]
     cluster = None
     if n_nodes:
         with warnings.catch_warnings():

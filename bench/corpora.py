@@ -26,6 +26,9 @@ from numpy.typing import NDArray
 from fabula.text import TextSettings, read_documents
 
 _FOLDER = "FABULA_BENCH_SMOKE"
+FABULA = os.environ.get("BENCH_FABULA", str(Path(sys.executable).with_name("fabula")))
+PYTHON = os.environ.get("BENCH_PYTHON", sys.executable)
+"""What starts processes. Tests name programs that import nothing, for commands and for scripts."""
 
 
 def _begin_smoke() -> None:

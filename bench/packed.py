@@ -24,7 +24,6 @@ import mmap
 import os
 import resource
 import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Callable
@@ -184,7 +183,7 @@ def from_disk(before: Plain, after: InPacked, queries: list[Query], memory: int)
         for _ in range(corpora.sized(3, 1)):
             for layout in LAYOUTS:
                 scale.forget(Path(name))
-                command = [sys.executable, __file__, "--step", layout, "--at",
+                command = [corpora.PYTHON, __file__, "--step", layout, "--at",
                            str(Path(name) / layout), "--pairs", str(n_pairs)]  # fmt: skip
                 with scale.limited(memory) as enter:
                     done = subprocess.run(

@@ -17,7 +17,6 @@ import json
 import os
 import statistics
 import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Callable
@@ -107,7 +106,7 @@ def single(folder: Path, books: Path, text: str, left_out: tuple[Part, ...]) -> 
 
 def run(folder: Path, books: Path, path: Path, left_out: tuple[Part, ...]) -> Seconds:
     command = [
-        str(Path(sys.executable).with_name("fabula")), "report", str(path),
+        corpora.FABULA, "report", str(path),
         "--reference", str(books), "--out", str(folder / "page.html"),
         *(word for part in left_out for word in ("--without", part)),
     ]  # fmt: skip

@@ -89,7 +89,7 @@ def step(
 ) -> dict[str, float]:
     """Run a step in a process of its own, under a limit of memory."""
     command = [
-        sys.executable, __file__, "--step", what, "--at", str(at), "--tokens", str(n_tokens),
+        corpora.PYTHON, __file__, "--step", what, "--at", str(at), "--tokens", str(n_tokens),
         "--memory", str(given.memory),
     ]  # fmt: skip
     with limited(int(limit)) as enter:

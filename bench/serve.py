@@ -83,9 +83,8 @@ def encoded(body: object) -> bytes:
 
 @contextmanager
 def service(path: Path) -> Iterator[str]:
-    program = "from fabula.cli.main import main; main()"
     process = subprocess.Popen(
-        [sys.executable, "-u", "-c", program, "reference", "serve", str(path), "--port", "0",
+        [corpora.FABULA, "reference", "serve", str(path), "--port", "0",
          "--rate", "0", "--waiting", "256"],
         stdout=subprocess.PIPE, text=True,
     )  # fmt: skip

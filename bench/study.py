@@ -114,13 +114,15 @@ def main() -> None:
         folder = Path(name)
         file = write_study(folder, load.n_participants)
         if given.database != "postgresql":
-            outcomes["SQLite"] = simulate(file, f"sqlite:///{folder / 'study.db'}", load)
+            outcomes["SQLite"] = simulate(
+                file, f"sqlite:///{folder / 'study.db'}", load, [corpora.FABULA]
+            )
         if given.database != "sqlite":
             with postgres(Path(server)) as address:
                 if address is None:
                     print("PostgreSQL is not installed: not measured")
                 else:
-                    outcomes["PostgreSQL"] = simulate(file, address, load)
+                    outcomes["PostgreSQL"] = simulate(file, address, load, [corpora.FABULA])
     print(HEAD)
     for database, outcome in outcomes.items():
         print(row(database, outcome))

@@ -193,12 +193,16 @@ def _import_all() -> None:
 
     from fabula.errors import FabulaError
     from fabula.measures.linguistic.profile import profile_texts
+    from fabula.presentation.page_file import page_templates
     from fabula.types import Document
 
     with contextlib.suppress(FabulaError):
         # Words, vectors, pipelines and rules of grammar, which are kept until a process ends.
         list(profile_texts([Document("a", "The lamp went round.")]))
     tqdm.tqdm.monitor_interval = 0  # bm25s shows progress, and a thread would be left of it
+    # Compiled once for all that fork.
+    for name in page_templates().list_templates():
+        page_templates().get_template(name)
     # numba takes a second until it runs the first kernel, whether or not that is in its cache.
     use_kernels()
     gc.collect()

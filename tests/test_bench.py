@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.forking import python_command
+from tests.forking import fabula_command, python_command
 
 BENCH = Path(__file__).parents[1] / "bench"
 SCRIPTS = sorted(p.stem for p in BENCH.glob("*.py") if "def main(" in p.read_text("utf-8"))
@@ -38,6 +38,8 @@ def test_a_script_runs_at_its_smallest_size(script: str, small_model: Path, tmp_
         env={
             **os.environ,
             "BENCH_DIR": str(tmp_path),
+            "BENCH_FABULA": str(fabula_command()),
+            "BENCH_PYTHON": str(python_command()),
             "FABULA_LOCAL_MODEL": str(small_model),  # What it says is not the point here.
         },
     )  # fmt: skip

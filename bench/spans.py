@@ -4,9 +4,10 @@
 
 Draws 200 spans that stories by people and models, children's books and openings of novels by
 GPT-3.5 share with old books, speeches, the Bible and Shakespeare by other authors: half passages,
-half commonplaces, with a seed. Their labels are in tests/golden/borrowed_spans.jsonl, which says
-how they were made. Printed are the tables of `fabula spans score`. --draw writes the spans to
-label, with their context.
+half commonplaces, with a seed. Their labels are in tests/golden/borrowed_spans.jsonl: made by a
+language model, span by span, from the words and the source, and from the context where those left a
+doubt; no person has checked them. Printed are the tables of `fabula spans score`. --draw writes the
+spans to label, with their context.
 """
 
 from __future__ import annotations

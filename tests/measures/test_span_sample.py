@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,8 +16,10 @@ from tests.serving import prompt_of, serving
 
 from fabula.cli.main import cli
 from fabula.errors import InputError
+from fabula.measures.labels import read_labels
 from fabula.measures.originality_measure import OriginalityMeasure
 from fabula.measures.span_sample import (
+    RUBRIC,
     DrawnSpan,
     draw_spans,
     kind_shares,
@@ -25,6 +28,7 @@ from fabula.measures.span_sample import (
     voted_kinds,
 )
 from fabula.reference import Reference
+from fabula.rubrics import load_rubric
 from fabula.types import Document, Measurement
 
 __all__ = ["reference"]
@@ -214,3 +218,37 @@ def test_what_is_no_sample_and_labels_of_nothing_are_refused(drawn: Path, tmp_pa
         cli, ["spans", "score", str(drawn / "spans.jsonl"), "--labels", str(other)]
     )
     assert "labels none of these spans" in str(done.exception or done.output)
+
+
+GOLDEN = Path(__file__).parents[1] / "golden" / "borrowed_spans.jsonl"
+"""200 spans of the shared texts, by `bench/spans.py`. A language model labelled them span by span,
+from the words, the source and, in doubt, the context; no person has checked the labels."""
+MANUAL = Path(__file__).parents[2] / "docs" / "originality.md"
+
+
+def test_the_manual_says_what_the_labels_give() -> None:
+    rows = [json.loads(line) for line in GOLDEN.read_text(encoding="utf-8").splitlines()]
+    spans = [
+        replace(
+            span(row["id"], is_passage=row["is_passage"], n_stratum=row["n_stratum"]),
+            document=row["id"].rpartition(":")[0],
+        )
+        for row in rows
+    ]
+    kinds = voted_kinds(read_labels(GOLDEN, load_rubric(RUBRIC)), [one.id for one in spans])
+    assert len(spans) == len(kinds) == 200
+    assert all(len(row["words"].split()) <= 8 for row in rows), "short, so nobody's text"
+    manual = MANUAL.read_text(encoding="utf-8")
+    for one in kind_shares(spans, kinds):
+        value, low, high = (
+            100 * (x or 0) for x in (one.share.value, one.share.low, one.share.high)
+        )
+        shown = f"{value:.1f} % [{low:.1f}, {high:.1f}]"
+        assert f"| {one.kind} | {one.n_passages} | {one.n_commonplaces} | {shown} |" in manual
+    rule = spans_reader("rule", spans, {one.id: one.is_passage for one in spans}, kinds)
+    value, low, high = (100 * (x or 0) for x in (
+        rule.precision.value, rule.precision.low, rule.precision.high))  # fmt: skip
+    assert f"{value:.1f} % of passages are [{low:.1f}, {high:.1f}]" in manual
+    assert rule.recall.value == 1.0
+    assert f"of {100 * (rule.accuracy.value or 0):.1f} % says nothing" in manual
+    assert f"has {100 * (rule.at_best or 0):.1f} %" in manual

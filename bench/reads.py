@@ -23,6 +23,7 @@ import sys
 import tempfile
 import time
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -40,7 +41,7 @@ from fabula.reference.vocabulary import map_array
 N_WORDS = 250
 N_TEXTS = corpora.sized(40, 2)
 N_ROUNDS = corpora.sized(7, 1)
-KINDS = {
+KINDS: dict[str, type[np.generic]] = {
     "tokens": np.uint16, "rare_before": np.uint32, "rare_ids": np.uint32, "suffixes": np.uint64,
     "buckets": np.uint64, "pairs": np.uint64,
 }  # fmt: skip
@@ -63,9 +64,9 @@ class Index:
             name: map_array(at / f"{name}.npy", kind, (None,)) for name, kind in KINDS.items()
         }
         for array in arrays.values():
-            mapped = array.base
+            mapped: Any = array.base
             while not isinstance(mapped, mmap.mmap):
-                mapped = mapped.base  # type: ignore[union-attr]
+                mapped = mapped.base
             mapped.madvise(mmap.MADV_RANDOM)
         n = len(arrays["tokens"])
         n_pairs = int(np.load(at / "n_pairs.npy")[0])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from dataclasses import asdict, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -12,10 +13,12 @@ from tests.cli.test_judging_cli import fabula
 from tests.test_formats import GOLDEN
 
 from fabula.errors import CorpusError
-from fabula.reference import Reference, matching
+from fabula.kernels.match import longest_matches
+from fabula.reference import Reference, filters, matching
 from fabula.reference.checksums import seal
 from fabula.reference.filters import add_filters
-from fabula.reference.layout import GRAMS, Manifest
+from fabula.reference.layout import GRAMS, Manifest, ShardInfo
+from fabula.reference.storage import Home
 from fabula.reference.tombstones import remove_documents
 from fabula.reference.verify import verify_reference
 from fabula.store import checksum, dump_json
@@ -70,14 +73,39 @@ def test_a_filter_that_is_added_is_the_one_that_is_built(tmp_path: Path) -> None
     assert tree(path) == built
 
 
+def test_an_interrupted_addition_changes_nothing_and_is_finished_later(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "r"
+    Reference.build(texts(60), path, shard_tokens=1500)
+    built = tree(path)
+    strip(path)
+    right, done = filters._with_filter, list[str]()
+
+    def breaks(home: Home, place: str | Path, info: ShardInfo, n_jobs: int) -> ShardInfo:
+        if len(done) == 2:
+            raise KeyboardInterrupt
+        done.append(info.name)
+        return right(home, place, info, n_jobs)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(filters, "_with_filter", breaks)
+        with pytest.raises(KeyboardInterrupt):
+            add_filters(path)
+    verify_reference(path)
+    assert all(shard.grams is None for shard in Reference.open(path).local.shards)
+    add_filters(path)
+    assert tree(path) == built
+
+
 def test_the_filter_does_its_work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     reference = Reference.build(texts(60), tmp_path / "r", shard_tokens=1500)
     n_begun: list[int] = []
-    right = matching.longest_matches
 
-    def counted(tokens, suffixes, pairs, query, ends, known, *more, **named):  # type: ignore[no-untyped-def]
-        n_begun.append(int((ends - range(len(query)) > known.clip(1)).sum()))
-        return right(tokens, suffixes, pairs, query, ends, known, *more, **named)
+    def counted(*given: Any, **named: Any) -> None:
+        query, ends, known = given[3:6]
+        n_begun.append(int((ends - np.arange(len(query)) > known.clip(1)).sum()))
+        longest_matches(*given, **named)
 
     monkeypatch.setattr(matching, "longest_matches", counted)
     reference.longest_matches_many(queries())

@@ -183,12 +183,12 @@ def file_targets() -> dict[str, Target]:
     """Files that Fabula, its users and others write."""
     from fabula.cli.config import _read as _read_config
     from fabula.judging.trust import _read
-    from fabula.measures.comparison import compare_scores
+    from fabula.measures.detector_verdicts import read_detectors
+    from fabula.measures.group_comparison import compare_scores
     from fabula.measures.groups import read_groups
     from fabula.measures.labels import read_labels
-    from fabula.measures.linguistic.scoring import read_contexts
+    from fabula.measures.linguistic.system_scores import read_contexts
     from fabula.measures.phrase_list import read_phrases
-    from fabula.measures.verdicts import read_detectors
     from fabula.models.gguf_layout import read_layout
     from fabula.provenance import read_record
     from fabula.reference.catalogue import read_catalogue
@@ -201,7 +201,7 @@ def file_targets() -> dict[str, Target]:
     from fabula.studies import labels as labels_of_studies
     from fabula.studies.design import load_study
     from fabula.studies.labels import load_labels
-    from fabula.tasks.feedback.prompts import load_prompts
+    from fabula.tasks.feedback.feedback_prompts import load_prompts
 
     rubric = load_rubric("ttcw")
     formats, rows = GOLDEN / "formats", GOLDEN / "formats" / "rows"
@@ -337,7 +337,7 @@ def _gguf() -> bytes:
 
 def text_targets() -> dict[str, Target]:
     """What models, servers, browsers and command lines say, as text."""
-    from fabula.measures.verdicts import Label
+    from fabula.measures.detector_verdicts import Label
     from fabula.models.base import Answer
     from fabula.models.cost import parse_prices
     from fabula.models.verdicts import read_verdict

@@ -274,7 +274,7 @@ def file_targets() -> dict[str, Target]:
         ),
         "labels.jsonl": Target(on_file(lambda p: read_labels(p, rubric), "l.jsonl"), (label_rows,)),
         "labels.csv": Target(on_file(lambda p: read_labels(p, rubric), "l.csv"), (csv.encode(),)),
-        "gguf": Target(on_file(read_layout, "m.gguf"), (_gguf(),)),
+        "gguf": Target(on_file(read_layout, "m.gguf"), (_gguf(),), (FabulaError, ValueError)),
         "released-stories": Target(on_file(read_released_stories, "s.json"), (stories.encode(),)),
         "released-answers": Target(
             on_file(read_judge_answers, "a.jsonl"),

@@ -15,6 +15,7 @@ of its kind (docs/exit_codes.md).
 """
 
 __all__ = [
+    "DAMAGE",
     "BusyError",
     "CallFailed",
     "CorpusError",
@@ -25,6 +26,12 @@ __all__ = [
     "ModelError",
     "WorkersEnded",
 ]
+
+
+DAMAGE = (
+    ValueError, KeyError, TypeError, AttributeError, IndexError, OverflowError, RecursionError,
+)  # fmt: skip
+"""What reading the content of a damaged file raises: JSON may hold Infinity, and may be deep."""
 
 
 class FabulaError(Exception):

@@ -25,7 +25,7 @@ from pathlib import Path
 from typing import Any
 
 from fabula import __version__
-from fabula.errors import InputError
+from fabula.errors import DAMAGE, InputError
 from fabula.formats import PROVENANCE
 from fabula.store import checksum, dump_json, noting_writes, write_whole
 from fabula.types import Document
@@ -229,7 +229,7 @@ def read_record(result: Path) -> Record:
             f"{path}: is not there, so nothing says how {result} was made; name a file that a "
             f"command of Fabula wrote, with the record beside it"
         ) from error
-    except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
+    except (OSError, *DAMAGE) as error:
         raise InputError(f"{path}: not a record of how a result was made ({error!r})") from error
     if not whole:
         raise InputError(f"{path}: not a record of how a result was made (a field is of no use)")

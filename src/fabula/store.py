@@ -23,7 +23,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import IO, Any, Self
 
-from fabula.errors import BusyError, FabulaError, InputError
+from fabula.errors import DAMAGE, BusyError, FabulaError, InputError
 from fabula.formats import ROWS
 from fabula.types import Measurement, Span
 
@@ -341,7 +341,7 @@ def read_measurements(path: Path) -> Iterator[Measurement]:
                 signature=str(row.get("signature", "")),
                 details=_author_of(row) | dict(row.get("details") or {}),
             )
-        except (KeyError, ValueError, TypeError, AttributeError) as error:
+        except DAMAGE as error:
             raise InputError(
                 f"{path}, line {number}: not a measurement ({error}); it needs id, rubric, item, "
                 f"rater, and a value or a missing_reason"

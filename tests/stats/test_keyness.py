@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.stats import hypergeom
 
 from fabula.stats.keyness import can_pass, exact_p, log_odds, smallest_p
 
@@ -76,3 +77,19 @@ def test_no_more_are_tested_than_the_correction_allows_for(
     values = np.array(smallest)
     k = next(n for n in itertools.count(1) if sum(p <= max_p / n for p in smallest) <= n)
     np.testing.assert_array_equal(can_pass(values, max_p), values <= max_p / k)
+
+
+def test_the_smallest_p_is_the_chance_of_the_rarer_end() -> None:
+    """Over all tables of up to nine texts, beside scipy's hypergeometric distribution."""
+    tables = [(n, n_a, n_holders) for n in range(2, 10) for n_a in range(1, n)
+              for n_holders in range(1, n)]  # fmt: skip
+    found = smallest_p(np.arange(len(tables)), np.array(tables), len(tables))
+    for (n, n_a, n_holders), smallest in zip(tables, found, strict=True):
+        chances = hypergeom.pmf(range(n + 1), n, n_holders, n_a)
+        possible = chances[chances > 0]
+        assert smallest == pytest.approx(min(possible[0], possible[-1]))
+    # Of two strata the ends of both together.
+    (both,) = smallest_p(np.array([0, 0]), np.array([(8, 3, 4), (6, 2, 1)]), 1)
+    low = hypergeom.pmf(0, 8, 4, 3) * hypergeom.pmf(0, 6, 1, 2)
+    high = hypergeom.pmf(3, 8, 4, 3) * hypergeom.pmf(1, 6, 1, 2)
+    assert both == pytest.approx(min(low, high))

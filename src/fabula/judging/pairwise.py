@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from fabula.errors import InputError
+from fabula.errors import DAMAGE, InputError
 from fabula.judging.judge_prompts import PAIR_SCALE
 from fabula.judging.judging_plan import AnswerBook, Asked, Judged, JudgePlan
 from fabula.judging.run import MAX_UNREADABLE, Caller
@@ -216,7 +216,7 @@ class _Choices:
         place_of = {id_: place for place, id_ in enumerate(self._ids)}
         try:
             return [self._place_of[place_of[a], place_of[b]] for a, b in kept]  # type: ignore[attr-defined]
-        except (KeyError, TypeError, ValueError) as error:
+        except DAMAGE as error:
             raise InputError(
                 "the pairs chosen earlier in this run are from other stories; choose another "
                 "`out`, or start over with `restart`"

@@ -17,7 +17,7 @@ from pathlib import Path
 
 from platformdirs import user_data_path
 
-from fabula.errors import InputError
+from fabula.errors import DAMAGE, InputError
 from fabula.judging.people import PeopleAgreement
 from fabula.measures.graded import JudgeOnItem
 from fabula.measures.rater_agreement import JudgeAgreement
@@ -374,7 +374,7 @@ def _line(trust: Trust) -> str:
 def _read(path: Path) -> Sequence[Trust]:
     try:
         return [_checked(Trust(**row)) for row in read_rows(path)]
-    except (TypeError, ValueError) as error:
+    except DAMAGE as error:
         raise InputError(f"{path}: not a file of trust ({error}); remove it") from error
 
 

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fabula.errors import InputError, MixError
+from fabula.errors import DAMAGE, InputError, MixError
 from fabula.formats import DETECTORS
 from fabula.measures.clusters import Clusters, cluster_field, find_clusters, has_value
 from fabula.measures.detection_rows import calibration_row
@@ -287,7 +287,7 @@ def read_detectors(path: Path) -> list[dict[str, Any]]:
                 raise InputError(f"{path}: holds a score or an outcome that is not known")
     except OSError as error:
         raise InputError(f"{path}: cannot be read ({error.strerror})") from error
-    except (ValueError, KeyError, TypeError, IndexError) as error:
+    except DAMAGE as error:
         raise InputError(
             f"{path}: not a file of detectors ({error!r}); `fabula detect calibrate --out` writes "
             f"one"

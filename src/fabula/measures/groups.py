@@ -14,7 +14,7 @@ from typing import Any, Literal, get_args
 
 import numpy as np
 
-from fabula.errors import InputError
+from fabula.errors import DAMAGE, InputError
 from fabula.store import dump_json, read_rows, write_whole
 from fabula.types import Measurement, Signature
 
@@ -162,7 +162,7 @@ def read_groups(path: Path) -> list[GroupNumbers]:
     for number, row in enumerate(read_rows(path), 1):
         try:
             found.append(_group_of(row))
-        except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
+        except DAMAGE as error:
             raise InputError(
                 f"{path}, line {number}: not the numbers of a group ({error}); give what "
                 f"`fabula groups measure --out` wrote"

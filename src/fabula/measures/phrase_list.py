@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from fabula.errors import InputError
+from fabula.errors import DAMAGE, InputError
 from fabula.formats import PHRASES
 from fabula.instruments import Figure
 from fabula.measures.diversity.key_phrases import KeyPhrases
@@ -110,7 +110,7 @@ def read_phrases(path: Path) -> PhraseList:
         raise InputError(f"{path}: not UTF-8 text; is this a list of phrases?") from error
     try:
         found = _external(path, text) if text.lstrip().startswith("[") else _own(path, text)
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
+    except DAMAGE as error:
         raise InputError(
             f"{path}: not a list of phrases ({error}); give what `fabula groups phrases --out` "
             f"wrote, or a JSON list of phrases or of [phrase, count]"

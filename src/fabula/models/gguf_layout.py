@@ -80,6 +80,8 @@ def _read_layout(path: Path, mtime_ns: int, n_bytes: int) -> Layout:
             return _layout(path, _Header(data))
         except struct.error as error:
             raise ValueError(f"its header is truncated: {error}") from error
+        except (LookupError, TypeError, AttributeError, ArithmeticError) as error:
+            raise ValueError(f"its header is damaged: {error!r}") from error
 
 
 def read_list(path: Path, place: ListPlace) -> list[Any]:

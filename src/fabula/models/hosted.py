@@ -173,10 +173,8 @@ def form_of(choice: Choice | None, provider: str, *, held: bool) -> GenerateConf
 
 def _follow_no_redirects(api: Any) -> None:
     """Have a provider's client send prompts, which hold stories, to no address but its own."""
-    clients = (
-        getattr(api, "http_client", None),
-        getattr(getattr(api, "client", None), "_client", None),
-    )
+    inner: Any = getattr(getattr(api, "client", None), "_client", None)
+    clients: tuple[Any, ...] = (getattr(api, "http_client", None), inner)
     for client in clients:
         if client is not None and hasattr(client, "follow_redirects"):
             client.follow_redirects = False

@@ -7,7 +7,7 @@ import json
 from pathlib import Path
 from typing import Any, Self
 
-from fabula.errors import CallFailed, ModelError
+from fabula.errors import DAMAGE, CallFailed, ModelError
 from fabula.formats import ROWS
 from fabula.models.base import Answer, Choice, Prompt, Sampling, Usage
 
@@ -65,7 +65,7 @@ class ReplayedModel:
             if not row.get("failed"):
                 recorded(row)
             key = str(digest), None if row.get("seed") is None else int(row["seed"])
-        except (ValueError, KeyError, AttributeError, TypeError, RecursionError) as error:
+        except DAMAGE as error:
             raise ModelError(
                 f"{where}: not a recorded answer; a row has prompt (or prompt_digest) and text"
             ) from error

@@ -13,7 +13,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from fabula.errors import InputError
+from fabula.errors import DAMAGE, InputError
 
 __all__ = [
     "API_URL",
@@ -219,7 +219,7 @@ def _read(path: Path) -> Catalogue:
         indexes = [Index(**row) for row in content.get("index", ())]
     except OSError as error:
         raise InputError(f"{path}: cannot be read ({error.strerror})") from error
-    except (ValueError, TypeError, AttributeError, RecursionError) as error:
+    except DAMAGE as error:
         raise InputError(
             f"{path}: not a catalogue of corpora ({error}); write it as "
             f"fabula/reference/catalogue.toml is written"

@@ -47,7 +47,7 @@ import numpy as np
 import zstandard
 from numpy.typing import NDArray
 
-from fabula.errors import CorpusError
+from fabula.errors import DAMAGE, CorpusError
 from fabula.formats import REFERENCE
 from fabula.kernels.grams import BLOCK_WORDS
 from fabula.kernels.packed import (
@@ -236,12 +236,12 @@ class Manifest:
             check_names(file, [info.name for info in manifest.shards])
             check_names(file, [name for info in manifest.shards for name in info.files])
             check_names(file, [] if manifest.removed is None else [manifest.removed])
-        except (ValueError, KeyError, TypeError, AttributeError) as error:
+        except DAMAGE as error:
             raise CorpusError(f"{file}: damaged ({error!r}); restore it or build again") from error
         check_seal(row, file)
         try:
             is_sound = manifest.fingerprint == row["fingerprint"]
-        except (ValueError, KeyError, TypeError) as error:
+        except DAMAGE as error:
             raise CorpusError(f"{file}: damaged ({error!r}); restore it or build again") from error
         if not is_sound:
             raise CorpusError(f"{file}: its fingerprint does not fit its shards; build it again")

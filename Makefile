@@ -98,6 +98,12 @@ bench: $(READY) ## Measure speed and memory beside the peer (minutes; needs ../s
 	$(RUN)python bench/cluster.py
 	$(RUN)python bench/scale.py
 	$(RUN)python bench/packed.py
+	$(RUN)python bench/reads.py
+	$(RUN)python bench/diversity.py
+	$(RUN)python bench/spans.py
+	$(RUN)python bench/telling.py
+	$(RUN)python bench/rows.py
+	$(RUN)python bench/blind_times.py
 	$(RUN)python bench/rows.py
 	$(UV) sync --locked --quiet --inexact --group bench
 	$(RUN)python bench/linguistic.py

@@ -232,8 +232,7 @@ def search_near(
         occurs = j - i <= exact[i]
         a, b = before[i], before[j]
         if not occurs and b - a < floor and j < n and j - i < max_words:
-            # Too little to compare yet, which does not mean No: the n-gram grows until it is
-            # enough.
+            # Too little to compare yet, not a No: the n-gram grows until it is enough.
             j += 1
             continue
         if not occurs and b - a >= floor and j - i <= max_words:

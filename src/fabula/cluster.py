@@ -83,7 +83,6 @@ class Cluster:
 
     def nodes(self) -> list[str]:
         """The ids of the nodes with a processor for work, in a stable order."""
-        """The number of processors of a node, or of all nodes, at least 1."""
         return sorted(
             node["NodeID"]
             for node in self._ray.nodes()
@@ -91,7 +90,7 @@ class Cluster:
         )
 
     def n_cpus(self, node: str | None = None) -> int:
-        """The processors of a node, or of all that are there, 1 at least."""
+        """The number of processors of a node, or of all nodes, at least 1."""
         return max(
             1,
             sum(

@@ -134,7 +134,7 @@ class _Team:
         try:
             if not self._is_over:
                 self._lead(Child("fabula.workers", "serve"))
-        except BaseException as error:  # noqa: BLE001 (it is raised by who waits for a result)
+        except BaseException as error:  # noqa: BLE001 (raised again where the result is awaited)
             if (asked := self._asked.get()) is not None:
                 asked[1].put((False, error))
         finally:
@@ -148,7 +148,7 @@ class _Team:
                 item, answer = asked
                 try:
                     request = self._dumps(item)
-                except Exception as error:  # noqa: BLE001 (an object's own pickling raises it)
+                except Exception as error:  # noqa: BLE001 (raised by an object's own pickling)
                     answer.put((False, error))
                     continue
                 try:
@@ -168,7 +168,7 @@ class _Team:
 def _loaded(reply: bytes) -> tuple[bool, Any]:
     try:
         has_result, result = pickle.loads(reply)
-    except Exception as error:  # noqa: BLE001 (an object's own pickling raises it)
+    except Exception as error:  # noqa: BLE001 (raised by an object's own pickling)
         return False, error
     return has_result, result
 
@@ -200,7 +200,7 @@ def serve(requests_fd: int, answers_fd: int) -> None:
             try:
                 function = function or _function(first)
                 reply = cloudpickle.dumps((True, function(pickle.loads(item))))
-            except BaseException as error:  # noqa: BLE001 (it is raised again by who asked)
+            except BaseException as error:  # noqa: BLE001 (raised again by the parent)
                 reply = _raised(error)
             answers.send_bytes(reply)
 
@@ -220,6 +220,6 @@ def _raised(error: BaseException) -> bytes:
     try:
         reply: bytes = cloudpickle.dumps((False, error))
         pickle.loads(reply)
-    except Exception:  # noqa: BLE001 (an object's own pickling raises it)
+    except Exception:  # noqa: BLE001 (raised by an object's own pickling)
         reply = pickle.dumps((False, RuntimeError("".join(traceback.format_exception(error)))))
     return reply

@@ -66,7 +66,7 @@ class JudgePlan:
     effort: Effort | None = None
     """How long a reasoning model should think; None is the model's default."""
     structured: bool | None = None
-    """Whether to constrain hosted models to a JSON schema; None where known to be supported."""
+    """Whether to constrain hosted models to a JSON schema; None does so if known to work."""
 
     @property
     def items(self) -> tuple[Item, ...]:

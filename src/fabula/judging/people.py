@@ -37,7 +37,7 @@ class PeopleAgreement:
     fleiss_mean: float | None = None
     """The mean of the items' kappas; None for a single item."""
     judge_less: Estimate | None = None
-    """A judge's kappa with the majority minus `one_with_rest`; the same documents are drawn."""
+    """A judge's kappa with the majority minus `one_with_rest`; documents are resampled for both."""
 
 
 def panel_on(panel: Panel, documents: Collection[str]) -> Panel:

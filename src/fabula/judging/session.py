@@ -58,7 +58,7 @@ class Session:
     max_cost: float | None = None
     restart: bool = False
     again: Collection[str] = ()
-    """Ask again where there is no verdict for one of these reasons."""
+    """Ask again if a verdict is missing for one of these reasons."""
     max_unreadable: int = MAX_UNREADABLE
     """Stop after this many answers in a row without a readable verdict; 0 never stops."""
 

@@ -32,7 +32,7 @@ __all__ = [
 MOST_ALIKE = np.float32(0.999)
 """The highest cosine of two different words: equal vectors do not make them identical."""
 TOLERANCE = 1e-9
-"""Means this far below the threshold still pass, since sums depend on the order of rounding."""
+"""Means this far below the threshold still pass: rounded sums depend on their order."""
 
 
 @nb.njit(nogil=True, cache=True)

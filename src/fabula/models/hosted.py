@@ -136,7 +136,7 @@ class HostedModel:
 
 
 def is_held(provider: str, structured: bool | None) -> bool:
-    """Whether a provider's models use a JSON schema; None enables it where known to work."""
+    """Whether a provider's models use a JSON schema; None enables it if known to work."""
     return provider in _HOLDS if structured is None else structured
 
 

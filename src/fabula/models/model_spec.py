@@ -34,7 +34,7 @@ class ModelOptions:
     effort: Effort | None = None
     """How long a reasoning model should think, if a call does not say."""
     structured: bool | None = None
-    """Whether to constrain hosted models to a JSON schema; by default where known to work."""
+    """Whether to constrain hosted models to a JSON schema; by default if known to work."""
     prices: Prices = field(default_factory=Prices)
     """Prices of tokens, for models with unknown prices."""
     shared_budget: SharedBudget | None = None

@@ -45,8 +45,7 @@ def fenced_if_needed(text: str) -> str:
 async def one_line(
     model: Model, question: str, *, max_tokens: int = 60, max_chars: int = 240, seed: int = 0
 ) -> str | None:
-    """The first line of the model's answer, without quotes and labels; None if it is empty or a
-    refusal.
+    """The first line of the answer, without quotes and labels; None if empty or a refusal.
 
     A failed call returns None; a person reviews the results in any case.
     """

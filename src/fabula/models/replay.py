@@ -91,7 +91,7 @@ def prompt_digest(text: str) -> str:
 
 
 def recorded(row: dict[str, Any]) -> Answer:
-    """An answer from its row. Raises `CallFailed` where the row records a failure."""
+    """An answer from its row. Raises `CallFailed` if the row records a failure."""
     if row.get("failed"):
         raise CallFailed(str(row["failed"]))
     usage = row.get("usage") or {}

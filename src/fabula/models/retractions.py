@@ -1,8 +1,8 @@
 """Whether an answer retracts its verdict: "Yes. On second thought, no", "No: it clearly passes".
 
-Retractions are searched in the sentence of the verdict and the next; only unambiguous phrases, and
-conclusions ("on balance it fails"), count anywhere. A reservation ("Yes, though the middle drags")
-is not a retraction.
+Retractions are searched for in the sentence of the verdict and the next; only unambiguous phrases,
+and conclusions ("on balance it fails"), count anywhere. A reservation ("Yes, though the middle
+drags") is not a retraction.
 """
 
 from __future__ import annotations

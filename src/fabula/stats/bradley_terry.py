@@ -101,7 +101,7 @@ def fit(cells: Cells, shown: Floats, preferred: Floats, *, precision: float = 0.
             break
     theta[left] = np.nan
     if cells.has_place:
-        # Rounding stops the steps of a place effect without a finite maximum here.
+        # A place effect this large has no finite maximum: only rounding ended its steps.
         theta[np.abs(theta[:, -1]) > _LARGEST_PLACE] = np.nan
     return theta
 

@@ -45,7 +45,7 @@ Stratum = tuple[int, int, int]
 
 
 def exact_p(strata: Sequence[Stratum], n_holders_a: int) -> float:
-    """The probability that as many texts of A, or an equally unlikely number, hold a phrase.
+    """Probability that as many texts of A, or an equally unlikely number, hold a phrase by chance.
 
     Within each stratum all texts are equally likely to belong to A, and strata are independent: for
     one stratum this is Fisher's exact test, for several the exact test of Cochran, Mantel and

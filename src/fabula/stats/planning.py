@@ -137,7 +137,7 @@ def fit_pilot(ratings: Floats) -> Pilot | str:
     shares = values.sum(axis=(0, 2)) / n_given
     if np.all((shares == 0) | (shares == 1)):
         return "everybody gave the same answer to each item"
-    # If everybody answered an item alike, its share is half a verdict away from 0 or 1.
+    # If everybody answered an item alike, its share is moved half a verdict away from 0 or 1.
     shares = np.clip(shares, 0.5 / n_given, 1 - 0.5 / n_given)
     thresholds = _quantile(1 - shares)
     same_item, same_story, same_rater = (

@@ -59,9 +59,8 @@ class Format:
     def check(self, said: Mapping[str, Any], where: object, *, replaces: bool = False) -> int:
         """Return the version given by a file's header or row. Raises `error` if it is not readable.
 
-        A row's signature also says which Fabula wrote it. replaces: accept an older file, since a
-        new
-        one is about to replace it.
+        A row's signature also says which Fabula wrote it. replaces: accept an older file, since
+        a new one is about to replace it.
         """
         found, writer = said.get(self.field, 1), newer_version(said.get("signature"))
         if isinstance(found, bool) or not isinstance(found, int) or found < 1:

@@ -128,7 +128,7 @@ def _flags(document: Document, plan: JudgePlan) -> dict[str, Any]:
 
 
 def _p_yes(judged: Judged) -> float | None:
-    """P(Yes) relative to Yes and No at the verdict; None if the model does not report it."""
+    """P(Yes) normalised over Yes and No at the verdict; None if the model does not report it."""
     masses = judged.answer.masses if judged.answer else {}
     total = masses.get("Yes", 0.0) + masses.get("No", 0.0)
     return masses["Yes"] / total if total > 0 and "Yes" in masses else None

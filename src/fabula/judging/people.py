@@ -1,7 +1,7 @@
 """People's agreement on the documents of a judge: the yardstick for the judge's agreement.
 
-Agreement depends on the documents: over texts of obviously different quality, people agree more
-than over similar ones. So the yardstick is measured on the same documents as the judge.
+Agreement depends on the documents: over obviously different texts, people agree on more than
+over texts of one kind. So the yardstick is measured on the same documents as the judge.
 """
 
 from __future__ import annotations

@@ -313,7 +313,7 @@ class StoryPool:
     def n_for(self, statistic: str, width: float) -> int | None:
         """How many stories give an interval of at most this width; None if undefined."""
         n = MIN_UNITS
-        # Widths shrink with the root of the number: exactly if large, nearly if small.
+        # Widths shrink with the root of the number: exactly if large, so a few steps find it.
         for _ in range(6):
             at = min(n, _N_LARGE)
             found = self.widths(at).of(statistic)

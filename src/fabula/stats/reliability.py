@@ -56,11 +56,11 @@ Sums = NDArray[np.float64]
 def fleiss_kappa(ratings: NDArray[np.float64]) -> float | None:
     """Fleiss 1971, for varying numbers of raters per subject (Gwet 2014, section 2.6).
 
-    ratings: float64, shape (n_subjects, n_raters), NaN if missing. Agreement is the share of a
-    subject's pairs of ratings that are equal; chance agreement is the sum of squares of the
-    category shares, computed per subject; both are averaged over subjects. So each subject counts
-    once, however many raters it has; one with a single rating has no pair and is ignored. If all
-    have the same number of raters, this is Fleiss's formula.
+    ratings: float64, shape (n_subjects, n_raters), NaN if missing. Agreement is the mean over
+    subjects of the share of pairs of ratings that are equal; chance agreement is the sum of squares
+    of the mean category shares of subjects. So each subject counts once, however many raters it
+    has; one with a single rating has no pair and is ignored. If all have the same number of raters,
+    this is Fleiss's formula.
     """
     with np.errstate(divide="ignore", invalid="ignore"):
         kappa = float(fleiss_of_sums(fleiss_sums(ratings).sum(axis=0)))

@@ -1,4 +1,4 @@
-"""Measures creative writing: what is borrowed, what works, what a reader would miss.
+"""Measure creative writing: what is borrowed, what works, what a reader would miss.
 
     import fabula as fb
 
@@ -7,9 +7,9 @@
     fb.report("drafts/", library).save("report.html")
 
 Texts are frames (pandas, Polars, Arrow), lists, mappings from id to text, files or folders. Each
-function does what the command of its name does, with the same settings under the same names; each
-result shows itself (`print`, or in a notebook), saves itself, and becomes a frame (`wide()`).
-Whatever is not named here is internal, and may change between versions.
+function does the same as the command of its name and takes the same settings. Results can be
+printed (or shown in a notebook), saved, and converted to a frame (`wide()`). Names not listed here
+are internal and may change between versions.
 """
 
 from __future__ import annotations
@@ -107,7 +107,7 @@ __all__ = ["__version__", *sorted(_PLACE_OF)]
 
 
 def __getattr__(name: str) -> Any:
-    """Loaded when asked for (PEP 562): `import fabula` itself imports nothing heavy."""
+    """Load names lazily (PEP 562): `import fabula` itself imports nothing heavy."""
     if name not in _PLACE_OF:
         raise AttributeError(f"module 'fabula' has no attribute {name!r}")
     place = import_module(_PLACE_OF[name])

@@ -1,4 +1,4 @@
-"""Where the command `fabula` and `python -m fabula` begin."""
+"""Entry point of the command `fabula` and of `python -m fabula`."""
 
 import sys
 
@@ -6,10 +6,10 @@ __all__ = ["main"]
 
 
 def main() -> None:
-    """Run the command line. On Windows: one sentence and exit code 2.
+    """Run the command line. On Windows, print one sentence and exit with code 2.
 
-    Locks need `fcntl`, and the limits of what reads foreign files need `resource`. Windows has
-    neither, so this is said before anything is imported that asks for them.
+    Locks need `fcntl`, and resource limits for parsers of untrusted files need `resource`. Windows
+    has neither, so this is checked before importing anything that needs them.
     """
     if sys.platform == "win32":
         print("error: Fabula runs on Linux and macOS; on Windows, use it in WSL", file=sys.stderr)

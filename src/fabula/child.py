@@ -1,8 +1,8 @@
-"""A Python process of one's own, with a pipe to it and a pipe from it.
+"""A Python subprocess with one pipe in each direction.
 
-Nobody else holds an end of either pipe, so each side learns at once that the other has ended, also
-in the middle of a message. Interrupts are for the process that started it: Ctrl-C reaches all
-processes of a terminal, and one that is stopped while it sends would leave half a message.
+No other process holds an end of either pipe, so each side notices immediately when the other
+exits, even in the middle of a message. Only the parent handles interrupts: Ctrl-C reaches every
+process of a terminal, and a child stopped while sending would leave half a message.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ __all__ = ["Child", "connections"]
 
 
 class Child:
-    """The process, seen from the one that started it; it runs `function(*connections(...))`.
+    """The subprocess, as seen by its parent; it runs `function(*connections(...))`.
 
-    `module` and `function` say what it runs; it is called with the numbers of its two pipes.
+    `module` and `function` name what it runs, called with the file descriptors of its two pipes.
     """
 
     def __init__(self, module: str, function: str) -> None:
@@ -44,11 +44,11 @@ class Child:
         mine.close()
 
     def kill(self) -> None:
-        """End it at once. Whoever waits for it in another thread gets an `EOFError`."""
+        """Kill it immediately. A thread waiting for it gets an `EOFError`."""
         self.process.kill()
 
     def close(self) -> None:
-        """Forget it, once no other thread uses its pipes."""
+        """Release it, once no other thread uses its pipes."""
         self.requests.close()
         self.answers.close()
         self.process.kill()
@@ -57,7 +57,7 @@ class Child:
 
 @contextlib.contextmanager
 def _interrupts_held() -> Iterator[None]:
-    """A process that is started meanwhile sees no interrupt before it says that it ignores them."""
+    """Block interrupts in a process started meanwhile until it ignores them itself."""
     if not hasattr(signal, "pthread_sigmask"):
         yield
         return
@@ -69,20 +69,20 @@ def _interrupts_held() -> Iterator[None]:
 
 
 def connections(requests_fd: int, answers_fd: int) -> tuple[Connection, Connection]:
-    """In the child: requests and answers. It ends at once when the one that started it has."""
+    """In the child: requests and answers. The child exits as soon as its parent has."""
     import resource
 
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     if hasattr(signal, "pthread_sigmask"):
         signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
-    # One that is ended for taking too much leaves no image of its memory behind.
+    # A child killed for using too much memory leaves no core dump.
     resource.setrlimit(resource.RLIMIT_CORE, (0, resource.getrlimit(resource.RLIMIT_CORE)[1]))
     threading.Thread(target=_end_with_owner, args=(requests_fd,), daemon=True).start()
     return Connection(requests_fd, writable=False), Connection(answers_fd, readable=False)
 
 
 def _end_with_owner(requests_fd: int) -> None:
-    """Ends this process when the other end of a pipe is closed."""
+    """End this process when the other end of a pipe is closed."""
     import select
 
     hangup = select.poll()

@@ -1,7 +1,7 @@
-"""Work spread over a Ray cluster: its nodes, and tasks whose results come in order.
+"""Work distributed over a Ray cluster: its nodes, and tasks whose results come in order.
 
-What runs there is what runs here: a task is a function of its item alone, so a node that is lost
-costs only what it was doing, and the results are the same.
+The same code runs there as here: a task is a function of its item alone, so losing a node costs
+only the tasks it was running, and the results are the same.
 """
 
 from __future__ import annotations
@@ -25,20 +25,20 @@ R = TypeVar("R")
 
 _CONNECT_S = 10
 _MAX_RETRIES = 8
-"""How often a task is done again whose process or node was lost."""
+"""How often a task is retried after its process or node was lost."""
 
 
 class Cluster:
-    """A connection to Ray: the cluster at `address`, or one of this machine's own processors.
+    """A connection to Ray: the cluster at `address`, or one on this machine.
 
-    address: as `ray start` prints it, `auto` for the one that runs on this machine, or
-    `ray://host:10001`; the environment's RAY_ADDRESS if not given, and else `n_cpus` processors of
-    this machine are used, which end with this process. Raises `InputError` where Ray is not
-    installed or does not answer, or a node has another version of Fabula.
+    address: as printed by `ray start`, `auto` for the cluster running on this machine, or
+    `ray://host:10001`. Defaults to the environment variable RAY_ADDRESS; without it, a cluster of
+    `n_cpus` processors is started on this machine and ends with this process. Raises `InputError`
+    if Ray is not installed or does not answer, or if a node has another version of Fabula.
     """
 
     def __init__(self, address: str | None = None, *, n_cpus: int | None = None) -> None:
-        # Nothing is told to anybody of what is run.
+        # No usage statistics are sent.
         os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
         os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
         try:
@@ -60,7 +60,7 @@ class Cluster:
                         logging_level=logging.ERROR,
                         **own,
                     )
-            except Exception as error:  # Ray raises `Exception` itself where a node starts too late
+            except Exception as error:  # Ray raises `Exception` itself if a node starts too late
                 if address is None:
                     raise InputError(
                         f"Ray did not start on this machine ({_first_line(error)}); try again, or "
@@ -77,12 +77,12 @@ class Cluster:
         self.close()
 
     def close(self) -> None:
-        """Leave the cluster; one of this machine's own ends."""
+        """Disconnect from the cluster; a cluster started on this machine is shut down."""
         if self._is_ours:
             self._ray.shutdown()
 
     def nodes(self) -> list[str]:
-        """The ids of the nodes that have a processor for work, in an order that stays."""
+        """The ids of the nodes with a processor for work, in a stable order."""
         return sorted(
             node["NodeID"]
             for node in self._ray.nodes()
@@ -90,7 +90,7 @@ class Cluster:
         )
 
     def n_cpus(self, node: str | None = None) -> int:
-        """The processors of a node, or of all that are there, 1 at least."""
+        """The number of processors of a node, or of all nodes, at least 1."""
         return max(
             1,
             sum(
@@ -101,7 +101,7 @@ class Cluster:
         )
 
     def n_gpus(self, node: str) -> int:
-        """The GPUs of a node."""
+        """The number of GPUs of a node."""
         return sum(
             int(row["Resources"].get("GPU", 0))
             for row in self._ray.nodes()
@@ -109,7 +109,7 @@ class Cluster:
         )
 
     def _check_versions(self) -> None:
-        """Refuse nodes whose results might be others. Raises `InputError`."""
+        """Refuse nodes whose results might differ. Raises `InputError`."""
         ask = self._ray.remote(num_cpus=0)(_version)
         asked = {node: self._on(ask, node).remote() for node in self.nodes()}
         for node, awaited in asked.items():
@@ -118,7 +118,7 @@ class Cluster:
             except self._ray.exceptions.RayTaskError as error:
                 version = f"none that can be used ({_first_line(error.cause)})"
             except self._ray.exceptions.RayError:
-                continue  # It is gone.
+                continue  # The node is gone.
             if version != __version__:
                 self.close()
                 raise InputError(
@@ -127,39 +127,39 @@ class Cluster:
                 )
 
     def _on(self, remote: Any, node: str, **options: Any) -> Any:
-        """A remote function or class, to be run on that node and no other."""
+        """A remote function or class pinned to that node."""
         import ray.util.scheduling_strategies as strategies
 
         there = strategies.NodeAffinitySchedulingStrategy(node, soft=False)
         return remote.options(scheduling_strategy=there, **options)
 
     def task(self, function: Callable[..., Any], **options: Any) -> Callable[..., Any]:
-        """The function to be called somewhere in the cluster: gives what `get` waits for."""
+        """Wrap a function to run anywhere in the cluster; it returns a reference for `get`."""
         remote = self._ray.remote(max_retries=_MAX_RETRIES, **options)(function)
         call: Callable[..., Any] = remote.remote
         return call
 
     def actor(self, kind: type, node: str, **options: Any) -> Callable[..., Any]:
-        """A class of which an object is to live on that node: gives a handle to it.
+        """Wrap a class so that its objects live on that node; calling it returns a handle.
 
-        It ends with its node; whoever asks it then learns so.
+        The actor ends with its node; calls to it then fail.
         """
         create: Callable[..., Any] = self._on(self._ray.remote(kind), node, **options).remote
         return create
 
     def end(self, actors: Iterable[Any]) -> None:
-        """End actors, whether or not their nodes are still there."""
+        """Kill actors, whether or not their nodes are still there."""
         for actor in actors:
             with contextlib.suppress(self._ray.exceptions.RayError, ValueError):
                 self._ray.kill(actor)
 
     def get(self, awaited: Any) -> Any:
-        """What a task gave. Raises what it raised, `WorkersEnded` where it was lost."""
+        """The result of a task. Raises what it raised, or `WorkersEnded` if it was lost."""
         with self._told():
             return self._ray.get(awaited)
 
     async def answer(self, awaited: Any) -> Any:
-        """As `get`, for one who has other things to do while waiting."""
+        """Like `get`, without blocking the event loop."""
         with self._told():
             return await awaited
 
@@ -180,11 +180,11 @@ class Cluster:
             ) from error
 
     def put(self, value: Any) -> Any:
-        """The value where every node can fetch it once."""
+        """Store a value so that each node fetches it only once."""
         return self._ray.put(value)
 
     def in_order(self, function: Callable[[T], R], items: Iterable[T]) -> Iterator[R]:
-        """`function` of each item, in order; items are read only as results are taken."""
+        """Apply `function` to each item, in order; items are read only as results are taken."""
         call = self.task(_apply)
         shared = self.put(function)
         pending: deque[Any] = deque()
@@ -197,7 +197,7 @@ class Cluster:
 
 
 def _check_answers(address: str | None) -> None:
-    """Ray itself would try for minutes where nobody listens."""
+    """Check that the address answers: Ray itself would retry for minutes."""
     host, _, port = (address or "").removeprefix("ray://").rpartition(":")
     if not host or not port.isdecimal():
         return

@@ -1,4 +1,4 @@
-"""Characters that a name or a line in a terminal must not hold."""
+"""Characters that must not occur in a name or a line in a terminal."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ import re
 __all__ = ["without_controls"]
 
 # C0 and C1 controls, which move a terminal's cursor or run its commands; line and paragraph
-# separators; marks that turn the direction of what follows, so that it reads as something else.
+# separators; marks that change text direction, so that what follows reads as something else.
 _CONTROLS = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
 _BUT_LINES = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
 
 
 def without_controls(text: str, *, keep_lines: bool = False) -> str:
-    """The text with U+FFFD for each control character; its length stays.
+    """The text with each control character replaced by U+FFFD; its length does not change.
 
     With `keep_lines`, line feeds and tabs are kept.
     """

@@ -1,17 +1,17 @@
 """What can go wrong, and what the user should do about it.
 
 FabulaError
-  +-- InputError      a text, table or option cannot be used; names the file, the line, the remedy
-  +-- CorpusError     a reference corpus is missing, unfinished, damaged or does not fit
-  +-- BusyError       another process writes where this one wants to
+  +-- InputError      a text, table or option cannot be used; names the file, the line, the fix
+  +-- CorpusError     a reference corpus is missing, incomplete, damaged or does not fit
+  +-- BusyError       another process is writing to the same place
   +-- LookupFailed    a reference could not answer; never to be taken for "not found"
-  +-- ModelError      a language model cannot be had, or cannot be used in this way
-  |     +-- CallFailed    one call of it failed after all retries; the next may not
-  +-- WorkersEnded    a process that did a part of the work was ended from outside
-  +-- MixError        numbers whose signatures differ were about to be compared
+  +-- ModelError      a language model is not available, or cannot be used in this way
+  |     +-- CallFailed    one call failed after all retries; the next may succeed
+  +-- WorkersEnded    a worker process was killed from outside
+  +-- MixError        an attempt to compare numbers whose signatures differ
 
 Each message is one sentence a user can act on. The command line prints it and exits with the code
-of its kind (docs/exit_codes.md).
+of its class (docs/exit_codes.md).
 """
 
 __all__ = [
@@ -35,15 +35,15 @@ DAMAGE = (
 
 
 class FabulaError(Exception):
-    """Base of every error that Fabula raises on purpose."""
+    """Base class of all errors that Fabula raises on purpose."""
 
 
 class InputError(FabulaError):
-    """A text, a table or an option cannot be used as it is."""
+    """A text, table or option cannot be used as it is."""
 
 
 class CorpusError(FabulaError):
-    """A reference corpus is missing, unfinished, damaged, or does not fit the others."""
+    """A reference corpus is missing, incomplete, damaged, or does not fit the others."""
 
 
 class BusyError(FabulaError):
@@ -51,7 +51,7 @@ class BusyError(FabulaError):
 
 
 class LookupFailed(FabulaError):  # noqa: N818 (a failed look-up is an event, not a kind of Error)
-    """A reference could not say whether an n-gram occurs in it."""
+    """A reference could not determine whether an n-gram occurs in it."""
 
 
 class ModelError(FabulaError):
@@ -59,11 +59,11 @@ class ModelError(FabulaError):
 
 
 class CallFailed(ModelError):  # noqa: N818 (an event, as above)
-    """One call of a model failed after all retries: no answer, and never to be taken for one."""
+    """One call of a model failed after all retries; never to be treated as an answer."""
 
 
 class WorkersEnded(FabulaError):  # noqa: N818 (an event, as above)
-    """A process that did a part of the work was ended from outside."""
+    """A worker process was killed from outside."""
 
 
 class MixError(FabulaError):

@@ -1,14 +1,14 @@
-"""Every kind of file that Fabula writes and reads again: its version, and what becomes of others.
+"""The format of every file that Fabula writes and reads: its version, and how others are handled.
 
-A file, or each of its rows, says the version of its format in a field. One that says none is of
-version 1: that is how each kind began. What a newer Fabula wrote may mean other things and is
-refused; an older one is read, or refused with the command that makes it again.
+A file, or each of its rows, gives the version of its format in a field; without one, the version
+is 1, as each format began. Files written by a newer Fabula are refused, since their fields may
+mean other things; older ones are read, or refused with the command that recreates them.
 
-A kind gets the next version when what one of its fields means changes, or when a reader of the
-version before would read it wrongly. Its files in `tests/golden/formats/` stay there for ever.
+A format's version increases when the meaning of a field changes, or when a reader of the previous
+version would misread it. Its files in `tests/golden/formats/` are never removed.
 
-A study's database counts its own versions (`studies/migrations/`); rubrics and studies' files are
-written by people, and what they hold that is not known is an error.
+A study's database has its own versions (`studies/migrations/`). Rubrics and study files are
+written by people; unknown fields in them are errors.
 """
 
 from __future__ import annotations
@@ -40,27 +40,27 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True)
 class Format:
-    """A kind of file, the version that is written, and the oldest that is read."""
+    """A kind of file, the version that is written, and the oldest version that is read."""
 
     kind: str
-    """For people, as it stands after "holds": `a reference corpus`."""
+    """For messages, as it follows "holds": `a reference corpus`."""
     version: int
     remedy: str
-    """How to make an older one again, or what to do instead."""
+    """How to recreate an older one, or what to do instead."""
     oldest: int = 1
     field: str = "format"
     error: type[FabulaError] = InputError
 
     @property
     def mark(self) -> dict[str, int]:
-        """What a file says of its version."""
+        """The version field to write into a file."""
         return {self.field: self.version}
 
     def check(self, said: Mapping[str, Any], where: object, *, replaces: bool = False) -> int:
-        """The version that a file's head or row says. Raises `error` where it is not read.
+        """Return the version given by a file's header or row. Raises `error` if it is not readable.
 
-        A row's signature tells too which Fabula wrote it. replaces: an older one may go, since a
-        new one is about to take its place.
+        A row's signature also says which Fabula wrote it. replaces: accept an older file, since
+        a new one is about to replace it.
         """
         found, writer = said.get(self.field, 1), newer_version(said.get("signature"))
         if isinstance(found, bool) or not isinstance(found, int) or found < 1:
@@ -85,7 +85,7 @@ class Format:
 _TRAIN = "train again with `fabula continuation train`"
 
 ROWS = Format("rows", 1, "name another file", field="fabula_format")
-"""Each row of every file of rows: scores, answers, measurements, trust, groups and all others."""
+"""Rows of any kind of file: scores, answers, measurements, trust, groups and so on."""
 RUN = Format("a judge's run", 1, "choose another `out`")
 """Its `run.json`; answers and measurements are rows."""
 REFERENCE = Format(

@@ -21,7 +21,7 @@ __all__ = ["Measured", "Measurements", "to_arrow", "to_pandas", "to_polars"]
 
 @runtime_checkable
 class Measured(Protocol):
-    """A result that is made of measurements, such as `Originality`, `Profile` or `Advice`."""
+    """A result made of measurements, such as `Originality`, `Profile` or `Advice`."""
 
     def measurements(self) -> Iterable[Measurement]: ...
 
@@ -32,17 +32,17 @@ _COLUMNS = {
     "evidence": "spans", "signature": "string", "details": "string",
 }  # fmt: skip
 Measurements: TypeAlias = Measured | Iterable[Measurement | Measured]
-"""What becomes a table: a result, or results and measurements in any order."""
+"""What can become a table: a result, or results and measurements in any order."""
 
 
 def to_arrow(measurements: Measurements) -> pyarrow.Table:
-    """A row for each measurement, in their order.
+    """One row per measurement, in order.
 
-    Columns: `document_id`, `rubric`, `item`, `rater`; `value` (float64), null where it is missing
-    or no number; `answer` (string), where it is words; `missing_reason`, null where there is a
-    value; `rationale`; `evidence`, a list of `start` and `end` in characters of the document
-    (half-open); `signature`; `details`, as JSON. Raises `InputError` for anything else, and
-    where PyArrow (extra `[tables]`) is not installed.
+    Columns: `document_id`, `rubric`, `item`, `rater`; `value` (float64), null if missing or not a
+    number; `answer` (string), if the value is words; `missing_reason`, null if there is a value;
+    `rationale`; `evidence`, a list of `start` and `end` in characters of the document
+    (half-open); `signature`; `details`, as JSON. Raises `InputError` for anything else, and if
+    PyArrow (extra `[tables]`) is not installed.
     """
     pa = load_pyarrow(what="an Arrow table")
     kinds = {
@@ -58,9 +58,9 @@ def to_arrow(measurements: Measurements) -> pyarrow.Table:
 
 
 def to_pandas(measurements: Measurements) -> pandas.DataFrame:
-    """As `to_arrow`; what is missing is NaN in `value` and None elsewhere.
+    """Like `to_arrow`; missing is NaN in `value` and None elsewhere.
 
-    Raises `InputError` where pandas is not installed.
+    Raises `InputError` if pandas is not installed.
     """
     try:
         import pandas
@@ -71,9 +71,9 @@ def to_pandas(measurements: Measurements) -> pandas.DataFrame:
 
 
 def to_polars(measurements: Measurements) -> polars.DataFrame:
-    """As `to_arrow`; what is missing is null.
+    """Like `to_arrow`; missing is null.
 
-    Raises `InputError` where Polars is not installed.
+    Raises `InputError` if Polars is not installed.
     """
     try:
         import polars
@@ -113,7 +113,7 @@ def _row(one: Measurement) -> dict[str, Any]:
         "rubric": one.rubric,
         "item": one.item,
         "rater": one.rater,
-        # NaN is no value, and Arrow and Polars would count it as one.
+        # NaN is not a value, but Arrow and Polars would count it as one.
         "value": None if number is None or math.isnan(number) else number,
         "answer": answer,
         "missing_reason": one.missing_reason,

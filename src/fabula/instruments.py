@@ -1,9 +1,9 @@
-"""Instruments as plug-ins: one class, and what it measures is wherever texts are measured.
+"""Instruments as plug-ins: define one class, and its metrics appear wherever texts are measured.
 
-An instrument that is registered is on the page of the report and of the desk, in the JSON, LaTeX
-and CSV of `fabula report`, among the numbers that groups are compared by and that `fabula groups
-measure` keeps, in the sentences for a paper, and a scorer of Inspect AI. It is registered by
-`register`, or by an entry point of the group `fabula.instruments` of any package that is installed:
+A registered instrument appears on the pages of the report and the desk, in the JSON, LaTeX and CSV
+of `fabula report`, among the metrics that groups are compared by and that `fabula groups measure`
+stores, in the methods text for a paper, and as a scorer of Inspect AI. Register it by `register`,
+or by an entry point of the group `fabula.instruments` in any installed package:
 
     [project.entry-points."fabula.instruments"]
     adverbs = "my_package:Adverbs"
@@ -32,51 +32,51 @@ __all__ = [
 ]
 
 SET = "diversity"
-"""The part of a report that is of several texts together."""
+"""The part of a report that covers several texts together."""
 _GROUP = "fabula.instruments"
 _BUILT_IN = (EntryPoint("book", "fabula.measures.book:BookInstrument", _GROUP),)
-"""Fabula's own, which are loaded when they are asked for, as those of other packages are."""
+"""Fabula's own instruments, loaded lazily like those of other packages."""
 _OWN: dict[str, Instrument] = {}
 
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """A number that an instrument has of a text. `item` is its name among measurements."""
+    """A metric that an instrument computes for a text. `item` is its name among measurements."""
 
     item: str
     title: str
     form: str = ".3f"
-    """The format of its value."""
+    """Format of the value."""
     explained: str = ""
-    """What it is, in a phrase, for somebody who never heard of it."""
+    """A short explanation for readers who do not know the metric."""
 
 
 class Instrument(Protocol):
-    """What measures texts. `id` names it in commands and files, `title` on pages.
+    """Measures texts. `id` names it in commands and files, `title` on pages.
 
-    Errors: `ModelError` where something that it needs is not installed; it is left out then, with
-    the error's sentence.
+    Errors: `ModelError` if something it needs is not installed; it is then left out, with the
+    error's message.
     """
 
     id: str
     title: str
     figures: Sequence[Figure]
     citation: str
-    """BibTeX of the paper that it follows; empty where there is none."""
+    """BibTeX of the paper that it follows, or empty."""
 
     @property
     def signature(self) -> Signature:
-        """All that decides its numbers."""
+        """Everything that determines its numbers."""
 
     @property
     def methods(self) -> str:
-        """What was done, in a sentence or two, for the methods section of a paper."""
+        """What was done, in one or two sentences, for the methods section of a paper."""
 
     def measure(self, documents: Sequence[Document]) -> Iterator[Sequence[Measurement]]:
-        """For each document, in order, a measurement of each figure.
+        """Yield, for each document in order, one measurement per figure.
 
-        One without a value gives the reason; `evidence` holds the places that decided the value.
-        No measurement at all where the instrument is not for such a text: nothing is shown then.
+        A missing value has a reason; `evidence` holds the spans that determine the value. Yield no
+        measurements for a text that the instrument does not apply to: nothing is shown then.
         """
 
 
@@ -84,7 +84,7 @@ I = TypeVar("I", bound=Instrument)  # noqa: E741 (an instrument's type)
 
 
 def register(instrument: I) -> I:
-    """Make an instrument known. Raises `ValueError` where its id is taken."""
+    """Register an instrument. Raises `ValueError` if its id is taken."""
     if instrument.id in (*PARTS, SET) or _OWN.get(instrument.id, instrument) is not instrument:
         raise ValueError(f"the instrument {instrument.id!r} already exists")
     _OWN[instrument.id] = instrument
@@ -93,13 +93,13 @@ def register(instrument: I) -> I:
 
 @cache
 def _installed() -> tuple[Instrument, ...]:
-    """Fabula's own, and those of other packages, made once."""
+    """Fabula's own and those of other packages, created once."""
     others = sorted(entry_points(group=_GROUP), key=lambda one: one.name)
     return tuple(one.load()() for one in (*_BUILT_IN, *others))
 
 
 def instruments() -> tuple[Instrument, ...]:
-    """All that are registered, in order, besides the parts of the report that Fabula has."""
+    """All registered instruments, in order, besides the built-in parts of the report."""
     found = dict(_OWN)
     for one in _installed():
         found.setdefault(one.id, one)
@@ -107,10 +107,10 @@ def instruments() -> tuple[Instrument, ...]:
 
 
 def find_instrument(name: str) -> Instrument | None:
-    """The registered instrument of this id."""
+    """The registered instrument with this id."""
     return next((one for one in instruments() if one.id == name), None)
 
 
 def names_of_parts() -> tuple[str, ...]:
-    """Everything that a report may have: Fabula's own parts, then what is registered."""
+    """All possible parts of a report: the built-in ones, then registered instruments."""
     return (*PARTS, SET, *(one.id for one in instruments()))

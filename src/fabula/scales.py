@@ -1,9 +1,9 @@
-"""Scales: what may be answered to an item, one class a kind.
+"""Scales: which answers an item allows, one class per kind.
 
-A rubric's file names the kind, and `Scale(kind, ...)` makes the class of that name, as `Path(...)`
-makes the system's. Whoever prompts, parses, asks on a page, shows, averages or compares answers
-asks the scale; nothing else tells kinds apart. Another kind is one more class that is registered,
-here or in a program of its own; docs/extend.md has an example.
+A rubric's file names the kind, and `Scale(kind, ...)` creates an instance of its class, as
+`Path(...)` does for the current system. Code that prompts, parses, asks on a page, displays,
+averages or compares answers uses the scale's methods; nothing else distinguishes kinds. To add a
+kind, register another class, here or in your own program; docs/extend.md has an example.
 """
 
 from __future__ import annotations
@@ -29,37 +29,37 @@ _MAX_CHOICES = 5
 _MAX_CHARS = 400
 
 KINDS: dict[str, type[Scale]] = {}
-"""The class of each kind, by the name that a rubric's file gives it."""
+"""The class of each kind, by its name in rubric files."""
 
 
 @dataclass(frozen=True, slots=True)
 class Scale:
-    """What may be answered: one of a few fixed answers, unless a kind says otherwise.
+    """The answers an item allows: one of a few fixed answers, unless a kind overrides this.
 
-    The fields are those of a rubric's file; a kind checks what it needs of them, and may add its
-    own. An answer is a word or a number as somebody gives it (`Yes`, `4`); its value is what a
+    The fields are those of a rubric's file; a kind checks the ones it needs, and may add its own.
+    An answer is a word or a number as given by a rater (`Yes`, `4`); its value is what a
     measurement holds (1.0, 4.0).
     """
 
     kind: str = "yes-no"
     options: tuple[str, ...] = ()
     values: tuple[float, ...] = ()
-    """What each option of a choice counts where means are taken."""
+    """What each option of a choice counts in means."""
     low: float | None = None
     high: float | None = None
 
     form: ClassVar[Literal["option", "number", "prose"]] = "option"
-    """How an answer is written, for whoever parses it: one of `answers`, a number, free words."""
+    """How an answer is written, for parsers: one of `answers`, a number, or free text."""
     widget: ClassVar[str] = "radio"
-    """What asks it on a study's page: `radio`, `textarea`, or a type of HTML's input."""
+    """The input on a study's page: `radio`, `textarea`, or a type of HTML input."""
     agreement: ClassVar[Literal["kappa", "alpha"]] = "alpha"
-    """What says how far raters agree: kappa of passed or not; Krippendorff's alpha of worths."""
+    """The measure of agreement: kappa of passed or not, or Krippendorff's alpha of worths."""
     is_test: ClassVar[bool] = False
-    """Passed (1) or not (0): what `count` counts, and what a judge is calibrated on."""
+    """Passed (1) or not (0): what `count` counts, and what judges are calibrated on."""
     is_grade: ClassVar[bool] = False
-    """A number that a rubric's `mean` averages."""
+    """A number that is averaged by a rubric's `mean`."""
     is_ranking: ClassVar[bool] = False
-    """The place of a text in its group; meaningless for a text alone."""
+    """The rank of a text in its group; meaningless for a text alone."""
 
     def __new__(cls, kind: str = "yes-no", *_: object, **__: object) -> Scale:
         if cls is not Scale:
@@ -69,44 +69,44 @@ class Scale:
         return object.__new__(KINDS[kind])
 
     def fault(self) -> str | None:
-        """What is wrong with the fields of the file, as a sentence; None where they are good."""
+        """What is wrong with the fields of the file, as a sentence, or None."""
         if self.options:
             return "only a choice has options"
         return "values needs a number for each option, in their order" if self.values else None
 
-    # What may be answered.
+    # Possible answers.
 
     @property
     def answers(self) -> tuple[str, ...]:
-        """The fixed answers; none of a number or of free words."""
+        """The fixed answers; empty for numbers and free text."""
         return self.options
 
     @property
     def allowed(self) -> str:
-        """What a prompt or a page asks for: `Yes or No`; empty for free words."""
+        """What a prompt or a page asks for: `Yes or No`; empty for free text."""
         return ", ".join(self.answers[:-1]) + f" or {self.answers[-1]}"
 
     @property
     def range(self) -> str:
-        """`1 to 5`; empty where a scale has no ends."""
+        """`1 to 5`; empty for a scale without bounds."""
         if self.low is None or self.high is None:
             return ""
         return f"{self.low:g} to {self.high:g}"
 
     @property
     def limits(self) -> Mapping[str, str]:
-        """The attributes of an input of HTML's, where the widget is one."""
+        """The attributes of the HTML input, if the widget is one."""
         return {}
 
     def refuses(self, answer: object) -> str | None:
-        """Why a condition can never find this answer, as in `is never 'x'`; None where it can."""
+        """Why a condition can never match this answer, as in `is never 'x'`, or None."""
         if answer in self.answers:
             return None
         return f"cannot be {answer!r}; it must be {' or '.join(map(repr, self.answers))}"
 
     @property
     def level(self) -> Literal["nominal", "ordinal", "interval"] | None:
-        """The level of measurement, which decides the distance of two answers; None of prose."""
+        """The level of measurement, which defines the distance of two answers; None for prose."""
         if self.form == "prose":
             return None
         return "interval" if self.has_worth else "ordinal" if self.is_ranking else "nominal"
@@ -114,31 +114,31 @@ class Scale:
     # Answers and values.
 
     def read(self, answer: str) -> float | str | None:
-        """The value of an answer; None of one that the scale does not have."""
+        """The value of an answer, or None if the scale does not have it."""
         return answer if answer in self.answers else None
 
     def word(self, value: float | str) -> str:
-        """The answer of a value."""
+        """The answer for a value."""
         return value if isinstance(value, str) else f"{value:g}"
 
     def named(self, value: float | str | None) -> object:
-        """A value as conditions name it: `Yes`, `4`; None where there is none, or a tie."""
+        """A value as conditions name it: `Yes`, `4`; None if missing or a tie."""
         return None if value is None else self.word(value)
 
     def decided(self, value: float | str | None) -> float | str | None:
-        """The answer that repeated answers come to; None of a tie."""
+        """The answer that a combination of repeated answers stands for; None for a tie."""
         return value
 
     def combine(self, values: Sequence[float | str]) -> float | str | None:
-        """Repeated answers, one at least, as one: the most frequent; None of a tie."""
+        """Combine one or more repeated answers: the most frequent; None for a tie."""
         (best, n_best), *others = Counter(values).most_common()
         return None if others and others[0][1] == n_best else best
 
     def spread(self, values: Sequence[float | str]) -> dict[str, Any]:
-        """What a measurement keeps of repeated answers beside their combination."""
+        """What a measurement keeps of repeated answers besides their combination."""
         return {"counts": dict(Counter(map(self.word, values)).most_common())}
 
-    # How values are shown.
+    # How values are displayed.
 
     def shown(self, value: float | str) -> str:
         """One answer: `Yes`, `4 (1 to 5)`, an option, the beginning of a text."""
@@ -151,7 +151,7 @@ class Scale:
         return self.shown(value) + (f" ({n_given} of {n})" if n_given else "")
 
     def shown_together(self, values: Sequence[float | str]) -> str:
-        """Answers about several texts: a share, mean and median, the most frequent."""
+        """Answers about several texts: a share, mean and median, or the most frequent."""
         counted = Counter(map(self.word, values)).items()
         counts = sorted(counted, key=lambda entry: (-entry[1], entry[0]))
         more = [f"{len(counts) - _MAX_CHOICES} others"] if len(counts) > _MAX_CHOICES else []
@@ -162,26 +162,26 @@ class Scale:
         return "·" if isinstance(value, str) else f"{value:.3g}"
 
     def metrics(self, item: str, values: Sequence[float | str]) -> dict[str, float]:
-        """The figures of an item over texts, by name, where each has to be one number."""
+        """The metrics of an item over texts, by name, where each must be a single number."""
         words = [self.word(value) for value in values]
         return {f"{item}: {one}": words.count(one) / len(words) for one in self.answers}
 
-    # What values are worth.
+    # What values count in means.
 
     @property
     def has_worth(self) -> bool:
-        """Whether answers count as numbers where means are taken."""
+        """Whether answers count as numbers in means."""
         return bool(self.values)
 
     @property
     def span(self) -> float:
-        """How far two worths can be apart; 1 where options count from 0 to 1."""
+        """The largest distance of two worths; 1 if options count from 0 to 1."""
         return max(1.0, max(self.values) - min(self.values)) if self.values else 1.0
 
     def worth(self, value: float | str) -> float | None:
-        """What a value counts where means are taken; None of a scale without worth.
+        """What a value counts in means; None for a scale without worth.
 
-        Takes an option in any case, or what it counts already. Raises `ValueError` for another.
+        Accepts an option in any case, or a worth itself. Raises `ValueError` for anything else.
         """
         if not self.values:
             return None
@@ -199,7 +199,7 @@ _Kind = TypeVar("_Kind", bound=type[Scale])
 
 
 def register(kind: _Kind) -> _Kind:
-    """Make a kind known to rubrics, by the default of its field `kind`."""
+    """Register a kind for rubrics, by the default of its field `kind`."""
     KINDS[kind().kind] = kind
     return kind
 
@@ -207,7 +207,7 @@ def register(kind: _Kind) -> _Kind:
 @register
 @dataclass(frozen=True, slots=True)
 class YesNoScale(Scale):
-    """A test: 1 for Yes, 0 for No, and between them the share of Yes of repeated answers."""
+    """A test: 1 for Yes, 0 for No, in between the share of Yes among repeated answers."""
 
     agreement = "kappa"
     is_test = True
@@ -261,7 +261,7 @@ class YesNoScale(Scale):
 @register
 @dataclass(frozen=True, slots=True)
 class ChoiceScale(Scale):
-    """One of `options`, which count `values` if they have any."""
+    """One of `options`, which count `values` in means if given."""
 
     kind: str = "choice"
 
@@ -366,7 +366,7 @@ class NumberScale(Scale):
 @register
 @dataclass(frozen=True, slots=True)
 class RankScale(NumberScale):
-    """The place of a text in its group: 1 is first."""
+    """The rank of a text in its group: 1 is first."""
 
     kind: str = "rank"
 
@@ -388,7 +388,7 @@ class RankScale(NumberScale):
 @register
 @dataclass(frozen=True, slots=True)
 class TextScale(Scale):
-    """Free words."""
+    """Free text."""
 
     kind: str = "text"
 

@@ -1,15 +1,15 @@
-"""What can be asked of a job: frozen dataclasses whose fields say all that is known of them, once.
+"""The settings of jobs: frozen dataclasses whose fields define each setting in one place.
 
-A field has a type, a default, a help line, a unit and a check. Options of commands, forms, and the
-checks of a call from Python are derived from it, so one setting has one name, one help and one
-default everywhere. A wrong value does not get past the constructor, whoever calls it.
+A field has a type, a default, a help line, a unit and a check. Command options, forms, and the
+checks of calls from Python are derived from it, so a setting has one name, one help text and one
+default everywhere. Constructors reject invalid values, wherever they come from.
 
     @dataclass(frozen=True, slots=True)
     class Sampling(Settings):
         n_samples: int = setting(1, help="Times to ask.", check=Between(1, 1000), option="samples")
         seed: int = setting(0, help="Seed of all random draws.", check=Between(0))
 
-A field whose type is itself a subclass of `Settings` is a part: its fields are options of the same
+A field whose type is a subclass of `Settings` is a part: its fields become options of the same
 command.
 """
 
@@ -41,10 +41,10 @@ S = TypeVar("S", bound="Settings")
 
 
 class SettingsError(InputError):
-    """A setting has a value that it cannot have, or that does not go with the others.
+    """A setting has an invalid value, or one that conflicts with others.
 
-    `name` is the field's name, which a command line shows as its option; `problem` reads on from
-    it: "must be at least 1, got 0".
+    `name` is the field's name, which a command line shows as its option; `problem` follows it:
+    "must be at least 1, got 0".
     """
 
     def __init__(self, name: str, problem: str) -> None:
@@ -53,9 +53,9 @@ class SettingsError(InputError):
 
 
 class Check(Protocol):
-    """What is wrong with a value, as words that follow the setting's name; None if nothing is.
+    """Returns what is wrong with a value, as words that follow the setting's name, or None.
 
-    A sentence of its own reads after a colon.
+    A whole sentence follows a colon instead.
     """
 
     def __call__(self, value: Any, /) -> str | None: ...
@@ -63,7 +63,7 @@ class Check(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Between:
-    """A number from `low` to `high`, both allowed unless an end is open; None is no limit."""
+    """A number from `low` to `high`, both included unless an end is open; None is no limit."""
 
     low: float | None = None
     high: float | None = None
@@ -80,7 +80,7 @@ class Between:
         return f"must be {self.words()}, got {value!r}" if too_low or too_high else None
 
     def words(self) -> str:
-        """As it reads in a sentence: "at least 1", "above 0 and at most 1"."""
+        """The condition in words: "at least 1", "above 0 and at most 1"."""
         low = "" if self.low is None else f"{'above' if self.low_open else 'at least'} {self.low:g}"
         high = (
             "" if self.high is None else f"{'below' if self.high_open else 'at most'} {self.high:g}"
@@ -90,23 +90,23 @@ class Between:
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """All that is known of a setting besides its type and its default."""
+    """The definition of a setting, besides its type and its default."""
 
     help: str
     unit: str = ""
-    """What a value is called in a usage line: N, FILE, DOLLARS."""
+    """Placeholder for the value in a usage line: N, FILE, DOLLARS."""
     check: Check | None = None
     option: str = ""
-    """Its name on a command line, where it is not the field's (without `n_`)."""
+    """Name of the option, if it is not the field's name (without `n_`)."""
     formerly: tuple[str, ...] = ()
-    """Earlier options, understood for one release with a warning."""
+    """Earlier option names, accepted for one release with a warning."""
     default_text: str = ""
-    """What happens where the default is None, for people."""
+    """What a default of None means, for help texts."""
     env: str = ""
-    """A variable of the environment that holds it where no option does."""
+    """The environment variable that sets it if no option does."""
 
     def option_of(self, name: str) -> str:
-        """Its long option without the dashes; `name` is the field's."""
+        """Its long option without the dashes; `name` is the field's name."""
         return self.option or name.removeprefix("n_").replace("_", "-")
 
 
@@ -127,13 +127,13 @@ def seed_setting(
 
 
 def part(kind: type[S] | None) -> S:
-    """A field that holds further settings, all at their defaults; required where `kind` is None."""
+    """A field holding further settings, all at defaults; required if `kind` is None."""
     made: Any = dataclasses.field() if kind is None else dataclasses.field(default_factory=kind)
     return made  # type: ignore[no-any-return]
 
 
 class Settings:
-    """Base of settings classes, which are frozen dataclasses. Raises `SettingsError`."""
+    """Base class of settings, which are frozen dataclasses. Raises `SettingsError`."""
 
     __slots__ = ()
 
@@ -144,22 +144,22 @@ class Settings:
         self.check_together()
 
     def check_together(self) -> None:
-        """What no field says alone. Raises `SettingsError`; the base allows everything."""
+        """Check fields against each other. Raises `SettingsError`; the base accepts everything."""
 
 
 @dataclass(frozen=True, slots=True)
 class Described:
-    """A setting with its place: the names of the parts that lead to it, and its own."""
+    """A setting with its path: the names of the parts that lead to it, and its own name."""
 
     path: tuple[str, ...]
     field: Field
     type: Any
     default: Any
-    """`dataclasses.MISSING` where the setting is required."""
+    """`dataclasses.MISSING` if the setting is required."""
 
 
 def fields_of(kind: type[Settings], path: tuple[str, ...] = ()) -> Iterator[Described]:
-    """Each setting of a kind, those of its parts included, in the order of the class."""
+    """All settings of a class, including those of its parts, in order of definition."""
     for one, hint in _hinted(kind):
         here = (*path, one.name)
         if _is_part(hint):
@@ -169,7 +169,7 @@ def fields_of(kind: type[Settings], path: tuple[str, ...] = ()) -> Iterator[Desc
 
 
 def build(kind: type[S], values: Mapping[tuple[str, ...], Any], path: tuple[str, ...] = ()) -> S:
-    """Settings of a kind from values by their paths, as `fields_of` names them."""
+    """Build settings of a class from values by path, with paths as in `fields_of`."""
     given: dict[str, Any] = {}
     for one, hint in _hinted(kind):
         here = (*path, one.name)

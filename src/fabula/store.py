@@ -1,8 +1,8 @@
-"""Files that are whole or not there: atomic writes, checksums, one writer, resumable rows.
+"""Crash-safe files: atomic writes, checksums, one writer at a time, resumable rows.
 
-A file or folder is written beside its place, synced, and renamed; so a reader, or a run after a
-crash, never sees half of one. Result rows are appended a line at a time; a line that a crash cut
-short is dropped before the run goes on.
+A file or folder is written under a temporary name, synced, and renamed, so neither readers nor a
+run after a crash ever see half of it. Result rows are appended one line at a time; an incomplete
+last line left by a crash is dropped when the run resumes.
 """
 
 from __future__ import annotations
@@ -47,11 +47,11 @@ __all__ = [
 
 _note: ContextVar[Callable[[Path], object]] = ContextVar("note", default=lambda _path: None)
 _STALE_S = 24 * 3600
-"""So old is nothing that somebody still writes."""
+"""Temporary files older than this are no longer being written."""
 
 
 def dump_json(value: Any) -> str:
-    """Compact JSON in one line: keys as given, characters as they are; NaN becomes null."""
+    """Compact JSON on one line: keys in the given order, non-ASCII unescaped, NaN as null."""
     options: dict[str, Any] = {"ensure_ascii": False, "separators": (",", ":"), "default": str}
     try:
         return json.dumps(value, allow_nan=False, **options)
@@ -60,7 +60,7 @@ def dump_json(value: Any) -> str:
 
 
 def _without_nan(value: Any) -> Any:
-    """What JSON cannot say (NaN, infinity) as null."""
+    """Replace what JSON cannot represent (NaN, infinity) by None."""
     if isinstance(value, float) and not math.isfinite(value):
         return None
     if isinstance(value, dict):
@@ -78,7 +78,7 @@ def checksum(path: Path) -> str:
 
 @contextlib.contextmanager
 def noting_writes(note: Callable[[Path], object]) -> Iterator[None]:
-    """Tell `note` of each file and folder that is written meanwhile, in this context."""
+    """Call `note` for each file and folder written in this context."""
     token = _note.set(note)
     try:
         yield
@@ -87,10 +87,10 @@ def noting_writes(note: Callable[[Path], object]) -> Iterator[None]:
 
 
 def write_whole(path: Path, data: bytes, *, is_private: bool = False) -> None:
-    """Replace a file's content at once: after a crash it holds the old or the new, whole.
+    """Replace a file's content atomically: after a crash it is either the old or the new one.
 
-    A private one is for its owner alone. Of several that write it at the same time the last one
-    stays.
+    A private file is readable by its owner only. If several processes write it at the same
+    time, the last one wins.
     """
     aside = _aside(path)
     try:
@@ -109,7 +109,7 @@ def write_whole(path: Path, data: bytes, *, is_private: bool = False) -> None:
 
 
 def _aside(path: Path) -> Path:
-    """A name beside `path` that no other writer has; what dead ones left there is removed."""
+    """A unique temporary name beside `path`; removes files left there by dead writers."""
     begin = f".{path.name[:40]}."
     for left in path.parent.glob(f"{glob.escape(begin)}*.part"):
         with contextlib.suppress(OSError):
@@ -119,15 +119,15 @@ def _aside(path: Path) -> Path:
 
 
 def sync(file: IO[Any]) -> None:
-    """Have the file's bytes on the disk before going on."""
+    """Flush the file to disk."""
     file.flush()
     os.fsync(file.fileno())
 
 
 def fresh_folder(path: Path, attempt: str = "") -> Path:
-    """An empty folder beside `path`, to be filled and then given to `publish_folder`.
+    """Create an empty folder beside `path`, to be filled and passed to `publish_folder`.
 
-    `attempt` sets it apart from that of another process that may still be writing.
+    `attempt` distinguishes it from the folder of another process that may still be writing.
     """
     aside = path.with_name(f"{path.name}.part{attempt}")
     shutil.rmtree(aside, ignore_errors=True)
@@ -148,9 +148,9 @@ def publish_folder(aside: Path, path: Path) -> None:
 
 @contextlib.contextmanager
 def writer_lock(path: Path, what: str, *, waits: bool = False) -> Iterator[None]:
-    """Hold the only right to write; the system takes it back even after `kill -9`.
+    """Hold an exclusive write lock, which the system releases even after `kill -9`.
 
-    Where another process holds it, it waits, or raises `BusyError` at once.
+    If another process holds it, wait, or raise `BusyError` immediately.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.open("ab") as file:
@@ -166,12 +166,12 @@ def _lock(file: IO[Any], what: str, *, waits: bool = False) -> None:
 
 
 def _open_alone(path: Path) -> IO[bytes]:
-    """The file of that name, to append to, which no other writer has. Raises `BusyError`."""
+    """Open a file for appending as its only writer. Raises `BusyError`."""
     while True:
         file = path.open("ab+")
         try:
             _lock(file, str(path))
-            # Whoever had it may have put another in its place since it was opened.
+            # The previous holder may have replaced the file since it was opened.
             if path.exists() and os.path.samestat(os.fstat(file.fileno()), path.stat()):
                 return file
         except BaseException:
@@ -184,10 +184,10 @@ _ROW_BEGIN = b'{"id":'
 
 
 class RowWriter:
-    """Appends JSON rows to a file, each handed to the system before the next is begun.
+    """Appends JSON rows to a file, each handed to the system before the next one starts.
 
-    Only one at a time may have the file open; another raises `BusyError`.
-    `RowWriter.kept` holds the rows that were whole when the file was opened.
+    Only one writer may have the file open; another raises `BusyError`.
+    `RowWriter.kept` holds the rows that were complete when the file was opened.
     """
 
     def __init__(self, path: Path) -> None:
@@ -222,27 +222,27 @@ class RowWriter:
         return kept
 
     def begin(self) -> None:
-        """Make the file end with its last whole row. Until then it is as it was found."""
+        """Truncate the file after its last complete row. Until then it is not changed."""
         self._file.truncate(self._end)
         self._file.seek(self._end)
         if self._lacks_newline:
             self._file.write(b"\n")
 
     def write(self, row: dict[str, Any]) -> None:
-        """Append a row; it outlives this process when this returns."""
+        """Append a row; once this returns, the row survives a crash of this process."""
         self._file.write((dump_json(row) + "\n").encode(errors="replace"))
         self._file.flush()
 
     def clear(self) -> None:
-        """Forget all rows."""
+        """Remove all rows."""
         self.kept, self._end, self._lacks_newline = [], 0, False
 
     def replace(self, rows: Iterable[dict[str, Any]]) -> None:
-        """Put these rows in place of all that are there, at once; then `write` goes on."""
+        """Atomically replace all rows by these; `write` then appends to them."""
         aside = _aside(self.path)
         file = aside.open("ab+")
         try:
-            # It is ours before anybody else can see it.
+            # Lock it before anybody else can see it.
             _lock(file, str(self.path))
             for row in rows:
                 file.write((dump_json(row) + "\n").encode(errors="replace"))
@@ -279,7 +279,7 @@ def _parse_row(line: bytes) -> dict[str, Any] | None:
 
 
 def read_rows(path: Path) -> Iterator[dict[str, Any]]:
-    """The rows of a file that `RowWriter` wrote. Raises `InputError` with the line."""
+    """The rows of a file written by `RowWriter`. Raises `InputError` with the line number."""
     try:
         file = path.open("rb")
     except OSError as error:
@@ -302,10 +302,10 @@ def read_rows(path: Path) -> Iterator[dict[str, Any]]:
 
 
 def write_rows(path: Path, rows: Iterable[Mapping[str, Any]]) -> None:
-    """Write rows as `read_rows` reads them, in place of what is there, whole."""
+    """Atomically replace a file by these rows, in the format of `read_rows`."""
     lines = "".join(dump_json(row) + "\n" for row in rows)
     path.parent.mkdir(parents=True, exist_ok=True)
-    # A model may write half of a surrogate pair, which is no UTF-8.
+    # A model may write half of a surrogate pair, which is not valid UTF-8.
     write_whole(path, lines.encode(errors="replace"))
 
 
@@ -326,7 +326,7 @@ def measurement_row(measurement: Measurement) -> dict[str, Any]:
 
 
 def read_measurements(path: Path) -> Iterator[Measurement]:
-    """The measurements of a file. Raises `InputError` with the line."""
+    """The measurements of a file. Raises `InputError` with the line number."""
     for number, row in enumerate(read_rows(path), 1):
         try:
             yield Measurement(
@@ -349,7 +349,7 @@ def read_measurements(path: Path) -> Iterator[Measurement]:
 
 
 def _author_of(row: dict[str, Any]) -> dict[str, Any]:
-    """Who wrote what was measured, where a row of the user's says it in a field of its own."""
+    """The author of the measured text, if a row of the user's has it in a field of its own."""
     return {"author": row["author"]} if isinstance(row.get("author"), str) else {}
 
 
@@ -377,7 +377,7 @@ def _sync_folder(path: Path) -> None:
 
 
 def cache_folder() -> Path:
-    """The user's folder for what can be had again; the environment's FABULA_CACHE, if it is set."""
+    """The user's cache folder; the environment variable FABULA_CACHE overrides it."""
     from platformdirs import user_cache_path
 
     given = os.environ.get("FABULA_CACHE")

@@ -1,4 +1,4 @@
-"""The words everybody uses: documents, spans, rubrics, measurements, estimates, signatures."""
+"""Common types: documents, spans, rubrics, measurements, estimates, signatures."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ __all__ = [
 
 
 Part = Literal["originality", "fluency", "profile", "lines", "verdicts", "feedback"]
-"""A part of a report, by the instrument that says it."""
+"""A part of a report, by the instrument that produces it."""
 PARTS: tuple[Part, ...] = ("originality", "fluency", "profile", "lines", "verdicts", "feedback")
-"""In the order in which they are shown."""
+"""In display order."""
 
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """A text and what is known about it. Offsets everywhere are into `text` as it stands."""
+    """A text and its metadata. All offsets refer to `text` exactly as it is."""
 
     id: str
     text: str
@@ -46,13 +46,13 @@ class Document:
 
     @property
     def title(self) -> str:
-        """As its file names it, else its id."""
+        """The title from its file, or its id."""
         return str(self.meta.get("title") or self.id)
 
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """A stretch of a document: half-open, in characters."""
+    """A half-open range of characters of a document."""
 
     document_id: str
     start: int
@@ -61,7 +61,7 @@ class Span:
 
 @dataclass(frozen=True, slots=True)
 class Signature:
-    """All that decides a number, as a short string (the idea is sacrebleu's).
+    """Everything that determines a number, as a short string (an idea of sacrebleu).
 
     >>> str(Signature.of("originality", L="5-12", case="fold"))
     'originality|L:5-12|case:fold'
@@ -76,7 +76,7 @@ class Signature:
 
     @classmethod
     def parse(cls, text: str) -> Signature:
-        """Read back what `str` wrote."""
+        """Parse the output of `str`."""
         name, *parts = text.split("|")
         return cls(name, tuple((key, value) for key, _, value in (p.partition(":") for p in parts)))
 
@@ -86,7 +86,7 @@ class Signature:
     def differences(self, other: Signature) -> list[str]:
         """The parts in which two signatures differ, each as `key: mine | theirs`.
 
-        A name before `@` is a label for people; what comes after it decides.
+        A name before `@` is a label for people; only what follows it is compared.
         """
         mine = {"instrument": self.name, **dict(self.parts)}
         theirs = {"instrument": other.name, **dict(other.parts)}
@@ -99,7 +99,7 @@ class Signature:
 
 
 def by_rater(measurements: Iterable[Measurement]) -> dict[str, list[Measurement]]:
-    """What each rater says, in the order in which raters and measurements come."""
+    """Measurements grouped by rater, in order of appearance."""
     found: dict[str, list[Measurement]] = {}
     for one in measurements:
         found.setdefault(one.rater, []).append(one)
@@ -107,7 +107,7 @@ def by_rater(measurements: Iterable[Measurement]) -> dict[str, list[Measurement]
 
 
 def newer_version(signature: object) -> str | None:
-    """The version of Fabula that a signature names, where it is newer than this one."""
+    """The version of Fabula that a signature names, if it is newer than this one."""
     found = re.search(r"\|v:(\d+(?:\.\d+)*)", signature) if isinstance(signature, str) else None
     if found is None or _numbers(found[1]) <= _numbers(__version__):
         return None
@@ -133,22 +133,22 @@ class Item:
     dimension: str = ""
     background: str = ""
     paraphrases: tuple[str, ...] = ()
-    """The question in other words, to see how far an answer depends on the wording."""
+    """The question in other words, to test how much an answer depends on the wording."""
     list_first: str = ""
-    """What to list before deciding, for those who reason before they judge."""
+    """What to list before deciding, for raters who reason before they judge."""
     scale: Scale = Scale()
     show_if: str = ""
-    """Asked only where this holds of earlier answers, as in `sanity == 'Yes' and not short`."""
+    """Ask only if this holds for earlier answers, as in `sanity == 'Yes' and not short`."""
     reveals: str = ""
-    """What is shown from this item on and not before, such as `original`."""
+    """What is shown from this item on but not before, such as `original`."""
 
 
 @dataclass(frozen=True, slots=True)
 class Aggregate:
-    """How the answers to a rubric become one number.
+    """How the answers to a rubric are aggregated into one number.
 
     `count`: how many items were answered with `counts`. `mean`: the mean of the numbers.
-    `none`: they do not. A document that lacks an answer has no aggregate.
+    `none`: no aggregate. A document with a missing answer has no aggregate.
     """
 
     rule: Literal["count", "mean", "none"] = "none"
@@ -158,7 +158,7 @@ class Aggregate:
 
 @dataclass(frozen=True, slots=True)
 class Rubric:
-    """Items that people and models answer alike. `digest` changes with any word of it."""
+    """Items that people and models answer alike. Any change of wording changes `digest`."""
 
     id: str
     version: str
@@ -168,17 +168,17 @@ class Rubric:
     aggregate: Aggregate = Aggregate()
     unit: Literal["story", "group", "text", "feedback"] = "story"
     facts: tuple[str, ...] = ()
-    """What conditions may name besides items: fields that are known of a document."""
+    """What conditions may refer to besides items: fields of a document."""
     wording: str = ""
     digest: str = ""
 
     @property
     def key(self) -> str:
-        """How signatures name it: `ttcw-1@3f9c1a2b`; the digest after `@` decides."""
+        """Its name in signatures: `ttcw-1@3f9c1a2b`; only the digest after `@` is compared."""
         return f"{self.id}-{self.version}@{self.digest}"
 
     def item(self, id: str) -> Item:  # noqa: A002 (an item's own word)
-        """The item of this id. Raises `KeyError`."""
+        """The item with this id. Raises `KeyError`."""
         return next((item for item in self.items if item.id == id), None) or _no_item(self, id)
 
 
@@ -190,7 +190,7 @@ def _no_item(rubric: Rubric, item: str) -> Item:
 class Measurement:
     """What one rater (a measure, a model or a person) says of one document on one item.
 
-    `value` is None exactly when `missing_reason` says why: missing is never zero.
+    `value` is None exactly when `missing_reason` is set: missing is never zero.
     """
 
     document_id: str
@@ -203,7 +203,7 @@ class Measurement:
     rationale: str | None
     signature: str
     details: Mapping[str, Any] = field(default_factory=lambda: MappingProxyType({}))
-    """What else decided the value: probabilities, repeated answers, a missing answer's text."""
+    """What else determined the value: probabilities, repeated answers, a missing answer's text."""
 
     def __post_init__(self) -> None:
         if (self.value is None) != (self.missing_reason is not None):
@@ -212,7 +212,7 @@ class Measurement:
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """A statistic of n measurements, with the ends of its interval (None where there is none)."""
+    """A statistic of n measurements, with the bounds of its interval (None if there is none)."""
 
     value: float | None
     low: float | None
@@ -221,5 +221,5 @@ class Estimate:
     method: str
     signature: str
     n_units: int | None = None
-    """Independent units (texts, stories, chapters) that the interval is over; None where the
-    statistic is not of any."""
+    """Independent units (texts, stories, chapters) of the interval; None if the statistic has
+    none."""

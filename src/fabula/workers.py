@@ -1,4 +1,4 @@
-"""Work spread over processes, its results in order, with a bounded amount of it under way."""
+"""Parallel work in processes, with results in order and a bounded number of tasks in flight."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ T = TypeVar("T")
 R = TypeVar("R")
 
 InOrder = Callable[[Callable[[Any], Any], Iterable[Any]], Iterator[Any]]
-"""A function of each item, in order, wherever it is called: `in_order`, or a cluster's."""
+"""Applies a function to each item, in order: `in_order`, or a cluster's method."""
 
 
 def default_jobs() -> int:
-    """FABULA_JOBS, or the processors this process may use; all where the system does not tell.
+    """FABULA_JOBS, or the processors available to this process (all if that is unknown).
 
-    Raises `InputError` where FABULA_JOBS is not a number.
+    Raises `InputError` if FABULA_JOBS is not a number.
     """
     asked = os.environ.get("FABULA_JOBS", "")
     if asked and not asked.isdecimal():
@@ -41,7 +41,7 @@ def default_jobs() -> int:
 
 
 def memory_bytes() -> int:
-    """The memory this process may use: the machine's, or less where a container has a limit."""
+    """The memory available to this process: the machine's, or the limit of its container."""
     sizes = [os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")]
     with contextlib.suppress(OSError):
         for line in Path("/proc/self/cgroup").read_text().splitlines():
@@ -57,10 +57,10 @@ def memory_bytes() -> int:
 def in_order(
     function: Callable[[T], R], items: Iterable[T], n_jobs: int, *, n_small: int = 1
 ) -> Iterator[R]:
-    """`function` of each item, in order; items are read only as results are taken.
+    """Apply `function` to each item, in order; items are read only as results are taken.
 
-    Up to `n_small` items are not worth starting processes for. Raises `WorkersEnded` where a
-    process was ended from outside.
+    For up to `n_small` items no processes are started. Raises `WorkersEnded` if a process was
+    killed from outside.
     """
     stream = iter(items)
     head = list(islice(stream, n_small + 1))
@@ -81,22 +81,22 @@ def in_order(
 
 
 _Answer: TypeAlias = "SimpleQueue[tuple[bool, Any]]"
-"""Where the result of an item, or what it raised instead, will be."""
+"""Receives the result of an item, or the exception it raised."""
 
 
 class _Team:
-    """Processes, each with pipes of its own and a thread here that starts it and speaks with it.
+    """Processes, each with its own pipes and a thread here that starts it and talks to it.
 
-    A queue or a lock that processes share stays locked when one of them is killed, and half a
-    message stays in a pipe that they share; then the others wait for ever. Here nothing is shared.
-    An interrupt is raised in the main thread only, between any two instructions: so that thread
-    waits on nothing but queues of C, which an interrupt cannot leave locked.
+    A queue or lock shared by processes stays locked when one of them is killed, and half a message
+    stays in a shared pipe; the others then wait forever. Here nothing is shared. An interrupt is
+    raised in the main thread only, between any two instructions, so that thread waits only on
+    queues implemented in C, which an interrupt cannot leave locked.
     """
 
     def __init__(self, function: Callable[[Any], Any]) -> None:
         import cloudpickle
 
-        # With it functions of a notebook travel by their code.
+        # cloudpickle sends functions defined in a notebook by value.
         self._dumps = cloudpickle.dumps
         self._first = self._dumps((sys.path, self._dumps(function)))
         self._asked: SimpleQueue[tuple[Any, _Answer] | None] = SimpleQueue()
@@ -107,9 +107,9 @@ class _Team:
         self._n_asked = 0
 
     def ask(self, item: Any, n_jobs: int) -> _Answer:
-        """Have an item worked on; one more process is started until there are `n_jobs`."""
+        """Submit an item; starts one more process until there are `n_jobs`."""
         if self._n_asked < n_jobs:
-            # Not by `threading`, whose start an interrupt can leave with a lock that is held.
+            # Not by `threading`: an interrupt during its start can leave a lock held.
             _thread.start_new_thread(self._work, ())
         self._n_asked += 1
         answer: _Answer = SimpleQueue()
@@ -117,8 +117,8 @@ class _Team:
         return answer
 
     def end(self) -> None:
-        """End the processes, whatever they are doing, and wait until they have ended."""
-        # Whoever begins after this sees it, and whoever began before it is counted.
+        """Kill the processes, whatever they are doing, and wait until they have exited."""
+        # Threads that start after this see it, and those that started before it are counted.
         self._is_over = True
         n_begun = len(self._begun)
         for _ in range(n_begun):
@@ -129,12 +129,12 @@ class _Team:
             self._ended.get()
 
     def _work(self) -> None:
-        """A thread: one process from its start to its end."""
+        """Thread that manages one process from start to end."""
         self._begun.append(1)
         try:
             if not self._is_over:
                 self._lead(Child("fabula.workers", "serve"))
-        except BaseException as error:  # noqa: BLE001 (it is raised by who waits for a result)
+        except BaseException as error:  # noqa: BLE001 (raised again where the result is awaited)
             if (asked := self._asked.get()) is not None:
                 asked[1].put((False, error))
         finally:
@@ -148,7 +148,7 @@ class _Team:
                 item, answer = asked
                 try:
                     request = self._dumps(item)
-                except Exception as error:  # noqa: BLE001 (an object's own pickling raises it)
+                except Exception as error:  # noqa: BLE001 (raised by an object's own pickling)
                     answer.put((False, error))
                     continue
                 try:
@@ -168,7 +168,7 @@ class _Team:
 def _loaded(reply: bytes) -> tuple[bool, Any]:
     try:
         has_result, result = pickle.loads(reply)
-    except Exception as error:  # noqa: BLE001 (an object's own pickling raises it)
+    except Exception as error:  # noqa: BLE001 (raised by an object's own pickling)
         return False, error
     return has_result, result
 
@@ -188,7 +188,7 @@ def _result(answer: _Answer) -> Any:
 
 
 def serve(requests_fd: int, answers_fd: int) -> None:
-    """A worker process: a function, then items, until the process that asks has ended."""
+    """A worker process: receive a function, then items, until the parent has ended."""
     import cloudpickle
 
     requests, answers = connections(requests_fd, answers_fd)
@@ -200,7 +200,7 @@ def serve(requests_fd: int, answers_fd: int) -> None:
             try:
                 function = function or _function(first)
                 reply = cloudpickle.dumps((True, function(pickle.loads(item))))
-            except BaseException as error:  # noqa: BLE001 (it is raised again by who asked)
+            except BaseException as error:  # noqa: BLE001 (raised again by the parent)
                 reply = _raised(error)
             answers.send_bytes(reply)
 
@@ -212,7 +212,7 @@ def _function(first: bytes) -> Callable[[Any], Any]:
 
 
 def _raised(error: BaseException) -> bytes:
-    """What an item raised, for the process that asked; with the place, which stays behind."""
+    """The exception an item raised, pickled for the parent, with its traceback as text."""
     import cloudpickle
 
     if not isinstance(error, FabulaError):
@@ -220,6 +220,6 @@ def _raised(error: BaseException) -> bytes:
     try:
         reply: bytes = cloudpickle.dumps((False, error))
         pickle.loads(reply)
-    except Exception:  # noqa: BLE001 (an object's own pickling raises it)
+    except Exception:  # noqa: BLE001 (raised by an object's own pickling)
         reply = pickle.dumps((False, RuntimeError("".join(traceback.format_exception(error)))))
     return reply

@@ -1,4 +1,4 @@
-"""Rubrics put to language models."""
+"""Judging texts by rubrics with language models."""
 
 from fabula.judging.judge_prompts import Style, Template, read_template
 from fabula.judging.judging_plan import ANSWERS, AnswerBook, JudgePlan

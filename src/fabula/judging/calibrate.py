@@ -1,4 +1,4 @@
-"""Measuring a judge on stories that experts have judged, so that its verdicts carry their worth."""
+"""Measuring a judge on stories judged by experts, so that its verdicts show how reliable it is."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ __all__ = ["calibrate", "graded_trust", "released_folder"]
 
 
 def released_folder(folder: Path) -> tuple[list[Document], Path]:
-    """The stories of the authors' release that hold their text, and the file of verdicts."""
+    """The stories of the authors' release that include their text, and the file of verdicts."""
     for name in (STORIES_FILE, EXPERTS_FILE):
         if not (folder / name).exists():
             raise InputError(
@@ -35,10 +35,10 @@ def calibrate(
     book: TrustBook,
     date: str = "",
 ) -> list[tuple[JudgeAgreement, list[Trust]]]:
-    """Each judge's agreement with the experts, kept in the book with the day, as 2026-05-31.
+    """Each judge's agreement with the experts, stored in the book with the date, as 2026-05-31.
 
-    That of an address whose server does not say which model it has is not kept: another could be
-    there tomorrow.
+    The agreement is not stored for a URL whose server does not say which model it serves: another
+    model could be there tomorrow.
     """
     results = []
     for mine in by_rater(measurements).values():
@@ -47,7 +47,7 @@ def calibrate(
         people = people_agreement(panel, judged, ratings_of(mine), seed=plan.seed)
         trusts = trust_of(agreement, plan.rubric, people, date)
         if plan.only:
-            # What holds over some items is not what holds over all of them.
+            # What holds over some items does not hold over all of them.
             trusts = [trust for trust in trusts if trust.item != "all"]
         if is_identified(trusts[0].model):
             book.add(trusts)
@@ -63,7 +63,7 @@ def graded_trust(
     source: str,
     date: str = "",
 ) -> list[Trust]:
-    """The same of items that are not yes-no, each by its own kappa, beside that of people."""
+    """The same for items that are not yes-no, each by its own kappa, beside that of people."""
     found = []
     given = by_rater(measurements)
     for rater, by_item in graded.judges.items():

@@ -1,7 +1,7 @@
-"""Feedback put to a rater: the story and what was said of it first, then one question.
+"""Asking a rater about feedback: the story and the feedback on it first, then one question.
 
 Rashkin et al. 2025, section 6: raters see a story and a piece of feedback; for the last question
-also the story that it was made from. Here the change itself is told as well, as it was recorded.
+also the story it was made from. Here the recorded change itself is shown as well.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ _MAX_CHARS = 200
 
 @dataclass(frozen=True, slots=True)
 class FeedbackTemplate(Template):
-    """How a question about feedback is put together; `with_story` False shows the feedback only."""
+    """How a question about feedback is built; `with_story` False shows the feedback only."""
 
     with_story: bool = True
 
@@ -71,18 +71,18 @@ class FeedbackTemplate(Template):
 
 
 def _all_of(document: Document) -> tuple[str, ...]:
-    """All that is shown of a piece of feedback: one fence must hold for every part."""
+    """All that is shown with a piece of feedback: one fence must hold for every part."""
     return document.text, *(str(document.meta.get(name, "")) for name in ("story", "original"))
 
 
 def feedback_template(style: Style, *, with_story: bool = True) -> FeedbackTemplate:
-    """Named in signatures as `feedback`, or `feedback-alone` without the story."""
+    """A template, named in signatures `feedback`, or `feedback-alone` without the story."""
     name = "feedback" if with_story else "feedback-alone"
     return FeedbackTemplate(style, name=name, with_story=with_story)
 
 
 def _told(change: object) -> str:
-    """The recorded change in words: what it is, then what stood where something else stands now."""
+    """The recorded change in words: its description, then each old text with its replacement."""
     if not isinstance(change, Mapping):
         return ""
     lines = [str(change["what"])] if change.get("what") else []

@@ -1,8 +1,8 @@
-"""Few-shot judging: stories that people have judged stand before the one that is to be judged.
+"""Few-shot judging: stories judged by people are shown before the one to be judged.
 
 Chakrabarty et al. 2024, section 6, tried it for some tests and saw no gain; here it can be measured
 for any rubric. A story is never an example for itself, nor for another on the same prompt, so that
-what people said of it decides nothing about its own verdict.
+people's answers about it do not influence its own verdict.
 """
 
 from __future__ import annotations
@@ -39,12 +39,12 @@ _ANSWERS = "What readers answered about the examples:"
 
 @dataclass(frozen=True, slots=True)
 class ExampleTemplate(Template):
-    """Fabula's own prompt with `n` examples, the first of `stories` that a story may be shown."""
+    """Fabula's own prompt with `n` examples, the first of `stories` allowed for a story."""
 
     n: int = 0
     stories: tuple[Document, ...] = ()
     answers: Mapping[tuple[str, str], str] = field(default_factory=dict)
-    """What people said, by story and item, with a reason where one was given."""
+    """People's answers by story and item, with a reason if one was given."""
 
     @property
     def digest(self) -> str:
@@ -58,7 +58,7 @@ class ExampleTemplate(Template):
         return sorted({item for _, item in self.answers})
 
     def examples(self, document: Document) -> list[Document]:
-        """The stories that are shown before this one."""
+        """The stories shown before this one."""
         prompt = document.prompt_id
         others = (
             story
@@ -100,11 +100,11 @@ def example_template(
     n: int,
     seed: int,
 ) -> ExampleTemplate:
-    """A prompt with `n` of the documents that have labels as examples, in an order by the seed.
+    """A prompt with `n` of the labelled documents as examples, in an order given by the seed.
 
-    What several people said is their mean or majority, as the item's scale has it, with the reason
-    of the first of them who agrees with it. Raises `InputError` where a document has too few
-    others.
+    Several answers are combined as the item's scale defines (mean or majority), with the reason of
+    the first person who agrees with the result. Raises `InputError` if too few other documents are
+    left for a document.
     """
     answers = _answers(labels, rubric)
     labelled = {document for document, _ in answers}
@@ -137,7 +137,7 @@ def _answers(labels: Sequence[Measurement], rubric: Rubric) -> dict[tuple[str, s
         together = scale.combine([one.value for one in many if one.value is not None])
         value = scale.decided(together)
         if value is None:
-            # Readers who are divided show no way to answer.
+            # A tie among readers does not show how to answer.
             continue
         reasons = (one.rationale for one in many if scale.decided(one.value) == value)
         reason = next(filter(None, reasons), "")

@@ -1,4 +1,4 @@
-"""A judge's run on disk: begin it, resume it, and leave it whole."""
+"""A judge's run on disk: starting, resuming and finishing it."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from fabula.types import Measurement, Rubric, Signature
 __all__ = ["ROUNDS_FILE", "RunFolder", "read_run"]
 
 ROUNDS_FILE = "rounds.jsonl"
-"""The pairs that were chosen in each round, where they are judged under a budget."""
+"""The pairs chosen in each round, when pairs are judged under a budget."""
 
 
 class RunFolder:
@@ -45,11 +45,11 @@ class RunFolder:
 
     @contextmanager
     def open(self, *, restart: bool = False) -> Iterator[AnswerBook]:
-        """The answers so far, and the only right to add to them.
+        """Open the answers so far, as their only writer.
 
-        The folder stays as it was found until the first answer is written or `begin` is called; a
-        restart sets old answers aside then. Raises `InputError` where the folder holds another
-        kind of run, `BusyError` where another process has it.
+        The folder is not changed until the first answer is written or `begin` is called; a restart
+        sets old answers aside then. Raises `InputError` if the folder holds another kind of run,
+        `BusyError` if another process has it open.
         """
         is_new, had_answers = not self.path.exists(), (self.path / "answers.jsonl").exists()
         with RowWriter(self.path / "answers.jsonl") as file:
@@ -64,7 +64,7 @@ class RunFolder:
                 yield AnswerBook(rows, self._is_asked_again)
             finally:
                 if not (self._has_begun or had_answers):
-                    # A model that cannot be had leaves nothing behind.
+                    # A model that is not available leaves nothing behind.
                     file.path.unlink()
                     if is_new:
                         self.path.rmdir()
@@ -81,7 +81,7 @@ class RunFolder:
         return read_verdict(recorded(row), scale, plan.template.style).missing_reason in self._again
 
     def begin(self) -> None:
-        """From here on the folder is this run's."""
+        """Start writing: the folder now belongs to this run."""
         if not self._has_begun:
             self._has_begun = True
             self._begin()
@@ -94,7 +94,7 @@ class RunFolder:
             write_whole(aside, earlier.read_bytes())
             (self.path / ROUNDS_FILE).unlink(missing_ok=True)
         rows.begin()
-        # Until this run is done there are no measurements, not those of the last one.
+        # Until this run is finished there are no measurements; those of the last run are removed.
         (self.path / "measurements.jsonl").unlink(missing_ok=True)
         write_whole(self.path / "rubric.toml", rubric_toml(self._plan.rubric).encode())
         write_whole(self.path / "run.json", (dump_json(self._settings()) + "\n").encode())
@@ -103,9 +103,10 @@ class RunFolder:
         return {**RUN.mark, "kind": "judge", "signature": str(self._plan.signature("*"))}
 
     def _check_same(self) -> None:
-        """Samples and wordings may be added, and answers read again; all else must be as it was.
+        """Samples and wordings may be added, and answers parsed again; all else must be unchanged.
 
-        Where cut answers are asked again they may become longer: what had ended stays the same.
+        When truncated answers are asked again, the token limit may grow: complete answers stay
+        valid.
         """
         try:
             row = json.loads((self.path / "run.json").read_bytes())
@@ -129,13 +130,13 @@ class RunFolder:
             )
 
     def finish(self, measurements: Sequence[Measurement]) -> None:
-        """Write the measurements, whole."""
+        """Write the measurements atomically."""
         lines = "".join(dump_json(measurement_row(one)) + "\n" for one in measurements)
         write_whole(self.path / "measurements.jsonl", lines.encode(errors="replace"))
 
 
 def _check_answer(row: dict[str, Any], where: str) -> None:
-    """Raise `InputError` where a row is not an answer, or was damaged by hand."""
+    """Raise `InputError` if a row is not an answer, or was damaged by hand."""
     texts = ("id", "item", "model", "prompt_digest")
     numbers = ("sample", "seed")
     good = all(isinstance(row.get(name), str) for name in texts) and all(

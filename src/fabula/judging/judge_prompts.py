@@ -1,8 +1,8 @@
-"""What a judge is asked: the story first, the item last, so that all items share one prefix.
+"""Prompts for judges: the story first, the item last, so that all items share one prefix.
 
 Two styles. `reason-first` lists, reasons and then decides, as in section 6 of Chakrabarty et al.
-2024; `verdict-first` begins with the verdict, as in the authors' later prompt. A template of the
-user's, such as the authors' `with_background.txt`, takes the place of ours.
+2024; `verdict-first` begins with the verdict, as in the authors' later prompt. A user's template,
+such as the authors' `with_background.txt`, replaces ours.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ _MARK = re.compile(r"(\[(?:STORY|BACKGROUND|INSTRUCTION|QUESTION|FENCE)\])")
 
 @dataclass(frozen=True, slots=True)
 class Template:
-    """How a prompt is put together. `text` is the user's, with the marks of the released one."""
+    """How a prompt is built. `text` is the user's template, with the marks of the released one."""
 
     style: Style
     text: str = ""
@@ -56,26 +56,26 @@ class Template:
 
     @property
     def digest(self) -> str:
-        """Eight digits over all of the wording that is not the rubric's or the story's."""
+        """Eight digits over all of the wording that does not come from the rubric or the story."""
         words = self.text or f"{_STORY}{_PAIR}{_ending(Scale(), self.style)}"
         return hashlib.sha256(words.encode()).hexdigest()[:8]
 
     @property
     def is_fenced(self) -> bool:
-        """Whether the story stands between lines that it cannot hold itself."""
+        """Whether the story is enclosed by lines that cannot occur in it."""
         return not self.text or _FENCE_MARK in self.text
 
     @property
     def has_story_first(self) -> bool:
-        """Whether all items about a story share the story as the beginning of their prompts."""
+        """Whether the prompts of all items about a story begin with the same text."""
         return not self.text or "[STORY]" in _MARK.split(self.text)[: _n_shared(self.text)]
 
     def shown(self, document: Document) -> str:
-        """What is shown of a document, whatever is asked."""
+        """What is shown of a document, for any item."""
         return document.text
 
     def prompt(self, document: Document, item: Item) -> Prompt:
-        """One item about one story."""
+        """The prompt for one item about one story."""
         story = document.text
         if self.text:
             filled = {
@@ -85,7 +85,7 @@ class Template:
                 "[QUESTION]": item.question,
                 _FENCE_MARK: fence(FENCE, story),
             }
-            # In one pass: a story or a background that holds a mark stays as it is.
+            # In one pass: a mark inside a story or a background is not replaced.
             pieces = [filled.get(piece, piece) for piece in _MARK.split(self.text)]
             n_shared = _n_shared(self.text)
             return Prompt("".join(pieces[:n_shared]), "".join(pieces[n_shared:]))
@@ -93,7 +93,7 @@ class Template:
         return Prompt(prefix, self._question(item, item.question))
 
     def pair_prompt(self, a: str, b: str, item: Item) -> Prompt:
-        """Which of two stories passes the item more convincingly."""
+        """The prompt asking which of two stories passes the item more convincingly."""
         pair = replace(item, list_first="", scale=PAIR_SCALE)
         prefix = fence(_PAIR, a, b).format(a=a.strip("\n"), b=b.strip("\n"))
         return Prompt(prefix, self._question(pair, f"{_PAIR_QUESTION}{item.question}"))
@@ -118,7 +118,7 @@ PAIR_SCALE = Scale("choice", ("A", "B"))
 
 
 def choice_of(scale: Scale, style: Style) -> Choice | None:
-    """What a model can be held to, where the scale has a few fixed answers."""
+    """The answers a model can be constrained to, if the scale has a few fixed ones."""
     if not scale.answers:
         return None
     if style == "verdict-first":
@@ -127,9 +127,9 @@ def choice_of(scale: Scale, style: Style) -> Choice | None:
 
 
 def read_template(path: Path, style: Style) -> Template:
-    """A user's template, its marks in any order. Raises `InputError` where one is missing.
+    """Read a user's template, with marks in any order. Raises `InputError` if one is missing.
 
-    Models read the story once for all items where it stands before what is asked.
+    Models read the story only once for all items if it comes before the question.
     """
     try:
         text = path.read_text(encoding="utf-8-sig")
@@ -178,7 +178,7 @@ _CLOSES = re.compile(
 
 
 def _asked_order(text: str) -> Style | None:
-    """Where a template asks for the verdict; None where it says neither, or both."""
+    """Where a template asks for the verdict; None if it says neither, or both."""
     begins, closes = _BEGINS.search(text), _CLOSES.search(text)
     if begins and not closes:
         return "verdict-first"
@@ -186,7 +186,7 @@ def _asked_order(text: str) -> Style | None:
 
 
 def _ending(scale: Scale, style: Style) -> str:
-    """How the answer is to be given."""
+    """The instruction on how to answer."""
     what = scale.allowed
     if not what:
         return "Answer in a few sentences."

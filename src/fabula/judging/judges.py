@@ -1,8 +1,8 @@
-"""Judges beside each other on the same documents, and as panels that decide together.
+"""Comparing judges on the same documents, and combining them into panels.
 
-Only yes-no items count here; `measures/graded.py` has the others. Where experts' verdicts are
-given, a judge's biases are measured among verdicts on which the experts said the same: what is left
-there is the judge's own.
+Only yes-no items count here; `measures/graded.py` handles the others. If experts' verdicts are
+given, a judge's biases are measured among verdicts on which the experts agree: what remains is the
+judge's own bias.
 """
 
 from __future__ import annotations
@@ -51,12 +51,12 @@ Subject = tuple[str, str]
 Floats = NDArray[np.float64]
 
 MIN_JUDGES = 3
-"""Of a panel: two judges can only agree or be split."""
+"""Minimum size of a panel: two judges can only agree or be split."""
 
 
 @dataclass(frozen=True, slots=True)
 class JudgeAnswers:
-    """What a judge said, or a panel of judges: 1 for Yes, 0 for No, by document and item."""
+    """The answers of a judge, or a panel: 1 for Yes, 0 for No, by document and item."""
 
     rater: str
     signature: str
@@ -64,15 +64,15 @@ class JudgeAnswers:
     missing: Mapping[str, int]
     kind: Literal["judge", "panel"] = "judge"
     again: Mapping[Subject, float] = field(default_factory=dict)
-    """When asked a second time."""
+    """Answers when asked a second time."""
     wordings: Mapping[Subject, Sequence[float | None]] = field(default_factory=dict)
-    """In each wording of the question, where there were several."""
+    """Answers to each wording of the question, if there were several."""
     own: Mapping[str, bool] = field(default_factory=dict)
-    """Whether the judge's own family wrote a document, where it is known who wrote it."""
+    """Whether the judge's own family wrote a document, if its author is known."""
     place: PairSummary | None = None
-    """Of a pairwise run, which has no answers of single documents."""
+    """For a pairwise run, which has no answers about single documents."""
     difficulty: Mapping[str, float] = field(default_factory=dict)
-    """Of a panel by GLAD: the mean of each item's documents."""
+    """For a panel by GLAD: the mean over each item's documents."""
     n_graded: int = 0
     """Answers on items that are not yes-no; `missing` counts these items too."""
 
@@ -83,11 +83,11 @@ class JudgeAnswers:
 
 @dataclass(frozen=True, slots=True)
 class Yardstick:
-    """What judges are measured by; without experts there is agreement among judges alone."""
+    """What judges are compared with; without experts, only agreement among judges is measured."""
 
     experts: Panel | None = None
     n_words: Mapping[str, int] = field(default_factory=dict)
-    """The length of documents, where their texts are known."""
+    """The length of documents, if their texts are known."""
     seed: int = 0
 
     def truth(self) -> Mapping[Subject, float]:
@@ -98,7 +98,7 @@ class Yardstick:
         return "none" if self.experts is None else self.experts.source
 
     def people(self, documents: Collection[str]) -> float | None:
-        """One person with the others, on these documents."""
+        """The agreement of one person with the others, on these documents."""
         if self.experts is None or not self.experts.subjects:
             return None
         return people_agreement(self.experts, documents)["all"].one_with_rest
@@ -106,12 +106,12 @@ class Yardstick:
 
 @dataclass(frozen=True, slots=True)
 class JudgeFigures:
-    """A judge in figures. An estimate without a value has its reason in `why_missing`."""
+    """The figures of a judge. An estimate without a value has its reason in `why_missing`."""
 
     judge: JudgeAnswers
     kappa: Estimate
     baseline: float | None
-    """What one person reaches with the others, on the same documents."""
+    """The agreement of one person with the others, on the same documents."""
     confusion: Confusion
     retest: Estimate
     wordings: Estimate
@@ -129,28 +129,28 @@ class JudgeFigures:
 
 @dataclass(frozen=True, slots=True)
 class JudgeCost:
-    """What the answers of a judge took, as its run keeps them."""
+    """What a judge's answers used and cost, as recorded in its run."""
 
     n_calls: int
     n_input: int
     n_output: int
     cost: float | None
-    """Dollars at the model's known price; None where that is unknown."""
+    """Dollars at the model's known price; None if that is unknown."""
 
 
 @dataclass(frozen=True, slots=True)
 class JudgePair:
-    """Two judges on what both answered: how much better the first is, and how far they agree."""
+    """Two judges on what both answered: how much better the first is, and how much they agree."""
 
     first: str
     second: str
     difference: Estimate
-    """Kappa with the experts of the first minus that of the second."""
+    """Kappa of the first with the experts minus that of the second."""
     agreement: Estimate
 
 
 def judge_answers(rater: str, measurements: Sequence[Measurement], rubric: Rubric) -> JudgeAnswers:
-    """What one rater said in a run of stories, or of pairs of them."""
+    """The answers of one rater in a run of stories, or of pairs of them."""
     signature = measurements[0].signature
     if any("orders" in one.details for one in measurements):
         return JudgeAnswers(rater, signature, {}, {}, place=summarise_pairs(measurements)[-1])
@@ -188,10 +188,10 @@ def judge_answers(rater: str, measurements: Sequence[Measurement], rubric: Rubri
 def judge_panels(
     judges: Sequence[JudgeAnswers], *, seed: int = 0
 ) -> tuple[list[JudgeAnswers], dict[str, RaterSkill]]:
-    """Panels of the judges, and each judge's ability by Dawid and Skene; no expert has a part.
+    """Panels of the judges, and each judge's ability by Dawid and Skene; experts are not used.
 
-    A panel says Yes where more than half of its judges do, or where Yes is more probable than No
-    by Dawid and Skene, or by GLAD.
+    A panel says Yes if more than half of its judges do, or if Yes is more probable than No by Dawid
+    and Skene, or by GLAD.
     """
     judges = [judge for judge in judges if judge.answers]
     if len(judges) < MIN_JUDGES:
@@ -237,7 +237,7 @@ def _panel(
 def judge_figures(
     judge: JudgeAnswers, yardstick: Yardstick, ability: RaterSkill | None = None
 ) -> JudgeFigures:
-    """A judge measured by the yardstick."""
+    """Measure a judge against the yardstick."""
     truth = yardstick.truth()
     why: dict[str, str] = {}
     subjects = [subject for subject in judge.answers if subject in truth]
@@ -322,14 +322,14 @@ def _among_wordings(judge: JudgeAnswers, seed: int) -> Estimate:
 
 
 def _cells(a: Floats, b: Floats) -> Floats:
-    """The cell of each subject in the table of two who say Yes or No: shape (n, 4)."""
+    """The cell of each subject in the table of two raters' Yes and No: shape (n, 4)."""
     cells = np.zeros((len(a), 4))
     cells[np.arange(len(a)), (2 * a + b).astype(int)] = 1
     return cells
 
 
 def _strata(subjects: Sequence[Subject], truth: Mapping[Subject, float]) -> list[object]:
-    """The item, and what the experts said of it where they did."""
+    """The item, and the experts' answer on it if there is one."""
     return [(item, truth.get((document, item))) for document, item in subjects]
 
 
@@ -372,7 +372,7 @@ def _own_family(
     yardstick: Yardstick,
     why: dict[str, str],
 ) -> Estimate:
-    """How much more often it says Yes of documents by models of its own family."""
+    """How much more often it says Yes to documents by models of its own family."""
     subjects = [s for s in _measured(judge, truth) if s[0] in judge.own]
     sides = Counter(judge.own[document] for document in {document for document, _ in subjects})
     found = association_within(
@@ -393,7 +393,7 @@ def _own_family(
 
 
 def pair_of(first: JudgeAnswers, second: JudgeAnswers, yardstick: Yardstick) -> JudgePair:
-    """Two judges on what both answered, with the same resamples for both."""
+    """Compare two judges on what both answered, with the same resamples for both."""
     common = [subject for subject in first.answers if subject in second.answers]
     signature = f"{first.signature}|against:{second.rater}"
     agreement = _kappa(

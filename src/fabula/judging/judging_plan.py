@@ -1,4 +1,4 @@
-"""What is to be asked, what was answered, and where answers are kept."""
+"""What to ask a judge, what it answered, and where answers are stored."""
 
 from __future__ import annotations
 
@@ -32,11 +32,11 @@ __all__ = [
 ]
 
 MAX_TOKENS = {"reason-first": 1024, "verdict-first": 200}
-"""The longest answer that is asked for, by style, where nothing else is said."""
+"""The default limit on the length of an answer, by style."""
 
 
 WORDING_STEP = 1000
-"""More than there are samples, so that samples and wordings can be added to a run."""
+"""Larger than any number of samples, so that samples and wordings can be added to a run."""
 
 
 def _is_failed(row: Mapping[str, Any]) -> bool:
@@ -50,13 +50,13 @@ ANSWERS = RowKind(
 
 @dataclass(frozen=True, slots=True)
 class JudgePlan:
-    """How a rubric is put to a model."""
+    """How a model is asked the items of a rubric."""
 
     rubric: Rubric
     template: Template
     n_samples: int = 1
     n_paraphrases: int = 0
-    """In how many other wordings each question is asked too."""
+    """The number of additional wordings in which each question is asked."""
     temperature: float = 0.0
     max_tokens: int = 1024
     seed: int = 0
@@ -64,29 +64,29 @@ class JudgePlan:
     """Ids of the items to ask; all of them if empty."""
     kind: Literal["stories", "pairs"] = "stories"
     effort: Effort | None = None
-    """How long a reasoning model is to think; None is its own default."""
+    """How long a reasoning model should think; None is the model's default."""
     structured: bool | None = None
-    """Hold hosted models to a JSON schema, or do not; None does what each is known to follow."""
+    """Whether to constrain hosted models to a JSON schema; None does so if known to work."""
 
     @property
     def items(self) -> tuple[Item, ...]:
-        """The items that are asked. The rubric stays whole, so that its digest stays its own."""
+        """The items to ask. The rubric stays whole, so that its digest does not change."""
         return tuple(i for i in self.rubric.items if not self.only or i.id in self.only)
 
     def wordings(self, item: Item) -> tuple[Item, ...]:
-        """An item as it is asked: in its own words, and in as many others as the plan has."""
+        """The wordings of an item to ask: its own, and the plan's number of paraphrases."""
         others = item.paraphrases[: self.n_paraphrases]
         return (item, *(replace(item, question=question) for question in others))
 
     @property
     def n_answers(self) -> int:
-        """How many answers are asked for to an item about a document."""
+        """The number of answers requested per item and document."""
         return self.n_samples * (1 + self.n_paraphrases)
 
     def signature(self, model: str, judged: Iterable[Judged] = ()) -> Signature:
-        """All that decides a verdict of this model, with what the answers tell of who gave them."""
+        """All that determines a verdict of this model, including the identity in its answers."""
         answers = [one.answer for one in judged if one.answer is not None]
-        # Several names where it was changed or updated meanwhile.
+        # Several names if the model was changed or updated during the run.
         served = "+".join(sorted({one.served for one in answers if one.served}))
         runtime = "+".join(sorted({one.runtime for one in answers if one.runtime}))
         run = {"run": runtime} if runtime else {}
@@ -114,17 +114,17 @@ class JudgePlan:
         )
 
     def _paraphrases(self) -> str:
-        """How many, and after `@` the digest of them."""
+        """Their number, and after `@` their digest."""
         words = [word.question for item in self.items for word in self.wordings(item)[1:]]
         digest = hashlib.sha256("\n".join(words).encode()).hexdigest()[:8]
         return f"{self.n_paraphrases}@{digest}"
 
 
 def identity(model: str, served: str = "") -> str:
-    """How signatures name a model: what it was asked by, and after `@` what it is.
+    """The name of a model in signatures: the name it was asked by, and after `@` what it is.
 
-    Of an address that is the name that its server tells, or that the user named after `#`; an
-    address alone is not an identity. A provider's name is made definite by the one in its answers.
+    For a URL that is the name its server reports, or that the user gave after `#`; a URL alone is
+    not an identity. A provider's model name is made specific by the one in its answers.
     """
     told = _plain_name(served) if served else ""
     if model.startswith(("http://", "https://")):
@@ -137,16 +137,16 @@ def identity(model: str, served: str = "") -> str:
 
 
 def is_identified(model: str) -> bool:
-    """Whether a signature's model says which one it was, and not only where."""
+    """Whether the model in a signature says which model it was, not only where it was."""
     if not model.startswith(("http://", "https://")):
         return True
-    # Before the host `@` stands for a user.
+    # Before the host, `@` follows a user name.
     address = urlsplit(model)
     return "@" in address.path or "@" in address.fragment
 
 
 def _plain_name(name: str) -> str:
-    """A label without the marks that part a signature."""
+    """A label without the characters that separate parts of a signature."""
     return re.sub(r"[|@\s]+", "-", name) or "own"
 
 
@@ -157,26 +157,26 @@ class Asked:
     document_id: str
     item: str
     sample: int
-    """From `WORDING_STEP` on in another wording: its number times the step is added."""
+    """From `WORDING_STEP` on, for another wording: its number times the step is added."""
     prompt_digest: str
     seed: int
 
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """The answer to a call, and what was read in it. `answer` is None where the call failed."""
+    """The answer to a call, and the verdict read from it. `answer` is None if the call failed."""
 
     asked: Asked
     verdict: Verdict
     answer: Answer | None
     failure: str = ""
-    """What went wrong with a call that failed."""
+    """The error of a call that failed."""
 
 
 class AnswerBook:
-    """The answers of a run: those that are there already, and a place to put new ones.
+    """The answers of a run: existing ones, and a place to add new ones.
 
-    Without rows of a file they are in memory alone.
+    Without rows of a file they are kept in memory only.
     """
 
     def __init__(
@@ -185,19 +185,19 @@ class AnswerBook:
         self._rows = KeptRows(ANSWERS) if rows is None else rows
         again = is_asked_again or (lambda _: False)
         self._again = {_key(row) for row in self._rows.kept() if again(row)}
-        """Answers that are there and are asked for once more."""
+        """Existing answers that are asked for once more."""
         self.n_new = 0
-        """How many calls were made and kept since."""
+        """The number of calls made and stored since."""
 
     def count(self, model: str) -> int:
-        """How many answers of this model were there from the start, and are used again."""
+        """The number of answers of this model that existed at the start and are reused."""
         rows = (row for row in self._rows.kept() if row["model"] == model)
         return sum(_key(row) not in self._again for row in rows)
 
     def find(self, asked: Asked, model: str) -> Answer | None:
-        """The answer that is there; None where it must be asked, also because it failed before.
+        """The existing answer; None if it must be asked, including after a failure.
 
-        Raises `InputError` where the answer is to another prompt: the story or the wording changed.
+        Raises `InputError` if the answer is to another prompt: the story or the wording changed.
         """
         row = self._rows.find(_made_of(asked, model))
         return None if row is None or _key(row) in self._again else recorded(row)
@@ -215,7 +215,7 @@ def _key(row: Row) -> tuple[Any, ...]:
 
 
 def _made_of(asked: Asked, model: str) -> Row:
-    """What an answer must say to be used again."""
+    """What an answer must match to be reused."""
     return {
         "id": asked.document_id,
         "item": asked.item,

@@ -27,7 +27,7 @@ _VARIANTS = (
     "opus", "plus", "preview", "pro", "r", "s", "small", "sonnet", "thinking", "tiny", "turbo",
     "ultra", "vision",
 )  # fmt: skip
-# A model's name: its family, then versions, sizes and variants; what else follows is a surname.
+# A model's name: its family, then versions, sizes and variants; anything else is a surname.
 _MODEL_NAME = re.compile(
     rf"(?:meta-)?(?:chat)?({'|'.join(_FAMILIES)})"
     rf"(?:[\s._:-]*(?:[a-z]{{0,2}}\d[\da-z]*|{'|'.join(_VARIANTS)})(?![a-z]))*"
@@ -111,7 +111,7 @@ def _measurement(
 
 
 def _by_wording(answers: list[Judged], item: Item) -> list[float | str | None]:
-    """What was answered in each wording, the item's own first; None where nothing was."""
+    """The answer to each wording, the item's own first; None if there was none."""
     values: dict[int, list[float | str]] = {}
     for one in answers:
         of_wording = values.setdefault(one.asked.sample // WORDING_STEP, [])
@@ -121,14 +121,14 @@ def _by_wording(answers: list[Judged], item: Item) -> list[float | str | None]:
 
 
 def _flags(document: Document, plan: JudgePlan) -> dict[str, Any]:
-    """What a reader of the verdicts should know of the story and of how it was shown."""
+    """What a reader of the verdicts should know about the story and how it was shown."""
     found = speaks_to_judge(document.text)
     flags: dict[str, Any] = {"speaks_to_judge": list(found)} if found else {}
     return flags if plan.template.is_fenced else flags | {"unfenced": True}
 
 
 def _p_yes(judged: Judged) -> float | None:
-    """P(Yes) among Yes and No where the verdict stands; None where the model does not tell it."""
+    """P(Yes) normalised over Yes and No at the verdict; None if the model does not report it."""
     masses = judged.answer.masses if judged.answer else {}
     total = masses.get("Yes", 0.0) + masses.get("No", 0.0)
     return masses["Yes"] / total if total > 0 and "Yes" in masses else None
@@ -137,8 +137,8 @@ def _p_yes(judged: Judged) -> float | None:
 def own_story(model: str, author: str | None) -> str | None:
     """Whether the judge wrote the story: judges prefer their own and their family's.
 
-    `same model` where one name begins with the other, `same family` where both name one family. A
-    writer is a model only where the whole name is one, as in GPT4, Claude 3 Opus or
+    `same model` if one name begins with the other, `same family` if both name one family. An author
+    is taken for a model only if the whole name is a model's, as in GPT4, Claude 3 Opus or
     mistralai/Mistral-7B: Claude McKay and Gabriela Mistral are people.
     """
     judge, writer = _plain(model), _plain(author or "")
@@ -155,7 +155,7 @@ def own_story(model: str, author: str | None) -> str | None:
 
 
 def _plain(name: str) -> str:
-    """A model's own name, without its provider or address and the digest of its file."""
+    """A model's own name, without its provider or URL and the digest of its file."""
     return name.rpartition("#")[2].partition("@")[0].rpartition("/")[2].casefold().strip()
 
 

@@ -1,11 +1,11 @@
-"""Which of two stories passes an item more convincingly: both orders asked, never one alone.
+"""Asking which of two stories passes an item more convincingly, always in both orders.
 
-Judges favour a place (the first or the second story), so a preference that turns when the order
-turns is none; how often that happens is reported with the preferences. A ranking is made of all
-answers, each in the order in which it was asked, with the place as a part of the model.
+Judges favour a place (the first or the second story), so a preference that changes with the order
+does not count; how often that happens is reported with the preferences. A ranking uses all answers,
+each in the order in which it was asked, with the place effect as part of the model.
 
-Under a budget pairs are chosen in rounds, by the answers so far. Each choice is written down before
-it is asked, so that a run that resumes asks the same pairs.
+Under a budget, pairs are chosen in rounds, based on the answers so far. Each choice is recorded
+before it is asked, so that a resumed run asks the same pairs.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ _BETWEEN = " : "
 
 Pairs = Sequence[tuple[Document, Document]]
 ROUNDS = RowKind("the choice of pairs", ("model", "round"), ("seed", "pairs"))
-"""A row for each round of a run under a budget: the pairs that were chosen for it."""
+"""A row for each round of a run under a budget: the pairs chosen for it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,9 +60,9 @@ class PairSummary:
     n_pairs: int
     n_decided: int
     n_turned: int
-    """Pairs in which the preference turned with the order."""
+    """Pairs in which the preference changed with the order."""
     first_share: float | None
-    """How often the story that came first was preferred, of all answers; without a bias 0.5."""
+    """How often the story shown first was preferred, over all answers; 0.5 without a bias."""
     n_wins: dict[str, int]
 
 
@@ -74,9 +74,9 @@ class PairRanking:
     of: str
     """`story`, or the field whose groups are ranked."""
     names: tuple[str, ...]
-    """Of the things that the ranking numbers."""
+    """The names of the things that the ranking numbers."""
     shared: Mapping[str, str]
-    """What each story shares with those that it was paired with, where a field says so."""
+    """What each story has in common with those it was paired with, if a field was given."""
     ranking: Ranking
 
 
@@ -97,7 +97,7 @@ def _field(document: Document, name: str) -> str | None:
 
 
 def numbered(pairs: Pairs) -> tuple[list[str], list[Pair]]:
-    """The ids of the stories of pairs, and the pairs as their places among these."""
+    """The ids of the stories of pairs, and the pairs as indices into them."""
     places: dict[str, int] = {}
     found = [
         (places.setdefault(a.id, len(places)), places.setdefault(b.id, len(places)))
@@ -107,7 +107,7 @@ def numbered(pairs: Pairs) -> tuple[list[str], list[Pair]]:
 
 
 _Both = list[tuple[Judged, Judged]]
-"""Each item's answers about a pair, the stories in their order and turned."""
+"""Each item's answers about a pair, with the stories in order and reversed."""
 
 
 async def judge_pairs(
@@ -121,10 +121,10 @@ async def judge_pairs(
     meter: Callable[[int], None] = lambda _: None,
     max_unreadable: int = MAX_UNREADABLE,
 ) -> list[Measurement]:
-    """A measurement for each pair and item: the id of the preferred story, or why there is none.
+    """Measure each pair and item: the id of the preferred story, or why there is none.
 
-    With `max_pairs` so many pairs are chosen, in rounds by the answers of those before; `rounds`
-    keeps the choices. Raises `InputError` where these are of other stories.
+    With `max_pairs`, that many pairs are chosen, in rounds based on earlier answers; `rounds`
+    stores the choices. Raises `InputError` if these are for other stories.
     """
     caller = Caller(model, plan, book, meter, max_unreadable)
 
@@ -164,7 +164,7 @@ async def judge_pairs(
 
 
 class _Choices:
-    """Which pairs are asked in each round: those that were chosen before, or newly chosen."""
+    """Which pairs are asked in each round: recorded choices first, then new ones."""
 
     def __init__(
         self, pairs: Pairs, max_pairs: int, plan: JudgePlan, model: str, rounds: KeptRows
@@ -175,7 +175,7 @@ class _Choices:
         self._place_of = {pair: place for place, pair in enumerate(self._pairs)}
 
     def of_round(self, number: int, by_pair: dict[int, _Both]) -> list[int]:
-        """The places of a round's pairs among all; none where the budget is used up."""
+        """The indices of a round's pairs; empty when the budget is used up."""
         n_left = self._max_pairs - len(by_pair)
         if not n_left:
             return []
@@ -224,11 +224,11 @@ class _Choices:
 
 
 _Row = tuple[int, int, float]
-"""What was shown first and second, and 1 where the first was preferred, 0 the second, 0.5 none."""
+"""First and second shown, and 1 if the first was preferred, 0 the second, 0.5 neither."""
 
 
 def _rows(a: int, b: int, orders: Sequence[object]) -> list[_Row]:
-    """The readable answers about a pair in its order and turned, each in the order it was asked.
+    """The readable answers about a pair, in order and reversed, each as it was asked.
 
     People may also say that they prefer neither.
     """
@@ -242,7 +242,7 @@ def _comparisons(
     cluster: Sequence[int] | None = None,
     round_: Sequence[int] | None = None,
 ) -> Comparisons:
-    """As arrays; `cluster` and `round_` are those of each row."""
+    """Convert rows to arrays; `cluster` and `round_` apply to each row."""
     table = np.array(rows, np.float64).reshape(-1, 3)
     first, second = table[:, :2].T.astype(np.int64)
     clusters = None if cluster is None else np.array(cluster, np.int64)
@@ -251,7 +251,7 @@ def _comparisons(
 
 
 async def _judge_pair(pair: tuple[Document, Document], caller: Caller, plan: JudgePlan) -> _Both:
-    """Each item's answers, the stories in their order and turned."""
+    """Each item's answers, with the stories in order and reversed."""
     first, second = pair
     words = TextSettings()
     if not (words.has_words(first.text) and words.has_words(second.text)):
@@ -281,7 +281,7 @@ def _measurement(
     signature: str,
     chosen: Mapping[str, int],
 ) -> Measurement:
-    """`chosen` says in which round the pair was chosen, where it was."""
+    """Combine both orders; `chosen` is the round in which the pair was chosen, if any."""
     first, second = pair[0].id, pair[1].id
     said = straight.verdict.value, turned.verdict.value
     value: str | None = None
@@ -307,7 +307,7 @@ def _measurement(
 
 
 def summarise_pairs(measurements: Iterable[Measurement]) -> list[PairSummary]:
-    """By item, then over all."""
+    """Summarise each item, then all together."""
     by_item = _by_item(measurements)
     by_item["all"] = by_item.pop("all")
     return [_pair_summary(item, of_item) for item, of_item in by_item.items()]
@@ -335,11 +335,11 @@ def rank_stories(
     extra: str = "",
     cluster: str | None = None,
 ) -> list[PairRanking]:
-    """The stories of pairs ranked by what one judge said of them on all items.
+    """The stories of pairs, ranked by the answers of one judge on all items.
 
-    `by` is the field that stories of a pair share. With `by_item` each item follows by itself.
-    `extra` is added to signatures. Answers that share the detail `cluster` are correlated; without
-    it those about one pair are.
+    `by` is the field that stories of a pair share. With `by_item`, each item follows separately.
+    `extra` is added to signatures. Answers with the same detail `cluster` are correlated; without
+    it, those about one pair are.
     """
     ids, places = numbered(pairs)
     pair_of = {_key(*pair): place for pair, place in zip(pairs, places, strict=True)}
@@ -374,10 +374,10 @@ def rank_groups(
     by_item: bool = False,
     extra: str = "",
 ) -> list[PairRanking]:
-    """The groups that the field `of` makes of stories, such as models, ranked over all their texts.
+    """Groups of stories by the field `of`, such as models, ranked over all their texts.
 
-    What stories of a pair share (`by`), such as a prompt, is a cluster. A pair of one group, or
-    with a story that lacks the field, says nothing of groups. Empty where there are not two groups.
+    What stories of a pair share (`by`), such as a prompt, is a cluster. A pair within one group, or
+    with a story that lacks the field, does not count. Empty if there are not two groups.
     """
     fields = {_key(*pair): tuple(_field(one, of) for one in pair) for pair in pairs}
     across = {key: (a, b) for key, (a, b) in fields.items() if a and b and a != b}
@@ -404,7 +404,7 @@ def rank_groups(
 
 
 def ranking_row(found: PairRanking, rater: str) -> dict[str, Any]:
-    """A ranking as a row of JSON, its things the strongest first."""
+    """A ranking as a JSON row, the strongest first."""
     ranking, names = found.ranking, found.names
     return {
         "ranking": found.of,
@@ -439,7 +439,7 @@ def _ends(estimate: Estimate) -> dict[str, Any]:
 def _rankable(
     measurements: Sequence[Measurement], *, by_item: bool
 ) -> Iterator[tuple[str, list[Measurement]]]:
-    """All items as one, and each by itself where that is asked for."""
+    """All items as one, and each separately if requested."""
     grouped = _by_item(measurements)
     yield "all", grouped.pop("all")
     if by_item:
@@ -456,7 +456,7 @@ def _signature(measurements: Sequence[Measurement], extra: str) -> str:
 
 
 def _by_item(measurements: Iterable[Measurement]) -> dict[str, list[Measurement]]:
-    """All of them, then those of each item."""
+    """All measurements, then those of each item."""
     by_item: dict[str, list[Measurement]] = {"all": []}
     for one in measurements:
         by_item["all"].append(one)

@@ -1,7 +1,7 @@
-"""What people reach among themselves on the documents of a judge: the yardstick for its agreement.
+"""People's agreement on the documents of a judge: the yardstick for the judge's agreement.
 
-Agreement depends on the documents: over texts that nobody takes for the same, people agree on much
-that they do not agree on over texts of one kind. So the yardstick is measured where the judge was.
+Agreement depends on the documents: over obviously different texts, people agree on more than
+over texts of one kind. So the yardstick is measured on the same documents as the judge.
 """
 
 from __future__ import annotations
@@ -27,21 +27,21 @@ __all__ = ["PeopleAgreement", "panel_on", "people_agreement"]
 
 @dataclass(frozen=True, slots=True)
 class PeopleAgreement:
-    """On one item, or on all (`all`)."""
+    """Agreement on one item, or on all (`all`)."""
 
     item: str
     n_documents: int
     one_with_rest: float | None
-    """Cohen's kappa of one person with the majority of the others, where these have one."""
+    """Cohen's kappa of one person with the majority of the others, if there is one."""
     fleiss: float | None
     fleiss_mean: float | None = None
-    """The mean of the items' kappas; None of a single item."""
+    """The mean of the items' kappas; None for a single item."""
     judge_less: Estimate | None = None
-    """A judge's kappa with the majority, less `one_with_rest`; documents are drawn for both."""
+    """A judge's kappa with the majority minus `one_with_rest`; documents are resampled for both."""
 
 
 def panel_on(panel: Panel, documents: Collection[str]) -> Panel:
-    """The part of a panel that is about some documents."""
+    """The part of a panel that covers these documents."""
     kept = [k for k, (document, _) in enumerate(panel.subjects) if document in documents]
     subjects = tuple(panel.subjects[k] for k in kept)
     return Panel(subjects, panel.ratings[kept], panel.source)
@@ -50,7 +50,7 @@ def panel_on(panel: Panel, documents: Collection[str]) -> Panel:
 def people_agreement(
     panel: Panel, documents: Collection[str], judge: Ratings | None = None, *, seed: int = 0
 ) -> dict[str, PeopleAgreement]:
-    """By item, and `all`, over the documents; beside a judge's verdicts on them, if given."""
+    """By item, and `all`, over the documents; with a judge's verdicts on them if given."""
     here = panel_on(panel, documents)
     items = list(dict.fromkeys(item for _, item in here.subjects))
     found = {
@@ -103,9 +103,8 @@ def _one_with_rest(
 ) -> tuple[NDArray[np.float64], NDArray[np.float64], list[int]]:
     """Each rating, the majority of the others of its subject, and the subject's row.
 
-    ratings: float64 of 0 and 1, shape (n_subjects, n_raters), NaN where missing. Pairs in which
-    the others are equally divided, or there are fewer than two of them, are left out; of two people
-    each is the other's rest.
+    ratings: float64 of 0 and 1, shape (n_subjects, n_raters), NaN if missing. Ratings are left out
+    if the others are tied or fewer than two; with only two people, each is compared with the other.
     """
     n_least = 2 if ratings.shape[1] > 2 else 1
     one: list[float] = []

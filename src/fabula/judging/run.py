@@ -1,8 +1,8 @@
-"""Putting a rubric to a language model: every answer kept as it comes, nothing asked twice.
+"""Running a rubric on a language model: every answer is stored at once, none is asked twice.
 
-A run is a folder. `answers.jsonl` grows an answer at a time, in the order in which they come;
-`run.json` says what was asked; `measurements.jsonl` is made from the answers when all are there, in
-the order of stories and items, so the same answers give the same bytes.
+A run is a folder. `answers.jsonl` grows one answer at a time, in order of arrival; `run.json` says
+what was asked; `measurements.jsonl` is made from the answers when all are there, in the order of
+stories and items, so the same answers give the same bytes.
 """
 
 from __future__ import annotations
@@ -38,13 +38,13 @@ __all__ = [
 ]
 
 RETEST = "#retest"
-"""What a story's second id ends with, where it is judged twice to see whether verdicts flip."""
+"""Suffix of a story's second id, if it is judged twice to see whether verdicts flip."""
 
 _MAX_FAILURES = 10
-"""So many failed calls in a row are no accident: the run stops and says why."""
+"""After this many failed calls in a row, the run stops and says why."""
 
 MAX_UNREADABLE = 10
-"""Up to so many answers in a row without a readable verdict: more would be paid for in vain."""
+"""Answers in a row without a readable verdict before a run stops, rather than pay for more."""
 
 _UNREADABLE = ("no_answer", "no_verdict", "truncated", "out_of_scale")
 _MAX_SHOWN = 200
@@ -59,11 +59,11 @@ async def judge_stories(
     meter: Callable[[int], None] = lambda _: None,
     max_unreadable: int = MAX_UNREADABLE,
 ) -> list[Judged]:
-    """Every item of the rubric about every document, in the order of documents and items.
+    """Ask every item of the rubric about every document; returns in order of documents, items.
 
-    Stories are taken up as many at a time as the model likes; the first item of a story is asked
-    alone, so that the others find its prefix read. Raises `ModelError` when no call can succeed,
-    and after `max_unreadable` new answers in a row that hold no verdict (0: never).
+    The model determines how many stories are processed in parallel; the first item of a story is
+    asked alone, so that its prefix is cached for the others. Raises `ModelError` when no call can
+    succeed, and after `max_unreadable` new answers in a row without a verdict (0: never).
     """
     documents = list(check_documents(documents))
     caller = Caller(model, plan, book, meter, max_unreadable)
@@ -74,7 +74,7 @@ async def judge_stories(
 
 
 class Caller:
-    """Makes calls, as many at a time as the model likes, and keeps their answers."""
+    """Makes calls, as many in parallel as the model allows, and stores their answers."""
 
     def __init__(
         self,
@@ -92,7 +92,7 @@ class Caller:
         self._error: ModelError | None = None
 
     async def call(self, document_id: str, item: Item, sample: int, prompt: Prompt) -> Judged:
-        """The answer that the book holds, or a new one. Raises `ModelError`."""
+        """The stored answer, or a new one. Raises `ModelError`."""
         plan = self._plan
         seed = call_seed(plan.seed, item, sample, is_retest=document_id.endswith(RETEST))
         asked = Asked(document_id, item.id, sample, prompt_digest(prompt.text), seed)
@@ -115,7 +115,7 @@ class Caller:
         return Judged(asked, read_verdict(answer, item.scale, plan.template.style), answer)
 
     async def _ask(self, prompt: Prompt, asked: Asked, item: Item) -> Answer:
-        """Raises `CallFailed` where this call failed, `ModelError` where the run must stop."""
+        """Raises `CallFailed` if this call failed, `ModelError` if the run must stop."""
         plan = self._plan
         sampling = Sampling(
             temperature=plan.temperature,
@@ -141,7 +141,7 @@ class Caller:
         return answer
 
     def _check_readable(self, answer: Answer, item: Item) -> None:
-        """Raise `ModelError` where too many answers in a row held no verdict."""
+        """Raise `ModelError` if too many answers in a row had no verdict."""
         reason = read_verdict(answer, item.scale, self._plan.template.style).missing_reason
         self._n_unreadable = self._n_unreadable + 1 if reason in _UNREADABLE else 0
         if not self._max_unreadable or self._n_unreadable < self._max_unreadable:
@@ -185,7 +185,7 @@ async def _judge_story(document: Document, caller: Caller, plan: JudgePlan) -> l
         ]
         results: list[Judged] = []
         if not found and calls:
-            # Alone, so that the story is read once and not as often as there are calls.
+            # Alone, so that the story is read once rather than once per parallel call.
             results.append(await caller.call(document.id, *calls[0]))
         results += await all_of([caller.call(document.id, *call) for call in calls[len(results) :]])
         for (item, *_), judged in zip(calls, results, strict=True):
@@ -196,7 +196,7 @@ async def _judge_story(document: Document, caller: Caller, plan: JudgePlan) -> l
     open_gates = {name for name, answer in answers.items() if answer is None}
     for item in plan.items:
         if item.id not in found:
-            # What decides whether it is asked is not known: that does not rule it out.
+            # An unknown answer to the condition does not rule the item out.
             is_open = bool(depends_on(item) & open_gates)
             open_gates |= {item.id} if is_open else set()
             reason = "gate_missing" if is_open else "not_asked"
@@ -220,19 +220,19 @@ async def _waves(
 
 
 def depends_on(item: Item) -> frozenset[str]:
-    """The items and facts that decide whether an item is asked."""
+    """The items and facts that determine whether an item is asked."""
     return Condition.parse(item.show_if).names if item.show_if else frozenset()
 
 
 def is_asked(item: Item, answers: Mapping[str, object]) -> bool:
-    """Whether it is asked after these answers, as its scale names them."""
+    """Whether the item is asked, given answers as its scale names them."""
     return not item.show_if or Condition.parse(item.show_if).holds(answers)
 
 
 def call_seed(seed: int, item: Item, sample: int, *, is_retest: bool = False) -> int:
-    """A seed of its own for each item and sample, the same on every run. 31 bits, as APIs take.
+    """A distinct seed for each item and sample, the same on every run. 31 bits, as APIs accept.
 
-    A retest has another one: else a cache would answer it with the first answer.
+    A retest has another one: otherwise a cache would return the first answer.
     """
     again = " again" if is_retest else ""
     digest = hashlib.sha256(f"{seed} {item.id} {sample}{again}".encode()).digest()

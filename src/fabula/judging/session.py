@@ -1,4 +1,4 @@
-"""A whole run: models opened, the cost agreed to, every answer kept, the measurements written."""
+"""A whole run: open models, confirm the cost, store every answer, write the measurements."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from fabula.types import Document, Measurement
 
 __all__ = ["Session", "Spent", "estimate_calls", "run_session"]
 
-# What an answer is likely to take, in tokens.
+# The typical length of an answer, in tokens.
 _LIKELY_OUTPUT = {"verdict-first": 60, "reason-first": 350}
 
 Pairs = Sequence[tuple[Document, Document]]
@@ -31,36 +31,36 @@ Pairs = Sequence[tuple[Document, Document]]
 
 @dataclass(frozen=True, slots=True)
 class Spent:
-    """What a model took. `cost` in dollars, None where its price is unknown."""
+    """What a model used and cost. `cost` in dollars, None if its price is unknown."""
 
     model: str
     n_calls: int
     usage: Usage
     cost: float | None
     is_free: bool = False
-    """Its price is known to be nothing."""
+    """Its price is known to be zero."""
 
 
 @dataclass(frozen=True, slots=True)
 class Session:
-    """What is to be judged, by whom, and on what terms."""
+    """What is judged, by which models, and with which settings."""
 
     documents: Sequence[Document]
     models: Sequence[str | FunctionModel]
     plan: JudgePlan
     out: Path | None = None
     pairs: Pairs | None = None
-    """Judge these pairs, not single stories."""
+    """Judge these pairs instead of single stories."""
     max_pairs: int | None = None
-    """Of these pairs choose so many, by the answers so far."""
+    """Choose this many of the pairs, based on the answers so far."""
     n_retest: int = 0
     options: ModelOptions = field(default_factory=ModelOptions)
     max_cost: float | None = None
     restart: bool = False
     again: Collection[str] = ()
-    """Ask once more for what has no verdict for one of these reasons."""
+    """Ask again if a verdict is missing for one of these reasons."""
     max_unreadable: int = MAX_UNREADABLE
-    """Stop after so many answers in a row without a readable verdict; 0 never stops."""
+    """Stop after this many answers in a row without a readable verdict; 0 never stops."""
 
 
 def run_session(
@@ -70,10 +70,10 @@ def run_session(
     begin: Callable[[str, int], None] = lambda _model, _n: None,
     meter: Callable[[int], None] = lambda _: None,
 ) -> tuple[list[Measurement], list[Spent]]:
-    """Judge, model by model; the measurements in the order of models, stories, items.
+    """Judge, model by model; returns measurements in the order of models, stories, items.
 
-    `agree` is told what a model will cost before its first call, and raises to stop. Raises
-    `InputError`, `ModelError`, `BusyError`; what was answered is kept in the session's folder.
+    `agree` is called with a model's estimated cost before its first call, and raises to stop.
+    Raises `InputError`, `ModelError`, `BusyError`; answers so far stay in the session's folder.
     """
     check_ids(session.documents)
     for document in session.documents:
@@ -154,14 +154,14 @@ def _n_calls(session: Session, documents: Sequence[Document]) -> int:
 
 
 def _rounds_path(session: Session, pairs: Pairs) -> Path | None:
-    """Where choices of pairs are kept; None where all pairs are asked, or nothing is kept."""
+    """Where choices of pairs are stored; None if all pairs are asked, or nothing is stored."""
     if session.out is None or session.max_pairs is None or session.max_pairs >= len(pairs):
         return None
     return session.out / ROUNDS_FILE
 
 
 def _asked_pairs(pairs: Pairs, max_pairs: int | None) -> Pairs:
-    """As many of the pairs as are asked; under a budget any, for which ones is not known yet."""
+    """The pairs to estimate for; under a budget any that many, as the choice is not yet known."""
     n = len(pairs) if max_pairs is None else min(max_pairs, len(pairs))
     return [pairs[k * len(pairs) // n] for k in range(n)]
 
@@ -173,7 +173,7 @@ def estimate_calls(
     book: AnswerBook,
     price: Price | None,
 ) -> Estimate:
-    """About what is left to ask: a prefix is read once, then taken from the cache."""
+    """Estimate the remaining calls: a prefix is read once, then taken from the cache."""
     plan = session.plan
     items = plan.items
     texts = [plan.template.shown(document) for document in documents]

@@ -1,4 +1,4 @@
-"""What a judge said of many stories, and how far to believe it: the figures of table and page."""
+"""A judge's results over many stories and their reliability: the figures of table and page."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ __all__ = ["ItemSummary", "JudgeSummary", "WordingSpread", "summarise"]
 
 @dataclass(frozen=True, slots=True)
 class WordingSpread:
-    """How far answers depend on how the question is worded, where all wordings were answered."""
+    """How much answers depend on the wording, for items answered in all wordings."""
 
     n: int
     n_same: int
@@ -40,12 +40,12 @@ class ItemSummary:
 
     item: Item
     values: tuple[float | str, ...]
-    """What was answered about each document: 1 or 0 of a yes-no item, else what its scale has."""
+    """The answer about each document: 1 or 0 for a yes-no item, otherwise the scale's value."""
     mean_p_yes: float | None
     missing: Mapping[str, int]
     trust: Trust | None
     wordings: WordingSpread | None = None
-    """None where each question was asked in one wording."""
+    """None if each question was asked in one wording."""
 
     @property
     def n(self) -> int:
@@ -53,26 +53,26 @@ class ItemSummary:
 
     @property
     def pass_rate(self) -> float | None:
-        """The share of Yes; None of an item that asks for something else."""
+        """The share of Yes; None for an item that is not yes-no."""
         if not self.values or not self.item.scale.is_test:
             return None
         return sum(value == 1.0 for value in self.values) / self.n
 
     @property
     def shown(self) -> str:
-        """What was answered, as the item's scale has it."""
+        """The answers, formatted by the item's scale."""
         return self.item.scale.shown_together(self.values) if self.values else "-"
 
 
 @dataclass(frozen=True, slots=True)
 class JudgeSummary:
-    """A judge over a run. `flip_rate` and `length_rho` are None where they cannot be said."""
+    """A judge over a run. `flip_rate` and `length_rho` are None if they cannot be computed."""
 
     rater: str
     signature: str
     items: tuple[ItemSummary, ...]
     scores: Mapping[str, float | None]
-    """The aggregate of each story, None where a verdict is missing."""
+    """The aggregate of each story, None if a verdict is missing."""
     n_flips: int
     n_retested: int
     length_rho: float | None
@@ -80,9 +80,9 @@ class JudgeSummary:
     own_stories: Mapping[str, int]
     overall_trust: Trust | None
     speaking: tuple[str, ...] = ()
-    """Stories with words that are addressed to whoever judges them."""
+    """Stories containing words addressed to the judge."""
     is_unfenced: bool = False
-    """The story stood in a template of the user's, without a fence."""
+    """The story was placed in a user's template, without a fence."""
     wordings: WordingSpread | None = None
 
     @property
@@ -107,7 +107,7 @@ class JudgeSummary:
 
 
 def _passed(item: ItemSummary) -> tuple[str | None, str | None]:
-    """What was answered, with what it is worth; or why nothing was."""
+    """The answers, with the judge's trust; or why there are none."""
     without = ", ".join(f"{reason} {n}" for reason, n in item.missing.items())
     if not item.n:
         return None, without or None
@@ -126,7 +126,7 @@ def summarise(
     rubric: Rubric,
     book: TrustBook,
 ) -> list[JudgeSummary]:
-    """One summary for each judge, in the order in which they appear."""
+    """One summary for each judge, in order of appearance."""
     return [_summary(mine, documents, rubric, book) for mine in by_rater(measurements).values()]
 
 
@@ -178,7 +178,7 @@ def _summary(
 
 
 def _side(one: Measurement, rubric: Rubric) -> float | str | None:
-    """What a measurement says, to be compared with another; None of a tie and of free words."""
+    """The value of a measurement for comparison; None for a tie or free text."""
     scale = rubric.item(one.item).scale
     return None if scale.form == "prose" else scale.decided(one.value)
 
@@ -204,7 +204,7 @@ def _item(
 
 
 def _wordings(measurements: Sequence[Measurement], rubric: Rubric) -> WordingSpread | None:
-    """What wordings change; None where there was one, or words cannot be compared."""
+    """The effect of wordings; None if there was only one, or answers cannot be compared."""
     answers: list[tuple[float | str, ...]] = []
     of_tests: list[tuple[float, ...]] = []
     for one in measurements:

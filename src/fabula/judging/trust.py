@@ -1,10 +1,9 @@
-"""How far a judge can be trusted: its measured agreement with experts, kept by what was measured.
+"""How reliable a judge is: its measured agreement with experts, and what it was measured on.
 
-A figure belongs to a model (by the name that it is served under, not by its address), a wording of
-the rubric, a style of asking and the data on which it was measured. What was never measured is said
-to be so; a figure of another style is not borrowed, and one of another mode (how many answers, at
-which temperature, held to a form or not) is shown as such. Beside it stands what people reach among
-themselves on the same documents.
+A figure belongs to a model (by its served name, not its URL), a wording of the rubric, a prompt
+style and the data it was measured on. Unmeasured judges are reported as such; a figure of another
+style is never used, and one of another mode (number of answers, temperature, structured output) is
+marked as such. It is shown beside people's agreement among themselves on the same documents.
 """
 
 from __future__ import annotations
@@ -33,20 +32,20 @@ _SHIPPED = Path(__file__).parent / "trust.jsonl"
 
 @dataclass(frozen=True, slots=True)
 class Mode:
-    """How answers were drawn; None where an older file does not say."""
+    """How answers were drawn; None if an older file does not say."""
 
     samples: int | None = None
     temperature: float | None = None
     structured: str = ""
-    """`on` or `off` where a JSON schema was asked for or forbidden."""
+    """`on` or `off` if a JSON schema was requested or disabled."""
     effort: str = ""
-    """How long a reasoning model was told to think; empty is its own default."""
+    """The reasoning effort requested; empty is the model's default."""
     paraphrases: str = ""
-    """In how many further wordings each question was asked, with their digest; empty is none."""
+    """The number of additional wordings of each question, with their digest; empty is none."""
 
     @classmethod
     def of(cls, parts: Mapping[str, str]) -> Mode:
-        """The mode in a judge's signature, by its parts."""
+        """The mode, from the parts of a judge's signature."""
         samples, temperature = parts.get("samples"), parts.get("temperature")
         return cls(
             None if samples is None else int(samples),
@@ -87,9 +86,9 @@ class Trust:
     balanced_accuracy: float | None
     data: str
     how: str = ""
-    """How many answers were asked for, and at which temperature."""
+    """How many answers were requested, and at which temperature."""
     always: str = ""
-    """Where one side says the same of all, so that there is nothing to agree on."""
+    """Set if one side gives the same answer to everything, so that there is nothing to agree on."""
     samples: int | None = None
     temperature: float | None = None
     structured: str = ""
@@ -98,17 +97,17 @@ class Trust:
     """Cohen's kappa of one person with the majority of the others, on the same documents."""
     people_fleiss: float | None = None
     people_fleiss_mean: float | None = None
-    """Over all items: the mean of their Fleiss kappas, where `people_fleiss` pools them."""
+    """Over all items: the mean of their Fleiss kappas, whereas `people_fleiss` pools them."""
     less: float | None = None
-    """The kappa less that of one person (`people`), and the ends of its interval."""
+    """The kappa minus that of one person (`people`), and the bounds of its interval."""
     less_low: float | None = None
     less_high: float | None = None
     effort: str = ""
     paraphrases: str = ""
     date: str = ""
-    """The day on which it was measured, as 2026-05-31; empty where an older file does not say."""
+    """The date it was measured, as 2026-05-31; empty if an older file does not say."""
     is_other_mode: bool = False
-    """What it is shown beside was drawn in another way. Not kept."""
+    """It is shown beside results drawn in another mode. Not stored."""
 
     @property
     def mode(self) -> Mode:
@@ -116,7 +115,7 @@ class Trust:
 
     @property
     def origin(self) -> str:
-        """On what, how and when it was measured."""
+        """What it was measured on, how and when."""
         when = f"measured on {self.date}" if self.date else ""
         return "; ".join(filter(None, (self.data, self.how, when)))
 
@@ -137,7 +136,7 @@ class Trust:
 
     @property
     def worth(self) -> str:
-        """What the agreement means, beside chance and beside that of people, in some sentences."""
+        """What the agreement means, compared with chance and with people, in a few sentences."""
         says = f"{self._beside_chance} {self._beside_people}".strip()
         if self.is_other_mode:
             says += " It was measured in another mode and may not hold for these verdicts."
@@ -150,7 +149,7 @@ class Trust:
 
     @property
     def _beside_chance(self) -> str:
-        """What the interval says of chance, where kappa is 0."""
+        """How the interval compares with chance, where kappa is 0."""
         if self.kappa is None:
             return "Agreement is undefined here."
         if self.low is None or self.high is None:
@@ -166,7 +165,7 @@ class Trust:
 
     @property
     def _beside_people(self) -> str:
-        """What the interval of the difference to one person says; nothing where it is not known."""
+        """How the judge compares with one person, from the interval of the difference; or empty."""
         if self.less_low is None or self.less_high is None:
             return ""
         if self.less_high < 0:
@@ -177,7 +176,7 @@ class Trust:
 
     @property
     def yardstick(self) -> str:
-        """What people reach among themselves on the same documents."""
+        """People's agreement among themselves on the same documents."""
         if self.people is None:
             return "Agreement among people on those documents is unknown."
         where = f"{self.n_documents} documents" if self.n_documents else "documents"
@@ -195,13 +194,13 @@ class Trust:
 
     @property
     def n_dots(self) -> int:
-        """1 to 4: under 0.2, from 0.2, 0.4, 0.6; 0 where it is undefined or of another mode."""
+        """1 to 4: under 0.2, from 0.2, 0.4, 0.6; 0 if undefined or of another mode."""
         if self.kappa is None or self.is_other_mode:
             return 0
         return 1 + sum(self.kappa >= edge for edge in (_FAIR, _MODERATE, 0.6))
 
 
-# Landis and Koch 1977: from where an agreement is called fair, and moderate.
+# Landis and Koch 1977: the thresholds of fair and moderate agreement.
 _FAIR, _MODERATE = 0.2, 0.4
 
 
@@ -211,7 +210,7 @@ def trust_of(
     people: Mapping[str, PeopleAgreement] | None = None,
     date: str = "",
 ) -> list[Trust]:
-    """The trust that an agreement (by item), measured on a day, establishes beside people's."""
+    """The trust that results from an agreement (by item), measured on a date, and people's."""
     parts = dict(Signature.parse(agreement.signature).parts)
     mode = Mode.of(parts)
     trusts = [
@@ -248,7 +247,7 @@ def trust_in_item(
     source: str,
     date: str,
 ) -> Trust:
-    """The trust in an item that is not yes-no: kappa with one person, and people's with another."""
+    """The trust in an item that is not yes-no: kappa with one person, and between people."""
     parts = dict(Signature.parse(signature).parts)
     mode = Mode.of(parts)
     return Trust(
@@ -292,7 +291,7 @@ def _beside(trust: Trust, people: PeopleAgreement | None) -> Trust:
 
 
 class TrustBook:
-    """What is known: what ships with Fabula, then what this user has measured."""
+    """All known figures: those shipped with Fabula, then those measured by this user."""
 
     def __init__(self, path: Path | None = None) -> None:
         home = os.environ.get("FABULA_HOME")
@@ -305,9 +304,9 @@ class TrustBook:
     def find(
         self, model: str, rubric: str, style: str, prompt: str, mode: Mode | None = None
     ) -> Mapping[str, Trust]:
-        """The trust by item; empty where this judge was never checked.
+        """The trust by item; empty if this judge was never checked.
 
-        What was measured in the same mode goes before; what was measured in another says so.
+        Figures measured in the same mode take precedence; those of another mode are marked as such.
         """
         found: dict[str, Trust] = {}
         for trust in self._known.values():
@@ -321,9 +320,9 @@ class TrustBook:
         return found
 
     def best(self, model: str, rubric: str) -> Trust | None:
-        """What is known of a model over all items of a rubric, in the style that was checked best.
+        """The figure of a model over all items of a rubric, in the style that was checked best.
 
-        Best is most answers, then the highest kappa; None where it was never checked.
+        Best means most answers, then highest kappa; None if it was never checked.
         """
         found = [
             trust
@@ -337,7 +336,7 @@ class TrustBook:
         )
 
     def add(self, trusts: Iterable[Trust]) -> None:
-        """Keep these, in place of what was known of the same."""
+        """Store these, replacing earlier figures for the same."""
         own = {_key(trust): trust for trust in (_read(self.path) if self.path.exists() else ())}
         new = {_key(trust): trust for trust in trusts}
         own |= new
@@ -356,9 +355,9 @@ def _key(trust: Trust) -> tuple[str, ...]:
 
 
 def _is_model(kept: str, wanted: str) -> bool:
-    """Whether a kept figure is of this model: what stands before `@` is a label for people.
+    """Whether a stored figure is for this model: the part before `@` is a label for people.
 
-    Older files hold the label alone; that of an address says nothing of the model behind it.
+    Older files hold only the label; that of a URL does not identify the model behind it.
     """
     label, _, decisive = wanted.rpartition("@")
     is_address = kept.startswith(("http://", "https://")) and "@" not in kept and "#" not in kept
@@ -379,7 +378,7 @@ def _read(path: Path) -> Sequence[Trust]:
 
 
 def _checked(trust: Trust) -> Trust:
-    """Raise `ValueError` where a figure is none."""
+    """Raise `ValueError` if a figure is invalid."""
     figures = (trust.kappa, trust.low, trust.high, trust.n, trust.samples, trust.temperature,
                trust.people, trust.people_fleiss, trust.people_fleiss_mean, trust.less,
                trust.less_low, trust.less_high)  # fmt: skip

@@ -1,4 +1,4 @@
-"""Answers in words, each by its scale: a mark is never a Yes, and a choice has no percentage."""
+"""Answers in words, by scale: a mark is never shown as a Yes, and a choice has no percentage."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ __all__ = ["answer_shown", "score_range"]
 
 
 def answer_shown(one: Measurement, scale: Scale) -> str:
-    """What was answered about one document: `Yes`, `67% Yes of 3`, `4 (1 to 5)`, a choice."""
+    """The answer about one document: `Yes`, `67% Yes of 3`, `4 (1 to 5)`, a choice."""
     if one.value is None:
         return f"missing: {explain(one.missing_reason)}"
     n_samples = one.details.get("n_samples", 1)
@@ -19,7 +19,7 @@ def answer_shown(one: Measurement, scale: Scale) -> str:
 
 
 def score_range(rubric: Rubric) -> str:
-    """What a document's aggregate is out of: `of 14`, or `1 to 5`; empty where it has none."""
+    """The range of a document's aggregate: `of 14`, or `1 to 5`; empty if it has none."""
     if rubric.aggregate.rule == "count":
         return f"of {sum(item.scale.is_test for item in rubric.items)}"
     if rubric.aggregate.rule == "none":

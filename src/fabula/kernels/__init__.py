@@ -1,10 +1,10 @@
-"""Numba kernels: arrays in, arrays out. They know no files and no words, only token ids.
+"""Numba kernels: arrays in, arrays out. They work on token ids, never on files or words.
 
-Every kernel is compiled once and kept on disk (`cache=True`), releases the GIL (`nogil=True`), so
+Every kernel is compiled once and cached on disk (`cache=True`), releases the GIL (`nogil=True`) so
 that plain threads use all cores, and is tested against a slow, obvious version in plain Python.
 
-An array is copied into another by a loop, not as `a[:] = b`: with that numba also compiles the
-sentence of its error about shapes, which takes longer than any kernel (8 of 14 s of a first build).
+Arrays are copied by a loop, not by `a[:] = b`: with the latter numba also compiles the formatting
+of its shape error, which takes longer than any kernel (8 of 14 s of a first build).
 """
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ __all__: list[str] = []
 
 
 def _spare_linear_algebra() -> None:
-    """Have numba take it that scipy's linear algebra is there, without importing it.
+    """Make numba assume that scipy's linear algebra is available, without importing it.
 
-    Before its first kernel runs, numba imports it to learn just that: a quarter of the start-up of
-    a process, where no kernel here uses it. One that does imports it when it is compiled.
+    Before its first kernel runs, numba imports it just to check: a quarter of a process's start-up
+    time, although no kernel here uses it. A kernel that does imports it when compiled.
     """
     from numba.np import linalg
 

@@ -1,7 +1,7 @@
-"""Asking the system for a page of a mapped file before it is read.
+"""Prefetching pages of a memory-mapped file.
 
-A search that runs in lock-step asks for the pages of all its positions, and then reads the first:
-the disk works on many reads at a time, where it would get each only after the one before.
+A lock-step search requests the pages of all its positions before it reads the first. The disk then
+serves many reads in parallel instead of one after the other.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ if hasattr(mmap, "MADV_WILLNEED"):
 
     @nb.njit(inline="always")
     def ask_for(array, k):
-        """Have the page with the k-th value of a mapped array read, without waiting for it."""
+        """Request the page with the k-th value of a mapped array, without waiting for it."""
         place = np.uint64(array.ctypes.data) + np.uint64(k) * np.uint64(array.itemsize)
         _madvise(place & ~_IN_PAGE, _PAGE_BYTES, _WILLNEED)
 
@@ -31,4 +31,4 @@ else:  # pragma: no cover
 
     @nb.njit(inline="always")
     def ask_for(array, k):
-        """There is no way to ask on this system: the page is read when it is needed."""
+        """Do nothing: this system cannot prefetch, so pages are read when needed."""

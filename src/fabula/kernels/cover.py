@@ -1,4 +1,4 @@
-"""Which few documents cover most of a text."""
+"""Choosing a few documents that cover most of a text."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ __all__ = ["choose_documents"]
 
 @nb.njit(nogil=True, cache=True)
 def choose_documents(offsets, firsts, ends, n_words, n_most, n_target):
-    """Choose documents one by one, each the one that covers most words that none before did.
+    """Choose documents greedily, each the one that covers the most words not yet covered.
 
     offsets: int64 (n_documents + 1,), where each document's intervals begin; firsts, ends: int32,
-    half-open intervals of words. Goes on to `n_most` documents, and further until `n_target` words
-    are covered, as long as there is anything to gain. Of equally good ones the first is chosen.
+    half-open intervals of words. Chooses `n_most` documents, and more until `n_target` words are
+    covered, as long as a document adds anything. Ties go to the first document.
 
-    Returns (chosen documents, words that each added), int64. What a document adds only shrinks as
-    others are chosen, so what it added before bounds what it adds now, and few are counted anew.
+    Returns (chosen documents, words that each added), int64. A document's gain only shrinks as
+    others are chosen, so its previous gain is an upper bound, and few gains are recomputed.
     """
     n_documents = len(offsets) - 1
     is_covered = np.zeros(n_words, np.bool_)

@@ -1,11 +1,11 @@
-"""A Bloom filter of the 3-grams and 4-grams of a shard: where a search need not go.
+"""A Bloom filter of the 3-grams and 4-grams of a shard, which rules out most searches.
 
-A gram that the filter lacks does not occur, so no match goes on across it; one that it has occurs,
-or looks as if it did. A 3-gram and the 4-grams that begin with it share a block of 64 bytes, so
-that asking costs one wait for memory (blocks: Putze, Sanders and Singler 2007).
+A gram that is not in the filter does not occur, so no match extends across it; one that is in it
+occurs, or is a false positive. A 3-gram and the 4-grams that begin with it share a block of 64
+bytes, so a query costs one memory access (blocks: Putze, Sanders and Singler 2007).
 
 Most words of a text that is not copied begin a match of two or three words. Such a search ends as
-soon as it has found these, and does not begin where a shard before has found as many.
+soon as it has found these, and is skipped if an earlier shard has a match as long.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from fabula.kernels.token_pairs import pair_hash
 __all__ = ["BLOCK_WORDS", "OVERLAP", "add_grams", "bound_ends", "n_gram_blocks"]
 
 BLOCK_WORDS = 8
-"""64-bit words of a block, which are a line of the processor's cache."""
+"""64-bit words per block, which is one cache line."""
 OVERLAP = 3
-"""Tokens that the longest gram reaches beyond its first."""
+"""Tokens that the longest gram extends beyond its first."""
 _BITS_A_TOKEN = 3.2
 _N_BITS = 2
-"""Bits of a gram. In books there are about as many different grams as tokens."""
+"""Bits per gram. Books have about as many distinct grams as tokens."""
 _N_GATHERED = 1024
 _U1, _U6, _U9, _U63 = np.uint64(1), np.uint64(6), np.uint64(9), np.uint64(63)
 _U29, _U32, _U511 = np.uint64(29), np.uint64(32), np.uint64(511)
@@ -32,26 +32,26 @@ _ODD = np.uint64(0x9E3779B97F4A7C15)
 
 
 def n_gram_blocks(n_tokens: int) -> int:
-    """The blocks of the filter of so many tokens: 0.4 bytes a token."""
+    """The number of blocks of the filter for `n_tokens` tokens: 0.4 bytes per token."""
     return int(n_tokens * _BITS_A_TOKEN) // (64 * BLOCK_WORDS) + 1
 
 
 @nb.njit(inline="always")
 def longer(h, token):
-    """The hash of a gram and the token after it, from the gram's: uint64."""
+    """The hash of a gram extended by a token, from the gram's hash: uint64."""
     h = (h ^ np.uint64(token)) * _ODD
     return h ^ (h >> _U29)
 
 
 @nb.njit(inline="always")
 def block_of(h, n_blocks):
-    """The block of a 3-gram's hash: its upper half, scaled."""
+    """The block for a 3-gram's hash: its upper half, scaled."""
     return np.int64(((h >> _U32) * np.uint64(n_blocks)) >> _U32)
 
 
 @nb.njit(inline="always")
 def set_bits(blocks, block, h):
-    """Enter the gram of that hash."""
+    """Add the gram with that hash."""
     for _ in range(_N_BITS):
         bit = h & _U511
         blocks[block, np.int64(bit >> _U6)] |= _U1 << (bit & _U63)
@@ -60,7 +60,7 @@ def set_bits(blocks, block, h):
 
 @nb.njit(inline="always")
 def has_bits(blocks, block, h):
-    """Whether the gram of that hash is there, as far as the filter can say."""
+    """Whether the gram with that hash may be in the filter."""
     found = _U1
     for _ in range(_N_BITS):
         bit = h & _U511
@@ -70,9 +70,9 @@ def has_bits(blocks, block, h):
 
 
 def add_grams(tokens: NDArray[np.uint32], blocks: NDArray[np.uint64], first: int, end: int) -> None:
-    """Enter the grams of these tokens in a filter: those of the blocks from `first` to `end`.
+    """Add the grams of these tokens to the blocks from `first` to `end` of a filter.
 
-    tokens: uint32 (n,), where 0 ends a document and no gram goes across it; blocks: uint64
+    tokens: uint32 (n,), where 0 ends a document and no gram extends across it; blocks: uint64
     (n_blocks, BLOCK_WORDS). Several threads may fill one filter, each its own blocks.
     """
     fill_blocks(tokens, blocks, first, end)
@@ -80,7 +80,7 @@ def add_grams(tokens: NDArray[np.uint32], blocks: NDArray[np.uint64], first: int
 
 @nb.njit(nogil=True, cache=True)
 def fill_blocks(tokens, blocks, first, end):
-    """`add_grams`. Hashes are gathered and then entered, so that the memory's answers overlap."""
+    """`add_grams`. Hashes are buffered before they are added, so that memory accesses overlap."""
     n = len(tokens)
     hashes = np.empty((_N_GATHERED, 2), np.uint64)
     where = np.empty(_N_GATHERED, np.int64)
@@ -105,14 +105,14 @@ def fill_blocks(tokens, blocks, first, end):
 
 @nb.njit(nogil=True, cache=True)
 def bound_ends(blocks, query, ends):
-    """For each position, where no match that starts there goes beyond. int64, shape (n_query,).
+    """For each position, an upper bound on the end of matches starting there. int64 (n_query,).
 
     query: uint32 (n_query,); ends: int64 (n_query,), where its run of known tokens ends. A gram
-    that the filter lacks bounds all matches that would hold it, from wherever they start.
+    not in the filter bounds all matches that would contain it, wherever they start.
     """
     n = len(query)
     bounds = ends.copy()
-    # All are asked for before one is used, so that the memory's answers overlap.
+    # All blocks are requested before the first is used, so that memory accesses overlap.
     has = np.zeros((n, 2), np.bool_)
     for i in range(n - 2):
         following = query[i + 3] if i + 3 < n else np.uint32(0)

@@ -1,16 +1,16 @@
-"""Searching a suffix array: longest matches, intervals, and what is left when documents are out.
+"""Searching a suffix array: longest matches, intervals, and matches with documents excluded.
 
-Queries are token ids in which 0 stands for "no word of this corpus" and for the gap between two
-documents; no match goes across it. `tokens` ends with 0, so comparing never runs past the end.
-Tokens and suffixes are read as they lie on the disk (`kernels.packed`). They may be damaged: what
-is read in one is never taken for a place in another without a bound, so that a search may find
-nonsense, which checksums find first, but reads no memory that is not the arrays'.
+Queries are token ids in which 0 stands for "not a word of this corpus" and for the gap between two
+documents; no match extends across it. `tokens` ends with 0, so comparing never runs past the end.
+Tokens and suffixes are read in their on-disk format (`kernels.packed`). They may be damaged: values
+read from one array are bounds-checked before they index another, so a search may return nonsense
+(which checksums detect first) but never reads outside the arrays.
 
 The longest match at a position is found by binary search for the place where the query's suffix
-would stand; one of its two neighbours there shares the longest prefix with it. Two things make it
-fast. A hash table of token pairs gives the interval to search in. And many positions are searched
-in lock-step: their memory accesses do not depend on each other, so the processor overlaps them,
-where a single binary search would wait for each.
+would be inserted; one of its two neighbours there shares the longest prefix with it. Two things
+make it fast. A hash table of token pairs gives the interval to search in. And many positions are
+searched in lock-step: their memory accesses do not depend on each other, so the processor overlaps
+them, where a single binary search would wait for each.
 """
 
 from __future__ import annotations
@@ -66,11 +66,10 @@ def longest_matches(
     """Length of the longest match that starts at each position in [begin, stop).
 
     query: uint32, shape (n_query,); ends: int64, shape (n_query,), from `run_ends` or, tighter,
-    `grams.bound_ends`; known: int32, shape (n_query,), lengths that were found elsewhere: a match
-    that could not be longer is not looked for. Fills lengths: int32, shape
-    (n_query,), and witnesses: uint32, shape (n_query,), a place in the suffix array with such a
-    match (for lengths above 1). ahead: whether pages are asked for before they are read, which pays
-    where they come from the disk.
+    `grams.bound_ends`; known: int32, shape (n_query,), lengths found elsewhere: positions that
+    cannot exceed them are not searched. Fills lengths: int32, shape (n_query,), and witnesses:
+    uint32, shape (n_query,), a place in the suffix array with such a match (for lengths above 1).
+    ahead: whether to prefetch pages, which pays off if they come from the disk.
     """
     search_in_step(
         *tokens, *suffixes, *pairs.buckets, *pairs.entries, query, ends, known, begin, stop,
@@ -83,7 +82,7 @@ def search_in_step(
     codes, rare_before, rare_ids, places, place_bits, n_tokens, buckets, bucket_bits, n_buckets,
     entries, entry_bits, n_pairs, query, ends, known, begin, stop, lengths, witnesses, ahead,
 ):  # fmt: skip
-    """`longest_matches` of arrays; records that hold them would be taken apart at each access."""
+    """`longest_matches` on plain arrays; records would be unpacked at every access."""
     low = np.empty(WIDTH, np.int64)
     high = np.empty(WIDTH, np.int64)
     common_low = np.empty(WIDTH, np.int64)
@@ -103,8 +102,8 @@ def search_in_step(
         )  # fmt: skip
         common_low[:] = 0
         common_high[:] = 0
-        # All searches advance by one step in turn. The first two loops only ask for memory, so
-        # that the requests overlap; the third uses what has come.
+        # All searches advance one step at a time. The first two loops only request memory, so that
+        # the requests overlap; the third uses what has arrived.
         while n_active > 0:
             if ahead:
                 ask_for_suffixes(places, place_bits, low, high, n_active)
@@ -151,7 +150,7 @@ def search_in_step(
                     cb = length
                 slot = slots[w]
                 if a == b:
-                    # Another entry with the mark may be the pair's.
+                    # Another entry with the mark may be the right one for the pair.
                     slot = find_mark(entries, entry_bits, slot + 1, slot_ends[w], marks[w])
                     if slot == slot_ends[w]:
                         continue
@@ -172,7 +171,7 @@ def search_in_step(
 
 @nb.njit(inline="always")
 def ask_for_suffixes(places, place_bits, low, high, n_active):
-    """Ask for the pages of the suffixes in the middle of each interval."""
+    """Prefetch the pages of the suffixes in the middle of each interval."""
     for w in range(n_active):
         ask_for(places, ((low[w] + high[w]) >> 1) * place_bits >> 6)
 
@@ -182,9 +181,9 @@ def begin_searches(
     buckets, bucket_bits, n_buckets, entries, entry_bits, n_pairs, n_tokens, query, ends, known,
     begin, stop, lengths, witnesses, where, low, high, slots, slot_ends, marks, ahead,
 ):  # fmt: skip
-    """Look up the pairs that begin in [begin, stop); returns how many searches there are.
+    """Look up the pairs that begin in [begin, stop); returns the number of searches to run.
 
-    Each loop asks the memory for what the next one uses, so that the requests overlap.
+    Each loop prefetches what the next one uses, so that memory accesses overlap.
     """
     n = 0
     for i in range(begin, stop):
@@ -224,7 +223,7 @@ def begin_searches(
 
 @nb.njit(inline="always")
 def document_at(starts, position):
-    """The document that holds a position: the last one that starts at or before it."""
+    """The document at a position: the last one that starts at or before it."""
     a = 0
     b = len(starts)
     while b - a > 1:
@@ -257,7 +256,7 @@ def find_interval(tokens: Tokens, suffixes: Packed, query: NDArray[np.uint32]) -
 
 @nb.njit(nogil=True, cache=True)
 def interval_of(codes, rare_before, rare_ids, places, place_bits, n_tokens, query):
-    """`find_interval` of arrays."""
+    """`find_interval` on plain arrays."""
     m = len(query)
     bounds = np.zeros(2, np.int64)
     for side in range(2):
@@ -265,7 +264,7 @@ def interval_of(codes, rare_before, rare_ids, places, place_bits, n_tokens, quer
         b = n_tokens
         while a < b:
             middle = (a + b) >> 1
-            # Suffixes of documents that were removed may be left out: more tokens than places.
+            # Suffixes of removed documents may be missing: more tokens than places.
             p = min(np.int64(unpack(places, place_bits, middle)), len(codes) - 1)
             length, token = compare(codes, rare_before, rare_ids, p, query, 0, m)
             if length == m:
@@ -287,13 +286,13 @@ def count_allowed(
     low: int,
     high: int,
 ) -> int:
-    """How many of the suffixes from `low` to before `high` stand in documents not excluded."""
+    """Count the suffixes from `low` up to but not including `high` in documents not excluded."""
     return int(count_in_documents(suffixes.words, suffixes.n_bits, starts, excluded, low, high))
 
 
 @nb.njit(nogil=True, cache=True)
 def count_in_documents(places, place_bits, starts, excluded, low, high):
-    """`count_allowed` of arrays."""
+    """`count_allowed` on plain arrays."""
     count = 0
     for k in range(low, high):
         if not excluded[document_at(starts, np.int64(unpack(places, place_bits, k)))]:
@@ -311,11 +310,11 @@ def allowed_matches(
     lengths: NDArray[np.int32],
     witnesses: NDArray[np.uint32],
 ) -> None:
-    """Shorten `lengths` in place to what matches outside the excluded documents.
+    """Shorten `lengths` in place to matches outside the excluded documents.
 
-    starts: int64, shape (n_documents,); excluded: bool, shape (n_documents,). From the witness of
-    the longest match outwards, matches only get shorter, so the nearest suffix on each side that
-    is not excluded has the longest match that remains. Single words are looked up by bisection.
+    starts: int64, shape (n_documents,); excluded: bool, shape (n_documents,). Matches only get
+    shorter with distance from the longest match's witness, so the nearest suffix on either side
+    that is not excluded has the longest remaining match. Single words are looked up by bisection.
     """
     shorten(*tokens, *suffixes, starts, excluded, query, ends, lengths, witnesses)
 
@@ -325,7 +324,7 @@ def shorten(
     codes, rare_before, rare_ids, places, place_bits, n_tokens, starts, excluded, query, ends,
     lengths, witnesses,
 ):  # fmt: skip
-    """`allowed_matches` of arrays."""
+    """`allowed_matches` on plain arrays."""
     for i in range(len(query)):
         if lengths[i] == 0:
             continue

@@ -1,16 +1,16 @@
 """Near-verbatim search by symmetric word-mover similarity.
 
-Lu et al. 2024, appendix A.2, Algorithms 3 and 4. Two n-grams are as similar as the smaller of two
-means: over the content words of one, of the best cosine with a content word of the other, and the
-same the other way round. The kernels find what the plain transcription finds, and skip only what
-cannot change the answer:
+Lu et al. 2024, appendix A.2, Algorithms 3 and 4. The similarity of two n-grams is the smaller of
+two means: the mean, over the content words of one, of the best cosine with a content word of the
+other, and the same with the two exchanged. The kernels return the same results as the plain
+transcription, and only skip what cannot change the answer:
 
-- a passage is left at once where even its best word for each word of the n-gram is not enough
-  (prefix sums over the text make that one subtraction a passage);
+- a passage is skipped if even its best word for each word of the n-gram is not enough (with prefix
+  sums over the text, one subtraction per passage);
 - within a passage, a span can end only where the running deficit of its words is no higher than
   where it began (prefix sums and suffix minima of the deficit).
 
-Cosines are sums of products of 16-bit integers, which are the same in any order and on any machine.
+Cosines are sums of products of 16-bit integers, so they are the same in any order on any machine.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ __all__ = [
 ]
 
 MOST_ALIKE = np.float32(0.999)
-"""The highest cosine of two different words: equal vectors do not make them one."""
+"""The highest cosine of two different words: equal vectors do not make them identical."""
 TOLERANCE = 1e-9
-"""Means this far below the threshold still reach it: sums of rounded cosines, in another order."""
+"""Means this far below the threshold still pass: rounded sums depend on their order."""
 
 
 @nb.njit(nogil=True, cache=True)
@@ -40,7 +40,7 @@ def score_terms(data, indices, indptr, terms, weights, scores):
     """Add each term's column, weighted, to the passages' scores.
 
     data: float32, indices: int32, indptr: int64, columns by term; terms: int64 (n_terms,);
-    weights: float32 (n_terms,); scores: float32 (n_passages,), changed.
+    weights: float32 (n_terms,); scores: float32 (n_passages,), modified.
     """
     for t in range(len(terms)):
         weight = weights[t]
@@ -50,11 +50,11 @@ def score_terms(data, indices, indptr, terms, weights, scores):
 
 @nb.njit(nogil=True, cache=True)
 def gather_passages(tokens, begins, lengths, units, units_out, places, offsets):
-    """The content words of passages, one after the other; returns how many.
+    """Gather the content words of passages, one after the other; returns their number.
 
-    begins: int64, lengths: int32 (n_passages,), in tokens. units: int32, by token id, -2 for what
-    is no content word. Out: units_out, places (its place in the passage), int32 (n_words,) at
-    least; offsets: int64 (n_passages + 1,).
+    begins: int64, lengths: int32 (n_passages,), in tokens. units: int32, by token id, -2 for words
+    that are not content words. Out: units_out, places (position in the passage), int32 with room
+    for n_words; offsets: int64 (n_passages + 1,).
     """
     n = 0
     for p in range(len(begins)):
@@ -71,7 +71,7 @@ def gather_passages(tokens, begins, lengths, units, units_out, places, offsets):
 
 @nb.njit(nogil=True, cache=True)
 def list_unseen(tokens, begins, lengths, units, mark):
-    """The tokens of passages whose unit is `mark` still: uint32, in order, repeated or not."""
+    """List the tokens of passages whose unit is still `mark`: uint32, in order, with repeats."""
     n = 0
     for p in range(len(begins)):
         for k in range(lengths[p]):
@@ -89,10 +89,10 @@ def list_unseen(tokens, begins, lengths, units, mark):
 
 @nb.njit(nogil=True, cache=True)
 def number_units(units, n_rows, n_unknown, distinct, numbers):
-    """Number the distinct ones of `units` in the order they come; returns how many there are.
+    """Number the distinct values of `units` in order of appearance; returns their count.
 
-    units: int32 (n,), rows of vectors, or from -3 downwards words without one, of which there are
-    `n_unknown`. Out: distinct, int32 (n,) at least, and numbers, int32 (n,), places in it.
+    units: int32 (n,), rows of vectors, or -3 and below for the `n_unknown` words without a vector.
+    Out: distinct, int32 with room for n, and numbers, int32 (n,), indices into it.
     """
     known = np.full(n_rows + n_unknown, -1, np.int32)
     n = 0
@@ -111,13 +111,13 @@ def number_units(units, n_rows, n_unknown, distinct, numbers):
 def similarities(vectors, rows, columns, out):
     """Cosines of word vectors: out[r, c] of row `rows[r]` and row `columns[c]` of `vectors`.
 
-    vectors: int16 (n_words, n_dimensions), unit vectors times 32,767, the last row of zeros. rows,
-    columns: int32; a negative one is a word without a vector, which resembles only itself: what
-    has the same number. out: float32 (n_rows, n_columns), at most `MOST_ALIKE` for different rows.
+    vectors: int16 (n_words, n_dimensions), unit vectors times 32,767, with a last row of zeros.
+    rows, columns: int32; a negative one is a word without a vector, which is similar only to the
+    same number. out: float32 (n_rows, n_columns), at most `MOST_ALIKE` for different rows.
     """
     n_rows, n_columns, n_dimensions = len(rows), len(columns), vectors.shape[1]
     scale = np.float32(1.0 / (32767.0 * 32767.0))
-    # Two by two, so that each value read is used twice; gathered, so that they lie side by side.
+    # Two by two, so that each value read is used twice; gathered, so that they are contiguous.
     near = np.zeros((n_columns + 1, n_dimensions), np.int16)
     for c in range(n_columns):
         near[c] = vectors[max(columns[c], -1)]
@@ -149,11 +149,12 @@ def similarities(vectors, rows, columns, out):
 def _occurs_in(
     sims, words, n_words, passage, places, length, min_words, floor, threshold, ratio, work, best
 ):  # fmt: skip
-    """Whether a span of the passage resembles the n-gram of `n_words` words.
+    """Whether a span of the passage is similar to the n-gram of `n_words` words.
 
-    A span reaches from after the content word before it to before the one after it, and holds at
-    least `min_words` words, `floor` of them content words. From its first content word to its last
-    it is at most `ratio` times as long as the n-gram, and the n-gram as it.
+    A span extends from just after the preceding content word to just before the following one,
+    and has at least `min_words` words, `floor` of them content words. Measured from its first
+    content word to its last, neither it nor the n-gram is more than `ratio` times as long as the
+    other.
     """
     m, n = len(words), len(passage)
     deficit, lowest = work[0], work[1]
@@ -202,14 +203,14 @@ def search_near(
     sims, words, exact, first, stop, j, passages, places, offsets, lengths, min_words, floor,
     max_words, threshold, ratio, found,
 ):  # fmt: skip
-    """DJ Search over the starts `first` to `stop`; returns where the second pointer came to.
+    """DJ Search over the starts `first` to `stop`; returns the final second pointer.
 
     sims: float32 (n_units, n_columns), passage words by text words. words: int32 (n_words,), each
-    word's column, -1 for what is no content word; exact: int32 (n_words,), longest exact matches.
+    word's column, -1 if not a content word; exact: int32 (n_words,), longest exact matches.
     passages, places: int32, content words of all passages, offsets: int64 (n_passages + 1,),
     lengths: int32 (n_passages,), in words. found: int32 (n_words,), the longest match at each
-    start, changed. n-grams of over `max_words` words are not looked for. ratio: how many times as
-    long as the other an n-gram and its span may be.
+    start, modified. n-grams longer than `max_words` are not searched. ratio: maximum length of an
+    n-gram relative to its span, and of a span relative to its n-gram.
     """
     n = len(words)
     n_passages = len(lengths)
@@ -231,7 +232,7 @@ def search_near(
         occurs = j - i <= exact[i]
         a, b = before[i], before[j]
         if not occurs and b - a < floor and j < n and j - i < max_words:
-            # Too little to compare yet, which is no No: the n-gram grows until it says enough.
+            # Too little to compare yet, not a No: the n-gram grows until it is enough.
             j += 1
             continue
         if not occurs and b - a >= floor and j - i <= max_words:
@@ -248,7 +249,7 @@ def search_near(
                     break
         if occurs:
             found[i] = max(found[i], j - i)
-            # What is known to occur verbatim need not be asked again.
+            # Anything known to occur verbatim need not be searched again.
             j = max(j, i + min(exact[i], n - i)) + 1
         else:
             i += 1
@@ -285,8 +286,8 @@ def best_span(sims, words, n_words, passage, places, length, min_words, floor, r
     """The span of the passage that is most similar to the n-gram of `n_words` words, above `least`.
 
     words: int32 (m,), its content words as columns; passage, places: int32 (n,). Returns
-    (similarity, first content word, after the last one); (least, 0, 0) where none is above it. Of
-    equal ones the first and shortest.
+    (similarity, first content word, end); (least, 0, 0) if none is above it. Ties go to the first,
+    then the shortest.
     """
     m, n = len(words), len(passage)
     best = np.full(m, np.float32(-1.0))
@@ -329,7 +330,7 @@ def best_span(sims, words, n_words, passage, places, length, min_words, floor, r
 def best_passage(
     sims, words, n_words, passages, places, offsets, lengths, min_words, floor, ratio
 ):  # fmt: skip
-    """`best_span` over all passages: (similarity, passage, first content word, after the last)."""
+    """`best_span` over all passages: (similarity, passage, first content word, end)."""
     top, chosen, first, after = 0.0, -1, 0, 0
     for p in range(len(lengths)):
         low, high = offsets[p], offsets[p + 1]

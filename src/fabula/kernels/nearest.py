@@ -1,13 +1,13 @@
 """The nearest sentence by cosine of word counts, over an inverted index, without reading it all.
 
-Words are numbered by falling frequency. Let w be the rarest word that query and sentence share.
-All that they share is w and more frequent words, so by Cauchy and Schwarz their cosine is at most
-sqrt(q * s): q the share that w and more frequent words have of the query's weight (the sum of
-squared counts), s their share of the sentence's. Each word's list is in order of falling s; so a
-list is read only as far as q * s is above the square of the best cosine so far, which leaves the
-long lists of frequent words almost unread. (Bayardo, Ma and Srikant 2007 bound all-pairs
-similarity in this way.) Before a sentence is compared word by word, its signature is: 64 bits, each
-set by the words that fall on it, so that the query's words without their bit are surely not there.
+Words are numbered by descending frequency. Let w be the rarest word that query and sentence share.
+All shared words are w or more frequent, so by Cauchy-Schwarz their cosine is at most sqrt(q * s),
+where q is the share of w and more frequent words in the query's weight (the sum of squared counts),
+and s their share in the sentence's. Each word's list is sorted by descending s, so a list is read
+only while q * s is above the square of the best cosine so far, which leaves the long lists of
+frequent words almost unread. (Bayardo, Ma and Srikant 2007 bound all-pairs similarity in this way.)
+Before a sentence is compared word by word, its signature is checked: each word sets one of 64 bits,
+so query words whose bit is not set are certainly absent.
 """
 
 from __future__ import annotations
@@ -19,20 +19,20 @@ from numpy.typing import NDArray
 __all__ = ["STEPS", "nearest", "signatures"]
 
 STEPS = 255
-"""A share is kept as a number of steps, rounded up."""
+"""A share is stored as a number of steps, rounded up."""
 
 _SLACK = 1 - 1e-12
 
 
 @njit(cache=True, inline="always")
 def _bit(word):
-    """Which of 64 bits a word sets: the top of a multiplicative hash."""
+    """The bit, out of 64, that a word sets: the top of a multiplicative hash."""
     return (np.uint64(word) * np.uint64(0x9E3779B97F4A7C15)) >> np.uint64(58)
 
 
 @njit(cache=True, nogil=True)
 def signatures(word_ends: NDArray[np.int64], bags: NDArray[np.uint32]) -> NDArray[np.uint64]:
-    """The bits that each sentence's words set: uint64, shape (n_sentences,)."""
+    """The bits set by each sentence's words: uint64, shape (n_sentences,)."""
     found = np.zeros(len(word_ends) - 1, np.uint64)
     for sentence in range(len(found)):
         for place in range(word_ends[sentence], word_ends[sentence + 1]):
@@ -54,15 +54,15 @@ def nearest(
     signatures: NDArray[np.uint64],
     best_cosine: float,
 ) -> tuple[int, float, int]:
-    """The sentence of the largest cosine above `best_cosine`, the first of several; -1 for none.
+    """The sentence with the largest cosine above `best_cosine`, the first if tied; -1 for none.
 
-    words, counts: int64, shape (n_distinct,): the query, by rising number. list_ends: int64, shape
-    (n_words + 1,); word w stands in the sentences `lists[list_ends[w] : list_ends[w + 1]]`, by
-    falling `shares`. Sentence k holds the words `bags[word_ends[k] : word_ends[k + 1]]`, by rising
-    number, as often as `bag_counts` says; `norms` are the sums of squares of these, `signatures`
-    the bits that its words set.
+    words, counts: int64, shape (n_distinct,): the query, by ascending number. list_ends: int64,
+    shape (n_words + 1,); word w occurs in the sentences `lists[list_ends[w] : list_ends[w + 1]]`,
+    by descending `shares`. Sentence k holds the words `bags[word_ends[k] : word_ends[k + 1]]`, by
+    ascending number, with counts `bag_counts`; `norms` are the sums of squares of these counts,
+    `signatures` the bits set by its words.
 
-    Returns the sentence, its cosine, and how many sentences were compared.
+    Returns the sentence, its cosine, and the number of sentences compared.
     """
     weight = 0
     for count in counts:
@@ -95,7 +95,7 @@ def nearest(
 
 @njit(cache=True, inline="always")
 def _product(words, counts, bags, bag_counts, start, end):
-    """The product of two bags of words, each by rising number."""
+    """The dot product of two bags of words, each by ascending number."""
     total = np.int64(0)
     k = 0
     for place in range(start, end):

@@ -1,8 +1,8 @@
-"""n-grams that several texts hold: numbered exactly, and counted over subsets of the texts.
+"""n-grams shared by several texts: numbered exactly, and counted over subsets of the texts.
 
-An n-gram is the pair of the (n-1)-gram that begins it and the one that ends it, so numbering pairs
-numbers n-grams, and no two different n-grams ever have one number. What occurs once has no number,
-nor has anything that contains it.
+An n-gram is the pair of its first and last (n-1)-gram, so numbering pairs numbers n-grams, and
+different n-grams never share a number. An n-gram that occurs only once has no number, nor does
+anything that contains it.
 """
 
 from __future__ import annotations
@@ -17,17 +17,17 @@ _FACTOR = np.uint64(0x9E3779B97F4A7C15)
 
 @nb.njit(inline="always")
 def _slot(key, shift):
-    """Where a key is looked for first (Knuth's multiplicative hash)."""
+    """The first slot to try for a key (Knuth's multiplicative hash)."""
     return np.int64((np.uint64(key) * _FACTOR) >> np.uint64(shift))
 
 
 @nb.njit(nogil=True, cache=True)
 def extend_ngrams(shorter, n_left, n):
-    """Number the n-grams that occur twice or more, by those of n - 1 words.
+    """Number the n-grams that occur at least twice, from those of n - 1 words.
 
     shorter: int32, shape (n_words,), the number of the (n-1)-gram that begins at each word, -1
-    where it occurs once. n_left: int32, shape (n_words,), the words from each one to the end of its
-    segment. Returns the same of n words (-1 also where the segment ends before), and how many
+    if it occurs once. n_left: int32, shape (n_words,), the words from each one to the end of its
+    segment. Returns the same for n words (-1 also if the segment ends before), and how many
     numbers there are.
     """
     n_words = len(shorter)
@@ -41,7 +41,7 @@ def extend_ngrams(shorter, n_left, n):
         bits += 1
     size = 1 << bits
     keys = np.full(size, -1, np.int64)
-    # Where the pair was seen first, and from the second time on its number, as -2 - number.
+    # The place where the pair was first seen; from the second time on, -2 - its number.
     state = np.empty(size, np.int32)
     n_numbers = 0
     for p in range(n_words - 1):
@@ -65,9 +65,9 @@ def extend_ngrams(shorter, n_left, n):
 
 @nb.njit(nogil=True, cache=True)
 def _places_by_number(numbers, n_numbers):
-    """Where n-grams begin, by number: those of t are places[begins[t] : begins[t + 1]].
+    """Group the places where n-grams begin by number: places[begins[t] : begins[t + 1]] for t.
 
-    begins: int64 (n_numbers + 1,); places: int32, ascending for each number.
+    begins: int64 (n_numbers + 1,); places: int32, ascending within each number.
     """
     begins = np.zeros(n_numbers + 1, np.int64)
     for number in numbers:
@@ -86,17 +86,17 @@ def _places_by_number(numbers, n_numbers):
 
 @nb.njit(nogil=True, cache=True)
 def list_holders(numbers, n_numbers, text_of, n_texts, prompt_of):
-    """Which texts hold each n-gram, of those that two texts hold or more.
+    """List the texts that hold each n-gram, for n-grams held by at least two texts.
 
-    numbers: int32, shape (n_words,), as `extend_ngrams` gives them; where a text's n-gram is one of
-    its own prompt the number becomes -1. text_of: int32, shape (n_words,), ascending; `n_texts` and
-    above are prompts. prompt_of: int32, shape (n_texts,), such a prompt, or -1. Returns
+    numbers: int32, shape (n_words,), from `extend_ngrams`; set to -1 where a text's n-gram occurs
+    in its own prompt. text_of: int32, shape (n_words,), ascending; `n_texts` and above are prompts.
+    prompt_of: int32, shape (n_texts,), the text's prompt, or -1. Returns
 
     - ends: int64 (n_held,); n-gram t is held by the texts of entries ends[t - 1] to ends[t];
     - texts, counts, firsts: int32 (n_entries,): the text, how often it holds the n-gram, and the
       word where it first does; the texts of an n-gram ascend;
-    - n_own: int64 (n_texts,), how many different n-grams with a number no other text holds;
-    - n_echoed: int64 (n_texts,), occurrences that were one of the prompt.
+    - n_own: int64 (n_texts,), the number of distinct numbered n-grams that no other text holds;
+    - n_echoed: int64 (n_texts,), the number of occurrences that echo the prompt.
     """
     begins, places = _places_by_number(numbers, n_numbers)
     ends = np.empty(n_numbers, np.int64)
@@ -105,7 +105,7 @@ def list_holders(numbers, n_numbers, text_of, n_texts, prompt_of):
     firsts = np.empty(len(places), np.int32)
     n_own = np.zeros(n_texts, np.int64)
     n_echoed = np.zeros(n_texts, np.int64)
-    # A prompt without a word has a number too, and stands nowhere.
+    # A prompt without words has a number too, and occurs nowhere.
     n_prompts = 1
     for p in range(len(numbers)):
         n_prompts = max(n_prompts, text_of[p] - n_texts + 1)
@@ -151,16 +151,16 @@ def list_holders(numbers, n_numbers, text_of, n_texts, prompt_of):
 
 @nb.njit(nogil=True, cache=True)
 def count_in_subsets(ends, texts, counts, members):
-    """What the texts of each subset share.
+    """Count what the texts of each subset share.
 
-    n-gram t is held by `texts[ends[t - 1] : ends[t]]` (int32), as often as `counts` says (int32).
-    members: uint8, shape (n_subsets, n_texts), 1 where a text belongs to a subset. Returns
+    n-gram t is held by `texts[ends[t - 1] : ends[t]]` (int32), with counts `counts` (int32).
+    members: uint8, shape (n_subsets, n_texts), 1 if a text belongs to a subset. Returns
 
-    - n_different: int64 (n_subsets,), how many of the n-grams a text of the subset holds;
+    - n_different: int64 (n_subsets,), the number of distinct n-grams held in the subset;
     - n_shared: int64 (n_subsets, n_texts), the text's occurrences of n-grams that another holds;
     - n_others: int64 (n_subsets, n_texts), other holders, summed over the text's n-grams;
-    - n_clipped: int64 (n_subsets, n_texts), the text's occurrences, of each n-gram no more than in
-      the one other text that holds it most often (the matches of BLEU).
+    - n_clipped: int64 (n_subsets, n_texts), the text's occurrences, of each n-gram at most as many
+      as in the one other text that holds it most often (the matches of BLEU).
     """
     n_subsets, n_texts = members.shape
     n_different = np.zeros(n_subsets, np.int64)
@@ -196,11 +196,11 @@ def count_in_subsets(ends, texts, counts, members):
 
 @nb.njit(nogil=True, cache=True)
 def count_pairs(ends, texts, max_holders):
-    """The pairs of texts that hold an n-gram in common, once for each n-gram.
+    """List the pairs of texts with an n-gram in common, once for each n-gram.
 
-    ends, texts as in `count_in_subsets`, the texts of an n-gram ascending. An n-gram with more than
-    `max_holders` is passed over. Returns int64, shape (n_pairs,): the first text in the upper 32
-    bits, the second in the lower.
+    ends, texts as in `count_in_subsets`, the texts of an n-gram ascending. n-grams with more than
+    `max_holders` holders are skipped. Returns int64, shape (n_pairs,): the first text in the upper
+    32 bits, the second in the lower.
     """
     n_pairs = 0
     start = 0

@@ -1,15 +1,15 @@
-"""Numbers in as few bits as they need, and token ids in two bytes.
+"""Bit-packed integers, and token ids in two bytes.
 
-Packed numbers lie one after the other in 64-bit words, lowest bits first, without regard to where
-a word ends; one more word follows the last, so that reading never looks past the end.
+Packed integers are stored one after the other in 64-bit words, lowest bits first, and may straddle
+two words; one more word follows the last, so that reading never goes past the end.
 
-Token ids go by how often they occur, so nearly all of a text's are small. Those below `RARE` stand
-as they are, in 16 bits; in place of the others stands `RARE`, and the ids follow one another in an
-array of their own. Which of these it is, is counted within a block, as in the directly addressable
+Token ids are assigned by descending frequency, so most are small. Ids below `RARE` are stored
+directly in 16 bits; all others are stored as `RARE`, with the actual ids in an array of their own.
+An id's index in that array is found by counting within a block, as in the directly addressable
 codes of Brisaboa, Ladra and Navarro (2013), with two levels.
 
 Records of arrays are for Python: a compiled function takes the arrays singly (`*tokens`), since
-to look into a record costs it more than to read from memory.
+unpacking a record costs it more than reading from memory.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ __all__ = [
 ]  # fmt: skip
 
 RARE = 65_535
-"""Stands for each token id that is as large or larger."""
+"""Stands for every token id at least this large."""
 BLOCK = 256
-"""Tokens among which rare ones are counted."""
+"""Tokens per block in which rare ones are counted."""
 _U1, _U6, _U63 = np.uint64(1), np.uint64(6), np.uint64(63)
 
 
@@ -46,18 +46,18 @@ class Tokens(NamedTuple):
     codes: NDArray[np.uint16]
     """(n_tokens,): the id, or `RARE`."""
     rare_before: NDArray[np.uint32]
-    """(n_blocks,): how many rare ones stand before each block."""
+    """(n_blocks,): the number of rare ids before each block."""
     rare_ids: NDArray[np.uint32]
-    """(n_rare,): the rare ones in order."""
+    """(n_rare,): the rare ids in order."""
 
 
 def bits_below(n: int) -> int:
-    """The bits that each of the numbers 0 to n - 1 fits in; at least 1."""
+    """The bits needed to store the numbers 0 to n - 1; at least 1."""
     return max(1, (n - 1).bit_length())
 
 
 def n_packed_words(n_values: int, n_bits: int) -> int:
-    """The 64-bit words that so many numbers take, and the one after them."""
+    """The number of 64-bit words needed for `n_values` numbers, including the extra last one."""
     return (n_values * n_bits + 63) // 64 + 1
 
 
@@ -70,12 +70,12 @@ def pack(values: NDArray[np.generic], n_bits: int) -> Packed:
 
 @nb.njit(inline="always")
 def put(words, n_bits, k, value):
-    """Set the k-th number, which must be 0 still."""
+    """Set the k-th number, which must still be 0."""
     at = np.uint64(k) * np.uint64(n_bits)
     word = at >> _U6
     shift = at & _U63
     words[word] |= np.uint64(value) << shift
-    # Two shifts, since one by 64 is not defined.
+    # Two shifts, since a shift by 64 is undefined.
     words[word + _U1] |= (np.uint64(value) >> _U1) >> (_U63 - shift)
 
 
@@ -86,21 +86,21 @@ def unpack(words, n_bits, k):
     word = at >> _U6
     shift = at & _U63
     bits = words[word] >> shift | (words[word + _U1] << _U1) << (_U63 - shift)
-    # As `put`: a mask of all 64 bits in two shifts.
+    # As in `put`: a mask of all 64 bits in two shifts.
     return bits & ((_U1 << np.uint64(n_bits - 1) << _U1) - _U1)
 
 
 @nb.njit(nogil=True, cache=True)
 def put_all(words, n_bits, values):
-    """Set numbers, which must be 0 still, from the first on."""
+    """Set numbers, which must still be 0, starting with the first."""
     for k in range(len(values)):
         put(words, n_bits, k, values[k])
 
 
 def read_packed(packed: Packed, begin: int, end: int) -> NDArray[np.uint32]:
-    """The numbers from `begin` to before `end`, below 2**32: uint32, shape (end - begin,).
+    """The numbers from `begin` up to `end`, exclusive, below 2**32: uint32, (end - begin,).
 
-    Raises `IndexError` where there are not so many.
+    Raises `IndexError` if they are out of range.
     """
     if not 0 <= begin <= end <= packed.n_values:
         raise IndexError(f"{begin} to {end} of {packed.n_values} numbers")
@@ -111,13 +111,13 @@ def read_packed(packed: Packed, begin: int, end: int) -> NDArray[np.uint32]:
 
 @nb.njit(nogil=True, cache=True)
 def unpack_all(words, n_bits, begin, values):
-    """Fill `values` with the numbers from `begin` on."""
+    """Fill `values` with the numbers starting at `begin`."""
     for k in range(len(values)):
         values[k] = unpack(words, n_bits, begin + k)
 
 
 def pack_tokens(tokens: NDArray[np.uint32]) -> Tokens:
-    """Token ids in two bytes, and the rare ones apart."""
+    """Pack token ids in two bytes each, with the rare ones stored separately."""
     codes = np.empty(len(tokens), np.uint16)
     np.minimum(tokens, RARE, out=codes, casting="unsafe")
     places = np.flatnonzero(codes == RARE)
@@ -132,14 +132,14 @@ def rare_token(codes, rare_before, rare_ids, place):
     k = np.int64(rare_before[block])
     for before in range(block * BLOCK, place):
         k += codes[before] == RARE
-    # Of damaged files there may be more places than ids.
+    # Damaged files may have more places than ids.
     return rare_ids[k] if k < len(rare_ids) else np.uint32(RARE)
 
 
 def read_tokens(tokens: Tokens, begin: int, end: int) -> NDArray[np.uint32]:
-    """The token ids from `begin` to before `end`: uint32, shape (end - begin,).
+    """The token ids from `begin` up to `end`, exclusive: uint32, shape (end - begin,).
 
-    Raises `IndexError` where there are not so many.
+    Raises `IndexError` if they are out of range.
     """
     if not 0 <= begin <= end <= len(tokens.codes):
         raise IndexError(f"{begin} to {end} of {len(tokens.codes)} tokens")
@@ -150,7 +150,7 @@ def read_tokens(tokens: Tokens, begin: int, end: int) -> NDArray[np.uint32]:
 
 @nb.njit(nogil=True, cache=True)
 def fill_tokens(codes, rare_before, rare_ids, begin, ids):
-    """Fill `ids` with the token ids from `begin` on."""
+    """Fill `ids` with the token ids starting at `begin`."""
     for k in range(len(ids)):
         code = codes[begin + k]
         ids[k] = code if code < RARE else rare_token(codes, rare_before, rare_ids, begin + k)

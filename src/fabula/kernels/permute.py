@@ -1,7 +1,7 @@
-"""Random labels for permutation tests, 64 permutations to a machine word.
+"""Random labels for permutation tests, 64 permutations per machine word.
 
-An item's label is a bit in each of 64 permutations, so that what holds of any or all items of a
-group is one OR or AND for 64 permutations at once.
+An item's label is one bit per permutation, so whether any or all items of a group are chosen is
+one OR or AND for 64 permutations at once.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ def _next(state):
 
 @njit(cache=True, parallel=True)
 def draw_labels(n_items: int, n_chosen: int, n_words: int, seed: int) -> NDArray[np.uint64]:
-    """Which items are chosen, in 64 * n_words random choices of `n_chosen` of `n_items`.
+    """Draw 64 * n_words random choices of `n_chosen` out of `n_items`.
 
-    Returns uint64, shape (n_words, n_items): bit p of word w of an item tells whether choice
-    64 * w + p holds it. Each word has its own stream, so threads do not change the result.
+    Returns uint64, shape (n_words, n_items): bit p of word w of an item says whether choice
+    64 * w + p includes it. Each word has its own stream, so threads do not change the result.
 
-    Every item is first chosen by the toss of a coin, 64 choices at a time; then items are added or
-    taken away at random until there are as many as there should be. A set of coin tosses of some
-    size is any set of that size alike, and so is what is left of it.
+    Every item is first chosen by a coin toss, 64 choices at a time; then items are added or
+    removed at random until the number is right. All sets of coin tosses of one size are equally
+    likely, and so are the sets after adding or removing.
     """
     labels = np.empty((n_words, n_items), np.uint64)
     for word in prange(n_words):
@@ -51,7 +51,7 @@ def draw_labels(n_items: int, n_chosen: int, n_words: int, seed: int) -> NDArray
             n_left = abs(surplus)
             while n_left:
                 state, draw = _next(state)
-                # 32 random bits times the range: uneven by less than one in 10^4 for 10^5 items.
+                # 32 random bits times the range: biased by less than one in 10^4 for 10^5 items.
                 place = np.int64(((draw >> np.uint64(32)) * np.uint64(n_items)) >> np.uint64(32))
                 if labels[word, place] & one == unwanted:
                     labels[word, place] ^= one
@@ -89,9 +89,9 @@ def sum_chosen(labels: NDArray[np.uint64], columns: NDArray[np.float64]) -> NDAr
 def count_types(
     labels: NDArray[np.uint64], items: NDArray[np.int64], ends: NDArray[np.int64]
 ) -> NDArray[np.int64]:
-    """How many types some chosen item holds, and how many some item holds that is not chosen.
+    """Count the types held by some chosen item, and the types held by some item not chosen.
 
-    labels: as `draw_labels` gives them. Type t is held by `items[ends[t - 1] : ends[t]]`.
+    labels: from `draw_labels`. Type t is held by `items[ends[t - 1] : ends[t]]`.
     Returns int64, shape (2, 64 * n_words).
     """
     n_words = labels.shape[0]
@@ -117,7 +117,7 @@ def count_types(
 
 @njit(cache=True, inline="always")
 def _add(planes, carry):
-    """Add 1 to each of 64 counters whose bit is set; plane k holds bit k of all of them."""
+    """Add 1 to each of 64 counters whose bit is set; plane k holds bit k of all counters."""
     plane = 0
     while carry:
         planes[plane], carry = planes[plane] ^ carry, planes[plane] & carry
@@ -126,7 +126,7 @@ def _add(planes, carry):
 
 @njit(cache=True, inline="always")
 def _count(planes, bit):
-    """What the counter of a bit holds."""
+    """The value of the counter of a bit."""
     total = np.int64(0)
     for plane in range(_N_PLANES):
         total += np.int64((planes[plane] >> np.uint64(bit)) & np.uint64(1)) << plane

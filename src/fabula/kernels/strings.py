@@ -1,4 +1,4 @@
-"""Looking many words up in a table of strings."""
+"""Looking up many words in a table of strings."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ __all__ = ["find_strings"]
 
 @nb.njit(nogil=True, cache=True)
 def find_strings(table, offsets, order, wanted, wanted_offsets):
-    """Where each wanted string stands in a table, counted from 1; 0 where it does not.
+    """The position of each wanted string in a table, counted from 1; 0 if it is not there.
 
-    table, wanted: uint8, the strings' bytes in a row; offsets, wanted_offsets: int64, one more
-    than there are strings; order: uint32, shape (n_strings,), the table's strings sorted. Returns
-    uint32, shape (n_wanted,).
+    table, wanted: uint8, the concatenated bytes of the strings; offsets, wanted_offsets: int64,
+    one more than there are strings; order: uint32, shape (n_strings,), the table's strings sorted.
+    Returns uint32, shape (n_wanted,).
     """
     n_wanted = len(wanted_offsets) - 1
     found = np.zeros(n_wanted, np.uint32)
@@ -25,7 +25,7 @@ def find_strings(table, offsets, order, wanted, wanted_offsets):
         high = len(order)
         while low < high:
             middle = (low + high) >> 1
-            # Whatever damaged files say, what is read lies in the table.
+            # Reads stay within the table even if the files are damaged.
             entry = min(np.int64(order[middle]), len(offsets) - 2)
             at = min(max(offsets[entry], 0), len(table))
             m = min(offsets[entry + 1], len(table)) - at

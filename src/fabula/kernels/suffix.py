@@ -1,11 +1,11 @@
 """Building a suffix array over token ids.
 
-Three steps. (1) A counting sort by the first token. (2) Within each group, sorting by packed
-keys of the next few tokens, again and again. Groups are independent, so threads share them. (3)
-What still ties after `DEPTH` tokens is sorted deeper in the same way, if it is little; long
-repeats, as of whole documents, by prefix doubling on the ranks (Larsson & Sadakane 2007).
+Three steps. (1) A counting sort by the first token. (2) Within each group, repeated sorting by
+packed keys of the next few tokens. Groups are independent, so threads share them. (3) Remaining
+ties after `DEPTH` tokens are sorted deeper in the same way if there are few; long repeats, such as
+whole documents, are sorted by prefix doubling on the ranks (Larsson & Sadakane 2007).
 
-Token id 0 separates documents. A suffix that ends sorts before one that goes on.
+Token id 0 separates documents. A suffix that ends sorts before one that continues.
 """
 
 from __future__ import annotations
@@ -20,30 +20,30 @@ from numpy.typing import NDArray
 __all__ = ["DEPTH", "build_suffix_array"]
 
 DEPTH = 32
-"""Ties of so many tokens are rare, unless text repeats."""
+"""Ties of this many tokens are rare, unless text repeats."""
 
 _DEEP = 1024
-"""As far as a few ties are sorted before ranks, which cost memory, are made."""
+"""Depth to which a few ties are sorted before building ranks, which cost memory."""
 _FEW = 64
-"""Ties are few if they are less than one in so many."""
+"""Ties are few if they make up less than one in this many."""
 _N_PARTS = 64
 _DIGIT = 11
-"""Bits of a digit; its counts stay in the fastest cache."""
+"""Bits per digit; its counts stay in the L1 cache."""
 _FEW_KEYS = 20
-"""So few keys are sorted fastest by insertion."""
+"""Up to this many keys are sorted fastest by insertion."""
 _MANY = 512
-"""So many keys are sorted faster by digits than by comparing."""
+"""From this many keys on, radix sort is faster than comparison sort."""
 _U1 = np.uint64(1)
 
 
 def build_suffix_array(
     tokens: NDArray[np.uint32], n_ids: int, *, n_threads: int = 1
 ) -> NDArray[np.uint32]:
-    """The suffix array of `tokens`, the same whatever `n_threads`.
+    """The suffix array of `tokens`, independent of `n_threads`.
 
     tokens: uint32, shape (n,), ids below `n_ids`, n below 2**32 - 1. Returns uint32, shape (n,).
-    Peak memory is about 9 bytes a token, `tokens` included; 12, and 8 for each tied group, where
-    much text repeats.
+    Peak memory is about 9 bytes per token, including `tokens`; 12 per token plus 8 per tied group
+    if much text repeats.
     """
     n = len(tokens)
     if n >= 2**32 - 1:
@@ -52,7 +52,7 @@ def build_suffix_array(
         return np.empty(0, np.uint32)
     suffixes: NDArray[np.uint32]
     suffixes, first = sort_by_token(tokens, n_ids)
-    # Parts of about equal numbers of suffixes, each of whole groups.
+    # Parts with about equal numbers of suffixes, each consisting of whole groups.
     edges = first[np.searchsorted(first, np.linspace(0, n, _N_PARTS + 1).astype(np.int64))]
     with ThreadPoolExecutor(n_threads) as pool:
         parts = [
@@ -72,7 +72,7 @@ def build_suffix_array(
 
 
 def groups_within(first: NDArray[np.int64], low: int, high: int) -> NDArray[np.int64]:
-    """The groups of two suffixes or more that lie in [low, high): int64, shape (n_groups, 2)."""
+    """The groups of at least two suffixes in [low, high): int64, shape (n_groups, 2)."""
     a, b = np.searchsorted(first, [low, high])
     bounds = np.column_stack([first[a:b], first[a + 1 : b + 1]])
     return np.ascontiguousarray(bounds[bounds[:, 1] - bounds[:, 0] > 1])
@@ -80,7 +80,7 @@ def groups_within(first: NDArray[np.int64], low: int, high: int) -> NDArray[np.i
 
 @nb.njit(nogil=True, cache=True)
 def sort_by_token(tokens, n_ids):
-    """Suffixes ordered by their first token, then by position: a counting sort.
+    """Order suffixes by their first token, then by position, with a counting sort.
 
     tokens: uint32, shape (n,). Returns uint32, shape (n,), and the place where each token's
     suffixes begin, int64, shape (n_ids + 1,).
@@ -102,7 +102,7 @@ def sort_by_token(tokens, n_ids):
 
 @nb.njit(inline="always")
 def packed_key(tokens, position, bits):
-    """The next 64 // bits tokens in one number that orders as they do; past the end counts as 0."""
+    """Pack the next 64 // bits tokens into one number in sort order; past the end counts as 0."""
     n = len(tokens)
     key = np.uint64(0)
     for k in range(64 // bits):
@@ -114,7 +114,7 @@ def packed_key(tokens, position, bits):
 
 @nb.njit(inline="always")
 def insert_pairs(keys, low, high, values, at):
-    """Insertion sort of keys[low:high], and of as many values from `at` on with them."""
+    """Insertion sort of keys[low:high], moving the same number of values from `at` on along."""
     shift = at - low
     for i in range(low + 1, high):
         key = keys[i]
@@ -171,7 +171,7 @@ def sort_pairs(keys, values):
                     values[above] = value
                 else:
                     i += 1
-            # The larger side waits on the stack, so the stack stays logarithmic.
+            # The larger side is pushed, so the depth of the stack is logarithmic.
             if below - low < high - above:
                 stack[depth, 0] = above
                 stack[depth, 1] = high
@@ -188,8 +188,8 @@ def sort_pairs(keys, values):
 def sort_by_digits(keys, values, n_bits, other_keys, other_values):
     """Sort `keys` in place and `values` with them: a radix sort from the lowest digit up.
 
-    keys: uint64, shape (m,), below 2**n_bits; values: uint32, shape (m,). other_*: likewise, for
-    scratch, m or more. A digit in which all keys agree costs one reading.
+    keys: uint64, shape (m,), below 2**n_bits; values: uint32, shape (m,). other_*: scratch arrays
+    of the same types, length at least m. A digit in which all keys agree costs only one pass.
     """
     m = len(keys)
     counts = np.empty(1 << _DIGIT, np.int64)
@@ -227,10 +227,10 @@ def sort_by_digits(keys, values, n_bits, other_keys, other_values):
 
 @nb.njit(nogil=True, cache=True)
 def refine(tokens, suffixes, groups, depth, until, n_ids):
-    """Sort groups of suffixes that agree on `depth` tokens, in place, to `until` tokens or more.
+    """Sort groups of suffixes that agree on `depth` tokens, in place, to at least `until` tokens.
 
     groups: int64, shape (n_groups, 2), bounds within `suffixes`. Returns the groups that still
-    agree after that, likewise. All groups advance together, so that the keys of many small ones are
+    tie, in the same form. All groups advance together, so that the keys of many small ones are
     fetched in one loop, where the processor overlaps the memory accesses.
     """
     bits = 1
@@ -300,8 +300,8 @@ def widen(rows):
 def double_ranks(suffixes, groups, depth):
     """Order the groups that agree on `depth` tokens, in place, by prefix doubling.
 
-    suffixes: uint32, shape (n,), ordered but for these groups; groups: int64, shape (n_groups, 2).
-    A suffix's rank is the place of the first suffix of its group.
+    suffixes: uint32, shape (n,), ordered except within these groups; groups: int64, shape
+    (n_groups, 2). A suffix's rank is the place of the first suffix of its group.
     """
     n = len(suffixes)
     rank = np.empty(n, np.uint32)

@@ -1,10 +1,10 @@
-"""A table from pairs of tokens to intervals of the suffix array, in about five bytes a pair.
+"""A table from pairs of tokens to intervals of the suffix array, in about five bytes per pair.
 
-Pairs lie in buckets by their hash, `PER_BUCKET` in each on average. An entry says where the pair's
-suffixes begin, the logarithm of how many there are, rounded up, and eight bits of the hash; not
-which pair it is. So an entry may be another pair's, which a search finds out by itself: in the
-other pair's interval it finds no match of two tokens. And an interval may be too long: what lies
-beyond the pair's last suffix is larger than all that begins with the pair, so a search ends at the
+Pairs are stored in buckets by their hash, on average `PER_BUCKET` in each. An entry holds the place
+where the pair's suffixes begin, the logarithm of their number, rounded up, and eight bits of the
+hash, but not the pair itself. So an entry may belong to another pair; a search notices this, since
+it finds no match of two tokens in that pair's interval. The interval may also be too long: suffixes
+beyond the pair's last one are larger than all that begin with the pair, so a search ends at the
 same place.
 """
 
@@ -30,20 +30,20 @@ _U1, _U32 = np.uint64(1), np.uint64(32)
 
 
 class PairTable(NamedTuple):
-    """The table: where each bucket begins, and all entries in a row."""
+    """The table: where each bucket begins, and all entries, concatenated."""
 
     buckets: Packed
     """(n_buckets + 1,)"""
     entries: Packed
-    """(n_pairs,): mark, logarithm of the size, place; from the highest bit on."""
+    """(n_pairs,): mark, logarithm of the size, place; starting at the highest bit."""
 
 
 def open_pairs(
     buckets: NDArray[np.uint64], entries: NDArray[np.uint64], n_pairs: int, n_tokens: int
 ) -> PairTable:
-    """The table of `n_pairs` over `n_tokens` whose words these are.
+    """The table of `n_pairs` pairs over `n_tokens` tokens, from its words.
 
-    Raises `ValueError` if there are not as many as that takes.
+    Raises `ValueError` if their number does not match.
     """
     n_buckets, bucket_bits, entry_bits = _sizes(n_pairs, n_tokens)
     n_words = n_packed_words(n_buckets + 1, bucket_bits), n_packed_words(n_pairs, entry_bits)
@@ -55,7 +55,7 @@ def open_pairs(
 
 
 def pack_pairs(listed: Sequence[NDArray[np.uint32]], n_tokens: int) -> PairTable:
-    """The table of pairs as `list_pairs` gives them, in parts, over `n_tokens` tokens."""
+    """Build the table from parts as returned by `list_pairs`, over `n_tokens` tokens."""
     n_pairs = sum(map(len, listed))
     n_buckets, bucket_bits, entry_bits = _sizes(n_pairs, n_tokens)
     begins = np.zeros(n_buckets + 1, np.uint32)
@@ -70,7 +70,7 @@ def pack_pairs(listed: Sequence[NDArray[np.uint32]], n_tokens: int) -> PairTable
 
 
 def _sizes(n_pairs: int, n_tokens: int) -> tuple[int, int, int]:
-    """The number of buckets, the bits of a bucket's begin, the bits of an entry."""
+    """The number of buckets, the bits of a bucket's begin, and the bits of an entry."""
     return n_pairs // PER_BUCKET + 1, bits_below(n_pairs + 1), bits_below(n_tokens) + _REST_BITS
 
 
@@ -88,19 +88,19 @@ def pair_hash(first, second):
 
 @nb.njit(inline="always")
 def pair_bucket(h, n_buckets):
-    """The bucket of a hash: its upper half, scaled."""
+    """The bucket for a hash: its upper half, scaled."""
     return np.int64(((h >> _U32) * np.uint64(n_buckets)) >> _U32)
 
 
 @nb.njit(inline="always")
 def pair_mark(h):
-    """The bits of a hash that an entry keeps: uint64."""
+    """The bits of a hash that an entry stores: uint64."""
     return h & _MARK_MASK
 
 
 @nb.njit(inline="always")
 def find_mark(entries, entry_bits, slot, end, mark):
-    """The first entry from `slot` on, before `end`, that has the mark; or `end`."""
+    """The first entry with the mark from `slot` up to `end`, exclusive; or `end`."""
     shift = np.uint64(entry_bits - _MARK_BITS)
     while slot < end and unpack(entries, entry_bits, slot) >> shift != mark:
         slot += 1
@@ -109,10 +109,10 @@ def find_mark(entries, entry_bits, slot, end, mark):
 
 @nb.njit(inline="always")
 def pair_interval(entries, entry_bits, slot, n_tokens):
-    """An interval of suffixes that begins where the entry's pair does, and holds all of them."""
+    """An interval that starts at the entry's first suffix and contains all suffixes of its pair."""
     entry = unpack(entries, entry_bits, slot)
     place_bits = np.uint64(entry_bits - _REST_BITS)
-    # Whatever a damaged entry says, the interval lies in the array and holds a suffix.
+    # Even for a damaged entry, the interval lies in the array and is not empty.
     low = min(np.int64(entry & ((_U1 << place_bits) - _U1)), n_tokens - 1)
     size = np.int64(_U1 << ((entry >> place_bits) & _SIZE_MASK))
     return low, min(low + size, n_tokens)
@@ -120,16 +120,16 @@ def pair_interval(entries, entry_bits, slot, n_tokens):
 
 @nb.njit(nogil=True, cache=True)
 def count_buckets(pairs, counts):
-    """Add up how many pairs each bucket gets. counts: uint32, shape (n_buckets,)."""
+    """Add the number of pairs of each bucket to `counts`: uint32, shape (n_buckets,)."""
     for k in range(len(pairs)):
         counts[pair_bucket(pair_hash(pairs[k, 0], pairs[k, 1]), len(counts))] += 1
 
 
 @nb.njit(nogil=True, cache=True)
 def fill_buckets(pairs, free, entries, entry_bits):
-    """Enter pairs, each at the first free place of its bucket, which moves on.
+    """Insert each pair at the first free place of its bucket, and advance that place.
 
-    free: uint32, shape (n_buckets + 1,), of which the last is not used.
+    free: uint32, shape (n_buckets + 1,); the last one is not used.
     """
     place_bits = np.uint64(entry_bits - _REST_BITS)
     for k in range(len(pairs)):
@@ -147,7 +147,7 @@ def fill_buckets(pairs, free, entries, entry_bits):
 
 @nb.njit(inline="always")
 def pair_end(tokens, suffixes, i):
-    """Where the suffixes end that begin with the same two tokens as suffixes[i]."""
+    """The end of the suffixes that begin with the same two tokens as suffixes[i]."""
     p = np.int64(suffixes[i])
     first = tokens[p]
     j = i + 1
@@ -164,11 +164,11 @@ def pair_end(tokens, suffixes, i):
 
 @nb.njit(nogil=True, cache=True)
 def list_pairs(tokens, suffixes, low, high):
-    """The pairs of tokens whose suffixes begin in [low, high), with their intervals.
+    """List the pairs of tokens whose suffixes begin in [low, high), with their intervals.
 
     tokens, suffixes: uint32, shape (n,), tokens ending with 0. Returns uint32, shape (n_pairs, 4):
-    the two tokens, then the half-open bounds. Pairs with a separator are left out: no query holds
-    one. The last interval may end beyond `high`.
+    the two tokens, then the half-open bounds. Pairs with a separator are left out, as queries
+    never contain one. The last interval may end beyond `high`.
     """
     pairs = np.empty((1024, 4), np.uint32)
     n_pairs = 0
@@ -178,7 +178,7 @@ def list_pairs(tokens, suffixes, low, high):
     while i < high:
         end = pair_end(tokens, suffixes, i)
         p = np.int64(suffixes[i])
-        # No token follows a separator at the very end; what follows one is of no interest.
+        # No token follows the last separator; what follows any other is irrelevant.
         if tokens[p] != 0 and tokens[p + 1] != 0:
             if n_pairs == len(pairs):
                 wider = np.empty((2 * n_pairs, 4), np.uint32)

@@ -1,16 +1,16 @@
-"""Stretches of a text that stand in a reference in other words, found by walking its suffix array.
+"""Stretches of a text that occur reworded in a reference, found by walking its suffix array.
 
-Three steps. *Anchors*: from each content word the suffix array is walked, word by word, until what
-was walked is rare enough that all its places can be looked at; rare words are anchors at once.
-On the way a word may be another that is near, be left out, or change places with the next.
-*Alignments*: from each place both sides are followed to the left and to the right. Alike words gain
-bits, skipped ones cost some; an alignment ends where its score was highest, and is given up where
-the score has fallen by `drop` since then (the X-drop of Altschul et al. 1990, "Basic local
-alignment search tool", J. Mol. Biol. 215). *Chains*: alignments beside each other, in any order,
-are one stretch: so clauses may change places.
+Three steps. *Anchors*: from each content word, the suffix array is walked word by word until the
+walked sequence is rare enough that all its places can be examined; rare words are anchors at once.
+On the way a word may be replaced by a similar one, left out, or swapped with the next.
+*Alignments*: from each place both sides are followed to the left and to the right. Similar words
+gain bits, skipped ones cost some; an alignment ends where its score was highest, and is abandoned
+when the score has fallen by `drop` since then (the X-drop of Altschul et al. 1990, "Basic local
+alignment search tool", J. Mol. Biol. 215). *Chains*: alignments near each other, in any order, form
+one stretch, so clauses may be reordered.
 
-Scores are whole numbers, `PARTS` to a bit, and so the same in any order and on any machine. Token 0
-separates documents; nothing goes across it.
+Scores are integers, `PARTS` to a bit, and so the same in any order and on any machine. Token 0
+separates documents; nothing extends across it.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ from fabula.kernels.packed import RARE, rare_token, unpack
 __all__ = ["PARTS", "align", "chain", "find_anchors", "note_blocks"]
 
 PARTS = 64
-"""Parts of a bit that scores are counted in."""
+"""Scores are counted in this fraction of a bit."""
 MAX_STEPS = 5
-"""Words of an anchor; what is not rare after these is no anchor."""
+"""Maximum words of an anchor; a sequence not rare by then is not an anchor."""
 _NONE = np.int32(-(1 << 29))
 _AROUND, _NEAR = 8, 16
-"""Words around an anchor's place that may keep it company, and around its word in the text."""
+"""Words around an anchor's place that may support it, and around its word in the text."""
 _BLOCK = 8
-"""Words of the text to a bit."""
+"""Words of the text per bit."""
 
 
 @nb.njit(inline="always")
@@ -43,8 +43,8 @@ def token_at(codes, rare_before, rare_ids, p):
 
 @nb.njit(nogil=True, cache=True)
 def child(codes, rare_before, rare_ids, places, place_bits, low, high, depth, wanted):
-    """Of the suffixes from `low` to before `high`, alike in `depth` tokens, those that `wanted`
-    comes next in: their half-open bounds."""
+    """Of the suffixes from `low` up to `high`, exclusive, which agree on `depth` tokens, the
+    half-open bounds of those that continue with `wanted`."""
     last = len(codes) - 1
     bounds = np.empty(2, np.int64)
     for side in range(2):
@@ -66,11 +66,11 @@ def find_anchors(
     codes, rare_before, rare_ids, places, place_bits, firsts, units, is_content, starts, ends, ids,
     rarities, enough,
 ):  # fmt: skip
-    """Where walks that begin at a content word of the text have become rare.
+    """Find where walks that begin at a content word of the text have become rare.
 
     firsts: int64 (n_vocabulary + 2,), where the suffixes of each token begin. units: int32
-    (n_words,), the text's distinct words; is_content: bool (n_units,). Word u may stand as the
-    tokens `ids[starts[u] : ends[u]]` (int64), which have these rarities (int32, in parts of a bit).
+    (n_words,), the text's distinct words; is_content: bool (n_units,). Word u may occur as any of
+    the tokens `ids[starts[u] : ends[u]]` (int64), with their rarities (int32, in parts of a bit).
     A walk is rare when its tokens' rarities sum to `enough`.
 
     Returns int64 (n_anchors, 3): place in the text, and half-open bounds in the suffix array.
@@ -79,7 +79,7 @@ def find_anchors(
     found = np.empty((256, 3), np.int64)
     n_found = 0
     # A node: bounds, tokens so far, the next word of the text, rarity so far, whether a word was
-    # left out or exchanged (once in a walk), and the word that an exchange still owes, or -1.
+    # left out or swapped (once per walk), and the word still missing from a swap, or -1.
     stack = np.empty((1024, 7), np.int64)
     for i in range(n):
         if not is_content[units[i]]:
@@ -108,7 +108,7 @@ def find_anchors(
                 continue
             if depth == MAX_STEPS:
                 continue
-            # The next word; or the one after it, where this is left out, or still to come.
+            # The next word; or the one after it, with this one left out or still to come.
             for way in range(1 if is_changed else 3):
                 word, after, debt, changed = a, a + 1, np.int64(-1), is_changed
                 if owed >= 0:
@@ -139,11 +139,11 @@ def follow(
 ):  # fmt: skip
     """The best alignment that begins at place `p` of the reference and word `i` of the text.
 
-    It goes on to the right (step 1) or to the left (-1), `reach` words at most, and is never more
+    It extends to the right (step 1) or to the left (-1) by at most `reach` words, and never more
     than `width` words further on one side than on the other. rows: int32 (n_vocabulary + 1,), each
-    token's row of `gains`, int32 (n_rows, n_units), in which 0 is for unlike; costs_there: int32
-    (n_vocabulary + 1,), costs_here: int32 (n_units,), what skipping a word costs. Of equal scores
-    the alignment that is shorter there, then here. Returns (score, words here, words there).
+    token's row of `gains`, int32 (n_rows, n_units), where 0 means dissimilar; costs_there: int32
+    (n_vocabulary + 1,), costs_here: int32 (n_units,), the cost of skipping a word. Ties go to the
+    alignment that is shorter there, then here. Returns (score, words here, words there).
     """
     size = 2 * width + 1
     n_here = min(reach, len(units) - i if step > 0 else i + 1)
@@ -172,7 +172,7 @@ def follow(
             now[w] = _NONE
             if here < 0 or here > n_here:
                 continue
-            # At the far edge of the band there is nothing to come from.
+            # At the far edge of the band there is no predecessor.
             value = last[w + 1] - cost if w + 1 < size else _NONE
             if here:
                 unit = units[i + step * (here - 1)]
@@ -192,7 +192,7 @@ def follow(
             if value > best:
                 best, best_here, best_there = value, here, there
         if not (is_alive or was_alive):
-            # An exchange reaches over one row.
+            # A swap spans one row.
             break
         was_alive = is_alive
         row_before = row
@@ -204,11 +204,11 @@ def follow(
 def has_company(
     codes, rare_before, rare_ids, rows, gains, blocks, units, is_content, i, p, company
 ):  # fmt: skip
-    """Whether the words around place `p` of the reference are like content words around word `i`.
+    """Whether the words around place `p` of the reference match content words around word `i`.
 
-    Of each of the `_AROUND` words on either side of `p`, in its document, counts the most that it
-    gains from a content word of the text, at most `_NEAR` words from `i` and not it; `company` is
-    enough.
+    For each of the `_AROUND` words on either side of `p`, in its document, adds the most it gains
+    from a content word of the text at most `_NEAR` words from `i`, except `i` itself; the sum must
+    reach `company`.
     """
     low, high = max(0, i - _NEAR), min(len(units), i + _NEAR + 1)
     mask = block_mask(low, high - 1)
@@ -236,7 +236,7 @@ def has_company(
 
 @nb.njit(inline="always")
 def block_mask(first, last):
-    """The bits of the blocks that hold the words `first` to `last` of the text."""
+    """The bits of the blocks that contain the words `first` to `last` of the text."""
     low = max(first, 0) // _BLOCK
     n = last // _BLOCK - low + 1
     bits = (np.uint64(1) << np.uint64(n)) - np.uint64(1)
@@ -260,13 +260,13 @@ def align(
     costs_there, gains, blocks, units, is_content, costs_here, width, drop, exchange, reach,
     company, least,
 ):  # fmt: skip
-    """The alignments through all places of these anchors, but for excluded documents.
+    """Align all places of these anchors, except in excluded documents.
 
-    document_starts: int64 (n_documents,); excluded: bool (n_documents,), or of no length. blocks:
-    uint64 (n_rows,), of `note_blocks`: a bit for each block of the text, modulo 64, that holds a
-    content word which the row gains from. Places without `company` are not followed. Returns
-    int64 (n_found, 5) of those that score `least` or more: half-open bounds in the text, in the
-    reference, and the score.
+    document_starts: int64 (n_documents,); excluded: bool (n_documents,), or empty. blocks: uint64
+    (n_rows,), from `note_blocks`: a bit for each block of the text, modulo 64, with a content word
+    that the row gains from. Places without `company` are skipped. Returns int64 (n_found, 5) of
+    the alignments that score at least `least`: half-open bounds in the text, in the reference, and
+    the score.
     """
     found = np.empty((256, 5), np.int64)
     work = np.empty((3, 2 * width + 1), np.int32)
@@ -311,13 +311,13 @@ def corners(pieces, k):
 
 @nb.njit(nogil=True, cache=True)
 def chain(pieces, documents, gap, join, need):
-    """Alignments beside each other as one: those that score `need` or more together.
+    """Join alignments near each other; returns chains that score at least `need` in total.
 
-    pieces: int64 (n, 5) as `align` gives them, no two alike, by first place in the reference;
-    documents: int64 (n,). In each run of pieces of one document, each at most `gap` words after the
-    one before, the best piece (of equal ones the first) takes in the next best that has no word in
-    common with it and is at most `gap` words from it on both sides, for `join` each, as long as
-    that gains; then the best of those that lie in none so far begins another.
+    pieces: int64 (n, 5) from `align`, all distinct, by first place in the reference; documents:
+    int64 (n,). In each run of pieces of one document, each at most `gap` words after the previous
+    one, the best piece (the first if tied) is joined with the next best that shares no word with it
+    and is at most `gap` words from it on both sides, at a cost of `join` each, as long as the score
+    grows; then the best piece not yet in a chain starts another.
 
     Returns int64 (n_chains, 6): as the pieces, and the document.
     """
@@ -340,7 +340,7 @@ def chain(pieces, documents, gap, join, need):
             taken = np.empty(end - first, np.int64)
             for k in order:
                 if total < need:
-                    # Not even all that are left would be enough.
+                    # Not even all remaining pieces would be enough.
                     break
                 if is_used[k - first]:
                     continue

@@ -1,4 +1,4 @@
-"""Language models: one that comes along, any GGUF file, any URL, every hosted provider."""
+"""Language models: an embedded one, any GGUF file, any URL, every hosted provider."""
 
 from fabula.models.base import Answer, Choice, Model, Prompt, Sampling, Usage
 from fabula.models.model_spec import ModelOptions, open_model

@@ -1,4 +1,4 @@
-"""A verdict as an answer words it: "Yes", "(B)", "Story A is better", "4 out of 5", "an AI"."""
+"""Verdicts as worded in answers: "Yes", "(B)", "Story A is better", "4 out of 5", "an AI"."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ CLOSES = r"[\"'“”‘’«»)\]]{0,4}"
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """A place in an answer that says a verdict: its value, or why it has none."""
+    """A place in an answer that states a verdict: its value, or why it has none."""
 
     value: float | str | None
     reason: str | None = None
     line: int = 0
     after: str = ""
-    """What follows it on its line."""
+    """The rest of its line."""
 
 
 _FIRM = (
@@ -40,7 +40,7 @@ _GOES_ON = (
     r"(?=\s{1,3}(?:it|this|that|the|i|he|she|they|there|we|because|since|as|though|although|but|while|"
     r"absolutely|definitely|clearly|indeed|certainly)\b)"
 )
-# "Yes," says the keeper: somebody in the story speaks.
+# "Yes," says the keeper: a character in the story speaks.
 _IN_SPEECH = re.compile(r"\s{0,3}[\"'“‘«„][^\"”’»]{1,60}?[,!?.…—–-][\"'”’»]\s{0,2}(?=\w)")
 _PREFERRED = (
     r"(?=(?:\s(?!not\b|never\b|no\b|less\b|worse\b|weaker\b|than\b|nor\b)[\w’'-]{1,20}){0,6}?"
@@ -53,7 +53,7 @@ _WORDS = ("zero", "one", "two", "three", "four", "five", "six", "seven", "eight"
 
 
 def verdict_in(text: str, scale: Scale, *, line: int = 0) -> Reading | None:
-    """The verdict with which some words begin; None where they begin otherwise."""
+    """The verdict at the beginning of some text, or None."""
     if scale.form == "number":
         return _number(text, scale, line)
     options = _options(scale)
@@ -77,13 +77,13 @@ def verdict_in(text: str, scale: Scale, *, line: int = 0) -> Reading | None:
     after = head["after"]
     value = _value(head["said"], scale)
     if after.lstrip().startswith("?"):
-        # "Yes? Hardly." asks; nothing after it answers.
+        # "Yes? Hardly." is a question; nothing after it answers.
         return Reading(None, "contradictory" if re.search(r"\w", after) else "no_verdict", line)
     return Reading(value, None, line, after)
 
 
 def _is_clear(head: re.Match[str], options: str) -> bool:
-    """Whether what begins with an option is one: "Yes it does", "Story A is better"."""
+    """Whether text that begins with an option is a verdict: "Yes it does", "Story A is better"."""
     if re.match(_ENDS, head["after"]):
         return True
     if re.match(_GOES_ON, head["after"], re.IGNORECASE) and head["said"].casefold() in (
@@ -93,13 +93,13 @@ def _is_clear(head: re.Match[str], options: str) -> bool:
         return True
     sentence = re.split(r"(?<=[.!?;:])\s", head["after"])[0]
     before = re.split(r"\bthan\b", sentence)[0]
-    # "A is the better one", where no article can stand; else an article is no story.
+    # "A is the better one", where no article can stand; elsewhere an article is not a story.
     is_letter = re.match(r"[A-Z]\s(?:is|wins)\b", head["said"] + head["after"]) is not None
     return bool(
         (is_letter or (head["prefix"].strip() and _has_story(head["prefix"])))
         and re.match(_PREFERRED, head["after"], re.IGNORECASE)
         and not _RESERVED.search(sentence)
-        # In capitals: an article is no story.
+        # In capitals: an article is not a story.
         and not re.search(rf"\b(?:{options.upper()})\b", before)
     )
 
@@ -109,14 +109,14 @@ def _has_story(prefix: str) -> bool:
 
 
 def _several(joined: re.Match[str], options: str, scale: Scale, line: int) -> Reading:
-    """More than one option: the prompt's own list, said after it, or two verdicts."""
+    """More than one option: the prompt's own list, a verdict given after it, or two verdicts."""
     text = joined[0]
     named = {_own(match[0].casefold()) for match in re.finditer(rf"\b(?:{options})\b", text, re.I)}
     is_all = len(named) == options.count("|") + 1
     is_list = re.search(r"/|\||\bor\b", text) and not re.search(r"\b(?:and|but|rather)\b", text)
     if len(named) == 1:
         return Reading(_value(named.pop(), scale), None, line, joined.string[joined.end() :])
-    # "Yes or no? The honest answer is ..." asks, and what follows may answer.
+    # "Yes or no? The honest answer is ..." is a question, which may be answered next.
     after = joined.string[joined.end() :] if text.endswith("?") else ""
     return Reading(None, "no_verdict" if is_all and is_list else "contradictory", line, after)
 
@@ -127,7 +127,7 @@ def _number(text: str, scale: Scale, line: int) -> Reading | None:
     head = re.match(
         rf"{MARKS}(?:#|no\.\s?)?(?P<said>{_NUMBER}|(?:{words})\b)"
         rf"(?:\s{{0,2}}(?:/|out of)\s{{0,2}}(?P<of>\d{{1,4}}))?{_UNIT}{CLOSES}"
-        # After "2/5" a dash begins no range.
+        # After "2/5" a dash does not begin a range.
         rf"(?P<after>{_ENDS}.*|(?(of)(?=\s{{0,3}}[—–])|(?!)).*|\s(?:because|since|as)\b.*|\s(?P<join>or|and|to)\s(?:{_NUMBER}|(?:{words})\b).*)",
         text, re.IGNORECASE,
     )  # fmt: skip
@@ -145,7 +145,7 @@ def _number(text: str, scale: Scale, line: int) -> Reading | None:
 
 
 def _bare(option: str) -> str:
-    """An option as answers are read: without marks, in one case."""
+    """An option normalised for comparison: without marks, in one case."""
     return plain_line(option).casefold()
 
 
@@ -155,7 +155,7 @@ def _options(scale: Scale) -> str:
 
 
 def _own(option: str) -> str:
-    """Without its article: "AI" is "An AI"."""
+    """Strip the article: "AI" for "An AI"."""
     return re.sub(r"^an?\s", "", option)
 
 
@@ -168,12 +168,12 @@ def _pattern(options: set[str]) -> str:
 
 
 def _has_letters(scale: Scale) -> bool:
-    """Whether the options are single letters, as of a pair of stories."""
+    """Whether the options are single letters, as for a pair of stories."""
     return all(len(option) == 1 for option in scale.answers)
 
 
 def other_options(value: float | str, scale: Scale) -> tuple[str, str]:
-    """A verdict as it was said, and a pattern of all others."""
+    """A verdict as it was worded, and a pattern of all others."""
     if scale.form == "number":
         words = "|".join(word for k, word in enumerate(_WORDS) if k != value)
         own = re.escape(f"{value:g}")
@@ -185,6 +185,6 @@ def other_options(value: float | str, scale: Scale) -> tuple[str, str]:
 
 
 def _value(said: str, scale: Scale) -> float | str | None:
-    """The value of the answer that these words are."""
+    """The value of the answer with this wording."""
     answer = next((one for one in scale.answers if _own(_bare(one)) == _own(said.casefold())), None)
     return None if answer is None else scale.read(answer)

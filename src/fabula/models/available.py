@@ -1,7 +1,7 @@
-"""Which language models can be asked here: the embedded one, local servers, keys that are set.
+"""Which language models are available here: the embedded one, local servers, keys that are set.
 
-Servers are looked for on this machine alone, at the ports that their makers chose. Nothing is sent
-anywhere else; whether a key is good is not tried.
+Only this machine is searched for servers, at their default ports. Nothing is sent anywhere else;
+keys are not tested.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ PORTS: Mapping[int, str] = {
     8080: "llama.cpp",
     8000: "vLLM",
 }
-"""The usual port of each local server; another server may stand there, and is named by its port."""
+"""The default port of each local server; other servers found there are named by port."""
 
 PROVIDERS: Mapping[str, tuple[str, ...]] = {
     "openai": ("OPENAI_API_KEY",),
@@ -41,7 +41,7 @@ PROVIDERS: Mapping[str, tuple[str, ...]] = {
     "deepseek": ("DEEPSEEK_API_KEY",),
     "perplexity": ("PERPLEXITY_API_KEY",),
 }
-"""The variables of the environment that hold a provider's key, as Inspect AI reads them."""
+"""The environment variables that hold a provider's key, as Inspect AI reads them."""
 
 _TIMEOUT_S = 1.0
 _MAX_BYTES = 1 << 20
@@ -50,7 +50,7 @@ _MAX_MODELS = 50
 
 @dataclass(frozen=True, slots=True)
 class Available:
-    """A model as `--model` takes it; of a provider, what stands before its models' names."""
+    """A model as `--model` takes it; for a provider, the prefix of its model names."""
 
     name: str
     where: str
@@ -82,16 +82,16 @@ async def _served(ports: Sequence[int]) -> list[Available]:
 
 
 def _models_at(port: int) -> list[Available]:
-    """The models of a server that speaks OpenAI's protocol; none where there is no such server."""
+    """The models of an OpenAI-compatible server; empty if there is no such server."""
     url = f"http://127.0.0.1:{port}/v1"
-    # A proxy is for other machines.
+    # Proxies are for other machines.
     opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
     try:
         with opener.open(f"{url}/models", timeout=_TIMEOUT_S) as answer:
             listed = json.loads(answer.read(_MAX_BYTES))["data"]
         names = [str(one["id"]) for one in listed[:_MAX_MODELS]]
     except (OSError, ValueError, KeyError, TypeError):
-        # Another kind of server, or none, listens at this port.
+        # Another kind of server, or none, is listening at this port.
         return []
     where = f"{PORTS.get(port, 'server')}, port {port}"
     return [Available(f"{url}#{name}", where, "server") for name in names]

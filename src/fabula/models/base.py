@@ -1,4 +1,4 @@
-"""What every language model is to the rest of the house: a prompt goes in, an answer comes out."""
+"""The interface of all language models: a prompt goes in, an answer comes out."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ __all__ = [
 ]
 
 Stop = Literal["end", "length", "blocked", "too_long"]
-"""Why a model stopped: done; at `max_tokens`; withheld by the provider; prompt too long for it."""
+"""Why a model stopped: done; at `max_tokens`; withheld by the provider; prompt too long."""
 
 Effort = Literal["low", "medium", "high"]
 """How long a reasoning model thinks before it answers."""
@@ -31,7 +31,7 @@ Effort = Literal["low", "medium", "high"]
 class Prompt:
     """What is asked. `prefix` is shared by many prompts (the story), `question` is not.
 
-    Models keep what they have read of a shared prefix, so the prefix comes first, byte for byte.
+    Models cache a shared prefix, so it comes first, byte for byte.
     """
 
     prefix: str
@@ -44,9 +44,9 @@ class Prompt:
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """An answer that must hold one of `options`, before or after the reasons for it.
+    """An answer that must contain one of `options`, before or after the reasons for it.
 
-    A model that can be held to a form is held to this one; others are asked for it in words.
+    Models that support it are constrained to this form; others are asked for it in words.
     """
 
     options: tuple[str, ...]
@@ -57,14 +57,14 @@ class Choice:
 
 @dataclass(frozen=True, slots=True)
 class Sampling:
-    """How an answer is drawn. `temperature` 0 takes the most probable token each time."""
+    """How an answer is sampled. `temperature` 0 takes the most probable token each time."""
 
     temperature: float = 0.0
     top_p: float = 1.0
     max_tokens: int = 512
     seed: int = 0
     effort: Effort | None = None
-    """How long a reasoning model is to think; None is its own default."""
+    """How long a reasoning model should think; None is the model's default."""
 
     def __str__(self) -> str:
         effort = f"|effort:{self.effort}" if self.effort else ""
@@ -76,13 +76,13 @@ class Sampling:
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """Tokens of one call, or of many. `n_cached` of the input were not read anew."""
+    """Tokens of one or many calls. `n_cached` of the input came from the cache."""
 
     n_input: int = 0
     n_cached: int = 0
     n_output: int = 0
     is_estimated: bool = False
-    """Tokens were counted here, from the characters: the server did not report them."""
+    """Tokens were estimated from the characters: the server did not report them."""
 
     def __add__(self, other: Usage) -> Usage:
         return Usage(
@@ -94,7 +94,7 @@ class Usage:
 
 
 class ChargedCallFailed(CallFailed):
-    """A call without an answer whose prompt was read all the same, and is paid for."""
+    """A call without an answer whose prompt was still read, and is charged."""
 
     def __init__(self, message: str, usage: Usage | None = None) -> None:
         super().__init__(message)
@@ -103,33 +103,33 @@ class ChargedCallFailed(CallFailed):
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What a model said."""
+    """A model's answer."""
 
     text: str
     stop: Stop = "end"
     usage: Usage = field(default_factory=Usage)
     masses: Mapping[str, float] = field(default_factory=dict)
-    """Probability of each option of the `Choice`, where the answer chose; empty where unknown."""
+    """Probability of each option of the `Choice` where it was made; empty if unknown."""
     note: str = ""
-    """What the provider said about a blocked or overlong prompt."""
+    """The provider's message about a blocked or overlong prompt."""
     served: str = ""
-    """How whoever answered names the model itself; empty where it does not."""
+    """The name the server gives the model; empty if it gives none."""
     runtime: str = ""
-    """What computed it, where that was this machine: `xllamacpp-2026.1`."""
+    """The local runtime that computed it, if any: `xllamacpp-2026.1`."""
 
 
 class Model(Protocol):
     """A language model that has been opened; use it as an async context manager."""
 
     name: str
-    """As the user named it, made definite: `local/smollm2-135m-instruct@1f2e3d4c`."""
+    """The name given by the user, made specific: `local/smollm2-135m-instruct@1f2e3d4c`."""
     n_parallel: int
-    """How many prompts it is best given at a time."""
+    """The best number of prompts in parallel."""
     can_be_held: bool
-    """Whether it can be held to a `Choice` while it writes."""
+    """Whether its output can be constrained to a `Choice`."""
 
     async def ask(self, prompt: Prompt, sampling: Sampling, choice: Choice | None = None) -> Answer:
-        """Raises `CallFailed` when this call failed, `ModelError` when no call can succeed."""
+        """Raises `CallFailed` if this call failed, `ModelError` if no call can succeed."""
         ...
 
     async def __aenter__(self) -> Self: ...

@@ -1,4 +1,4 @@
-"""A model whose calls come out of a budget: what `open_model` gives, whichever model it opens."""
+"""A model whose calls are charged to a budget: what `open_model` returns for any model."""
 
 from __future__ import annotations
 
@@ -22,19 +22,19 @@ __all__ = ["BudgetedModel"]
 
 
 class BudgetedModel:
-    """Another model; no call begins that could spend more than its budget has."""
+    """Wraps a model; a call is only started if its maximum cost fits the budget."""
 
     def __init__(self, model: Model, budget: Budget, *, effort: Effort | None = None) -> None:
         self._model, self.budget, self._effort = model, budget, effort
-        # Of where it is opened: it may be asked from other threads, which know of no recording.
+        # The recording open here: calls may come from other threads, which do not see it.
         self._noted = current_recording()
         self.name, self.n_parallel = model.name, model.n_parallel
         self.can_be_held = model.can_be_held
 
     async def ask(self, prompt: Prompt, sampling: Sampling, choice: Choice | None = None) -> Answer:
-        """The answer, with what it took. Raises `ModelError` where the budget has no room for it.
+        """The answer, with its usage. Raises `ModelError` if it does not fit the budget.
 
-        A failed call is paid for where the model read its prompt.
+        A failed call is charged if the model read its prompt.
         """
         sampling = replace(sampling, effort=sampling.effort or self._effort)
         async with self.budget.call(prompt, sampling):
@@ -55,7 +55,7 @@ class BudgetedModel:
 
     async def __aenter__(self) -> Self:
         await self._model.__aenter__()
-        # Some models know only now what they are called, and how many prompts they take.
+        # Some models only know their name and number of parallel prompts now.
         self.name, self.n_parallel = self._model.name, self._model.n_parallel
         self.can_be_held = self._model.can_be_held
         return self

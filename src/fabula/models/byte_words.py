@@ -1,4 +1,4 @@
-"""The tokeniser of a GGUF file whose words are spelt by bytes, as GPT-2's are."""
+"""The tokeniser of a GGUF file with a byte-level vocabulary, as in GPT-2."""
 
 from __future__ import annotations
 
@@ -10,28 +10,27 @@ from fabula.models.gguf_layout import Layout, read_list
 
 __all__ = ["ByteWords", "has_byte_words"]
 
-# Ways to part a text before words are merged, by their names in GGUF files: whether each digit
-# stands alone.
+# Pre-tokenisers by their names in GGUF files: whether each digit is a token of its own.
 _PARTINGS = {"gpt-2": False, "smollm": True}
 _USER_DEFINED = 4
 _LISTS = ("tokens", "merges", "token_type")
 
 
 def has_byte_words(path: Path, layout: Layout) -> bool:
-    """Whether this tokeniser is a file's."""
+    """Whether a file uses this tokeniser."""
     settings, lists = layout.settings, layout.lists
     return (
         settings.get("tokenizer.ggml.model") == "gpt2"
         and settings.get("tokenizer.ggml.pre") in _PARTINGS
         and all(f"tokenizer.ggml.{name}" in lists for name in _LISTS)
         and not settings.get("tokenizer.ggml.add_space_prefix", False)
-        # Such words are found before a text is parted.
+        # Such tokens are matched before a text is split.
         and _USER_DEFINED not in read_list(path, lists["tokenizer.ggml.token_type"])
     )
 
 
 class ByteWords:
-    """Texts as tokens, the same that llama.cpp gives. Raises `ModelError` without `tokenizers`."""
+    """Tokenises like llama.cpp. Raises `ModelError` without `tokenizers`."""
 
     def __init__(self, path: Path, layout: Layout) -> None:
         try:
@@ -57,13 +56,13 @@ class ByteWords:
         self._bytes = _byte_of_letter()
 
     def tokenise(self, text: str) -> tuple[list[int], list[bytes]]:
-        """The tokens, and the bytes of each. What looks like a control token is its characters."""
+        """The tokens, and the bytes of each. Control tokens in the text are read as characters."""
         tokens: list[int] = self._tokenizer.encode(text, add_special_tokens=False).ids
         return tokens, [bytes(map(self._bytes.__getitem__, self._words[one])) for one in tokens]
 
 
 def _byte_of_letter() -> dict[str, int]:
-    """GPT-2's spelling: bytes that print as they are, and the others as letters from U+0100 on."""
+    """GPT-2's encoding: printable bytes as they are, the others as letters from U+0100 on."""
     printed = [*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)]
     hidden = sorted(set(range(256)) - set(printed))
     letters = {chr(byte): byte for byte in printed}

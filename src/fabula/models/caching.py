@@ -1,4 +1,4 @@
-"""A model whose answers are kept as they come, and not asked for again."""
+"""A model with cached answers: each is stored as it arrives, and not requested again."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ __all__ = ["CALLS", "CachedModel"]
 
 
 def _is_refused(row: Mapping[str, Any]) -> bool:
-    """A refusal is asked about again, for it may not be the last word."""
+    """Whether a row is a refusal, which is retried, since it may not be final."""
     return is_refusal(str(row.get("text") or ""))
 
 
@@ -23,10 +23,10 @@ CALLS = RowKind("the answer", ("model", "prompt_digest", "drawn"), ("seed",), _i
 
 
 class CachedModel:
-    """Another model, with rows of its answers: what is there is not asked and not paid again.
+    """Wraps a model with rows of its answers: cached ones are neither requested nor paid again.
 
-    An answer is known by the model, the prompt, and all that decides how it is drawn. A file of the
-    rows can be replayed (`replay:FILE`).
+    An answer is identified by the model, the prompt, and everything that affects sampling. A file
+    of the rows can be replayed (`replay:FILE`).
     """
 
     def __init__(self, model: Model, rows: KeptRows, *, effort: Effort | None = None) -> None:
@@ -40,7 +40,7 @@ class CachedModel:
         key = {"model": self.name, "prompt_digest": prompt_digest(prompt.text), "drawn": drawn}
         row = self._rows.find(key)
         if row is not None:
-            # It was paid for before.
+            # It was paid for earlier.
             return replace(recorded(row), usage=Usage())
         answer = await self._model.ask(prompt, sampling, choice)
         names = {name: key[name] for name in ("model", "prompt_digest")}

@@ -1,7 +1,7 @@
-"""A local model of which the nodes of a Ray cluster have copies; each call goes to one of them.
+"""A local model with copies on the nodes of a Ray cluster; each call goes to one of them.
 
-What is asked, kept and counted stays where the command runs. A copy that is lost costs the calls
-that it was answering: they are asked again of another.
+Prompts, storage and accounting stay where the command runs. If a copy is lost, the calls it was
+answering are retried on another.
 """
 
 from __future__ import annotations
@@ -21,23 +21,23 @@ from fabula.models.model_copies import Copies
 __all__ = ["ClusterModel", "ClusterTerms", "Seat", "seats"]
 
 _N_LOSSES = 5
-"""How often one call may be lost: it might itself be what ends the copies."""
+"""How often one call may be lost: the call itself might be what kills the copies."""
 _N_OPENINGS = 20
 _WAIT_S = 3.0
 
 
 @dataclass(frozen=True, slots=True)
 class ClusterTerms:
-    """Which cluster, as `Cluster` takes it, and what a copy has there."""
+    """The cluster, as for `Cluster`, and the resources of each copy."""
 
     address: str | None = None
     n_gpus: int | None = None
-    """GPUs of each copy; None is 1 where the cluster has any, and else none."""
+    """GPUs of each copy; None is 1 if the cluster has any, otherwise none."""
 
 
 @dataclass(frozen=True, slots=True)
 class Seat:
-    """Where a copy is to be, and with what."""
+    """Where to place a copy, and its resources."""
 
     node: str
     n_gpus: int
@@ -45,10 +45,10 @@ class Seat:
 
 
 def seats(cluster: Cluster, n_gpus: int | None) -> list[Seat]:
-    """As many copies as the GPUs allow, `n_gpus` each, or with 0 one a node.
+    """Place as many copies as the GPUs allow, `n_gpus` each, or with 0 one per node.
 
-    None is 1 where a node has any. The processors of a node are divided among its copies. Raises
-    `InputError` where no node has `n_gpus`.
+    None is 1 if a node has any. The processors of a node are divided among its copies. Raises
+    `InputError` if no node has `n_gpus`.
     """
     nodes = cluster.nodes()
     if n_gpus is None:
@@ -57,7 +57,7 @@ def seats(cluster: Cluster, n_gpus: int | None) -> list[Seat]:
         return [Seat(node, 0, cluster.n_cpus(node)) for node in nodes]
     found = []
     for node in nodes:
-        # What has none is left out: other hardware could answer otherwise.
+        # Nodes without GPUs are left out: other hardware could answer differently.
         n_copies = cluster.n_gpus(node) // n_gpus
         n_threads = max(1, cluster.n_cpus(node) // max(1, n_copies))
         found += [Seat(node, n_gpus, n_threads)] * n_copies
@@ -70,10 +70,10 @@ def seats(cluster: Cluster, n_gpus: int | None) -> list[Seat]:
 
 
 class ClusterModel:
-    """The model `here`, answered for by copies: `open_copy` opens one on a node. Picklable.
+    """A stand-in for the model `here`, answered by copies that `open_copy` opens. Picklable.
 
-    It is called as the model here is; a copy that would be called otherwise is refused. Opening it
-    raises `InputError`, `ModelError`.
+    It has the same name as the local model; a copy with another name is refused. Opening it raises
+    `InputError`, `ModelError`.
     """
 
     def __init__(self, here: Model, open_copy: Callable[[], Model], terms: ClusterTerms) -> None:
@@ -107,7 +107,7 @@ class ClusterModel:
         self._cluster.close()
 
     async def ask(self, prompt: Prompt, sampling: Sampling, choice: Choice | None = None) -> Answer:
-        """Raises what the copy raises, `ModelError` where copies are lost again and again."""
+        """Raises what the copy raises, `ModelError` if copies are lost repeatedly."""
         lost: WorkersEnded | None = None
         for _ in range(_N_LOSSES):
             async with self._copies.free(prompt.prefix) as copy:
@@ -127,12 +127,12 @@ class ClusterModel:
         ) from lost
 
     async def _open_again(self) -> None:
-        """New copies where none is left, on the nodes that are there."""
+        """Open new copies on the remaining nodes if none is left."""
         async with self._opening:
             for n_left in reversed(range(_N_OPENINGS)):
                 if len(self._copies) or self._is_over:
                     break
-                # A node that was lost counts as there until it has been silent for a while.
+                # A lost node still counts as present until it has been silent for a while.
                 await asyncio.sleep(_WAIT_S)
                 try:
                     await self._open()
@@ -142,7 +142,7 @@ class ClusterModel:
                         await self._copies.fail(ModelError(f"{self.name}: {error}"))
 
     async def _open(self) -> None:
-        """Raises `WorkersEnded` where the nodes were lost meanwhile."""
+        """Raises `WorkersEnded` if the nodes were lost meanwhile."""
         found = seats(self._cluster, self._n_gpus)
         actors = [
             self._cluster.actor(_Copy, seat.node, num_cpus=1, num_gpus=seat.n_gpus)(
@@ -171,12 +171,12 @@ class ClusterModel:
             raise lost
         self._known |= set(there.values())
         self._check()
-        # Copies that come later are of the same kind.
+        # Copies opened later must be of the same kind.
         self._n_gpus = found[0].n_gpus
         await self._copies.add(there)
 
     def _check(self) -> None:
-        """Raise `ModelError` where the copies are not all the same model and runtime."""
+        """Raise `ModelError` if the copies are not all the same model and runtime."""
         others = sorted(name for name, _ in self._known if name != self.name)
         if others:
             raise ModelError(
@@ -195,14 +195,14 @@ class _Copy:
     """The actor: the model, open on its node."""
 
     def __init__(self, open_copy: Callable[[], Model], seat: Seat) -> None:
-        # What the node itself says goes before.
+        # The node's own environment takes precedence.
         os.environ.setdefault("FABULA_THREADS", str(seat.n_threads))
         self._open_copy, self._seat = open_copy, seat
         self._model: Model
 
     async def open(self) -> tuple[str, str]:
-        """Its name, and the version of what runs it."""
-        # Not when the actor is made: what goes wrong here is told as it is.
+        """Its name, and the version of its runtime."""
+        # Not in the constructor of the actor: errors raised here are passed on unchanged.
         if self._seat.n_gpus and not has_gpu():
             raise ModelError(
                 f"node {self._seat.node[:8]}: its xllamacpp cannot use a GPU; install one that "

@@ -1,4 +1,4 @@
-"""Many calls at a time, without losing one that is paid for."""
+"""Concurrent calls, without losing any that has been paid for."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ T = TypeVar("T")
 
 
 class HeldOpen:
-    """A model held open for callers that do not wait: `with HeldOpen(model) as held`.
+    """A model kept open for synchronous callers: `with HeldOpen(model) as held`.
 
-    One event loop for the whole time: a model's connections live in the loop that opened it.
+    One event loop for the whole time: a model's connections belong to the loop that opened it.
     """
 
     def __init__(self, model: Model) -> None:
@@ -42,7 +42,7 @@ class HeldOpen:
         self._runner = None
 
     def run(self, call: Coroutine[Any, Any, T]) -> T:
-        """The result of a call. Raises `ModelError` outside of the `with` block."""
+        """The result of a call. Raises `ModelError` outside the `with` block."""
         if self._runner is None:
             call.close()
             raise ModelError(f"{self._model.name}: is not open; use it in `with`")
@@ -50,10 +50,10 @@ class HeldOpen:
 
 
 async def in_turn(calls: Sequence[Callable[[], Awaitable[T]]], n_parallel: int) -> list[T]:
-    """The results in order, `n_parallel` at a time.
+    """Run calls, up to `n_parallel` at a time; results in order.
 
-    After an error no call is begun; those on their way are waited for, for they are paid. Then the
-    first error is raised.
+    After an error no further call is started; running ones are awaited, since they are paid for.
+    Then the first error is raised.
     """
     found: dict[int, T] = {}
     waiting = iter(enumerate(calls))
@@ -75,7 +75,7 @@ async def in_turn(calls: Sequence[Callable[[], Awaitable[T]]], n_parallel: int) 
 
 
 async def all_of(calls: Sequence[Coroutine[Any, Any, T]]) -> list[T]:
-    """The results of all calls; where some fail the others are waited for first."""
+    """The results of all calls; if some fail, the others are awaited first."""
     results = await asyncio.gather(*calls, return_exceptions=True)
     for result in results:
         if isinstance(result, BaseException):
@@ -84,10 +84,10 @@ async def all_of(calls: Sequence[Coroutine[Any, Any, T]]) -> list[T]:
 
 
 class Places:
-    """So many calls at a time; a free place goes to the text that has fewest calls under way.
+    """Limits concurrent calls; a free slot goes to the text with the fewest running calls.
 
-    So several texts are worked on side by side, each where its beginning has been read, and not
-    one after the other by all.
+    So several texts are processed side by side, each reusing its cached prefix, rather than all
+    calls working on one text after the other.
     """
 
     def __init__(self, n_places: int) -> None:
@@ -97,7 +97,7 @@ class Places:
 
     @asynccontextmanager
     async def take(self, text: str) -> AsyncIterator[None]:
-        """Hold a place for a call about `text`, once it is its turn."""
+        """Hold a slot for a call about `text`, once it is its turn."""
         loop = asyncio.get_running_loop()
         turn = loop.create_future()
         self._waiting[turn] = text
@@ -109,7 +109,7 @@ class Places:
             if self._waiting.pop(turn, None) is None:
                 self._n_free += 1
                 self._n_under_way[text] -= 1
-            # After what is to run next: whoever gives a place back may have more to ask.
+            # After the tasks that are ready: the one that frees a slot may have more to ask.
             loop.call_later(0, self._give)
 
     def _give(self) -> None:

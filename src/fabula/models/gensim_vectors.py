@@ -1,7 +1,7 @@
-"""Word vectors that gensim saved, read without running what a pickle may hold.
+"""Word vectors saved by gensim, read without executing pickled code.
 
-A pickle is a program. Here its every call is to one of a few stand-ins below, which hold bytes and
-shapes; arrays are made of them afterwards, and only of numbers.
+A pickle is a program. Here it can only call a few stand-ins defined below, which hold bytes and
+shapes; arrays are built from them afterwards, and only of numbers.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _NUMBERS = frozenset(["f2", "f4", "f8", "i1", "i2", "i4", "i8", "u1", "u2", "u4"
 
 
 class _Attributes:
-    """Stands in for gensim's classes: it only takes their attributes."""
+    """Stands in for gensim's classes: it only accepts their attributes."""
 
     def __init__(self, *arguments: Any) -> None: ...
 
@@ -32,7 +32,7 @@ class _Attributes:
 
 
 class _Type:
-    """Stands in for `numpy.dtype`: a code, and the order of bytes."""
+    """Stands in for `numpy.dtype`: a code, and the byte order."""
 
     def __init__(self, code: Any = "", *_: Any) -> None:
         self.code = code
@@ -55,7 +55,7 @@ class _Kind:
 
 
 class _Array:
-    """Stands in for an array: what it is made of."""
+    """Stands in for an array: the data to build it from."""
 
     def __init__(self, *_: Any) -> None:
         self.parts: tuple[Any, Any, Any, Any] | None = None
@@ -66,7 +66,7 @@ class _Array:
             self.parts = shape, kind, is_fortran, data
 
     def plain(self) -> NDArray[Any] | None:
-        """The array, where it is one of numbers and its bytes are as many as it says."""
+        """The array, if it is numeric and its bytes match its shape."""
         if self.parts is None:
             return None
         shape, kind, is_fortran, data = self.parts
@@ -85,21 +85,21 @@ class _Array:
 
 
 def _from_buffer(data: Any, kind: Any, shape: Any, order: Any = "C") -> _Array:
-    """Stands in for numpy's way to write arrays of its newer pickles."""
+    """Stands in for numpy's function for arrays in its newer pickles."""
     array = _Array()
     array.parts = shape, kind, order == "F", data
     return array
 
 
 def _encode(text: Any, encoding: Any = "latin1") -> bytes:
-    """How older pickles hold bytes."""
+    """How older pickles represent bytes."""
     if not isinstance(text, str) or encoding not in ("latin1", "latin-1"):
         raise pickle.UnpicklingError("it contains text where bytes belong")
     return text.encode("latin-1")
 
 
 def _nothing(*_: Any) -> None:
-    """Stands in for a single number, of which none is needed."""
+    """Stands in for a scalar number; none is needed."""
 
 
 _STAND_INS: dict[tuple[str, str], Any] = {
@@ -130,9 +130,9 @@ class _Unpickler(pickle.Unpickler):
 
 
 def read_gensim(path: Path) -> tuple[list[str], NDArray[Any]]:
-    """What gensim's `KeyedVectors.save` wrote: words, and vectors (n_words, n_dimensions).
+    """Read the output of gensim's `KeyedVectors.save`: words, vectors (n_words, n_dimensions).
 
-    Large arrays lie beside the file. Raises `InputError`.
+    Large arrays are in files beside it. Raises `InputError`.
     """
     try:
         with path.open("rb") as file:

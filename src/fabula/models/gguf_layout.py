@@ -1,7 +1,7 @@
-"""The header of a GGUF file: its settings, and where its tensors and its words lie.
+"""The header of a GGUF file: its settings, and where its tensors and its vocabulary are.
 
-The library makes an array of each of the 100,000 entries of a vocabulary, which takes seconds; here
-strings are stepped over, and read where they are asked for. The format:
+The gguf library creates an array for each of the 100,000 entries of a vocabulary, which takes
+seconds; here strings are skipped, and read only when requested. The format:
 https://github.com/ggml-org/ggml/blob/master/docs/gguf.md
 """
 
@@ -20,11 +20,11 @@ from fabula.errors import ModelError
 __all__ = ["F32", "Q4_1", "Q8_0", "Layout", "Tensor", "read_layout", "read_list"]
 
 F32, Q4_1, Q8_0 = 0, 3, 8
-"""Kinds of tensors, by the format's number: floats, and blocks of 32 integers of 4 and 8 bits."""
-# Numbers of a block, and its bytes.
+"""Tensor types, by the format's number: floats, and blocks of 32 integers of 4 and 8 bits."""
+# Numbers per block, and its bytes.
 _BLOCKS = {F32: (1, 4), Q4_1: (32, 20), Q8_0: (32, 34)}
 
-# How each kind of value is packed, by the format's number.
+# How each type of value is packed, by the format's number.
 _PACKED = {
     0: "B", 1: "b", 2: "H", 3: "h", 4: "I", 5: "i", 6: "f", 7: "?", 10: "Q", 11: "q", 12: "d",
 }  # fmt: skip
@@ -35,18 +35,18 @@ _ALIGNMENT = 32
 
 @dataclass(frozen=True, slots=True)
 class Tensor:
-    """A tensor of a file: its axes in the file's order, the fastest first."""
+    """A tensor of a file: its axes in the file's order, fastest first."""
 
     shape: tuple[int, ...]
     offset: int
     n_bytes: int
     kind: int
-    """The format's number of how it is packed."""
+    """The format's number for its packing."""
 
 
 @dataclass(frozen=True, slots=True)
 class ListPlace:
-    """Where the entries of a list begin, what kind they are of, and how many there are."""
+    """Where the entries of a list begin, their type, and their number."""
 
     offset: int
     kind: int
@@ -55,7 +55,7 @@ class ListPlace:
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """What a file says of its model. Of a list among the settings, only how long it is."""
+    """A file's description of its model. For lists among the settings, only their length."""
 
     settings: dict[str, Any]
     tensors: dict[str, Tensor]
@@ -66,7 +66,7 @@ def read_layout(path: Path) -> Layout:
     """The layout of a file.
 
     Raises `ModelError` for a file that is big-endian or of another version, `ValueError` for a
-    damaged one, `ImportError` where the library `gguf` is needed for a rarer kind of tensor.
+    damaged one, `ImportError` if a rarer tensor type requires the library `gguf`.
     """
     state = path.stat()
     return _read_layout(path, state.st_mtime_ns, state.st_size)
@@ -74,7 +74,7 @@ def read_layout(path: Path) -> Layout:
 
 @functools.lru_cache(4)
 def _read_layout(path: Path, mtime_ns: int, n_bytes: int) -> Layout:
-    """Once for all who open a model; a file that was written anew is another."""
+    """Cached for all who open a model; a file that was rewritten is read again."""
     with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
         try:
             return _layout(path, _Header(data))
@@ -136,7 +136,7 @@ def _block(kind: int) -> tuple[int, int]:
 
 
 class _Header:
-    """The bytes of a file, read one value after another. Raises `struct.error` at their end."""
+    """Reads the bytes of a file value by value. Raises `struct.error` at their end."""
 
     def __init__(self, data: mmap.mmap) -> None:
         self._data = data
@@ -158,7 +158,7 @@ class _Header:
         return self.take(self.number("Q")).decode()
 
     def value(self, kind: int) -> Any:
-        """A setting's value; of a list, where it lies."""
+        """A setting's value; for a list, its place."""
         if kind == _STRING:
             return self.string()
         if kind != _LIST:

@@ -1,4 +1,4 @@
-"""The tensors of a GGUF file: unpacked, or packed as another runtime wants them."""
+"""The tensors of a GGUF file: unpacked, or repacked for another runtime."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from fabula.models.gguf_layout import F32, Q4_1, Q8_0, Tensor
 
 __all__ = ["four_bit_blocks", "unpacked"]
 
-# Rows that are unpacked at a time: 16 MiB of float32 for a thousand columns.
+# Rows unpacked at a time: 16 MiB of float32 for a thousand columns.
 _UNPACKED_ROWS = 4096
 _BLOCK = 32
 _Q8_0 = np.dtype([("scale", "<f2"), ("numbers", "i1", _BLOCK)])
@@ -20,10 +20,10 @@ _Q4_1 = np.dtype([("scale", "<f2"), ("least", "<f2"), ("pairs", "<u2", _BLOCK //
 
 
 def unpacked(path: Path, tensor: Tensor) -> NDArray[np.float32]:
-    """A tensor in float32, the slowest axis first; the file's own order is the other way round.
+    """A tensor in float32, slowest axis first; the file's own order is the reverse.
 
-    Raises `ImportError` where the library `gguf` is needed, `NotImplementedError` for a kind that
-    it cannot unpack either.
+    Raises `ImportError` if the library `gguf` is needed, `NotImplementedError` for a type that it
+    cannot unpack either.
     """
     shape = tensor.shape[::-1]
     if tensor.kind == F32:
@@ -52,11 +52,11 @@ def _unpack(packed: NDArray[np.uint8], kind: int, out: NDArray[np.float32]) -> N
 def four_bit_blocks(
     path: Path, tensor: Tensor
 ) -> tuple[NDArray[np.uint8], NDArray[np.float32], NDArray[np.float32]]:
-    """A matrix of kind Q4_1: its integers q, and s and m of each block, where a weight is s q + m.
+    """A matrix of type Q4_1: its integers q, and s and m of each block, where a weight is s q + m.
 
-    uint8, shape (n_rows, n_blocks, 16), two integers a byte, the first in the lower half; float32,
-    shape (n_rows, n_blocks). The file has the first 16 of a block in lower halves, and the other
-    16 in upper ones.
+    uint8, shape (n_rows, n_blocks, 16), two integers per byte, the first in the lower half;
+    float32, shape (n_rows, n_blocks). The file has the first 16 of a block in lower halves, and the
+    other 16 in upper ones.
     """
     if tensor.kind != Q4_1:
         raise ValueError(f"of kind {tensor.kind}, not {Q4_1}")
@@ -66,7 +66,7 @@ def four_bit_blocks(
     blocks = data.reshape(n_rows, n_blocks)
     pairs = blocks["pairs"]
     packed = np.empty((n_rows, n_blocks, 2, _BLOCK // 4), np.uint8)
-    # Of two bytes side by side, the lower halves and then the upper ones.
+    # For two adjacent bytes, the lower halves and then the upper ones.
     packed[:, :, 0] = (pairs & 0x000F) | ((pairs >> 4) & 0x00F0)
     packed[:, :, 1] = ((pairs >> 4) & 0x000F) | ((pairs >> 8) & 0x00F0)
     return (

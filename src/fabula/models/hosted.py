@@ -1,7 +1,7 @@
-"""Models elsewhere: every provider of Inspect AI, and any URL that speaks OpenAI's protocol.
+"""Remote models: every provider of Inspect AI, and any URL with an OpenAI-compatible API.
 
-Retries, rate limits, the cache, batches and prompt-cache markers are Inspect's; this module says
-what is asked, and sorts what comes back: an answer, a refusal, a failure.
+Retries, rate limits, the cache, batches and prompt-cache markers are Inspect's; this module builds
+the requests, and classifies the responses: an answer, a refusal, a failure.
 """
 
 from __future__ import annotations
@@ -25,19 +25,19 @@ if TYPE_CHECKING:
 
 __all__ = ["HostedModel", "answer_of", "form_of", "is_held", "message_of"]
 
-# Providers that hold a model to a JSON schema, and those that tell log-probabilities.
+# Providers that enforce a JSON schema, and those that return log-probabilities.
 _HOLDS = {"openai", "google", "mistral", "vllm", "sglang", "together", "fireworks", "grok"}
 _TELLS = {"openai", "openai-api", "grok", "together", "vllm", "sglang", "fireworks"}
 _MAX_TOP_LOGPROBS = 20
 _ANY_MODEL = "default"
-"""What a server is asked for by a URL that names no model."""
+"""The model name sent to a URL that names no model."""
 _LIST_TIMEOUT_S = 5.0
 
 
 class HostedModel:
     """A model by Inspect's name for it (`openai/gpt-4o`), or by the URL of a server.
 
-    A URL may end with `#model`, where its server has several.
+    A URL may end with `#model`, if its server has several.
     """
 
     def __init__(
@@ -75,7 +75,7 @@ class HostedModel:
         if _is_url(self._spec):
             url, _, model = self._spec.partition("#")
             name = f"openai-api/url/{model or _ANY_MODEL}"
-            # The client would retry on its own, beside Inspect, which counts its retries.
+            # The client would retry too, in addition to Inspect, which counts its retries.
             options = {"base_url": url, "api_key": _url_key(), "max_retries": 0}
             await _somebody_listens(url)
         try:
@@ -102,10 +102,10 @@ class HostedModel:
         return replace(answer, served=await self._served(output.model))
 
     async def _served(self, told: str) -> str:
-        """The model's own name: what the server says, not where it is.
+        """The model's own name: what the server reports, not where it is.
 
-        One that repeats the name it was asked by says nothing where that was `default`; then the
-        name counts that it lists, if it lists one.
+        A server that echoes the requested name gives no information if that was `default`; then the
+        name it lists counts, if it lists one.
         """
         if not _is_url(self._spec) or (told and told != _ANY_MODEL):
             return told
@@ -130,27 +130,27 @@ class HostedModel:
         if sampling.top_p != 1:
             config.top_p = sampling.top_p
         if self._cache:
-            # Repeated samples are told apart by their seed, which is part of Inspect's key.
+            # Repeated samples differ in their seed, which is part of Inspect's cache key.
             config.cache = CachePolicy(expiry=None, scopes={"seed": str(sampling.seed)})
         return config.merge(form_of(choice, self._provider, held=self.can_be_held))
 
 
 def is_held(provider: str, structured: bool | None) -> bool:
-    """Whether a provider's models are held to a JSON schema; None holds those known to follow."""
+    """Whether a provider's models use a JSON schema; None enables it if known to work."""
     return provider in _HOLDS if structured is None else structured
 
 
 def message_of(
     prompt: Prompt, choice: Choice | None, provider: str, *, held: bool
 ) -> ChatMessageUser:
-    """A prompt as a provider is best given it."""
+    """A prompt in the best form for a provider."""
     from inspect_ai.model import ChatMessageUser, ContentText
 
     if choice is not None and held:
         prompt = Prompt(prompt.prefix, f"{prompt.question}\n{_in_json(choice)}\n")
     if provider != "anthropic":
         return ChatMessageUser(content=prompt.text)
-    # What comes before the mark is kept by the provider; others find the prefix themselves.
+    # The provider caches what comes before the mark; others find the prefix themselves.
     return ChatMessageUser(
         content=[
             ContentText(text=prompt.prefix, cache_breakpoint=True),
@@ -160,7 +160,7 @@ def message_of(
 
 
 def form_of(choice: Choice | None, provider: str, *, held: bool) -> GenerateConfig:
-    """What a call asks for besides the answer: its form, and the probabilities of the options."""
+    """What a call requests besides the answer: its form, and the probabilities of the options."""
     from inspect_ai.model import GenerateConfig
 
     config = GenerateConfig()
@@ -172,7 +172,7 @@ def form_of(choice: Choice | None, provider: str, *, held: bool) -> GenerateConf
 
 
 def _follow_no_redirects(api: Any) -> None:
-    """Have a provider's client send prompts, which hold stories, to no address but its own."""
+    """Keep a provider's client from sending prompts, which hold stories, to another address."""
     inner: Any = getattr(getattr(api, "client", None), "_client", None)
     clients: tuple[Any, ...] = (getattr(api, "http_client", None), inner)
     for client in clients:
@@ -181,11 +181,11 @@ def _follow_no_redirects(api: Any) -> None:
 
 
 def _join_parts(api: Any) -> None:
-    """Have Inspect take a content that comes as a list of parts, which some servers send."""
+    """Make Inspect accept content that is a list of parts, which some servers send."""
     read = getattr(api, "chat_choices_from_completion", None)
     if read is None:
         return
-    # Inspect logs the answer as it came, too; that it is not a string is nothing to tell anybody.
+    # Inspect also logs the original answer; that it is not a string need not be reported.
     warnings.filterwarnings("ignore", message="Pydantic serializer", category=UserWarning)
 
     def joined(completion: Any, tools: Any) -> Any:
@@ -200,7 +200,7 @@ def _join_parts(api: Any) -> None:
 
 
 async def _listed_model(url: str) -> str:
-    """The model that a server lists, if it is one; empty where nothing is to be learnt."""
+    """The model that a server lists, if it is one; empty if unknown."""
     import httpx
 
     try:
@@ -218,14 +218,14 @@ def _is_url(spec: str) -> bool:
 
 
 async def _somebody_listens(url: str) -> None:
-    """Raise `ModelError` where nobody does: no number of retries would help."""
+    """Raise `ModelError` if nothing is listening: no number of retries would help."""
     try:
         parts = urlsplit(url)
         port = parts.port or (443 if parts.scheme == "https" else 80)
     except ValueError as error:
         raise ModelError(f"{url}: not a server address ({error})") from error
     if parts.scheme in getproxies():
-        # What cannot be reached from here may be reached through the proxy.
+        # An address that cannot be reached from here may be reached through the proxy.
         return
     try:
         _, writer = await asyncio.wait_for(asyncio.open_connection(parts.hostname, port), 10)
@@ -237,12 +237,12 @@ async def _somebody_listens(url: str) -> None:
 
 
 def _url_key() -> str:
-    """The key for a URL: most local servers take any."""
+    """The key for a URL: most local servers accept any."""
     return os.environ.get("FABULA_API_KEY") or os.environ.get("OPENAI_API_KEY") or "none"
 
 
 def _fields(choice: Choice) -> tuple[str, str]:
-    """The fields of a structured answer, in the order in which they are to be written."""
+    """The fields of a structured answer, in the order they should be written."""
     verdict = choice.label.lower()
     return (verdict, "reason") if choice.is_first else ("reason", verdict)
 
@@ -272,7 +272,7 @@ def _schema(choice: Choice) -> Any:
 
 
 def answer_of(output: ModelOutput, choice: Choice | None = None) -> Answer:
-    """What Inspect brings back, as an answer of the house."""
+    """Convert Inspect's output to an answer."""
     used = output.usage
     usage = Usage()
     if used is not None:
@@ -280,7 +280,7 @@ def answer_of(output: ModelOutput, choice: Choice | None = None) -> Answer:
         n_input = used.input_tokens + n_cached + (used.input_tokens_cache_write or 0)
         usage = Usage(n_input, n_cached, used.output_tokens)
     if usage.n_output == 0 and (thought := _thought(output)):
-        # What was thought is paid for, also where the server neither counts nor shows it as text.
+        # Reasoning is paid for, even if the server neither counts it nor shows it as text.
         said = thought + output.completion
         usage = replace(usage, n_output=most_likely_tokens(said), is_estimated=True)
     if not output.choices:
@@ -302,15 +302,15 @@ def answer_of(output: ModelOutput, choice: Choice | None = None) -> Answer:
 
 
 def _thought(output: ModelOutput) -> str:
-    """What a model thought, where the server hands it on beside its answer."""
+    """A model's reasoning, if the server returns it beside the answer."""
     content = output.choices[0].message.content if output.choices else ""
     parts = [] if isinstance(content, str) else content
     return "".join(part.reasoning for part in parts if part.type == "reasoning")
 
 
 def _opening_fault(spec: str, error: Exception) -> str:
-    """What is wrong with a model that cannot be opened, in a sentence."""
-    # Inspect formats its sentences for the terminal: [bold]...[/bold].
+    """Why a model cannot be opened, in a sentence."""
+    # Inspect formats its messages for the terminal: [bold]...[/bold].
     text = re.sub(r"\[/?[a-z ]+\]", "", str(error)).strip()
     key = re.search(r"\b[A-Z][A-Z0-9_]*(?:_KEY|_TOKEN|_ID|_URL)\b", text)
     if key is not None:
@@ -325,7 +325,7 @@ def _opening_fault(spec: str, error: Exception) -> str:
 
 
 def _call_fault(spec: str, error: Exception) -> ModelError:
-    """The failure of a call: of this one only, or of every one there could be."""
+    """Classify the failure of a call: `CallFailed`, or `ModelError` if no call can succeed."""
     cause: BaseException = error
     while cause.__cause__ is not None:
         cause = cause.__cause__
@@ -346,6 +346,6 @@ def _call_fault(spec: str, error: Exception) -> ModelError:
     if status == 404:
         return ModelError(f"{spec}: the provider has no such model ({said})")
     if status is None and not isinstance(cause, OSError):
-        # Neither turned away nor unreachable: a reply that cannot be read, or none in time.
+        # Neither rejected nor unreachable: a response that cannot be parsed, or a timeout.
         return ChargedCallFailed(f"{spec}: {said}")
     return CallFailed(f"{spec}: {said}")

@@ -1,6 +1,6 @@
 """The input layer of a language model, read without running the model.
 
-Of a folder in Hugging Face's format, or of the sentence encoder that comes with Fabula.
+From a folder in Hugging Face's format, or from the sentence encoder that comes with Fabula.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ _TYPES = {"F64": "<f8", "F32": "<f4", "F16": "<f2", "BF16": "<u2"}
 class InputLayer:
     """Vectors of a model's tokens, and of words as the mean of their tokens.
 
-    Of a folder it reads `tokenizer.json` and the one matrix of `model.safetensors` (or of the shard
-    that holds it).
+    From a folder it reads `tokenizer.json` and the one matrix of `model.safetensors` (or of the
+    shard containing it).
     """
 
     def __init__(self, name: str, tokenizer: Path, table: NDArray[Any]) -> None:
-        """`table` holds a vector by token: a float, shape (n_tokens, n_dimensions)."""
+        """`table` holds a vector per token: a float type, shape (n_tokens, n_dimensions)."""
         try:
             from tokenizers import Tokenizer
         except ImportError as error:
@@ -43,9 +43,9 @@ class InputLayer:
             )
         try:
             self._tokenizer = Tokenizer.from_file(str(tokenizer))
-        except Exception as error:  # the library raises nothing narrower
+        except Exception as error:  # the library has no narrower exception
             raise InputError(f"{tokenizer}: not a tokeniser ({error})") from error
-        # A word is itself whatever is looked up beside it, and whole.
+        # A word is tokenised in full, independent of what else is looked up.
         self._tokenizer.no_padding()
         self._tokenizer.no_truncation()
         self._table = table
@@ -53,7 +53,7 @@ class InputLayer:
             raise InputError(
                 f"{tokenizer.parent}: its tokenizer has more tokens than its input layer"
             )
-        # What stands for all that the tokeniser does not know is no vector of a word.
+        # The token for unknown input is not the vector of a word.
         unknown = getattr(self._tokenizer.model, "unk_token", None)
         self._unknown = None if unknown is None else self._tokenizer.token_to_id(str(unknown))
         self.name = name
@@ -63,14 +63,14 @@ class InputLayer:
 
     @classmethod
     def of_folder(cls, folder: Path) -> Self:
-        """Raises `InputError` where the folder holds no model."""
+        """Raises `InputError` if the folder holds no model."""
         if not (folder / "tokenizer.json").is_file():
             raise InputError(f"{folder}: no tokenizer.json; name the folder of a complete model")
         return cls(folder.resolve().name, folder / "tokenizer.json", _read_layer(folder))
 
     @classmethod
     def packaged(cls) -> Self:
-        """The sentence encoder's. Raises `ModelError` where it is not installed."""
+        """That of the sentence encoder. Raises `ModelError` if it is not installed."""
         name, model, tokenizer = packaged_encoder()
         return cls(f"{name}-input", tokenizer, read_onnx_layer(model))
 
@@ -79,18 +79,18 @@ class InputLayer:
         return int(self._table.shape[1])
 
     def vectors(self, words: list[str]) -> NDArray[np.float64]:
-        """The mean of each word's tokens as they stand in running text: float64, (n_words, n).
+        """The mean of each word's tokens as they occur in running text: float64, (n_words, n).
 
         Zeros for a word that the tokeniser does not know.
         """
         encoded = self._tokenizer.encode_batch(
-            # Within a sentence, a word comes after a space.
+            # Within a sentence, a word follows a space.
             [f" {word}".encode(errors="replace").decode() for word in words],
             add_special_tokens=False,
         )
         out = np.zeros((len(words), self.n_dimensions))
         for k, tokens in enumerate(encoded):
-            # The space before the word may be unknown, but none of the word itself.
+            # The space before the word may be unknown, but no part of the word itself.
             is_known = all(
                 one != self._unknown or end <= 1
                 for one, (_, end) in zip(tokens.ids, tokens.offsets, strict=True)

@@ -1,6 +1,6 @@
-"""Whether a provider takes the key that is set for it.
+"""Whether a provider accepts the key that is set for it.
 
-Its list of models is asked for: nothing of a text is sent, and nothing is charged.
+Only its list of models is requested: no text is sent, and nothing is charged.
 """
 
 from __future__ import annotations
@@ -26,23 +26,23 @@ _LISTS = {
     "grok": "https://api.x.ai/v1",
     "deepseek": "https://api.deepseek.com",
 }
-"""Where each lists its models for who has a key. Others list them for everybody, or for nobody."""
+"""Where each lists its models, which requires a key. Others list them for everyone, or not."""
 _TIMEOUT_S = 8.0
 _MAX_BYTES = 4 << 20
 
 
 @dataclass(frozen=True, slots=True)
 class KeyCheck:
-    """What is known of a provider's key."""
+    """The result of checking a provider's key."""
 
     is_good: bool | None
-    """None where it could not be tried."""
+    """None if it could not be checked."""
     said: str
     """A sentence without its full stop."""
 
 
 def check_key(model: str) -> KeyCheck | None:
-    """Of the provider of `provider/model`; None where none of them needs a key."""
+    """Check the key for the provider of `provider/model`; None if none is needed."""
     provider, _, name = model.partition("/")
     variables = PROVIDERS.get(provider)
     if variables is None or not name:
@@ -75,7 +75,7 @@ def _listed(base: str, provider: str, key: str) -> set[str]:
     elif provider == "google":
         headers = {"x-goog-api-key": key}
     request = urllib.request.Request(f"{base}/models", headers=headers)
-    # A redirect would take the key elsewhere.
+    # A redirect would send the key elsewhere.
     opener = urllib.request.build_opener(_NoRedirect)
     with opener.open(request, timeout=_TIMEOUT_S) as answer:
         listed = json.loads(answer.read(_MAX_BYTES))

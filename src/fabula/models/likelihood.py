@@ -1,10 +1,10 @@
-"""How probable a language model in this process finds a given text (extra `[neural]`).
+"""The likelihood of a text under a language model in this process (extra `[neural]`).
 
-llama.cpp's server tells probabilities of what it writes, not of what it reads, so the weights are
-read by transformers and run by torch on the processor, in float32. Quantised weights are unpacked
-first. llama.cpp also rounds what flows between them to 8 bits, so its own figures for the same
-GGUF differ: with 4-bit weights by 0.05 to 0.1 in a log-probability on average, 0.4 at most seen;
-with the same weights written in float32 by 0.002, 0.01 at most.
+llama.cpp's server returns probabilities of the text it generates, not of the text it reads, so the
+weights are loaded by transformers and run by torch on the processor, in float32. Quantised weights
+are unpacked first. llama.cpp also rounds activations to 8 bits, so its own figures for the same
+GGUF differ: with 4-bit weights by 0.05 to 0.1 in a log-probability on average, 0.4 at most
+observed; with the same weights in float32 by 0.002, 0.01 at most.
 """
 
 from __future__ import annotations
@@ -28,42 +28,42 @@ from fabula.text.sentences import encodable
 
 __all__ = ["Likelihood", "LikelihoodModel"]
 
-# Tokens read at a time: what is kept of the logits is this many rows, not a whole context.
+# Tokens read at a time: this bounds the logits in memory to as many rows, not a whole context.
 _STEP_TOKENS = 256
-# Numbers of one softmax at a time: 8 MiB in float32, a few of which stay near the processor.
+# Numbers per softmax: 8 MiB in float32, so that several fit into the processor's cache.
 _CHUNK_FLOATS = 1 << 21
-# Where a model names no context (it counts distances, not places): a usual one.
+# A usual context, for models that name none (because they use relative positions).
 _USUAL_CONTEXT = 2048
-# exp of this is 0 in float32; a masked token's -inf would make 0 times -inf.
+# exp of this is 0 in float32; a masked token's -inf would give 0 times -inf.
 _LOWEST = -1e4
 _WEIGHTS_AND_WORDS = {".bin", ".json", ".model", ".safetensors", ".txt"}
 
 
 @dataclass(frozen=True, slots=True)
 class Likelihood:
-    """What a model finds of one text. A figure is None where `missing_reason` says why."""
+    """The likelihood of one text. A figure is None if `missing_reason` says why."""
 
     n_tokens: int
-    """Tokens that were scored: all, without the first where nothing stands before it."""
+    """Tokens that were scored: all, except the first if nothing comes before it."""
     log_likelihood: float | None
-    """Mean of log p(token | what stands before), in nats a token."""
+    """Mean of log p(token | preceding tokens), in nats per token."""
     log_rank: float | None
     """Mean natural logarithm of the token's rank; 1 is the model's first choice."""
     curvature: float | None
-    """Conditional probability curvature: how far, in standard deviations, the text is more
+    """Conditional probability curvature: by how many standard deviations the text is more
     probable than what the model itself would have written, token by token."""
     missing_reason: str | None = None
 
 
 class LikelihoodModel:
-    """A causal language model that reads texts; loaded at the first one, which takes seconds.
+    """A causal language model that scores texts; loaded on first use, which takes seconds.
 
     `local` is the embedded GGUF, `PATH.gguf` another, a folder a Hugging Face model directory.
-    Only code of transformers itself is run, and nothing is fetched. Raises `ModelError`.
+    Only code of transformers itself is run, and nothing is downloaded. Raises `ModelError`.
     """
 
     def __init__(self, path_or_spec: str | Path, *, max_context: int | None = None) -> None:
-        """`max_context` tokens at a time at most, where the model's own context is too dear."""
+        """`max_context` limits the tokens per window, if the model's context is too expensive."""
         if max_context is not None and max_context < 4:
             raise ModelError(f"a context of {max_context} tokens is too short to score a text")
         self._max_context = max_context
@@ -78,23 +78,23 @@ class LikelihoodModel:
 
     @property
     def context_tokens(self) -> int:
-        """Tokens the model reads at a time, with the one that marks the beginning. Loads it."""
+        """Tokens the model reads at a time, including the BOS token. Loads the model."""
         return self._reader.n_context
 
     def score(self, text: str) -> Likelihood:
         """The likelihood of one text, the same bytes on the same machine whatever else is scored.
 
-        The first token is scored after the mark of a beginning (BOS), where the model's own
-        tokeniser puts one before a text; else it is only read. What looks like a control token is
-        taken as the characters it is; halves of characters are read as `?`.
+        The first token is scored after the beginning-of-sequence token (BOS), if the model's
+        tokeniser adds one; otherwise it is only read. Control tokens in the text are read as
+        characters; halves of characters are read as `?`.
 
-        A text beyond the context is read in windows that overlap by half: a window's first half,
-        scored in the one before, is read again, so each token is scored once, after half a
-        context at least. Every window begins with the mark of a beginning, where there is one.
+        A text beyond the context is read in windows that overlap by half: a window's first half was
+        scored in the previous one and is read again, so each token is scored once, after at least
+        half a context. Every window begins with BOS, if there is one.
 
         Source: Bao et al. (2024), Fast-DetectGPT, sampling and scoring by one model, as in their
         `get_sampling_discrepancy_analytic`; their baseline `get_logrank` is this log-rank with
-        the other sign. Of equal logits each has the best rank. Log-softmax in float32, sums in
+        the opposite sign. Tied logits all have the best rank. Log-softmax in float32, sums in
         float64. Raises `ModelError`.
         """
         reader = self._reader
@@ -109,7 +109,7 @@ class LikelihoodModel:
     def _reader(self) -> _Reader:
         names = ["torch", "transformers"]
         if not self.path.is_dir():
-            names += ["accelerate", "gguf"]  # what transformers reads a GGUF with
+            names += ["accelerate", "gguf"]  # needed by transformers to read a GGUF
         torch, transformers, *_ = map(_library, names)
         tokenizer, network = _loaded(self.path, torch, transformers)
         config = network.config.get_text_config()
@@ -119,7 +119,7 @@ class LikelihoodModel:
 
 
 class _Reader:
-    """The weights and the tokeniser, loaded."""
+    """The loaded weights and tokeniser."""
 
     def __init__(self, torch: Any, tokenizer: Any, network: Any, n_context: int) -> None:
         self._torch, self._tokenizer, self._network = torch, tokenizer, network
@@ -144,7 +144,7 @@ class _Reader:
             ]
 
     def _read(self, tokens: list[int], n_known: int) -> Iterator[list[float]]:
-        """The figures of a window's tokens after the mark and the first `n_known`."""
+        """The figures of a window's tokens after BOS and the first `n_known`."""
         n_known = max(1, n_known + len(self.beginning))
         read = self._torch.tensor([tokens])
         past = None
@@ -165,7 +165,7 @@ class _Reader:
 def _figures(torch: Any, logits: Any, tokens: Any) -> Iterator[list[float]]:
     """Log p, log rank, and mean and variance of log p under the model's own distribution.
 
-    `logits` float, shape (n, vocabulary); `tokens` int64, shape (n,): those that came.
+    `logits` float, shape (n, vocabulary); `tokens` int64, shape (n,): the actual next tokens.
     """
     n_rows = max(1, _CHUNK_FLOATS // logits.shape[-1])
     for start in range(0, len(tokens), n_rows):
@@ -176,7 +176,7 @@ def _figures(torch: Any, logits: Any, tokens: Any) -> Iterator[list[float]]:
         own = log_p.gather(1, came)[:, 0].double()
         p, log_p = log_p.exp(), log_p.clamp_min(_LOWEST)
         mean = (p * log_p).sum(-1, dtype=torch.float64)
-        # About the mean, not E[x²] - E[x]²: never negative, and nothing cancels.
+        # About the mean, not E[x²] - E[x]²: never negative, and without cancellation.
         apart = log_p.sub_(mean.float()[:, None]).square_()
         variance = (p * apart).sum(-1, dtype=torch.float64)
         yield from torch.stack([own, log_rank, mean, variance], 1).tolist()
@@ -226,7 +226,7 @@ def _loaded(path: Path, torch: Any, transformers: Any) -> tuple[Any, Any]:
     ) as error:  # fmt: skip
         said = (str(error).strip() or type(error).__name__).splitlines()[0]
         raise ModelError(f"{path}: cannot load the model ({said})") from error
-    # What the file lacks would be drawn at random, and scored as if it had been learnt.
+    # Weights missing from the file would be initialised at random, and used as if trained.
     lacking = sorted(map(str, [*report["missing_keys"], *report["mismatched_keys"]]))
     if lacking:
         raise ModelError(f"{path}: the model is incomplete; it lacks {lacking[0]}")
@@ -236,12 +236,12 @@ def _loaded(path: Path, torch: Any, transformers: Any) -> tuple[Any, Any]:
 
 @contextlib.contextmanager
 def _quiet(transformers: Any) -> Iterator[None]:
-    """No bars and no advice while a model loads; what fails is raised."""
+    """Suppress progress bars and advice while a model loads; errors are still raised."""
     logging = transformers.utils.logging
     before = logging.get_verbosity()
     logging.set_verbosity_error()
     try:
-        # One of its bars heeds no setting.
+        # One of its progress bars ignores all settings.
         with contextlib.redirect_stderr(io.StringIO()):
             yield
     finally:
@@ -250,7 +250,7 @@ def _quiet(transformers: Any) -> Iterator[None]:
 
 @contextlib.contextmanager
 def _threads(torch: Any) -> Iterator[None]:
-    """As many threads as `n_threads` says: their number may decide the last digit."""
+    """Use `n_threads` threads: their number may affect the last digit."""
     before = torch.get_num_threads()
     torch.set_num_threads(n_threads())
     try:
@@ -260,7 +260,7 @@ def _threads(torch: Any) -> Iterator[None]:
 
 
 def _folder_digest(folder: Path) -> str:
-    """Eight digits over the names, sizes and ends of a folder's weights, words and settings."""
+    """Eight digits over the names, sizes and ends of a folder's weights, vocabulary, settings."""
     digest = hashlib.sha256()
     for path in sorted(folder.iterdir()):
         if path.suffix in _WEIGHTS_AND_WORDS and path.is_file():

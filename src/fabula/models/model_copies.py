@@ -1,4 +1,4 @@
-"""Several copies of one model, and which of them is asked next."""
+"""Dispatching prompts to several copies of one model."""
 
 from __future__ import annotations
 
@@ -17,10 +17,9 @@ C = TypeVar("C")
 
 
 class Copies(Generic[C]):
-    """Copies of a model, each asked `n_each` prompts at a time at most.
+    """Copies of a model, each with up to `n_each` prompts at a time.
 
-    A prompt goes to a copy that has read its prefix, if one of these is free, and else to the one
-    that has least to do.
+    A prompt goes to a free copy that has read its prefix, or else to the least busy one.
     """
 
     def __init__(self, copies: Iterable[C], n_each: int) -> None:
@@ -36,7 +35,7 @@ class Copies(Generic[C]):
 
     @asynccontextmanager
     async def free(self, prefix: str) -> AsyncIterator[C]:
-        """A copy to ask about `prefix`, once one is free. Raises what `fail` was given."""
+        """A copy to ask about `prefix`, once one is free. Raises the error passed to `fail`."""
         async with self._changed:
             await self._changed.wait_for(lambda: self._free() or self._error)
             if self._error is not None:
@@ -58,12 +57,12 @@ class Copies(Generic[C]):
             self._changed.notify_all()
 
     def drop(self, copy: C) -> None:
-        """Ask this copy no more."""
+        """Stop using this copy."""
         self._n_under_way.pop(copy, None)
         self._read.pop(copy, None)
 
     async def fail(self, error: ModelError) -> None:
-        """No copy will be free again: tell all who wait for one, and all who come."""
+        """No copy will be free again: raise the error for all current and future callers."""
         async with self._changed:
             self._error = error
             self._changed.notify_all()
@@ -81,7 +80,7 @@ class Copies(Generic[C]):
 
 
 class SharedModel:
-    """Servers of one model: each call goes to one of them. It is named as the first of them is."""
+    """Servers of one model: each call goes to one of them. Its name is that of the first."""
 
     def __init__(self, models: Sequence[Model], n_each: int) -> None:
         self._models = models

@@ -1,4 +1,4 @@
-"""From the name of a model to the model."""
+"""Opening a model by name."""
 
 from __future__ import annotations
 
@@ -23,36 +23,35 @@ __all__ = ["ModelOptions", "open_model"]
 
 @dataclass(frozen=True, slots=True)
 class ModelOptions:
-    """What a user may say of how a model is called; None is the model's own default."""
+    """User settings for calling a model; None is the model's own default."""
 
     n_parallel: int | None = None
     max_retries: int = 5
     cache: bool = False
     batch: bool = False
     timeout_s: int | None = None
-    """How long an attempt of a call may take; None waits as long as the provider's client does."""
+    """Time limit of one attempt of a call; None is the limit of the provider's client."""
     effort: Effort | None = None
-    """How long a reasoning model is to think, where a call does not say."""
+    """How long a reasoning model should think, if a call does not say."""
     structured: bool | None = None
-    """Hold hosted models to a JSON schema; by default those that are known to follow one."""
+    """Whether to constrain hosted models to a JSON schema; by default if known to work."""
     prices: Prices = field(default_factory=Prices)
-    """What tokens cost, where it is not known of the model."""
+    """Prices of tokens, for models with unknown prices."""
     shared_budget: SharedBudget | None = None
-    """What all models opened with it may spend together; None is without a limit."""
+    """The total limit for all models opened with it; None is no limit."""
     cluster: ClusterTerms | None = None
-    """Where copies of a local model answer; None has it answer here."""
+    """Where copies of a local model run; None runs it here."""
 
 
 def open_model(spec: str | FunctionModel, options: ModelOptions | None = None) -> BudgetedModel:
-    """A model, not yet started: `async with open_model("local") as model`.
+    """Create a model, not yet started: `async with open_model("local") as model`.
 
-    The one way to a language model, so that none is asked outside of a budget (`model.budget`).
+    All language models are opened here, so that none is used outside of a budget (`model.budget`).
 
-    `local` is the embedded one, `PATH.gguf` any other of its kind, `http://...` a server that
-    speaks OpenAI's protocol (several with commas, each asked in turn), `replay:PATH` recorded
-    answers, and `provider/model` what Inspect AI knows; a `FunctionModel` is taken as it is.
-    Raises `ModelError`, and `InputError` where a limit needs a price that is not known, or where a
-    model is not for a cluster.
+    `local` is the embedded one, `PATH.gguf` any other GGUF file, `http://...` an OpenAI-compatible
+    server (several separated by commas share the calls), `replay:PATH` recorded answers, and
+    `provider/model` any model of Inspect AI; a `FunctionModel` is used as is. Raises `ModelError`,
+    and `InputError` if a limit requires an unknown price, or if a model cannot run on a cluster.
     """
     options = options or ModelOptions()
     if isinstance(spec, FunctionModel):
@@ -66,7 +65,7 @@ def _model(spec: str, options: ModelOptions) -> Model:
     if is_here and options.effort is not None:
         raise InputError(f"{spec}: `reasoning_effort` is only for hosted models; leave it out")
     if is_here and options.cluster is not None:
-        # Nodes have other working folders, and may have the embedded model elsewhere.
+        # Nodes have other working directories, and may have the embedded model elsewhere.
         path = spec if spec == "local" else str(Path(spec).absolute())
         n_parallel = options.n_parallel or 1
         return ClusterModel(

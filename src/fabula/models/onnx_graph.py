@@ -1,7 +1,7 @@
-"""Writes a graph in ONNX's format, whose weights are handed over beside it.
+"""Writes a graph in ONNX's format, with weights passed separately.
 
-A network of known layers is a few hundred nodes, and its file a few hundred lines of protocol
-buffers, so that no library is needed to write it. Field numbers are those of `onnx.proto`:
+A network of known layers is a few hundred nodes, and the protocol buffer messages are simple enough
+to write without a library. Field numbers are those of `onnx.proto`:
 https://github.com/onnx/onnx/blob/main/onnx/onnx.proto
 """
 
@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 __all__ = ["MICROSOFT", "OnnxGraph"]
 
 MICROSOFT: Final = "com.microsoft"
-"""The domain of ONNX Runtime's own nodes."""
+"""The domain of ONNX Runtime's own operators."""
 
 _IR_VERSION, _OPSET = 9, 18
 _TYPES = {"float32": 1, "uint8": 2, "int32": 6, "int64": 7}
@@ -26,22 +26,22 @@ _EXTERNAL = 1
 
 
 class OnnxGraph:
-    """A graph that grows node by node, in the order in which they run."""
+    """A graph that is built node by node, in the order in which they run."""
 
     def __init__(self) -> None:
         self._parts: list[bytes] = [_text(2, "graph")]
         self.weights: dict[str, NDArray[Any]] = {}
-        """By name; the session is given them, so they are not copied into the file."""
+        """By name; they are passed to the session, not copied into the file."""
 
     def add_input(self, name: str, kind: str, shape: Sequence[int | str]) -> None:
-        """`kind` as numpy names it; an axis that has a name may be of any length."""
+        """`kind` is numpy's name of the type; a named axis may have any length."""
         self._parts.append(_field(11, _value(name, kind, shape)))
 
     def add_output(self, name: str, kind: str, shape: Sequence[int | str]) -> None:
         self._parts.append(_field(12, _value(name, kind, shape)))
 
     def add_weight(self, name: str, values: NDArray[Any]) -> str:
-        """The name again, so that it can be given to a node."""
+        """Returns the name, so that it can be passed to a node."""
         self.weights[name] = np.ascontiguousarray(values)
         where = _field(13, _text(1, "location") + _text(2, "none"))
         head = b"".join(_number(1, n) for n in values.shape) + _number(2, _TYPES[str(values.dtype)])
@@ -49,7 +49,7 @@ class OnnxGraph:
         return name
 
     def add_constant(self, name: str, values: Sequence[int]) -> str:
-        """A list of integers, such as a shape, which the file itself holds."""
+        """A list of integers, such as a shape, stored in the file itself."""
         data = struct.pack(f"<{len(values)}q", *values)
         head = _number(1, len(values)) + _number(2, _TYPES["int64"])
         self._parts.append(_field(5, head + _text(8, name) + _field(9, data)))
@@ -63,7 +63,7 @@ class OnnxGraph:
         domain: str = "",
         **attributes: int | float,
     ) -> str:
-        """A node; the name of its first output."""
+        """Add a node; returns the name of its first output."""
         node = b"".join(_text(1, one) for one in inputs)
         node += b"".join(_text(2, one) for one in outputs)
         node += _text(4, operator) + _text(7, domain)
@@ -77,7 +77,7 @@ class OnnxGraph:
         return outputs[0]
 
     def to_bytes(self) -> bytes:
-        """The file."""
+        """Serialise the graph."""
         opsets = [_text(1, "") + _number(2, _OPSET), _text(1, MICROSOFT) + _number(2, 1)]
         return b"".join(
             [_number(1, _IR_VERSION), _field(7, b"".join(self._parts))]
@@ -107,7 +107,7 @@ def _field(number: int, data: bytes) -> bytes:
 
 
 def _varint(value: int) -> bytes:
-    """Seven bits a byte, the lowest first; negative numbers as 64 bits."""
+    """Seven bits per byte, the lowest first; negative numbers as 64 bits."""
     value &= (1 << 64) - 1
     out = bytearray()
     while value > 0x7F:

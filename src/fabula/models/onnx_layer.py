@@ -1,6 +1,6 @@
-"""The table of word embeddings in an ONNX file, read without running what the file describes.
+"""Word embeddings from an ONNX file, read without running the network.
 
-An ONNX file is a message of Protocol Buffers: fields of a number and a value, one after the other
+An ONNX file is a Protocol Buffers message: a sequence of fields, each a number and a value
 (onnx.proto, messages ModelProto, GraphProto and TensorProto).
 """
 
@@ -22,9 +22,9 @@ _WEIGHTS = "word_embeddings.weight_q", "word_embeddings.weight_scale"
 
 
 def read_onnx_layer(path: Path) -> NDArray[np.float32]:
-    """The word embeddings, 8-bit integers times a scale a row: float32, (n_tokens, n_dimensions).
+    """The word embeddings, 8-bit integers times a scale per row: float32, (n_tokens, n_dimensions).
 
-    Raises `ModelError` where the file holds no such table.
+    Raises `ModelError` if the file holds no such table.
     """
     data = memoryview(path.read_bytes())
     try:
@@ -61,7 +61,7 @@ def _tensor(part: memoryview) -> tuple[list[int], memoryview]:
 
 
 def _parts(data: memoryview, number: int) -> list[memoryview]:
-    """The values of a field that hold bytes."""
+    """The values of a field with bytes."""
     return [value for n, value in _fields(data) if n == number and not isinstance(value, int)]
 
 
@@ -85,7 +85,7 @@ def _fields(data: memoryview) -> Iterator[tuple[int, int | memoryview]]:
 
 
 def _varint(data: memoryview, at: int) -> tuple[int, int]:
-    """The integer that begins there, and where the next value begins."""
+    """The integer that begins at `at`, and where the next value begins."""
     value = shift = 0
     while True:
         byte = data[at]

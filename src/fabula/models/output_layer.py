@@ -1,4 +1,4 @@
-"""The output layer of a language model in a GGUF file: from last hidden states to probabilities."""
+"""The output layer of a language model in a GGUF file: from hidden states to probabilities."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from fabula.models.gguf_tensors import unpacked
 
 __all__ = ["OutputLayer", "read_output_layer"]
 
-# Logits that a thread holds: 64 MiB of float32. Fewer rows at a time would have BLAS arrange the
-# matrix anew for each few of them, which takes longer than multiplying.
+# Logits per thread: 64 MiB of float32. With fewer rows at a time, BLAS would repack the matrix for
+# each few of them, which takes longer than multiplying.
 _CHUNK_FLOATS = 1 << 24
-# llama.cpp scales their last hidden states, or their logits, by what the file need not name.
+# llama.cpp scales the last hidden states or logits of these, without a setting in the file.
 _SCALED = frozenset({"grok", "minicpm", "minicpm3"})
 _USUAL_CONTEXT = 2048
 _MORE_THAN_A_MATRIX = "its output layer is more than a matrix"
@@ -28,7 +28,7 @@ _MORE_THAN_A_MATRIX = "its output layer is more than a matrix"
 
 @dataclass(frozen=True, slots=True, eq=False)
 class OutputLayer:
-    """What stands between a model's last hidden state and its logits."""
+    """The layer between a model's last hidden state and its logits."""
 
     matrix: NDArray[np.float32]
     """float32, shape (n_vocabulary, n_dimensions)."""
@@ -37,7 +37,7 @@ class OutputLayer:
     softcap: float | None
     """Logits x become c tanh(x / c)."""
     context_tokens: int
-    """What the model was trained on."""
+    """The context length the model was trained on."""
 
     def surprisals(
         self, states: NDArray[np.float32], tokens: Sequence[int], *, n_threads: int = 1
@@ -45,14 +45,14 @@ class OutputLayer:
         """-log p of each token after the state before it, in nats: float64, shape (n_tokens,).
 
         `states` float32, shape (n_tokens, n_dimensions). Logits in float32, a few rows at a time on
-        each thread; their sums in float64. The same bytes on any number of threads.
+        each thread; their sums in float64. The same bytes with any number of threads.
         """
         from threadpoolctl import threadpool_limits
 
         n_rows = max(1, _CHUNK_FLOATS // len(self.matrix))
         came = np.asarray(tokens, np.int64)
         parts = [slice(k, k + n_rows) for k in range(0, len(came), n_rows)]
-        # How BLAS spreads a product over threads of its own decides the last digit.
+        # How BLAS splits a product over its own threads affects the last digit.
         with threadpool_limits(1, "blas"), ThreadPoolExecutor(n_threads) as pool:
             found = list(pool.map(lambda part: self._surprisals(states[part], came[part]), parts))
         return np.concatenate([np.empty(0), *found])
@@ -77,8 +77,8 @@ class OutputLayer:
 def read_output_layer(path: Path) -> OutputLayer:
     """The output layer of a GGUF, unpacked to float32.
 
-    Raises `ModelError` where the file is damaged, or where its logits are not the last hidden state
-    times a matrix, plus a bias, softly capped.
+    Raises `ModelError` if the file is damaged, or if its logits are not the last hidden state times
+    a matrix, plus a bias, with a soft cap.
     """
     try:
         import threadpoolctl  # noqa: F401 (needed when the layer is used)
@@ -109,12 +109,12 @@ def read_output_layer(path: Path) -> OutputLayer:
 
 
 def _ending(settings: dict[str, Any], name: str) -> Any:
-    """The setting of this name, which stands after the architecture's, or None."""
+    """The setting with this name, which follows the architecture's, or None."""
     return next((value for key, value in settings.items() if key.endswith(name)), None)
 
 
 def _check(path: Path, layout: Layout, matrix: Tensor | None) -> None:
-    """Raises `ModelError` where a token's probability would not be what the model means."""
+    """Raises `ModelError` if a token's probability would not be the one the model defines."""
     settings, tensors = layout.settings, layout.tensors
 
     def refuse(why: str) -> None:

@@ -1,4 +1,4 @@
-"""How probable a model found each option, at the token where it chose one."""
+"""The probability of each option at the token where a model chose one."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from fabula.models.base import Choice
 __all__ = ["Position", "option_masses"]
 
 Position = tuple[str, Sequence[tuple[str, float]]]
-"""A token of the answer, and what could have stood there with its log-probability."""
+"""A token of the answer, and its alternatives with their log-probabilities."""
 
 
 def option_masses(positions: Iterable[Position], choice: Choice) -> dict[str, float]:
-    """The probability mass of each option where the verdict stands; empty where it is not found.
+    """The probability mass of each option at the verdict; empty if the verdict is not found.
 
-    The verdict is the first token that is an option, or the last one where reasons come first.
-    Spellings of an option (`Yes`, ` yes`, `YES.`) add up. The masses do not add up to 1: the rest
-    is what the model would rather have said. Options of several words have none: their first token
-    may begin another answer.
+    The verdict is the first token that is an option, or the last one if reasons come first.
+    Spellings of an option (`Yes`, ` yes`, `YES.`) add up. The masses do not sum to 1: the rest is
+    for other tokens. Options of several words have none: their first token may begin another
+    answer.
     """
     if any(" " in option for option in choice.options):
         return {}

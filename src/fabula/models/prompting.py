@@ -1,4 +1,4 @@
-"""Short work for a model beside its main one: a name for a group, a sentence made a question."""
+"""Small auxiliary prompts: naming a group, turning a sentence into a question."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ FENCE = "=========="
 
 
 def fence(frame: str, *texts: str) -> str:
-    """A prompt's frame with its lines of equals signs longer than any that the texts hold.
+    """Make a prompt's lines of equals signs longer than any in the texts.
 
-    So a text that holds such a line, as a break or on purpose, does not end before its end.
+    So a text that contains such a line, as a break or on purpose, does not end early.
     """
     longest = max((len(run) for text in texts for run in re.findall("=+", text)), default=0)
     if longest < len(FENCE):
@@ -29,9 +29,9 @@ def fence(frame: str, *texts: str) -> str:
 
 
 def fenced_if_needed(text: str) -> str:
-    """A text for a prompt that has no fence of its own: in one where it speaks to its reader.
+    """A text for a prompt without a fence of its own: fenced if it addresses its reader.
 
-    Ordinary texts stay as they are, and so do their prompts.
+    Ordinary texts, and so their prompts, are unchanged.
     """
     if not speaks_to_judge(text):
         return text
@@ -45,10 +45,9 @@ def fenced_if_needed(text: str) -> str:
 async def one_line(
     model: Model, question: str, *, max_tokens: int = 60, max_chars: int = 240, seed: int = 0
 ) -> str | None:
-    """The first line that the model says, bare of quotes and labels; None where it says nothing,
-    or refuses.
+    """The first line of the answer, without quotes and labels; None if empty or a refusal.
 
-    A failed call is no line; a person goes over what comes of this in any case.
+    A failed call returns None; a person reviews the results in any case.
     """
     try:
         answer = await model.ask(Prompt("", question), Sampling(max_tokens=max_tokens, seed=seed))

@@ -20,9 +20,9 @@ _USAGE = ("n_input", "n_cached", "n_output")
 class ReplayedModel:
     """Answers from `answers.jsonl` of a run, or from rows of {"prompt": ..., "text": ...}.
 
-    A row is found by its prompt (or the prompt's `prompt_digest`) and its seed, if it has one. Of
-    two rows the last counts: a call that failed and was made again has two. A recording of several
-    models is told which by `PATH#model`. A prompt that was not recorded fails that call.
+    A row is found by its prompt (or the prompt's `prompt_digest`) and its seed, if it has one. If
+    there are two rows, the last counts: a failed call that was retried has two. `PATH#model`
+    selects one model of a recording of several. A prompt that was not recorded fails that call.
     """
 
     n_parallel = 1
@@ -86,12 +86,12 @@ class ReplayedModel:
 
 
 def prompt_digest(text: str) -> str:
-    """Sixteen digits for a prompt; recordings need not hold whole stories."""
+    """Sixteen digits that identify a prompt; recordings need not hold whole stories."""
     return hashlib.sha256(text.encode(errors="surrogatepass")).hexdigest()[:16]
 
 
 def recorded(row: dict[str, Any]) -> Answer:
-    """An answer from its row. Raises `CallFailed` where the row records a failure."""
+    """An answer from its row. Raises `CallFailed` if the row records a failure."""
     if row.get("failed"):
         raise CallFailed(str(row["failed"]))
     usage = row.get("usage") or {}

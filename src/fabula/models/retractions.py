@@ -1,8 +1,8 @@
-"""Whether an answer takes its verdict back: "Yes. On second thought, no", "No: it clearly passes".
+"""Whether an answer retracts its verdict: "Yes. On second thought, no", "No: it clearly passes".
 
-What takes a verdict back stands in its own sentence or the next; only words that can mean nothing
-else, and conclusions ("on balance it fails"), count wherever they stand. A reservation ("Yes,
-though the middle drags") takes nothing back.
+Retractions are searched for in the sentence of the verdict and the next; only unambiguous phrases,
+and conclusions ("on balance it fails"), count anywhere. A reservation ("Yes, though the middle
+drags") is not a retraction.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ _TURNED = re.compile(
     ),
     _FLAGS,
 )
-"""What takes a verdict back, whichever it was."""
+"""Phrases that retract a verdict, whichever it was."""
 
 _CONCLUDES = re.compile(
     r"\b"
@@ -60,7 +60,7 @@ _CONCLUDES = re.compile(
     _FLAGS,
 )  # fmt: skip
 
-# The story as a whole, said to do what the verdict denies.
+# The story as a whole is said to do what the verdict denies.
 _ADVERBS = (
     r"(?:(?:\w{2,16}ly|still|just|indeed|then|also|even|thus|so|only|in fact|after all|of course|"
     r"nevertheless|nonetheless|all the same)\s){0,3}"
@@ -151,10 +151,10 @@ _BUT = _any("no", "or", "but", "and", "so", "otherwise", "rather", "also", "then
 
 
 def is_taken_back(verdict: str, others: str, after: str, *, is_number: bool = False) -> bool:
-    """Whether what stands after a verdict, to the end of the answer, turns it.
+    """Whether the text after a verdict, up to the end of the answer, reverses it.
 
-    `others` is a pattern of what else could have been answered. Of numbers a text has many, so one
-    of these turns a verdict only where it is said to.
+    `others` is a pattern of the other possible answers. A text has many numbers, so another number
+    only reverses a verdict if it is stated as one.
     """
     sentences = [part.strip() for part in re.split(r"(?<=[.!?…])\s+|\n+", after[:_MAX_CHARS])]
     near = [sentences[0], *[part for part in sentences[1:] if re.search(r"\w", part)][:1]]
@@ -173,7 +173,7 @@ def is_taken_back(verdict: str, others: str, after: str, *, is_number: bool = Fa
 
 @cache
 def _opposite(verdict: str) -> re.Pattern[str] | None:
-    """The story as a whole is said to do what the verdict denies; None of other verdicts."""
+    """The story as a whole is said to do what the verdict denies; None for other verdicts."""
     if verdict == "yes":
         return re.compile(rf"{_FAILS}|{_SAYING}(?:negative|the opposite)", _FLAGS)
     if verdict == "no":
@@ -183,7 +183,7 @@ def _opposite(verdict: str) -> re.Pattern[str] | None:
 
 @cache
 def _near(verdict: str, others: str, is_number: bool) -> re.Pattern[str]:
-    """At once after the verdict: another one, or doubt of it."""
+    """Immediately after the verdict: another one, or doubt about it."""
     begins = "" if is_number else r"^|[.!?,;:—–(…]|-\s|"
     parts = [
         r"^\W{0,3}(?:wait|hold on|hang on)\b",
@@ -209,12 +209,12 @@ def _near(verdict: str, others: str, is_number: bool) -> re.Pattern[str]:
 
 @cache
 def _elsewhere(others: str, is_number: bool) -> re.Pattern[str]:
-    """Another verdict, said to be one, or on a line or in a sentence of its own."""
+    """Another verdict, stated as one, or on a line or in a sentence of its own."""
     said = rf"{_SAYING}[\"'“‘]?(?:{others})(?=\W{{0,3}}$|[\"'”’]|[.,;!])"
-    # Not in quotation marks: what somebody in the story says turns nothing.
+    # Not in quotation marks: what a character in the story says does not reverse the verdict.
     alone = rf"^[\s(\[—–-]{{0,4}}{_TURN}(?:{others})(?=\W{{0,3}}$|[,;!—–])"
     if is_number:
         return re.compile(said, _FLAGS)
-    # "Verdict: Yes", and below it "Ending: Yes", "Pacing: No": which of them was asked?
+    # "Verdict: Yes", and below it "Ending: Yes", "Pacing: No": it is unclear which was asked.
     scored = rf"|^\w[\w’' ]{{1,40}}:\s(?:{others})\W{{0,3}}$" if others in ("yes", "no") else ""
     return re.compile(f"{said}|{alone}{scored}", _FLAGS)

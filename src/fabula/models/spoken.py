@@ -1,4 +1,4 @@
-"""What a model says in the end: its answer without the thinking, marks and wrapping around it."""
+"""The final text of an answer, without reasoning, markup and wrapping."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ __all__ = ["plain_line", "spoken"]
 _THINK = r"(?:seed:)?(?:thinking|thought|think)"
 _OPEN = re.compile(rf"(?:<\|?|\[|◁){_THINK}(?:\|?>|\]|▷)", re.IGNORECASE)
 _CLOSE = re.compile(rf"(?:<\|?|\[|◁)/{_THINK}(?:\|?>|\]|▷)", re.IGNORECASE)
-# gpt-oss writes its answer to a channel of this name.
+# The channel to which gpt-oss writes its answer.
 _CHANNEL = re.compile(r"<\|channel\|>\s{0,3}final\s{0,3}<\|message\|>", re.IGNORECASE)
 _CONTROL = re.compile(r"<\|[^|<>\n]{1,40}\|>|</?s>")
 
@@ -26,10 +26,10 @@ _TAG_OPEN = re.compile(
     rf"<(?:{_TAG})>(?=\s{{0,3}}\S)|<(?:{_TAG})\s\w{{1,12}}=(?=[\"'])|^\W{{0,3}}\[(?:{_TAG})\](?=\s{{0,3}}\w)",
     re.IGNORECASE,
 )
-# What a tag holds on the lines below it may be reasons: it is a heading.
+# A tag with content on the lines below it may hold reasons: it is a heading.
 _TAG_HEADS = re.compile(rf"<(?:{_TAG})>\s{{0,3}}$", re.IGNORECASE)
 _TAG_CLOSE = re.compile(rf"</(?:{_TAG})>|\[/(?:{_TAG})\]|(?<=[\"'])\s?/>", re.IGNORECASE)
-# Pictures (arrows, ticks, stars, emoji) with what joins and colours them, and the code of keys.
+# Pictures (arrows, ticks, stars, emoji), their joiners and colour modifiers, and keycap codes.
 _PICTURES = re.compile(
     "[\u2190-\u2191\u2300-\u23ff\u2460-\u2bff\U0001f000-\U0001faff\ufe0f\u200d\u20e3]"
 )
@@ -39,9 +39,9 @@ _FENCE = re.compile(r"^\s{0,3}```\s{0,3}[a-z]{0,10}\s{0,3}$", re.IGNORECASE)
 
 
 def spoken(text: str) -> str:
-    """An answer without what was thought before it, and without control tokens.
+    """An answer without the preceding reasoning, and without control tokens.
 
-    Thinking that was begun and not ended is no answer: what stands before it is left, if anything.
+    Unfinished reasoning is not an answer: only the text before it remains, if any.
     """
     text = _joined(text.strip())
     for channel in list(_CHANNEL.finditer(text))[-1:]:
@@ -59,7 +59,7 @@ def spoken(text: str) -> str:
 
 
 def _joined(text: str) -> str:
-    """The parts of a content that was handed on as a list, `[{"type": "text", "text": ...}]`."""
+    """Join the parts of content returned as a list, `[{"type": "text", "text": ...}]`."""
     if not re.match(r"\[\s{0,9}\{\s{0,9}[\"']type[\"']", text):
         return text
     for read in (json.loads, ast.literal_eval):
@@ -73,7 +73,7 @@ def _joined(text: str) -> str:
 
 
 def plain_line(line: str) -> str:
-    """A line of an answer bare of Markdown, LaTeX and pictures; `<verdict>` becomes a label."""
+    """A line without Markdown, LaTeX and pictures; `<verdict>` becomes a label."""
     if _FENCE.match(line):
         return ""
     for _ in range(3):

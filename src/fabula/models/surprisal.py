@@ -1,7 +1,7 @@
-"""How surprising a language model finds each token of a text (extra `[local]`).
+"""The surprisal of each token of a text under a language model (extra `[local]`).
 
-The logits are each token's last hidden state, after the final norm, times the output layer. The
-states of a model of the Llama family, as the embedded one is, come from `models/llama.py`; those of
+The logits are each token's last hidden state, after the final norm, times the output layer. For
+models of the Llama family, such as the embedded one, the states come from `models/llama.py`; for
 others from llama.cpp (`models/llama_server.py`).
 """
 
@@ -30,22 +30,22 @@ from fabula.text.sentences import encodable
 
 __all__ = ["SurprisalModel", "TokenSurprisal"]
 
-# A story of 3,000 words is read at once. llama.cpp keeps the attention of a whole window in memory.
+# A story of 3,000 words fits. llama.cpp keeps the attention of a whole window in memory.
 _CONTEXT_HERE, _CONTEXT_OF_SERVER = 4096, 2048
-# Windows whose figures are remembered: those of two drafts of a book, 6 MB.
+# Windows whose figures are cached: those of two drafts of a book, 6 MB.
 _MAX_KNOWN = 256
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TokenSurprisal:
-    """The tokens of a text and how surprising each is after what stands before it."""
+    """The tokens of a text, and the surprisal of each given the preceding ones."""
 
     starts: NDArray[np.int64]
     """int64, shape (n_tokens,): offset of the first character of which a token holds a part."""
     ends: NDArray[np.int64]
     """int64, shape (n_tokens,): offset after the last one; tokens share a split character."""
     nats: NDArray[np.float32]
-    """float32, shape (n_tokens,): -log p; NaN for a first token before which nothing stands."""
+    """float32, shape (n_tokens,): -log p; NaN for a first token with nothing before it."""
 
     @property
     def bits(self) -> NDArray[np.float64]:
@@ -57,8 +57,8 @@ class SurprisalModel:
     """A causal language model that reads texts: `with SurprisalModel("local") as model`.
 
     `local` is the embedded GGUF, `PATH.gguf` another. Texts are read `max_context` tokens at a
-    time, or as many as the model was trained on, if they are fewer; without it 4,096, and 2,048
-    where llama.cpp reads them. Raises `ModelError`.
+    time, up to the context the model was trained on; the default is 4,096, or 2,048 if llama.cpp
+    reads them. Raises `ModelError`.
     """
 
     def __init__(self, path_or_spec: str | Path, *, max_context: int | None = None) -> None:
@@ -73,7 +73,7 @@ class SurprisalModel:
 
     @property
     def runtime(self) -> str:
-        """What runs the model, and its version, for signatures: `onnxruntime-1.22.0`."""
+        """The runtime of the model, and its version, for signatures: `onnxruntime-1.22.0`."""
         if self._layout is None:
             return runtime_name()
         return f"onnxruntime-{importlib.metadata.version('onnxruntime')}"
@@ -95,21 +95,21 @@ class SurprisalModel:
 
     @property
     def context_tokens(self) -> int:
-        """Tokens that are read at a time, with the one that marks the beginning."""
+        """Tokens read at a time, including the BOS token."""
         return self._opened.n_context
 
     def score(self, text: str, check: Callable[[], None] | None = None) -> TokenSurprisal:
         """The surprisal of each token, the same bytes on the same machine whatever else is scored.
 
-        The first token is scored after the mark of a beginning (BOS), where the model's own
-        tokeniser puts one before a text; else it is only read. What looks like a control token is
-        taken as the characters it is; halves of characters, and characters that the tokeniser drops
-        or takes for others, are read as `?`.
+        The first token is scored after the beginning-of-sequence token (BOS), if the model's
+        tokeniser adds one; otherwise it is only read. Control tokens in the text are read as
+        characters; halves of characters, and characters that the tokeniser drops or replaces by
+        others, are read as `?`.
 
-        A text beyond the context is read in windows that overlap by half, as by
-        `LikelihoodModel.score`. `check` is called now and then; what it raises ends the reading.
-        Raises `CallFailed` where the model fails, `ModelError` where its
-        tokeniser changes the text, so that no place can be said.
+        A text beyond the context is read in windows that overlap by half, as in
+        `LikelihoodModel.score`. `check` is called periodically; an exception it raises stops the
+        reading. Raises `CallFailed` if the model fails, `ModelError` if its tokeniser changes the
+        text, so that tokens cannot be located.
         """
         reader, text = self._opened, encodable(text)
         tokens, pieces = reader.tokenise(text)
@@ -134,12 +134,12 @@ class SurprisalModel:
 
 
 class _Engine(Protocol):
-    """What parts a text into tokens, and reads them."""
+    """Splits a text into tokens, and reads them."""
 
     beginning: list[int]
-    """The mark that the tokeniser puts before a text, if it does."""
+    """The token that the tokeniser puts before a text, if any."""
     step_tokens: int
-    """States of whole steps are the same bytes whatever follows; 0 where they may not be."""
+    """States of whole steps are the same bytes whatever follows; 0 if they may differ."""
 
     def tokenise(self, text: str) -> tuple[list[int], list[bytes]]:
         """The tokens, and the bytes of each."""
@@ -169,14 +169,15 @@ class _Reader:
         self.n_context = n_context
         self.tokenise = engine.tokenise
         self._known: dict[bytes, NDArray[np.float32]] = {}
-        # The last window that was read, and its figures by the places of the states they are from.
+        # The last window read, and its figures by the positions of the states they come from.
         self._last: tuple[list[int], dict[tuple[int, int], NDArray[np.float32]]] = ([], {})
 
     def readable(self, text: str) -> str:
-        """The text with `?` for each character that the tokeniser does not give back."""
+        """The text with `?` for each character that the tokeniser does not reproduce."""
         characters = sorted(set(text) - {"\n"})
         _, pieces = self.tokenise("".join(f"\n{character}" for character in characters))
-        # What comes back is each character on its own line; a first line is what stands before.
+        # Each character comes back on its own line; the first line is what the tokeniser adds
+        # before.
         _, *back = b"".join(pieces).split(b"\n")
         if len(back) != len(characters):
             return text
@@ -197,29 +198,29 @@ class _Reader:
     def _window(
         self, tokens: list[int], n_known: int, check: Callable[[], None]
     ) -> NDArray[np.float32]:
-        """The surprisal of a window's tokens from the `n_known`-th on; remembered, since the next
-        draft of a text has most windows before the first change in common with the last."""
+        """The surprisal of a window's tokens from the `n_known`-th on; cached, since the next draft
+        of a text shares most windows before the first change with the previous one."""
         key = np.array([n_known, *tokens], np.int64).tobytes()
         nats = self._known.pop(key, None)
         if nats is None:
             nats = self._scored(tokens, n_known, check)
         self._known[key] = nats
         if len(self._known) > _MAX_KNOWN:
-            # The one that was asked for longest ago.
+            # Evict the least recently used one.
             del self._known[next(iter(self._known))]
         return nats
 
     def _scored(
         self, tokens: list[int], n_known: int, check: Callable[[], None]
     ) -> NDArray[np.float32]:
-        """As `_window`; steps that the window before had too are not scored again."""
+        """Like `_window`; steps shared with the previous window are not scored again."""
         states = self._engine.states(tokens, check)
         step = self._engine.step_tokens or len(tokens)
         before, scored = self._last if self._engine.step_tokens else ([], {})
         n_same = n_alike(tokens, before)
         found: dict[tuple[int, int], NDArray[np.float32]] = {}
         for start in range(0, len(tokens) - 1, step):
-            # The state at a place says what comes at the next.
+            # The state at a position predicts the token at the next.
             first, end = max(start, n_known - 1), min(start + step, len(tokens) - 1)
             if first >= end:
                 continue
@@ -235,7 +236,7 @@ class _Reader:
 
 
 def _go_on() -> None:
-    """The check of a reading that nobody ends early."""
+    """The default check, which never stops the reading."""
 
 
 def _layout_of_llama(path: Path) -> Layout | None:
@@ -244,13 +245,13 @@ def _layout_of_llama(path: Path) -> Layout | None:
         layout = read_layout(path)
         is_ours = is_llama(layout) and has_byte_words(path, layout)
     except (ImportError, OSError, ValueError, LookupError, TypeError, OverflowError):
-        # Who opens it says what is wrong with it.
+        # The code that opens the file reports what is wrong with it.
         return None
     return layout if is_ours else None
 
 
 def _n_before(text: str, pieces: Sequence[bytes]) -> int | None:
-    """How many bytes tokens put before a text: none or a space. None where they are another's."""
+    """Bytes that tokens put before a text: none or a space. None if they are of another text."""
     joined, data = b"".join(pieces), text.encode()
     if joined == data:
         return 0
@@ -260,9 +261,9 @@ def _n_before(text: str, pieces: Sequence[bytes]) -> int | None:
 def _places(
     data: bytes, n_bytes: Sequence[int], n_before: int
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Where tokens of so many bytes stand in UTF-8 `data`, in characters: starts and ends.
+    """Locate tokens, given by number of bytes, in UTF-8 `data`: starts and ends in characters.
 
-    The first `n_before` bytes of the tokens stand before the text.
+    The first `n_before` bytes of the tokens come before the text.
     """
     borders = np.cumsum([0, *n_bytes], dtype=np.int64) - n_before
     borders = np.maximum(borders, 0)
@@ -270,7 +271,7 @@ def _places(
     # Characters that begin before each byte, and before the end.
     n_begun = np.concatenate([[0], np.cumsum(begins, dtype=np.int64)])
     ends = n_begun[borders[1:]]
-    # The character that a border lies within began before it.
+    # If a boundary lies within a character, that character began before it.
     is_within = np.append(~begins, False)[borders[:-1]]
     starts = n_begun[borders[:-1]] - is_within
     return starts, ends

@@ -1,11 +1,11 @@
 """Word vectors: a language model's input layer, files of GloVe, word2vec and gensim, or spaCy's.
 
-Vectors are kept as unit vectors in 16-bit integers: cosines are then within 0.0001 of the exact
+Vectors are stored as unit vectors in 16-bit integers: cosines are then within 0.0001 of the exact
 ones, and the same on every machine.
 
 Vectors are sometimes pruned: many words share the vector of a more frequent one, so that Peter and
-Jane would be one word. A vector belongs to the first word that has it; others count as words
-without a vector, and a remark says how many.
+Jane would be the same word. A vector belongs to the first word that has it; others count as words
+without a vector, and a remark reports how many.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ K = TypeVar("K")
 _SCALE = 32767
 _BLOCK = 8192
 _ALIGNED = 16
-"""Dimensions are filled up with zeros to a multiple of this, which kernels read at a time."""
+"""Dimensions are padded with zeros to a multiple of this, which kernels read at a time."""
 
 
 class WordVectors:
-    """The vectors of words, each looked up as it stands, in lower case, and capitalised.
+    """The vectors of words, looked up as written, in lower case, and capitalised.
 
     `matrix` is int16, unit vectors times 32,767 by row; its last row is zeros. It may be replaced
     by a longer one when words are looked up.
@@ -46,9 +46,9 @@ class WordVectors:
         self, name: str, vectors: Quantised, find: Callable[[str], int], owners: bytes,
         remark: str = "",
     ) -> None:  # fmt: skip
-        """`find` gives a word's row, or -1; `owners` stands for which word owns which row."""
+        """`find` gives a word's row, or -1; `owners` identifies which word owns which row."""
         self.remark = remark
-        """What a reader of the matches should know; empty where there is nothing."""
+        """What a reader of the matches should know; may be empty."""
         self.matrix = np.concatenate([*vectors.blocks, np.zeros_like(vectors.blocks[0][:1])])
         self._has_length = np.concatenate(vectors.have_length)
         digest = hashlib.sha256(owners)
@@ -58,7 +58,7 @@ class WordVectors:
         self._lock = threading.Lock()
 
     def rows(self, words: Iterable[str]) -> NDArray[np.int32]:
-        """The row of each word, or -1 where it has no vector: int32, shape (n_words,)."""
+        """The row of each word, or -1 if it has no vector: int32, shape (n_words,)."""
         return np.array([self._row(word) for word in words], np.int32)
 
     def _row(self, word: str) -> int:
@@ -75,7 +75,7 @@ class WordVectors:
 
 
 class _LayerVectors(WordVectors):
-    """Vectors that are put together from a language model's tokens when a word is looked up."""
+    """Vectors computed from a language model's tokens when a word is looked up."""
 
     def __init__(self, layer: InputLayer) -> None:
         self._layer = layer
@@ -99,7 +99,7 @@ class _LayerVectors(WordVectors):
         rows, has_length = np.concatenate(found.blocks), np.concatenate(found.have_length)
         first, end = self._n_rows, self._n_rows + len(rows)
         if end >= len(self.matrix):
-            # Twice as much, so that adding stays cheap; the last row is never given away.
+            # Double the size, so that adding stays cheap; the last row is never assigned.
             longer = np.zeros((2 * end + 1, self.matrix.shape[1]), np.int16)
             longer[:first] = self.matrix[:first]
             self.matrix = longer
@@ -112,20 +112,20 @@ class _LayerVectors(WordVectors):
 
 @dataclass(frozen=True, slots=True)
 class Quantised:
-    """Unit vectors in 16 bits, in blocks of rows, and which rows had any length."""
+    """Unit vectors in 16 bits, in blocks of rows, and which rows had nonzero length."""
 
     blocks: list[NDArray[np.int16]]
     have_length: list[NDArray[np.bool_]]
 
 
 def open_vectors(spec: str = "") -> WordVectors:
-    """The vectors that a user names: nothing for the sentence encoder's input layer, `spacy` for
-    the English pipeline's, or a path.
+    """Open the vectors that a user names: by default the sentence encoder's input layer, `spacy`
+    for the English pipeline's, or a path.
 
     A path is a gensim `.kv`, a text file of word2vec, fastText or GloVe (`.vec`, `.txt`, also
-    `.gz`), or the folder of a Hugging Face model, of which the input layer is read: the vector of a
-    word is the mean of its tokens'. Raises `InputError` where it cannot be read, `ModelError` where
-    something is not installed.
+    `.gz`), or the folder of a Hugging Face model, whose input layer is read: the vector of a word
+    is the mean of its tokens'. Raises `InputError` if it cannot be read, `ModelError` if something
+    is not installed.
     """
     if not spec:
         return _LayerVectors(InputLayer.packaged())
@@ -143,7 +143,7 @@ def open_vectors(spec: str = "") -> WordVectors:
         known.setdefault(word, row)
     owned = _owned(known, found)
     remark = _pruned(path.name, len(known) - len(owned), len(known))
-    # As they stand in the file, where each word has its own.
+    # Exactly as in the file, where each word has its own.
     owners = "\n".join(words).encode(errors="replace") + remark.encode()
     return WordVectors(path.name, found, lambda word: owned.get(word, -1), owners, remark)
 
@@ -163,7 +163,7 @@ def _spacy_vectors() -> WordVectors:
 
 
 def _owned(rows: Mapping[K, int], vectors: Quantised) -> dict[K, int]:
-    """The words that have a vector of their own: of equal vectors the first word's."""
+    """The words with a vector of their own: equal vectors belong to the first word."""
     matrix = np.concatenate(vectors.blocks)
     held: dict[bytes, int] = {}
     first = [held.setdefault(row.tobytes(), k) for k, row in enumerate(matrix)]
@@ -203,7 +203,7 @@ def quantise(vectors: NDArray[Any]) -> Quantised:
 
 
 def _read_text(path: Path) -> tuple[list[str], Quantised]:
-    """A line a word: the word, then its numbers. word2vec and fastText begin with two counts."""
+    """One word per line, then its numbers. word2vec and fastText begin with two counts."""
     words: list[str] = []
     block: list[NDArray[np.float32]] = []
     found = Quantised([], [])
@@ -222,7 +222,7 @@ def _read_text(path: Path) -> tuple[list[str], Quantised]:
                 n_promised, n_dimensions = map(int, parts)
                 continue
             n_dimensions = n_dimensions or len(parts) - 1
-            # Some words of GloVe hold spaces; numbers before the vector mean another length.
+            # Some words of GloVe contain spaces; numbers before the vector mean another length.
             is_longer = len(parts) > n_dimensions + 1 and _is_number(parts[-n_dimensions - 1])
             if len(parts) <= n_dimensions or n_dimensions < 2 or (is_longer and n_promised):
                 raise InputError(

@@ -1,8 +1,9 @@
-"""From a model's answer to a verdict, or to the reason why there is none.
+"""Parsing a model's answer into a verdict, or the reason why there is none.
 
-Strict on purpose: what does not say its verdict in the asked form has none, and what takes its
-verdict back has none. A refusal, a withheld or cut answer, "yes and no", half a JSON object are
-never a "No". What stands around a verdict (thinking, Markdown, LaTeX, tags, JSON) does not matter.
+Strict on purpose: an answer that does not state its verdict in the requested form has none, and
+neither has one that retracts it. A refusal, a withheld or truncated answer, "yes and no", half a
+JSON object are never a "No". What surrounds a verdict (reasoning, Markdown, LaTeX, tags, JSON) does
+not matter.
 """
 
 from __future__ import annotations
@@ -24,12 +25,12 @@ from fabula.types import Scale
 __all__ = ["READER", "Style", "Verdict", "read_verdict"]
 
 READER = "5"
-"""How answers are read, for signatures: from 2 on more forms, and not what is taken back."""
+"""The version of the parser, for signatures: from 2 on, more forms, and no retracted verdicts."""
 
 Style = Literal["reason-first", "verdict-first"]
-"""Where the verdict stands: after the reasons, or before them."""
+"""Where the verdict is: after the reasons, or before them."""
 
-# Of an answer that is known to hold no verdict, so a first phrase is enough to say why.
+# Only for answers known to hold no verdict, so a first phrase is enough to say why.
 _DECLINES = re.compile(
     r"\W*(?:<[^>]{1,80}>\s*)?"
     r"(?:(?:thank(?:s| you)|i (?:appreciate|understand))\b[^.!?\n]{1,100}?\bbut\s)?"
@@ -38,7 +39,7 @@ _DECLINES = re.compile(
     r"|i (?:won['’]t|will not)|i (?:do not|don['’]t) have (?:enough|sufficient|access)|as an ai)",
     re.IGNORECASE,
 )
-# No story has been read: the word before it answers a request, not the question.
+# No story was read: the word before it responds to a request, not to the question.
 _OFFERS = re.compile(
     r"^\W{0,3}(?:i(?:['’]ve|\shave)\s(?:\w{1,8}\s)?(?:read|received)\b|(?:i\s)?underst(?:and|ood)\W)"
     r"|\bwhat (?:would you like|do you want) me to\b"
@@ -54,17 +55,17 @@ _BLOCKED = re.compile(r"\W*(?:content|response|prompt) (?:was )?blocked\W*", re.
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """The value, or the reason for having none; what the model gave as its reasons."""
+    """The value, or the reason for having none; and the model's reasons."""
 
     value: float | str | None
     missing_reason: str | None
     rationale: str | None
     is_cut: bool = False
-    """The rationale was cut at the limit of tokens; the verdict stands."""
+    """The rationale was truncated at the token limit; the verdict stands."""
 
 
 def read_verdict(answer: Answer, scale: Scale, style: Style) -> Verdict:
-    """The verdict of an answer, read strictly."""
+    """Parse the verdict of an answer, strictly."""
     if answer.stop in ("too_long", "blocked"):
         return Verdict(None, answer.stop, answer.note or None)
     text = spoken(answer.text)
@@ -93,7 +94,7 @@ def read_verdict(answer: Answer, scale: Scale, style: Style) -> Verdict:
 def _found(
     text: str, scale: Scale, style: Style, *, is_cut: bool
 ) -> tuple[list[Reading], str | None]:
-    """All places of an answer that say a verdict, and the reasons around them."""
+    """All places of an answer that state a verdict, and the reasons around them."""
     structured = _from_json(text, scale, is_cut=is_cut)
     if structured is not None:
         return structured
@@ -111,14 +112,14 @@ def _found(
     last = max((one.line for one in found), default=0)
     ends_there = found and not any(lines[last + 1 :])
     if is_cut and ends_there and not re.search(r"\w", found[-1].after):
-        # What would have come next could have changed it: 1 into 10, "No" into "None of it".
+        # The next token could have changed it: 1 into 10, "No" into "None of it".
         return [Reading(None, "truncated")], None
     found = [_checked(one, lines, scale) for one in found]
     return found, _rationale(raw, found, said) if found else None
 
 
 def _name_cells(raw: Sequence[str], lines: list[str]) -> None:
-    """In a table of one row, the cell below "Verdict" is said to be one."""
+    """In a table of one row, treat the cell below "Verdict" as labelled."""
     for k in range(len(raw) - 2):
         if not re.fullmatch(r"\s*\|[\s|:-]*-[\s|:-]*", raw[k + 1]):
             continue
@@ -135,7 +136,7 @@ def _name_cells(raw: Sequence[str], lines: list[str]) -> None:
 
 
 def _checked(one: Reading, lines: Sequence[str], scale: Scale) -> Reading:
-    """The reading, or that what comes after it takes it back."""
+    """The reading, unless the following text retracts it."""
     if one.value is None:
         return one
     if _OFFERS.search(one.after):
@@ -148,7 +149,7 @@ def _checked(one: Reading, lines: Sequence[str], scale: Scale) -> Reading:
 
 
 def _rationale(raw: Sequence[str], found: Sequence[Reading], said: Sequence[int]) -> str | None:
-    """The answer without its verdict, where that begins or ends it."""
+    """The answer without its verdict, if that begins or ends it."""
     first, last = found[0], found[-1]
     if (first.line <= said[0] + 1 and first.line != said[-1]) or len(said) == 1:
         kept = [first.after.lstrip(" \t.,:;!?\"'“”)]—–-(["), *raw[first.line + 1 :]]
@@ -168,9 +169,9 @@ _OUTER = re.compile(r"^```[a-z]{0,10}\s{0,4}|\s{0,4}```$", re.IGNORECASE)
 
 
 def _from_json(text: str, scale: Scale, *, is_cut: bool) -> tuple[list[Reading], str | None] | None:
-    """{"verdict": ..., "reason": ...}, alone or after some words; None where there is none.
+    """{"verdict": ..., "reason": ...}, alone or after other words; None if there is none.
 
-    Whole; or cut within the reason, after its verdict.
+    Complete, or truncated within the reason, after its verdict.
     """
     whole = _OUTER.sub("", text)
     if whole.startswith("{"):
@@ -192,7 +193,7 @@ def _from_json(text: str, scale: Scale, *, is_cut: bool) -> tuple[list[Reading],
 
 
 def _pairs(text: str) -> list[tuple[Any, Any]] | None:
-    """The fields of an object, a key that stands twice too; None where it is none.
+    """The fields of an object, including duplicate keys; None if it is not an object.
 
     As JSON; or as Python writes it, with single quotes or a comma before the brace.
     """
@@ -216,7 +217,7 @@ def _of_pairs(pairs: Any, scale: Scale) -> tuple[list[Reading], str | None]:
     rationale = None
     for key, value in pairs if isinstance(pairs, list) else ():
         if isinstance(value, list) and all(isinstance(one, tuple) for one in value):
-            # An object within: {"evaluation": {"verdict": ...}}.
+            # A nested object: {"evaluation": {"verdict": ...}}.
             inner, given = _of_pairs(value, scale)
             found, rationale = [*found, *inner], rationale or given
         elif str(key).casefold() in _KEYS:
@@ -229,7 +230,7 @@ def _of_pairs(pairs: Any, scale: Scale) -> tuple[list[Reading], str | None]:
 
 
 def _whole(text: str, scale: Scale) -> Reading:
-    """A field that is to hold a verdict and nothing else."""
+    """A field that must contain a verdict and nothing else."""
     one = verdict_in(plain_line(text), scale)
     if one is None or re.search(r"\w", one.after):
         return Reading(None, "no_verdict")
@@ -237,7 +238,7 @@ def _whole(text: str, scale: Scale) -> Reading:
 
 
 def _plain(value: Any) -> str:
-    """A string or a number as text; anything else is no verdict."""
+    """A string or a number as text; anything else is not a verdict."""
     if isinstance(value, str):
         return value
     return str(value) if isinstance(value, int | float) and not isinstance(value, bool) else ""
@@ -301,7 +302,7 @@ _CONCLUSION = re.compile(
 
 
 def _labelled(lines: Sequence[str], scale: Scale) -> Iterator[Reading]:
-    """The verdicts of all lines of the form `Verdict: Yes`, also where it stands on the next."""
+    """The verdicts of all lines of the form `Verdict: Yes`, or with it on the next line."""
     for k, line in enumerate(lines):
         match = _LABEL.match(line)
         if match is None and scale.form == "number":
@@ -320,14 +321,14 @@ def _labelled(lines: Sequence[str], scale: Scale) -> Iterator[Reading]:
         if one is not None:
             yield one
         elif is_asked and match.groupdict().get("bare") is None:
-            # Asked for and not given; a heading or "Conclusion: ..." may be of anything.
+            # Requested but missing; a heading or "Conclusion: ..." may be about anything.
             yield Reading(None, "no_verdict", place)
 
 
 def _head(lines: Sequence[str], first: int, scale: Scale) -> Reading | None:
     """`Yes. ...` at the beginning: the verdict before a stop, a comma, a dash, the line's end.
 
-    "No opinion", "A careful reading", "3 of the 5" begin with an option and are no verdicts.
+    "No opinion", "A careful reading", "3 of the 5" begin with an option but are not verdicts.
     """
     if scale.form == "number" and any(
         re.match(r"\s{0,3}\d{1,3}[.)]\s", line) for line in lines[first + 1 :]
@@ -338,7 +339,7 @@ def _head(lines: Sequence[str], first: int, scale: Scale) -> Reading | None:
 
 
 def _stated(text: str, scale: Scale, line: int) -> Reading | None:
-    """The verdict with which a line begins, or its first sentence ends: "My answer is No"."""
+    """The verdict at the start of a line, or ending its first sentence: "My answer is No"."""
     one = verdict_in(text, scale, line=line)
     if one is None:
         sentence, *more = re.split(r"(?<=[.!?])\s+", text, maxsplit=1)
@@ -349,7 +350,7 @@ def _stated(text: str, scale: Scale, line: int) -> Reading | None:
 
 
 def _alone(lines: Sequence[str], said: Sequence[int], scale: Scale) -> list[Reading]:
-    """The first line or the last, where it is a verdict and nothing else."""
+    """The first or the last line, if it is a verdict and nothing else."""
     found = []
     for k in dict.fromkeys([*said[:1], *said[-1:]]):
         one = verdict_in(lines[k], scale, line=k)
@@ -359,7 +360,7 @@ def _alone(lines: Sequence[str], said: Sequence[int], scale: Scale) -> list[Read
 
 
 def _concluded(lines: Sequence[str], said: Sequence[int], scale: Scale) -> list[Reading]:
-    """The last sentence, where it is "So Yes." or "My verdict is No." and nothing else."""
+    """The last sentence, if it is "So Yes." or "My verdict is No." and nothing else."""
     if not said:
         return []
     sentence = re.split(r"(?<=[.!?])\s+(?=\S+\s|\S+:)", lines[said[-1]])[-1]

@@ -1,4 +1,4 @@
-"""How a text beyond a model's context is read: in windows that overlap by half."""
+"""Reading a text longer than a model's context in windows that overlap by half."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ __all__ = ["windows"]
 
 
 def windows(n_tokens: int, n_window: int) -> Iterator[tuple[int, int, int]]:
-    """Start, first scored token and end of each window; from the second on half is read again.
+    """Start, first scored token and end of each window; from the second on, half is read again.
 
-    Each token is scored once, after half a window at least.
+    Each token is scored once, after at least half a window.
     """
     n_again = (n_window + 1) // 2
     start, first = 0, 0

@@ -1,8 +1,8 @@
-"""How an answer goes with something else, among subjects that are alike in what matters.
+"""The association of an answer with another variable, among subjects alike in what matters.
 
 A judge that says Yes to long texts may be right: long texts may be better. So the association of
-answers with length is measured within strata, such as the texts of which experts said the same on
-the same question.
+answers with length is measured within strata, such as the texts that experts gave the same answer
+on the same question.
 """
 
 from __future__ import annotations
@@ -38,10 +38,10 @@ def association_within(
 ) -> Estimate:
     """The partial correlation of x and y given the stratum, or the slope of y on x within strata.
 
-    x, y: float64, shape (n,). A stratum of one subject has no part. With x of 0 and 1 the slope is
+    x, y: float64, shape (n,). A stratum of one subject is ignored. If x is 0 or 1, the slope is
     the difference of the means of y, weighted over strata as Cochran and Mantel-Haenszel do. The
-    interval resamples clusters; `n_units` is how many count as independent, if not all of them.
-    The value is None where x or y never differs within a stratum.
+    interval resamples clusters; `n_units` is the number of independent units, if not all clusters.
+    The value is None if x or y does not vary within any stratum.
     """
     sums = _sums(x, y, strata, clusters)
     value = float(_of_sums(sums.sum(axis=0)[None], kind)[0])
@@ -64,14 +64,14 @@ def _sums(x: Floats, y: Floats, strata: Sequence[object], clusters: Sequence[obj
     of_cluster = {name: k for k, name in enumerate(dict.fromkeys(clusters))}
     sums = np.zeros((len(of_cluster), len(of_stratum), 6))
     places = [of_cluster[name] for name in clusters], [of_stratum[name] for name in strata]
-    # Centred, so that little is lost where squares of sums are taken from sums of squares.
+    # Centred, to avoid cancellation when squares of sums are subtracted from sums of squares.
     x, y = x - (x.mean() if len(x) else 0), y - (y.mean() if len(y) else 0)
     np.add.at(sums, places, np.column_stack([np.ones(len(x)), x, y, x * x, y * y, x * y]))
     return sums
 
 
 def _of_sums(sums: Floats, kind: Association) -> Floats:
-    """Associations of added sums, shape (..., n_strata, 6) to (...); NaN where undefined."""
+    """Associations from summed rows, shape (..., n_strata, 6) to (...); NaN if undefined."""
     n, x, y, xx, yy, xy = (sums[..., k] for k in range(6))
     n = np.maximum(n, 1)
     within_xx = np.round((xx - x * x / n).sum(axis=-1), 9)

@@ -1,8 +1,8 @@
 """The model of Bradley and Terry 1952 with a place effect, and its fit.
 
-The log-odds that the thing shown first is preferred are its strength less that of the second, and
-the place effect (Davidson and Beaver 1977). The log-likelihood is concave; Newton's steps find its
-maximum, for many sets of answers at once.
+The log-odds that the thing shown first is preferred are its strength minus that of the second, plus
+the place effect (Davidson and Beaver 1977). The log-likelihood is concave; Newton's method finds
+its maximum, for many sets of answers at once.
 """
 
 from __future__ import annotations
@@ -32,12 +32,12 @@ Ints = NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True)
 class Cells:
-    """The orders in which two things were shown: what each adds to the log-odds, and to the score
-    and the curvature of the log-likelihood.
+    """The orders in which two things were shown, with the contribution of each to the log-odds,
+    and to the score and the curvature of the log-likelihood.
 
     rows: shape (n_cells, size), 1 for the first thing, -1 for the second, and 1 for the place
-    where there is such a column. squares: shape (size * size, n_cells), the outer products of rows.
-    centre: shape (size, size), 1 between things of a group: strengths sum to 0 there.
+    effect if there is such a column. squares: shape (size * size, n_cells), the outer products of
+    rows. centre: shape (size, size), 1 between things of a group, whose strengths sum to 0.
     """
 
     rows: sparse.csr_array
@@ -78,8 +78,8 @@ def fit(cells: Cells, shown: Floats, preferred: Floats, *, precision: float = 0.
 
     shown, preferred: float64, shape (b, n_cells), how often each cell was asked, and how often the
     first was preferred; b sets of answers are fitted at once. `precision` is that of a normal prior
-    around 0; 0 is maximum likelihood. NaN where there is no finite maximum: Newton's steps then go
-    on by about 1 for ever.
+    around 0; 0 is maximum likelihood. NaN if there is no finite maximum: Newton's steps would then
+    continue by about 1 indefinitely.
     """
     theta = np.zeros((len(shown), len(cells.centre)))
     left = np.arange(len(shown))
@@ -89,8 +89,9 @@ def fit(cells: Cells, shown: Floats, preferred: Floats, *, precision: float = 0.
         p = scipy("special").expit((cells.rows @ here.T).T)
         score = (cells.rows.T @ (y - n * p).T).T - precision * here
         step = _solve(cells.curvature(n * p * (1 - p)) + ridge, score)
-        # The longest step that is sure to go up: the curvature changes by at most e^|change of the
-        # log-odds| (Sun and Tran-Dinh 2019, section 4). Near the maximum it is Newton's.
+        # The longest step guaranteed to increase the likelihood: the curvature changes by at most
+        # e^|change of the log-odds| (Sun and Tran-Dinh 2019, section 4). Near the maximum it is
+        # Newton's.
         reach = np.abs((cells.rows @ step.T).T).max(axis=1, initial=0.0, keepdims=True)
         safe = np.divide(np.log1p(reach), reach, out=np.ones_like(reach), where=reach > 0)
         step *= np.where(_gain(cells, n, y, here, step, precision) >= 0, 1.0, safe)
@@ -100,13 +101,13 @@ def fit(cells: Cells, shown: Floats, preferred: Floats, *, precision: float = 0.
             break
     theta[left] = np.nan
     if cells.has_place:
-        # Where rounding ends the steps of a place effect without a finite maximum.
+        # A place effect this large has no finite maximum: only rounding ended its steps.
         theta[np.abs(theta[:, -1]) > _LARGEST_PLACE] = np.nan
     return theta
 
 
 def _solve(curvature: Floats, score: Floats) -> Floats:
-    """Newton's steps; a curvature that has vanished says a maximum at infinity, so by 1."""
+    """Newton's steps; a vanished curvature means a maximum at infinity, so the step is 1."""
     step: Floats = np.ones_like(score)
     try:
         step[:] = np.linalg.solve(curvature, score[:, :, None])[:, :, 0]
@@ -120,7 +121,7 @@ def _solve(curvature: Floats, score: Floats) -> Floats:
 def _gain(
     cells: Cells, n: Floats, y: Floats, theta: Floats, step: Floats, precision: float
 ) -> Floats:
-    """What a step adds to the log-likelihood, and rounding: float64, shape (b, 1)."""
+    """The gain in log-likelihood from a step, plus rounding: float64, shape (b, 1)."""
     before, after = (cells.rows @ theta.T).T, (cells.rows @ (theta + step).T).T
     log_expit = scipy("special").log_expit
     gain = y * (log_expit(after) - log_expit(before))
@@ -131,7 +132,7 @@ def _gain(
 
 
 def knows_place(cells: Cells) -> bool:
-    """Whether a place effect can be told from strengths: a column of ones is not a sum of rows."""
+    """Whether a place effect is identifiable: the column of ones is not a combination of rows."""
     n_cells = cells.rows.shape[0]
     whole = cells.curvature(np.ones((1, n_cells)))[0]
     with_things = whole[-1, :-1]

@@ -1,18 +1,20 @@
-"""Groups of values in clusters, such as people and models that write to the same prompts.
+"""Comparing groups of values in clusters, such as people and models writing to the same prompts.
 
-Values of one cluster are correlated, so clusters are what is resampled and what changes places. A
-group's mean is that of its *cells*: the mean of its values in each cluster. Were the groups alike,
+Values of one cluster are correlated, so clusters are the units of resampling and permutation. A
+group's mean is that of its *cells*: the mean of its values in each cluster. If the groups were
+alike,
 
-- the values of a cluster that several groups share could be dealt out among these in any way, each
-  keeping as many as it has (a sign flip, where each has one): the test is paired;
-- a cluster of one group only could as well be another's, so such clusters change places whole.
+- the values of a cluster that several groups share could be assigned to these groups in any way
+  that keeps the number in each (a sign flip, if each has one): the test is paired;
+- a cluster with only one group could just as well belong to another, so such clusters are permuted
+  as a whole.
 
 Both are done at once (a permutation in blocks: Good 2005, chapter 6), and p is (b + 1) / (m + 1),
-with b of m random ways at least as extreme as what was seen (Phipson and Smyth 2010). What is
-compared is the F of the one-way analysis of variance over cells, after each block's own mean is
-taken away, which no permutation changes: F is about means, as the percentage beside it is, and a
-test by ranks would set a mean of many values against single ones, which differ where values are
-skewed though their means agree. Where each value is a cluster of its own, this F is the usual one.
+with b of m random permutations at least as extreme as the observed values (Phipson and Smyth 2010).
+The statistic is the F of the one-way analysis of variance over cells, after subtracting each
+block's own mean, which no permutation changes. F concerns means, like the percentage beside it; a
+rank test would compare a mean of many values with single ones, which for skewed values differ
+even if their means agree. If each value is its own cluster, this F is the usual one.
 """
 
 from __future__ import annotations
@@ -33,11 +35,11 @@ from fabula.types import Estimate
 __all__ = ["Clustered", "Omnibus", "cell_means", "compare_clusters", "permutation_f"]
 
 Clustered = Mapping[str, Sequence[float]]
-"""The values of a group by cluster, each of one value at least."""
+"""The values of a group by cluster, with at least one value each."""
 
 _BLOCK = 1 << 22
 _SLACK = 1e-9
-"""Two shares that are the same but for rounding differ by less than this."""
+"""Shares that differ by less than this are equal up to rounding."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +48,7 @@ class Omnibus:
 
     test: str
     statistic: float | None
-    """None where it is infinite, as nothing varies within the groups."""
+    """None if it is infinite, because nothing varies within the groups."""
     p: float | None
     n_groups: int
     n_units: int
@@ -55,16 +57,16 @@ class Omnibus:
 
 
 def cell_means(group: Clustered) -> dict[str, float]:
-    """The mean of a group's values in each cluster, by name in order."""
+    """The mean of a group's values in each cluster, ordered by name."""
     return {name: math.fsum(group[name]) / len(group[name]) for name in sorted(group)}
 
 
 def compare_clusters(a: Clustered, b: Clustered, *, seed: int, signature: str) -> Difference:
     """Compare the means of two groups, cluster by cluster.
 
-    Over the clusters that both have, where these are at least half of those of the smaller group;
-    over all clusters else. The interval is by bootstrap: clusters that both have are drawn for both
-    at once, others for their own group. p is of `permutation_f`. With fewer than ten clusters there
+    Uses the clusters that both have, if these are at least half of those of the smaller group, and
+    all clusters otherwise. The interval is by bootstrap: shared clusters are drawn for both at
+    once, others for their own group. p is from `permutation_f`. With fewer than ten clusters there
     is neither.
     """
     shared = a.keys() & b.keys()
@@ -111,7 +113,7 @@ def _resampled_means(
 
 
 def _superiority(a: Mapping[str, float], b: Mapping[str, float], is_paired: bool) -> float:
-    """How often a cluster's mean of A is above B's of the same cluster, or of any; ties half."""
+    """How often a cluster mean of A exceeds B's in the same cluster, or in any; ties half."""
     first, second = np.array(list(a.values())), np.array(list(b.values()))
     apart = first - second if is_paired else first[:, None] - second[None]
     return float(np.mean((apart > 0) + 0.5 * (apart == 0)))
@@ -120,9 +122,9 @@ def _superiority(a: Mapping[str, float], b: Mapping[str, float], is_paired: bool
 def permutation_f(
     groups: Sequence[Clustered], *, seed: int, n_permutations: int = N_PERMUTATIONS
 ) -> Omnibus:
-    """Whether the means of groups differ, by permutation in blocks; no p with under ten clusters.
+    """Test whether group means differ, by permutation in blocks; no p below ten clusters.
 
-    Raises `ValueError` where a group has no cluster, or there are fewer than two groups.
+    Raises `ValueError` if a group has no cluster, or there are fewer than two groups.
     """
     if len(groups) < 2 or not all(groups):
         raise ValueError("two groups at least, each with a cluster")
@@ -144,10 +146,10 @@ def permutation_f(
 
 
 class _Design:
-    """Places of values: by group, then by cluster; and the block in which each may move.
+    """The layout of values, by group and then by cluster, and the block within which each may move.
 
     A cluster of several groups is a block, and its values move; block 0 holds the means of all
-    clusters of one group, which move as they are.
+    clusters of one group, which move as a whole.
     """
 
     def __init__(self, groups: Sequence[Clustered]) -> None:
@@ -173,16 +175,16 @@ class _Design:
         self._blocks = block[self._by_block]
 
     def permuted(self, n: int, rng: np.random.Generator) -> NDArray[np.float64]:
-        """float64 (n, n_values): values dealt out anew within their blocks."""
+        """Permute values within their blocks: float64 (n, n_values)."""
         keys = rng.random((n, len(self.values))) + self._blocks
         dealt = np.empty(keys.shape)
         dealt[:, self._by_block] = self.values[self._by_block][np.argsort(keys, axis=1)]
         return dealt
 
     def shares(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
-        """The share of the cells' variation that lies between groups, which rises with F.
+        """The share of the cells' variation that lies between groups, which increases with F.
 
-        values: float64 (n, n_values). Returns float64 (n,); 0 where there is no variation.
+        values: float64 (n, n_values). Returns float64 (n,); 0 if there is no variation.
         """
         cells = np.add.reduceat(values, _starts(self._cell_sizes), axis=1) / self._cell_sizes
         means = np.add.reduceat(cells, _starts(self._group_sizes), axis=1) / self._group_sizes

@@ -21,21 +21,21 @@ __all__ = ["Difference", "compare_means", "holm", "kruskal_wallis", "mean_estima
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """How group A differs from group B. `p` is two-sided; None where a group is empty."""
+    """How group A differs from group B. `p` is two-sided; None if a group is empty."""
 
     percent: Estimate
-    """100 * (mean A - mean B) / mean B; no value where mean B is 0."""
+    """100 * (mean A - mean B) / mean B; no value if mean B is 0."""
     u: float | None
     """Mann-Whitney U of A: pairs in which A is larger, ties counting half."""
     superiority: float | None
-    """U as a share of all pairs: how probably a text of A scores above one of B."""
+    """U as a share of all pairs: the probability that a text of A scores above one of B."""
     p: float | None
 
 
 def mean_estimate(
     values: Sequence[float] | NDArray[np.float64], *, seed: int, signature: str
 ) -> Estimate:
-    """The mean of independent values with its 95 % bootstrap interval (percentiles)."""
+    """The mean of independent values with its 95 % bootstrap interval (percentile)."""
     data = np.asarray(values, np.float64)
     n, method = len(data), "mean, percentile bootstrap"
     if n == 0:
@@ -47,7 +47,7 @@ def mean_estimate(
 def compare_means(
     a: Sequence[float], b: Sequence[float], *, seed: int, signature: str
 ) -> Difference:
-    """Compare two independent groups of values; the interval's units are those of the smaller."""
+    """Compare two independent groups of values; `n_units` is that of the smaller."""
     mannwhitneyu = scipy("stats").mannwhitneyu
     first, second = np.asarray(a, np.float64), np.asarray(b, np.float64)
     n, n_units = len(first) + len(second), min(len(first), len(second))
@@ -55,7 +55,7 @@ def compare_means(
     if n_units == 0:
         return Difference(Estimate(None, None, None, n, method, signature, 0), None, None, None)
     if first.min() == second.max() and second.min() == first.max():
-        # All values are equal: no order is more extreme than this one. SciPy has 0 / 0 here.
+        # All values are equal: no order is more extreme than this one. SciPy would compute 0 / 0.
         u, p = len(first) * len(second) / 2, 1.0
     else:
         u, p = mannwhitneyu(first, second, alternative="two-sided", method="auto")
@@ -64,7 +64,7 @@ def compare_means(
     high: float | None = None
     if second.mean() != 0:
         value = float(100 * (first.mean() - second.mean()) / second.mean())
-        # Each group with its own stream, so that the order of groups does not matter.
+        # Each group has its own stream, so that the order of groups does not matter.
         means_a = bootstrap_means(first, np.random.default_rng([seed, 0]))
         means_b = bootstrap_means(second, np.random.default_rng([seed, 1]))
         if means_b.all():
@@ -80,21 +80,21 @@ def compare_means(
 def kruskal_wallis(groups: Sequence[Sequence[float]]) -> tuple[float, float]:
     """H of Kruskal and Wallis 1952, corrected for ties, and p by chi-squared.
 
-    Each group needs a value.
+    Each group must have a value.
     """
     kruskal = scipy("stats").kruskal
     data = [np.asarray(group, np.float64) for group in groups]
     if min(group.min() for group in data) == max(group.max() for group in data):
-        # All values are equal: no order is more extreme than this one. SciPy has 0 / 0 here.
+        # All values are equal: no order is more extreme than this one. SciPy would compute 0 / 0.
         return 0.0, 1.0
     found = kruskal(*data)
     return float(found.statistic), float(found.pvalue)
 
 
 def holm(p_values: Sequence[float | None]) -> list[float | None]:
-    """Holm's step-down correction; a missing p-value is no test and stays missing.
+    """Holm's step-down correction; a missing p-value is not a test and stays missing.
 
-    Holm 1979: the i-th smallest of m is multiplied by m - i + 1, and none is below one before it.
+    Holm 1979: the i-th smallest of m is multiplied by m - i + 1, and none is below a previous one.
     """
     tests = sorted((p, k) for k, p in enumerate(p_values) if p is not None)
     corrected: list[float | None] = [None] * len(p_values)

@@ -1,8 +1,8 @@
-"""How large differences between systems are, with intervals.
+"""Effect sizes between systems, with intervals.
 
 All systems continue the same passages, so a difference is over the passages that both have, and
-resampling draws the same passages for both: these intervals are of paired differences. Passages of
-one chapter are correlated, the more where they overlap; so whole clusters of them are drawn.
+resampling draws the same passages for both: these are intervals of paired differences. Passages of
+one chapter are correlated, the more so where they overlap, so whole clusters of them are drawn.
 """
 
 from __future__ import annotations
@@ -30,19 +30,19 @@ __all__ = [
 
 _N_RESAMPLES = 2_000
 _N_GROUPS = 50
-# Where a resample in a hundred has no value there are too few items for an interval.
+# If one resample in a hundred has no value, there are too few items for an interval.
 _MIN_KNOWN = 0.99
 
 Means = Mapping[str, Mapping[str, NDArray[np.float64]]]
-"""By metric and system: float64, shape (n_items,), NaN where an item has no value. Item k of every
-system belongs to the same passage."""
+"""By metric and system: float64, shape (n_items,), NaN if an item has no value. Item k belongs to
+the same passage in every system."""
 
 
 @dataclass(frozen=True, slots=True)
 class Tokens:
-    """The tokens of a system's items, for a ratio of types to tokens over all of them.
+    """The tokens of a system's items, for a type-token ratio over all of them.
 
-    types: int64, shape (n_tokens,), numbers that mean the same in every system.
+    types: int64, shape (n_tokens,), numbered identically in every system.
     ends: int64, shape (n_items,), where each item's tokens end.
     """
 
@@ -50,34 +50,34 @@ class Tokens:
     ends: NDArray[np.int64]
 
     def lengths(self) -> NDArray[np.int64]:
-        """How many tokens each item has: int64, shape (n_items,)."""
+        """The number of tokens of each item: int64, shape (n_items,)."""
         return np.diff(self.ends, prepend=0)
 
     def take(self, kept: NDArray[np.bool_]) -> Tokens:
-        """The items of a mask alone."""
+        """Only the items selected by a mask."""
         lengths = self.lengths()
         return Tokens(self.types[np.repeat(kept, lengths)], np.cumsum(lengths[kept]))
 
     def ratio(self) -> float | None:
-        """Different tokens as a share of all; None where there is none."""
+        """Distinct tokens as a share of all; None if there are none."""
         return len(np.unique(self.types)) / len(self.types) if len(self.types) else None
 
 
 def number_clusters(clusters: NDArray[np.int64]) -> tuple[NDArray[np.int64], int]:
-    """The clusters of some items as numbers from 0, and how many there are."""
+    """Number the clusters of these items from 0; also returns their count."""
     distinct, numbers = np.unique(clusters, return_inverse=True)
     return numbers.astype(np.int64), len(distinct)
 
 
 def _divide(a: NDArray[np.float64], b: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Quotients of sums by counts, NaN where a count is 0."""
+    """Quotients of sums by counts, NaN if a count is 0."""
     quotient: NDArray[np.float64] = np.divide(a, b, out=np.full(len(a), np.nan), where=b > 0.5)
     return quotient
 
 
 @functools.lru_cache(maxsize=1)
 def _resampled_weights(n_clusters: int, seed: int) -> NDArray[np.float64]:
-    """How often each resample holds each cluster: float64, shape (n_resamples, n_clusters)."""
+    """How often each resample draws each cluster: float64, shape (n_resamples, n_clusters)."""
     rng = np.random.default_rng([seed, 2])
     weights = np.empty((_N_RESAMPLES, n_clusters))
     for row in weights:
@@ -89,7 +89,7 @@ class Bootstrap:
     """Means and deviations of each system over clusters of passages drawn with replacement.
 
     All systems are resampled by the same clusters, since they continue the same passages.
-    clusters: int64, shape (n_items,); without them each item is a cluster by itself.
+    clusters: int64, shape (n_items,); by default each item is its own cluster.
     """
 
     def __init__(self, means: Means, seed: int, clusters: NDArray[np.int64] | None = None) -> None:
@@ -115,8 +115,8 @@ class Bootstrap:
         return Estimate(float(column[kept].mean()), *ends, n, how, signature, n_units)
 
     def effect(self, metric: str, a: str, b: str, signature: str) -> tuple[Estimate, Estimate]:
-        """The mean difference over the passages that both have, and Cohen's d of these passages,
-        each with its 95 % interval."""
+        """The mean difference over the passages that both have, and their Cohen's d, each with its
+        95 % interval."""
         values = [self._means[metric][system] for system in (a, b)]
         kept = ~(np.isnan(values[0]) | np.isnan(values[1]))
         n, n_units = int(kept.sum()), self._n_units(kept)
@@ -195,9 +195,9 @@ def mean_estimates(
 def ratio_estimate(
     tokens: Tokens, signature: str = "", *, clusters: NDArray[np.int64] | None = None
 ) -> Estimate:
-    """The ratio of types to tokens with its 95 % interval.
+    """The type-token ratio with its 95 % interval.
 
-    By leaving out each of 50 groups of clusters of passages. The bootstrap would not do: passages
+    By leaving out each of 50 groups of clusters of passages. A bootstrap would be biased: passages
     drawn twice repeat their words, which lowers the ratio.
     """
     kept = tokens.lengths() > 0
@@ -226,8 +226,8 @@ def ratio_difference(
 def _deal(
     kept: NDArray[np.bool_], clusters: NDArray[np.int64] | None
 ) -> tuple[NDArray[np.int64], int, int]:
-    """The group of each kept item, clusters being dealt to groups in turn; how many clusters there
-    are, and how many groups."""
+    """The group of each kept item, with clusters assigned to groups in turn; the number of
+    clusters, and the number of groups."""
     own = np.arange(len(kept)) if clusters is None else clusters
     numbers, n_clusters = number_clusters(own[kept])
     n_groups = max(1, min(_N_GROUPS, n_clusters))
@@ -242,7 +242,7 @@ def _jackknife(
     what: str,
     signature: str,
 ) -> Estimate:
-    """A statistic with its interval from its values without each group."""
+    """A statistic with its interval, from its values with each group left out."""
     how = f"{what}, jackknife over groups of clusters of passages"
     nothing = Estimate(value, None, None, n, how, signature, n_units)
     if value is None or left is None or n_units < MIN_UNITS or np.isnan(left).any():
@@ -250,7 +250,7 @@ def _jackknife(
     t = scipy("stats").t
     spread = np.sqrt((len(left) - 1) / len(left) * np.square(left - left.mean()).sum())
     if not spread:
-        return nothing  # no group makes a difference, which says nothing of how sure it is
+        return nothing  # no group makes a difference, so its uncertainty is unknown
     reach = float(t.ppf(0.975, len(left) - 1) * spread)
     least = 0.0 if what == "ratio" else -1.0
     low, high = max(least, value - reach), min(1.0, value + reach)
@@ -260,14 +260,14 @@ def _jackknife(
 def _without_groups(
     tokens: Tokens, groups_of_items: NDArray[np.int64], n_groups: int
 ) -> NDArray[np.float64]:
-    """The ratio without each group of items: float64, shape (n_groups,)."""
+    """The ratio with each group of items left out: float64, shape (n_groups,)."""
     groups = np.repeat(groups_of_items, tokens.lengths())
     _, numbers = np.unique(tokens.types, return_inverse=True)
     n_types = int(numbers.max(initial=-1)) + 1
     lowest, highest = np.full(n_types, n_groups), np.full(n_types, -1)
     np.minimum.at(lowest, numbers, groups)
     np.maximum.at(highest, numbers, groups)
-    # Only a type that no other group holds goes with its group.
+    # Only a type that no other group holds disappears with its group.
     lost = np.bincount(lowest[lowest == highest], minlength=n_groups)
     left = len(groups) - np.bincount(groups, minlength=n_groups)
     return _divide((n_types - lost).astype(np.float64), left.astype(np.float64))

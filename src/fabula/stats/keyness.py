@@ -1,9 +1,9 @@
-"""Which words, or phrases, tell two groups of texts apart: log-odds, and an exact test by text.
+"""Words or phrases that distinguish two groups of texts: log-odds, and an exact test by text.
 
-Monroe, Colaresi and Quinn 2008, "Fightin' Words", section 3.5. Their z takes the words of a text as
-independent of each other, which they are not: a story about a lamp says *lamp* twenty times. So z
-only says how large a difference is beside the noise of words; whether there is one is tested by
-which texts hold the phrase, and there a text counts once.
+Monroe, Colaresi and Quinn 2008, "Fightin' Words", section 3.5. Their z treats the words of a text
+as independent, which they are not: a story about a lamp says *lamp* twenty times. So z only
+compares a difference with the noise of word counts; significance is tested on which texts hold the
+phrase, where a text counts once.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from fabula.packages import scipy
 __all__ = ["can_pass", "exact_p", "log_odds", "smallest_p"]
 
 _SLACK = 1e-9
-"""Two outcomes that are as far from what is expected, but for rounding."""
+"""Tolerance within which two outcomes are equally far from the expected value."""
 
 
 def log_odds(
@@ -28,9 +28,9 @@ def log_odds(
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Log-odds ratios with an informative Dirichlet prior, and their z (equations 16 to 22).
 
-    a, b: float64 (n_phrases,), how often each phrase occurs in the groups, of `n_a` and `n_b`
-    occurrences of any. The prior is the distribution over both groups, worth `prior_size`
-    occurrences: what is rare is drawn towards no difference.
+    a, b: float64 (n_phrases,), how often each phrase occurs in the groups, out of `n_a` and `n_b`
+    occurrences in total. The prior is the distribution over both groups, worth `prior_size`
+    occurrences: it shrinks the differences of rare phrases.
     """
     prior = prior_size * (a + b) / (n_a + n_b)
     with_a, with_b = a + prior, b + prior
@@ -41,18 +41,18 @@ def log_odds(
 
 
 Stratum = tuple[int, int, int]
-"""Texts, those of them in group A, and those of them that hold the phrase."""
+"""The number of texts, of those in group A, and of those that hold the phrase."""
 
 
 def exact_p(strata: Sequence[Stratum], n_holders_a: int) -> float:
-    """How probably as many texts of A, or a number as unlikely, would hold a phrase by chance.
+    """Probability that as many texts of A, or an equally unlikely number, hold a phrase by chance.
 
-    Within each stratum every text is as likely to be of A as any other, and strata are independent:
-    of one stratum this is the test of Fisher, of several the exact test of Cochran, Mantel and
-    Haenszel. `n_holders_a` is over all strata. Two-sided, by the distance from the mean. It is
-    what a permutation test of the texts would give if it tried all permutations.
+    Within each stratum all texts are equally likely to belong to A, and strata are independent: for
+    one stratum this is Fisher's exact test, for several the exact test of Cochran, Mantel and
+    Haenszel. `n_holders_a` is over all strata. Two-sided, by the distance from the mean. It equals
+    a permutation test of the texts over all permutations.
     """
-    # A stratum that all or none of the texts hold, or all of one group, can come out in one way.
+    # A stratum held by all or none of the texts, or with only one group, has a single outcome.
     fixed = 0
     open_: list[Stratum] = []
     for n, n_a, n_holders in strata:
@@ -70,7 +70,7 @@ def exact_p(strata: Sequence[Stratum], n_holders_a: int) -> float:
 
 @lru_cache(maxsize=1 << 16)
 def _distribution(strata: tuple[Stratum, ...]) -> tuple[int, NDArray[np.float64]]:
-    """The same as `_hypergeometric`, over several strata."""
+    """Like `_hypergeometric`, over several strata."""
     first, chances = 0, np.ones(1)
     for stratum in strata:
         low, some = _hypergeometric(*stratum)
@@ -81,7 +81,7 @@ def _distribution(strata: tuple[Stratum, ...]) -> tuple[int, NDArray[np.float64]
 
 @lru_cache(maxsize=1 << 16)
 def _hypergeometric(n: int, n_a: int, n_holders: int) -> tuple[int, NDArray[np.float64]]:
-    """The smallest number of holders in A, and the chances of it and of each number above."""
+    """The smallest number of holders in A, and the probabilities of it and each larger number."""
     low, high = max(0, n_a + n_holders - n), min(n_a, n_holders)
     k = np.arange(low, high + 1)
     logs = _log_choices(np.array(n_holders), k) + _log_choices(np.array(n - n_holders), n_a - k)
@@ -91,9 +91,9 @@ def _hypergeometric(n: int, n_a: int, n_holders: int) -> tuple[int, NDArray[np.f
 def smallest_p(
     which: NDArray[np.int64], strata: NDArray[np.int64], n_tests: int
 ) -> NDArray[np.float64]:
-    """A bound of each test that no outcome's p lies below: float64 (n_tests,).
+    """The smallest p that each test can give, whatever the outcome: float64 (n_tests,).
 
-    It is known before it is seen which texts are of A. which: int64 (n_rows,), the test that a
+    It is known without looking at which texts belong to A. which: int64 (n_rows,), the test that a
     stratum belongs to. strata: int64 (n_rows, 3), each a `Stratum`.
     """
     n, n_a, n_holders = strata.T
@@ -119,11 +119,11 @@ def _log_choices(n: NDArray[np.int64], k: NDArray[np.int64]) -> NDArray[np.float
 
 
 def can_pass(smallest: NDArray[np.float64], max_p: float) -> NDArray[np.bool_]:
-    """Which tests could come out significant after a correction for all that could (Tarone 1990).
+    """Which tests could be significant after correction for all that could (Tarone 1990).
 
-    smallest: float64 (n_tests,), the smallest p that each can give. What stands in three texts of a
-    thousand cannot, and a correction for it would only hide what can. The choice does not see the
-    groups, so a correction over what is left holds its level.
+    smallest: float64 (n_tests,), the smallest p that each can give. A phrase held by three texts of
+    a thousand cannot, and correcting for it would only hide phrases that can. The selection does
+    not look at the groups, so a correction over the remaining tests keeps its level.
     """
     ordered = np.sort(smallest)
     n = 1

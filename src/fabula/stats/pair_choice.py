@@ -1,12 +1,12 @@
-"""Which pairs to compare next, where there are more than can be paid for.
+"""Choosing which pairs to compare next, when the budget does not allow all.
 
 The first round is two random cycles through the things, so that all are connected and each is
-compared about four times; tests of a ranking are of these pairs, which no answer has chosen. After
-that come, in rounds, the pairs that are expected to say most given the answers so far: those that
-add most to the determinant of the information about all strengths (D-optimality; Grasshoff and
-Schwabe 2008 for Bradley and Terry's model). A pair says much where its strengths are uncertain and
-near each other. For this, strengths have a normal prior of standard deviation 1; it decides what is
-asked, never a strength that is reported.
+compared about four times; tests of a ranking use these pairs, since their choice does not depend on
+answers. Later rounds ask the pairs expected to be the most informative given the answers so far:
+those that increase the determinant of the information about all strengths most (D-optimality;
+Grasshoff and Schwabe 2008 for Bradley and Terry's model). A pair is informative if its strengths
+are uncertain and close to each other. For this, strengths have a normal prior of standard deviation
+1; it affects which pairs are asked, but never a reported strength.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def round_size(n_things: int) -> int:
 
 
 def _parts(pairs: Sequence[Pair]) -> list[list[int]]:
-    """The things that pairs connect, each part in the order of its first pair."""
+    """The connected components of the pairs, each in the order of its first pair."""
     part_of: dict[int, list[int]] = {}
     for a, b in pairs:
         one, other = part_of.setdefault(a, [a]), part_of.setdefault(b, [b])
@@ -51,14 +51,14 @@ def _parts(pairs: Sequence[Pair]) -> list[list[int]]:
 
 
 def least_pairs(pairs: Sequence[Pair]) -> int:
-    """How many of these pairs it takes to connect what all of them connect."""
+    """The minimum number of these pairs that connects everything they connect."""
     return sum(len(part) - 1 for part in _parts(pairs))
 
 
 def first_pairs(pairs: Sequence[Pair], n_pairs: int, rng: np.random.Generator) -> list[Pair]:
-    """Random cycles through each part, as far as `n_pairs` go; first what connects all.
+    """Random cycles through each part, up to `n_pairs`; first the pairs that connect everything.
 
-    pairs: all that may be asked; every two things of a part are a pair.
+    pairs: all pairs that may be asked; any two things of a part are a pair.
     """
     known = set(pairs)
     chosen: dict[Pair, None] = {}
@@ -77,10 +77,10 @@ def first_pairs(pairs: Sequence[Pair], n_pairs: int, rng: np.random.Generator) -
 def next_pairs(
     pairs: Sequence[Pair], answers: Comparisons, n_things: int, n_pairs: int, n_answers: int
 ) -> list[Pair]:
-    """The `n_pairs` of these pairs that are expected to say most after these answers.
+    """Choose the `n_pairs` of these pairs expected to be most informative after these answers.
 
-    pairs: those not yet asked. n_answers: how many answers a pair gets. Each pair is chosen as
-    though those before it had been asked. Of equal ones the first is taken.
+    pairs: those not yet asked. n_answers: how many answers a pair gets. Each pair is chosen as if
+    those before it had been asked. Ties go to the first.
     """
     if not pairs:
         return []
@@ -94,7 +94,7 @@ def next_pairs(
         variance = (
             covariance[first, first] + covariance[second, second] - 2 * covariance[first, second]
         )
-        # Rounded, so that equal pairs are equal on every machine.
+        # Rounded, so that ties are the same on every machine.
         gain = np.where(is_left, np.round(weight * variance, 9), -1.0)
         best = int(np.argmax(gain))
         is_left[best] = False
@@ -109,7 +109,7 @@ def posterior(
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Strengths, shape (n,), and their covariance, under a normal prior of standard deviation 1.
 
-    The place effect is left beside them.
+    The place effect is not included.
     """
     tally = answers.tally(n_things)
     cells = Cells.of(tally.first, tally.second, np.zeros(n_things, np.int64), has_place=True)

@@ -1,16 +1,15 @@
-"""Which differences between systems are real: permutation tests between all pairs.
+"""Which differences between systems are significant: permutation tests between all pairs.
 
-All systems continue the same passages, so a test is paired: were two systems alike, their texts
-could change places on any passage (a sign flip of the difference). Passages of one chapter are
-correlated, the more where they overlap, so all of a cluster change places together. Where there are
-so few clusters that every way can be tried, every way is, and p is exact; else p is (b + 1) /
-(m + 1), with b of m random ways at least as extreme as what was seen (Phipson and Smyth 2010), so
-that none is 0. P-values are corrected over the pairs of a metric, those with a control apart: it is
-there to be a yardstick, and takes no power from the comparison of systems.
+All systems continue the same passages, so a test is paired: if two systems were alike, their texts
+could be swapped on any passage (a sign flip of the difference). Passages of one chapter are
+correlated, the more so where they overlap, so a cluster is swapped as a whole. With few enough
+clusters, all permutations are tried and p is exact; otherwise p is (b + 1) / (m + 1), with b of m
+random permutations at least as extreme as the observed one (Phipson and Smyth 2010), so no p is 0.
+P-values are corrected over the pairs of a metric, separately for pairs with a control: a control is
+a yardstick, and should not reduce the power of comparisons between systems.
 
 The tests of Roemmele, Gordon and Swanson 2017, section 5, are of two independent samples; they are
-here for the comparison with the paper. Beside each test stands how large the difference is, with
-its interval.
+included for comparison with the paper. Each test comes with its effect size and interval.
 """
 
 from __future__ import annotations
@@ -32,7 +31,7 @@ from fabula.types import Estimate
 __all__ = ["N_PERMUTATIONS", "Design", "PairTest", "compare_pairs"]
 
 N_PERMUTATIONS = 10_000
-# Two sums of the same numbers in another order differ by less than this share of their size.
+# Sums of the same numbers in different orders differ by less than this share of their size.
 _SLACK = 1e-9
 
 Design = Literal["paired", "two-sample"]
@@ -40,7 +39,7 @@ Design = Literal["paired", "two-sample"]
 
 @dataclass(frozen=True, slots=True)
 class PairTest:
-    """How A differs from B in one metric, over the items that both have; None where none has."""
+    """How A differs from B in one metric, over the items that both have; None if there are none."""
 
     metric: str
     a: str
@@ -48,13 +47,13 @@ class PairTest:
     difference: Estimate
     """A - B."""
     d: Estimate | None
-    """Cohen's d; None for ratios, whose items have no values of their own."""
+    """Cohen's d; None for ratios, which have no values per item."""
     p: float | None
     p_bonferroni: float | None
     p_holm: float | None
-    """Both corrected over the pairs of this metric that are without a control, or with one."""
+    """Both corrected over the pairs of this metric without a control, or over those with one."""
     least: float | None
-    """The smallest value that Bonferroni's p can have, with so many clusters and permutations."""
+    """The smallest possible Bonferroni p, given the number of clusters and permutations."""
 
 
 def compare_pairs(
@@ -70,10 +69,10 @@ def compare_pairs(
 ) -> list[PairTest]:
     """Test every pair of systems in every metric, over the items that both have.
 
-    means: by metric and system, as `Means` says. ratios: by metric and system, of the same items.
-    clusters: int64, shape (n_items,), which items change places together; without them each is a
-    cluster. controls: systems whose pairs are corrected apart. A `two-sample` test deals all items
-    out again, and knows no clusters. A pair without an item in common is not tested.
+    means: by metric and system, as in `Means`. ratios: by metric and system, for the same items.
+    clusters: int64, shape (n_items,), which items are swapped together; by default each item is its
+    own cluster. controls: systems whose pairs are corrected separately. A `two-sample` test
+    reassigns all items, ignoring clusters. A pair without an item in common is not tested.
     """
     by_metric = [*means.values(), *ratios.values()]
     systems = list(by_metric[0]) if by_metric else []
@@ -81,7 +80,7 @@ def compare_pairs(
     bootstrap = Bootstrap(means, seed, clusters)
     found: dict[tuple[str, str, str], _P] = {}
     for a, b in pairs:
-        # In an order of their own, so that the order of the systems does not change the draws.
+        # Sorted, so that the order of the systems does not change the draws.
         first, second = sorted((a, b))
         for pool in _pools(means, ratios, first, second, clusters, design):
             p_values = pool.p_values(n_permutations, seed)
@@ -104,7 +103,7 @@ def compare_pairs(
 
 @dataclass(frozen=True, slots=True)
 class _P:
-    """A p-value, and the smallest that this test can give."""
+    """A p-value, and the smallest one this test can give."""
 
     value: float
     least: float
@@ -113,9 +112,9 @@ class _P:
 def _correct(
     p_values: Mapping[tuple[str, str], _P], controls: Collection[str]
 ) -> dict[tuple[str, str], tuple[float, float | None, float]]:
-    """p after Bonferroni, p after Holm, and the least p after Bonferroni.
+    """p after Bonferroni, p after Holm, and the smallest possible p after Bonferroni.
 
-    Over the pairs of systems, and over the pairs with a control.
+    Pairs of systems and pairs with a control are corrected separately.
     """
     corrected = {}
     for with_control in (False, True):
@@ -181,7 +180,7 @@ class _Pool:
         seen = self._differences(observed, table, shared)[:, 0]
         labels, n_ways, is_exact = self._labels(n_permutations, seed)
         drawn = self._differences(labels, table, shared)[:, :n_ways]
-        # What was seen is one of all ways, and none of those that are drawn.
+        # The observed labelling is one of all, but not one of those drawn.
         more = 0 if is_exact else 1
         for metric, one, others in zip([*self.means, *self.ratios], seen, drawn, strict=True):
             slack = _SLACK * max(1e-300, abs(one), float(np.abs(others).max()))
@@ -189,7 +188,7 @@ class _Pool:
             yield metric, _P(float(n_extreme + more) / (n_ways + more), 1 / (n_ways + more))
 
     def _labels(self, n_permutations: int, seed: int) -> tuple[NDArray[np.uint64], int, bool]:
-        """Whose each text is, as `draw_labels` has it, in how many ways, and whether in all."""
+        """Random labels as from `draw_labels`, their number, and whether they are all."""
         if self.design == "two-sample":
             n_words = -(-n_permutations // 64)
             return _drawn_labels(2 * self.n, self.n, n_words, seed), n_permutations, False
@@ -203,7 +202,7 @@ class _Pool:
         columns: NDArray[np.float64],
         shared: Sequence[tuple[NDArray[np.int64], NDArray[np.int64]]],
     ) -> NDArray[np.float64]:
-        """A - B in every metric under each labelling: float64, shape (n_metrics, 64 * n_words)."""
+        """A - B for each metric and labelling: float64, shape (n_metrics, 64 * n_words)."""
         chosen = sum_chosen(labels, columns)
         others = columns.sum(axis=1)[:, None] - chosen
         n_means = len(self.means)
@@ -220,12 +219,12 @@ class _Pool:
 
 @functools.lru_cache(maxsize=2)
 def _signs(n_clusters: int, n_permutations: int, seed: int) -> tuple[NDArray[np.uint64], int, bool]:
-    """Which clusters keep their places: uint64, shape (n_words, n_clusters), a bit for each way;
-    how many ways these are; and whether they are all.
+    """Which clusters are not swapped: uint64, shape (n_words, n_clusters), one bit per permutation;
+    the number of permutations; and whether they are all.
 
-    Of two ways that are each other's opposite one is enough for a two-sided test, so the first
-    cluster stays where all ways are tried. Pairs with as many clusters share their ways: each test
-    is valid by itself.
+    Opposite permutations are equivalent in a two-sided test, so if all are tried, the first cluster
+    is never swapped. Pairs with the same number of clusters share permutations, which leaves each
+    test valid.
     """
     if n_clusters - 1 <= np.log2(n_permutations):
         n_ways = 1 << (n_clusters - 1)
@@ -242,7 +241,7 @@ def _signs(n_clusters: int, n_permutations: int, seed: int) -> tuple[NDArray[np.
 
 @functools.lru_cache(maxsize=2)
 def _drawn_labels(n_items: int, n_chosen: int, n_words: int, seed: int) -> NDArray[np.uint64]:
-    """Pairs of the same sizes share their permutations: each test is valid by itself."""
+    """Pairs of the same sizes share permutations, which leaves each test valid."""
     return draw_labels(n_items, n_chosen, n_words, seed)
 
 
@@ -251,8 +250,8 @@ def _group_types(
 ) -> tuple[NDArray[np.float64], NDArray[np.float64], tuple[NDArray[np.int64], NDArray[np.int64]]]:
     """Types by the items that hold them.
 
-    Returns how many types each item alone holds and how many tokens it has, float64, shape
-    (n_items,); and for the types that several hold, those items and where each type's end.
+    Returns the number of types that only this item holds and its number of tokens, float64, shape
+    (n_items,); and for types that several items hold, those items and where each type's end.
     """
     lengths = np.concatenate([np.diff(first.ends, prepend=0), np.diff(second.ends, prepend=0)])
     items = np.repeat(np.arange(n_items), lengths)

@@ -1,14 +1,15 @@
 """How wide an interval will be with N stories and raters, from a pilot.
 
-The pilot is described by a probit model: behind each verdict stands a normal variable, the sum of
-what the story, the item in this story, the rater in this story, and chance contribute; Yes is
-above a threshold of the item. The three correlations are found by moments, from pairs of verdicts
-that share a story and an item, a story, or a story and a rater. Verdicts of designs of any size are
-then drawn from the model, and the width is that of the central 95 % of the statistic. Raters are
-those of a story, as in all intervals of Fabula: who judged several stories counts as several.
+The pilot is described by a probit model: behind each verdict is a normal variable, the sum of
+contributions of the story, the item in this story, the rater in this story, and noise; the verdict
+is Yes above a threshold of the item. The three correlations are estimated by moments, from pairs of
+verdicts that share a story and an item, a story, or a story and a rater. Verdicts for designs of
+any size are then drawn from the model, and the width is that of the central 95 % of the statistic.
+As in all intervals of Fabula, raters belong to a story: one who judged several stories counts as
+several.
 
-Numbers are planned item by item, as they are reported: the variable is cut into the values that the
-pilot has, as often as it has them, and one correlation says what two raters of a story share.
+Numbers are planned item by item, as they are reported: the variable is cut into the values of the
+pilot, with their frequencies, and one correlation describes what two raters of a story share.
 """
 
 from __future__ import annotations
@@ -45,39 +46,39 @@ _N_DRAWS = 4000
 _N_LARGE = 200
 _MOST = 0.999
 _N_VALUES = 20
-"""Of numbers that are told apart; more of them are put together with their neighbours."""
+"""Distinct numbers; if there are more, neighbours are merged."""
 _BLOCK = 1 << 22
 
 
 @dataclass(frozen=True, slots=True)
 class Pilot:
-    """What verdicts are drawn from. Correlations of the variables behind two verdicts."""
+    """The model of verdicts. Correlations are between the variables behind two verdicts."""
 
     thresholds: tuple[float, ...]
-    """By item: Yes where the variable is above; the quantile of the share of No."""
+    """By item: Yes if the variable is above it; the quantile of the share of No."""
     same_item: float
-    """Of two raters on one item of a story."""
+    """Two raters on one item of a story."""
     same_story: float
-    """Of two raters on two items of a story; not above `same_item`."""
+    """Two raters on two items of a story; not above `same_item`."""
     same_rater: float
-    """Of one rater's verdicts on two items of a story."""
+    """One rater's verdicts on two items of a story."""
 
 
 @dataclass(frozen=True, slots=True)
 class GradedPilot:
-    """What the numbers of one item are drawn from."""
+    """The model of the numbers of one item."""
 
     values: tuple[float, ...]
     """Ascending."""
     thresholds: tuple[float, ...]
-    """One fewer: a value is given where the variable is above as many of them."""
+    """One fewer than values: the number of thresholds below the variable selects the value."""
     same_item: float
     """The correlation of the variables behind the numbers of two raters of a story."""
 
 
 @dataclass(frozen=True, slots=True)
 class Widths:
-    """Of the central 95 % of the mean and of kappa; None where undefined."""
+    """Widths of the central 95 % of the mean and of kappa; None if undefined."""
 
     mean: float | None
     kappa: float | None
@@ -88,32 +89,32 @@ class Widths:
 
 @dataclass(frozen=True, slots=True)
 class PilotFigures:
-    """A pilot, and what its model predicts of a study like it."""
+    """A pilot, and what its model predicts for a study like it."""
 
     n_stories: int
     n_raters: float
-    """Raters of a story, in the mean."""
+    """Mean number of raters per story."""
     mean: Estimate
     """The share of Yes, or the mean of numbers, with its interval over stories."""
     kappa: Estimate
-    """Fleiss's, or of numbers that of two raters with quadratic weights."""
+    """Fleiss's kappa; for numbers, that of two raters with quadratic weights."""
     predicted: Widths
-    """Of the two intervals."""
+    """Predicted widths of the two intervals."""
     model: Pilot | GradedPilot
 
 
 @dataclass(frozen=True, slots=True)
 class PlanRow:
-    """What it takes with that many raters of each story."""
+    """What is needed with this many raters per story."""
 
     n_raters: int
     mean_stories: int | None
     kappa_stories: int | None
-    """None with one rater: there is no pair to agree."""
+    """None with one rater: there are no pairs to agree."""
 
     @property
     def mean_readings(self) -> int | None:
-        """Stories times raters: a reading is a story judged by one rater on all items."""
+        """Stories times raters: a reading is one rater judging a story on all items."""
         return None if self.mean_stories is None else self.mean_stories * self.n_raters
 
     @property
@@ -122,9 +123,9 @@ class PlanRow:
 
 
 def fit_pilot(ratings: Floats) -> Pilot | str:
-    """The model of a pilot, or why there is none.
+    """The model of a pilot, or why it cannot be fitted.
 
-    ratings: float64 of 0 and 1, shape (n_stories, n_items, n_raters), NaN where missing.
+    ratings: float64 of 0 and 1, shape (n_stories, n_items, n_raters), NaN if missing.
     """
     given = ~np.isnan(ratings)
     if few := _too_few(given.any(axis=1).sum(axis=1)):
@@ -136,20 +137,20 @@ def fit_pilot(ratings: Floats) -> Pilot | str:
     shares = values.sum(axis=(0, 2)) / n_given
     if np.all((shares == 0) | (shares == 1)):
         return "everybody gave the same answer to each item"
-    # An item that everybody answered alike: its share is not 0 or 1, but half a verdict from it.
+    # If everybody answered an item alike, its share is moved half a verdict away from 0 or 1.
     shares = np.clip(shares, 0.5 / n_given, 1 - 0.5 / n_given)
     thresholds = _quantile(1 - shares)
     same_item, same_story, same_rater = (
         _correlation(thresholds, *products) for products in _products(values, given)
     )
     same_story = min(same_story, same_item)
-    # What a rater adds on two items is on top of what the story does, and leaves room for the item.
+    # A rater's contribution on two items comes on top of the story's, and leaves room for the item.
     same_rater = min(max(same_rater, same_story), 1 - (same_item - same_story))
     return Pilot(tuple(thresholds.tolist()), same_item, same_story, same_rater)
 
 
 def _too_few(n_raters: NDArray[np.intp]) -> str | None:
-    """Why nothing can be planned from so many raters of each story."""
+    """Why these numbers of raters per story do not suffice for planning, or None."""
     if (n_raters > 0).sum() < MIN_UNITS:
         return f"the pilot has fewer than {MIN_UNITS} stories"
     if (n_raters > 1).sum() < MIN_UNITS:
@@ -158,9 +159,9 @@ def _too_few(n_raters: NDArray[np.intp]) -> str | None:
 
 
 def fit_graded(ratings: Floats) -> GradedPilot | str:
-    """The model of a pilot of one item's numbers, or why there is none.
+    """The model of a pilot of one item's numbers, or why it cannot be fitted.
 
-    ratings: float64, shape (n_stories, n_raters), NaN where missing.
+    ratings: float64, shape (n_stories, n_raters), NaN if missing.
     """
     given = ~np.isnan(ratings)
     if few := _too_few(given.sum(axis=1)):
@@ -169,14 +170,14 @@ def fit_graded(ratings: Floats) -> GradedPilot | str:
     if len(values) == 1:
         return "everybody gave the same answer"
     if len(values) > _N_VALUES:
-        # As many ratings in each, near enough; each stands for the mean of what it holds.
+        # About the same number of ratings in each; each is represented by the mean of its ratings.
         middles = (np.cumsum(counts) - counts / 2) / counts.sum()
         bins = np.minimum((middles * _N_VALUES).astype(int), _N_VALUES - 1)
         totals = np.bincount(bins, counts)
         held = totals > 0
         values = np.bincount(bins, counts * values)[held] / totals[held]
         codes, counts = (np.cumsum(held) - 1)[bins][codes], totals[held]
-    # Heights above the lowest value keep the products small.
+    # Subtracting the lowest value keeps the products small.
     heights = np.zeros(ratings.shape)
     heights[given] = (values - values[0])[codes.reshape(-1)]
     thresholds = _quantile(np.cumsum(counts)[:-1] / counts.sum())
@@ -191,7 +192,7 @@ def fit_graded(ratings: Floats) -> GradedPilot | str:
 
 
 def _root(excess: Callable[[float], float]) -> float:
-    """The correlation at which nothing is left over; 0 if it is negative."""
+    """The root, a correlation; 0 if it is negative."""
     brentq = scipy("optimize").brentq
     if excess(0.0) >= 0:
         return 0.0
@@ -207,8 +208,8 @@ def _quantile(shares: Floats) -> Floats:
 def _products(values: Floats, given: NDArray[np.bool_]) -> list[tuple[Floats, Floats]]:
     """For pairs of verdicts: how many are both Yes, and how many there are, by two items.
 
-    Of other raters on one item, of other raters on two items, of one rater on two items; each of
-    shape (n_items, n_items), zero where the items are not of that sort.
+    Of different raters on one item, of different raters on two items, of one rater on two items;
+    each of shape (n_items, n_items), zero where the items are not of that kind.
     """
     is_there = given.astype(np.float64)
 
@@ -230,9 +231,9 @@ def _products(values: Floats, given: NDArray[np.bool_]) -> list[tuple[Floats, Fl
 
 
 def _correlation(thresholds: Floats, yes: Floats, n_pairs: Floats) -> float:
-    """The correlation at which as many pairs are both Yes as were seen; 0 if it is negative.
+    """The correlation that explains the observed number of pairs both Yes; 0 if it is negative.
 
-    A rubric of one item has no pairs of two items, and no correlation of them.
+    A rubric of one item has no pairs of two items, and no correlation for them.
     """
     ndtr = scipy("special").ndtr
     if not n_pairs.any():
@@ -256,8 +257,8 @@ def _nodes() -> tuple[Floats, Floats]:
 def _joint_excess(thresholds: Floats, correlation: float) -> Floats:
     """P(both above) minus the product, for each two thresholds: (n_items, n_items).
 
-    By Plackett's identity it is the integral over r from 0 to the correlation of the bivariate
-    normal density; r = sin(t) takes away the pole at 1.
+    By Plackett's identity it is the integral of the bivariate normal density over r from 0 to the
+    correlation; substituting r = sin(t) removes the pole at 1.
     """
     nodes, weights = _nodes()
     end = np.arcsin(correlation)
@@ -270,13 +271,13 @@ def _joint_excess(thresholds: Floats, correlation: float) -> Floats:
 
 @dataclass(frozen=True, slots=True)
 class StoryPool:
-    """Drawn stories, each judged by as many raters on all items."""
+    """Simulated stories, each judged by the same number of raters on all items."""
 
     sums: Floats
-    """Of each story the mean, then what its kappa needs: shape (n, 1 + m)."""
+    """For each story the mean, then what its kappa needs: shape (n, 1 + m)."""
     seed: int
     kappas: Callable[[Floats], Floats] = fleiss_of_sums
-    """Of added sums: Fleiss's, or of numbers that with quadratic weights."""
+    """From summed rows: Fleiss's kappa, or for numbers kappa with quadratic weights."""
 
     @classmethod
     def drawn(
@@ -289,13 +290,13 @@ class StoryPool:
             return cls(sums, seed, concordance_of_sums)
         verdicts = _draw(pilot, n, n_raters, rng)
         n_yes = verdicts.sum(axis=2)
-        # What Fleiss's kappa needs of an item depends on the number of Yes alone.
+        # Fleiss's kappa depends on the verdicts of an item only through the number of Yes.
         kinds = (np.arange(n_raters + 1)[:, None] > np.arange(n_raters)).astype(np.float64)
         of_items = fleiss_sums(kinds)[n_yes].sum(axis=1)
         return cls(np.column_stack([n_yes.mean(axis=1) / n_raters, of_items]), seed)
 
     def widths(self, n_stories: int) -> Widths:
-        """The widths with that many of them, from new draws each time."""
+        """The widths with this many stories, drawn afresh on each call."""
         rng = np.random.default_rng([self.seed, n_stories])
         step = max(1, _BLOCK // (n_stories * self.sums.shape[1]))
         blocks = [
@@ -310,9 +311,9 @@ class StoryPool:
         return Widths(_width(sums[:, 0] / n_stories), _width(kappas))
 
     def n_for(self, statistic: str, width: float) -> int | None:
-        """How many stories an interval of at most this width takes; None if it is undefined."""
+        """How many stories give an interval of at most this width; None if undefined."""
         n = MIN_UNITS
-        # Widths shrink with the root of the number: exactly beyond some, and soon found below.
+        # Widths shrink with the root of the number: exactly if large, so a few steps find it.
         for _ in range(6):
             at = min(n, _N_LARGE)
             found = self.widths(at).of(statistic)
@@ -356,7 +357,7 @@ def _draw_numbers(
 def pair_sums(ratings: Floats) -> Floats:
     """The `pearson_sums` of all ordered pairs of raters of each story: shape (n_stories, 6).
 
-    ratings: float64, shape (n_stories, n_raters), NaN where missing.
+    ratings: float64, shape (n_stories, n_raters), NaN if missing.
     """
     n = (~np.isnan(ratings)).sum(axis=1)
     sums, squares = np.nansum(ratings, axis=1), np.nansum(ratings**2, axis=1)

@@ -1,13 +1,13 @@
 """Prediction-powered inference: means of what experts would say, from many cheap predictions.
 
-A few documents have labels, all have predictions. The mean of the predictions is corrected by how
-far predictions and labels are apart where both are known (Angelopoulos et al. 2023), and weighted
-by how much they can be relied on (PPI++, Angelopoulos, Duchi and Zrnic 2023), so a worthless
-predictor costs nothing. For few labels the published normal interval is too narrow: with 8 to 20 it
-holds the truth in 84 to 92 % of trials (`bench/label_coverage.py`). Here it is Student's, with a
-degree of freedom less for the weight; and where every label is 0 or 1, Clopper and Pearson's for as
-many independent answers as the variance is worth (Korn and Graubard 1998), which does not collapse
-where all labels are alike. A document is a unit, whatever it has of items.
+A few documents have labels, all have predictions. The mean of the predictions is corrected by the
+difference of predictions and labels where both are known (Angelopoulos et al. 2023), and weighted
+by its reliability (PPI++, Angelopoulos, Duchi and Zrnic 2023), so a useless predictor does no harm.
+For few labels the published normal interval is too narrow: with 8 to 20 it covers the truth in 84
+to 92 % of trials (`bench/label_coverage.py`). Here it is Student's, with one degree of freedom less
+for the weight; and if every label is 0 or 1, Clopper and Pearson's for the effective number of
+independent answers given the variance (Korn and Graubard 1998), which does not collapse if all
+labels are equal. A document is a unit, however many items it has.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ __all__ = [
 ]
 
 MIN_LABELS = 4
-"""Labelled units that an interval takes at least; how it holds there is in docs/rubrics.md."""
+"""Minimum labelled units for an interval; docs/rubrics.md shows its coverage there."""
 
 _RARE = 0.001
 _NORMAL = 1.959964
@@ -44,23 +44,23 @@ Values = NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True)
 class Corrected:
-    """A mean as experts would give it, with its 95 % interval (None where there is none)."""
+    """A mean as experts would give it, with its 95 % interval (None if there is none)."""
 
     value: float
     low: float | None
     high: float | None
     weight: float
-    """How much of the predictions is used: 0 where they say nothing of the labels, 1 all."""
+    """How much the predictions are used: 0 if they are uninformative about the labels, 1 fully."""
     n_labelled: int
     n: int
     spread: float
-    """Variance of what labels and weighted predictions differ by, over documents."""
+    """Variance over documents of the difference of labels and weighted predictions."""
     shared: float
-    """Variance of the weighted mean of all predictions, which more labels do not lessen."""
+    """Variance of the weighted mean of all predictions, which more labels do not reduce."""
     freedom: float
     """Degrees of freedom of the variance."""
     n_worth: float | None = None
-    """How many labelled documents would do as much without predictions."""
+    """How many labelled documents would give the same precision without predictions."""
 
     @property
     def variance(self) -> float:
@@ -69,7 +69,7 @@ class Corrected:
 
 @dataclass(frozen=True, slots=True)
 class Rate:
-    """A share that was counted elsewhere: `hits` of `n`."""
+    """A share counted elsewhere: `hits` of `n`."""
 
     hits: int
     n: int
@@ -82,12 +82,12 @@ class Rate:
 def corrected_mean(
     labels: Values, predicted: Values, others: Values, *, weight: float | None = None
 ) -> Corrected | None:
-    """The mean of what the labels would be of all documents; None without a label.
+    """The mean of the labels that all documents would have; None without any label.
 
     labels, predicted: float64 (n,), of the labelled documents. others: float64 (m,), the
-    predictions of the rest. `weight` is chosen as PPI++ does where it is not given: the covariance
-    of labels and predictions over the variance of predictions, times m / (n + m), between 0 and 1.
-    The labelled documents are taken for a random draw of all.
+    predictions of the rest. `weight` is by default chosen as in PPI++: the covariance of labels and
+    predictions over the variance of predictions, times m / (n + m), between 0 and 1. The labelled
+    documents are assumed to be a random sample of all.
     """
     n, m = len(labels), len(others)
     if n == 0:
@@ -98,7 +98,7 @@ def corrected_mean(
     value = float(apart.mean() + (weight * others.mean() if m else 0.0))
     if _is_share(labels):
         value = min(1.0, max(0.0, value))
-    # One degree for the mean, one for the weight where there is one.
+    # One degree for the mean, one for the weight if there is one.
     freedom = n - (2 if weight else 1)
     spread = float(apart.var() * n / freedom) if freedom > 0 else math.nan
     shared = float(weight**2 * others.var(ddof=1) / m) if m > 1 and weight else 0.0
@@ -107,7 +107,7 @@ def corrected_mean(
         return found
     low, high = _interval(found, labels)
     if spread == 0:
-        # In a difference or a stratified mean, labels that are all alike are not known exactly.
+        # In a difference or a stratified mean, equal labels do not mean that there is no error.
         spread = n * ((high - low) / (2 * _NORMAL)) ** 2
         found = replace(found, spread=spread)
     own = float(labels.var(ddof=1))
@@ -116,10 +116,10 @@ def corrected_mean(
 
 
 def stratified(parts: Sequence[Corrected]) -> Corrected:
-    """The mean over groups that were corrected each by itself, weighted by their documents.
+    """The mean over groups that were each corrected separately, weighted by their documents.
 
-    So a judge that is biased by group, and labels that are not spread as the documents are, do no
-    harm. Degrees of freedom after Satterthwaite; no interval where a group has none.
+    So a judge that is biased by group, or labels distributed unlike the documents, do no harm.
+    Degrees of freedom after Satterthwaite; no interval if a group has none.
     """
     n, n_labelled = sum(one.n for one in parts), sum(one.n_labelled for one in parts)
     shares = [one.n / n for one in parts]
@@ -165,7 +165,7 @@ def _interval(found: Corrected, labels: Values) -> tuple[float, float]:
     beta = scipy("stats").beta
     is_share = _is_share(labels)
     if np.ptp(labels) == 0 and is_share:
-        # All alike: their variance says nothing, their number does.
+        # All equal: their variance says nothing, but their number does.
         return 1 - share_high(1 - labels, 0.975), share_high(labels, 0.975)
     if set(np.unique(labels)) <= {0.0, 1.0} and 0 < found.value < 1 and found.variance > 0:
         n_worth = found.value * (1 - found.value) / found.variance
@@ -191,8 +191,8 @@ def corrected_difference(
 ) -> tuple[float, float | None, float | None, float | None]:
     """The difference of two groups' means: value, low, high, and p that it is 0.
 
-    The groups' documents are independent; degrees of freedom after Welch and Satterthwaite. None
-    for the last three where one of the groups has no interval, or neither varies.
+    The groups' documents are independent; degrees of freedom after Welch and Satterthwaite. The
+    last three are None if one of the groups has no interval, or neither varies.
     """
     t = scipy("stats").t
     value = a.value - b.value
@@ -207,9 +207,9 @@ def corrected_difference(
 
 
 def n_labels_for(found: Corrected, width: float) -> int | None:
-    """How many labels make the interval at most `width` wide; None where all documents would not.
+    """How many labels give an interval of at most `width`; None if all documents would not suffice.
 
-    From Student's interval and the variances that were seen, so it is a guide and no promise.
+    From Student's interval and the observed variances, so it is only a guide.
     """
     t = scipy("stats").t
     used = 2 if found.weight else 1
@@ -221,12 +221,12 @@ def n_labels_for(found: Corrected, width: float) -> int | None:
 
 
 def is_covered(predicted: Values, others: Values) -> bool:
-    """Whether the labelled documents can be a random draw of all, by what was predicted of them.
+    """Whether the labelled documents could be a random sample of all, judging by the predictions.
 
-    predicted: of the labelled, shape (n,); others: of the rest, shape (m,). A correction that was
-    learnt on documents of one kind says nothing of another. Of a random draw, the share of the rest
-    that lies outside the range of the labelled is at most as Beta(2, n - 1) has it, and ranks are
-    mixed (Mann and Whitney); what would happen once in 1,000 draws is refused.
+    predicted: of the labelled, shape (n,); others: of the rest, shape (m,). A correction learnt on
+    documents of one kind does not apply to another. In a random sample, the share of the rest
+    outside the range of the labelled is at most as in Beta(2, n - 1), and ranks are mixed (Mann and
+    Whitney); anything that would happen once in 1,000 samples is refused.
     """
     stats = scipy("stats")
     beta, mannwhitneyu = stats.beta, stats.mannwhitneyu
@@ -244,12 +244,12 @@ def is_covered(predicted: Values, others: Values) -> bool:
 def rogan_gladen(
     shares: Sequence[float] | Values, sensitivity: Rate, specificity: Rate
 ) -> tuple[float | None, float | None, float | None]:
-    """A share of Yes, corrected for a judge whose errors are known, with its interval.
+    """A share of Yes, corrected for a judge with known error rates, with its interval.
 
-    shares: float64 (n,), of each document what the judge passed. (Rogan and Gladen 1978; the
-    interval by the delta method with a pseudo-observation in each cell, Lang and Reiczigel 2014.)
-    None where the judge is no better than chance, so that nothing can be undone; no interval from
-    fewer than `MIN_LABELS` documents.
+    shares: float64 (n,), the share of each document that the judge passed. (Rogan and Gladen 1978;
+    the interval by the delta method with a pseudo-observation in each cell, Lang and Reiczigel
+    2014.) None if the judge is no better than chance, so that nothing can be corrected; no interval
+    from fewer than `MIN_LABELS` documents.
     """
     norm = scipy("stats").norm
     data = np.asarray(shares, np.float64)

@@ -1,18 +1,18 @@
-"""A ranking of things of which two at a time were shown and one was preferred.
+"""Ranking things from comparisons in which two were shown and one was preferred.
 
-Bradley and Terry 1952: the log-odds that A is preferred to B are the strength of A less that of B.
-To these a place effect is added, the log-odds that of two equals the one shown first is preferred
+Bradley and Terry 1952: the log-odds that A is preferred to B are the strength of A minus that of B.
+A place effect is added, the log-odds that of two equal things the one shown first is preferred
 (Davidson and Beaver 1977); each answer counts in the order in which it was asked. A tie counts as
-half a win of each (Glickman 1999, section 2): then a strength says the share of preferences that is
-expected, whatever makes raters call a tie. Davidson's model (1970) would also suppose that ties
-come of near strengths, and equally often from every rater. The intervals and tests below suppose
-the expected share alone.
+half a win for each (Glickman 1999, section 2): a strength then gives the expected share of
+preferences, whatever makes raters call a tie. Davidson's model (1970) would also assume that ties
+result from similar strengths, and equally often for every rater. The intervals and tests below
+assume only the expected share.
 
-Estimates are by maximum likelihood. They are finite where, of any two sets that the things of a
-part can be divided into, a member of each was preferred to one of the other (Ford 1957), that is
-where the graph of preferences is strongly connected. A thing that was preferred every time has no
-finite strength: it has its place in the order and None, not the number that a prior would give it.
-Things that are not connected by comparisons lie in parts of their own, each centred at 0.
+Estimates are by maximum likelihood. They are finite if, for any division of the things of a part
+into two sets, a member of each was preferred to one of the other (Ford 1957), that is if the graph
+of preferences is strongly connected. A thing that was preferred every time has no finite strength:
+it has its place in the order and None, not the number that a prior would give it. Things not
+connected by comparisons belong to separate parts, each centred at 0.
 """
 
 from __future__ import annotations
@@ -44,15 +44,15 @@ __all__ = [
 ]
 
 METHOD = "bradley-terry-1"
-"""How a ranking is made, for signatures."""
+"""The ranking method, for signatures."""
 ALPHA = 0.05
-"""Below this p preferences are told from chance, and neighbours from each other."""
+"""Below this p, preferences differ from chance, and neighbours from each other."""
 
 _N_RESAMPLES = 2_000
 _BLOCK = 1 << 22
 _MIN_KNOWN = 0.99
-"""Where a resample in a hundred has no finite strengths there are too few answers for intervals."""
-# Two sums of the same numbers in another order differ by less than this share of their size.
+"""If one resample in a hundred has no finite strengths, there are too few answers for intervals."""
+# Sums of the same numbers in different orders differ by less than this share of their size.
 _SLACK = 1e-9
 _SINGULAR = 1e-7
 
@@ -63,13 +63,13 @@ Ends = tuple[float | None, float | None]
 
 @dataclass(frozen=True, slots=True)
 class Comparisons:
-    """Answers, each about two things that are named by numbers from 0.
+    """Answers, each about two things, which are numbered from 0.
 
     first, second: int64, shape (n,), what was shown first and second; never the same.
-    outcome: float64, shape (n,): 1 where the first was preferred, 0 the second, 0.5 a tie.
+    outcome: float64, shape (n,): 1 if the first was preferred, 0 if the second, 0.5 for a tie.
     cluster: int64, shape (n,): answers of one cluster (a prompt, a participant) are correlated;
-    without it those about one pair are.
-    round: int64, shape (n,), from 0: where pairs were chosen by the answers of earlier rounds.
+    by default, those about one pair are.
+    round: int64, shape (n,), from 0, if pairs were chosen using the answers of earlier rounds.
     """
 
     first: Ints
@@ -86,11 +86,11 @@ class Comparisons:
 
     @property
     def is_chosen(self) -> bool:
-        """Whether answers decided which pairs were asked."""
+        """Whether answers determined which pairs were asked."""
         return self.round is not None and int(self.round.max(initial=0)) > 0
 
     def take(self, kept: NDArray[np.bool_]) -> Comparisons:
-        """The answers of a mask alone."""
+        """Only the answers selected by a mask."""
         cluster = None if self.cluster is None else self.cluster[kept]
         round_ = None if self.round is None else self.round[kept]
         return Comparisons(self.first[kept], self.second[kept], self.outcome[kept], cluster, round_)
@@ -104,14 +104,14 @@ class Comparisons:
         return Tally(first, second, shown, preferred, cell_of.astype(np.int64))
 
     def pairs(self) -> Ints:
-        """The pair of each answer, whatever its order, as numbers from 0: shape (n,)."""
+        """The pair of each answer, regardless of order, numbered from 0: shape (n,)."""
         low, high = np.minimum(self.first, self.second), np.maximum(self.first, self.second)
         return number_clusters(low * (int(high.max(initial=0)) + 1) + high)[0]
 
 
 @dataclass(frozen=True, slots=True)
 class Tally:
-    """Answers by cell, an order in which two things were shown; each of shape (n_cells,)."""
+    """Answers by cell, i.e. by the order in which two things were shown; each shape (n_cells,)."""
 
     first: Ints
     second: Ints
@@ -123,15 +123,15 @@ class Tally:
 
 @dataclass(frozen=True, slots=True)
 class Strength:
-    """How strong a thing is, in log-odds against the mean of its part."""
+    """The strength of a thing, in log-odds relative to the mean of its part."""
 
     thing: int
     part: int
-    """Things of different parts were not compared, not even by way of others."""
+    """Things of different parts were not compared, even indirectly."""
     estimate: Estimate
     missing_reason: str | None
     share: float | None
-    """Of its comparisons, in how many it was preferred, ties counting half."""
+    """The share of its comparisons in which it was preferred, ties counting half."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,7 +142,7 @@ class Gap:
     lower: int
     difference: Estimate
     p: float | None
-    """Two-sided, of equal strengths, corrected (Holm) over all neighbours."""
+    """Two-sided, for equal strengths, corrected (Holm) over all neighbours."""
 
     @property
     def is_told_apart(self) -> bool | None:
@@ -155,18 +155,18 @@ class Ranking:
 
     strengths: tuple[Strength, ...]
     gaps: tuple[Gap, ...]
-    """Of neighbours that both have a strength."""
+    """Between neighbours that both have a strength."""
     place: Estimate
-    """Log-odds that of two equals the one shown first is preferred."""
+    """Log-odds that of two equal things the one shown first is preferred."""
     place_reason: str | None
     p_chance: float | None
     """Of the test that all things of a part are equal."""
     n: int
     n_units: int
     units: str
-    """What the tests and intervals take as independent: `pairs` or `clusters`."""
+    """The independent units of tests and intervals: `pairs` or `clusters`."""
     is_chosen: bool
-    """Answers decided which pairs were asked."""
+    """Whether answers determined which pairs were asked."""
 
     @property
     def is_told_from_chance(self) -> bool:
@@ -176,19 +176,19 @@ class Ranking:
 def rank(answers: Comparisons, n_things: int, *, seed: int, signature: str) -> Ranking:
     """Rank things by their comparisons, with 95 % intervals and tests.
 
-    With clusters, intervals are percentiles of a bootstrap of clusters. Without them they are of
-    robust errors by pair, each pair being left out in one Newton step (CR3 of Bell and McCaffrey
-    2002), and Student's t with one degree less than there are pairs. Fewer than ten units have
-    none. Whether preferences can be told from chance is a permutation test: were all things of a
-    part equal, the two of a pair, or all of a cluster, could change places.
+    With clusters, intervals are percentiles of a bootstrap over clusters. Without them they use
+    robust errors by pair, leaving out each pair in one Newton step (CR3 of Bell and McCaffrey
+    2002), and Student's t with one degree of freedom less than there are pairs. There are none
+    below ten units. Whether preferences differ from chance is a permutation test: if all things of
+    a part were equal, the two of a pair, or all of a cluster, could be swapped.
 
-    Where answers decided which pairs were asked (`round`), robust errors are too small: strengths
-    that chance has set apart are not compared again. Then strengths have no intervals, and the test
-    is of the first round.
+    If answers determined which pairs were asked (`round`), robust errors are too small: strengths
+    that differ by chance are not compared again. Strengths then have no intervals, and the test
+    uses the first round.
     """
     parts = _components(answers.first, answers.second, n_things)[1]
     groups, n_above = _strong_groups(answers, n_things)
-    # What one side always wins is certain in the limit, and has no part in what is finite.
+    # Anything that one side always wins is certain in the limit, and does not affect finite ones.
     inner = answers.take(groups[answers.first] == groups[answers.second])
     fitted = _Fitted.of(inner, groups)
     errors = fitted.resampled(seed) if answers.cluster is not None else fitted.robust()
@@ -242,7 +242,7 @@ def _gaps(strengths: list[Strength], estimates: _Estimates) -> tuple[Gap, ...]:
 def _components(
     first: Ints, second: Ints, n_things: int, *, strong: bool = False
 ) -> tuple[int, Ints]:
-    """How many components the graph from first to second has, and that of each thing."""
+    """The number of components of the graph from first to second, and that of each thing."""
     graph = scipy("sparse").csr_array((np.ones(len(first)), (first, second)), (n_things, n_things))
     n, labels = scipy("sparse.csgraph").connected_components(
         graph, connection="strong" if strong else "weak"
@@ -251,8 +251,8 @@ def _components(
 
 
 def _strong_groups(answers: Comparisons, n_things: int) -> tuple[Ints, Ints]:
-    """Groups within which strengths are finite, and how many things are above each thing, less
-    those below it, where no strength says so: int64, shape (n_things,) each."""
+    """Groups within which strengths are finite, and the number of things above each thing minus
+    those below it, where strengths do not decide: int64, shape (n_things,) each."""
     first_won, second_won = answers.outcome > 0, answers.outcome < 1
     winner = np.concatenate([answers.first[first_won], answers.second[second_won]])
     loser = np.concatenate([answers.second[first_won], answers.first[second_won]])
@@ -271,9 +271,9 @@ def _strong_groups(answers: Comparisons, n_things: int) -> tuple[Ints, Ints]:
 
 
 def _are_in_largest(groups: Ints, parts: Ints) -> NDArray[np.bool_]:
-    """Whether each thing is in its part's largest group, of two at least: the ones with a strength.
+    """Whether each thing is in its part's largest group, of at least two: those with a strength.
 
-    Strengths of two groups of a part would be on scales of their own.
+    Strengths of two groups of a part would be on different scales.
     """
     sizes = np.bincount(groups)
     largest = np.zeros(len(groups), np.bool_)
@@ -284,12 +284,12 @@ def _are_in_largest(groups: Ints, parts: Ints) -> NDArray[np.bool_]:
     return largest
 
 
-# Answers, and what is fitted to them.
+# Answers, and the fit to them.
 
 
 @dataclass(frozen=True, slots=True)
 class _Fitted:
-    """The finite strengths, and the answers that they are of."""
+    """The finite strengths, and the answers they are estimated from."""
 
     answers: Comparisons
     groups: Ints
@@ -316,17 +316,17 @@ class _Fitted:
         return cls(answers, groups, tally, cells, theta, reason)
 
     def n_units(self) -> Ints:
-        """How many units each group's strengths are of, and at the end the place effect."""
+        """The number of units behind each group's strengths, and last behind the place effect."""
         n_groups = int(self.groups.max(initial=-1)) + 1
         units, n_units = number_clusters(_units(self.answers))
         seen = np.unique(units * n_groups + self.groups[self.answers.first]) % n_groups
         return np.append(np.bincount(seen, minlength=n_groups), n_units)
 
     def robust(self) -> _Robust:
-        """Errors by pair, from how far the estimates move where it is left out of the fit."""
+        """Errors by pair, from how much the estimates move when it is left out of the fit."""
         tally = self.tally
         p = scipy("special").expit(self.cells.rows @ self.theta)
-        # One more cell, of nothing, beside those of pairs that were shown in one order.
+        # Pairs shown in one order only get a second, empty cell.
         residual = np.append(tally.preferred - tally.shown * p, 0.0)
         weight = np.append(tally.shown * p * (1 - p), 0.0)
         bread = np.linalg.inv(self.cells.curvature(weight[None, :-1])[0])
@@ -341,8 +341,8 @@ class _Fitted:
                 leverage[:, a, b] = weight[both[:, a]] * products.sum(axis=1)
         left = np.eye(2) - leverage
         left_out = np.linalg.pinv(left, rcond=_SINGULAR) @ residual[both][:, :, None]
-        # Without a pair that alone connects others their strengths would not be known, so neither
-        # is their error.
+        # Without a pair that alone connects others, their strengths would be unknown, and so is
+        # their error.
         is_bridge = np.linalg.svd(left, compute_uv=False)[:, -1] < _SINGULAR
         bridged = np.unique(self.groups[tally.first[both[is_bridge, 0]]])
         is_known = np.ones(len(bread), np.bool_)
@@ -354,7 +354,7 @@ class _Fitted:
         return _Robust((n - 1) / n * influence.T @ influence, is_known)
 
     def resampled(self, seed: int) -> _Resampled:
-        """Fits to clusters drawn with replacement; NaN where strengths are not all finite."""
+        """Fits to clusters drawn with replacement; NaN if some strengths are not finite."""
         assert self.answers.cluster is not None
         numbers, n_clusters = number_clusters(self.answers.cluster)
         places = numbers, self.tally.cell_of
@@ -375,7 +375,7 @@ class _Fitted:
         return _Resampled(thetas)
 
     def _is_finite(self, shown: Floats, preferred: Floats) -> bool:
-        """Whether a resample's preferences connect every group both ways."""
+        """Whether a resample's preferences connect every group in both directions."""
         won, lost = preferred > 0, preferred < shown
         first, second = self.tally.first, self.tally.second
         winner = np.concatenate([first[won], second[lost]])
@@ -385,7 +385,7 @@ class _Fitted:
 
 
 def _orders_of_pairs(first: Ints, second: Ints) -> Ints:
-    """The two cells of each pair: int64, shape (n_pairs, 2), -1 where it has one."""
+    """The two cells of each pair: int64, shape (n_pairs, 2), -1 if it has only one."""
     low, high = np.minimum(first, second), np.maximum(first, second)
     order = np.lexsort((first, high, low))
     is_new = np.ones(len(order), np.bool_)
@@ -406,13 +406,13 @@ class _Errors(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class _Robust:
-    """A covariance of the estimates, and of which strengths it holds."""
+    """A covariance of the estimates, and the strengths it covers."""
 
     covariance: Floats
     is_known: NDArray[np.bool_]
 
     def _error(self, contrast: Floats) -> float:
-        """0 where it is not known."""
+        """0 if it is unknown."""
         if not self.is_known[contrast != 0].all():
             return 0.0
         return math.sqrt(max(0.0, float(contrast @ self.covariance @ contrast)))
@@ -433,7 +433,7 @@ class _Robust:
 
 @dataclass(frozen=True, slots=True)
 class _Resampled:
-    """Estimates of resamples: float64, shape (n_resamples, size)."""
+    """Estimates from resamples: float64, shape (n_resamples, size)."""
 
     thetas: Floats
 
@@ -507,17 +507,18 @@ def _units(answers: Comparisons) -> Ints:
 
 
 def _p_of_chance(answers: Comparisons, n_things: int, seed: int) -> float | None:
-    """The p of a permutation test that things are equal, whatever the place does.
+    """The p of a permutation test that things are equal, whatever the place effect.
 
-    The statistic is the score test's: wins above what the place alone explains, weighed by how
-    often things met. Things of a unit change places; with both orders asked of each pair, as often,
-    p is exact. (b + 1) / (m + 1) as in Phipson and Smyth 2010. None without answers.
+    The statistic is that of the score test: wins beyond those explained by the place alone,
+    weighted by how often things met. Things of a unit are swapped; if both orders of each pair were
+    asked equally often, p is exact. (b + 1) / (m + 1) as in Phipson and Smyth 2010. None without
+    answers.
     """
     if not len(answers.first):
         return None
     units, n_units = number_clusters(_units(answers))
     residual = answers.outcome - answers.outcome.mean()
-    # A row for each thing in each unit: by how much it won there.
+    # A row for each thing in each unit: how much it won there.
     keys = np.concatenate([units * n_things + answers.first, units * n_things + answers.second])
     members, place = np.unique(keys, return_inverse=True)
     won = np.bincount(place, np.concatenate([residual, -residual]))
@@ -546,7 +547,7 @@ def _p_of_chance(answers: Comparisons, n_things: int, seed: int) -> float | None
 def _expected_meetings(
     unit_of: Ints, thing_of: Ints, sizes: Ints, n_met: Ints, n_things: int
 ) -> Floats:
-    """The Laplacian of how often things meet, on average over all ways to change places."""
+    """The Laplacian of how often things meet, averaged over all swaps."""
     rates = n_met / np.maximum(1, sizes * (sizes - 1) / 2)
     n_units = len(sizes)
     sparse = scipy("sparse")

@@ -1,13 +1,13 @@
-"""What raters are worth, and what is probably true, where nobody knows the truth.
+"""Estimating rater ability and the probable truth when no truth is known.
 
-Dawid and Skene 1979: each rater has a confusion matrix, how often it gives each answer for each
+Dawid and Skene 1979: each rater has a confusion matrix, the probability of each answer for each
 true category. GLAD (Whitehill et al. 2009): each rater has an ability and each subject a
 difficulty. Raters are people and models alike. Both assume that raters err independently of each
-other once the truth is given; where they share a bias, the "truth" shares it too.
+other given the truth; if they share a bias, the "truth" shares it too.
 
-Nothing is estimated from a table that does not determine it: two raters who disagree do not say
-which of them is right, so a rater's ability takes subjects that two others answered too. What
-cannot be said is None with its reason, never NaN.
+Nothing is estimated from a table that does not determine it: two raters who disagree do not show
+which of them is right, so a rater's ability needs subjects that two others answered too. A value
+that cannot be estimated is None with its reason, never NaN.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ Floats = NDArray[np.float64]
 
 _MIN_RATERS = 3
 _MIN_MASS = 1e-10
-"""Of answers expected in a cell: smaller ones would have the logarithm of 0."""
+"""Minimum of expected answers in a cell, to avoid the logarithm of 0."""
 _N_ITERATIONS = 1000
 _TOLERANCE = 1e-9
 _ROUGH_TOLERANCE = 1e-3
-"""Of a resample, whose own noise is far larger."""
+"""Tolerance for resamples, whose own noise is far larger."""
 _N_RESAMPLES = 500
 _N_GLAD_RESAMPLES = 200
 _BLOCK = 1 << 22
@@ -40,30 +40,30 @@ _BLOCK = 1 << 22
 
 @dataclass(frozen=True, slots=True)
 class RaterSkill:
-    """What a rater is worth.
+    """The ability of a rater.
 
-    `ability` has a value, or `missing_reason` says why not. By Dawid and Skene it is the balanced
-    accuracy: the mean of the diagonal of the confusion matrix, 1 / n_categories by guessing and 1
-    if always right. By GLAD it is alpha: 0 by guessing, negative if mostly wrong.
+    `ability` has a value, or `missing_reason` is set. For Dawid and Skene it is the balanced
+    accuracy: the mean of the diagonal of the confusion matrix, 1 / n_categories if guessing and 1
+    if always right. For GLAD it is alpha: 0 if guessing, negative if mostly wrong.
     """
 
     ability: Estimate
     missing_reason: str | None = None
     confusion: tuple[tuple[float, ...] | None, ...] = ()
-    """A row for each true category, in it the probability of each answer; None where the rater
-    answered no subject that is likely to be of that category. GLAD has none."""
+    """A row per true category, with the probability of each answer; None if the rater answered
+    no subject likely to be of that category. Empty for GLAD."""
 
 
 @dataclass(frozen=True, slots=True)
 class DawidSkene:
-    """The fit of a table of ratings, or in `missing_reason` why there is none."""
+    """The fit to a table of ratings, or in `missing_reason` why there is none."""
 
     categories: tuple[float, ...]
     probabilities: tuple[tuple[float, ...] | None, ...]
-    """For each subject the probability of each category; None where nobody answered."""
+    """For each subject the probability of each category; None if nobody answered it."""
     raters: tuple[RaterSkill, ...]
     shares: tuple[float, ...] = ()
-    """Of each category among all subjects."""
+    """The share of each category among all subjects."""
     log_likelihood: float | None = None
     n_iterations: int = 0
     has_converged: bool = False
@@ -72,13 +72,13 @@ class DawidSkene:
 
 @dataclass(frozen=True, slots=True)
 class Glad:
-    """The same by abilities and difficulties."""
+    """The fit of GLAD, with abilities and difficulties."""
 
     categories: tuple[float, ...]
     probabilities: tuple[tuple[float, ...] | None, ...]
     raters: tuple[RaterSkill, ...]
     difficulties: tuple[float | None, ...] = ()
-    """1 / beta of each subject: 0 where every able rater is right, large where all guess."""
+    """1 / beta of each subject: 0 if every able rater is right, large if all guess."""
     has_converged: bool = False
     missing_reason: str | None = None
 
@@ -89,9 +89,9 @@ class _Table:
 
     categories: Floats
     answers: Floats
-    """1 where the rater gave this answer: shape (n_patterns, n_raters, n_categories)."""
+    """1 if the rater gave this answer: shape (n_patterns, n_raters, n_categories)."""
     patterns: NDArray[np.intp]
-    """Of each subject, shape (n_subjects,)."""
+    """The pattern of each subject, shape (n_subjects,)."""
 
     @classmethod
     def of(cls, ratings: Floats) -> _Table:
@@ -103,7 +103,7 @@ class _Table:
 
     @property
     def weights(self) -> Floats:
-        """How many subjects have each pattern: shape (n_patterns,)."""
+        """The number of subjects with each pattern: shape (n_patterns,)."""
         return np.bincount(self.patterns, minlength=len(self.answers)).astype(np.float64)
 
     @property
@@ -113,7 +113,7 @@ class _Table:
         return given
 
     def missing_reason(self) -> str | None:
-        """Why nothing can be estimated from it."""
+        """Why nothing can be estimated from it, or None."""
         given = self.is_answered
         if not given.any():
             return "there are no answers"
@@ -126,7 +126,7 @@ class _Table:
         return None
 
     def without_ability(self) -> list[str | None]:
-        """For each rater, why its ability cannot be estimated."""
+        """For each rater, why its ability cannot be estimated, or None."""
         given = self.is_answered
         shared = np.any(given[given.sum(axis=1) >= _MIN_RATERS], axis=0)
         answered = np.any(given, axis=0)
@@ -144,7 +144,7 @@ class _Table:
         return counts
 
     def of_subjects(self, posteriors: Floats) -> tuple[tuple[float, ...] | None, ...]:
-        """Probabilities by pattern, for each subject that anybody answered."""
+        """Probabilities by pattern, mapped to subjects; None for those nobody answered."""
         given = np.any(self.is_answered, axis=1)
         rows = [tuple(row) if some else None for row, some in zip(posteriors.tolist(), given,
                                                                   strict=True)]  # fmt: skip
@@ -156,10 +156,10 @@ def dawid_skene(
 ) -> DawidSkene:
     """Dawid and Skene 1979, by EM from the shares of votes (their section 3).
 
-    ratings: float64 of any categories, shape (n_subjects, n_raters), NaN where missing. `groups`
+    ratings: float64 of any categories, shape (n_subjects, n_raters), NaN if missing. `groups`
     says what each subject belongs to (its document; the subject itself if None); intervals are by
-    bootstrap over groups, from ten groups that a rater answered. EM finds a maximum near the
-    votes, not always the highest; its categories are named so that they agree best with the votes.
+    bootstrap over groups, if the rater answered at least ten. EM finds a maximum near the votes,
+    not always the highest; its categories are labelled to agree best with the votes.
     """
     table = _Table.of(ratings)
     categories = tuple(table.categories.tolist())
@@ -193,7 +193,7 @@ def dawid_skene(
 
 
 def _nobody(model: str, ratings: Floats, reason: str, signature: str) -> tuple[RaterSkill, ...]:
-    """For every rater that nothing is known."""
+    """Missing skills for all raters."""
     given = (~np.isnan(ratings)).sum(axis=0)
     return tuple(
         RaterSkill(Estimate(None, None, None, int(n), model, signature, None), reason)
@@ -202,7 +202,7 @@ def _nobody(model: str, ratings: Floats, reason: str, signature: str) -> tuple[R
 
 
 def _resampled_weights(by_group: Floats, n_resamples: int, seed: int) -> Floats:
-    """The weights of patterns in samples of groups: shape (n_resamples, n_patterns)."""
+    """The weights of patterns in resamples of groups: shape (n_resamples, n_patterns)."""
     rng = np.random.default_rng(seed)
     n_groups = len(by_group)
     drawn = rng.multinomial(n_groups, np.full(n_groups, 1 / n_groups), size=n_resamples)
@@ -239,14 +239,14 @@ class _Fit:
     posteriors: Floats
     """Shape (n_samples, n_patterns, n_categories)."""
     masses: Floats
-    """Answers expected by rater, answer and truth: (n_samples, n_raters, n_answers, n_truths)."""
+    """Expected answers by rater, answer and truth: (n_samples, n_raters, n_answers, n_truths)."""
     shares: Floats
     log_likelihood: Floats
     has_converged: NDArray[np.bool_]
     n_iterations: int
 
     def abilities(self) -> Floats:
-        """Balanced accuracy, shape (n_samples, n_raters); NaN where a category has no answers."""
+        """Balanced accuracy, shape (n_samples, n_raters); NaN if a category has no answers."""
         of_truth = self.masses.sum(axis=2)
         right = np.diagonal(self.masses, axis1=2, axis2=3)
         known = of_truth > 1e-6
@@ -255,7 +255,7 @@ class _Fit:
         return abilities
 
     def confusions(self) -> list[tuple[tuple[float, ...] | None, ...]]:
-        """Of the first sample: for each rater, for each truth, the probability of each answer."""
+        """For the first sample: by rater and truth, the probability of each answer."""
         return [
             tuple(
                 tuple((row / row.sum()).tolist()) if row.sum() > 1e-6 else None
@@ -266,14 +266,14 @@ class _Fit:
 
 
 def _em(table: _Table, weights: Floats, tolerance: float) -> _Fit:
-    """EM until the log-likelihood of every sample gains less than `tolerance` in a step.
+    """Run EM until the log-likelihood of every sample gains less than `tolerance` per step.
 
     weights: shape (n_samples, n_patterns).
     """
     n_patterns, n_raters, n_categories = table.answers.shape
     answers = table.answers.reshape(n_patterns, n_raters * n_categories)
     votes = table.answers.sum(axis=1)
-    # A pattern without answers has no part, but must have probabilities all the same.
+    # A pattern without answers has no influence, but still needs probabilities.
     start = votes + (votes.sum(axis=1, keepdims=True) == 0) / n_categories
     start /= start.sum(axis=1, keepdims=True)
     weights = weights * (votes.sum(axis=1) > 0)
@@ -294,7 +294,7 @@ def _em(table: _Table, weights: Floats, tolerance: float) -> _Fit:
 def _m_step(
     posteriors: Floats, weights: Floats, answers: Floats, n_raters: int
 ) -> tuple[Floats, Floats]:
-    """Answers expected by rater, answer and truth, and the share of each truth."""
+    """Expected answers by rater, answer and truth, and the share of each truth."""
     weighted = posteriors * weights[:, :, None]
     n_samples, _, n_categories = posteriors.shape
     masses = (answers.T @ weighted).reshape(n_samples, n_raters, n_categories, n_categories)
@@ -324,10 +324,10 @@ def _normalised(joint: Floats, weights: Floats) -> tuple[Floats, Floats]:
 
 
 def _named_by_votes(posteriors: Floats, weights: Floats, votes: Floats) -> Floats:
-    """The categories in the order in which they agree best with the votes.
+    """Permute the categories so that they agree best with the votes.
 
-    The likelihood is the same whatever the latent categories are called, so a fit may end with two
-    of them exchanged.
+    The likelihood does not depend on the labels of latent categories, so a fit may end with two of
+    them exchanged.
     """
     linear_sum_assignment = scipy("optimize").linear_sum_assignment
     named = posteriors
@@ -344,9 +344,9 @@ def glad(
 ) -> Glad:
     """GLAD, Whitehill et al. 2009: P(right) = 1 / (1 + exp(-alpha beta)).
 
-    As theirs, a priori all categories are equally likely, and abilities alpha and the logarithms
-    of beta (the inverse of difficulty) are normal with mean 1 and variance 1; parameters are those
-    of the highest posterior. Arguments as in `dawid_skene`.
+    As there, all categories are equally likely a priori, and abilities alpha and the logarithms
+    of beta (the inverse of difficulty) are normal with mean 1 and variance 1; parameters maximise
+    the posterior. Arguments as in `dawid_skene`.
     """
     table = _Table.of(ratings)
     categories = tuple(table.categories.tolist())
@@ -388,7 +388,7 @@ def _glad_joint(table: _Table, abilities: Floats, log_betas: Floats) -> Floats:
 def _glad_fit(
     table: _Table, weights: Floats, start: Floats, tolerance: float
 ) -> tuple[Floats, bool]:
-    """Abilities by rater, then log(beta) by pattern; and whether the search for them ended well."""
+    """Abilities by rater, then log(beta) by pattern; and whether the optimiser converged."""
     minimize = scipy("optimize").minimize
     options = {"maxiter": _N_ITERATIONS, "ftol": tolerance * 1e-4, "gtol": tolerance * 1e3}
     objective = _glad_objective(table, weights)
@@ -397,7 +397,7 @@ def _glad_fit(
 
 
 def _glad_objective(table: _Table, weights: Floats) -> Callable[[Floats], tuple[float, Floats]]:
-    """What is minimised, with its gradient: minus the log posterior of abilities and log(beta)."""
+    """The objective with its gradient: minus the log posterior of abilities and log(beta)."""
     n_raters, given = table.answers.shape[1], table.is_answered
 
     def objective(point: Floats) -> tuple[float, Floats]:

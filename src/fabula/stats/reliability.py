@@ -1,12 +1,11 @@
-"""How far raters agree: kappas, alpha, correlations, and what a judge gets right of the experts.
+"""Rater agreement: kappas, alpha, correlations, and a judge's accuracy against experts.
 
-Kappas and alpha follow the papers that define them; correlations are SciPy's. What these leave
-undefined is defined here, the same everywhere: where nothing can be said the value is None, never
-0 and never NaN.
+Kappas and alpha follow the papers that define them; correlations are SciPy's. Cases these leave
+undefined are handled uniformly here: an undefined value is None, never 0 and never NaN.
 
 - One rater, or one subject with a single rating: None.
-- Constant ratings (everybody says the same of everything): chance agrees as well as they do, so
-  kappa and alpha are 0 / 0 and are None; their percentage agreement is 100.
+- Constant ratings (everybody gives the same answer to everything): chance agreement is as high, so
+  kappa and alpha are 0 / 0 and are None; percentage agreement is 100.
 - Correlation with a constant is None.
 - Precision without a positive verdict, recall without a positive truth, balanced accuracy with
   one class only, phi with a constant side: None.
@@ -55,13 +54,13 @@ Sums = NDArray[np.float64]
 
 
 def fleiss_kappa(ratings: NDArray[np.float64]) -> float | None:
-    """Fleiss 1971, for any number of raters of a subject (Gwet 2014, section 2.6).
+    """Fleiss 1971, for varying numbers of raters per subject (Gwet 2014, section 2.6).
 
-    ratings: float64, shape (n_subjects, n_raters), NaN where missing. Agreement is the share of a
-    subject's pairs of ratings that are equal; chance is the sum of squares of the categories'
-    shares, each subject's own; both are means over subjects. So each subject counts once, however
-    many raters it has; one with a single rating has no pair, and no part. Where all have as many
-    raters, this is Fleiss's formula.
+    ratings: float64, shape (n_subjects, n_raters), NaN if missing. Agreement is the mean over
+    subjects of the share of pairs of ratings that are equal; chance agreement is the sum of squares
+    of the mean category shares of subjects. So each subject counts once, however many raters it
+    has; one with a single rating has no pair and is ignored. If all have the same number of raters,
+    this is Fleiss's formula.
     """
     with np.errstate(divide="ignore", invalid="ignore"):
         kappa = float(fleiss_of_sums(fleiss_sums(ratings).sum(axis=0)))
@@ -79,15 +78,15 @@ def krippendorff_alpha(
     ratings: NDArray[np.float64],
     level: Level | Callable[[float, float], float] = "nominal",
 ) -> float | None:
-    """Krippendorff's alpha, missing ratings allowed: 1 - disagreement within subjects / by chance.
+    """Krippendorff's alpha, 1 - disagreement within subjects / by chance; ratings may be missing.
 
     As defined in "Computing Krippendorff's Alpha-Reliability" (2011), sections C and D.
 
-    ratings: float64, shape (n_subjects, n_raters), NaN where missing. `level` is a level of
-    measurement, or a distance of two values, which is taken as it is, not squared. A subject with a
-    single rating has no pair, and no part. None where no subject has two ratings, or where all
-    values have the same place (distance 0 of each other): then nothing can disagree. Raises
-    `ValueError` for negative ratings on the level "ratio".
+    ratings: float64, shape (n_subjects, n_raters), NaN if missing. `level` is a level of
+    measurement, or a distance of two values, which is used as is, not squared. A subject with a
+    single rating has no pair and is ignored. None if no subject has two ratings, or if all values
+    coincide (distance 0 from each other), so that no disagreement is possible. Raises `ValueError`
+    for negative ratings on the level "ratio".
     """
     paired = ratings[(~np.isnan(ratings)).sum(axis=1) > 1]
     subjects, raters = np.nonzero(~np.isnan(paired))
@@ -109,7 +108,7 @@ def _distances(
     totals: NDArray[np.float64],
     level: Level | Callable[[float, float], float],
 ) -> NDArray[np.float64]:
-    """How far values are from each other (ibid., section D): shape (n_values, n_values).
+    """The distances between values (ibid., section D): shape (n_values, n_values).
 
     values: ascending, shape (n_values,); totals: how often each was given.
     """
@@ -120,7 +119,7 @@ def _distances(
         return 1.0 - np.eye(len(values))
     if level == "ratio" and (values < 0).any():
         raise ValueError("ratings on a ratio scale cannot be negative; use 'interval'")
-    # On an ordinal scale a value stands in the middle of the ranks of those who gave it.
+    # On an ordinal scale, a value is placed in the middle of the ranks of the ratings that gave it.
     scale = np.cumsum(totals) - totals / 2 if level == "ordinal" else values
     apart = scale[:, None] - scale
     if level == "ratio":
@@ -152,16 +151,16 @@ def alpha_interval(
 def _alpha_parts(
     ratings: NDArray[np.float64], level: Literal["nominal", "ordinal", "interval"]
 ) -> tuple[Sums, Callable[[Sums], NDArray[np.float64]]]:
-    """What alpha needs of each subject, its number of ratings last, and alphas of added sums.
+    """What alpha needs of each subject, ending with its number of ratings, and alpha of such sums.
 
-    A subject with a single rating has zeros. Of ordinal ratings the distances depend on how often
-    each value was given, so there each subject has the whole table of its pairs of values.
+    A subject with a single rating has zeros. For ordinal ratings the distances depend on how often
+    each value was given, so each subject then has the whole table of its pairs of values.
     """
     given = ~np.isnan(ratings)
     n = np.where(given.sum(axis=1) > 1, given.sum(axis=1), 0)
     others = np.maximum(n - 1, 1)
     if level == "interval":
-        # Half the sum of squared differences of all pairs is n times the squares less the square.
+        # Half the sum of squared differences of all pairs is n times the squares minus the square.
         middle = float(ratings[given].mean()) if given.any() else 0.0
         x = np.where(given & (n > 0)[:, None], ratings - middle, 0.0)
         total, squares = x.sum(axis=1), (x**2).sum(axis=1)
@@ -189,7 +188,7 @@ def _nominal(sums: Sums) -> NDArray[np.float64]:
 def _ordinal(sums: Sums) -> NDArray[np.float64]:
     k = round((4 * sums.shape[-1] - 3) ** 0.5 / 2 - 0.5)
     pairs, totals = sums[..., : k * k].reshape(*sums.shape[:-1], k, k), sums[..., k * k : -1]
-    # A value stands in the middle of the ranks of those who gave it.
+    # A value is placed in the middle of the ranks of the ratings that gave it.
     places = np.cumsum(totals, axis=-1) - totals / 2
     apart = (places[..., :, None] - places[..., None, :]) ** 2
     by_chance = np.einsum("...i,...ij,...j->...", totals, apart, totals) / (sums[..., -1] - 1)
@@ -204,7 +203,7 @@ def _alphas(within: NDArray[np.float64], by_chance: NDArray[np.float64]) -> NDAr
 def percent_agreement(ratings: NDArray[np.float64]) -> float | None:
     """Share of pairs of ratings of one subject that are equal, in percent.
 
-    ratings: float64, shape (n_subjects, n_raters), NaN where missing.
+    ratings: float64, shape (n_subjects, n_raters), NaN if missing.
     """
     given = ~np.isnan(ratings)
     n_pairs = float((given.sum(axis=1) * (given.sum(axis=1) - 1)).sum())
@@ -217,8 +216,8 @@ def percent_agreement(ratings: NDArray[np.float64]) -> float | None:
 def pooled_pairs(ratings: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """All ordered pairs of ratings of one subject, pooled: shape (n_pairs,) twice.
 
-    Each pair comes in both orders, so a correlation of the two does not depend on which rater
-    stands in which column; the released verdicts have no fixed order of experts.
+    Each pair occurs in both orders, so a correlation of the two does not depend on the order of the
+    columns; the released verdicts have no fixed order of experts.
     """
     n_raters = ratings.shape[1]
     first = [ratings[:, i] for i in range(n_raters) for j in range(n_raters) if i != j]
@@ -231,12 +230,12 @@ def pooled_pairs(ratings: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDA
 
 
 def pearson(a: NDArray[np.float64], b: NDArray[np.float64]) -> float | None:
-    """Pearson's r over the pairs in which both are there."""
+    """Pearson's r over the complete pairs."""
     return _correlation(a, b, "pearsonr")
 
 
 def spearman(a: NDArray[np.float64], b: NDArray[np.float64]) -> float | None:
-    """Spearman's rho over the pairs in which both are there."""
+    """Spearman's rho over the complete pairs."""
     return _correlation(a, b, "spearmanr")
 
 
@@ -259,7 +258,7 @@ class Confusion:
 
     @classmethod
     def of(cls, judge: NDArray[np.float64], truth: NDArray[np.float64]) -> Confusion:
-        """judge, truth: float64 of 0 and 1, shape (n,), NaN where missing."""
+        """judge, truth: float64 of 0 and 1, shape (n,), NaN if missing."""
         both = ~(np.isnan(judge) | np.isnan(truth))
         said, is_so = judge[both] == 1, truth[both] == 1
         return cls(
@@ -297,12 +296,12 @@ class Confusion:
 
     @property
     def f1(self) -> float | None:
-        """None where there is nothing positive on either side."""
+        """None if there are no positives on either side."""
         return _ratio(2 * self.true_yes, 2 * self.true_yes + self.false_yes + self.false_no)
 
     @property
     def phi(self) -> float | None:
-        """The correlation of two yes/no variables (Matthews's coefficient)."""
+        """The correlation of two yes/no variables (Matthews correlation coefficient)."""
         a, b, c, d = self.true_yes, self.false_yes, self.false_no, self.true_no
         product = (a + b) * (c + d) * (a + c) * (b + d)
         return (a * d - b * c) / product**0.5 if product else None
@@ -315,9 +314,8 @@ def _ratio(part: float, whole: float) -> float | None:
 def fleiss_sums(ratings: NDArray[np.float64]) -> Sums:
     """What Fleiss's kappa needs of each subject: float64, shape (n_subjects, 2 + n_categories).
 
-    Whether it counts (as it does from two ratings on), the share of its pairs of ratings that are
-    equal, and its ratings by category as shares. Add up subjects, and give the sums to
-    `fleiss_of_sums`.
+    Whether it counts (with two ratings or more), the share of its pairs of ratings that are equal,
+    and its ratings by category as shares. Sum over subjects, and pass the sums to `fleiss_of_sums`.
     """
     categories = np.unique(ratings[~np.isnan(ratings)])
     counts = (ratings[:, :, None] == categories).sum(axis=1).astype(np.float64)
@@ -330,7 +328,7 @@ def fleiss_sums(ratings: NDArray[np.float64]) -> Sums:
 
 
 def fleiss_of_sums(sums: Sums) -> NDArray[np.float64]:
-    """Kappas of added sums, shape (..., m) to (...); NaN where they are undefined."""
+    """Kappas from summed rows, shape (..., m) to (...); NaN if undefined."""
     n = sums[..., 0]
     by_chance = ((sums[..., 2:] / n[..., None]) ** 2).sum(axis=-1)
     kappas: NDArray[np.float64] = (sums[..., 1] / n - by_chance) / (1 - by_chance)
@@ -338,7 +336,7 @@ def fleiss_of_sums(sums: Sums) -> NDArray[np.float64]:
 
 
 def describe_raters(ratings: NDArray[np.float64]) -> str:
-    """How many raters a subject has: `3`, or `2-4` where they differ."""
+    """The number of raters per subject: `3`, or `2-4` if it varies."""
     counts = np.unique((~np.isnan(ratings)).sum(axis=1))
     return "-".join(str(n) for n in dict.fromkeys((counts[0], counts[-1]))) if len(counts) else "0"
 
@@ -353,7 +351,7 @@ def cohen_sums(a: NDArray[np.float64], b: NDArray[np.float64]) -> Sums:
 
 
 def cohen_of_sums(sums: Sums) -> NDArray[np.float64]:
-    """Kappas of added cells, shape (..., k * k) to (...); NaN where they are undefined."""
+    """Kappas from summed cells, shape (..., k * k) to (...); NaN if undefined."""
     k = round(sums.shape[-1] ** 0.5)
     table = sums.reshape(*sums.shape[:-1], k, k)
     n = table.sum(axis=(-2, -1))
@@ -367,8 +365,8 @@ def cohen_of_sums(sums: Sums) -> NDArray[np.float64]:
 def pearson_sums(a: NDArray[np.float64], b: NDArray[np.float64]) -> Sums:
     """Count, sums, squares and products of each pair: shape (n, 6).
 
-    Values are less the mean of them all, so that little is lost where squares of sums are taken
-    from sums of squares.
+    The overall mean is subtracted from values, to avoid cancellation when squares of sums are
+    subtracted from sums of squares.
     """
     both = ~(np.isnan(a) | np.isnan(b))
     middle = float(np.concatenate([a[both], b[both]]).mean()) if both.any() else 0.0
@@ -377,7 +375,7 @@ def pearson_sums(a: NDArray[np.float64], b: NDArray[np.float64]) -> Sums:
 
 
 def pearson_of_sums(sums: Sums) -> NDArray[np.float64]:
-    """Correlations of added sums, shape (..., 6) to (...); NaN where they are undefined."""
+    """Correlations from summed rows, shape (..., 6) to (...); NaN if undefined."""
     n, x, y, xx, yy, xy = (sums[..., k] for k in range(6))
     spread = _known(n * xx - x * x, n * xx) * _known(n * yy - y * y, n * yy)
     correlations: NDArray[np.float64] = (n * xy - x * y) / np.sqrt(spread)
@@ -385,11 +383,11 @@ def pearson_of_sums(sums: Sums) -> NDArray[np.float64]:
 
 
 def concordance_of_sums(sums: Sums) -> NDArray[np.float64]:
-    """Kappas with quadratic weights of added `pearson_sums`, shape (..., 6) to (...).
+    """Quadratically weighted kappas from summed `pearson_sums`, shape (..., 6) to (...).
 
     Cohen 1968: 1 - the mean squared distance of a pair over that of all pairs of a value of one
     with a value of the other. On numbers it is Lin's concordance coefficient (1989), and needs no
-    categories. NaN where it is undefined.
+    categories. NaN if undefined.
     """
     n, x, y, xx, yy, xy = (sums[..., k] for k in range(6))
     kappas: NDArray[np.float64] = 1 - (xx + yy - 2 * xy) / _known(xx + yy - 2 * x * y / n, xx + yy)
@@ -397,16 +395,16 @@ def concordance_of_sums(sums: Sums) -> NDArray[np.float64]:
 
 
 def _known(difference: NDArray[np.float64], of: NDArray[np.float64]) -> NDArray[np.float64]:
-    """A difference of sums, NaN where it is no more than the rounding of what it was taken from."""
+    """A difference of sums, NaN if it does not exceed the rounding error of `of`."""
     return np.where(difference > 1e-10 * of, difference, np.nan)
 
 
 def icc_agreement(ratings: NDArray[np.float64]) -> float | None:
     """ICC(2,1) of Shrout and Fleiss 1979: one rater, absolute agreement, raters drawn at random.
 
-    ratings: float64, shape (n_subjects, n_raters), a column a person. None where a person has not
+    ratings: float64, shape (n_subjects, n_raters), a column per person. None if a person has not
     rated every subject (the formula needs all), there are fewer than two of either, nothing
-    varies, or the variance it divides by is estimated as 0.
+    varies, or the variance in the denominator is estimated as 0.
     """
     n, k = ratings.shape
     if n < 2 or k < 2 or np.isnan(ratings).any() or np.ptp(ratings) == 0:
@@ -417,16 +415,16 @@ def icc_agreement(ratings: NDArray[np.float64]) -> float | None:
     rest = ratings - of_subjects[:, None] - of_raters + mean
     error = (rest**2).sum() / ((n - 1) * (k - 1))
     whole = between + (k - 1) * error + k * (raters - error) / n
-    # Two who disagree crosswise about two subjects leave nothing to divide by.
+    # Two raters who disagree crosswise about two subjects make the denominator 0.
     return None if abs(whole) < 1e-9 * error else float((between - error) / whole)
 
 
 def icc_interval(
     ratings: NDArray[np.float64], groups: Sequence[object], *, seed: int, signature: str
 ) -> Estimate:
-    """ICC(2,1) with its interval by bootstrap over groups (stories); ratings as in the former."""
+    """ICC(2,1) with its interval by bootstrap over groups (stories); ratings as above."""
     value = icc_agreement(ratings)
-    # Where there is no value, its parts are not used.
+    # If there is no value, its parts are not used.
     x = np.zeros(ratings.shape) if value is None else ratings - ratings.mean()
     sums = np.column_stack([np.ones(len(x)), (x**2).sum(axis=1), x.sum(axis=1) ** 2, x])
     return bootstrap_interval(
@@ -436,7 +434,7 @@ def icc_interval(
 
 
 def _icc_of_sums(sums: Sums) -> NDArray[np.float64]:
-    """ICC(2,1) of added subjects: how many, squares, squares of their sums, a column a person."""
+    """ICC(2,1) from summed subjects: count, squares, squares of their sums, a column per person."""
     n, squares, of_subjects, columns = sums[..., 0], sums[..., 1], sums[..., 2], sums[..., 3:]
     k = columns.shape[-1]
     middle = columns.sum(axis=-1) ** 2 / (n * k)
@@ -461,8 +459,8 @@ def difference_interval(
 ) -> Estimate:
     """The difference of two statistics of the same groups (stories), with its 95 % interval.
 
-    a, b: the sums of subjects, as `bootstrap_interval` takes them, and their groups. Groups are
-    drawn for both at once, since what is hard about a story is hard for both.
+    a, b: the sums of subjects, as for `bootstrap_interval`, and their groups. The same groups are
+    drawn for both, since a story that is hard for one is hard for the other.
     """
     places = {group: k for k, group in enumerate(dict.fromkeys([*a[1], *b[1]]))}
     tables = []
@@ -495,9 +493,9 @@ def bootstrap_interval(
 ) -> Estimate:
     """A statistic of subjects with its 95 % percentile interval, resampling whole groups.
 
-    sums: float64, shape (n_subjects, m), which add up to what `of_sums` makes the statistic from;
-    so a resample costs a few additions. `groups` says what each subject belongs to (its story), so
-    that ratings that are correlated stay together; a group whose sums are all 0 has no part in the
+    sums: float64, shape (n_subjects, m), whose total `of_sums` turns into the statistic, so a
+    resample costs only a few additions. `groups` says what each subject belongs to (its story), so
+    that correlated ratings stay together; a group whose sums are all 0 does not affect the
     statistic and does not count as a unit. `n` is how many subjects count, if not all of them.
     """
     places = {group: place for place, group in enumerate(dict.fromkeys(groups))}

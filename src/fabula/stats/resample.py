@@ -1,8 +1,8 @@
-"""Intervals by resampling, and when there is none.
+"""Intervals by resampling, and when there are none.
 
-A bootstrap of few units says little: of two it can only give one, the other, or their mean, and its
-95 % intervals cover the truth far less often than that. So one rule holds everywhere, and one
-function applies it: no interval from fewer than `MIN_UNITS` independent units.
+A bootstrap of few units is unreliable: with two it can only give one, the other, or their mean, and
+its 95 % intervals cover the truth far less often than that. So one rule applies everywhere, in one
+function: no interval from fewer than `MIN_UNITS` independent units.
 """
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ from numpy.typing import NDArray
 __all__ = ["MIN_UNITS", "N_RESAMPLES", "bootstrap_means", "percentile_interval"]
 
 MIN_UNITS = 10
-"""Independent units (texts, stories, prompts, chapters) that an interval takes at least."""
+"""Minimum number of independent units (texts, stories, prompts, chapters) for an interval."""
 
 N_RESAMPLES = 10_000
 _BLOCK = 1 << 22
 _MANY = 100_000
-"""Rows whose mean is normal to within 0.002 times the skewness in probability: by Berry and Esseen
-the error is below 0.48 times the third absolute moment, over the root of their number."""
+"""Number of rows whose mean is normal to within 0.002 times the skewness in probability: by Berry
+and Esseen the error is below 0.48 times the third absolute moment, over the root of the number."""
 
 
 def bootstrap_means(
@@ -30,8 +30,8 @@ def bootstrap_means(
     values: float64, shape (n,) or (n, k), resampled by rows. Returns shape (n_resamples,) or
     (n_resamples, k). Rows are drawn in blocks, so that memory stays bounded.
 
-    Of over 100,000 rows the means are drawn from the normal distribution that they have by the
-    central limit theorem: to draw the rows themselves would take hours.
+    For more than 100,000 rows the means are drawn from their normal distribution by the central
+    limit theorem: drawing the rows themselves would take hours.
     """
     n = len(values)
     if n > _MANY:
@@ -52,9 +52,9 @@ def percentile_interval(
 ) -> tuple[float | None, float | None]:
     """The central 95 % of resampled statistics, float64, shape (n_resamples,).
 
-    n_units: how many independent units were resampled that have a part in the statistic; with fewer
-    than `MIN_UNITS` there is no interval. Resamples without a value (NaN, infinite) are left out;
-    where no more than `min_known` of them remain there is none either.
+    n_units: how many of the independent units resampled affect the statistic; with fewer than
+    `MIN_UNITS` there is no interval. Resamples without a value (NaN, infinite) are left out; there
+    is no interval either if at most `min_known` of them remain.
     """
     known = resamples[np.isfinite(resamples)]
     if n_units < MIN_UNITS or len(known) <= min_known * len(resamples):

@@ -1,4 +1,4 @@
-"""Grouping vectors by nearness."""
+"""Clustering vectors by distance."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ __all__ = ["central", "group_vectors"]
 def group_vectors(
     vectors: NDArray[np.float32], *, n_groups: int | None = None, distance: float = 0.55
 ) -> list[list[int]]:
-    """Agglomerative groups: the places of their members, the largest group first.
+    """Agglomerative clustering: the indices of each group's members, the largest group first.
 
-    vectors: float32, shape (n, d), of length 1. `n_groups` of like spread (Ward's criterion);
-    without a number, groups that lie farther apart than `distance` (mean 1 - cosine). The same
-    vectors give the same groups.
+    vectors: float32, shape (n, d), of length 1. `n_groups` of similar spread (Ward's criterion);
+    without a number, groups that are farther apart than `distance` (mean 1 - cosine). The same
+    vectors always give the same groups.
     """
     hierarchy = scipy("cluster.hierarchy")
     fcluster, linkage = hierarchy.fcluster, hierarchy.linkage
@@ -36,7 +36,7 @@ def group_vectors(
 
 
 def central(vectors: NDArray[np.float32], members: list[int]) -> list[int]:
-    """The members, the one nearest to the group's mean first."""
+    """The members, the one closest to the group's mean first."""
     chosen = np.asarray(vectors, np.float64)[members]
     closeness = chosen @ chosen.mean(axis=0)
     order = np.argsort(-closeness, kind="stable")

@@ -22,9 +22,9 @@ import numpy as np
 
 import corpora
 from fabula.measures.diversity import Plan, Resampling, measure_diversity
-from fabula.measures.diversity.comparison import measure_groups
-from fabula.measures.diversity.ngrams import SHARED, NgramMeasures, WordTable
-from fabula.measures.diversity.sampling import plan_pool
+from fabula.measures.diversity.diversity_tests import measure_groups
+from fabula.measures.diversity.equal_samples import plan_pool
+from fabula.measures.diversity.shared_ngrams import SHARED, NgramMeasures, WordTable
 from fabula.text import TextSettings, read_documents
 from fabula.types import Document
 from fabula.workers import default_jobs

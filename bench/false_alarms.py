@@ -15,7 +15,7 @@ import argparse
 import numpy as np
 from scipy.stats import norm
 
-from fabula.measures.detection import Labelled, find_threshold
+from fabula.measures.detector import Labelled, find_threshold
 from fabula.stats.bounds import clopper_pearson_high
 
 TARGETS = (0.01, 0.05, 0.1)

@@ -28,8 +28,8 @@ from pathlib import Path
 import numpy as np
 
 import corpora
-from fabula.measures.detection import Labelled, calibrate
-from fabula.measures.diversity.keyness import KeynessPlan, KeyPhrases, find_key_phrases
+from fabula.measures.detector import Labelled, calibrate
+from fabula.measures.diversity.key_phrases import KeynessPlan, KeyPhrases, find_key_phrases
 from fabula.measures.phrase_list import ListedPhrase, PhraseInstrument, PhraseList, read_phrases
 from fabula.reference import Reference
 from fabula.text import TextSettings, read_documents

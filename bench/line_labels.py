@@ -26,7 +26,7 @@ from pathlib import Path
 from typing import Any
 
 import corpora
-from fabula.measures.drafts import read_drafts
+from fabula.measures.draft_reading import read_drafts
 from fabula.measures.line_notes import LINE_KINDS, LINE_RULES, LineNote
 from fabula.reference.layout import text_digest
 from fabula.store import read_rows

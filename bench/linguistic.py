@@ -21,7 +21,7 @@ import numpy as np
 import corpora
 from fabula.measures.linguistic.lexis import type_token_ratio
 from fabula.measures.linguistic.metrics import ToolChoice, Tools, open_tools
-from fabula.measures.linguistic.scoring import (
+from fabula.measures.linguistic.system_scores import (
     Continuation,
     Story,
     gold_continuations,
@@ -29,7 +29,7 @@ from fabula.measures.linguistic.scoring import (
 )
 from fabula.stats.effects import Tokens
 from fabula.stats.permutation import compare_pairs
-from fabula.tasks.continuation.passages import book_chapters, passages_of
+from fabula.tasks.continuation.story_passages import book_chapters, passages_of
 from fabula.text import find_files, read_documents
 from fabula.text.pipeline import load_pipeline
 

@@ -22,7 +22,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import corpora
-from fabula.measures.originality import Originality, OriginalityMeasure
+from fabula.measures.originality_measure import Originality, OriginalityMeasure
 from fabula.reference import Reference
 from fabula.text import read_documents
 from fabula.types import Document

@@ -34,7 +34,7 @@ import scale
 from fabula.kernels import match
 from fabula.kernels.grams import bound_ends
 from fabula.kernels.packed import Packed, Tokens, bits_below
-from fabula.kernels.pairs import open_pairs
+from fabula.kernels.token_pairs import open_pairs
 from fabula.reference.filters import make_filter
 from fabula.reference.vocabulary import map_array
 

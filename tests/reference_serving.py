@@ -19,8 +19,8 @@ import fabula
 from fabula.reference import Reference
 from fabula.reference.serving.app import create_app
 from fabula.reference.serving.gate import Tokens
+from fabula.reference.serving.handshake import open_served
 from fabula.reference.serving.messages import Limits
-from fabula.reference.serving.opening import open_served
 from fabula.reference.serving.snapshots import States
 from tests.forking import fabula_command
 

@@ -17,8 +17,8 @@ from fabula.studies.app import create_app
 from fabula.studies.database import Store
 from fabula.studies.design import StudyDesign, load_study, new_study
 from fabula.studies.exporting import export
-from fabula.studies.opening import open_store
 from fabula.studies.participants import invite
+from fabula.studies.study_engine import open_store
 from fabula.studies.units import Unit, read_units
 from fabula.types import Measurement
 

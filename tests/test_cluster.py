@@ -28,7 +28,7 @@ from fabula.measures import team
 from fabula.measures.near import NearSearch
 from fabula.measures.near_opening import open_near, open_walk
 from fabula.measures.near_walk import NearWalk, WalkSettings
-from fabula.measures.originality import OriginalityMeasure
+from fabula.measures.originality_measure import OriginalityMeasure
 from fabula.measures.scores import ScoreRun, to_row
 from fabula.measures.team import TeamMeasure, row_of
 from fabula.reference import Reference, build

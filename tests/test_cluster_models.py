@@ -16,10 +16,10 @@ from fabula.cluster import Cluster
 from fabula.errors import InputError, ModelError
 from fabula.judging import JudgePlan, Template
 from fabula.judging.session import Session, run_session
-from fabula.models import ModelOptions, Prompt, Sampling, clustered, open_model
-from fabula.models.clustered import ClusterModel, ClusterTerms, Seat, seats
-from fabula.models.copies import Copies
+from fabula.models import ModelOptions, Prompt, Sampling, cluster_models, open_model
+from fabula.models.cluster_models import ClusterModel, ClusterTerms, Seat, seats
 from fabula.models.local import LocalModel, embedded_model, has_gpu
+from fabula.models.model_copies import Copies
 from fabula.rubrics import load_rubric
 from fabula.types import Document
 from tests.cli.test_judging_cli import fabula
@@ -101,7 +101,7 @@ def test_where_every_copy_is_lost_others_are_opened_on_the_nodes_that_are_there(
         others = set(cluster.nodes())
     # All copies are on nodes that begin and end here.
     monkeypatch.setattr(
-        clustered, "seats", lambda *terms: [s for s in seats(*terms) if s.node not in others]
+        cluster_models, "seats", lambda *terms: [s for s in seats(*terms) if s.node not in others]
     )
 
     async def ask() -> list[str]:

@@ -37,12 +37,12 @@ from fabula.formats import (
     TRAINING,
     Format,
 )
-from fabula.judging import folder, pairwise, plan, trust
+from fabula.judging import folder, judging_plan, pairwise, trust
 from fabula.measures import scores
+from fabula.measures.detector_verdicts import read_detectors
 from fabula.measures.groups import read_groups
-from fabula.measures.linguistic import equal_length, scoring
+from fabula.measures.linguistic import equal_length, system_scores
 from fabula.measures.phrase_list import read_phrases
-from fabula.measures.verdicts import read_detectors
 from fabula.models import caching
 from fabula.provenance import read_record
 from fabula.reference import Reference
@@ -50,7 +50,7 @@ from fabula.reference.checksums import seal
 from fabula.reference.passage_shards import open_passages
 from fabula.resume import RowKind, kept_rows
 from fabula.store import read_measurements, read_rows
-from fabula.tasks import openings, stories
+from fabula.tasks import openings, story_writing
 from fabula.tasks.continuation import corpus, generating, recurrent, retrieval
 from fabula.tasks.feedback import corrupting, eliciting
 
@@ -58,18 +58,18 @@ GOLDEN = Path(__file__).parent / "golden" / "formats"
 SOURCE = Path(fabula.__file__).parent
 
 ROW_KINDS: dict[str, RowKind] = {
-    "answers": plan.ANSWERS,
+    "answers": judging_plan.ANSWERS,
     "calls": caching.CALLS,
     "continuations": generating.CONTINUATIONS,
     "controls": equal_length._CONTROLS,
     "corrupted": corrupting.CORRUPTED,
     "feedback": eliciting.ANSWERS,
-    "metrics": scoring._SCORES,
+    "metrics": system_scores._SCORES,
     "openings": openings.OPENINGS,
     "pair-rounds": pairwise.ROUNDS,
-    "plots": stories.PLOTS,
+    "plots": story_writing.PLOTS,
     "scores": scores._SCORES,
-    "story-rounds": stories.ROUNDS,
+    "story-rounds": story_writing.ROUNDS,
 }
 """Rows that a job resumes from."""
 
@@ -123,14 +123,14 @@ def drafts_of(path: Path) -> int:
 
 
 def run_of(path: Path) -> int:
-    return len(folder.read_run(path)[1]) * resumed(plan.ANSWERS)(path / "answers.jsonl")
+    return len(folder.read_run(path)[1]) * resumed(judging_plan.ANSWERS)(path / "answers.jsonl")
 
 
 READERS: dict[str, Callable[[Path], int]] = {
     **{f"rows/{name}-1.jsonl": resumed(kind) for name, kind in ROW_KINDS.items()},
     "rows/groups-1.jsonl": lambda path: len(read_groups(path)),
     "rows/measurements-1.jsonl": lambda path: len(list(read_measurements(path))),
-    "rows/passages-1.jsonl": lambda path: len(scoring.read_contexts(path)),
+    "rows/passages-1.jsonl": lambda path: len(system_scores.read_contexts(path)),
     "rows/profiles-1.jsonl": lambda path: len(list(read_rows(path))),
     "rows/trust-1.jsonl": lambda path: len(trust._read(path)),
     "detectors-2.json": lambda path: len(read_detectors(path)),
@@ -301,7 +301,7 @@ def test_a_study_of_every_earlier_form_keeps_its_answers(tmp_path: Path, revisio
     from sqlalchemy import select
 
     from fabula.studies.database import answers
-    from fabula.studies.opening import open_file
+    from fabula.studies.study_engine import open_file
 
     file = tmp_path / "study.db"
     with closing(sqlite3.connect(file)) as database:

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from fabula.errors import InputError
 from fabula.frames import to_arrow, to_pandas, to_polars
-from fabula.measures.originality import OriginalityMeasure
+from fabula.measures.originality_measure import OriginalityMeasure
 from fabula.reference import Reference
 from fabula.text import read_documents
 from fabula.types import Document, Measurement, Span

@@ -11,7 +11,7 @@ SOURCE = Path(__file__).parents[1] / "src" / "fabula"
 
 FLOORS = {
     "errors": 0, "reasons": 0, "scales": 0,
-    "types": 1, "characters": 1, "kernels": 1, "settings": 1,
+    "types": 1, "control_characters": 1, "kernels": 1, "settings": 1,
     # On the stairs: what versions of files are, for the store and all above it.
     "formats": 1.5,
     "text": 2, "store": 2, "rubrics": 2, "stats": 2, "web": 2, "workers": 2,

@@ -13,7 +13,7 @@ import pytest
 from fabula.judging.summary import ItemSummary, JudgeSummary
 from fabula.judging.trust import NEVER_CHECKED
 from fabula.measures.linguistic.profile import PROFILE_METRICS, Profile
-from fabula.measures.originality import OriginalityMeasure
+from fabula.measures.originality_measure import OriginalityMeasure
 from fabula.reference import Reference
 from fabula.rubrics import load_rubric
 from fabula.tasks.feedback.advising import Advice

@@ -21,8 +21,8 @@ from fabula.rubrics import load_rubric, parse_rubric, rubric_faults, rubric_toml
 from fabula.scales import KINDS, NumberScale, Scale, register
 from fabula.studies.app import create_app
 from fabula.studies.design import load_study, new_study
-from fabula.studies.opening import open_store
 from fabula.studies.participants import invite
+from fabula.studies.study_engine import open_store
 from fabula.studies.units import read_units
 from tests.serving import Reply, prompt_of, serving
 from tests.studies_data import feedback_rows
@@ -332,8 +332,8 @@ def test_people_are_asked_by_its_widget_and_their_agreement_is_of_its_worth(tmp_
 def test_inspect_reports_its_figures(tmp_path: Path) -> None:
     from inspect_ai.scorer import SampleScore, Score
 
+    from fabula.evals.rubric_scorers import by_item
     from fabula.evals.tasks import rubric
-    from fabula.evals.verdicts import by_item
 
     (tmp_path / "paced.toml").write_text(LETTER.partition('[[items]]\nid = "why"')[0])
     stories = tmp_path / "stories.jsonl"

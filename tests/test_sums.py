@@ -24,14 +24,14 @@ ALLOWED: dict[str, set[str]] = {
     "api/results.py": {"sum(value.values())"},
     "evals/tasks.py": {"sum((one.usage for one in outputs if one.usage), ModelUsage())"},
     "judging/summary.py": {"sum(flips)"},
-    "measures/linguistic/continuation.py": {"sum(in_context)", "sum(nouns)", "sum(verbs)"},
+    "measures/linguistic/continuation_metrics.py": {"sum(in_context)", "sum(nouns)", "sum(verbs)"},
     "measures/linguistic/grammar.py": {"sum((_touches(word, marked) for word in words))"},
     "measures/linguistic/parsing.py": {"sum((_is_word(token.text) for token in doc))"},
     "measures/linguistic/readability.py": {
         "sum(syllables)",
         "sum((abs(token.head - k) for k, token in enumerate(parsed.tokens)))",
     },
-    "reference/sampling.py": {"sum((size for size in sizes if size is not None))"},
+    "reference/corpus_sample.py": {"sum((size for size in sizes if size is not None))"},
     "replicate/creativity_index_tables.py": {"sum(cleared.values())"},
     "measures/linguistic/profile.py": {"sum(flags_within(words, speech))"},
     "measures/linguistic/style.py": {
@@ -44,7 +44,7 @@ ALLOWED: dict[str, set[str]] = {
     },
     "reference/exclude.py": {"sum(covered)"},
     "reference/serving/infinigram_protocol.py": {"sum((high - low for low, high in segments))"},
-    "reference/serving/passages.py": {"sum(answer.lengths)"},
+    "reference/serving/served_passages.py": {"sum(answer.lengths)"},
     "tasks/feedback/advising_book.py": {"sum((one.usage for one in parts), start=Usage())"},
     "reference/distributed.py": {"sum(sizes[:share.first])", "sum(sizes[:share.stop])"},
     "replicate/story_feedback_tables.py": {
@@ -73,7 +73,7 @@ ALLOWED: dict[str, set[str]] = {
         "sum((b - a for a, b in itertools.pairwise(times) if b - a < _BREAK_MS))"
     },
     "tasks/continuation/corpus.py": {"sum((i[k] for i in infos))"},
-    "tasks/continuation/vocabulary.py": {"sum((counts[word] for word in kept))"},
+    "tasks/continuation/generator_vocabulary.py": {"sum((counts[word] for word in kept))"},
     "tasks/feedback/characters.py": {"sum((other for _, other in rest))"},
     "tasks/feedback/points.py": {"sum(first.values())"},
 }

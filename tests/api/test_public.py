@@ -19,7 +19,7 @@ from click.testing import CliRunner
 from tests.forking import fabula_command
 
 import fabula as fb
-from fabula.api.texts import documents_of
+from fabula.api.coercion import documents_of
 from fabula.cli.main import cli
 from fabula.judging.trust import Trust, TrustBook
 from fabula.types import Signature

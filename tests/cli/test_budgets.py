@@ -166,7 +166,7 @@ def test_models_are_opened_in_one_place_only() -> None:
     makes = re.compile(r"\b(?:HostedModel|ReplayedModel|ClusterModel|SharedModel)\(")
     makers = {file.relative_to(source).as_posix() for file in source.rglob("*.py")
               if makes.search(file.read_text(encoding="utf-8"))}  # fmt: skip
-    assert makers == {"models/choose.py"}
+    assert makers == {"models/model_spec.py"}
 
 
 @pytest.mark.parametrize("command", sorted(set(CASES) - NEEDS_DATA))

@@ -13,13 +13,13 @@ import pytest
 from tests.exit_codes import REFUSED, check_exit
 from tests.reference_serving import run_fabula, serving_process
 
-from fabula.measures.originality import OriginalityMeasure
+from fabula.measures.originality_measure import OriginalityMeasure
 from fabula.measures.scores import ScoreRun, to_row
 from fabula.measures.uniqueness import Levels
 from fabula.reference import Reference
 from fabula.reference.backend import ServerAway
 from fabula.reference.build import add_documents
-from fabula.reference.serving.opening import open_served
+from fabula.reference.serving.handshake import open_served
 from fabula.reference.tombstones import remove_documents
 from fabula.text import read_documents
 from fabula.types import Document

@@ -213,7 +213,7 @@ def test_key_and_price_stand_before_the_consent(
         checked = check_key("mistral/small")
         assert checked is not None
         assert seen == ["Bearer k"]
-        monkeypatch.setattr("fabula.desk.pages.check_key", lambda model: checked)
+        monkeypatch.setattr("fabula.desk.desk_pages.check_key", lambda model: checked)
         monkeypatch.setenv("MISTRAL_BASE_URL", "https://api.mistral.example")
         chosen = {"model": "mistral/", "model_name": "small", "feedback": "on"}
         page = client.post("/drafts", data=form(client, desk, **chosen)).text

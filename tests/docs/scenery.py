@@ -20,7 +20,7 @@ from tests.serving import Reply, completion, prompt_of
 
 from fabula.rubrics import load_rubric
 from fabula.text import TextSettings
-from fabula.text.feedback import feedback_id
+from fabula.text.feedback_pieces import feedback_id
 
 __all__ = ["N_STORIES", "index_reply", "make_scenery", "model_reply"]
 

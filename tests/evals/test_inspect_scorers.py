@@ -20,7 +20,7 @@ from tests.forking import INSTALLED, inspect_command
 
 import fabula as fb
 from fabula import instruments
-from fabula.evals.texts import figures, fluency, instrument, originality, profile
+from fabula.evals.text_scorers import figures, fluency, instrument, originality, profile
 from fabula.measures.fluency import FluencyMeasure
 from fabula.models.surprisal import SurprisalModel
 from fabula.text.pipeline import load_pipeline

@@ -17,9 +17,9 @@ from fabula.errors import InputError
 from fabula.jobs import held_out
 from fabula.jobs.held_out import HeldOutSettings, groups_of, held_out_of, measure_held_out
 from fabula.measures.groups import read_groups
-from fabula.measures.originality import OriginalityMeasure
+from fabula.measures.originality_measure import OriginalityMeasure
 from fabula.reference import Reference
-from fabula.reference.serving.opening import ask_held_out
+from fabula.reference.serving.handshake import ask_held_out
 from fabula.text import TextSettings
 from fabula.types import Document
 

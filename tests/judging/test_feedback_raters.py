@@ -13,10 +13,10 @@ from tests.serving import prompt_of, serving
 from fabula.cli.main import cli
 from fabula.errors import InputError
 from fabula.jobs.feedback_reading import people_means
-from fabula.judging.feedback import feedback_template
-from fabula.judging.prompts import Template
+from fabula.judging.feedback_rater import feedback_template
+from fabula.judging.judge_prompts import Template
 from fabula.rubrics import load_rubric
-from fabula.text.feedback import feedback_documents
+from fabula.text.feedback_pieces import feedback_documents
 from fabula.types import Document
 
 RUBRIC = load_rubric("feedback")

@@ -22,13 +22,13 @@ from fabula.judging.judges import Yardstick, judge_answers, judge_figures, judge
 from fabula.judging.measurements import own_story
 from fabula.judging.people import people_agreement
 from fabula.judging.run import RETEST
-from fabula.measures.agreement import Panel, judge_agreement, panel_of, read_experts
 from fabula.measures.labels import read_labels
+from fabula.measures.rater_agreement import Panel, judge_agreement, panel_of, read_experts
 from fabula.models import Answer
 from fabula.models.verdicts import read_verdict
 from fabula.rubrics import load_rubric, rubric_toml
 from fabula.rubrics.released import read_judge_answers, split_story_id
-from fabula.stats.agreement import cohen_kappa
+from fabula.stats.reliability import cohen_kappa
 from fabula.store import dump_json, measurement_row
 from fabula.types import Measurement, Rubric, Scale
 

@@ -17,9 +17,9 @@ from tests.serving import Reply, prompt_of, serving
 
 from fabula.errors import InputError
 from fabula.judging import JudgePlan, Template, read_template
+from fabula.judging.injections import CONTROL, KINDS, probed_stories, summarise_probe
+from fabula.judging.judging_plan import Asked, Judged
 from fabula.judging.measurements import to_measurements
-from fabula.judging.plan import Asked, Judged
-from fabula.judging.probing import CONTROL, KINDS, probed_stories, summarise_probe
 from fabula.judging.summary import summarise
 from fabula.judging.trust import TrustBook
 from fabula.models.prompting import fenced_if_needed
@@ -28,7 +28,7 @@ from fabula.presentation.judging_page import judge_view
 from fabula.presentation.judging_tables import judge_tables
 from fabula.presentation.sheet import render
 from fabula.rubrics import load_rubric
-from fabula.tasks.feedback.prompts import PROMPTS, feedback_prompt
+from fabula.tasks.feedback.feedback_prompts import PROMPTS, feedback_prompt
 from fabula.text.addressing import speaks_to_judge
 from fabula.types import Document
 

@@ -12,12 +12,12 @@ from tests.serving import Reply, completion, prompt_of, serving
 from fabula.errors import InputError
 from fabula.judging import JudgePlan, Template
 from fabula.judging.calibrate import calibrate, released_folder
+from fabula.judging.judging_plan import Asked, Judged, identity, is_identified
 from fabula.judging.measurements import own_story
 from fabula.judging.people import panel_on, people_agreement
-from fabula.judging.plan import Asked, Judged, identity, is_identified
 from fabula.judging.session import Session, run_session
 from fabula.judging.trust import Mode, Trust, TrustBook
-from fabula.measures.agreement import (
+from fabula.measures.rater_agreement import (
     Panel,
     aggregates,
     expert_correlation,

@@ -13,8 +13,8 @@ from tests import oracles
 from fabula.kernels import match
 from fabula.kernels.grams import BLOCK_WORDS, OVERLAP, add_grams, bound_ends
 from fabula.kernels.packed import bits_below, pack, pack_tokens
-from fabula.kernels.pairs import list_pairs, pack_pairs
 from fabula.kernels.suffix import build_suffix_array
+from fabula.kernels.token_pairs import list_pairs, pack_pairs
 from fabula.reference.vocabulary import Vocabulary
 
 documents = st.lists(st.lists(st.integers(1, 4), min_size=1, max_size=25), min_size=1, max_size=6)

@@ -19,7 +19,8 @@ from fabula.kernels.packed import (
     read_packed,
     read_tokens,
 )  # fmt: skip
-from fabula.kernels.pairs import (
+from fabula.kernels.suffix import build_suffix_array
+from fabula.kernels.token_pairs import (
     find_mark,
     list_pairs,
     open_pairs,
@@ -29,7 +30,6 @@ from fabula.kernels.pairs import (
     pair_interval,
     pair_mark,
 )  # fmt: skip
-from fabula.kernels.suffix import build_suffix_array
 
 
 @given(st.integers(1, 64), st.data())

@@ -22,7 +22,7 @@ from fabula.measures.borrowed_passages import (
     rank_runs,
 )
 from fabula.measures.near import NearSearch
-from fabula.measures.originality import OriginalityMeasure
+from fabula.measures.originality_measure import OriginalityMeasure
 from fabula.measures.scores import to_row
 from fabula.reference import Occurrence, Reference
 from fabula.reference.passages import PassageIndex, PassageSettings, build_passages

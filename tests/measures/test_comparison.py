@@ -11,7 +11,7 @@ import pytest
 from scipy.stats import kruskal
 
 from fabula.errors import InputError, MixError
-from fabula.measures.comparison import compare_scores
+from fabula.measures.group_comparison import compare_scores
 from fabula.presentation.originality_tables import comparison_tables
 from fabula.presentation.sheet import render
 from fabula.text.sketch import sketch_of

@@ -10,7 +10,7 @@ import pytest
 from tests.essay import ESSAY
 
 from fabula.errors import InputError
-from fabula.measures.correction import Correction, correct
+from fabula.measures.corrected_means import Correction, correct
 from fabula.measures.labels import labels_of, read_labels
 from fabula.replicate.ttcw import released_verdicts
 from fabula.rubrics import load_rubric

@@ -16,15 +16,15 @@ from hypothesis import strategies as st
 from tests import oracles
 
 from fabula.errors import InputError
-from fabula.kernels.ngrams import count_in_subsets
+from fabula.kernels.ngram_counts import count_in_subsets
 from fabula.measures.diversity import Diversity, Plan, Resampling, measure_diversity
-from fabula.measures.diversity.comparison import measure_groups
 from fabula.measures.diversity.compression import Compression, compression_ratio
+from fabula.measures.diversity.diversity_tests import measure_groups
 from fabula.measures.diversity.embeddings import Embeddings
-from fabula.measures.diversity.ngrams import SHARED, NgramMeasures, WordTable
-from fabula.measures.diversity.pairs import common_runs, shared_texts
-from fabula.measures.diversity.sampling import plan_pool
+from fabula.measures.diversity.equal_samples import plan_pool
+from fabula.measures.diversity.shared_ngrams import SHARED, NgramMeasures, WordTable
 from fabula.measures.diversity.templates import Tagged, Templates, template_ngrams
+from fabula.measures.diversity.text_pairs import common_runs, shared_texts
 from fabula.types import Document
 
 GOLDEN = json.loads((Path(__file__).parents[1] / "golden" / "diversity.json").read_text("utf-8"))

@@ -10,7 +10,7 @@ from sklearn.metrics import cohen_kappa_score
 from tests.essay import ESSAY
 
 from fabula.measures.graded import graded_agreement
-from fabula.stats.agreement import icc_agreement
+from fabula.stats.reliability import icc_agreement
 from fabula.types import Measurement
 
 

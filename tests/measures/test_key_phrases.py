@@ -14,8 +14,8 @@ import pytest
 from tests import oracles
 
 from fabula.errors import InputError
-from fabula.measures.diversity.keyness import KeynessPlan, KeyPhrases, find_key_phrases
-from fabula.measures.diversity.sampling import plan_pool
+from fabula.measures.diversity.equal_samples import plan_pool
+from fabula.measures.diversity.key_phrases import KeynessPlan, KeyPhrases, find_key_phrases
 from fabula.reference import Reference
 from fabula.stats.keyness import log_odds
 from fabula.types import Document

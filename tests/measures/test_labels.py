@@ -11,11 +11,11 @@ import pytest
 from tests.essay import ESSAY
 
 from fabula.errors import InputError
-from fabula.measures.agreement import read_experts
 from fabula.measures.labels import labels_of, read_labels
+from fabula.measures.rater_agreement import read_experts
 from fabula.rubrics import load_rubric
 from fabula.store import dump_json, measurement_row
-from fabula.studies.tables import write_measurements
+from fabula.studies.export_files import write_measurements
 from fabula.types import Rubric
 
 TTCW = load_rubric("ttcw")

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from fabula.errors import InputError
 from fabula.measures.near import NEAR_PRESETS, NearSearch, NearSettings
-from fabula.measures.originality import OriginalityMeasure
+from fabula.measures.originality_measure import OriginalityMeasure
 from fabula.measures.scores import to_row
 from fabula.measures.uniqueness import Levels, uniqueness
 from fabula.models.vectors import WordVectors, open_vectors, quantise

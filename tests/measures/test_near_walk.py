@@ -11,7 +11,7 @@ from tests.measures.test_near import STOP, paraphrases, vectors
 
 from fabula.errors import InputError
 from fabula.measures.near_walk import NearWalk, WalkSettings
-from fabula.measures.originality import OriginalityMeasure
+from fabula.measures.originality_measure import OriginalityMeasure
 from fabula.measures.scores import to_row
 from fabula.measures.uniqueness import Levels, uniqueness
 from fabula.models.vectors import open_vectors

@@ -12,7 +12,7 @@ from tests import oracles
 from tests.serving import serving
 
 from fabula.errors import InputError, LookupFailed
-from fabula.measures.originality import (
+from fabula.measures.originality_measure import (
     ExcludeIds,
     OriginalityMeasure,
 )

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fabula.errors import InputError
-from fabula.measures.diversity.keyness import KeynessPlan, find_key_phrases
+from fabula.measures.diversity.key_phrases import KeynessPlan, find_key_phrases
 from fabula.measures.phrase_list import (
     ListedPhrase,
     PhraseInstrument,

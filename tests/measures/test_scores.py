@@ -10,7 +10,7 @@ import pytest
 
 from fabula.errors import BusyError, InputError
 from fabula.measures.exclusion import ExcludeSame
-from fabula.measures.originality import OriginalityMeasure
+from fabula.measures.originality_measure import OriginalityMeasure
 from fabula.measures.scores import ScoreRun, to_row
 from fabula.measures.uniqueness import Levels
 from fabula.reference import Reference

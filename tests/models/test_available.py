@@ -15,7 +15,7 @@ from click.testing import CliRunner
 
 from fabula.cli.main import cli
 from fabula.errors import ModelError
-from fabula.jobs.available import ModelsSettings, available_models
+from fabula.jobs.available_judges import ModelsSettings, available_models
 from fabula.models.available import PROVIDERS, find_models
 
 

@@ -18,7 +18,7 @@ from fabula.judging import JudgePlan, Template
 from fabula.judging.session import Session, run_session
 from fabula.models import ModelOptions
 from fabula.models.concurrency import Places
-from fabula.models.copies import Copies
+from fabula.models.model_copies import Copies
 from fabula.rubrics import load_rubric
 from fabula.types import Document
 

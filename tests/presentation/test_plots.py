@@ -9,9 +9,9 @@ import pytest
 from tests.measures.test_comparison import row, write
 
 from fabula.errors import InputError
-from fabula.measures.comparison import Comparison, compare_scores
+from fabula.measures.group_comparison import Comparison, compare_scores
+from fabula.presentation.charts import save_comparison
 from fabula.presentation.originality_tables import comparison_tables, originality_table
-from fabula.presentation.plots import save_comparison
 from fabula.presentation.sheet import render
 
 

@@ -13,9 +13,9 @@ from tests.reference_serving import serving_reference
 from fabula.cli.main import cli
 from fabula.reference import Reference
 from fabula.reference.build import add_documents
-from fabula.reference.choose import open_backend
 from fabula.reference.info import Age, year_of
 from fabula.reference.layout import Manifest
+from fabula.reference.reference_spec import open_backend
 from fabula.text import TextSettings
 from fabula.types import Document
 

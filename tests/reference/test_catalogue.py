@@ -22,12 +22,12 @@ from tests.forking import fabula_command
 
 from fabula.cli.main import cli
 from fabula.errors import CorpusError, InputError
-from fabula.reference import Reference, sampling
+from fabula.reference import Reference, corpus_sample
 from fabula.reference import catalogue as catalogue_module
 from fabula.reference.catalogue import Files, read_catalogue
+from fabula.reference.corpus_sample import SampleRule, choose_sample, is_kept
 from fabula.reference.info import Age
 from fabula.reference.layout import Manifest
-from fabula.reference.sampling import SampleRule, choose_sample, is_kept
 
 SHIPPED = Path(catalogue_module.__file__).with_name("catalogue.toml")
 HUB = "huggingface.co/datasets"
@@ -420,7 +420,7 @@ def test_each_file_is_read_as_often_as_any_other(tmp_path: Path) -> None:
 def test_where_the_network_fails_it_says_so_and_the_same_command_goes_on(
     what: str, held: Holdings, known: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(sampling, "_FIRST_WAIT_S", 0.001)
+    monkeypatch.setattr(corpus_sample, "_FIRST_WAIT_S", 0.001)
     hold_pg19(held)
     command = [
         "pg19",

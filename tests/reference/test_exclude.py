@@ -9,7 +9,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from fabula.measures.originality import OriginalityMeasure
+from fabula.measures.originality_measure import OriginalityMeasure
 from fabula.measures.scores import to_row
 from fabula.reference import Reference, exclude
 from fabula.reference.exclude import CopyRule, find_copies

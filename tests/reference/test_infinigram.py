@@ -23,14 +23,14 @@ from numpy.typing import NDArray
 from tests.infinigram_serving import NONSENSE, Answers, serving_infinigram, some_faults
 
 from fabula.errors import CorpusError, InputError, LookupFailed
-from fabula.measures.originality import OriginalityMeasure
+from fabula.measures.originality_measure import OriginalityMeasure
 from fabula.measures.scores import ScoreRun, to_row
 from fabula.measures.uniqueness import Levels
 from fabula.reference import Backend, LocatedText, Reference, http_client
-from fabula.reference.choose import open_backend
 from fabula.reference.dj import dj_search
 from fabula.reference.http_client import LookupCache, cache_path
 from fabula.reference.infinigram import API_URL, InfiniGramIndex, InfiniGramWeb
+from fabula.reference.reference_spec import open_backend
 from fabula.text import TextSettings
 from fabula.types import Document
 

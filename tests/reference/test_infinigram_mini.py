@@ -19,8 +19,8 @@ from tests.infinigram_serving import Body, serving_infinigram, some_faults
 from fabula.errors import InputError, LookupFailed
 from fabula.reference import LocatedText
 from fabula.reference.catalogue import BY_CHARACTERS, MINI_URL
-from fabula.reference.choose import index_url, open_backend
 from fabula.reference.infinigram import InfiniGramMini
+from fabula.reference.reference_spec import index_url, open_backend
 from fabula.text import TextSettings
 
 SETTINGS = TextSettings(case="keep", punct="keep")

@@ -17,8 +17,8 @@ from fabula.cli.main import cli
 from fabula.errors import CorpusError
 from fabula.reference import Reference
 from fabula.reference.build import BuildParameters, build_reference
-from fabula.reference.copies import folder_of
 from fabula.reference.layout import Manifest
+from fabula.reference.local_copies import folder_of
 from fabula.reference.serving.snapshots import States
 from fabula.reference.storage import open_home
 from fabula.text import TextSettings

@@ -18,19 +18,19 @@ from hypothesis import strategies as st
 from tests.reference_serving import TOKEN, serving_reference
 
 from fabula.errors import CorpusError, InputError, LookupFailed
-from fabula.measures.originality import OriginalityMeasure
+from fabula.measures.originality_measure import OriginalityMeasure
 from fabula.measures.scores import to_row
 from fabula.measures.uniqueness import Levels
 from fabula.reference import LocatedText, Reference
 from fabula.reference.backend import ServerAway
-from fabula.reference.choose import open_backend
 from fabula.reference.exclude import CopyRule, find_copies
 from fabula.reference.info import About
 from fabula.reference.layout import Manifest
 from fabula.reference.parts import JoinedParts
 from fabula.reference.passages import PassageIndex, PassageSettings, build_passages
+from fabula.reference.reference_spec import open_backend
+from fabula.reference.serving.handshake import open_served
 from fabula.reference.serving.messages import Limits
-from fabula.reference.serving.opening import open_served
 from fabula.reference.tombstones import remove_documents
 from fabula.text import TextSettings
 from fabula.text.stopwords import load_stop_words

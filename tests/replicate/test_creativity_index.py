@@ -7,8 +7,8 @@ from pathlib import Path
 
 import numpy as np
 
+from fabula.measures.detector_verdicts import Label
 from fabula.measures.exclusion import ExcludeSame
-from fabula.measures.verdicts import Label
 from fabula.reference import Reference
 from fabula.replicate.creativity_index import default_plan
 from fabula.replicate.creativity_index_texts import CLUSTER, read_set

@@ -7,14 +7,14 @@ import numpy as np
 import pytest
 
 from fabula.errors import InputError
-from fabula.measures.agreement import read_experts
+from fabula.measures.rater_agreement import read_experts
 from fabula.presentation.sheet import render
 from fabula.replicate.claims import load_printed, printed_table
 from fabula.replicate.ttcw import AUTHORS, FLEISS, Replica, replicate_ttcw
 from fabula.replicate.ttcw_tables import replica_tables
 from fabula.rubrics import load_rubric
 from fabula.rubrics.released import split_story_id
-from fabula.stats.agreement import fleiss_of_sums, fleiss_sums
+from fabula.stats.reliability import fleiss_of_sums, fleiss_sums
 
 PRINTED = {
     int(index): row for index, row in printed_table("ttcw", "Table 5").items() if index.isdigit()

@@ -15,7 +15,7 @@ from hypothesis.extra import numpy as hnp
 from numpy.typing import NDArray
 from statsmodels.stats.anova import anova_lm
 
-from fabula.stats.agreement import (
+from fabula.stats.reliability import (
     Confusion,
     _alpha_parts,
     _icc_of_sums,

@@ -6,13 +6,6 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from fabula.stats.agreement import (
-    concordance_of_sums,
-    fleiss_kappa,
-    pearson_of_sums,
-    pearson_sums,
-    pooled_pairs,
-)
 from fabula.stats.planning import (
     GradedPilot,
     Pilot,
@@ -23,6 +16,13 @@ from fabula.stats.planning import (
     fit_graded,
     fit_pilot,
     pair_sums,
+)
+from fabula.stats.reliability import (
+    concordance_of_sums,
+    fleiss_kappa,
+    pearson_of_sums,
+    pearson_sums,
+    pooled_pairs,
 )
 
 Floats = NDArray[np.float64]

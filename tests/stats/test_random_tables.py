@@ -21,10 +21,10 @@ from sklearn import metrics
 from statsmodels.stats import inter_rater
 from tests.essay import ESSAY
 
-from fabula.measures.agreement import judge_agreement, panel_agreement, panel_of_labels
 from fabula.measures.graded import graded_agreement, graded_pairs
+from fabula.measures.rater_agreement import judge_agreement, panel_agreement, panel_of_labels
 from fabula.measures.ratings import item_agreement
-from fabula.stats.agreement import (
+from fabula.stats.reliability import (
     Confusion,
     cohen_kappa,
     concordance_of_sums,

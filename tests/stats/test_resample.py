@@ -9,22 +9,22 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from fabula.measures.agreement import panel_agreement, panel_of
 from fabula.measures.categories import label_accuracy
-from fabula.measures.comparison import compare_scores
-from fabula.measures.detection import Labelled, calibrate
+from fabula.measures.detector import Labelled, calibrate
+from fabula.measures.group_comparison import compare_scores
+from fabula.measures.rater_agreement import panel_agreement, panel_of
 from fabula.measures.ratings import rater_agreement
 from fabula.presentation.originality_tables import comparison_tables
 from fabula.presentation.sheet import interval_notes, interval_shown, render
 from fabula.rubrics import load_rubric
-from fabula.stats.agreement import bootstrap_interval
 from fabula.stats.compare import compare_means, mean_estimate
 from fabula.stats.effects import Tokens, mean_estimates, ratio_difference, ratio_estimate
 from fabula.stats.permutation import compare_pairs
+from fabula.stats.reliability import bootstrap_interval
 from fabula.stats.resample import MIN_UNITS, percentile_interval
 from fabula.store import dump_json
 from fabula.tasks.feedback.answers import read_answers
-from fabula.tasks.feedback.scoring import score_answers
+from fabula.tasks.feedback.feedback_scores import score_answers
 from fabula.tasks.feedback.validation import validate
 from fabula.types import Estimate
 

@@ -20,11 +20,11 @@ from tests.studies.prolific_server import TOKEN, MockProlific, mock_prolific
 from fabula.studies.app import create_app
 from fabula.studies.database import Store, assignments, participants
 from fabula.studies.design import StudyDesign, load_study, new_study
-from fabula.studies.opening import open_store
-from fabula.studies.pages import cookie_of
+from fabula.studies.participant_pages import cookie_of
 from fabula.studies.participants import remove
 from fabula.studies.prolific import PlatformFailed, Prolific
 from fabula.studies.statuses import Statuses
+from fabula.studies.study_engine import open_store
 from fabula.studies.units import read_units
 from fabula.web.guard import csrf_of
 

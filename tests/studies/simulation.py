@@ -33,8 +33,8 @@ from fabula.rubrics import load_rubric
 from fabula.studies.database import Store, answers, assignments, participants
 from fabula.studies.design import StudyDesign, load_study, new_study
 from fabula.studies.exporting import export
-from fabula.studies.opening import open_store
 from fabula.studies.participants import hash_of, invite, pseudonym
+from fabula.studies.study_engine import open_store
 from fabula.studies.units import Unit, read_units
 from fabula.types import Measurement
 

@@ -26,15 +26,15 @@ from fabula.errors import InputError
 from fabula.jobs.feedback_reading import feedback_rows as feedback_rows_of
 from fabula.rubrics import load_rubric
 from fabula.rubrics.released import read_expert_verdicts
-from fabula.studies.answering import save_answers
+from fabula.studies.answer_log import save_answers
 from fabula.studies.assigning import Assignment, finish
 from fabula.studies.database import Store, assignments, now_ms
 from fabula.studies.design import StudyDesign, load_study, new_study
 from fabula.studies.forms import Key, pages_of
-from fabula.studies.opening import open_store
 from fabula.studies.participants import consent, find_by_token, invite
+from fabula.studies.study_engine import open_store
 from fabula.studies.units import Unit, read_units
-from fabula.text.feedback import feedback_documents
+from fabula.text.feedback_pieces import feedback_documents
 
 
 def run(*arguments: object) -> Result:

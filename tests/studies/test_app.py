@@ -15,13 +15,13 @@ from sqlalchemy import select
 from starlette.testclient import TestClient
 from tests.studies_data import feedback_rows, story_rows
 
-from fabula.studies.answering import current_answers
+from fabula.studies.answer_log import current_answers
 from fabula.studies.app import create_app
 from fabula.studies.database import Store, answers, assignments, audit, participants
 from fabula.studies.design import StudyDesign, load_study, new_study
 from fabula.studies.exporting import export
-from fabula.studies.opening import open_store
 from fabula.studies.participants import invite
+from fabula.studies.study_engine import open_store
 from fabula.studies.units import Unit, read_units
 
 

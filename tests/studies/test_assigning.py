@@ -17,7 +17,6 @@ from fabula.errors import InputError
 from fabula.studies.assigning import finish, next_assignment
 from fabula.studies.database import Store, assignments
 from fabula.studies.design import StudyDesign, load_study, new_study
-from fabula.studies.opening import open_store
 from fabula.studies.participants import (
     Participant,
     consent,
@@ -27,6 +26,7 @@ from fabula.studies.participants import (
     join_from_platform,
     remove,
 )
+from fabula.studies.study_engine import open_store
 from fabula.studies.units import Unit, read_units
 from fabula.studies.workload import workload_of
 

@@ -16,8 +16,8 @@ from tests.studies_data import story_rows
 from fabula.errors import InputError
 from fabula.studies.backups import back_up, restore
 from fabula.studies.database import Store, answers, audit, metadata, sessions
-from fabula.studies.opening import open_store
 from fabula.studies.participants import forget, invite
+from fabula.studies.study_engine import open_store
 
 
 @pytest.fixture

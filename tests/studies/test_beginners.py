@@ -21,7 +21,7 @@ from fabula.cli.main import cli
 from fabula.errors import InputError
 from fabula.studies.app import create_app
 from fabula.studies.participants import invite
-from fabula.tasks.stories import story_row
+from fabula.tasks.story_writing import story_row
 
 
 def run(*arguments: object, **environment: str) -> Result:

@@ -20,8 +20,8 @@ from fabula.studies.app import create_app
 from fabula.studies.checks import Checks
 from fabula.studies.design import load_study, new_study
 from fabula.studies.exporting import export
-from fabula.studies.opening import open_store
 from fabula.studies.quality import standings
+from fabula.studies.study_engine import open_store
 from fabula.studies.units import read_units
 
 Make = Callable[..., Running]

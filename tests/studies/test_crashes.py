@@ -15,11 +15,11 @@ from starlette.testclient import TestClient
 from tests.forking import fabula_command
 from tests.studies.simulation import Load, simulate, write_study
 
-from fabula.studies.answering import current_answers
+from fabula.studies.answer_log import current_answers
 from fabula.studies.app import create_app
 from fabula.studies.design import load_study
-from fabula.studies.opening import open_store
 from fabula.studies.participants import invite
+from fabula.studies.study_engine import open_store
 from fabula.studies.units import read_units
 
 

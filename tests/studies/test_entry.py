@@ -27,11 +27,11 @@ from fabula.studies.app import create_app
 from fabula.studies.database import assignments, now_ms, participants
 from fabula.studies.design import load_study, new_study
 from fabula.studies.entry import verify_token
-from fabula.studies.opening import open_store
 from fabula.studies.people_tables import visits
 from fabula.studies.places import apply_statuses
 from fabula.studies.prolific import PlatformFailed, Prolific, Submission
 from fabula.studies.statuses import Statuses
+from fabula.studies.study_engine import open_store
 from fabula.studies.units import read_units
 
 STUDY, OTHER = f"{7:024x}", f"{8:024x}"

@@ -13,7 +13,7 @@ from tests.studies_data import story_rows
 
 from fabula.measures.labels import read_labels
 from fabula.studies.forms import Key, pages_of
-from fabula.studies.opening import open_store
+from fabula.studies.study_engine import open_store
 from fabula.studies.units import read_units
 from fabula.types import Measurement, Rubric
 

@@ -23,8 +23,8 @@ from fabula.studies.app import create_app
 from fabula.studies.database import StoreFailed
 from fabula.studies.design import QuizQuestion, StudyDesign, Texts, load_study
 from fabula.studies.labels import ENGLISH, LANGUAGES, Labels, load_labels
-from fabula.studies.opening import open_store
 from fabula.studies.recruiting import AboutQuestion, Codes, Example
+from fabula.studies.study_engine import open_store
 from fabula.studies.views import STATIC
 from fabula.types import Item, Rubric
 

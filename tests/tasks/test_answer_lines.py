@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fabula.tasks.feedback.places import moved_places
+from fabula.tasks.feedback.draft_places import moved_places
 from fabula.tasks.feedback.points import read_answer
 from fabula.text.quotations import QuotableText
 

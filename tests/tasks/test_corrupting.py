@@ -19,7 +19,6 @@ from hypothesis import strategies as st
 from fabula.cli.main import cli
 from fabula.errors import InputError, ModelError
 from fabula.resume import KeptRows
-from fabula.tasks.feedback.changes import Edit, apply_edits, edits_between, undo
 from fabula.tasks.feedback.corrupting import (
     CORRUPTED,
     CorruptPlan,
@@ -32,6 +31,7 @@ from fabula.tasks.feedback.corrupting import (
     without_repeats,
 )
 from fabula.tasks.feedback.english import foreign_words
+from fabula.tasks.feedback.story_edits import Edit, apply_edits, edits_between, undo
 from fabula.tasks.feedback.translating import (
     Apertium,
     back_translate,

@@ -13,7 +13,7 @@ from click.testing import CliRunner, Result
 
 from fabula.cli.main import cli
 from fabula.errors import InputError
-from fabula.tasks.feedback.editing import _covered, read_edits, score_edits
+from fabula.tasks.feedback.editor_spans import _covered, read_edits, score_edits
 
 TEXTS = (
     "The harbour held its breath like a secret. Ida tied the boat and said nothing at all.",

@@ -13,7 +13,6 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from fabula.cli.main import cli
-from fabula.tasks.feedback.changes import Edit, Fault, undo
 from fabula.tasks.feedback.characters import characters, first_names, mentions_of
 from fabula.tasks.feedback.corrupting import CorruptPlan, corrupt_stories, story_rng
 from fabula.tasks.feedback.facts import check_fact
@@ -21,6 +20,7 @@ from fabula.tasks.feedback.faults import FAULTS, NARRATION_PARTS, plant_fault
 from fabula.tasks.feedback.inflecting import base_of_past, third_person
 from fabula.tasks.feedback.names import check_name
 from fabula.tasks.feedback.narration import read_narration
+from fabula.tasks.feedback.story_edits import Edit, Fault, undo
 from fabula.tasks.feedback.tense import check_tense, in_present
 from fabula.tasks.feedback.threads import check_thread
 from fabula.types import Document

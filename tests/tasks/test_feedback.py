@@ -26,14 +26,14 @@ from fabula.tasks.feedback.answers import (
     bertscore,
     read_answers,
 )
-from fabula.tasks.feedback.prompts import (
+from fabula.tasks.feedback.feedback_prompts import (
     PERFECT,
     PROMPTS,
     feedback_prompt,
     load_prompts,
     says_perfect,
 )
-from fabula.tasks.feedback.scoring import Subset, cell_repetition, repetition, score_answers
+from fabula.tasks.feedback.feedback_scores import Subset, cell_repetition, repetition, score_answers
 from fabula.tasks.feedback.validation import measured, validate
 
 

@@ -17,11 +17,11 @@ from tests.serving import prompt_of, serving
 import fabula as fb
 from fabula.cli.main import cli
 from fabula.errors import InputError
-from fabula.tasks.feedback import finding
-from fabula.tasks.feedback.changes import Edit, apply_edits
-from fabula.tasks.feedback.finding import fault_places, read_findings
-from fabula.tasks.feedback.prompts import PERFECT
+from fabula.tasks.feedback import fault_matches
+from fabula.tasks.feedback.fault_matches import fault_places, read_findings
+from fabula.tasks.feedback.feedback_prompts import PERFECT
 from fabula.tasks.feedback.recall import compare_models, score_findings
+from fabula.tasks.feedback.story_edits import Edit, apply_edits
 
 ORIGINAL = (
     "The lamp went out at nine. Nobody in the house spoke of it. Then the rain began. "
@@ -154,7 +154,7 @@ def test_chance_is_the_share_of_all_ways_to_place_the_stretches(seed: int) -> No
         )
         for starts in ways
     )  # fmt: skip
-    assert finding._chance(spans, places, n) == pytest.approx(hits / len(ways))
+    assert fault_matches._chance(spans, places, n) == pytest.approx(hits / len(ways))
 
 
 HIT = "“Then the rain began” comes too early."

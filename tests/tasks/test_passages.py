@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from fabula.cli.main import cli
 from fabula.errors import InputError, ModelError
 from fabula.tasks.continuation.cloze import cloze_items
-from fabula.tasks.continuation.passages import (
+from fabula.tasks.continuation.story_passages import (
     Chapter,
     Passage,
     book_chapters,

@@ -25,8 +25,8 @@ from fabula.models import ModelOptions, open_model
 from fabula.tasks.feedback.answers import read_answers
 from fabula.tasks.feedback.model_translator import ModelTranslator
 from fabula.tasks.feedback.translating import NoTranslation
-from fabula.tasks.stories import WritePlan
-from fabula.text.feedback import feedback_documents
+from fabula.tasks.story_writing import WritePlan
+from fabula.text.feedback_pieces import feedback_documents
 
 REFUSAL = "I’m sorry, but I can’t help with that request."
 TALE = ("The lamp went out at nine and nobody in the house spoke of it. " * 5).strip()

@@ -12,7 +12,7 @@ from click.testing import CliRunner
 
 from fabula.cli.main import cli
 from fabula.errors import InputError
-from fabula.tasks.feedback.sampling import sample_evenly
+from fabula.tasks.feedback.even_draw import sample_evenly
 
 BY = ("model", "method")
 

@@ -14,11 +14,11 @@ from tests.serving import serving
 from fabula.errors import InputError, ModelError
 from fabula.models.encoder import Encoder
 from fabula.rubrics import load_rubric, parse_rubric, rubric_toml
-from fabula.stats.grouping import central, group_vectors
+from fabula.stats.vector_groups import central, group_vectors
 from fabula.store import dump_json
 from fabula.tasks.drafting import draft_rubric, read_measures
 from fabula.tasks.rationales import read_rationales
-from fabula.tasks.themes import Rationale, find_themes, keep_labels, theme_row
+from fabula.tasks.reason_themes import Rationale, find_themes, keep_labels, theme_row
 
 
 @pytest.fixture(scope="module")

@@ -10,7 +10,7 @@ from click.testing import CliRunner
 
 from fabula.cli.main import cli
 from fabula.errors import InputError
-from fabula.tasks.continuation.passages import book_chapters, passages_of
+from fabula.tasks.continuation.story_passages import book_chapters, passages_of
 from fabula.text import read_documents
 
 OTHERS = ["dog", "fish", "bird", "cow", "hen", "fox", "bee", "ant", "owl"]

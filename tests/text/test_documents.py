@@ -15,11 +15,11 @@ from fabula.jobs.reviewer import Reviewer
 from fabula.judging.pairwise import pairs_of
 from fabula.judging.run import with_retest
 from fabula.measures.linguistic.profile import profile_texts
-from fabula.measures.originality import OriginalityMeasure
+from fabula.measures.originality_measure import OriginalityMeasure
 from fabula.measures.scores import ScoreRun, to_row
 from fabula.reference import Reference
 from fabula.reference.build import add_documents
-from fabula.tasks.continuation.passages import book_chapters
+from fabula.tasks.continuation.story_passages import book_chapters
 from fabula.tasks.feedback.corrupting import sample_sets, without_repeats
 from fabula.tasks.plots import by_line
 from fabula.tasks.written import draw_sentences

@@ -26,7 +26,7 @@ def calibrate(
     may be called machine-written. Raises `InputError` where a row lacks a field, `MixError` where
     rows were measured in different ways.
     """
-    from fabula.measures.verdicts import Label, calibrate_rows
+    from fabula.measures.detector_verdicts import Label, calibrate_rows
 
     rows = scores.rows if isinstance(scores, Scores) else list(scores)
     chosen = Label(label, positive)

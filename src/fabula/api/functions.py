@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+from fabula.api.coercion import Texts, documents_of, located, rows_of
 from fabula.api.given import settings_from
 from fabula.api.results import (
     Agreement,
@@ -22,7 +23,6 @@ from fabula.api.results import (
     Verdicts,
 )
 from fabula.api.sets import Diversity, KeyPhrases
-from fabula.api.texts import Texts, documents_of, located, rows_of
 from fabula.errors import InputError
 from fabula.types import by_rater
 
@@ -320,11 +320,11 @@ def find_faults(
     and `out` keeps what it says. settings: those of `fabula feedback find`. Raises `InputError`,
     `ModelError`, `BusyError`.
     """
-    from fabula.jobs.finding import FindSettings
-    from fabula.jobs.finding import find_faults as find
+    from fabula.jobs.planted_faults import FindSettings
+    from fabula.jobs.planted_faults import find_faults as find
     from fabula.rubrics import load_rubric
     from fabula.store import read_rows
-    from fabula.text.feedback import check_feedback_row
+    from fabula.text.feedback_pieces import check_feedback_row
 
     given = (
         list(read_rows(Path(answers))) if isinstance(answers, str | Path) else rows_of(answers)[0]
@@ -386,7 +386,7 @@ def compare(
     `cluster` count as one, and tests permute within what groups share. Raises `InputError`, and
     `MixError` for scores that were not measured in the same way.
     """
-    from fabula.measures.comparison import compare_rows
+    from fabula.measures.group_comparison import compare_rows
 
     rows = scores.rows if isinstance(scores, Scores) else list(scores)
     found = compare_rows(located(rows), by=by, baseline=baseline, cluster=cluster, seed=seed)

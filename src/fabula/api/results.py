@@ -6,25 +6,25 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from fabula.api.coercion import FrameKind, frame_of
 from fabula.api.tabled import Tabled
-from fabula.api.texts import FrameKind, frame_of
 from fabula.store import write_rows
 
 if TYPE_CHECKING:
     from fabula.jobs.agreement import Agreements
     from fabula.jobs.books import MeasuredBooks
     from fabula.jobs.correction import CorrectedRun
-    from fabula.jobs.finding import FoundFaults as _FoundFaults
     from fabula.jobs.judge_comparison import JudgeComparison as _JudgeComparison
     from fabula.jobs.judging import Judged
     from fabula.jobs.originality_result import OriginalityResult
+    from fabula.jobs.planted_faults import FoundFaults as _FoundFaults
     from fabula.jobs.rater_plan import RaterPlan as _RaterPlan
     from fabula.jobs.reported import Reported
-    from fabula.measures.agreement import JudgeAgreement, PanelRow
-    from fabula.measures.comparison import Comparison as _Comparison
-    from fabula.measures.detection import Calibration
+    from fabula.measures.detector import Calibration
+    from fabula.measures.detector_verdicts import Label
+    from fabula.measures.group_comparison import Comparison as _Comparison
     from fabula.measures.linguistic.profile import Profile
-    from fabula.measures.verdicts import Label
+    from fabula.measures.rater_agreement import JudgeAgreement, PanelRow
     from fabula.presentation.sheet import Block
     from fabula.review import Review
     from fabula.types import Measurement, Rubric
@@ -132,7 +132,7 @@ class Profiles(Tabled):
 
     def plot(self, path: str | Path) -> None:
         """Draw rhythm and rarity of up to 12 texts (.svg, .pdf or .png)."""
-        from fabula.presentation.plots import save_profiles
+        from fabula.presentation.charts import save_profiles
 
         save_profiles(self.profiles, Path(path))
 
@@ -372,7 +372,7 @@ class Comparison(Tabled):
 
     def plot(self, path: str | Path) -> None:
         """Draw curves and distributions (.svg, .pdf or .png)."""
-        from fabula.presentation.plots import save_comparison
+        from fabula.presentation.charts import save_comparison
 
         save_comparison(self.comparison, Path(path))
 
@@ -396,14 +396,14 @@ class Detector(Tabled):
         `fpr` is the share of human texts that may be called machine-written. Raises `MixError`
         where the scores were measured in another way.
         """
-        from fabula.measures.verdicts import apply_to_rows, detector_rows
+        from fabula.measures.detector_verdicts import apply_to_rows, detector_rows
 
         rows = apply_to_rows(detector_rows(self.calibrations), scores.rows, "scores", fpr)
         return frame_of(rows, scores.kind)
 
     def save(self, path: str | Path) -> None:
         """For `fabula detect apply`."""
-        from fabula.measures.verdicts import write_detectors
+        from fabula.measures.detector_verdicts import write_detectors
 
         write_detectors(Path(path), self.calibrations, self.label, self.cluster)
 

@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from fabula.api.coercion import FrameKind, frame_of
 from fabula.api.tabled import Tabled
-from fabula.api.texts import FrameKind, frame_of
 
 if TYPE_CHECKING:
     from fabula.measures.diversity import Diversity as _Diversity
-    from fabula.measures.diversity.keyness import KeyPhrases as _KeyPhrases
+    from fabula.measures.diversity.key_phrases import KeyPhrases as _KeyPhrases
     from fabula.presentation.sheet import Block
 
 __all__ = ["Diversity", "KeyPhrases"]

@@ -26,7 +26,7 @@ class Tabled(ABC):
 
         Returns the files. Raises `SettingsError` for another ending.
         """
-        from fabula.jobs.tables import TableFiles
+        from fabula.jobs.result_files import TableFiles
 
         name = "latex" if str(path).endswith(".tex") else "csv"
         return TableFiles(**{name: Path(path)}).write(self._written())

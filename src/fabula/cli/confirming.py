@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from fabula.cli.progress import Bar
+from fabula.cli.progress_bar import Bar
 from fabula.jobs.progress import Confirm
 
 if TYPE_CHECKING:

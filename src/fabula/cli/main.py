@@ -9,7 +9,6 @@ import sys
 import click
 
 from fabula import __version__
-from fabula.characters import without_controls
 from fabula.cli.commands.agreement import agreement
 from fabula.cli.commands.book import book
 from fabula.cli.commands.compare import compare
@@ -34,8 +33,9 @@ from fabula.cli.commands.stories import stories
 from fabula.cli.commands.study import study
 from fabula.cli.commands.themes import themes
 from fabula.cli.derived import Group
+from fabula.cli.inputs import end_of_command
 from fabula.cli.interrupting import interrupted_by_signals
-from fabula.cli.reading import end_of_command
+from fabula.control_characters import without_controls
 from fabula.errors import BusyError, FabulaError, LookupFailed, ModelError
 
 __all__ = ["cli", "main"]

@@ -11,7 +11,7 @@ from typing import Any
 
 import click
 
-from fabula.characters import without_controls
+from fabula.control_characters import without_controls
 from fabula.errors import InputError
 
 __all__ = [

@@ -11,7 +11,7 @@ import click
 from fabula.jobs.references import is_served, place_of
 
 if TYPE_CHECKING:
-    from fabula.jobs.tables import TableFiles
+    from fabula.jobs.result_files import TableFiles
 
 __all__ = [
     "CorpusType",

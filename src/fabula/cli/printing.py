@@ -11,7 +11,7 @@ import click
 from fabula.cli.derived import in_options
 
 if TYPE_CHECKING:
-    from fabula.jobs.tables import TableFiles
+    from fabula.jobs.result_files import TableFiles
     from fabula.presentation.sheet import Block
 
 __all__ = [

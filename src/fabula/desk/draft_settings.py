@@ -13,7 +13,7 @@ from fabula.errors import InputError
 from fabula.instruments import names_of_parts
 from fabula.jobs.models import NoModelSettings
 from fabula.jobs.report import ReportSettings
-from fabula.reference.choose import index_url, is_looked_up, is_served
+from fabula.reference.reference_spec import index_url, is_looked_up, is_served
 from fabula.types import Part
 
 __all__ = ["Asked", "chosen_model", "quick_settings", "where_to"]

@@ -24,7 +24,7 @@ from typing import Any
 from fabula.desk.journal import Journal
 from fabula.errors import InputError
 from fabula.formats import DESK
-from fabula.review.changes import Noted, noted_of_rows
+from fabula.review.finding_changes import Noted, noted_of_rows
 from fabula.store import dump_json, write_whole
 
 __all__ = ["Drafts", "Piece", "Version", "read_json"]

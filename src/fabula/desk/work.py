@@ -14,9 +14,9 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from fabula.desk.checking import PARTS, WHOLE, Look, look_again, since
 from fabula.desk.draft_settings import Asked, quick_settings
 from fabula.desk.drafts import Drafts, Piece, Version, read_json
+from fabula.desk.live_check import PARTS, WHOLE, Look, look_again, since
 from fabula.desk.rendering import render_place, render_report
 from fabula.errors import FabulaError
 from fabula.jobs.progress import Progress
@@ -24,9 +24,9 @@ from fabula.jobs.report import ReportSettings
 from fabula.jobs.reviewer import Declined, Reviewer
 from fabula.models.cost import Estimate
 from fabula.reference import Reference
-from fabula.reference.choose import check_spec, is_elsewhere, open_backend
+from fabula.reference.reference_spec import check_spec, is_elsewhere, open_backend
 from fabula.review import Review, numbers_of_review
-from fabula.review.changes import Changes, compare_noted, noted_of, says_same
+from fabula.review.finding_changes import Changes, compare_noted, noted_of, says_same
 from fabula.store import dump_json, write_whole
 from fabula.text import read_documents
 from fabula.types import Document

@@ -3,9 +3,9 @@
 Inspect AI loads this module by its entry point, so that `fabula/NAME` names what is here.
 """
 
+from fabula.evals.rubric_scorers import answers, verdict
 from fabula.evals.tasks import rubric, ttcw
-from fabula.evals.texts import fluency, instrument, originality, profile
-from fabula.evals.verdicts import answers, verdict
+from fabula.evals.text_scorers import fluency, instrument, originality, profile
 
 __all__ = [
     "answers",

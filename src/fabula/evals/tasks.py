@@ -33,7 +33,7 @@ from inspect_ai.solver import Generate, Solver, TaskState, solver
 
 from fabula.errors import InputError
 from fabula.evals.failing import in_a_sentence
-from fabula.evals.verdicts import (
+from fabula.evals.rubric_scorers import (
     answers,
     judged_of,
     plan_for,
@@ -42,12 +42,12 @@ from fabula.evals.verdicts import (
     verdict,
 )
 from fabula.jobs.judging import with_examples
-from fabula.judging.examples import ExampleTemplate
-from fabula.judging.plan import JudgePlan
-from fabula.judging.prompts import Style, choice_of
+from fabula.judging.few_shot import ExampleTemplate
+from fabula.judging.judge_prompts import Style, choice_of
+from fabula.judging.judging_plan import JudgePlan
 from fabula.judging.run import call_seed, depends_on, is_asked
-from fabula.measures.agreement import panel_of_labels
 from fabula.measures.labels import read_labels
+from fabula.measures.rater_agreement import panel_of_labels
 from fabula.models.concurrency import all_of
 from fabula.models.hosted import form_of, is_held, message_of
 from fabula.rubrics.released import EXPERTS_FILE, STORIES_FILE, read_released_stories

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from fabula.jobs.models import ModelSettings
 from fabula.jobs.progress import SILENT, Confirm, Progress, agreed
-from fabula.jobs.tables import page_setting
+from fabula.jobs.result_files import page_setting
 from fabula.settings import Between, Settings, SettingsError, part, seed_setting, setting
 
 if TYPE_CHECKING:

@@ -11,8 +11,8 @@ from fabula.settings import Between, Settings, setting
 from fabula.types import by_rater
 
 if TYPE_CHECKING:
-    from fabula.measures.agreement import JudgeAgreement, PanelRow
     from fabula.measures.graded import GradedAgreement
+    from fabula.measures.rater_agreement import JudgeAgreement, PanelRow
     from fabula.presentation.sheet import Block
     from fabula.types import Measurement, Rubric
 
@@ -88,13 +88,13 @@ def agree(
     source: str,
 ) -> Agreements:
     """The same of each judge's measurements, and labels, which are from `source`."""
-    from fabula.measures.agreement import (
+    from fabula.measures.graded import graded_agreement
+    from fabula.measures.rater_agreement import (
         expert_correlation,
         judge_agreement,
         panel_agreement,
         panel_of_labels,
     )
-    from fabula.measures.graded import graded_agreement
 
     graded = graded_agreement(
         [one for mine in judges for one in mine], labels, rubric, seed=settings.seed

@@ -18,13 +18,13 @@ from fabula.jobs.judging import (
     with_examples,
 )
 from fabula.jobs.progress import SILENT, Confirm, Progress, agreed
-from fabula.jobs.tables import page_setting
+from fabula.jobs.result_files import page_setting
 from fabula.settings import setting
 
 if TYPE_CHECKING:
     from fabula.judging.trust import Trust
-    from fabula.measures.agreement import JudgeAgreement, Panel
     from fabula.measures.graded import GradedAgreement
+    from fabula.measures.rater_agreement import JudgeAgreement, Panel
     from fabula.presentation.sheet import Block
     from fabula.types import Document, Measurement
 
@@ -70,7 +70,7 @@ class Calibration:
 
     def tables(self) -> list[Block]:
         from fabula.judging.people import panel_on
-        from fabula.measures.agreement import expert_correlation, panel_agreement
+        from fabula.measures.rater_agreement import expert_correlation, panel_agreement
         from fabula.presentation.judging_tables import calibration_tables
         from fabula.presentation.rating_tables import graded_tables
 
@@ -108,9 +108,9 @@ def calibrate_judges(
     """
     from fabula.judging.calibrate import calibrate, graded_trust
     from fabula.judging.trust import TrustBook
-    from fabula.measures.agreement import panel_of_labels
     from fabula.measures.graded import graded_agreement
     from fabula.measures.labels import read_labels
+    from fabula.measures.rater_agreement import panel_of_labels
 
     plan = plan_of(settings.judging)
     given = read_labels(labels, plan.rubric)
@@ -139,6 +139,6 @@ def _has_kappa(one: Measurement, judged: Judged) -> bool:
 
 
 def _is_kept(trust: Trust) -> bool:
-    from fabula.judging.plan import is_identified
+    from fabula.judging.judging_plan import is_identified
 
     return is_identified(trust.model)

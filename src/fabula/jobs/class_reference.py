@@ -14,7 +14,7 @@ from fabula.jobs.originality import OriginalityOptions, open_measure
 from fabula.jobs.progress import SILENT, Progress
 
 if TYPE_CHECKING:
-    from fabula.measures.originality import OriginalityMeasure
+    from fabula.measures.originality_measure import OriginalityMeasure
     from fabula.types import Document
 
 __all__ = ["open_class"]

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from fabula.jobs.tables import plot_setting
+from fabula.jobs.result_files import plot_setting
 from fabula.settings import Between, Settings, setting
 
 if TYPE_CHECKING:
-    from fabula.measures.comparison import Comparison
+    from fabula.measures.group_comparison import Comparison
 
 __all__ = ["ComparisonSettings", "compare_files"]
 
@@ -43,7 +43,7 @@ def compare_files(scores: Sequence[Path], settings: ComparisonSettings) -> Compa
     Draws what `plot` names. Raises `InputError`, and `MixError` for scores that were not measured
     in the same way.
     """
-    from fabula.measures.comparison import compare_scores
+    from fabula.measures.group_comparison import compare_scores
 
     comparison = compare_scores(
         scores,
@@ -53,7 +53,7 @@ def compare_files(scores: Sequence[Path], settings: ComparisonSettings) -> Compa
         seed=settings.seed,
     )
     if settings.plot is not None:
-        from fabula.presentation.plots import save_comparison
+        from fabula.presentation.charts import save_comparison
 
         save_comparison(comparison, settings.plot)
     return comparison

@@ -11,16 +11,16 @@ from typing import TYPE_CHECKING, Any, Literal
 from fabula.jobs.engine import Engine, Processes, open_cluster
 from fabula.jobs.models import NoModelSettings
 from fabula.jobs.progress import SILENT, Confirm, Progress, agreed
-from fabula.jobs.tables import page_setting, plot_setting
+from fabula.jobs.result_files import page_setting, plot_setting
 from fabula.jobs.writing import Written, ask_models, estimate_texts
 from fabula.settings import Between, Settings, SettingsError, part, seed_setting, setting
 
 if TYPE_CHECKING:
-    from fabula.measures.linguistic.examples import Example
+    from fabula.measures.linguistic.example_table import Example
     from fabula.measures.linguistic.table import SystemTable
     from fabula.resume import Row
     from fabula.tasks.continuation.corpus import Corpus
-    from fabula.tasks.continuation.passages import Passage
+    from fabula.tasks.continuation.story_passages import Passage
     from fabula.tasks.continuation.training import Progress as Training
     from fabula.types import Document
 
@@ -84,7 +84,7 @@ def cut_passages(
     """
     from fabula.errors import InputError
     from fabula.store import write_rows
-    from fabula.tasks.continuation.passages import book_chapters, passages_of
+    from fabula.tasks.continuation.story_passages import book_chapters, passages_of
     from fabula.text.pipeline import load_pipeline
 
     chapters = list(book_chapters(books, load_pipeline(("tok2vec", "senter"))))
@@ -227,7 +227,7 @@ def _train_recurrent(
     plan = Plan(n_epochs=n_epochs, seed=settings.seed)
     log = train_recurrent(corpus, plan, restart=settings.restart, report=show).log
     if settings.plot is not None:
-        from fabula.presentation.plots import save_loss
+        from fabula.presentation.charts import save_loss
 
         save_loss(log, settings.plot)
     return log
@@ -270,12 +270,12 @@ def continue_passages(
 
     Raises `InputError`, `ModelError`, `BusyError`.
     """
-    from fabula.measures.linguistic.scoring import read_contexts
+    from fabula.measures.linguistic.system_scores import read_contexts
     from fabula.models import Sampling
     from fabula.resume import kept_rows
     from fabula.tasks.continuation.generating import CONTINUATIONS, GeneratorChoice, generate
+    from fabula.tasks.continuation.generator_vocabulary import MAX_TOKENS
     from fabula.tasks.continuation.language_models import ask_continuations
-    from fabula.tasks.continuation.vocabulary import MAX_TOKENS
     from fabula.text.pipeline import load_pipeline
 
     stories, models, seed = read_contexts(settings.contexts), settings.models, settings.seed
@@ -410,17 +410,17 @@ def compare_continuations(
 
     Raises `InputError` with the line. Source: Roemmele, Gordon and Swanson 2017.
     """
-    from fabula.measures.linguistic import scoring
+    from fabula.measures.linguistic import system_scores
     from fabula.measures.linguistic.equal_length import compare_at_equal_length, control_rows
-    from fabula.measures.linguistic.examples import sample_examples
+    from fabula.measures.linguistic.example_table import sample_examples
     from fabula.measures.linguistic.metrics import ToolChoice
     from fabula.measures.linguistic.table import compare_systems, read_vocabulary
 
     words = None if settings.vocabulary is None else read_vocabulary(settings.vocabulary)
-    stories = scoring.read_contexts(settings.contexts)
-    continuations = scoring.read_continuations(systems, stories)
+    stories = system_scores.read_contexts(settings.contexts)
+    continuations = system_scores.read_continuations(systems, stories)
     if settings.gold:
-        continuations += scoring.gold_continuations(stories, continuations)
+        continuations += system_scores.gold_continuations(stories, continuations)
     choice = ToolChoice(settings.grammar, settings.encoder, settings.coreference)
     n_controls = len({one.story_id for one in continuations}) if settings.n_draws else 0
     progress.begin("measuring", len(continuations) + n_controls)
@@ -431,7 +431,7 @@ def compare_continuations(
             "restart": settings.restart,
             "advance": progress.advance,
         }
-        rows = scoring.score_rows(stories, continuations, choice, settings.out, **how)
+        rows = system_scores.score_rows(stories, continuations, choice, settings.out, **how)
         drawn: list[Row] = []
         if settings.n_draws:
             progress.say("measuring sentences of equal length")

@@ -12,7 +12,7 @@ from fabula.errors import InputError
 from fabula.settings import Between, Settings, SettingsError, setting
 
 if TYPE_CHECKING:
-    from fabula.measures.correction import Correction, Rates
+    from fabula.measures.corrected_means import Correction, Rates
     from fabula.presentation.sheet import Block
     from fabula.types import Document, Measurement, Rubric
 
@@ -136,7 +136,7 @@ def correct_measurements(
 ) -> CorrectedRun:
     """The same of measurements and labels at hand; `documents` have the field `by`."""
     from fabula.judging.run import RETEST
-    from fabula.measures.correction import correct
+    from fabula.measures.corrected_means import correct
 
     rates = settings.rates()
     if not labels and rates is None:

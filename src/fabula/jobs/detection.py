@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from fabula.jobs.tables import plot_setting
+from fabula.jobs.result_files import plot_setting
 from fabula.settings import Between, Settings, seed_setting, setting
 
 if TYPE_CHECKING:
-    from fabula.measures.detection import Calibration
+    from fabula.measures.detector import Calibration
     from fabula.presentation.sheet import Block
     from fabula.resume import Row
     from fabula.types import Document
@@ -124,7 +124,7 @@ def calibrate_detectors(scores: Sequence[Path], settings: DetectorSettings) -> l
     Raises `InputError` where a row lacks a field, `MixError` where rows were measured in different
     ways.
     """
-    from fabula.measures.verdicts import Label, calibrate_files, write_detectors
+    from fabula.measures.detector_verdicts import Label, calibrate_files, write_detectors
 
     label, cluster = Label.parse(settings.label), settings.cluster
     found = calibrate_files(
@@ -161,7 +161,7 @@ def apply_detector(
     detector: Path, scores: Sequence[Path], settings: ApplySettings
 ) -> list[dict[str, Any]]:
     """A row with the verdict on each text, or the reason why there is none. Raises `InputError`."""
-    from fabula.measures.verdicts import apply_detectors, read_detectors
+    from fabula.measures.detector_verdicts import apply_detectors, read_detectors
     from fabula.store import write_rows
 
     detectors = read_detectors(detector)

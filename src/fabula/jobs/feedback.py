@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from fabula.resume import Row
     from fabula.tasks.feedback.answers import Answers
     from fabula.tasks.feedback.corrupting import CorruptPlan, LeftOut
-    from fabula.tasks.feedback.editing import EditedTexts, EditScore
-    from fabula.tasks.feedback.scoring import Subset
+    from fabula.tasks.feedback.editor_spans import EditedTexts, EditScore
+    from fabula.tasks.feedback.feedback_scores import Subset
     from fabula.types import Document, Estimate
 
 __all__ = [
@@ -254,7 +254,7 @@ def elicit_feedback(
         estimate_grid,
         read_corrupted,
     )
-    from fabula.tasks.feedback.prompts import PROMPTS, load_prompts
+    from fabula.tasks.feedback.feedback_prompts import PROMPTS, load_prompts
 
     file = settings.prompt_file
     prompts = PROMPTS if file is None else load_prompts(file)
@@ -395,10 +395,10 @@ def score_feedback(
     from fabula.rubrics import load_rubric
     from fabula.store import dump_json, write_whole
     from fabula.tasks.feedback.answers import bertscore, read_answers, sentence_counter
-    from fabula.tasks.feedback.editing import read_edits, score_edits
-    from fabula.tasks.feedback.scoring import score_answers
+    from fabula.tasks.feedback.editor_spans import read_edits, score_edits
+    from fabula.tasks.feedback.feedback_scores import score_answers
     from fabula.tasks.feedback.validation import measured, validate
-    from fabula.text.feedback import feedback_id
+    from fabula.text.feedback_pieces import feedback_id
     from fabula.text.pipeline import load_pipeline, pipeline_parts
 
     ids = [feedback_id(row) for row in rows]

@@ -19,13 +19,13 @@ from fabula.jobs.judging import (
 )
 from fabula.jobs.models import ModelSettings
 from fabula.jobs.progress import SILENT, Confirm, Progress, agreed
-from fabula.jobs.tables import plot_setting
+from fabula.jobs.result_files import plot_setting
 from fabula.settings import Settings, part, setting
 from fabula.types import by_rater
 
 if TYPE_CHECKING:
     from fabula.jobs.judging import Judged
-    from fabula.judging.plan import JudgePlan
+    from fabula.judging.judging_plan import JudgePlan
     from fabula.measures.categories import CategoryShares
     from fabula.measures.ratings import RaterAgreement
     from fabula.presentation.sheet import Block
@@ -236,9 +236,9 @@ def _plan(
 ) -> tuple[list[Document], JudgePlan]:
     from fabula.errors import InputError
     from fabula.jobs.judging import plan_of
-    from fabula.judging.feedback import feedback_template
+    from fabula.judging.feedback_rater import feedback_template
     from fabula.rubrics import load_rubric
-    from fabula.text.feedback import feedback_documents
+    from fabula.text.feedback_pieces import feedback_documents
 
     documents: list[Document] = []
     for path in files:

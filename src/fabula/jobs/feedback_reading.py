@@ -22,7 +22,7 @@ def feedback_rows(paths: Sequence[Path], *, whole: bool = False) -> list[dict[st
     from fabula.errors import InputError
     from fabula.replicate.story_feedback_files import RELEASED_FILES, read_released_file
     from fabula.store import read_rows
-    from fabula.text.feedback import check_feedback_row, feedback_id, own_feedback_row
+    from fabula.text.feedback_pieces import check_feedback_row, feedback_id, own_feedback_row
 
     rows: list[dict[str, Any]] = []
     seen: set[str] = set()
@@ -56,7 +56,7 @@ def people_means(
     from fabula.measures.ratings import mean_scores, score_table
     from fabula.replicate.story_feedback_files import RATINGS_FILE, read_released_file
     from fabula.store import read_measurements
-    from fabula.text.feedback import feedback_id
+    from fabula.text.feedback_pieces import feedback_id
 
     given: list[Measurement] = []
     means: dict[str, dict[str, float]] = {}
@@ -87,7 +87,7 @@ def people_means(
 def _check_people(found: Sequence[Measurement], rubric: Rubric, path: Path) -> None:
     """Raise `InputError` where these are not people's answers to this rubric."""
     from fabula.errors import InputError
-    from fabula.text.feedback import OWN_FEEDBACK
+    from fabula.text.feedback_pieces import OWN_FEEDBACK
 
     for one in found:
         if one.signature.startswith("judge|"):

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from fabula.settings import Between, Settings, seed_setting, setting
 
 if TYPE_CHECKING:
-    from fabula.tasks.feedback.sampling import Sample
+    from fabula.tasks.feedback.even_draw import Sample
 
 __all__ = ["SampleSettings", "Sampled", "sample_feedback"]
 
@@ -76,7 +76,7 @@ class Sampled:
 def sample_feedback(rows: Sequence[Mapping[str, Any]], settings: SampleSettings) -> Sampled:
     """Draw pieces of feedback evenly over cells and stories; write them. Raises `InputError`."""
     from fabula.store import write_rows
-    from fabula.tasks.feedback.sampling import sample_evenly
+    from fabula.tasks.feedback.even_draw import sample_evenly
 
     by = tuple(dict.fromkeys(name.strip() for name in settings.by.split(",")))
     sample = sample_evenly(rows, settings.n_pieces, by, settings.seed)

@@ -101,9 +101,9 @@ def measure_held_out(
     from fabula.measures.groups import Distribution, GroupNumbers, read_groups, write_groups
     from fabula.measures.scores import ScoreRun, to_row
     from fabula.reference import Reference
-    from fabula.reference.choose import is_elsewhere
-    from fabula.reference.copies import folder_of
     from fabula.reference.layout import HELD_OUT
+    from fabula.reference.local_copies import folder_of
+    from fabula.reference.reference_spec import is_elsewhere
     from fabula.reference.storage import is_stored, open_home
     from fabula.stats.resample import MIN_UNITS
 
@@ -171,7 +171,7 @@ def groups_of(references: Sequence[str]) -> tuple[Path, ...]:
     What a store holds, or a service tells, is copied. Raises `CorpusError` where a store does not
     answer, and `LookupFailed` where a service does not.
     """
-    from fabula.reference.choose import check_spec, is_elsewhere, is_served
+    from fabula.reference.reference_spec import check_spec, is_elsewhere, is_served
 
     for one in references:
         check_spec(one)
@@ -181,14 +181,14 @@ def groups_of(references: Sequence[str]) -> tuple[Path, ...]:
 
 def _kept_file(corpus: str) -> Path:
     """Where a corpus's numbers are on this machine, as new as in the store or service it is in."""
-    from fabula.reference.choose import is_served
-    from fabula.reference.copies import folder_of
     from fabula.reference.layout import HELD_OUT
+    from fabula.reference.local_copies import folder_of
+    from fabula.reference.reference_spec import is_served
     from fabula.reference.storage import is_stored, open_home
     from fabula.store import cache_folder, dump_json, write_whole
 
     if is_served(corpus):
-        from fabula.reference.serving.opening import ask_held_out
+        from fabula.reference.serving.handshake import ask_held_out
 
         key = hashlib.sha256(corpus.rstrip("/").encode()).hexdigest()[:16]
         path = cache_folder() / "served" / key / HELD_OUT

@@ -14,7 +14,7 @@ from fabula.types import by_rater
 
 if TYPE_CHECKING:
     from fabula.judging.judges import JudgeCost, JudgeFigures, JudgePair
-    from fabula.measures.correction import CorrectedRow
+    from fabula.measures.corrected_means import CorrectedRow
     from fabula.measures.graded import GradedAgreement, JudgesOnItem
     from fabula.models.cost import Prices
     from fabula.presentation.sheet import Block
@@ -217,8 +217,8 @@ def compare_runs(
     """
     from fabula.judging.judges import Yardstick, judge_answers, judge_figures, judge_panels, pair_of
     from fabula.judging.run import RETEST
-    from fabula.measures.agreement import panel_of_labels
     from fabula.measures.graded import graded_agreement, graded_items, graded_pairs
+    from fabula.measures.rater_agreement import panel_of_labels
     from fabula.text import TextSettings
 
     said, costs = _said_in(runs)
@@ -264,7 +264,7 @@ def _corrected(
     """The mean that experts would have given, over the items that can be averaged, if any can."""
     from fabula.errors import InputError
     from fabula.jobs.correction import CorrectSettings, correct_measurements
-    from fabula.measures.correction import averaged_items
+    from fabula.measures.corrected_means import averaged_items
 
     try:
         items = averaged_items(rubric)

@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from fabula.jobs.models import ModelSettings
 from fabula.jobs.progress import SILENT, Confirm, Progress, agreed
-from fabula.jobs.tables import page_setting
+from fabula.jobs.result_files import page_setting
 from fabula.settings import Between, Settings, SettingsError, part, setting
 from fabula.types import by_rater
 
 if TYPE_CHECKING:
     from fabula.jobs.correction import CorrectedRun
+    from fabula.judging.judge_prompts import Template
+    from fabula.judging.judging_plan import JudgePlan
     from fabula.judging.pairwise import PairRanking
-    from fabula.judging.plan import JudgePlan
-    from fabula.judging.prompts import Template
     from fabula.judging.session import Spent
     from fabula.judging.summary import JudgeSummary
     from fabula.models.function import FunctionModel
@@ -368,7 +368,7 @@ def with_examples(
     Examples are drawn at random, so what is left of the labels is a random draw as well. Raises
     `InputError` where there are too few.
     """
-    from fabula.judging.examples import example_template
+    from fabula.judging.few_shot import example_template
 
     if not n_shots:
         return plan, labels
@@ -397,7 +397,7 @@ def check_labels(
 ) -> list[Measurement]:
     """The labels. Raises `InputError` where they could not correct a judge of these documents."""
     from fabula.errors import InputError
-    from fabula.measures.correction import averaged_items
+    from fabula.measures.corrected_means import averaged_items
 
     averaged_items(rubric)
     if not {one.document_id for one in labels} & {one.id for one in documents}:
@@ -473,7 +473,7 @@ def plan_of(
 ) -> JudgePlan:
     """What is asked; `template` takes the place of the one that the settings name."""
     from fabula.judging import JudgePlan, Template, read_template
-    from fabula.judging.plan import MAX_TOKENS
+    from fabula.judging.judging_plan import MAX_TOKENS
     from fabula.rubrics import load_rubric
 
     questions, asking = judging.questions, judging.asking

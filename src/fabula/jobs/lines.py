@@ -80,7 +80,7 @@ def read_lines(
     documents: Sequence[Document], settings: LineSettings, *, progress: Progress = SILENT
 ) -> ReadLines:
     """The notes on each document. Raises `InputError`, `ModelError` where something is missing."""
-    from fabula.measures.drafts import read_drafts
+    from fabula.measures.draft_reading import read_drafts
     from fabula.text import check_documents
 
     documents = list(check_documents(documents))

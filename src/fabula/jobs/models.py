@@ -137,7 +137,7 @@ class ModelSettings(Settings):
         """For `open_model`; all models opened with it share the limit of cost."""
         from dataclasses import replace
 
-        from fabula.models.clustered import ClusterTerms
+        from fabula.models.cluster_models import ClusterTerms
 
         is_spread = self.engine == "ray"
         return replace(

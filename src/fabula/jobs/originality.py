@@ -12,7 +12,7 @@ from fabula.jobs.engine import Engine, open_cluster
 from fabula.jobs.models import Spending
 from fabula.jobs.originality_result import OriginalityResult
 from fabula.jobs.progress import SILENT, Confirm, Progress, agreed
-from fabula.jobs.tables import page_setting
+from fabula.jobs.result_files import page_setting
 from fabula.settings import Between, Settings, SettingsError, part, setting
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from fabula.measures.exclusion import ExcludeIds, ExcludeSame
     from fabula.measures.near import NearSearch, NearSettings
     from fabula.measures.near_walk import NearWalk, WalkSettings
-    from fabula.measures.originality import OriginalityMeasure
+    from fabula.measures.originality_measure import OriginalityMeasure
     from fabula.measures.quoting import QuoteJudge
     from fabula.models import ModelOptions
     from fabula.reference import Backend, Reference
@@ -253,7 +253,7 @@ class OriginalityOptions(Matching):
 
     def open_backend(self, progress: Progress = SILENT, *, fresh: bool = False) -> Backend:
         """The reference. `fresh` forgets what look-ups have answered before."""
-        from fabula.reference.choose import is_looked_up, open_backend, pace_of
+        from fabula.reference.reference_spec import is_looked_up, open_backend, pace_of
 
         def say(n_asked: int, n_remembered: int) -> None:
             progress.say(f"measuring ({n_asked:,} look-ups, {n_remembered:,} from the cache)")
@@ -368,7 +368,7 @@ def open_measure(
 
     same: what each text leaves out, where `exclude_same` does not say it.
     """
-    from fabula.measures.originality import OriginalityMeasure
+    from fabula.measures.originality_measure import OriginalityMeasure
     from fabula.measures.uniqueness import Levels
     from fabula.reference import Reference
 
@@ -490,8 +490,8 @@ def open_rows(
 
 def _corpora(references: Sequence[str]) -> tuple[str, ...]:
     """The references, which are corpora on disks or in object stores, by names for all nodes."""
-    from fabula.reference.choose import is_elsewhere
     from fabula.reference.layout import Manifest
+    from fabula.reference.reference_spec import is_elsewhere
     from fabula.reference.storage import open_home
 
     if any(map(is_elsewhere, references)):

@@ -11,7 +11,7 @@ from fabula.jobs.progress import SILENT, Progress
 from fabula.settings import Between, SettingsError, seed_setting, setting
 
 if TYPE_CHECKING:
-    from fabula.measures.diversity.keyness import KeynessPlan, KeyPhrases
+    from fabula.measures.diversity.key_phrases import KeynessPlan, KeyPhrases
     from fabula.reference import Reference
     from fabula.types import Document
 
@@ -109,7 +109,7 @@ class PhraseSettings(EqualLength):
             raise SettingsError("against", "must differ from `of`")
 
     def plan(self) -> KeynessPlan:
-        from fabula.measures.diversity.keyness import KeynessPlan
+        from fabula.measures.diversity.key_phrases import KeynessPlan
         from fabula.text import TextSettings
 
         return KeynessPlan(
@@ -168,7 +168,7 @@ def key_phrases(
     from contextlib import ExitStack, closing
 
     from fabula.measures.diversity import Stages
-    from fabula.measures.diversity.keyness import find_key_phrases
+    from fabula.measures.diversity.key_phrases import find_key_phrases
 
     stages = Stages(progress.begin, progress.advance)
     with ExitStack() as opened:
@@ -180,7 +180,7 @@ def key_phrases(
 
 def _background(specs: Sequence[str], progress: Progress) -> Reference:
     from fabula.errors import InputError
-    from fabula.reference.choose import is_elsewhere, is_served, open_backend
+    from fabula.reference.reference_spec import is_elsewhere, is_served, open_backend
 
     for spec in specs:
         if is_elsewhere(spec) and not is_served(spec):

@@ -14,7 +14,7 @@ from fabula.settings import Between, SettingsError, setting
 from fabula.types import by_rater
 
 if TYPE_CHECKING:
-    from fabula.judging.probing import ProbeRow
+    from fabula.judging.injections import ProbeRow
     from fabula.judging.session import Spent
     from fabula.presentation.sheet import Block
     from fabula.types import Document, Measurement
@@ -72,7 +72,7 @@ def probe_judges(
     Raises `InputError`, `ModelError`, `BusyError`; what was answered is kept in `out`.
     """
     from fabula.errors import InputError
-    from fabula.judging.probing import probed_stories, summarise_probe
+    from fabula.judging.injections import probed_stories, summarise_probe
     from fabula.text import TextSettings, check_documents
 
     kinds = _kinds(settings.kinds)
@@ -94,7 +94,7 @@ def probe_judges(
 
 
 def _kinds(text: str | None) -> list[str]:
-    from fabula.judging.probing import CONTROL, KINDS
+    from fabula.judging.injections import CONTROL, KINDS
 
     names = [name.strip() for name in (text or ",".join(KINDS)).split(",") if name.strip()]
     for name in names:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from fabula.jobs.engine import Engine, open_cluster
 from fabula.jobs.progress import SILENT, Progress
-from fabula.jobs.tables import page_setting, plot_setting
+from fabula.jobs.result_files import page_setting, plot_setting
 from fabula.settings import Settings, part, setting
 
 if TYPE_CHECKING:
@@ -50,7 +50,7 @@ def profile(
     Raises `ModelError` where the language pipeline is not installed.
     """
     from fabula.measures.linguistic.profile import profile_texts
-    from fabula.presentation.plots import save_profiles
+    from fabula.presentation.charts import save_profiles
     from fabula.presentation.profile_page import write_profile_page
     from fabula.store import write_rows
 

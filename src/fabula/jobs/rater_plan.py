@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from fabula.measures.agreement import Panel
+    from fabula.measures.rater_agreement import Panel
     from fabula.presentation.sheet import Block
     from fabula.stats.planning import GradedPilot, Pilot, PilotFigures, PlanRow
     from fabula.studies.design import StudyDesign
@@ -197,8 +197,8 @@ def plan_from(
 ) -> RaterPlan:
     """The same from verdicts that are read already; `where` they are from, for errors."""
     from fabula.errors import InputError
-    from fabula.measures.agreement import panel_of_labels
     from fabula.measures.graded import graded_agreement
+    from fabula.measures.rater_agreement import panel_of_labels
 
     panel = panel_of_labels(labels, rubric, source)
     why: dict[str, str] = {}
@@ -228,7 +228,7 @@ def _plan_tests(panel: Panel, rubric: Rubric, settings: WidthSettings) -> Planne
     """The plan of all yes-no items together, or why there is none."""
     import numpy as np
 
-    from fabula.measures.agreement import panel_agreement
+    from fabula.measures.rater_agreement import panel_agreement
     from fabula.stats.planning import fit_pilot
 
     ratings = _by_story(panel)

@@ -375,7 +375,7 @@ def build_from_catalogue(
     Raises `InputError` where the network does not reach it, `CorpusError`.
     """
     from fabula.reference.catalogue import read_catalogue
-    from fabula.reference.sampling import SampleRule, choose_sample
+    from fabula.reference.corpus_sample import SampleRule, choose_sample
 
     collection = read_catalogue(sampling.catalogue).corpus(name)
     if sampling.sample is None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from fabula.jobs.engine import Processes
 from fabula.jobs.progress import SILENT, Progress
-from fabula.jobs.tables import page_setting, plot_setting
+from fabula.jobs.result_files import page_setting, plot_setting
 from fabula.settings import Between, Settings, SettingsError, part, seed_setting, setting
 
 if TYPE_CHECKING:
@@ -263,7 +263,7 @@ def replicate_creativity_index(
     reference/. Writes results.json and the figures into `out`. Raises `InputError`, `CorpusError`,
     `ModelError`.
     """
-    from fabula.presentation.plots import check_matplotlib
+    from fabula.presentation.charts import check_matplotlib
     from fabula.replicate.creativity_index import run_analyses
     from fabula.replicate.creativity_index_settings import compare_settings
     from fabula.replicate.creativity_index_tables import (
@@ -286,8 +286,8 @@ def replicate_creativity_index(
 
 
 def _plan(data: Path | None, settings: CreativityIndexSettings) -> Plan:
+    from fabula.measures.detector_verdicts import Label
     from fabula.measures.uniqueness import Levels
-    from fabula.measures.verdicts import Label
     from fabula.replicate.creativity_index import Plan, default_plan
     from fabula.replicate.creativity_index_texts import read_set
 

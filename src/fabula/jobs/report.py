@@ -9,7 +9,7 @@ from typing import Literal
 from fabula.jobs.engine import Processes
 from fabula.jobs.models import NoModelSettings
 from fabula.jobs.originality import Marking, Matching
-from fabula.jobs.tables import TableFiles, page_setting
+from fabula.jobs.result_files import TableFiles, page_setting
 from fabula.settings import Between, SettingsError, part, setting
 
 __all__ = ["GroupSettings", "InstrumentSettings", "ReportFiles", "ReportSettings"]
@@ -30,7 +30,7 @@ def _is_measured(name: str) -> str | None:
 
 def _ungrouped() -> list[str]:
     """What is left out where a group is measured."""
-    from fabula.review.parts import OWN_PARTS
+    from fabula.review.report_parts import OWN_PARTS
 
     return [one.id for one in OWN_PARTS if not one.has_groups]
 
@@ -143,7 +143,7 @@ class ReportSettings(InstrumentSettings):
             raise SettingsError("labels", "correct what `models` say, but no model was named")
 
     def _check_class(self) -> None:
-        from fabula.reference.choose import is_elsewhere
+        from fabula.reference.reference_spec import is_elsewhere
 
         if self.exclude == "auto":
             raise SettingsError(

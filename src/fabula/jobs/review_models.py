@@ -11,8 +11,8 @@ from fabula.errors import InputError, ModelError
 from fabula.jobs.progress import Confirm, Progress
 from fabula.jobs.report import ReportSettings
 from fabula.judging import AnswerBook, JudgePlan, Template, judge_stories
+from fabula.judging.judging_plan import MAX_TOKENS
 from fabula.judging.measurements import to_measurements
-from fabula.judging.plan import MAX_TOKENS
 from fabula.judging.session import Session, estimate_calls
 from fabula.models import Model, ModelOptions, Usage, open_model
 from fabula.models.caching import CALLS, CachedModel

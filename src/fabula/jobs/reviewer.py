@@ -21,11 +21,11 @@ from fabula.jobs.progress import SILENT, Confirm, Progress, agreed
 from fabula.jobs.report import ReportSettings
 from fabula.judging.summary import summarise
 from fabula.judging.trust import TrustBook
-from fabula.measures.drafts import Wanted, read_drafts
+from fabula.measures.draft_reading import Wanted, read_drafts
 from fabula.measures.fluency import FluencyMeasure
 from fabula.measures.groups import GroupBook
 from fabula.measures.norms import NormInstrument, read_norms
-from fabula.measures.originality import OriginalityMeasure
+from fabula.measures.originality_measure import OriginalityMeasure
 from fabula.measures.phrase_list import PhraseInstrument, read_phrases
 from fabula.reference.backend import described
 from fabula.review.found import LeftOut, Review, TextReview

@@ -14,7 +14,7 @@ from fabula.settings import Between, Settings, part, seed_setting, setting
 
 if TYPE_CHECKING:
     from fabula.resume import Row
-    from fabula.tasks.stories import Plot, WritePlan
+    from fabula.tasks.story_writing import Plot, WritePlan
     from fabula.types import Document
 
 __all__ = [
@@ -116,7 +116,7 @@ def plot_stories(
     Raises `InputError`, `ModelError`, `BusyError`; what was written is kept in `out`.
     """
     from fabula.resume import kept_rows
-    from fabula.tasks.stories import PLOTS, make_plots
+    from fabula.tasks.story_writing import PLOTS, make_plots
 
     texts = [document.text for document in documents]
     with kept_rows(settings.out, PLOTS, restart=settings.restart) as kept:
@@ -148,7 +148,7 @@ def write_stories(
     """
     from fabula.store import write_rows
     from fabula.tasks.plots import check_output, read_plots
-    from fabula.tasks.stories import WritePlan, story_row
+    from fabula.tasks.story_writing import WritePlan, story_row
 
     out = settings.out
     check_output(out, [plots])
@@ -186,8 +186,8 @@ def _last_rounds(
 ) -> list[Row]:
     """The last round of each story; every round is kept beside `out`."""
     from fabula.resume import kept_rows
-    from fabula.tasks.stories import ROUNDS
-    from fabula.tasks.stories import write_stories as write
+    from fabula.tasks.story_writing import ROUNDS
+    from fabula.tasks.story_writing import write_stories as write
 
     n_output = round(_TOKENS_PER_WORD * sum(plot.n_words for plot in plots) / len(plots))
     rounds = settings.out.with_name(f"{settings.out.stem}.rounds.jsonl")
@@ -204,7 +204,7 @@ def _last_rounds(
 
 
 def _human_rows(documents: Sequence[Document], plots: Sequence[Plot]) -> list[Row]:
-    from fabula.tasks.stories import count_words
+    from fabula.tasks.story_writing import count_words
 
     by_id = {plot.id: plot for plot in plots}
     return [

@@ -95,7 +95,7 @@ def open_study(
     from sqlalchemy.exc import SQLAlchemyError
 
     from fabula.studies.design import load_study
-    from fabula.studies.opening import open_store
+    from fabula.studies.study_engine import open_store
     from fabula.studies.units import read_units
 
     design = load_study(file)
@@ -367,8 +367,8 @@ def preview_study(
     _check_packages()
     from fabula.studies.app import create_app
     from fabula.studies.design import load_study
-    from fabula.studies.opening import open_store
     from fabula.studies.participants import invite
+    from fabula.studies.study_engine import open_store
     from fabula.studies.units import read_units
     from fabula.web import app as web
 
@@ -435,10 +435,15 @@ def export_study(study: OpenStudy, settings: ExportSettings) -> Exported:
     """Write all answers that count as measurements, each with when it was saved (UTC)."""
     from fabula.studies.adjudicating import adjudicated as decided_answers
     from fabula.studies.adjudicating import read_resolutions
+    from fabula.studies.export_files import (
+        write_measurements,
+        write_people,
+        write_times,
+        write_wide,
+    )
     from fabula.studies.exporting import export
     from fabula.studies.forms import pages_of
     from fabula.studies.quality import standings
-    from fabula.studies.tables import write_measurements, write_people, write_times, write_wide
     from fabula.studies.times import page_times
 
     design, units = study.design, {one.key: one for one in study.units}

@@ -7,13 +7,13 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from fabula.jobs.result_files import plot_setting
 from fabula.jobs.studies import OpenStudy, answers_of
-from fabula.jobs.tables import plot_setting
 from fabula.settings import Settings, SettingsError, seed_setting
 
 if TYPE_CHECKING:
     from fabula.jobs.study_pairs import PeoplesPairs
-    from fabula.measures.agreement import Panel
+    from fabula.measures.rater_agreement import Panel
     from fabula.measures.ratings import GroupMean, ItemAgreement
     from fabula.presentation.sheet import Block
     from fabula.studies.design import StudyDesign
@@ -159,7 +159,7 @@ def analyse_study(
 
 
 def _of_stories(study: OpenStudy, seed: int) -> StoryAnalysis:
-    from fabula.measures.agreement import panel_of
+    from fabula.measures.rater_agreement import panel_of
 
     design, found = study.design, answers_of(study)
     rubric = replace(

@@ -106,8 +106,8 @@ def notes_of(n: int | None, settings: InviteSettings) -> list[str]:
 def invite(study: OpenStudy, notes: Sequence[str], settings: InviteSettings) -> Invited:
     """A number and a link for each person whose note this is."""
     from fabula.store import write_whole
+    from fabula.studies.export_files import invitations_csv
     from fabula.studies.participants import invite_each
-    from fabula.studies.tables import invitations_csv
 
     with study.store.writing() as connection:
         invitations = invite_each(connection, notes, "command line")

@@ -13,7 +13,7 @@ from fabula.settings import Between, Settings, part, setting
 
 if TYPE_CHECKING:
     from fabula.resume import Row
-    from fabula.tasks.themes import Theme
+    from fabula.tasks.reason_themes import Theme
     from fabula.types import Rubric
 
 __all__ = ["GroupedReasons", "ThemeSettings", "group_reasons"]
@@ -46,7 +46,7 @@ class GroupedReasons:
     rubric: Rubric
 
     def rows(self) -> list[Row]:
-        from fabula.tasks.themes import theme_row
+        from fabula.tasks.reason_themes import theme_row
 
         return [theme_row(theme) for theme in self.themes]
 
@@ -70,7 +70,7 @@ def group_reasons(
     from fabula.jobs.writing import confirm_prompts
     from fabula.store import write_rows
     from fabula.tasks.rationales import read_rationales
-    from fabula.tasks.themes import find_themes, keep_labels
+    from fabula.tasks.reason_themes import find_themes, keep_labels
 
     items, out, spec = settings.items, settings.out, settings.models.models[0]
     rubric, rationales = read_rationales(sources, items.split(",") if items else None)

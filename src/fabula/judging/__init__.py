@@ -1,7 +1,7 @@
 """Rubrics put to language models."""
 
-from fabula.judging.plan import ANSWERS, AnswerBook, JudgePlan
-from fabula.judging.prompts import Style, Template, read_template
+from fabula.judging.judge_prompts import Style, Template, read_template
+from fabula.judging.judging_plan import ANSWERS, AnswerBook, JudgePlan
 from fabula.judging.run import judge_stories
 from fabula.models.verdicts import read_verdict
 

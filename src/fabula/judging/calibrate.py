@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from fabula.errors import InputError
+from fabula.judging.judging_plan import JudgePlan, is_identified
 from fabula.judging.people import people_agreement
-from fabula.judging.plan import JudgePlan, is_identified
 from fabula.judging.trust import Trust, TrustBook, trust_in_item, trust_of
-from fabula.measures.agreement import JudgeAgreement, Panel, judge_agreement, ratings_of
 from fabula.measures.graded import GradedAgreement
+from fabula.measures.rater_agreement import JudgeAgreement, Panel, judge_agreement, ratings_of
 from fabula.rubrics.released import EXPERTS_FILE, STORIES_FILE, read_released_stories
 from fabula.types import Document, Measurement, by_rater
 

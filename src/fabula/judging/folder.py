@@ -10,8 +10,8 @@ from typing import Any
 
 from fabula.errors import InputError
 from fabula.formats import RUN
-from fabula.judging.plan import ANSWERS, AnswerBook, JudgePlan
-from fabula.judging.prompts import PAIR_SCALE
+from fabula.judging.judge_prompts import PAIR_SCALE
+from fabula.judging.judging_plan import ANSWERS, AnswerBook, JudgePlan
 from fabula.models.replay import recorded
 from fabula.models.verdicts import read_verdict
 from fabula.resume import KeptRows, Row

@@ -19,8 +19,10 @@ from numpy.typing import NDArray
 from fabula.judging.pairwise import PairSummary, summarise_pairs
 from fabula.judging.people import people_agreement
 from fabula.judging.run import RETEST
-from fabula.measures.agreement import Panel
-from fabula.stats.agreement import (
+from fabula.measures.rater_agreement import Panel
+from fabula.stats.association import association_within
+from fabula.stats.raters import RaterSkill, dawid_skene, glad
+from fabula.stats.reliability import (
     Confusion,
     bootstrap_interval,
     cohen_kappa,
@@ -29,8 +31,6 @@ from fabula.stats.agreement import (
     fleiss_of_sums,
     fleiss_sums,
 )
-from fabula.stats.association import association_within
-from fabula.stats.raters import RaterSkill, dawid_skene, glad
 from fabula.types import Estimate, Measurement, Rubric
 
 __all__ = [

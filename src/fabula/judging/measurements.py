@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from itertools import groupby
 from typing import Any
 
-from fabula.judging.plan import WORDING_STEP, Judged, JudgePlan
+from fabula.judging.judging_plan import WORDING_STEP, Judged, JudgePlan
 from fabula.judging.run import RETEST
 from fabula.text import check_documents
 from fabula.text.addressing import speaks_to_judge

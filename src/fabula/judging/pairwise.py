@@ -20,8 +20,8 @@ from typing import Any
 import numpy as np
 
 from fabula.errors import InputError
-from fabula.judging.plan import AnswerBook, Asked, Judged, JudgePlan
-from fabula.judging.prompts import PAIR_SCALE
+from fabula.judging.judge_prompts import PAIR_SCALE
+from fabula.judging.judging_plan import AnswerBook, Asked, Judged, JudgePlan
 from fabula.judging.run import MAX_UNREADABLE, Caller
 from fabula.models import Model
 from fabula.models.concurrency import all_of, in_turn

@@ -12,8 +12,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from fabula.measures.agreement import Panel, Ratings
-from fabula.stats.agreement import (
+from fabula.measures.rater_agreement import Panel, Ratings
+from fabula.stats.reliability import (
     cohen_kappa,
     cohen_of_sums,
     cohen_sums,

@@ -14,8 +14,8 @@ from dataclasses import replace
 from functools import partial
 
 from fabula.errors import CallFailed, ModelError
-from fabula.judging.plan import WORDING_STEP, AnswerBook, Asked, Judged, JudgePlan
-from fabula.judging.prompts import choice_of
+from fabula.judging.judge_prompts import choice_of
+from fabula.judging.judging_plan import WORDING_STEP, AnswerBook, Asked, Judged, JudgePlan
 from fabula.models import Answer, Model, Prompt, Sampling
 from fabula.models.concurrency import Places, all_of, in_turn
 from fabula.models.replay import prompt_digest

@@ -10,9 +10,9 @@ from pathlib import Path
 
 from fabula.errors import InputError
 from fabula.judging.folder import ROUNDS_FILE, RunFolder
+from fabula.judging.judging_plan import AnswerBook, JudgePlan
 from fabula.judging.measurements import to_measurements
 from fabula.judging.pairwise import ROUNDS, judge_pairs
-from fabula.judging.plan import AnswerBook, JudgePlan
 from fabula.judging.run import MAX_UNREADABLE, RETEST, judge_stories, with_retest
 from fabula.models import Model, ModelOptions, Usage, open_model
 from fabula.models.cost import Estimate, Price, SharedBudget, estimate_tokens

@@ -11,8 +11,8 @@ import numpy as np
 
 from fabula.judging.run import RETEST
 from fabula.judging.trust import NEVER_CHECKED, Mode, Trust, TrustBook
-from fabula.measures.agreement import aggregates
-from fabula.stats.agreement import spearman
+from fabula.measures.rater_agreement import aggregates
+from fabula.stats.reliability import spearman
 from fabula.text import TextSettings
 from fabula.types import Document, Item, Measurement, Rubric, Signature, by_rater
 

@@ -19,9 +19,9 @@ from platformdirs import user_data_path
 
 from fabula.errors import InputError
 from fabula.judging.people import PeopleAgreement
-from fabula.measures.agreement import JudgeAgreement
 from fabula.measures.graded import JudgeOnItem
-from fabula.stats.agreement import Confusion
+from fabula.measures.rater_agreement import JudgeAgreement
+from fabula.stats.reliability import Confusion
 from fabula.store import dump_json, read_rows, write_whole
 from fabula.types import Estimate, Rubric, Signature
 

@@ -14,7 +14,7 @@ import numba as nb
 import numpy as np
 from numpy.typing import NDArray
 
-from fabula.kernels.pairs import pair_hash
+from fabula.kernels.token_pairs import pair_hash
 
 __all__ = ["BLOCK_WORDS", "OVERLAP", "add_grams", "bound_ends", "n_gram_blocks"]
 

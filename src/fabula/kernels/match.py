@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from fabula.kernels.ahead import ask_for
 from fabula.kernels.packed import RARE, Packed, Tokens, rare_token, unpack
-from fabula.kernels.pairs import (
+from fabula.kernels.token_pairs import (
     PairTable,
     find_mark,
     pair_bucket,

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fabula.errors import InputError
-from fabula.stats.agreement import bootstrap_interval
+from fabula.stats.reliability import bootstrap_interval
 from fabula.store import read_rows
 from fabula.types import Estimate
 

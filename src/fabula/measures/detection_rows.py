@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from fabula.measures.detection import Calibration, Collected
+from fabula.measures.detector import Calibration, Collected
 
 __all__ = ["calibration_row"]
 

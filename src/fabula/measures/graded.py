@@ -15,7 +15,7 @@ from itertools import combinations
 import numpy as np
 from numpy.typing import NDArray
 
-from fabula.stats.agreement import (
+from fabula.stats.reliability import (
     alpha_interval,
     bootstrap_interval,
     cohen_of_sums,

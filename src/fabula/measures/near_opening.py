@@ -8,10 +8,10 @@ from fabula.measures.near import NearSearch, NearSettings
 from fabula.measures.near_walk import NearWalk, WalkSettings
 from fabula.models.vectors import open_vectors
 from fabula.reference import Reference
-from fabula.reference.choose import is_served
-from fabula.reference.copies import copy_passages
 from fabula.reference.layout import Manifest
+from fabula.reference.local_copies import copy_passages
 from fabula.reference.passages import PassageIndex, PassageSettings, build_passages
+from fabula.reference.reference_spec import is_served
 from fabula.text.stopwords import load_stop_words
 
 __all__ = ["open_near", "open_walk"]

@@ -31,13 +31,13 @@ from numpy.typing import NDArray
 
 from fabula.errors import InputError
 from fabula.kernels.movers import similarities
-from fabula.kernels.walking import PARTS
+from fabula.kernels.walk import PARTS
 from fabula.measures.alike_words import AlikeWords
 from fabula.measures.counterparts import Counterpart, SearchForNear
 from fabula.models.encoder import Encoder
 from fabula.models.vectors import WordVectors
 from fabula.reference import Reference
-from fabula.reference.walking import Walk
+from fabula.reference.part_walk import Walk
 from fabula.text.stopwords import StopWords
 
 __all__ = ["NearWalk", "WalkSettings"]

@@ -16,7 +16,7 @@ from typing import Any
 from fabula.errors import InputError
 from fabula.formats import PHRASES
 from fabula.instruments import Figure
-from fabula.measures.diversity.keyness import KeyPhrases
+from fabula.measures.diversity.key_phrases import KeyPhrases
 from fabula.store import checksum, read_rows, write_rows
 from fabula.text import TextSettings, TextWords
 from fabula.types import Document, Measurement, Signature, Span

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fabula.errors import InputError
-from fabula.stats.agreement import (
+from fabula.stats.reliability import (
     bootstrap_interval,
     krippendorff_alpha,
     pearson,

@@ -13,8 +13,8 @@ import numpy as np
 from fabula.errors import InputError
 from fabula.measures.borrowed_passages import BorrowedPassage, BorrowedRun
 from fabula.measures.counterparts import Counterpart
-from fabula.measures.detection import DIRECTIONS
-from fabula.measures.originality import Borrowed, Originality
+from fabula.measures.detector import DIRECTIONS
+from fabula.measures.originality_measure import Borrowed, Originality
 from fabula.measures.probability import Probability
 from fabula.measures.spread import Spread
 from fabula.reference import Occurrence

@@ -17,7 +17,7 @@ from typing import Any
 
 from fabula.cluster import Cluster
 from fabula.errors import FabulaError, WorkersEnded
-from fabula.measures.originality import Originality, OriginalityMeasure
+from fabula.measures.originality_measure import Originality, OriginalityMeasure
 from fabula.reference import Reference
 from fabula.reference.distributed import Holders
 from fabula.text import check_documents, in_batches

@@ -1,7 +1,7 @@
 """Language models: one that comes along, any GGUF file, any URL, every hosted provider."""
 
 from fabula.models.base import Answer, Choice, Model, Prompt, Sampling, Usage
-from fabula.models.choose import ModelOptions, open_model
+from fabula.models.model_spec import ModelOptions, open_model
 
 __all__ = [
     "Answer",

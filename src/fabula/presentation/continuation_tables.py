@@ -12,7 +12,7 @@ from typing import Any
 
 from fabula.errors import InputError
 from fabula.measures.linguistic.equal_length import EqualLength
-from fabula.measures.linguistic.examples import Example, Written
+from fabula.measures.linguistic.example_table import Example, Written
 from fabula.measures.linguistic.metrics import Metric
 from fabula.measures.linguistic.table import SystemTable
 from fabula.presentation.latex import escape_latex

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from itertools import chain
 
-from fabula.measures.correction import CorrectedRow, Correction
+from fabula.measures.corrected_means import CorrectedRow, Correction
 from fabula.presentation.sheet import Block, Cell, Column, Missing, Sheet, number
 from fabula.types import Estimate, Rubric
 

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from fabula.measures.detection import Calibration
-from fabula.measures.verdicts import OUTCOMES
-from fabula.presentation.plots import COLOURS, LINE, SOFT, figure_of
+from fabula.measures.detector import Calibration
+from fabula.measures.detector_verdicts import OUTCOMES
+from fabula.presentation.charts import COLOURS, LINE, SOFT, figure_of
 from fabula.presentation.sheet import Block, Cell, Column, Missing, Sheet
 
 __all__ = [

@@ -8,8 +8,8 @@ from typing import Any
 from fabula.presentation.sheet import Block, Cell, Column, Sheet, interval_notes
 from fabula.reasons import explain
 from fabula.tasks.feedback.answers import Answers
-from fabula.tasks.feedback.editing import EditedTexts, EditScore
-from fabula.tasks.feedback.scoring import Subset
+from fabula.tasks.feedback.editor_spans import EditedTexts, EditScore
+from fabula.tasks.feedback.feedback_scores import Subset
 from fabula.tasks.feedback.validation import VALIDATED
 from fabula.types import Estimate
 

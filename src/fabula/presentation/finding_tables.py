@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 
 from fabula.presentation.sheet import Block, Cell, Column, Sheet, interval_notes
 from fabula.reasons import explain
-from fabula.tasks.feedback.finding import Findings
+from fabula.tasks.feedback.fault_matches import Findings
 from fabula.tasks.feedback.recall import FindScore, ModelPair, ReaderAccuracy
 
 __all__ = ["finding_tables"]

@@ -15,7 +15,7 @@ from fabula.presentation.marked_text import Odd
 from fabula.presentation.review_pictures import Band, Dot, bands_of, scatter
 from fabula.review import TextReview
 from fabula.review.findings import surprising
-from fabula.review.grouping import SENTENCE_ITEM
+from fabula.review.group_figures import SENTENCE_ITEM
 from fabula.text import TextSettings
 from fabula.web import visible
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from fabula.judging.judges import JudgeCost, JudgeFigures, JudgePair
-from fabula.measures.correction import CorrectedRow
+from fabula.measures.corrected_means import CorrectedRow
 from fabula.measures.graded import GradedAgreement, JudgesOnItem
 from fabula.presentation.correction_tables import estimate_cell
 from fabula.presentation.rating_tables import judge_reasons

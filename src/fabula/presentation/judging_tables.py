@@ -5,13 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 
-from fabula.judging.answers import answer_shown, score_range
+from fabula.judging.judging_plan import is_identified
 from fabula.judging.pairwise import PairRanking, PairSummary
-from fabula.judging.plan import is_identified
 from fabula.judging.session import Spent
 from fabula.judging.summary import ItemSummary, JudgeSummary, WordingSpread
 from fabula.judging.trust import NEVER_CHECKED, Trust
-from fabula.measures.agreement import JudgeAgreement, PanelRow
+from fabula.judging.worded_answers import answer_shown, score_range
+from fabula.measures.rater_agreement import JudgeAgreement, PanelRow
 from fabula.presentation.sheet import (
     Block,
     Cell,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from fabula import __version__
 from fabula.review import Review
 from fabula.review.citations import PPI
-from fabula.review.parts import ReportPart, parts_of
+from fabula.review.report_parts import ReportPart, parts_of
 
 __all__ = ["bibtex_of", "methods_of"]
 

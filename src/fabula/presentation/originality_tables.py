@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
-from fabula.measures.comparison import Comparison
+from fabula.measures.group_comparison import Comparison
 from fabula.measures.groups import Distribution
 from fabula.measures.scores import RankedPassage
 from fabula.presentation.sheet import Block, Cell, Column, Missing, Sheet, interval_notes

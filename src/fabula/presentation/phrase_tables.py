@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fabula.measures.diversity.keyness import GroupSize, KeyPhrases
+from fabula.measures.diversity.key_phrases import GroupSize, KeyPhrases
 from fabula.presentation.sheet import Block, Cell, Column, Sheet
 
 __all__ = ["phrase_tables"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from fabula.judging.probing import CONTROL, ProbeRow
+from fabula.judging.injections import CONTROL, ProbeRow
 from fabula.presentation.sheet import Block, Cell, Column, Sheet, interval_notes
 
 __all__ = ["probe_tables"]

@@ -10,7 +10,7 @@ import numpy as np
 from fabula.measures.categories import CategoryShares
 from fabula.measures.graded import GradedAgreement, JudgeOnItem
 from fabula.measures.ratings import GroupMean, ItemAgreement, RaterAgreement
-from fabula.presentation.plots import COLOURS, LINE, figure_of
+from fabula.presentation.charts import COLOURS, LINE, figure_of
 from fabula.presentation.sheet import (
     Block,
     Cell,

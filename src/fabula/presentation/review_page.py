@@ -46,7 +46,7 @@ from fabula.reasons import explain
 from fabula.review import GroupTest, LeftOut, Review, TextReview, numbers_of_review
 from fabula.review.findings import ODD_QUANTILE, surprise_limit
 from fabula.review.numbers import comparable
-from fabula.review.parts import parts_of, title_of
+from fabula.review.report_parts import parts_of, title_of
 from fabula.types import Measurement
 from fabula.web import visible
 

@@ -17,7 +17,7 @@ from fabula.presentation.sheet import Block, Cell, Column, Missing, Sheet, inter
 from fabula.review import GroupTest, Review, TextReview, numbers_of_review
 from fabula.review.findings import findings_of, said_of
 from fabula.review.numbers import share_below
-from fabula.review.parts import OWN_PARTS, Number
+from fabula.review.report_parts import OWN_PARTS, Number
 from fabula.store import measurement_row
 from fabula.web import visible
 

@@ -19,7 +19,7 @@ from rich.measure import Measurement
 from rich.table import Table
 from rich.text import Text
 
-from fabula.characters import without_controls
+from fabula.control_characters import without_controls
 from fabula.presentation.latex import escape_latex
 from fabula.stats.resample import MIN_UNITS
 from fabula.types import Estimate

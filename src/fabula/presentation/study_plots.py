@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fabula.presentation.plots import COLOURS, LINE, figure_of
+from fabula.presentation.charts import COLOURS, LINE, figure_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from fabula.measures.agreement import Panel, PanelRow, panel_agreement
+from fabula.measures.rater_agreement import Panel, PanelRow, panel_agreement
 from fabula.presentation.sheet import Block, Cell, Column, Sheet, interval_notes
 from fabula.types import Rubric
 

@@ -6,7 +6,7 @@ import textwrap
 from collections.abc import Sequence
 
 from fabula.presentation.sheet import render
-from fabula.tasks.themes import Theme
+from fabula.tasks.reason_themes import Theme
 from fabula.types import Rubric
 
 __all__ = ["theme_lines"]

@@ -16,9 +16,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fabula.cluster import Cluster
-from fabula.reference.copies import copy_passages, copy_shards
 from fabula.reference.info import About
 from fabula.reference.layout import Manifest, ShardInfo, open_shards
+from fabula.reference.local_copies import copy_passages, copy_shards
+from fabula.reference.part_walk import LocalWalks, ShardWords, Stretches, Walk, WalkPart
 from fabula.reference.parts import Found, JoinedParts, LocalPart, Part
 from fabula.reference.passage_parts import (
     LocalPassages,
@@ -28,7 +29,6 @@ from fabula.reference.passage_parts import (
     Ranked,
 )
 from fabula.reference.search import Reference
-from fabula.reference.walking import LocalWalks, ShardWords, Stretches, Walk, WalkPart
 from fabula.types import Document
 
 __all__ = ["Holders", "Share", "divide"]

@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 
 from fabula.kernels.grams import BLOCK_WORDS, OVERLAP, add_grams, n_gram_blocks
 from fabula.reference.checksums import seal
-from fabula.reference.copies import copy_shards
 from fabula.reference.layout import GRAMS, Manifest, Shard, ShardInfo, open_shards
+from fabula.reference.local_copies import copy_shards
 from fabula.reference.storage import Home, open_home
 from fabula.store import dump_json
 

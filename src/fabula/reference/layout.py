@@ -59,7 +59,7 @@ from fabula.kernels.packed import (
     n_packed_words,
     read_tokens,
 )
-from fabula.kernels.pairs import open_pairs
+from fabula.kernels.token_pairs import open_pairs
 from fabula.reference.checksums import check_files, check_seal, parse_row, read_row, seal
 from fabula.reference.storage import Home, open_home
 from fabula.reference.vocabulary import Strings, Vocabulary, map_array, map_bytes

@@ -19,13 +19,13 @@ from fabula.kernels.match import count_allowed, find_interval
 from fabula.kernels.packed import read_packed
 from fabula.reference.layout import Shard
 from fabula.reference.matching import match_shard
+from fabula.reference.part_walk import JoinedWalks, LocalWalks, WalkPart
 from fabula.reference.passage_parts import (
     JoinedPassages,
     LocalPassages,
     PassagePart,
     ask_together,
 )
-from fabula.reference.walking import JoinedWalks, LocalWalks, WalkPart
 from fabula.types import Document
 from fabula.workers import memory_bytes
 

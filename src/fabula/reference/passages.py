@@ -30,8 +30,8 @@ from numpy.typing import NDArray
 from fabula.errors import CorpusError, InputError
 from fabula.formats import PASSAGES
 from fabula.reference.checksums import read_row, seal
-from fabula.reference.copies import copy_shards
 from fabula.reference.layout import Shard, ShardInfo, checksums, open_shards
+from fabula.reference.local_copies import copy_shards
 from fabula.reference.passage_parts import PassageTokens, Queries
 from fabula.reference.passage_shards import count_current, tokens_of
 from fabula.reference.search import Reference

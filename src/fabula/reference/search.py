@@ -22,9 +22,9 @@ from fabula.reference.backend import (
     ServerAway,
     or_why_not,
 )
-from fabula.reference.copies import copy_shards
 from fabula.reference.info import About
 from fabula.reference.layout import Manifest, open_shards
+from fabula.reference.local_copies import copy_shards
 from fabula.reference.matching import number_words
 from fabula.reference.parts import Found, LocalPart, Part
 from fabula.text import TextSettings, TextWords

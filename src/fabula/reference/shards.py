@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 
 from fabula.errors import CorpusError
 from fabula.kernels.packed import bits_below, pack, pack_tokens
-from fabula.kernels.pairs import list_pairs, pack_pairs
 from fabula.kernels.suffix import build_suffix_array
+from fabula.kernels.token_pairs import list_pairs, pack_pairs
 from fabula.reference.batches import TokenBatch
 from fabula.reference.checksums import seal
 from fabula.reference.filters import make_filter

@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fabula.errors import CorpusError
-from fabula.reference.copies import copy_shards
 from fabula.reference.layout import Manifest, content_digest, open_shards
+from fabula.reference.local_copies import copy_shards
 from fabula.reference.storage import Home, open_home
 
 __all__ = ["read_removed", "remove_documents"]

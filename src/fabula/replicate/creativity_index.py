@@ -20,15 +20,15 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar
 import numpy as np
 
 from fabula.errors import InputError
-from fabula.measures.comparison import Comparison, compare_scores, difference, omnibus
-from fabula.measures.detection import Calibration
+from fabula.measures.detector import Calibration
+from fabula.measures.detector_verdicts import Label, calibrate_files, calibrate_rows
 from fabula.measures.exclusion import ExcludeSame, own_field
+from fabula.measures.group_comparison import Comparison, compare_scores, difference, omnibus
 from fabula.measures.near import NearSearch, NearSettings
-from fabula.measures.originality import OriginalityMeasure
+from fabula.measures.originality_measure import OriginalityMeasure
 from fabula.measures.probability import ProbabilityMeasure
 from fabula.measures.scores import COPIED_SHARE, ScoreRun, probability_row, to_row
 from fabula.measures.uniqueness import Levels
-from fabula.measures.verdicts import Label, calibrate_files, calibrate_rows
 from fabula.models.likelihood import LikelihoodModel
 from fabula.models.vectors import WordVectors, open_vectors
 from fabula.reference import Reference

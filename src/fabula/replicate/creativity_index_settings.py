@@ -22,8 +22,8 @@ import regex
 from numpy.typing import NDArray
 
 from fabula.errors import InputError
-from fabula.measures.detection import auroc
-from fabula.measures.originality import OriginalityMeasure
+from fabula.measures.detector import auroc
+from fabula.measures.originality_measure import OriginalityMeasure
 from fabula.reference import Reference
 from fabula.reference.build import build_reference
 from fabula.reference.exclude import CopyRule

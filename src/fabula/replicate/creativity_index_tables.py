@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from fabula.measures.detection_rows import calibration_row
+from fabula.presentation.charts import COLOURS, LINE, SOFT, figure_of, save_comparison
 from fabula.presentation.detection_tables import (
     NAMES,
     SHORT,
@@ -15,7 +16,6 @@ from fabula.presentation.detection_tables import (
     save_rocs,
 )
 from fabula.presentation.originality_tables import omnibus_lines
-from fabula.presentation.plots import COLOURS, LINE, SOFT, figure_of, save_comparison
 from fabula.presentation.sheet import Block, Cell, Column, Sheet, number
 from fabula.replicate.claims import agreement_lines, load_printed
 from fabula.replicate.creativity_index import Analyses, LevelDifference, Scored, Spread, grouped

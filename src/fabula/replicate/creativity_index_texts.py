@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from fabula.measures.clusters import cluster_field, find_clusters, has_value
-from fabula.measures.verdicts import Label
+from fabula.measures.detector_verdicts import Label
 from fabula.reference.layout import text_digest
 from fabula.text import TextSettings, read_documents
 from fabula.text.sketch import sketch_of

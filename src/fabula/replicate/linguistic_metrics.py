@@ -17,9 +17,9 @@ from typing import Any
 
 from fabula.errors import InputError
 from fabula.measures.linguistic.equal_length import compare_at_equal_length, control_rows
-from fabula.measures.linguistic.examples import Example, sample_examples
+from fabula.measures.linguistic.example_table import Example, sample_examples
 from fabula.measures.linguistic.metrics import METRICS, Metric, ToolChoice
-from fabula.measures.linguistic.scoring import (
+from fabula.measures.linguistic.system_scores import (
     GOLD,
     Continuation,
     Story,
@@ -31,8 +31,8 @@ from fabula.replicate.claims import Claim, claims_of, printed_table
 from fabula.resume import kept_rows
 from fabula.tasks.continuation.corpus import Corpus, build_corpus
 from fabula.tasks.continuation.generating import CONTINUATIONS, GeneratorChoice, Kind, generate
-from fabula.tasks.continuation.passages import book_chapters, passages_of
 from fabula.tasks.continuation.retrieval import index_cases
+from fabula.tasks.continuation.story_passages import book_chapters, passages_of
 from fabula.text import find_files, read_documents
 from fabula.text.pipeline import load_pipeline
 

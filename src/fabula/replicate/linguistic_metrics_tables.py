@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from fabula.measures.linguistic.metrics import METRICS
-from fabula.measures.linguistic.scoring import GOLD
+from fabula.measures.linguistic.system_scores import GOLD
 from fabula.presentation.continuation_tables import example_blocks, system_tables
 from fabula.presentation.sheet import Block, number
 from fabula.replicate.claims import agreement_lines, claim_sheet

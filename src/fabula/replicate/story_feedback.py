@@ -40,10 +40,10 @@ from fabula.replicate.story_feedback_ratings import (
     row_of_paper,
     validate_rater,
 )
-from fabula.stats.agreement import pearson
+from fabula.stats.reliability import pearson
 from fabula.tasks.feedback.answers import Answers, bertscore, read_answers
-from fabula.tasks.feedback.scoring import CELL, group_answers, repetition, score_answers
-from fabula.text.feedback import feedback_id
+from fabula.tasks.feedback.feedback_scores import CELL, group_answers, repetition, score_answers
+from fabula.text.feedback_pieces import feedback_id
 from fabula.types import Estimate
 
 __all__ = [

@@ -18,8 +18,8 @@ from typing import Any
 from fabula.errors import InputError
 from fabula.replicate.claims import printed_table
 from fabula.store import read_rows
-from fabula.tasks.feedback.prompts import PROMPTS as OWN_PROMPTS
-from fabula.text.feedback import check_feedback_row
+from fabula.tasks.feedback.feedback_prompts import PROMPTS as OWN_PROMPTS
+from fabula.text.feedback_pieces import check_feedback_row
 
 __all__ = [
     "COLUMNS",

@@ -16,14 +16,14 @@ from typing import Any
 import numpy as np
 
 from fabula.errors import InputError
-from fabula.measures.agreement import Panel, expert_correlation, read_experts
+from fabula.measures.rater_agreement import Panel, expert_correlation, read_experts
 from fabula.models import Answer
 from fabula.models.verdicts import read_verdict
 from fabula.replicate.claims import Claim, claims_of
 from fabula.replicate.ttcw_analysis import AuthorAnalysis, Overlap, analyse_authors, overlaps
 from fabula.rubrics import load_rubric
 from fabula.rubrics.released import EXPERTS_FILE, read_judge_answers, split_story_id
-from fabula.stats.agreement import Confusion, cohen_kappa, fleiss_kappa
+from fabula.stats.reliability import Confusion, cohen_kappa, fleiss_kappa
 from fabula.store import read_measurements
 from fabula.types import Measurement, Rubric, Scale
 

@@ -13,12 +13,12 @@ from itertools import combinations
 import numpy as np
 from numpy.typing import NDArray
 
-from fabula.measures.agreement import Panel
+from fabula.measures.rater_agreement import Panel
 from fabula.rubrics.released import split_story_id
-from fabula.stats.agreement import bootstrap_interval, pearson, pearson_of_sums, pearson_sums
 from fabula.stats.bounds import share_high
 from fabula.stats.effects import mean_estimates
 from fabula.stats.permutation import PairTest, compare_pairs
+from fabula.stats.reliability import bootstrap_interval, pearson, pearson_of_sums, pearson_sums
 from fabula.types import Estimate, Rubric
 
 __all__ = ["ALL_TESTS", "AuthorAnalysis", "Overlap", "analyse_authors", "overlaps"]

@@ -217,7 +217,7 @@ def _by_author(
 
 def save_distribution(replica: Replica, path: Path) -> None:
     """Figure 3: how many tests an assessment passed, by author; .svg, .pdf or .png."""
-    from fabula.presentation.plots import save_distributions
+    from fabula.presentation.charts import save_distributions
 
     n_items = len(replica.rubric.items)
     series: dict[str, Sequence[int]] = {

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from fabula.review.comparing import GroupTest, compare_groups
 from fabula.review.found import LeftOut, Review, TextReview
-from fabula.review.grouping import group_numbers
+from fabula.review.group_figures import group_numbers
 from fabula.review.numbers import numbers_of_review
-from fabula.review.parts import Number
+from fabula.review.report_parts import Number
 
 __all__ = [
     "GroupTest",

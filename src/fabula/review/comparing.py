@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from itertools import combinations
 
 from fabula.errors import InputError
-from fabula.measures.comparison import Pair
+from fabula.measures.group_comparison import Pair
 from fabula.review.found import Review
 from fabula.review.numbers import numbers_of_review
-from fabula.review.parts import Number
+from fabula.review.report_parts import Number
 from fabula.stats.compare import compare_means, holm, mean_estimate
 from fabula.types import Document, Estimate
 

@@ -15,7 +15,7 @@ from fabula.measures.fluency import Fluency, SpanSurprisal
 from fabula.measures.groups import GroupNumbers
 from fabula.measures.line_notes import LINE_KINDS, LineNote, line_of
 from fabula.review.found import Review, TextReview
-from fabula.review.grouping import MIN_SENTENCE_WORDS, SENTENCE_ITEM
+from fabula.review.group_figures import MIN_SENTENCE_WORDS, SENTENCE_ITEM
 
 __all__ = [
     "NOTES_PER_1000",

@@ -8,13 +8,13 @@ from types import MappingProxyType
 
 from fabula.instruments import Instrument
 from fabula.judging.summary import JudgeSummary
-from fabula.measures.correction import Correction
+from fabula.measures.corrected_means import Correction
 from fabula.measures.diversity.together import Together
 from fabula.measures.fluency import Fluency
 from fabula.measures.groups import GroupBook
 from fabula.measures.line_notes import LineReview
 from fabula.measures.linguistic.profile import Profile
-from fabula.measures.originality import Originality
+from fabula.measures.originality_measure import Originality
 from fabula.tasks.feedback.advising import Advice
 from fabula.types import Document, Measurement, Rubric, Signature
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 
 from fabula.measures.groups import Distribution, GroupNumbers
 from fabula.review.found import Review, TextReview
-from fabula.review.parts import Number, parts_of
+from fabula.review.report_parts import Number, parts_of
 
 __all__ = ["comparable", "numbers_of_review", "share_below"]
 

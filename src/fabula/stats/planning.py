@@ -21,7 +21,7 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from fabula.stats.agreement import concordance_of_sums, fleiss_of_sums, fleiss_sums
+from fabula.stats.reliability import concordance_of_sums, fleiss_of_sums, fleiss_sums
 from fabula.stats.resample import MIN_UNITS, percentile_interval
 from fabula.types import Estimate
 

@@ -16,7 +16,7 @@ from fabula.studies import (
     onboarding,
     organiser,
     organiser_people,
-    pages,
+    participant_pages,
     screening_pages,
     signs_pages,
 )
@@ -86,7 +86,9 @@ def create_app(
     """
     app = guarded_app(
         title=design.title,
-        rules=Rules(admit=Visitors(pages.cookie_of(design.id)), own_names_only=own_names_only),
+        rules=Rules(
+            admit=Visitors(participant_pages.cookie_of(design.id)), own_names_only=own_names_only
+        ),
         refuse=_message,
         texts={},
         statuses={StudyChanged: 503, StoreFailed: 503, PlatformFailed: 503},
@@ -105,7 +107,7 @@ def create_app(
     app.state.tries = Buckets(10, 0.1), Buckets(300, 3.0)
     app.include_router(onboarding.router)
     app.include_router(screening_pages.router)
-    app.include_router(pages.router)
+    app.include_router(participant_pages.router)
     app.include_router(signs_pages.router)
     app.include_router(organiser.router)
     app.include_router(disagreement_pages.router)

@@ -29,8 +29,8 @@ from fabula.studies.database import (
     sessions,
 )
 from fabula.studies.design import StudyDesign
-from fabula.studies.opening import open_file
 from fabula.studies.organiser_tables import TABLES
+from fabula.studies.study_engine import open_file
 from fabula.studies.units import Unit
 from fabula.studies.versions import check_same
 

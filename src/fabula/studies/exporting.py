@@ -23,7 +23,7 @@ from fabula.studies.pairs import BEST, TIE, WORST, pair_key, preferences, said_o
 from fabula.studies.participants import pseudonym
 from fabula.studies.units import Unit
 from fabula.studies.versions import first_digest, versions_viewed
-from fabula.text.feedback import OWN_FEEDBACK
+from fabula.text.feedback_pieces import OWN_FEEDBACK
 from fabula.types import Measurement, Rubric, Signature
 
 __all__ = ["export", "time_of"]

@@ -5,11 +5,11 @@ from __future__ import annotations
 from fastapi import APIRouter, HTTPException, Request
 from fastapi.responses import HTMLResponse, RedirectResponse, Response
 
-from fabula.studies.answering import current_answers
+from fabula.studies.answer_log import current_answers
 from fabula.studies.assigning import count_done, current_assignment, is_paused, next_assignment
 from fabula.studies.checks import is_inattentive
 from fabula.studies.entry import NotAdmitted, arrival_of, check_arrival, join
-from fabula.studies.pages import NOTES, Visitor, cookie_of, token_of
+from fabula.studies.participant_pages import NOTES, Visitor, cookie_of, token_of
 from fabula.studies.participants import find_by_token
 from fabula.studies.recruiting import Outcome
 from fabula.studies.screening_pages import before_reading, ending, next_step, nothing_left

@@ -10,10 +10,10 @@ from fastapi.responses import HTMLResponse, RedirectResponse, Response
 from sqlalchemy import Connection
 
 from fabula.errors import InputError
+from fabula.studies.export_files import invitations_csv
 from fabula.studies.forms import clean_text
 from fabula.studies.organiser import Asked, Organiser, overview_page
 from fabula.studies.participants import forget, invite_each, pseudonym, reissue, remove
-from fabula.studies.tables import invitations_csv
 from fabula.studies.views import render
 from fabula.web.guard import csrf_of
 

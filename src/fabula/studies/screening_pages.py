@@ -17,7 +17,7 @@ from fabula.studies.assigning import (
     next_assignment,
 )
 from fabula.studies.forms import Key, Question
-from fabula.studies.pages import Posted, Visit, Visitor
+from fabula.studies.participant_pages import Posted, Visit, Visitor
 from fabula.studies.places import give_back
 from fabula.studies.recruiting import Outcome
 from fabula.studies.screening import (

@@ -8,7 +8,7 @@ from sqlalchemy import select
 
 from fabula.studies.database import assignments
 from fabula.studies.forms import pages_of
-from fabula.studies.pages import Posted, Visitor
+from fabula.studies.participant_pages import Posted, Visitor
 from fabula.studies.signs import keep_signs
 
 __all__ = ["router"]

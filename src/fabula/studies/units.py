@@ -15,7 +15,7 @@ from fabula.store import read_rows
 from fabula.studies.design import StudyDesign
 from fabula.studies.pairs import chosen_pairs, chosen_sets, pair_key
 from fabula.text import TextSettings, check_ids, read_documents
-from fabula.text.feedback import feedback_documents
+from fabula.text.feedback_pieces import feedback_documents
 from fabula.types import Document
 
 __all__ = [

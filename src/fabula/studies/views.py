@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from fabula.studies.answering import locked_pages
+from fabula.studies.answer_log import locked_pages
 from fabula.studies.assigning import Assignment
 from fabula.studies.design import StudyDesign
 from fabula.studies.forms import AGAIN, Answers, Key, Page, Question

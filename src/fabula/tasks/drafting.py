@@ -20,7 +20,7 @@ from fabula.models import Model, ModelOptions, open_model
 from fabula.models.encoder import Encoder
 from fabula.models.prompting import one_line
 from fabula.rubrics import parse_rubric, rubric_toml
-from fabula.stats.grouping import group_vectors
+from fabula.stats.vector_groups import group_vectors
 from fabula.tasks.naming import content_words, names_by_words
 from fabula.text import TextSettings
 from fabula.types import Aggregate, Item, Rubric

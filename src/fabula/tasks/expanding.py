@@ -16,7 +16,7 @@ from functools import partial
 from fabula.errors import CallFailed
 from fabula.models import Model, Prompt, Sampling
 from fabula.models.concurrency import in_turn
-from fabula.tasks.asking import read_written
+from fabula.tasks.model_texts import read_written
 from fabula.types import Item, Rubric
 
 __all__ = ["Expanded", "expand_rubric", "expansion_prompts"]

@@ -13,7 +13,7 @@ from itertools import product, starmap
 from fabula.models import Model, Prompt, Sampling
 from fabula.models.prompting import fenced_if_needed
 from fabula.resume import KeptRows, Row, RowKind
-from fabula.tasks.asking import Wanted, ask_for, read_written
+from fabula.tasks.model_texts import Wanted, ask_for, read_written
 from fabula.text import check_documents
 from fabula.types import Document
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from fabula.errors import InputError
 from fabula.store import read_rows
-from fabula.tasks.stories import Plot
+from fabula.tasks.story_writing import Plot
 from fabula.text import check_documents
 from fabula.types import Document
 

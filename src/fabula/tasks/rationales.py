@@ -9,7 +9,7 @@ from fabula.errors import InputError
 from fabula.rubrics import load_rubric
 from fabula.rubrics.released import read_expert_verdicts
 from fabula.store import read_measurements
-from fabula.tasks.themes import Rationale
+from fabula.tasks.reason_themes import Rationale
 from fabula.types import Rubric
 
 __all__ = ["read_rationales"]

@@ -15,7 +15,7 @@ from pathlib import PurePosixPath
 from typing import IO, Any, NamedTuple
 from urllib.parse import unquote
 
-from fabula.characters import without_controls
+from fabula.control_characters import without_controls
 from fabula.errors import InputError
 from fabula.text.cbt import cbt_documents
 from fabula.text.odt import parse_odt

@@ -14,7 +14,7 @@ from fabula.errors import InputError, ModelError
 from fabula.measures.linguistic.coreference import Sieve, entities_of
 from fabula.measures.linguistic.fast_coreference import _flags, open_fastcoref
 from fabula.measures.linguistic.parsing import Parser
-from fabula.tasks.continuation.passages import book_chapters, passages_of
+from fabula.tasks.continuation.story_passages import book_chapters, passages_of
 from fabula.text import find_files, read_documents
 from fabula.text.pipeline import load_pipeline
 

@@ -21,7 +21,7 @@ from fabula.measures.linguistic.equal_length import (
     control_rows,
 )
 from fabula.measures.linguistic.metrics import METRICS, ToolChoice, open_tools
-from fabula.measures.linguistic.scoring import Story, gold_continuations, score_rows
+from fabula.measures.linguistic.system_scores import Story, gold_continuations, score_rows
 from fabula.measures.linguistic.table import SystemTable, compare_systems
 from fabula.presentation.continuation_tables import system_tables
 from fabula.presentation.sheet import render

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from fabula.measures.linguistic.continuation import alone
+from fabula.measures.linguistic.continuation_metrics import alone
 from fabula.measures.linguistic.metrics import TextTools
 from fabula.measures.linguistic.profile import profile_text
 from fabula.text.pipeline import load_pipeline

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from fabula.errors import InputError, ModelError
 from fabula.measures.linguistic.cohesion import encode_texts, jaccard
-from fabula.measures.linguistic.continuation import (
+from fabula.measures.linguistic.continuation_metrics import (
     Context,
     Scored,
     measurements,

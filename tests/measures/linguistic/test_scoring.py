@@ -15,7 +15,8 @@ import pytest
 from fabula.errors import InputError, MixError, ModelError
 from fabula.measures.linguistic.cohesion import jaccard
 from fabula.measures.linguistic.metrics import METRICS, ToolChoice, open_tools
-from fabula.measures.linguistic.scoring import (
+from fabula.measures.linguistic.style import category_trigrams, style_match
+from fabula.measures.linguistic.system_scores import (
     Continuation,
     Story,
     gold_continuations,
@@ -23,12 +24,11 @@ from fabula.measures.linguistic.scoring import (
     read_continuations,
     score_rows,
 )
-from fabula.measures.linguistic.style import category_trigrams, style_match
 from fabula.measures.linguistic.table import compare_systems, read_vocabulary
 from fabula.presentation.continuation_tables import system_tables
 from fabula.presentation.sheet import render
 from fabula.stats.permutation import compare_pairs
-from fabula.tasks.continuation.passages import book_chapters, passages_of
+from fabula.tasks.continuation.story_passages import book_chapters, passages_of
 from fabula.text import find_files, read_documents
 from fabula.text.pipeline import load_pipeline
 

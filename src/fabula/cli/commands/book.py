@@ -5,13 +5,13 @@ from __future__ import annotations
 import click
 
 from fabula.cli.derived import Command, settings_options
+from fabula.cli.inputs import read_stories
 from fabula.cli.options import check_outputs, rows_option, texts_argument
 from fabula.cli.printing import print_tables_or_rows
-from fabula.cli.progress import progress_bar
-from fabula.cli.reading import read_stories
+from fabula.cli.progress_bar import progress_bar
 from fabula.jobs.books import BookSettings
 from fabula.jobs.reading import Reading
-from fabula.jobs.tables import TableFiles
+from fabula.jobs.result_files import TableFiles
 
 __all__ = ["book"]
 

@@ -10,7 +10,7 @@ from fabula.cli.derived import Command, settings_options
 from fabula.cli.options import check_outputs, json_option
 from fabula.cli.printing import print_result
 from fabula.jobs.comparison import ComparisonSettings
-from fabula.jobs.tables import TableFiles
+from fabula.jobs.result_files import TableFiles
 
 __all__ = ["compare"]
 

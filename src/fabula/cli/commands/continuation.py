@@ -8,10 +8,10 @@ import click
 
 from fabula.cli.confirming import confirm_on
 from fabula.cli.derived import Group, settings_options
+from fabula.cli.inputs import reading
 from fabula.cli.options import check_outputs, json_option, texts_argument, yes_option
 from fabula.cli.printing import print_done, print_json, print_tables, print_written
-from fabula.cli.progress import progress_bar
-from fabula.cli.reading import reading
+from fabula.cli.progress_bar import progress_bar
 from fabula.jobs.continuation import CompareSettings, CutSettings, GenerateSettings, TrainSettings
 from fabula.jobs.reading import Reading
 from fabula.reasons import explain

@@ -7,12 +7,12 @@ from pathlib import Path
 import click
 
 from fabula.cli.derived import Group, settings_options
+from fabula.cli.inputs import reading
 from fabula.cli.options import check_outputs, json_option, rows_option, texts_argument
 from fabula.cli.printing import JsonRows, print_result, print_rows, print_tables, print_written
-from fabula.cli.reading import reading
 from fabula.jobs.detection import ApplySettings, DetectorSettings, LikelihoodSettings
 from fabula.jobs.reading import Reading
-from fabula.jobs.tables import TableFiles
+from fabula.jobs.result_files import TableFiles
 
 __all__ = ["detect"]
 

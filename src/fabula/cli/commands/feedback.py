@@ -12,10 +12,10 @@ from fabula.cli.commands.feedback_sample import sample
 from fabula.cli.commands.feedback_score import score
 from fabula.cli.confirming import confirm_on
 from fabula.cli.derived import Group, settings_options
+from fabula.cli.inputs import read_stories
 from fabula.cli.options import check_outputs, json_option, texts_argument, yes_option
 from fabula.cli.printing import print_done, print_json, print_written
-from fabula.cli.progress import progress_bar
-from fabula.cli.reading import read_stories
+from fabula.cli.progress_bar import progress_bar
 from fabula.jobs.advice import AdviceSettings
 from fabula.jobs.feedback import CorruptSettings, ElicitSettings
 from fabula.jobs.reading import Reading

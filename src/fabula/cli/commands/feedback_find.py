@@ -11,9 +11,9 @@ from fabula.cli.confirming import confirm_on
 from fabula.cli.derived import Command, settings_options
 from fabula.cli.options import check_outputs, json_option, yes_option
 from fabula.cli.printing import print_result
-from fabula.cli.progress import progress_bar
-from fabula.jobs.finding import FindSettings
-from fabula.jobs.tables import TableFiles
+from fabula.cli.progress_bar import progress_bar
+from fabula.jobs.planted_faults import FindSettings
+from fabula.jobs.result_files import TableFiles
 
 __all__ = ["find"]
 
@@ -39,7 +39,7 @@ def find(
     and unreadable answers are missing, and counted.
     """
     from fabula.jobs.feedback_reading import feedback_rows
-    from fabula.jobs.finding import find_faults
+    from fabula.jobs.planted_faults import find_faults
 
     check_outputs([settings.details], [*answers, settings.labels], files)
     rows = feedback_rows(answers, whole=True)

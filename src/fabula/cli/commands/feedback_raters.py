@@ -11,7 +11,7 @@ from fabula.cli.confirming import confirm_on
 from fabula.cli.derived import Command, settings_options
 from fabula.cli.options import check_outputs, json_option, yes_option
 from fabula.cli.printing import print_result
-from fabula.cli.progress import progress_bar
+from fabula.cli.progress_bar import progress_bar
 from fabula.jobs.feedback_raters import LabelSettings, RateSettings
 
 __all__ = ["label", "rate"]

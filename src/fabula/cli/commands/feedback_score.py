@@ -9,9 +9,9 @@ import click
 from fabula.cli.derived import Command, settings_options
 from fabula.cli.options import check_outputs, json_option
 from fabula.cli.printing import print_result
-from fabula.cli.progress import progress_bar
+from fabula.cli.progress_bar import progress_bar
 from fabula.jobs.feedback import ScoreSettings
-from fabula.jobs.tables import TableFiles
+from fabula.jobs.result_files import TableFiles
 
 __all__ = ["score"]
 

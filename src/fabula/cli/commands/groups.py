@@ -8,14 +8,14 @@ from typing import Any
 import click
 
 from fabula.cli.derived import Group, settings_options
+from fabula.cli.inputs import read_stories
 from fabula.cli.options import check_outputs, json_option, rows_option, texts_argument
 from fabula.cli.printing import print_done, print_result, print_rows
-from fabula.cli.progress import progress_bar
-from fabula.cli.reading import read_stories
+from fabula.cli.progress_bar import progress_bar
 from fabula.jobs.phrases import NamedTexts, PhraseSettings
 from fabula.jobs.reading import Reading
 from fabula.jobs.report import GroupSettings
-from fabula.jobs.tables import TableFiles
+from fabula.jobs.result_files import TableFiles
 
 __all__ = ["groups"]
 

@@ -14,15 +14,15 @@ from fabula.cli.commands.judge_correct import correct
 from fabula.cli.commands.judging import exit_where_calls_failed, print_end
 from fabula.cli.confirming import confirm_on
 from fabula.cli.derived import Group, settings_options
+from fabula.cli.inputs import read_stories
 from fabula.cli.options import check_outputs, rows_option, yes_option
 from fabula.cli.printing import print_tables_or_rows
-from fabula.cli.progress import progress_bar
-from fabula.cli.reading import read_stories
+from fabula.cli.progress_bar import progress_bar
 from fabula.jobs.calibration import CalibrateSettings
 from fabula.jobs.judging import StoriesSettings
 from fabula.jobs.probing import ProbeSettings
 from fabula.jobs.reading import Reading
-from fabula.jobs.tables import TableFiles
+from fabula.jobs.result_files import TableFiles
 
 if TYPE_CHECKING:
     from fabula.jobs.judging import Judged

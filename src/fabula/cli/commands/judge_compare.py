@@ -7,12 +7,12 @@ from pathlib import Path
 import click
 
 from fabula.cli.derived import Command, settings_options
+from fabula.cli.inputs import read_stories
 from fabula.cli.options import check_outputs, rows_option
 from fabula.cli.printing import print_tables_or_rows, print_written
-from fabula.cli.reading import read_stories
 from fabula.jobs.judge_comparison import JudgeComparisonSettings
 from fabula.jobs.reading import Reading
-from fabula.jobs.tables import TableFiles
+from fabula.jobs.result_files import TableFiles
 
 __all__ = ["compare"]
 

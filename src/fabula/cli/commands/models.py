@@ -7,8 +7,8 @@ import click
 from fabula.cli.derived import Command, settings_options
 from fabula.cli.options import json_option
 from fabula.cli.printing import print_result
-from fabula.jobs.available import ModelsSettings
-from fabula.jobs.tables import TableFiles
+from fabula.jobs.available_judges import ModelsSettings
+from fabula.jobs.result_files import TableFiles
 
 __all__ = ["models"]
 
@@ -27,7 +27,7 @@ def models(
     llama.cpp, vLLM), and providers whose key is set. With MODELs, lists only these:
     `fabula models openai/gpt-4o`.
     """
-    from fabula.jobs.available import available_models
+    from fabula.jobs.available_judges import available_models
 
     files.check_files()
     found = available_models(names, settings)

@@ -6,9 +6,9 @@ import click
 
 from fabula.cli.confirming import confirm_on
 from fabula.cli.derived import Command, in_options, settings_options
+from fabula.cli.inputs import reading
 from fabula.cli.options import check_outputs, rows_option, texts_argument, yes_option
 from fabula.cli.printing import JsonRows, print_tables, print_written
-from fabula.cli.reading import reading
 from fabula.jobs.originality import OriginalitySettings
 from fabula.jobs.reading import Reading
 

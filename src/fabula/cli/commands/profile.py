@@ -7,9 +7,9 @@ from pathlib import Path
 import click
 
 from fabula.cli.derived import Command, settings_options
+from fabula.cli.inputs import reading
 from fabula.cli.options import check_outputs, rows_option, texts_argument
 from fabula.cli.printing import JsonRows, print_tables, print_written
-from fabula.cli.reading import reading
 from fabula.jobs.profiles import ProfileSettings
 from fabula.jobs.reading import Reading
 

@@ -10,10 +10,10 @@ from fabula.cli.commands.reference_catalogue import catalogue
 from fabula.cli.commands.reference_serve import serve
 from fabula.cli.commands.reference_write import write
 from fabula.cli.derived import Group, settings_options
+from fabula.cli.inputs import reading
 from fabula.cli.options import CorpusType, json_option, texts_argument
 from fabula.cli.printing import print_done
-from fabula.cli.progress import progress_bar
-from fabula.cli.reading import reading
+from fabula.cli.progress_bar import progress_bar
 from fabula.errors import InputError
 from fabula.jobs.held_out import HeldOutSettings
 from fabula.jobs.reading import Reading

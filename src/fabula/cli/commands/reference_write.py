@@ -8,10 +8,10 @@ import click
 
 from fabula.cli.confirming import confirm_on
 from fabula.cli.derived import Command, Option, settings_options
+from fabula.cli.inputs import read_stories
 from fabula.cli.options import check_outputs, json_option, yes_option
 from fabula.cli.printing import print_done
-from fabula.cli.progress import progress_bar
-from fabula.cli.reading import read_stories
+from fabula.cli.progress_bar import progress_bar
 from fabula.jobs.reading import Reading
 from fabula.jobs.references import WriteSettings
 

@@ -9,14 +9,14 @@ import click
 from fabula.cli.derived import Group, settings_options
 from fabula.cli.options import check_outputs, json_option
 from fabula.cli.printing import print_result
-from fabula.cli.progress import progress_bar
+from fabula.cli.progress_bar import progress_bar
 from fabula.jobs.replication import (
     CreativityIndexSettings,
     LinguisticMetricsSettings,
     StoryFeedbackSettings,
     TtcwSettings,
 )
-from fabula.jobs.tables import TableFiles
+from fabula.jobs.result_files import TableFiles
 
 __all__ = ["replicate"]
 

@@ -10,11 +10,11 @@ import click
 
 from fabula.cli.confirming import agree_to_cost
 from fabula.cli.derived import Command, settings_options
+from fabula.cli.inputs import read_stories
 from fabula.cli.notices import notify
 from fabula.cli.options import check_outputs, json_option, texts_argument, yes_option
 from fabula.cli.printing import print_json, print_written
-from fabula.cli.progress import Bar, progress_bar
-from fabula.cli.reading import read_stories
+from fabula.cli.progress_bar import Bar, progress_bar
 from fabula.jobs.reading import Reading
 from fabula.jobs.report import ReportFiles, ReportSettings
 

@@ -11,7 +11,7 @@ from fabula.cli.confirming import confirm_on
 from fabula.cli.derived import Group, settings_options
 from fabula.cli.options import json_option, rows_option, yes_option
 from fabula.cli.printing import JsonRows, print_done, print_json
-from fabula.cli.progress import Bar, progress_bar
+from fabula.cli.progress_bar import Bar, progress_bar
 from fabula.jobs.rubrics import DraftSettings, ExpansionSettings, ImportSettings, ShowSettings
 
 __all__ = ["rubric"]

@@ -9,10 +9,10 @@ import click
 
 from fabula.cli.confirming import confirm_on
 from fabula.cli.derived import Group, settings_options
+from fabula.cli.inputs import read_stories
 from fabula.cli.options import check_outputs, json_option, texts_argument, yes_option
 from fabula.cli.printing import print_done
-from fabula.cli.progress import progress_bar
-from fabula.cli.reading import read_stories
+from fabula.cli.progress_bar import progress_bar
 from fabula.jobs.reading import Reading
 from fabula.jobs.stories import OpeningSettings, PlotSettings, StorySettings
 

@@ -13,6 +13,7 @@ from fabula.cli.derived import Group, settings_options
 from fabula.cli.options import check_outputs, json_option
 from fabula.cli.printing import print_done, print_result
 from fabula.jobs.rater_plan import WidthSettings
+from fabula.jobs.result_files import TableFiles
 from fabula.jobs.studies import (
     ExportSettings,
     NewStudySettings,
@@ -24,7 +25,6 @@ from fabula.jobs.studies import (
 )
 from fabula.jobs.study_analysis import AnalysisSettings
 from fabula.jobs.study_changes import AmendSettings
-from fabula.jobs.tables import TableFiles
 
 __all__ = ["study"]
 

@@ -10,7 +10,7 @@ from fabula.cli.confirming import confirm_on
 from fabula.cli.derived import Command, in_options, settings_options
 from fabula.cli.options import rows_option, yes_option
 from fabula.cli.printing import print_rows
-from fabula.cli.progress import progress_bar
+from fabula.cli.progress_bar import progress_bar
 from fabula.jobs.themes import ThemeSettings
 
 __all__ = ["themes"]

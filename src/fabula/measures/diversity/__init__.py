@@ -7,11 +7,11 @@ equal number only.
 
 from __future__ import annotations
 
-from fabula.measures.diversity.comparison import DiversityTest, Resampling
+from fabula.measures.diversity.common_phrases import SharedPhrase
+from fabula.measures.diversity.diversity_tests import DiversityTest, Resampling
 from fabula.measures.diversity.measure import Extra, Plan, Stages, measure_diversity
-from fabula.measures.diversity.pairs import SimilarPair
-from fabula.measures.diversity.phrases import SharedPhrase
 from fabula.measures.diversity.result import Diversity, GroupDiversity
+from fabula.measures.diversity.text_pairs import SimilarPair
 
 __all__ = [
     "Diversity",

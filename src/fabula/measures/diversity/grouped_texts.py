@@ -10,8 +10,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from fabula.errors import InputError
-from fabula.measures.diversity.ngrams import WordTable
-from fabula.measures.diversity.sampling import Pool, plan_pool
+from fabula.measures.diversity.equal_samples import Pool, plan_pool
+from fabula.measures.diversity.shared_ngrams import WordTable
 from fabula.text import TextSettings, TextWords
 from fabula.types import Document
 

@@ -13,13 +13,14 @@ from numpy.typing import NDArray
 
 from fabula import __version__
 from fabula.errors import InputError, ModelError
-from fabula.measures.diversity.comparison import (
+from fabula.measures.diversity.common_phrases import PHRASES, shared_phrases
+from fabula.measures.diversity.compression import GZIP, Compression
+from fabula.measures.diversity.diversity_tests import (
     DiversityTest,
     Measures,
     Resampling,
     measure_groups,
 )
-from fabula.measures.diversity.compression import GZIP, Compression
 from fabula.measures.diversity.embeddings import Embeddings, embed_texts
 from fabula.measures.diversity.grouped_texts import (
     CutTexts,
@@ -29,11 +30,10 @@ from fabula.measures.diversity.grouped_texts import (
     groups_by,
     prompt_of,
 )
-from fabula.measures.diversity.ngrams import SHARED, NgramMeasures, Ngrams
-from fabula.measures.diversity.pairs import SimilarPair, similar_pairs
-from fabula.measures.diversity.phrases import PHRASES, shared_phrases
 from fabula.measures.diversity.result import Diversity, GroupDiversity
+from fabula.measures.diversity.shared_ngrams import SHARED, NgramMeasures, Ngrams
 from fabula.measures.diversity.templates import Tagged, Tagger, Templates, template_ngrams
+from fabula.measures.diversity.text_pairs import SimilarPair, similar_pairs
 from fabula.models.encoder import Encoder
 from fabula.text import TextSettings, TextWords
 from fabula.text.language import language_gate, not_english

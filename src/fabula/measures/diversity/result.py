@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from fabula.measures.diversity.comparison import DiversityTest
-from fabula.measures.diversity.pairs import SimilarPair
-from fabula.measures.diversity.phrases import SharedPhrase
+from fabula.measures.diversity.common_phrases import SharedPhrase
+from fabula.measures.diversity.diversity_tests import DiversityTest
+from fabula.measures.diversity.text_pairs import SimilarPair
 from fabula.stats.resample import MIN_UNITS
 from fabula.types import Estimate
 

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fabula.measures.diversity.ngrams import Ngrams, WordTable
+from fabula.measures.diversity.shared_ngrams import Ngrams, WordTable
 from fabula.text.pipeline import load_pipeline, pipeline_parts
 from fabula.text.sentences import encodable
 

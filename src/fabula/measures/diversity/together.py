@@ -7,11 +7,16 @@ from dataclasses import dataclass
 from typing import Any
 
 from fabula.errors import InputError
-from fabula.measures.diversity.comparison import Resampling
+from fabula.measures.diversity.diversity_tests import Resampling
 from fabula.measures.diversity.grouped_texts import GroupedTexts
 from fabula.measures.diversity.measure import ALL_TEXTS, Plan, measure_diversity
-from fabula.measures.diversity.pairs import SharedText, SimilarPair, shared_texts, similar_pairs
 from fabula.measures.diversity.result import Diversity, identical_remark
+from fabula.measures.diversity.text_pairs import (
+    SharedText,
+    SimilarPair,
+    shared_texts,
+    similar_pairs,
+)
 from fabula.measures.exclusion import own_field
 from fabula.stats.resample import MIN_UNITS
 from fabula.types import Document

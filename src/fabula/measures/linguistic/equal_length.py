@@ -27,7 +27,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fabula.measures.linguistic.continuation import (
+from fabula.measures.linguistic.continuation_metrics import (
     Context,
     Reading,
     alone,
@@ -36,7 +36,7 @@ from fabula.measures.linguistic.continuation import (
 )
 from fabula.measures.linguistic.metrics import METRICS, ToolChoice, open_tools
 from fabula.measures.linguistic.parsing import count_words
-from fabula.measures.linguistic.scoring import BLOCK, Story, rounded, rows_of_blocks
+from fabula.measures.linguistic.system_scores import BLOCK, Story, rounded, rows_of_blocks
 from fabula.measures.linguistic.table import SystemTable, clusters_of
 from fabula.resume import Row, RowKind
 from fabula.stats.association import association_within

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
-from fabula.measures.linguistic.continuation import alone
+from fabula.measures.linguistic.continuation_metrics import alone
 from fabula.measures.linguistic.lexis import (
     MATTR_WINDOW,
     MTLD_THRESHOLD,

@@ -15,7 +15,6 @@ from prometheus_client import CONTENT_TYPE_PLAIN_0_0_4
 from pydantic import BaseModel
 
 from fabula.reference.serving import messages
-from fabula.reference.serving.answering import Asked, answer, tell_about
 from fabula.reference.serving.gate import Gate, Tokens
 from fabula.reference.serving.infinigram_protocol import (
     InfiniGramAnswer,
@@ -25,8 +24,9 @@ from fabula.reference.serving.infinigram_protocol import (
 )
 from fabula.reference.serving.limiting import NotHere, TooLarge, Unfit
 from fabula.reference.serving.messages import ErrorAnswer, Limits
-from fabula.reference.serving.metrics import Metered, Metrics
 from fabula.reference.serving.pool import Full, Workers
+from fabula.reference.serving.replies import Asked, answer, tell_about
+from fabula.reference.serving.service_metrics import Metered, Metrics
 from fabula.reference.serving.snapshots import State, States
 from fabula.web.app import guarded_app
 from fabula.web.guard import Rules

@@ -9,12 +9,12 @@ from numpy.typing import NDArray
 
 from fabula.errors import InputError, LookupFailed
 from fabula.reference.http_client import LookupServer
+from fabula.reference.part_walk import WalkPart
 from fabula.reference.parts import Found
 from fabula.reference.serving import messages
-from fabula.reference.serving.asking import Asking
-from fabula.reference.serving.checking import are_ascending, sendable
-from fabula.reference.serving.passages import ServedPassages
-from fabula.reference.walking import WalkPart
+from fabula.reference.serving.exchange import Asking
+from fabula.reference.serving.plausibility import are_ascending, sendable
+from fabula.reference.serving.served_passages import ServedPassages
 from fabula.types import Document
 
 __all__ = ["ServedPart"]

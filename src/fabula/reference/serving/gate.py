@@ -11,8 +11,8 @@ from pathlib import Path
 from starlette.requests import HTTPConnection
 
 from fabula.errors import InputError
-from fabula.reference.serving.checking import TOKEN
 from fabula.reference.serving.messages import Limits
+from fabula.reference.serving.plausibility import TOKEN
 from fabula.web.guard import Buckets, Refusal, address_of
 
 __all__ = ["Gate", "Tokens", "read_tokens"]

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from fabula.tasks.continuation.corpus import Corpus
-from fabula.tasks.continuation.vocabulary import MAX_TOKENS, UNKNOWN
+from fabula.tasks.continuation.generator_vocabulary import MAX_TOKENS, UNKNOWN
 
 __all__ = ["RandomSentence", "Unigram"]
 

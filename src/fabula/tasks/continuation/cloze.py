@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from fabula.tasks.continuation.passages import Passage
+from fabula.tasks.continuation.story_passages import Passage
 from fabula.text.sentences import encodable
 
 __all__ = ["Cloze", "ClozeKind", "cloze_items"]

@@ -23,8 +23,8 @@ from numpy.typing import NDArray
 from fabula.errors import CorpusError, InputError
 from fabula.formats import TRAINING
 from fabula.store import dump_json, fresh_folder, publish_folder, write_whole, writer_lock
-from fabula.tasks.continuation.passages import book_chapters
-from fabula.tasks.continuation.vocabulary import MIN_COUNT, UNKNOWN, Vocabulary, tokens_of
+from fabula.tasks.continuation.generator_vocabulary import MIN_COUNT, UNKNOWN, Vocabulary, tokens_of
+from fabula.tasks.continuation.story_passages import book_chapters
 from fabula.text import check_documents, in_batches
 from fabula.text.pipeline import load_pipeline
 from fabula.types import Document

@@ -17,7 +17,7 @@ from typing import Any, Literal, Protocol
 import numpy as np
 
 from fabula.errors import LookupFailed
-from fabula.measures.linguistic.scoring import Story
+from fabula.measures.linguistic.system_scores import Story
 from fabula.resume import KeptRows, Row, RowKind
 from fabula.tasks.continuation.baselines import RandomSentence, Unigram
 from fabula.tasks.continuation.corpus import Corpus

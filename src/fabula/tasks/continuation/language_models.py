@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from fabula.measures.linguistic.scoring import Story
+from fabula.measures.linguistic.system_scores import Story
 from fabula.models import Answer, Model, Prompt, Sampling
 from fabula.models.prompting import fenced_if_needed
 from fabula.resume import KeptRows, Row
-from fabula.tasks.asking import Wanted, ask_for, read_written
 from fabula.tasks.continuation.generating import context_digest
+from fabula.tasks.model_texts import Wanted, ask_for, read_written
 from fabula.text.pipeline import pipeline_parts
 from fabula.text.sentences import sentences_of
 from fabula.types import Signature

@@ -18,7 +18,7 @@ from fabula.errors import CorpusError, ModelError
 from fabula.formats import NETWORK
 from fabula.store import checksum
 from fabula.tasks.continuation.corpus import Corpus
-from fabula.tasks.continuation.vocabulary import MAX_TOKENS, UNKNOWN, Vocabulary
+from fabula.tasks.continuation.generator_vocabulary import MAX_TOKENS, UNKNOWN, Vocabulary
 
 __all__ = ["MODEL_FILE", "Network", "Recurrent", "load_torch", "network_of"]
 

@@ -23,6 +23,7 @@ from fabula.errors import InputError
 from fabula.formats import NETWORK
 from fabula.store import write_whole, writer_lock
 from fabula.tasks.continuation.corpus import Corpus
+from fabula.tasks.continuation.generator_vocabulary import UNKNOWN
 from fabula.tasks.continuation.recurrent import (
     MODEL_FILE,
     Network,
@@ -30,7 +31,6 @@ from fabula.tasks.continuation.recurrent import (
     network_of,
     saved_form,
 )
-from fabula.tasks.continuation.vocabulary import UNKNOWN
 
 __all__ = ["Progress", "Training", "train_recurrent"]
 

@@ -22,7 +22,7 @@ from fabula.models.cost import Estimate as CostEstimate
 from fabula.models.cost import Price, estimate_tokens
 from fabula.models.encoder import Encoder
 from fabula.reasons import explain
-from fabula.tasks.asking import why_no_text
+from fabula.tasks.feedback.draft_places import moved_places
 from fabula.tasks.feedback.editor import (
     ASK,
     CLOSED_SAMPLING,
@@ -34,7 +34,7 @@ from fabula.tasks.feedback.editor import (
     STANDS,
     Editor,
 )
-from fabula.tasks.feedback.places import moved_places
+from fabula.tasks.feedback.feedback_prompts import PERFECT, says_perfect
 from fabula.tasks.feedback.points import (
     SAME,
     Point,
@@ -43,7 +43,7 @@ from fabula.tasks.feedback.points import (
     read_answer,
     touches,
 )
-from fabula.tasks.feedback.prompts import PERFECT, says_perfect
+from fabula.tasks.model_texts import why_no_text
 from fabula.text import TextSettings
 from fabula.text.quotations import QuotableText
 from fabula.types import Document, Measurement, Signature, Span

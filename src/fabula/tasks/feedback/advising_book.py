@@ -18,11 +18,11 @@ from fabula.models.concurrency import in_turn
 from fabula.models.cost import Estimate as CostEstimate
 from fabula.models.cost import Price, estimate_tokens
 from fabula.models.encoder import Encoder
-from fabula.tasks.asking import why_no_text
 from fabula.tasks.feedback import advising
 from fabula.tasks.feedback.advising import Advice, AdvicePlan
 from fabula.tasks.feedback.editor import CONTRADICTIONS, LEDGER, NOTES, NOTHING, Editor
 from fabula.tasks.feedback.points import Point, Remark, group_remarks, read_answer
+from fabula.tasks.model_texts import why_no_text
 from fabula.text import TextSettings
 from fabula.text.chapters import chapters_of
 from fabula.text.quotations import QuotableText

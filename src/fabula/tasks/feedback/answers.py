@@ -15,9 +15,9 @@ from numpy.typing import NDArray
 
 from fabula.errors import InputError
 from fabula.models.encoder import Encoder
-from fabula.tasks.feedback.prompts import says_perfect
+from fabula.tasks.feedback.feedback_prompts import says_perfect
 from fabula.text import TextSettings
-from fabula.text.feedback import feedback_id
+from fabula.text.feedback_pieces import feedback_id
 from fabula.text.refusals import is_refusal
 from fabula.text.sentences import sentences_of
 

@@ -22,10 +22,10 @@ import numpy as np
 
 from fabula import __version__
 from fabula.resume import KeptRows, RowKind
-from fabula.tasks.feedback.changes import Edit, apply_edits, edits_between
 from fabula.tasks.feedback.english import vocabulary_name
 from fabula.tasks.feedback.faults import FAULTS, NARRATION_PARTS, RULES, plant_fault
 from fabula.tasks.feedback.narration import Narration
+from fabula.tasks.feedback.story_edits import Edit, apply_edits, edits_between
 from fabula.tasks.feedback.translating import Rounds, Translator, back_translate
 from fabula.text import check_documents
 from fabula.text.language import language_gate, not_english

@@ -19,8 +19,8 @@ from fabula.models.base import Usage
 from fabula.models.cost import Estimate, Price, estimate_tokens
 from fabula.resume import KeptRows, Row, RowKind
 from fabula.store import read_rows
-from fabula.tasks.asking import Wanted, ask_for, why_no_text
-from fabula.tasks.feedback.prompts import PromptSet, feedback_prompt
+from fabula.tasks.feedback.feedback_prompts import PromptSet, feedback_prompt
+from fabula.tasks.model_texts import Wanted, ask_for, why_no_text
 from fabula.types import Signature
 
 __all__ = ["ANSWERS", "ElicitPlan", "elicit", "estimate_grid", "read_corrupted"]

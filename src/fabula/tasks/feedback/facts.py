@@ -13,9 +13,9 @@ from typing import Any
 
 import numpy as np
 
-from fabula.tasks.feedback.changes import Edit, Fault
 from fabula.tasks.feedback.narration import Narration, excerpt, word_set
 from fabula.tasks.feedback.statements import check_statements, plant_statements
+from fabula.tasks.feedback.story_edits import Edit, Fault
 
 __all__ = ["CLASSES", "Mention", "change_fact", "check_fact", "mentioned_facts"]
 

@@ -12,10 +12,10 @@ from typing import Any
 
 import numpy as np
 
-from fabula.tasks.feedback.changes import Fault, apply_edits
 from fabula.tasks.feedback.facts import change_fact, check_fact
 from fabula.tasks.feedback.names import check_name, rename_character
 from fabula.tasks.feedback.narration import Narration, read_narration
+from fabula.tasks.feedback.story_edits import Fault, apply_edits
 from fabula.tasks.feedback.tense import check_tense, shift_tense
 from fabula.tasks.feedback.threads import check_thread, plant_thread
 

@@ -18,8 +18,8 @@ from fabula.models.concurrency import HeldOpen, in_turn
 from fabula.models.cost import Estimate, Price, estimate_tokens
 from fabula.models.prompting import fenced_if_needed
 from fabula.reasons import explain
-from fabula.tasks.asking import why_no_text
 from fabula.tasks.feedback.translating import NoTranslation
+from fabula.tasks.model_texts import why_no_text
 from fabula.text.framing import unframed
 from fabula.text.refusals import is_refusal
 

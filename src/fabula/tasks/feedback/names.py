@@ -6,13 +6,13 @@ import re
 
 import numpy as np
 
-from fabula.tasks.feedback.changes import Edit, Fault
 from fabula.tasks.feedback.characters import (
     characters,
     first_names,
     mentions_of,
 )
 from fabula.tasks.feedback.narration import Narration, excerpt, word_set
+from fabula.tasks.feedback.story_edits import Edit, Fault
 
 __all__ = ["check_name", "rename_character"]
 

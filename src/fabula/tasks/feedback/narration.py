@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from fabula.tasks.feedback.changes import Edit, apply_edits
+from fabula.tasks.feedback.story_edits import Edit, apply_edits
 from fabula.text.sentences import paragraph_docs, spans_of_docs
 from fabula.text.speech import Quotation, quotations_of
 

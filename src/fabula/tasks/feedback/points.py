@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from fabula.models.encoder import Encoder
 from fabula.tasks.feedback.answer_lines import Entry, answer_lines
-from fabula.tasks.feedback.places import Quoted, find_quoted
+from fabula.tasks.feedback.draft_places import Quoted, find_quoted
 from fabula.text import TextSettings
 from fabula.text.quotations import QuotableText, quoted_parts
 

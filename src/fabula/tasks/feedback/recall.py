@@ -26,15 +26,15 @@ from itertools import combinations
 import numpy as np
 from numpy.typing import NDArray
 
-from fabula.stats.agreement import (
+from fabula.stats.clustered import permutation_f
+from fabula.stats.compare import holm
+from fabula.stats.reliability import (
     Confusion,
     bootstrap_interval,
     cohen_kappa,
     difference_interval,
 )
-from fabula.stats.clustered import permutation_f
-from fabula.stats.compare import holm
-from fabula.tasks.feedback.finding import Answer, Findings
+from fabula.tasks.feedback.fault_matches import Answer, Findings
 from fabula.types import Estimate
 
 __all__ = [

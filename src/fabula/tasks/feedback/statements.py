@@ -10,8 +10,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from fabula.tasks.feedback.changes import Edit, Fault
 from fabula.tasks.feedback.narration import Narration
+from fabula.tasks.feedback.story_edits import Edit, Fault
 from fabula.tasks.feedback.threads import ends_of, places_of, protagonist
 
 __all__ = ["check_statements", "plant_statements"]

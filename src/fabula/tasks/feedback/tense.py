@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from fabula.tasks.feedback.changes import Edit, Fault
 from fabula.tasks.feedback.inflecting import base_of_past, third_person
 from fabula.tasks.feedback.narration import Narration, excerpt, word_set
+from fabula.tasks.feedback.story_edits import Edit, Fault
 
 __all__ = ["check_tense", "in_present", "shift_tense"]
 

@@ -6,9 +6,9 @@ import re
 
 import numpy as np
 
-from fabula.tasks.feedback.changes import Edit, Fault
 from fabula.tasks.feedback.characters import characters
 from fabula.tasks.feedback.narration import Narration, excerpt, word_set
+from fabula.tasks.feedback.story_edits import Edit, Fault
 from fabula.text.speech import quotations_of
 
 __all__ = ["check_thread", "ends_of", "places_of", "plant_thread", "protagonist"]

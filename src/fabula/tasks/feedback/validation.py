@@ -6,9 +6,9 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from fabula.stats.agreement import bootstrap_interval, pearson, pearson_of_sums, pearson_sums
+from fabula.stats.reliability import bootstrap_interval, pearson, pearson_of_sums, pearson_sums
 from fabula.tasks.feedback.answers import Answers
-from fabula.tasks.feedback.scoring import cell_repetition
+from fabula.tasks.feedback.feedback_scores import cell_repetition
 from fabula.types import Estimate
 
 __all__ = ["VALIDATED", "measured", "validate"]

@@ -1,0 +1,254 @@
+"""The pages on which a draft is written: the editor, and the states that were kept."""
+
+from __future__ import annotations
+
+from typing import Any
+from urllib.parse import quote
+
+from fastapi import APIRouter, HTTPException
+from fastapi.responses import JSONResponse, RedirectResponse, Response
+from markupsafe import escape
+
+from fabula.desk.differences import changed_words
+from fabula.desk.draft_settings import Asked, chosen_model
+from fabula.desk.drafts import Piece
+from fabula.desk.journal import Journal, KeptState, shown_time
+from fabula.desk.live_check import utf16_places
+from fabula.desk.record import NOT_PROVEN, broken_at, record_archive
+from fabula.desk.rendering import render
+from fabula.desk.visits import Owner, Posted, Visit
+from fabula.errors import InputError
+from fabula.models.available import find_models
+from fabula.review.finding_changes import Noted
+from fabula.text.readers import READERS, TABLES
+from fabula.web import visible
+
+__all__ = ["ENDINGS", "model_list", "references_of", "router"]
+
+router = APIRouter()
+_MAX_TEXT_CHARS = 5_000_000
+ENDINGS = ",".join(f".{kind}" for kind in READERS if kind not in {*TABLES, "wet", "scriv"})
+"""The files that hold a draft, as a page names them; a folder cannot be dropped."""
+
+
+@router.post("/writing")
+def save_new(owner: Owner, form: Posted) -> Response:
+    """Keep what is being written before it is a piece."""
+    return _saved(owner.desk.drafts.new, form, 0)
+
+
+@router.post("/piece/{id_}/{number}/writing")
+def save(owner: Owner, form: Posted, id_: str, number: int) -> Response:
+    """Keep what is being written of a piece."""
+    owner.found(id_, number)
+    return _saved(owner.desk.drafts.journal(id_), form, number)
+
+
+def _saved(journal: Journal, form: Any, base: int) -> Response:
+    text = str(form.get("text", "")).replace("\r\n", "\n")
+    if len(text) > _MAX_TEXT_CHARS:
+        raise HTTPException(413)
+    typed = str(form.get("typed", ""))
+    at = int(typed) if typed.isdecimal() and len(typed) < 16 else 0
+    return JSONResponse({"saved": shown_time(journal.save(text, base, at).saved)})
+
+
+@router.get("/piece/{id_}/{number}/edit")
+def edit(owner: Owner, id_: str, number: int) -> Response:
+    """The draft to be changed: as it was typed last, where that was not measured yet."""
+    piece, version = owner.found(id_, number)
+    asked = Asked.read(version.asked)
+    writing = owner.desk.drafts.journal(id_).writing()
+    if writing is not None and writing.text == version.text:
+        writing = None
+    text = version.text if writing is None else writing.text
+    return owner.page(
+        "edit.html.j2", piece=piece, version=version, title=visible(piece.title), asked=asked,
+        text=text.encode(errors="replace").decode(), writing=writing,
+        saved="" if writing is None else shown_time(writing.saved),
+        references=references_of(owner, asked), models=model_list(asked.model), endings=ENDINGS,
+    )  # fmt: skip
+
+
+@router.post("/piece/{id_}/{number}/check")
+def check(owner: Owner, form: Posted, id_: str, number: int) -> Response:
+    """What stands in the text as it is, and what changed since the version."""
+    _, version = owner.found(id_, number)
+    text = str(form.get("text", "")).replace("\r\n", "\n")
+    try:
+        found = owner.desk.check(version, text)
+    except InputError as error:
+        return JSONResponse({"html": f"<p>{escape(str(error))}</p>", "marks": []})
+    if found is None:
+        return JSONResponse({"html": "", "marks": []}, 202)
+    _, changes = found
+    place = utf16_places(text)
+
+    def shown(one: Noted) -> dict[str, Any]:
+        return {
+            "title": one.title, "why": one.why, "words": one.words, "kind": one.kind,
+            "start": place(one.start), "end": place(one.end), "line": one.line,
+        }  # fmt: skip
+
+    lists = {name: [shown(one) for one in getattr(changes, name)] for name in ("new", "still")}
+    page = render("check.html.j2", version=version, gone=changes.gone, **lists)
+    marks = [[one["start"], one["end"]] for found in lists.values() for one in found]
+    return JSONResponse({"html": page, "marks": sorted(marks)})
+
+
+@router.get("/piece/{id_}/versions")
+def versions(owner: Owner, id_: str) -> Response:
+    """All states that were kept of a piece, the newest first."""
+    piece = owner.piece(id_)
+    journal = owner.desk.drafts.journal(id_)
+    rows = _rows(piece, journal.states())
+    return owner.page(
+        "versions.html.j2", piece=piece, title=visible(piece.title), rows=rows[::-1],
+        writing=_now_of(piece, journal),
+    )  # fmt: skip
+
+
+def _now_of(piece: Piece, journal: Journal) -> dict[str, Any] | None:
+    """What is being written and is in no version yet."""
+    writing = journal.writing()
+    if writing is None or writing.text == piece.last.text:
+        return None
+    return {"at": shown_time(writing.saved), "n_words": len(writing.text.split())}
+
+
+def _rows(piece: Piece, states: list[KeptState]) -> list[dict[str, Any]]:
+    """The states, and before them versions of desks that kept none."""
+    known = {state.version for state in states}
+    older: list[dict[str, Any]] = [
+        {"number": 0, "version": one.number, "at": shown_time(str(one.asked.get("made", ""))),
+         "n_words": len(one.text.split())}
+        for one in piece.versions if one.number not in known
+    ]  # fmt: skip
+    kept: list[dict[str, Any]] = [
+        {"number": k, "version": state.version, "at": shown_time(state.at),
+         "n_words": state.n_words}
+        for k, state in enumerate(states, 1)
+    ]  # fmt: skip
+    rows = [*older, *kept]
+    n_before = rows[0]["n_words"]
+    for row in rows:
+        row["change"] = row["n_words"] - n_before
+        n_before = row["n_words"]
+    return rows
+
+
+@router.get("/piece/{id_}/states/{number}")
+def show_state(owner: Owner, id_: str, number: int) -> Response:
+    """A state, and how it differs from what stands there now."""
+    piece, state, text = _state(owner, id_, number)
+    writing = owner.desk.drafts.journal(id_).writing()
+    now = piece.last.text if writing is None else writing.text
+    old, new = changed_words(text, now)
+    return owner.page(
+        "state.html.j2", piece=piece, title=visible(piece.title), number=number, old=old, new=new,
+        at=shown_time(state.at),
+    )  # fmt: skip
+
+
+@router.post("/piece/{id_}/states/{number}/restore")
+def restore(owner: Owner, form: Posted, id_: str, number: int) -> Response:
+    """Write on from a state; what stands there now is kept as another."""
+    piece, _, text = _state(owner, id_, number)
+    journal = owner.desk.drafts.journal(id_)
+    journal.put_aside()
+    journal.save(text, piece.last.number)
+    return RedirectResponse(f"/piece/{id_}/{piece.last.number}/edit", 303)
+
+
+@router.post("/piece/{id_}/{number}/start")
+def start_from(owner: Owner, form: Posted, id_: str, number: int) -> Response:
+    """Put what is being written aside, and write from a version."""
+    owner.found(id_, number)
+    owner.desk.drafts.journal(id_).put_aside()
+    return RedirectResponse(f"/piece/{id_}/{number}/edit", 303)
+
+
+@router.get("/piece/{id_}/{number}/draft.txt")
+def download_draft(owner: Owner, id_: str, number: int) -> Response:
+    """The words of a version as a file."""
+    piece, version = owner.found(id_, number)
+    return _as_file(version.text, piece.title, f"version {number}")
+
+
+@router.get("/piece/{id_}/states/{number}/draft.txt")
+def download_state(owner: Owner, id_: str, number: int) -> Response:
+    """The words of a state as a file."""
+    piece, _, text = _state(owner, id_, number)
+    return _as_file(text, piece.title, f"state {number}")
+
+
+@router.get("/piece/{id_}/record")
+def record(owner: Owner, id_: str) -> Response:
+    """How a piece was written, what that shows, and what it does not prove."""
+    piece = owner.piece(id_)
+    states = owner.desk.drafts.journal(id_).states()
+    ends = [shown_time(states[k].at) for k in (0, -1)] if states else ["", ""]
+    return owner.page(
+        "record.html.j2", piece=piece, title=visible(piece.title), n_states=len(states),
+        first=ends[0], last=ends[1], broken=broken_at(states), not_proven=NOT_PROVEN,
+        chain=states[-1].chain if states else "",
+    )  # fmt: skip
+
+
+@router.post("/piece/{id_}/record")
+def export_record(owner: Owner, form: Posted, id_: str) -> Response:
+    """The record as a file, for its writer alone: a form of the desk asks for it."""
+    piece = owner.piece(id_)
+    journal = owner.desk.drafts.journal(id_)
+    data = record_archive(piece.title, journal, with_texts=form.get("texts") == "on")
+    headers = _attached(f"{_named(piece.title)}, process record.zip")
+    return Response(data, media_type="application/zip", headers=headers)
+
+
+def _as_file(text: str, title: str, which: str) -> Response:
+    headers = _attached(f"{_named(title)}, {which}.txt")
+    return Response(text.encode(errors="replace"), media_type="text/plain", headers=headers)
+
+
+def _named(title: str) -> str:
+    return " ".join(visible(title).split())[:60].replace("/", "-")
+
+
+def _attached(name: str) -> dict[str, str]:
+    plain = name.encode(errors="replace").decode()
+    return {"content-disposition": f"attachment; filename*=UTF-8''{quote(plain, safe='')}"}
+
+
+def _state(owner: Visit, id_: str, number: int) -> tuple[Piece, KeptState, str]:
+    piece = owner.piece(id_)
+    journal = owner.desk.drafts.journal(id_)
+    states = journal.states()
+    text = journal.text(states[number - 1]) if 0 < number <= len(states) else None
+    if text is None:
+        raise HTTPException(404)
+    return piece, states[number - 1], text
+
+
+def model_list(model: str) -> dict[str, Any]:
+    """The models that can be chosen here, in groups, and which is."""
+    found = [(one.name.removesuffix("..."), one) for one in find_models()]
+    here = [
+        {"value": value, "title": f"{value}: {one.where}"}
+        for value, one in found if one.kind != "provider"
+    ]  # fmt: skip
+    elsewhere = [
+        {"value": value, "title": f"{value.rstrip('/')}: {one.where}"}
+        for value, one in found if one.kind == "provider"
+    ]  # fmt: skip
+    chosen, name = chosen_model(model, [value for value, _ in found])
+    groups = [
+        {"title": "On this computer", "models": here},
+        {"title": "With a key: the draft leaves this computer", "models": elsewhere},
+    ]
+    return {"groups": groups, "chosen": chosen, "name": name}
+
+
+def references_of(owner: Visit, asked: Asked) -> list[str]:
+    """What drafts can be compared with; what was asked for is among it."""
+    asked_for = [asked.reference] if asked.reference else []
+    return list(dict.fromkeys([*owner.desk.references, *asked_for]))

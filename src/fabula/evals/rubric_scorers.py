@@ -1,0 +1,368 @@
+"""A rubric's answers in an Inspect log: their scorers, and what they come to over stories.
+
+What is missing has no part in a metric. Inspect's `mean` and `accuracy` leave out a score of NaN,
+take None, a choice and a text for 0, and are 0 where nothing is left; so nothing here is scored
+with None, and each scale has metrics of its own.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from inspect_ai.model import ModelOutput
+from inspect_ai.scorer import (
+    Metric,
+    SampleScore,
+    Score,
+    Scorer,
+    Target,
+    Value,
+    metric,
+    scorer,
+    stderr,
+)
+from inspect_ai.solver import TaskState
+
+from fabula.api.given import settings_from
+from fabula.errors import InputError
+from fabula.evals.failing import in_a_sentence
+from fabula.jobs.judging import LabelledSettings, plan_of
+from fabula.jobs.models import ModelSettings
+from fabula.judging.judge_prompts import Template, choice_of
+from fabula.judging.judging_plan import WORDING_STEP, Asked, Judged, JudgePlan
+from fabula.judging.measurements import to_measurements
+from fabula.judging.people import people_agreement
+from fabula.judging.trust import NEVER_CHECKED, Mode, Trust, TrustBook
+from fabula.measures.graded import graded_agreement
+from fabula.measures.rater_agreement import judge_agreement, panel_of_labels, ratings_of
+from fabula.models.hosted import answer_of
+from fabula.models.verdicts import Verdict, read_verdict
+from fabula.reasons import explain
+from fabula.settings import fields_of
+from fabula.types import Document, Estimate, Item, Measurement, Rubric, Scale, Signature
+
+__all__ = ["answers", "judged_of", "plan_for", "sample_of", "settings_for", "verdict"]
+
+
+@dataclass(frozen=True, slots=True)
+class _LoggedTemplate(Template):
+    """A prompt with examples, of which a log's metadata has the digest alone."""
+
+    logged: str = ""
+
+    @property
+    def digest(self) -> str:
+        return self.logged
+
+
+def settings_for(name: str, settings: Mapping[str, Any]) -> LabelledSettings:
+    """The settings of `fabula judge`, with its defaults.
+
+    Those that say which models are called, and how, are Inspect's. Raises `InputError`.
+    """
+    fixed = {
+        one.path[-1]: one.default
+        for one in fields_of(ModelSettings)
+        if one.path[-1] != "structured"
+    }
+    given = dict(settings)
+    if isinstance(given.get("items"), list):
+        # Inspect's command line makes a list of what has commas.
+        given["items"] = ",".join(given["items"])
+    if given.get("template") is not None:
+        given["template"] = Path(given["template"])
+    fixed |= {"rubric": name, "max_unreadable": 0, "out": None, "restart": False, "again": None}
+    return settings_from(LabelledSettings, given, {**fixed, "labels": None})
+
+
+def plan_for(name: str, settings: Mapping[str, Any]) -> JudgePlan:
+    """How the rubric is asked, without examples. Raises `InputError`."""
+    return plan_of(settings_for(name, settings).judging)
+
+
+def sample_of(number: int, plan: JudgePlan) -> int:
+    """Which sample an answer is, by its place: all of one wording come before those of the next."""
+    wording, sample = divmod(number, plan.n_samples)
+    return WORDING_STEP * wording + sample
+
+
+def judged_of(output: ModelOutput, story: str, item: Item, plan: JudgePlan) -> list[Judged]:
+    """What is read in a model's answers to an item, one or more as its choices."""
+    style = plan.template.style
+    choice = choice_of(item.scale, style)
+    alone = [
+        output.model_copy(update={"choices": [one], "completion": one.message.text})
+        for one in output.choices
+    ]
+    found = []
+    for number, one in enumerate(alone or [output]):
+        answer = replace(answer_of(one, choice), served=output.model)
+        asked = Asked(story, item.id, sample_of(number, plan), "", 0)
+        found.append(Judged(asked, read_verdict(answer, item.scale, style), answer))
+    return found
+
+
+def _measurement(state: TaskState, plan: JudgePlan) -> Measurement:
+    """What a sample's answers come to, as `fabula judge` would have it. Raises `InputError`."""
+    about = state.metadata
+    if about["rubric"] != plan.rubric.key:
+        raise InputError(
+            f"the log holds answers to {about['rubric']}, and `name` is {plan.rubric.key}; give "
+            f"the rubric that was asked"
+        )
+    story, item = str(about["story"]), plan.rubric.item(str(about["item"]))
+    if reason := about.get("not_asked"):
+        judged = [Judged(Asked(story, item.id, 0, "", 0), Verdict(None, reason, None), None)]
+    else:
+        judged = judged_of(state.output, story, item, plan)
+    document = Document(story, "", author=about.get("author") or None)
+    if shown := about.get("examples"):
+        template = _LoggedTemplate(
+            plan.template.style, name=str(shown["name"]), logged=str(shown["digest"])
+        )
+        plan = replace(plan, template=template)
+    # What Inspect's own options changed is what the answers were drawn with.
+    plan = replace(plan, **about.get("mode", {}))
+    (found,) = to_measurements(judged, [document], str(state.model), plan)
+    return found
+
+
+# Raw scores of all epochs: Inspect's own reducer makes 0 of a choice.
+@metric(scores="unreduced")
+def by_item() -> Metric:
+    """Yes-no items by their mean, and `all` over them; numbers by theirs, with the range in the
+    name; each option of a choice by its share."""
+
+    def compute(scores: list[SampleScore]) -> Value:
+        by_id: dict[str, list[SampleScore]] = {}
+        for one in scores:
+            by_id.setdefault(_meta(one)["item"], []).append(one)
+        found: dict[str, float | int | str | bool | None] = {}
+        for item, of_item in by_id.items():
+            found |= _scale(of_item[0]).metrics(item, [_value(one) for one in of_item])
+        tests = [float(one.score.as_float()) for one in scores if _scale(one).is_test]
+        return found | ({"all": math.fsum(tests) / len(tests)} if tests else {})
+
+    return compute
+
+
+@metric(name="stderr", scores="unreduced")
+def tests_stderr() -> Metric:
+    """The standard error of `all`, over stories."""
+
+    def compute(scores: list[SampleScore]) -> Value:
+        tests = [one for one in scores if _scale(one).is_test]
+        compute_stderr: Any = stderr(cluster="story")
+        return compute_stderr(tests) if tests else float("nan")
+
+    return compute
+
+
+@metric(scores="unreduced")
+def agreement() -> Metric:
+    """Kappa with people's verdicts on the same stories, its 95 % interval over stories, and what
+    one of these people reaches with the others; nothing where the stories have no verdicts."""
+
+    def compute(scores: list[SampleScore]) -> Value:
+        labels = [label for one in _first_epochs(scores) for label in _labels(one)]
+        if not labels:
+            return {}
+        rubric, said = _rubric_of(scores), _said(scores)
+        found: dict[str, float | int | str | bool | None] = {}
+        panel = panel_of_labels(labels, rubric, labels[0].signature.partition(":")[2])
+        judged = ratings_of(said)
+        if judged.keys() & panel.majority().keys():
+            overall = judge_agreement(said, panel, rubric, "item").overall
+            documents = {document for document, _ in judged}
+            people = people_agreement(panel, documents)["all"].one_with_rest
+            found |= _ends("kappa", overall.kappa) | _known("kappa of one person", people)
+        for on_items in graded_agreement(said, labels, rubric).judges.values():
+            for item, one in on_items.items():
+                found |= _ends(f"kappa: {item}", one.kappa)
+                found |= _known(f"kappa of one person: {item}", one.people.value)
+        return found
+
+    return compute
+
+
+@metric(scores="unreduced")
+def trust() -> Metric:
+    """The kappa with experts that is known of this model, wording and mode, with its interval;
+    nothing where it was never checked."""
+
+    def compute(scores: list[SampleScore]) -> Value:
+        found: dict[str, float | int | str | bool | None] = {}
+        if not scores:
+            return found
+        tests = {_meta(one)["item"] for one in scores if _scale(one).is_test}
+        for item, one in _trust_in(scores[0].score.metadata or {}, _meta(scores[0])).items():
+            if item in tests:
+                continue
+            name = "trust in another mode" if one.is_other_mode else "trust"
+            name = name if item == "all" else f"{name}: {item}"
+            ends = Estimate(one.kappa, one.low, one.high, one.n, "", "")
+            found |= _ends(name, ends)
+        return found
+
+    return compute
+
+
+def _trust_in(metadata: Mapping[str, Any], about: Mapping[str, Any]) -> Mapping[str, Trust]:
+    """What is known of the judge whose signature a score has, by item."""
+    parts = dict(Signature.parse(metadata["signature"]).parts)
+    return TrustBook().find(
+        parts["model"], about["rubric"], parts["style"], parts["prompt"], Mode.of(parts)
+    )
+
+
+def _ends(name: str, estimate: Estimate) -> dict[str, float]:
+    """A figure and the ends of its interval, so far as they are known: a metric has no None."""
+    ends = {name: estimate.value, f"{name} low": estimate.low, f"{name} high": estimate.high}
+    return {key: value for key, value in ends.items() if value is not None}
+
+
+def _known(name: str, value: float | None) -> dict[str, float]:
+    return {} if value is None else {name: value}
+
+
+def _first_epochs(scores: Sequence[SampleScore]) -> list[SampleScore]:
+    """A score of each story and item."""
+    return list({(_meta(one)["story"], _meta(one)["item"]): one for one in scores}.values())
+
+
+def _labels(one: SampleScore) -> list[Measurement]:
+    """What people said of the story on the item, as its sample's metadata has it."""
+    about = _meta(one)
+    return [
+        _label(about, rater, _as_measured(value), f"labels:{about['experts']}")
+        for rater, value in about.get("labels", {}).items()
+    ]
+
+
+def _said(scores: Sequence[SampleScore]) -> list[Measurement]:
+    """The judge's answers, those of several epochs combined as repeated answers are."""
+    given: dict[tuple[str, str], list[SampleScore]] = {}
+    for one in scores:
+        given.setdefault((_meta(one)["story"], _meta(one)["item"]), []).append(one)
+    return [
+        _label(_meta(of_item[0]), "judge", _scale(of_item[0]).combine(list(map(_value, of_item))),
+               str((of_item[0].score.metadata or {}).get("signature", "")))
+        for of_item in given.values()
+    ]  # fmt: skip
+
+
+def _label(
+    about: Mapping[str, Any], rater: str, value: float | str | None, signature: str
+) -> Measurement:
+    reason = "tie" if value is None else None
+    return Measurement(
+        about["story"], about["rubric"], about["item"], rater, value, reason, (), None, signature
+    )
+
+
+def _rubric_of(scores: Sequence[SampleScore]) -> Rubric:
+    """The items that were answered, of which a log holds the scales and the dimensions."""
+    items = {
+        _meta(one)["item"]: Item(
+            _meta(one)["item"], k, "", "", dimension=_meta(one)["dimension"], scale=_scale(one)
+        )
+        for k, one in enumerate(scores)
+    }
+    return Rubric(_meta(scores[0])["rubric"], "", "", tuple(items.values()))
+
+
+def _meta(one: SampleScore) -> Mapping[str, Any]:
+    return one.sample_metadata or {}
+
+
+def _scale(one: SampleScore) -> Scale:
+    # A log's lists were tuples.
+    fields: dict[str, Any] = {
+        name: tuple(value) if isinstance(value, list) else value
+        for name, value in _meta(one)["fields"].items()
+    }
+    return Scale(**fields)
+
+
+def _value(one: SampleScore) -> float | str:
+    value = one.score.value
+    return value if isinstance(value, str) else float(one.score.as_float())
+
+
+def _as_measured(value: Any) -> float | str:
+    return value if isinstance(value, str) else float(value)
+
+
+@scorer(metrics=[by_item(), tests_stderr(), agreement(), trust()])
+def verdict(name: str = "ttcw", **settings: Any) -> Scorer:
+    """What the item's scale has: 1 for Yes and 0 for No, a number, an option, a text.
+
+    Args:
+        name: The rubric that was asked.
+        settings: Those of the task, as they were given there.
+    """
+    with in_a_sentence():
+        plan = plan_for(name, settings)
+
+    async def score(state: TaskState, target: Target) -> Score:
+        with in_a_sentence():
+            found = _measurement(state, plan)
+        metadata = {"signature": found.signature, **found.details}
+        known = _trust_in(metadata, state.metadata).get(found.item)
+        metadata["trust"] = NEVER_CHECKED if known is None else f"kappa {known.shown}"
+        if found.value is None:
+            reason = found.missing_reason or ""
+            return Score.unscored(
+                reason=reason,
+                answer=state.output.completion or None,
+                explanation=explain(reason),
+                metadata=metadata,
+            )
+        scale = plan.rubric.item(found.item).scale
+        return Score(
+            value=found.value,
+            answer=scale.word(found.value),
+            explanation=found.rationale,
+            metadata=metadata,
+        )
+
+    return score
+
+
+@metric(scores="unreduced")
+def by_reason() -> Metric:
+    """How many items were answered, and how many were not, by reason."""
+
+    def compute(scores: list[SampleScore]) -> Value:
+        return dict(Counter(str(one.score.value) for one in scores))
+
+    return compute
+
+
+@scorer(metrics=[by_reason()])
+def answers(name: str = "ttcw", **settings: Any) -> Scorer:
+    """`answered`, or the reason why an item has no answer.
+
+    Inspect shows no metric a score that is missing, so what is missing is counted here.
+
+    Args:
+        name: The rubric that was asked.
+        settings: Those of the task, as they were given there.
+    """
+    with in_a_sentence():
+        plan = plan_for(name, settings)
+
+    async def score(state: TaskState, target: Target) -> Score:
+        with in_a_sentence():
+            found = _measurement(state, plan)
+        reason = found.missing_reason
+        return Score(
+            value=reason or "answered", reason=reason, explanation=reason and explain(reason)
+        )
+
+    return score

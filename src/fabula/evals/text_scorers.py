@@ -1,0 +1,233 @@
+"""Fabula's instruments as scorers of Inspect AI: what a model wrote, measured from its log.
+
+    inspect score LOG --scorer fabula/originality -S reference=books.ref
+
+No model is asked again. A figure that is missing is NaN in its score, which says why, and has no
+part in a metric, which counts it. How alike texts are is not a property of a single text;
+`fabula diversity` measures it.
+"""
+
+from __future__ import annotations
+
+import math
+import weakref
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import ExitStack
+from dataclasses import replace
+from threading import Lock
+from typing import Any
+
+import anyio.to_thread
+import numpy as np
+from inspect_ai.scorer import Metric, SampleScore, Score, Scorer, Target, Value, metric, scorer
+from inspect_ai.solver import TaskState
+
+from fabula.api.given import settings_from
+from fabula.errors import CallFailed, InputError
+from fabula.evals.failing import in_a_sentence
+from fabula.instruments import find_instrument, instruments
+from fabula.jobs.originality import OriginalityOptions, open_measure
+from fabula.reasons import explain
+from fabula.stats.reliability import bootstrap_interval
+from fabula.text.refusals import is_refusal
+from fabula.types import Document, Measurement
+
+__all__ = ["fluency", "instrument", "originality", "profile"]
+
+Measure = Callable[[Document], Iterable[Measurement]]
+"""What an instrument says of a text: a measurement of each figure, with a value or a reason."""
+
+_MAX_SHOWN = 10
+_MAX_CHARS = 200
+
+
+@metric(scores="unreduced")
+def figures() -> Metric:
+    """The mean of each figure, its 95 % interval over samples, and how many scores lack it.
+
+    Epochs of one sample are not independent: they are drawn together.
+    """
+
+    def compute(scores: list[SampleScore]) -> Value:
+        found: dict[str, float | int | str | bool | None] = {}
+        for name in dict.fromkeys(name for one in scores for name in one.score.as_dict()):
+            given = [(one.sample_id, one.score.as_dict().get(name)) for one in scores]
+            known = [(id_, value) for id_, value in given if _is_number(value)]
+            found |= _mean(name, known)
+            if n_missing := len(given) - len(known):
+                found[f"{name} missing"] = n_missing
+        return found
+
+    return compute
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and not math.isnan(value)
+
+
+def _mean(name: str, known: Sequence[tuple[Any, Any]]) -> dict[str, float]:
+    """The mean with the ends of its interval, so far as there are any."""
+    if not known:
+        return {}
+    values = np.array([value for _, value in known], np.float64)
+    mean = math.fsum(values) / len(values)
+    interval = bootstrap_interval(
+        mean,
+        np.column_stack([np.ones(len(values)), values]),
+        lambda sums: np.asarray(sums[..., 1] / sums[..., 0]),
+        [id_ for id_, _ in known],
+        seed=0,
+        method="mean, percentile bootstrap over samples",
+        signature="",
+    )
+    ends = {} if interval.low is None or interval.high is None else {
+        f"{name} low": interval.low, f"{name} high": interval.high,
+    }  # fmt: skip
+    return {name: mean} | ends
+
+
+@scorer(metrics=[figures()])
+def originality(reference: str | list[str], **settings: Any) -> Scorer:
+    """The Creativity Index and the L-uniqueness of what was written, and the borrowed stretches.
+
+    Args:
+        reference: A reference corpus, or several that are searched as one.
+        settings: Those of `fabula originality`: `match`, `levels`, `exclude`, `exclude_same` (a
+            field of the samples' metadata) and others.
+    """
+    stack = ExitStack()
+    paths = (reference,) if isinstance(reference, str) else tuple(reference)
+    if "levels" in settings:
+        # Inspect's command line makes a number of one level.
+        settings["levels"] = str(settings["levels"])
+    with in_a_sentence():
+        fixed = {"references": paths, "exclude_model": None}
+        options = settings_from(OriginalityOptions, settings, fixed)
+        measure = stack.enter_context(open_measure(options))
+    return _scorer(lambda document: next(measure.measure([document])).measurements(), stack)
+
+
+@scorer(metrics=[figures()])
+def fluency(model: str = "local") -> Scorer:
+    """How surprising a language model finds what was written, in bits a word.
+
+    Args:
+        model: The model that reads: `local` (the embedded one) or a .gguf file.
+    """
+    from fabula.measures.fluency import FluencyMeasure
+    from fabula.models.surprisal import SurprisalModel
+    from fabula.text.pipeline import load_pipeline
+
+    stack = ExitStack()
+    with in_a_sentence():
+        nlp = load_pipeline(("tok2vec", "senter"))
+        measure = FluencyMeasure(stack.enter_context(SurprisalModel(model)), nlp)
+    return _scorer(lambda document: next(measure.measure([document])).measurements(), stack)
+
+
+@scorer(metrics=[figures()])
+def profile(grammar: str = "harper") -> Scorer:
+    """The linguistic profile of what was written.
+
+    Args:
+        grammar: `harper`, `languagetool` or `none`.
+    """
+    from fabula.measures.linguistic.profile import profile_texts
+
+    def measure(document: Document) -> Iterable[Measurement]:
+        return next(profile_texts([document], grammar)).measurements()
+
+    with in_a_sentence():
+        measure(Document("", ""))
+    return _scorer(measure)
+
+
+@scorer(metrics=[figures()])
+def instrument(id: str) -> Scorer:  # noqa: A002 (an instrument's own word)
+    """What a registered instrument says of what was written.
+
+    Args:
+        id: The instrument's id. One that is installed has a scorer of its own, `fabula/ID`.
+    """
+    with in_a_sentence():
+        found = find_instrument(id)
+        if found is None:
+            known = ", ".join(one.id for one in instruments()) or "none"
+            raise InputError(f"{id}: no such instrument is registered; there are {known}")
+    return _scorer(lambda document: next(iter(found.measure([document]))))
+
+
+def _with_its_own_name(id: str) -> None:  # noqa: A002 (as above)
+    @scorer(metrics=[figures()], name=id)
+    def named() -> Scorer:
+        return instrument(id)
+
+
+for _one in instruments():
+    _with_its_own_name(_one.id)
+
+
+def _scorer(measure: Measure, stack: ExitStack | None = None) -> Scorer:
+    """Scores by a measure, which `stack` keeps open as long as there is the scorer."""
+    turn = Lock()
+
+    def scored(state: TaskState) -> Score:
+        document, reason, note = _document_of(state), _why_no_text(state), ""
+        found: list[Measurement] = []
+        with turn, in_a_sentence():
+            try:
+                found = [] if reason else list(measure(document))
+            except CallFailed as error:
+                reason, note = "failed", str(error)
+            # Of a text without words an instrument has the names of its figures.
+            found = found or list(measure(replace(document, text="")))
+        return _score(found, document.text, reason, note)
+
+    async def score(state: TaskState, target: Target) -> Score:
+        # Away from the loop, in which other samples wait for their models.
+        return await anyio.to_thread.run_sync(scored, state)
+
+    if stack is not None:
+        weakref.finalize(score, stack.close)
+    return score
+
+
+def _document_of(state: TaskState) -> Document:
+    """What was written for a sample. Its prompt is the sample's, which its epochs share."""
+    return Document(
+        f"{state.sample_id}#{state.epoch}",
+        state.output.completion,
+        author=str(state.model),
+        prompt_id=str(state.sample_id),
+        meta=state.metadata,
+    )
+
+
+def _why_no_text(state: TaskState) -> str:
+    """Why what was written cannot be measured as a text; empty where it can."""
+    choices = state.output.choices
+    if not choices:
+        return "no_text"
+    if choices[0].stop_reason == "content_filter":
+        return "blocked"
+    return "refusal" if is_refusal(state.output.completion) else ""
+
+
+def _score(found: Sequence[Measurement], text: str, reason: str, note: str) -> Score:
+    """Measurements as one score. `reason` why there is nothing to measure, and more about it."""
+    missing = {
+        one.item: reason or one.missing_reason for one in found if reason or one.value is None
+    }
+    metadata: dict[str, Any] = {"signature": found[0].signature} if found else {}
+    if missing:
+        metadata["missing"] = missing
+    reasons = list(dict.fromkeys(missing.values()))
+    spans = sorted({(one.start, one.end) for of in found for one in of.evidence})
+    shown = [f'"{text[start:end][:_MAX_CHARS]}"' for start, end in spans[:_MAX_SHOWN]]
+    return Score(
+        # NaN, which Inspect leaves out; it takes None for 0.
+        value={one.item: math.nan if one.value is None or reason else one.value for one in found},
+        reason=reasons[0] if len(missing) == len(found) and reasons else None,
+        explanation=note or "; ".join([*map(explain, reasons), *shown]) or None,
+        metadata=metadata,
+    )

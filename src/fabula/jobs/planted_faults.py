@@ -1,0 +1,235 @@
+"""Planted faults: which answers of models find them."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from fabula.jobs.feedback import are_crosses, crosses_of
+from fabula.jobs.judging import FOLDER_HELP, Asking, Judging, JudgingSettings, Questions
+from fabula.jobs.models import NoModelSettings
+from fabula.jobs.progress import SILENT, Confirm, Progress, agreed
+from fabula.settings import Settings, part, setting
+from fabula.types import by_rater
+
+if TYPE_CHECKING:
+    from fabula.judging.session import Spent
+    from fabula.models.function import FunctionModel
+    from fabula.presentation.sheet import Block
+    from fabula.resume import Row
+    from fabula.tasks.feedback.fault_matches import Findings
+    from fabula.tasks.feedback.recall import FindScore, ModelPair, ReaderAccuracy
+    from fabula.types import Measurement
+
+__all__ = ["FindSettings", "FoundFaults", "find_faults", "label_votes"]
+
+
+@dataclass(frozen=True, slots=True)
+class FindSettings(Settings):
+    """How it is decided whether an answer finds the planted fault."""
+
+    by: str = setting(
+        "model",
+        help="Tables to print: dimensions, or crosses of them such as model*prompt.",
+        unit="LIST",
+        check=are_crosses,
+    )
+    match: Literal["exact", "near"] = setting(
+        "near",
+        help="exact: quoted words occur in the changed place; near: also four consecutive words "
+        "of it, its sentence by number, or both words of a changed name or fact.",
+    )
+    details: Path | None = setting(
+        None,
+        help="Write what was read from each answer here (.jsonl), to check or label.",
+        unit="FILE",
+    )
+    rubric: str = setting(
+        "feedback_fault",
+        help="Rubric with the questions for judges; a .toml file with the same items may word "
+        "them differently.",
+        unit="NAME|FILE",
+    )
+    asking: Asking = part(Asking)
+    models: NoModelSettings = part(NoModelSettings)
+    out: Path | None = setting(Path("found"), help=f"{FOLDER_HELP} For judges (`models`).")
+    restart: bool = setting(
+        False, help="Ask judges everything again, ignoring what `out` contains."
+    )
+    labels: Path | None = setting(
+        None,
+        help="People's answers about some of the feedback (document, item, rater, value; items "
+        "found and asks): measures how often quotations and judges are right. A document is "
+        "an answer, named as in `details`.",
+        unit="FILE",
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class FoundFaults:
+    """What the answers find, as quotations and each judge have it."""
+
+    readers: Sequence[Findings]
+    """By quotation first, then by each judge."""
+    scores: Mapping[str, Sequence[FindScore]]
+    """By reader: over all answers, then by each cross, then by model and kind of fault."""
+    pairs: Mapping[str, Sequence[ModelPair]]
+    accuracies: Sequence[ReaderAccuracy]
+    crosses: Sequence[tuple[str, ...]]
+    spent: Sequence[Spent] = ()
+
+    def tables(self) -> list[Block]:
+        from fabula.presentation.finding_tables import finding_tables
+
+        return finding_tables(
+            self.readers, self.scores, self.pairs, self.accuracies, self.crosses
+        )  # fmt: skip
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "readers": [
+                {
+                    "by": one.by,
+                    "signature": one.signature,
+                    "missing": dict(Counter(reason for _, reason in one.missing)),
+                    "subsets": [asdict(score) for score in self.scores[one.by]],
+                    "pairs": [asdict(pair) for pair in self.pairs[one.by]],
+                    "accuracy": [asdict(a) for a in self.accuracies if a.by == one.by],
+                }
+                for one in self.readers
+            ]
+        }
+
+    def rows(self) -> list[Row]:
+        """A row for each answer: what it points at, and what each judge says of it."""
+        judged = [{one.id: one for one in reader.answers} for reader in self.readers[1:]]
+        rows = []
+        for one in self.readers[0].answers:
+            row: Row = {
+                "id": one.id, "story_id": one.story, **one.labels, "names_fault": one.names_fault,
+                "found": one.found, "rule": one.rule, "n_points": one.n_points,
+                "chance": None if one.chance != one.chance else one.chance,
+            }  # fmt: skip
+            for reader, known in zip(self.readers[1:], judged, strict=True):
+                theirs = known.get(one.id)
+                row[f"found_by_{reader.by}"] = None if theirs is None else theirs.found
+            rows.append(row)
+        return rows
+
+
+def find_faults(
+    rows: Sequence[Row],
+    settings: FindSettings,
+    labels: Sequence[Measurement] | None = None,
+    *,
+    progress: Progress = SILENT,
+    confirm: Confirm = agreed,
+    functions: Sequence[FunctionModel] = (),
+) -> FoundFaults:
+    """Score the rows of `feedback elicit`: recall by kind of fault, false alarms, precision, F1.
+
+    `labels` are people's, on items of the rubric, by which the readers are measured, in place of
+    those in the settings' file. Writes what `details` names. Raises `InputError`, `ModelError`,
+    `BusyError`.
+    """
+    from fabula.errors import InputError
+    from fabula.jobs.feedback_reading import check_overlap
+    from fabula.measures.labels import read_labels
+    from fabula.rubrics import load_rubric
+    from fabula.store import write_rows
+    from fabula.tasks.feedback.fault_matches import read_findings
+    from fabula.tasks.feedback.recall import compare_models, reader_accuracy, score_findings
+    from fabula.text.feedback_pieces import feedback_id
+    from fabula.text.pipeline import load_pipeline, pipeline_parts
+    from fabula.text.sentences import paragraph_docs, spans_of_docs
+
+    if labels is None and settings.labels is not None:
+        labels = read_labels(settings.labels, load_rubric(settings.rubric))
+        ids = [feedback_id(row) for row in rows]
+        check_overlap(ids, {one.document_id: one for one in labels}, "labels")
+    progress.begin("reading answers", len(rows))
+    nlp = load_pipeline(("tok2vec", "parser"))
+    findings = read_findings(
+        rows,
+        lambda text: list(spans_of_docs(tuple(paragraph_docs(text, nlp)))),
+        match=settings.match,
+        pipeline=",".join(pipeline_parts(nlp).values()),
+        meter=progress.advance,
+    )
+    if not any(one.found is not None for one in findings.answers):
+        raise InputError("no answer about a changed story is readable; there is nothing to measure")
+    readers = [findings]
+    spent: list[Spent] = []
+    if settings.models.models or functions:
+        judged, spent = _judged(rows, findings, settings, progress, confirm, functions)
+        readers += judged
+    seed = settings.asking.seed
+    crosses = crosses_of(settings.by)
+    every = list(dict.fromkeys([(), *crosses, ("method",), ("model", "method")]))
+    votes = label_votes(labels or ())
+    result = FoundFaults(
+        readers,
+        {one.by: list(score_findings(one, every, seed=seed)) for one in readers},
+        {one.by: compare_models(one, seed=seed) for one in readers},
+        [a for one in readers for a in reader_accuracy(one, votes, seed=seed)],
+        crosses,
+        spent=spent,
+    )
+    if settings.details is not None:
+        write_rows(settings.details, result.rows())
+    return result
+
+
+def _judged(
+    rows: Sequence[Row],
+    findings: Findings,
+    settings: FindSettings,
+    progress: Progress,
+    confirm: Confirm,
+    functions: Sequence[FunctionModel],
+) -> tuple[list[Findings], list[Spent]]:
+    """The answers as each judge has them; those that make no point are not put to it."""
+    from fabula.errors import InputError
+    from fabula.jobs.judging import ask_judges, plan_of
+    from fabula.judging.feedback_rater import feedback_template
+    from fabula.rubrics import load_rubric
+    from fabula.text.feedback_pieces import feedback_documents
+
+    judging = Judging(Questions(settings.rubric), settings.asking, settings.models)
+    plan = plan_of(judging, template=feedback_template(settings.asking.style))
+    wanted = [item.id for item in load_rubric("feedback_fault").items]
+    if [item.id for item in plan.rubric.items] != wanted:
+        raise InputError(f"{settings.rubric}: its items must be {', '.join(wanted)}")
+    asked = {one.id for one in findings.answers if one.names_fault}
+    documents = [one for one in feedback_documents(rows, "the answers") if one.id in asked]
+    if not documents:
+        return [], []
+    run = ask_judges(
+        documents, plan, JudgingSettings(judging, settings.out, settings.restart),
+        progress=progress, confirm=confirm, functions=functions,
+    )  # fmt: skip
+    found = []
+    for rater, mine in by_rater(run.measurements).items():
+        verdicts: dict[str, dict[str, str | None]] = {}
+        for one in mine:
+            said = verdicts.setdefault(one.document_id, {})
+            said[one.item] = None if one.value is None else str(one.value)
+        found.append(findings.as_judged(rater, verdicts, mine[0].signature))
+    return found, list(run.spent)
+
+
+def label_votes(labels: Sequence[Measurement]) -> dict[str, dict[str, bool]]:
+    """By item and answer, what most people say; where they are equally divided, nothing."""
+    votes: dict[str, dict[str, Counter[bool]]] = {}
+    for one in labels:
+        if one.value is not None:
+            said = votes.setdefault(one.item, {}).setdefault(one.document_id, Counter())
+            said[one.value == "Yes"] += 1
+    return {
+        item: {id_: said[True] > said[False] for id_, said in given.items()
+               if said[True] != said[False]}
+        for item, given in votes.items()
+    }  # fmt: skip

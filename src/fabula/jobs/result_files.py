@@ -1,0 +1,94 @@
+"""Where the tables of a result are written, its page and its pictures."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from fabula.errors import InputError
+from fabula.settings import Settings, setting
+
+if TYPE_CHECKING:
+    from fabula.presentation.sheet import Block
+
+__all__ = ["TableFiles", "page_setting", "plot_setting"]
+
+
+def _is_page(path: Path) -> None:
+    from fabula.presentation.page_file import check_page_path
+
+    check_page_path(path)
+
+
+def _is_plot(path: Path) -> None:
+    from fabula.presentation.charts import check_plot_path
+
+    check_plot_path(path)
+
+
+def page_setting(help: str, default_text: str = "") -> Path | None:  # noqa: A002 (click's word)
+    """A field for the page of a result. An existing file that Fabula did not write is refused."""
+    made: Path | None = setting(
+        None, help=help, unit="PAGE", check=_is_page, default_text=default_text
+    )
+    return made
+
+
+def plot_setting(help: str) -> Path | None:  # noqa: A002
+    """A field for a picture; an unknown ending raises `InputError`, and so does no matplotlib."""
+    made: Path | None = setting(None, help=help, unit="FILE", check=_is_plot)
+    return made
+
+
+def _ends_with(ending: str) -> Callable[[Path], str | None]:
+    """So that a slip of the keyboard does not put a table in a draft's place."""
+
+    def check(path: Path) -> str | None:
+        return None if path.suffix == ending else f"must end with {ending}, got {path.name!r}"
+
+    return check
+
+
+@dataclass(frozen=True, slots=True)
+class TableFiles(Settings):
+    """The files that hold the tables which a command prints."""
+
+    csv: Path | None = setting(
+        None,
+        help="Write the first table here (.csv), and each further table beside it, with its name "
+        "before the ending.",
+        unit="FILE",
+        check=_ends_with(".csv"),
+    )
+    latex: Path | None = setting(
+        None, help="Write the tables for LaTeX here (.tex).", unit="FILE", check=_ends_with(".tex")
+    )
+
+    def check_files(self) -> None:
+        """Raise `InputError` where the LaTeX file holds something that Fabula did not write."""
+        from fabula.presentation.sheet import LATEX_BEGIN
+
+        if self.latex is not None and self.latex.exists() and self.latex.stat().st_size:
+            with self.latex.open("rb") as file:
+                if not file.read(64).startswith(LATEX_BEGIN.encode()):
+                    raise InputError(
+                        f"{self.latex}: was not written by Fabula; choose another name"
+                    )
+
+    def write(self, parts: Sequence[Block]) -> list[Path]:
+        """Write what is asked for; returns the files."""
+        from fabula.presentation.sheet import csv_of, latex_of
+        from fabula.store import write_whole
+
+        texts: dict[Path, str] = {}
+        if self.csv is not None:
+            for k, (name, text) in enumerate(csv_of(parts).items()):
+                texts[self.csv.with_suffix(f".{name}.csv") if k else self.csv] = text
+        if self.latex is not None:
+            texts[self.latex] = latex_of(parts)
+        for path, text in texts.items():
+            path.parent.mkdir(parents=True, exist_ok=True)
+            write_whole(path, text.encode(errors="replace"))
+        return list(texts)

@@ -1,0 +1,226 @@
+"""What is to be asked, what was answered, and where answers are kept."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+from urllib.parse import urlsplit
+
+from fabula import __version__
+from fabula.errors import CallFailed
+from fabula.judging.judge_prompts import Template
+from fabula.models import Answer
+from fabula.models.base import Effort
+from fabula.models.replay import recorded, recording_row
+from fabula.models.verdicts import READER, Verdict
+from fabula.resume import KeptRows, Row, RowKind
+from fabula.types import Item, Rubric, Signature
+
+__all__ = [
+    "ANSWERS",
+    "MAX_TOKENS",
+    "WORDING_STEP",
+    "AnswerBook",
+    "Asked",
+    "JudgePlan",
+    "Judged",
+    "identity",
+    "is_identified",
+]
+
+MAX_TOKENS = {"reason-first": 1024, "verdict-first": 200}
+"""The longest answer that is asked for, by style, where nothing else is said."""
+
+
+WORDING_STEP = 1000
+"""More than there are samples, so that samples and wordings can be added to a run."""
+
+
+def _is_failed(row: Mapping[str, Any]) -> bool:
+    return bool(row.get("failed"))
+
+
+ANSWERS = RowKind(
+    "the answer", ("model", "id", "item", "sample"), ("prompt_digest", "seed"), _is_failed
+)
+
+
+@dataclass(frozen=True, slots=True)
+class JudgePlan:
+    """How a rubric is put to a model."""
+
+    rubric: Rubric
+    template: Template
+    n_samples: int = 1
+    n_paraphrases: int = 0
+    """In how many other wordings each question is asked too."""
+    temperature: float = 0.0
+    max_tokens: int = 1024
+    seed: int = 0
+    only: tuple[str, ...] = ()
+    """Ids of the items to ask; all of them if empty."""
+    kind: Literal["stories", "pairs"] = "stories"
+    effort: Effort | None = None
+    """How long a reasoning model is to think; None is its own default."""
+    structured: bool | None = None
+    """Hold hosted models to a JSON schema, or do not; None does what each is known to follow."""
+
+    @property
+    def items(self) -> tuple[Item, ...]:
+        """The items that are asked. The rubric stays whole, so that its digest stays its own."""
+        return tuple(i for i in self.rubric.items if not self.only or i.id in self.only)
+
+    def wordings(self, item: Item) -> tuple[Item, ...]:
+        """An item as it is asked: in its own words, and in as many others as the plan has."""
+        others = item.paraphrases[: self.n_paraphrases]
+        return (item, *(replace(item, question=question) for question in others))
+
+    @property
+    def n_answers(self) -> int:
+        """How many answers are asked for to an item about a document."""
+        return self.n_samples * (1 + self.n_paraphrases)
+
+    def signature(self, model: str, judged: Iterable[Judged] = ()) -> Signature:
+        """All that decides a verdict of this model, with what the answers tell of who gave them."""
+        answers = [one.answer for one in judged if one.answer is not None]
+        # Several names where it was changed or updated meanwhile.
+        served = "+".join(sorted({one.served for one in answers if one.served}))
+        runtime = "+".join(sorted({one.runtime for one in answers if one.runtime}))
+        run = {"run": runtime} if runtime else {}
+        held = {} if self.structured is None else {"structured": "on" if self.structured else "off"}
+        chosen = {"items": "+".join(sorted(self.only))} if self.only else {}
+        pairs = {"pairwise": "both-orders"} if self.kind == "pairs" else {}
+        return Signature.of(
+            "judge",
+            rubric=self.rubric.key,
+            **chosen,
+            **pairs,
+            model=identity(model, served),
+            **run,
+            style=self.template.style,
+            prompt=f"{_plain_name(self.template.name)}@{self.template.digest}",
+            temperature=f"{self.temperature:g}",
+            samples=str(self.n_samples),
+            **({"paraphrases": self._paraphrases()} if self.n_paraphrases else {}),
+            **held,
+            **({"effort": self.effort} if self.effort else {}),
+            tokens=str(self.max_tokens),
+            seed=str(self.seed),
+            reader=READER,
+            v=__version__,
+        )
+
+    def _paraphrases(self) -> str:
+        """How many, and after `@` the digest of them."""
+        words = [word.question for item in self.items for word in self.wordings(item)[1:]]
+        digest = hashlib.sha256("\n".join(words).encode()).hexdigest()[:8]
+        return f"{self.n_paraphrases}@{digest}"
+
+
+def identity(model: str, served: str = "") -> str:
+    """How signatures name a model: what it was asked by, and after `@` what it is.
+
+    Of an address that is the name that its server tells, or that the user named after `#`; an
+    address alone is not an identity. A provider's name is made definite by the one in its answers.
+    """
+    told = _plain_name(served) if served else ""
+    if model.startswith(("http://", "https://")):
+        name = model.partition("#")[2]
+        told = told or (_plain_name(name) if name else "")
+        return f"{model}@{told}" if told else model
+    if not told or told == model.rpartition("/")[2] or "@" in model:
+        return model
+    return f"{model}@{model.partition('/')[0]}/{told}"
+
+
+def is_identified(model: str) -> bool:
+    """Whether a signature's model says which one it was, and not only where."""
+    if not model.startswith(("http://", "https://")):
+        return True
+    # Before the host `@` stands for a user.
+    address = urlsplit(model)
+    return "@" in address.path or "@" in address.fragment
+
+
+def _plain_name(name: str) -> str:
+    """A label without the marks that part a signature."""
+    return re.sub(r"[|@\s]+", "-", name) or "own"
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """One call: an item about a document, one of its samples."""
+
+    document_id: str
+    item: str
+    sample: int
+    """From `WORDING_STEP` on in another wording: its number times the step is added."""
+    prompt_digest: str
+    seed: int
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """The answer to a call, and what was read in it. `answer` is None where the call failed."""
+
+    asked: Asked
+    verdict: Verdict
+    answer: Answer | None
+    failure: str = ""
+    """What went wrong with a call that failed."""
+
+
+class AnswerBook:
+    """The answers of a run: those that are there already, and a place to put new ones.
+
+    Without rows of a file they are in memory alone.
+    """
+
+    def __init__(
+        self, rows: KeptRows | None = None, is_asked_again: Callable[[Row], bool] | None = None
+    ) -> None:
+        self._rows = KeptRows(ANSWERS) if rows is None else rows
+        again = is_asked_again or (lambda _: False)
+        self._again = {_key(row) for row in self._rows.kept() if again(row)}
+        """Answers that are there and are asked for once more."""
+        self.n_new = 0
+        """How many calls were made and kept since."""
+
+    def count(self, model: str) -> int:
+        """How many answers of this model were there from the start, and are used again."""
+        rows = (row for row in self._rows.kept() if row["model"] == model)
+        return sum(_key(row) not in self._again for row in rows)
+
+    def find(self, asked: Asked, model: str) -> Answer | None:
+        """The answer that is there; None where it must be asked, also because it failed before.
+
+        Raises `InputError` where the answer is to another prompt: the story or the wording changed.
+        """
+        row = self._rows.find(_made_of(asked, model))
+        return None if row is None or _key(row) in self._again else recorded(row)
+
+    def add(self, asked: Asked, model: str, answer: Answer | CallFailed) -> None:
+        row = _made_of(asked, model)
+        row |= {"failed": str(answer)} if isinstance(answer, CallFailed) else recording_row(answer)
+        self._rows.add(row)
+        self._again.discard(_key(row))
+        self.n_new += 1
+
+
+def _key(row: Row) -> tuple[Any, ...]:
+    return tuple(row[name] for name in ANSWERS.key)
+
+
+def _made_of(asked: Asked, model: str) -> Row:
+    """What an answer must say to be used again."""
+    return {
+        "id": asked.document_id,
+        "item": asked.item,
+        "sample": asked.sample,
+        "model": model,
+        "prompt_digest": asked.prompt_digest,
+        "seed": asked.seed,
+    }

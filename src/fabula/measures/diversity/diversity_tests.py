@@ -1,0 +1,304 @@
+"""Values of groups with their intervals, and tests between groups.
+
+Intervals are by the jackknife: the measures are taken again without each text (or prompt; where
+there are many, without blocks of them), and the spread of what comes says how far the value could
+be off (Tukey 1958). A bootstrap would draw some texts twice, and a text shares everything with its
+copy. Tests permute the group of the texts, and draw and measure again each time; where that would
+take too long (compression of many texts), the difference is held against its jackknife error (t).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fabula.measures.diversity.equal_samples import Pool
+from fabula.stats.compare import holm
+from fabula.stats.resample import MIN_UNITS
+from fabula.types import Estimate
+
+__all__ = ["DiversityTest", "Measures", "Resampling", "measure_groups"]
+
+_SLACK = 1e-9
+"""Two values that are the same but for rounding differ by less than this share of their size."""
+_ROWS_AT_ONCE = 512
+_MIN_PERMUTATIONS = 199
+"""Where time allows fewer, a t-test takes the place of permutations."""
+
+
+class Measures(Protocol):
+    """Measures of a set of texts. A larger value need not mean more alike."""
+
+    @property
+    def names(self) -> tuple[str, ...]: ...
+
+    @property
+    def max_draws(self) -> int: ...
+
+    @property
+    def max_blocks(self) -> int: ...
+
+    @property
+    def max_permutations(self) -> int: ...
+
+    def narrowed(self, kept: NDArray[np.int64]) -> Measures:
+        """The same of these texts alone."""
+
+    def values(self, members: NDArray[np.uint8]) -> NDArray[np.float64]:
+        """members: uint8 (n_subsets, n_texts). Returns float64 (n_subsets, n_measures)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Resampling:
+    """How often is drawn and permuted."""
+
+    n_draws: int = 5
+    n_permutations: int = 1000
+    seed: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class DiversityTest:
+    """How far group A differs from B in one measure. `p_holm` is over the pairs of the measure."""
+
+    measure: str
+    a: str
+    b: str
+    difference: Estimate
+    """A - B."""
+    p: float | None
+    p_holm: float | None
+    n_permutations: int
+    """0 for a t-test by the jackknife."""
+    missing_reason: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _GroupValues:
+    """draws: uint8 (n_draws, n_texts); replicates: float64 (n_blocks, n_measures), without each
+    block; None where there are too few units."""
+
+    draws: NDArray[np.uint8]
+    values: NDArray[np.float64]
+    replicates: NDArray[np.float64] | None
+    n_units: int
+
+
+def measure_groups(
+    measures: Measures,
+    pool: Pool,
+    groups: Sequence[str],
+    pairs: Sequence[tuple[str, str]] | None,
+    how: Resampling,
+    signature: str,
+    advance: Callable[[int], None] = lambda n: None,
+) -> tuple[dict[str, dict[str, Estimate]], list[DiversityTest]]:
+    """Each measure of each group, and a test of each measure for each pair (by default all).
+
+    `advance` is told of each group, and of each pair, that is done.
+    """
+    found = {}
+    for k, name in enumerate(groups):
+        found[name] = _of_group(measures, pool, k, how)
+        advance(1)
+    estimates = {
+        name: {
+            measure: _estimate(one.values[k], _error(one.replicates, k), pool, one, signature)
+            for k, measure in enumerate(measures.names)
+        }
+        for name, one in found.items()
+    }
+    listed = list(combinations(groups, 2)) if pairs is None else list(pairs)
+    p_values: dict[tuple[str, str], tuple[NDArray[np.float64], int] | None] = {}
+    for a, b in listed:
+        p_values[a, b] = _p_values(measures, pool, groups.index(a), groups.index(b), found, how)
+        advance(1)
+    return estimates, list(_tests(measures.names, listed, found, p_values, pool, signature))
+
+
+def _of_group(measures: Measures, pool: Pool, group: int, how: Resampling) -> _GroupValues:
+    rng = np.random.default_rng([how.seed, 0, group])
+    own = np.flatnonzero(pool.labels == group)
+    mine, here = measures.narrowed(own), pool.narrowed(own)
+    n_draws = 1 if pool.is_whole(group) else min(how.n_draws, measures.max_draws)
+    draws = here.draws(here.labels, group, n_draws, rng)
+    if pool.n_drawn < 2:
+        nothing = np.full(len(measures.names), np.nan)
+        return _GroupValues(draws, nothing, None, pool.n_units(group))
+    values = mine.values(draws).mean(axis=0)
+    blocks = _blocks(pool, here.units, measures.max_blocks, how.seed)
+    rows = (
+        draws * (blocks != block).astype(np.uint8)
+        for block in range(int(blocks.max(initial=-1)) + 1)
+    )
+    n_units = pool.n_units(group)
+    replicates = None
+    if n_units >= MIN_UNITS:
+        replicates = np.concatenate(
+            [
+                part.reshape(-1, n_draws, len(values)).mean(axis=1)
+                for part in _valued(mine, rows, n_draws)
+            ]
+        )
+    return _GroupValues(draws, values, replicates, n_units)
+
+
+def _blocks(pool: Pool, units: NDArray[np.int64], most: int, seed: int) -> NDArray[np.int64]:
+    """The block of each text: int64 (n_texts,). Texts of one unit are in one block.
+
+    Shared prompts are dealt out in the same way in every group, which makes differences paired.
+    """
+    distinct, place = np.unique(units, return_inverse=True)
+    n_blocks = min(most, len(distinct))
+    dealt = np.random.default_rng([seed, 1, pool.n_drawn]).permutation(len(distinct))
+    blocks: NDArray[np.int64] = (dealt % max(1, n_blocks))[place]
+    return blocks
+
+
+def _valued(
+    measures: Measures, rows: Iterator[NDArray[np.uint8]], n_draws: int
+) -> Iterator[NDArray[np.float64]]:
+    """The values of all rows, a few at a time, those of one item together."""
+    waiting: list[NDArray[np.uint8]] = []
+    for some in rows:
+        waiting.append(some)
+        if len(waiting) * n_draws >= _ROWS_AT_ONCE:
+            yield measures.values(np.concatenate(waiting))
+            waiting = []
+    if waiting:
+        yield measures.values(np.concatenate(waiting))
+
+
+def _error(replicates: NDArray[np.float64] | None, k: int) -> tuple[float, int] | None:
+    """The standard error by the jackknife, and its degrees of freedom."""
+    if replicates is None or not np.isfinite(replicates[:, k]).all():
+        return None
+    if np.ptp(replicates[:, k]) == 0:
+        # Without any variation, as where nothing is shared, the error cannot be estimated.
+        return None
+    n = len(replicates)
+    squares = (replicates[:, k] - replicates[:, k].mean()) ** 2
+    return float(np.sqrt((n - 1) / n * squares.sum())), n - 1
+
+
+def _estimate(
+    value: float,
+    error: tuple[float, int] | None,
+    pool: Pool,
+    one: _GroupValues,
+    signature: str,
+    *,
+    least: float = 0.0,
+) -> Estimate:
+    from scipy.stats import t
+
+    known = float(value) if np.isfinite(value) else None
+    low = high = None
+    if known is not None and error is not None:
+        wide = float(t.ppf(0.975, error[1])) * error[0]
+        # No measure is negative.
+        low, high = max(least, known - wide), known + wide
+    units = "texts" if pool.design == "texts" else "prompts"
+    method = f"mean of {len(one.draws)} draws, jackknife over {units}"
+    return Estimate(known, low, high, pool.n_drawn, method, signature, one.n_units)
+
+
+def _p_values(
+    measures: Measures,
+    pool: Pool,
+    a: int,
+    b: int,
+    found: Mapping[str, _GroupValues],
+    how: Resampling,
+) -> tuple[NDArray[np.float64], int] | None:
+    """Two-sided p-values of all measures, and how many permutations they are of."""
+    if pool.n_drawn < 2:
+        return None
+    both = np.flatnonzero((pool.labels == a) | (pool.labels == b))
+    mine, here = measures.narrowed(both), pool.narrowed(both)
+    values = list(found.values())
+    seen = values[a].values - values[b].values
+    n_a, n_b = len(values[a].draws), len(values[b].draws)
+    n = min(how.n_permutations, mine.max_permutations)
+    if n < min(how.n_permutations, _MIN_PERMUTATIONS):
+        return _t_tests(values[a], values[b], pool), 0
+
+    def rows() -> Iterator[NDArray[np.uint8]]:
+        # Pairs have streams of their own, which do not depend on which pairs are tested.
+        rng = np.random.default_rng([how.seed, 2, a, b])
+        for _ in range(n):
+            labels = here.permuted(rng)
+            # As many draws as the values are of, or the two would not spread alike.
+            yield np.concatenate([here.draws(labels, a, n_a, rng), here.draws(labels, b, n_b, rng)])
+
+    n_extreme = np.zeros(len(seen), np.int64)
+    for part in _valued(mine, rows(), n_a + n_b):
+        each = part.reshape(-1, n_a + n_b, len(seen))
+        apart = np.abs(each[:, :n_a].mean(axis=1) - each[:, n_a:].mean(axis=1))
+        slack = _SLACK * np.maximum(1e-300, np.maximum(np.abs(seen), apart))
+        n_extreme += np.count_nonzero(apart >= np.abs(seen) - slack, axis=0)
+    p = (n_extreme + 1) / (n + 1)
+    return np.where(np.isfinite(seen), p, np.nan), n
+
+
+def _t_tests(one: _GroupValues, other: _GroupValues, pool: Pool) -> NDArray[np.float64]:
+    """Two-sided p-values of the differences by their jackknife errors; NaN without one."""
+    from scipy.stats import t
+
+    p = np.full(len(one.values), np.nan)
+    for k, difference in enumerate(one.values - other.values):
+        error = _joint_error(one, other, k, pool)
+        if error is not None:
+            p[k] = 2 * t.sf(abs(difference) / error[0], error[1])
+    return p
+
+
+def _tests(
+    names: Sequence[str],
+    pairs: Sequence[tuple[str, str]],
+    found: Mapping[str, _GroupValues],
+    p_values: Mapping[tuple[str, str], tuple[NDArray[np.float64], int] | None],
+    pool: Pool,
+    signature: str,
+) -> Iterator[DiversityTest]:
+    for k, measure in enumerate(names):
+        ps = [_known(p_values[pair], k) for pair in pairs]
+        for (a, b), p, p_holm in zip(pairs, ps, holm(ps), strict=True):
+            one, other = found[a], found[b]
+            fewer = min(one, other, key=lambda values: values.n_units)
+            difference = _estimate(
+                one.values[k] - other.values[k],
+                _joint_error(one, other, k, pool),
+                pool,
+                fewer,
+                signature,
+                least=-np.inf,
+            )
+            n = 0 if p is None else (p_values[a, b] or (None, 0))[1]
+            reason = "few_texts" if p is None else None
+            yield DiversityTest(measure, a, b, difference, p, p_holm, n, reason)
+
+
+def _known(p_values: tuple[NDArray[np.float64], int] | None, k: int) -> float | None:
+    if p_values is None or np.isnan(p_values[0][k]):
+        return None
+    return float(p_values[0][k])
+
+
+def _joint_error(
+    one: _GroupValues, other: _GroupValues, k: int, pool: Pool
+) -> tuple[float, int] | None:
+    """Of a difference: prompt by prompt where groups share prompts, else of independent groups."""
+    if one.replicates is None or other.replicates is None:
+        return None
+    if pool.design == "prompts":
+        return _error(one.replicates - other.replicates, k)
+    errors = _error(one.replicates, k), _error(other.replicates, k)
+    if errors[0] is None or errors[1] is None:
+        return None
+    return float(np.hypot(errors[0][0], errors[1][0])), min(errors[0][1], errors[1][1])

@@ -1,0 +1,599 @@
+"""Phrases, and templates, that one group of texts uses more than another.
+
+How much more is told by log-odds with an informative Dirichlet prior (Monroe, Colaresi and Quinn
+2008). Whether more is told by texts, not by words: the words of a text are not independent, and a
+name that one text repeats forty times is not a habit of its group. So a phrase is tested by which
+texts hold it, exactly and within prompts where groups share them (`stats/keyness.py`), and the
+p-values are corrected over all phrases that could pass (Holm; Tarone). That is a permutation test
+of whole texts with all permutations tried: drawn ones could not reach the p-values that thousands
+of phrases ask for.
+
+Texts are cut to one length, since a longer one holds more phrases, and count as in as many texts of
+each group, and of each prompt: each with the probability with which a draw would hold it.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fabula import __version__
+from fabula.errors import InputError
+from fabula.measures.diversity.equal_samples import Pool
+from fabula.measures.diversity.grouped_texts import (
+    CutTexts,
+    GroupedTexts,
+    common_length,
+    cut_texts,
+    prompt_of,
+)
+from fabula.measures.diversity.measure import Extra, Extras, Plan, Stages, locate_words
+from fabula.measures.diversity.result import identical_remark
+from fabula.measures.diversity.shared_ngrams import Ngrams
+from fabula.measures.diversity.templates import TEMPLATE_TAGS, Tagged, tag_table
+from fabula.reference import Reference
+from fabula.stats.compare import holm
+from fabula.stats.keyness import can_pass, exact_p, log_odds, smallest_p
+from fabula.text import TextSettings
+from fabula.types import Document, Signature
+
+__all__ = ["GroupSize", "KeyPhrase", "KeyPhrases", "KeynessPlan", "find_key_phrases"]
+
+_EXPLAINED = 0.9
+"""Of a phrase's occurrences, those that lie in a longer one, from which on it is folded."""
+
+
+@dataclass(frozen=True, slots=True)
+class KeynessPlan:
+    """What is compared, and what is listed."""
+
+    prompt: str | None = None
+    n_words: int | None = None
+    shortest: int = 1
+    longest: int = 5
+    settings: TextSettings = TextSettings()
+    extras: Sequence[Extra] = ()
+    prior_size: float | None = None
+    """Occurrences that the prior is worth; those of one text where it is None."""
+    min_ratio: float = 3.0
+    max_p: float = 0.05
+    max_background: float = 3.0
+    """Occurrences in a million words of other texts, above which a phrase is not listed."""
+    seed: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class GroupSize:
+    """A group, and what of it was compared."""
+
+    name: str
+    n_texts: int
+    n_compared: int
+    n_too_short: int
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "name": self.name,
+            "n_texts": self.n_texts,
+            "n_compared": self.n_compared,
+            "n_too_short": self.n_too_short,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class KeyPhrase:
+    """A phrase, or a template, that one group uses more than the other."""
+
+    phrase: str
+    is_template: bool
+    n: int
+    """Its words, or tags."""
+    over: str
+    """The group that uses it more."""
+    rate_a: float
+    """Occurrences in 1,000 words of A; `rate_b` likewise."""
+    rate_b: float
+    texts_a: int
+    """Texts of A that hold it."""
+    texts_b: int
+    log_odds: float
+    """A to B, shrunk by the prior."""
+    z: float
+    p: float
+    p_holm: float
+    folded: tuple[str, ...] = ()
+    """Phrases that stand in nearly no other place than this one, and are not listed."""
+    example: str = ""
+    """Words that a template stands for."""
+    background: float | None = None
+    """Occurrences in a million words of other texts; None where it was not looked up."""
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "phrase": self.phrase,
+            "kind": "template" if self.is_template else "words",
+            "n": self.n,
+            "over": self.over,
+            "rate_a": self.rate_a,
+            "rate_b": self.rate_b,
+            "texts_a": self.texts_a,
+            "texts_b": self.texts_b,
+            "log_odds": self.log_odds,
+            "z": self.z,
+            "p": self.p,
+            "p_holm": self.p_holm,
+            "folded": list(self.folded),
+            "background": self.background,
+            **({"example": self.example} if self.example else {}),
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class KeyPhrases:
+    """What tells two groups apart, those with the largest z first."""
+
+    a: GroupSize
+    b: GroupSize
+    phrases: Sequence[KeyPhrase]
+    n_seen: int
+    """Phrases and templates that several texts hold."""
+    n_tested: int
+    """Those of them that stand in enough texts to pass, over which p is corrected."""
+    n_words: int
+    n_drawn: int
+    """Texts of each group that the rates are of."""
+    remarks: Sequence[str]
+    signature: str
+
+    def over(self, group: GroupSize) -> list[KeyPhrase]:
+        """The phrases of one group."""
+        return [one for one in self.phrases if one.over == group.name]
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "a": self.a.to_json(),
+            "b": self.b.to_json(),
+            "n_words": self.n_words,
+            "n_seen": self.n_seen,
+            "n_tested": self.n_tested,
+            "phrases": [one.to_json() for one in self.phrases],
+            "remarks": list(self.remarks),
+            "signature": self.signature,
+        }
+
+
+def find_key_phrases(
+    a: tuple[str, Sequence[Document]],
+    b: tuple[str, Sequence[Document]],
+    plan: KeynessPlan,
+    stages: Stages | None = None,
+    background: Reference | None = None,
+) -> KeyPhrases:
+    """What each of two groups, named, uses more than the other.
+
+    What is common in the `background`, texts of neither group, is not tested: it is a way of
+    speaking. Raises `InputError` where a text lacks its prompt, or a group has no two texts long
+    enough, `LookupFailed` where the background does not answer.
+    """
+    stages = stages or Stages()
+    documents = [*a[1], *b[1]]
+    names = [a[0]] * len(a[1]) + [b[0]] * len(b[1])
+    prompts = None if plan.prompt is None else [prompt_of(one, plan.prompt) for one in documents]
+    stages.begin("finding words", len(documents))
+    located = [*locate_words(documents, plan.settings, stages)]
+    texts = GroupedTexts(documents, names, prompts, located)
+    n_words = plan.n_words or common_length(texts)
+    cut = cut_texts(texts, n_words, plan.seed)
+    for name in (a[0], b[0]):
+        if name not in cut.names:
+            raise InputError(
+                f"{name}: fewer than two texts of {n_words} words or more; give more texts, or "
+                f"fewer words with `n_words`"
+            )
+    extras = Extras(Plan(extras=plan.extras), cut, stages)
+    stages.begin("counting phrases", None)
+    groups = _Groups.of(cut.pool, cut.names.index(a[0]), cut.names.index(b[0]), plan.seed)
+    kinds = [*_phrases_of(cut, plan, groups)]
+    if extras.templates is not None:
+        kinds.append(_templates_of(plan, groups, extras.tagged))
+    tested, n_common = _tested(kinds, plan, background)
+    passing = _passing(tested, groups, plan)
+    found = [_key_phrase(one, groups, (a[0], b[0]), cut, extras) for one in passing]
+    sizes = [
+        GroupSize(
+            name,
+            len(own),
+            int(np.count_nonzero(cut.pool.labels == cut.names.index(name))),
+            texts.n_short(name, n_words),
+        )
+        for name, own in (a, b)
+    ]
+    return KeyPhrases(
+        sizes[0],
+        sizes[1],
+        found,
+        sum(len(kind.ngrams.ends) for kind in kinds),
+        len(tested),
+        n_words,
+        cut.pool.n_drawn,
+        [*_remarks(texts, cut, sizes, plan, extras), *_common(background, n_common, plan)],
+        _signature(cut, plan, extras, background),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Groups:
+    """Which texts are of which group, and how much each counts. All shapes are (n_texts,)."""
+
+    in_a: NDArray[np.bool_]
+    in_b: NDArray[np.bool_]
+    weights: NDArray[np.float64]
+    is_tested: NDArray[np.bool_]
+    """Texts that tests are of: one of a prompt where groups have prompts of their own."""
+    strata: NDArray[np.int64]
+    """Within which texts change their groups."""
+    sizes: NDArray[np.int64]
+    """(n_strata, 2): the texts that are tested, and those of them in A."""
+
+    @classmethod
+    def of(cls, pool: Pool, a: int, b: int, seed: int) -> _Groups:
+        in_a, in_b = pool.labels == a, pool.labels == b
+        is_tested = in_a | in_b
+        strata = np.zeros(len(is_tested), np.int64)
+        if pool.design == "prompts":
+            strata = pool.units
+        if pool.design == "own-prompts":
+            rng = np.random.default_rng([seed, 4])
+            order = rng.permutation(len(is_tested))
+            _, first = np.unique(pool.units[order], return_index=True)
+            is_first = np.zeros(len(is_tested), bool)
+            is_first[order[first]] = True
+            is_tested &= is_first
+        sizes = np.zeros((int(strata.max(initial=0)) + 1, 2), np.int64)
+        np.add.at(sizes[:, 0], strata[is_tested], 1)
+        np.add.at(sizes[:, 1], strata[is_tested & in_a], 1)
+        return cls(in_a, in_b, pool.weights(), is_tested, strata, sizes)
+
+
+@dataclass(frozen=True, slots=True)
+class _Counted:
+    """The phrases of one length, or the templates, and what was counted of them.
+
+    All of float64 or int64, (n_phrases,); `p_bound` is the least p that a test could give.
+    """
+
+    ngrams: Ngrams
+    numbers: NDArray[np.int32]
+    """(n_words,): of the n-gram that begins at each word, -1 for what does not count."""
+    in_order: NDArray[np.int64]
+    """(n_words,): the places of `numbers` from the smallest number on."""
+    tokens: Sequence[str]
+    """(n_words,): the words, or tags, of all texts."""
+    is_template: bool
+    a: NDArray[np.float64]
+    b: NDArray[np.float64]
+    texts_a: NDArray[np.int64]
+    texts_b: NDArray[np.int64]
+    log_odds: NDArray[np.float64]
+    z: NDArray[np.float64]
+    p_bound: NDArray[np.float64]
+
+    def entries(self, t: int) -> slice:
+        return slice(int(self.ngrams.ends[t - 1]) if t else 0, int(self.ngrams.ends[t]))
+
+    def first(self, t: int) -> int:
+        """A place where it begins."""
+        return int(self.ngrams.firsts[self.entries(t).start])
+
+    def spelled(self, t: int) -> str:
+        first = self.first(t)
+        return " ".join(self.tokens[first : first + self.ngrams.n])
+
+    def places(self, t: int) -> list[int]:
+        """All places where it begins."""
+        number = self.numbers[self.first(t)]
+        low, high = (
+            int(np.searchsorted(self.numbers, number, side, sorter=self.in_order))
+            for side in ("left", "right")
+        )
+        places: list[int] = self.in_order[low:high].tolist()
+        return places
+
+
+def _phrases_of(cut: CutTexts, plan: KeynessPlan, groups: _Groups) -> Iterator[_Counted]:
+    table = cut.texts.table(plan.settings)
+    words = [word for one in cut.texts.located for word in one.words]
+    for ngrams, numbers in table.ngrams(plan.longest):
+        if ngrams.n >= plan.shortest:
+            yield _counted(ngrams, numbers, words, groups, plan, is_template=False)
+
+
+def _templates_of(plan: KeynessPlan, groups: _Groups, tagged: Sequence[Tagged]) -> _Counted:
+    *_, (ngrams, numbers) = tag_table(tagged).ngrams(TEMPLATE_TAGS)
+    tags = [tag for one in tagged for tag in one.tags]
+    return _counted(ngrams, numbers, tags, groups, plan, is_template=True)
+
+
+def _counted(
+    ngrams: Ngrams,
+    numbers: NDArray[np.int32],
+    tokens: Sequence[str],
+    groups: _Groups,
+    plan: KeynessPlan,
+    *,
+    is_template: bool,
+) -> _Counted:
+    of = ngrams.texts
+    weighed = groups.weights[of] * ngrams.counts
+    a = _sums(np.where(groups.in_a[of], weighed, 0.0), ngrams)
+    b = _sums(np.where(groups.in_b[of], weighed, 0.0), ngrams)
+    n_a, n_b = (
+        float((groups.weights * ngrams.totals)[is_in].sum()) for is_in in (groups.in_a, groups.in_b)
+    )
+    size = plan.prior_size or n_a / float(groups.weights[groups.in_a].sum())
+    with np.errstate(invalid="ignore", divide="ignore"):
+        difference, z = log_odds(a, b, n_a, n_b, size)
+    return _Counted(
+        ngrams,
+        numbers,
+        np.argsort(numbers, kind="stable"),
+        tokens,
+        is_template,
+        a,
+        b,
+        _sums(groups.in_a[of].astype(np.int64), ngrams),
+        _sums(groups.in_b[of].astype(np.int64), ngrams),
+        difference,
+        z,
+        _bounds(ngrams, groups),
+    )
+
+
+def _sums(values: NDArray[Any], ngrams: Ngrams) -> NDArray[Any]:
+    """Of each n-gram, over the texts that hold it."""
+    if not len(ngrams.ends):
+        return values[:0]
+    found: NDArray[Any] = np.add.reduceat(values, np.concatenate([[0], ngrams.ends[:-1]]))
+    return found
+
+
+def _bounds(ngrams: Ngrams, groups: _Groups) -> NDArray[np.float64]:
+    """The least p that the test of each n-gram could give, whichever texts were of A."""
+    n_ngrams, n_strata = len(ngrams.ends), len(groups.sizes)
+    which = np.repeat(np.arange(n_ngrams), np.diff(ngrams.ends, prepend=0))
+    is_tested = groups.is_tested[ngrams.texts]
+    keys = which * n_strata + groups.strata[ngrams.texts]
+    # A stratum of which no text holds it can come out in one way only.
+    rows, n_holders = np.unique(keys[is_tested], return_counts=True)
+    strata = np.column_stack([groups.sizes[rows % n_strata], n_holders])
+    return smallest_p(rows // n_strata, strata, n_ngrams)
+
+
+_Tested = tuple[_Counted, int, float | None]
+"""A phrase, and how often it stands in a million words of the background."""
+
+
+def _tested(
+    kinds: Sequence[_Counted], plan: KeynessPlan, background: Reference | None
+) -> tuple[list[_Tested], int]:
+    """The phrases that could pass and are not common elsewhere, and how many are.
+
+    Neither depends on which texts are of A, so that a correction over these holds its level.
+    """
+    could = can_pass(np.concatenate([kind.p_bound for kind in kinds]), plan.max_p)
+    ends = np.cumsum([len(kind.p_bound) for kind in kinds])
+    places = [
+        (kind, int(k))
+        for kind, end in zip(kinds, ends, strict=True)
+        for k in np.flatnonzero(could[end - len(kind.p_bound) : end])
+    ]
+    if background is None:
+        return [(kind, t, None) for kind, t in places], 0
+    words = [(kind, t) for kind, t in places if not kind.is_template]
+    counts = background.counts([background.locate(kind.spelled(t)).words for kind, t in words])
+    rates = [1e6 * n / max(1, background.n_words) for n in counts]
+    kept: list[_Tested] = [
+        (kind, t, rate)
+        for (kind, t), rate in zip(words, rates, strict=True)
+        if rate <= plan.max_background
+    ]
+    # Templates stand for any words, of which the background says nothing.
+    templates: list[_Tested] = [(kind, t, None) for kind, t in places if kind.is_template]
+    return [*kept, *templates], len(words) - len(kept)
+
+
+def _passing(tested: Sequence[_Tested], groups: _Groups, plan: KeynessPlan) -> list[_Passing]:
+    """The phrases that pass, folded."""
+    ps = [_p(kind, t, groups) for kind, t, _ in tested]
+    passing = [
+        _Passing(kind, t, p, p_holm, rate)
+        for (kind, t, rate), p, p_holm in zip(tested, ps, holm(ps), strict=True)
+        if p_holm is not None
+        and p_holm <= plan.max_p
+        and abs(kind.log_odds[t]) >= np.log(plan.min_ratio)
+        and _is_of_one_mind(kind, t, groups)
+    ]
+    folded: list[_Passing] = []
+    for is_template in (False, True):
+        for is_over_a in (False, True):
+            folded += _fold(
+                one
+                for one in passing
+                if one.kind.is_template == is_template and one.is_over_a == is_over_a
+            )
+    folded.sort(key=lambda one: (-abs(float(one.kind.z[one.t])), one.spelled()))
+    return folded
+
+
+def _p(kind: _Counted, t: int, groups: _Groups) -> float:
+    texts = kind.ngrams.texts[kind.entries(t)]
+    texts = texts[groups.is_tested[texts]]
+    holders = Counter(groups.strata[texts].tolist())
+    sizes = groups.sizes
+    strata = [(int(sizes[k, 0]), int(sizes[k, 1]), n) for k, n in holders.items()]
+    return exact_p(strata, int(np.count_nonzero(groups.in_a[texts])))
+
+
+def _is_of_one_mind(kind: _Counted, t: int, groups: _Groups) -> bool:
+    """Whether the group that uses it more often also has more texts that do."""
+    texts = kind.ngrams.texts[kind.entries(t)]
+    weights = groups.weights[texts]
+    more = float(weights[groups.in_a[texts]].sum() - weights[groups.in_b[texts]].sum())
+    return more * float(kind.log_odds[t]) > 0
+
+
+@dataclass(slots=True)
+class _Passing:
+    kind: _Counted
+    t: int
+    p: float
+    p_holm: float
+    background: float | None
+    folded: list[str] = field(default_factory=list)
+
+    @property
+    def is_over_a(self) -> bool:
+        return bool(self.kind.log_odds[self.t] > 0)
+
+    def spelled(self) -> str:
+        return self.kind.spelled(self.t)
+
+
+def _fold(passing: Iterable[_Passing]) -> list[_Passing]:
+    """Without those whose occurrences nearly all lie in one that is kept, the longest first.
+
+    An occurrence lies in another where more than half of its words do, so that what overlaps
+    is folded too: five words of a sentence of ten are there six times.
+    """
+    kept: list[_Passing] = []
+    over: dict[int, list[int]] = {}
+    ordered = sorted(
+        passing, key=lambda one: (-one.kind.ngrams.n, -abs(float(one.kind.z[one.t])), one.spelled())
+    )
+    for one in ordered:
+        n, places = one.kind.ngrams.n, one.kind.places(one.t)
+        explained: Counter[int] = Counter()
+        for place in places:
+            inside = Counter(k for word in range(place, place + n) for k in over.get(word, ()))
+            explained.update(k for k, n_inside in inside.items() if 2 * n_inside > n)
+        best = max(explained, key=lambda k: (explained[k], -k), default=None)
+        if best is not None and explained[best] >= _EXPLAINED * len(places):
+            kept[best].folded.append(one.spelled())
+            continue
+        for place in places:
+            for word in range(place, place + n):
+                over.setdefault(word, []).append(len(kept))
+        kept.append(one)
+    return kept
+
+
+def _key_phrase(
+    one: _Passing, groups: _Groups, names: tuple[str, str], cut: CutTexts, extras: Extras
+) -> KeyPhrase:
+    kind, t = one.kind, one.t
+    n_thousands = cut.pool.n_drawn * cut.n_words / 1000
+    return KeyPhrase(
+        one.spelled(),
+        kind.is_template,
+        kind.ngrams.n,
+        names[0] if one.is_over_a else names[1],
+        float(kind.a[t]) / n_thousands,
+        float(kind.b[t]) / n_thousands,
+        int(kind.texts_a[t]),
+        int(kind.texts_b[t]),
+        float(kind.log_odds[t]),
+        float(kind.z[t]),
+        one.p,
+        one.p_holm,
+        tuple(sorted(one.folded)),
+        _example(one, groups, cut, extras.tagged) if kind.is_template else "",
+        one.background,
+    )
+
+
+def _example(one: _Passing, groups: _Groups, cut: CutTexts, tagged: Sequence[Tagged]) -> str:
+    """The words of a template, where a text of the group that uses it more first has it."""
+    ngrams, here = one.kind.ngrams, one.kind.entries(one.t)
+    of_group = groups.in_a if one.is_over_a else groups.in_b
+    place = int(np.flatnonzero(of_group[ngrams.texts[here]])[0])
+    text, first = int(ngrams.texts[here][place]), int(ngrams.firsts[here][place])
+    first -= sum(len(tagged[k].tags) for k in range(text))
+    places = tagged[text].places[first : first + ngrams.n]
+    return " ".join(cut.strings()[text][places[0][0] : places[-1][1]].split())
+
+
+def _remarks(
+    texts: GroupedTexts,
+    cut: CutTexts,
+    sizes: Sequence[GroupSize],
+    plan: KeynessPlan,
+    extras: Extras,
+) -> list[str]:
+    lines = [
+        f"{one.name}: {one.n_too_short:,} of {one.n_texts:,} texts are shorter than {cut.n_words} "
+        f"words and were left out"
+        for one in sizes
+        if one.n_too_short
+    ]
+    lines += [
+        identical_remark(one.name, n, one.n_texts)
+        for one in sizes
+        if (n := texts.n_identical(one.name))
+    ]
+    lines += [
+        f"{one.name}: {n:,} of {one.n_texts:,} texts are of prompts that the other group lacks, "
+        f"and were left out"
+        for one in sizes
+        if (n := one.n_texts - one.n_too_short - one.n_compared)
+    ]
+    lines += [
+        f"without {name}: {why}" for name, why in extras.left_out.items() if name in plan.extras
+    ]
+    if cut.pool.design == "own-prompts":
+        lines.append("groups have prompts of their own: tests are of one text of each prompt")
+    return lines
+
+
+def _common(background: Reference | None, n_common: int, plan: KeynessPlan) -> list[str]:
+    """What the background left out."""
+    if background is None:
+        return []
+    return [
+        f"{n_common:,} phrases stand in {background.name} ({background.size}) more than "
+        f"{plan.max_background:g} times in a million words, and were not tested"
+    ]
+
+
+def _signature(
+    cut: CutTexts, plan: KeynessPlan, extras: Extras, background: Reference | None
+) -> str:
+    common = (
+        {}
+        if background is None
+        else {
+            "background": f"{background.name}@{background.fingerprint},{plan.max_background:g}/1e6"
+        }
+    )
+    return str(
+        Signature.of(
+            "phrases",
+            words=str(cut.n_words),
+            texts=str(cut.pool.n_drawn),
+            draws=f"{cut.pool.design},expected",
+            **plan.settings.signature_parts(),
+            n=f"{plan.shortest}-{plan.longest}",
+            prior="one-text" if plan.prior_size is None else f"{plan.prior_size:g}",
+            test="exact-by-text",
+            p=f"{plan.max_p:g}",
+            ratio=f"{plan.min_ratio:g}",
+            **extras.signature_parts,
+            **common,
+            seed=str(plan.seed),
+            v=__version__,
+        )
+    )

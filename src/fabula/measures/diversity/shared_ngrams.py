@@ -1,0 +1,223 @@
+"""The n-grams that texts have in common, and the measures that count them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fabula.kernels.ngram_counts import count_in_subsets, extend_ngrams, list_holders
+
+__all__ = ["BLEU", "DISTINCT", "REPEATED", "SHARED", "NgramMeasures", "Ngrams", "WordTable"]
+
+SHARED = range(3, 9)
+"""Lengths of which the share found in another text is told; prompts count from the first on."""
+DISTINCT = range(1, 5)
+BLEU = range(1, 5)
+REPEATED = 4
+_BUDGET_ENTRIES = 200_000_000
+"""N-grams of texts that a pair's permutations may go through for each of their draws: seconds."""
+_SMOOTHING = 0.1
+_N_AT_ONCE = 32
+"""Subsets that are counted at the same time, which bounds memory."""
+
+
+@dataclass(frozen=True, slots=True)
+class WordTable:
+    """The words of texts as numbers, one text after the other, then those of their prompts."""
+
+    words: NDArray[np.int32]
+    """(n_words,): which word it is; -1 where it occurs once."""
+    text_of: NDArray[np.int32]
+    """(n_words,): from `n_texts` on these are prompts."""
+    n_left: NDArray[np.int32]
+    """(n_words,): words to the end of the segment (a text, a sentence)."""
+    starts: NDArray[np.int64]
+    """(n_texts + 1,): where each text begins."""
+    n_texts: int
+    prompt_of: NDArray[np.int32]
+    """(n_texts,): the prompt's number in `text_of`, or -1."""
+
+    @classmethod
+    def of(
+        cls,
+        texts: Sequence[Sequence[str]],
+        prompts: Sequence[Sequence[str]] = (),
+        prompt_of: Sequence[int] = (),
+        *,
+        segments: Sequence[Sequence[int]] = (),
+    ) -> WordTable:
+        """Of words in normal form.
+
+        prompt_of: for each text the place of its prompt in `prompts`, or -1; without it no text has
+        one. segments: for each text where segments of it end, that n-grams do not cross; without
+        it each text is one.
+        """
+        numbers: dict[str, int] = {}
+        both = [*texts, *prompts]
+        lengths = np.array([len(words) for words in both], np.int64)
+        number = numbers.setdefault
+        flat = np.fromiter(
+            (number(word, len(numbers)) for words in both for word in words),
+            np.int32,
+            int(lengths.sum()),
+        )
+        ends = np.cumsum(lengths)
+        cuts = ends
+        if segments:
+            cuts = np.concatenate(
+                [ends, *(ends[k] - lengths[k] + np.array(own) for k, own in enumerate(segments))]
+            )
+        cuts = np.unique(cuts.astype(np.int64))
+        place = np.arange(len(flat))
+        n_left = cuts[np.searchsorted(cuts, place, "right")] - place if len(flat) else place
+        shift = len(texts)
+        own_prompt = np.array(prompt_of or [-1] * shift, np.int32)
+        return cls(
+            _without_single(flat, len(numbers)),
+            np.repeat(np.arange(len(both), dtype=np.int32), lengths),
+            n_left.astype(np.int32),
+            np.concatenate([[0], ends[:shift]]).astype(np.int64),
+            shift,
+            np.where(own_prompt >= 0, own_prompt + shift, -1).astype(np.int32),
+        )
+
+    def ngrams(self, longest: int) -> Iterator[tuple[Ngrams, NDArray[np.int32]]]:
+        """The n-grams of 1 word, 2 words, ... up to `longest`, and the number of each one.
+
+        Numbers are int32, (n_words,), of the n-gram that begins at each word: -1 where it occurs
+        once, or is one of the text's prompt. That is looked at from three words on: a single word
+        of a prompt is nobody's echo.
+        """
+        numbers = self.words
+        n_numbers = int(numbers.max(initial=-1)) + 1
+        without = np.full(self.n_texts, -1, np.int32)
+        for n in range(1, longest + 1):
+            if n > 1:
+                numbers, n_numbers = extend_ngrams(numbers, self.n_left, n)
+            marked = numbers.copy()
+            prompts = self.prompt_of if n >= SHARED.start else without
+            ends, texts, counts, firsts, n_own, n_echoed = list_holders(
+                marked, n_numbers, self.text_of, self.n_texts, prompts
+            )
+            is_text = self.text_of < self.n_texts
+            fits = is_text & (self.n_left >= n)
+            single = fits & (numbers < 0)
+            in_all = np.bincount(self.text_of[fits], minlength=self.n_texts)
+            n_single = np.bincount(self.text_of[single], minlength=self.n_texts)
+            found = Ngrams(n, in_all - n_echoed, n_own + n_single, ends, texts, counts, firsts)
+            yield found, marked
+
+
+def _without_single(words: NDArray[np.int32], n_words: int) -> NDArray[np.int32]:
+    """Words that occur once are -1, the others are numbered from 0 on."""
+    several = np.bincount(words, minlength=n_words) > 1
+    again = np.where(several, np.cumsum(several) - 1, -1).astype(np.int32)
+    found: NDArray[np.int32] = again[words]
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class Ngrams:
+    """The n-grams of one length that two texts or more hold, as `list_holders` gives them."""
+
+    n: int
+    totals: NDArray[np.int64]
+    """(n_texts,): the text's n-grams, those of its prompt left out."""
+    n_own: NDArray[np.int64]
+    """(n_texts,): its different n-grams that no other text holds."""
+    ends: NDArray[np.int64]
+    texts: NDArray[np.int32]
+    counts: NDArray[np.int32]
+    firsts: NDArray[np.int32]
+
+    def narrowed(self, kept: NDArray[np.int64]) -> Ngrams:
+        """As if there were only these texts, numbered in this order, which ascends."""
+        place = np.full(len(self.totals), -1, np.int32)
+        place[kept] = np.arange(len(kept), dtype=np.int32)
+        which = np.repeat(np.arange(len(self.ends)), np.diff(self.ends, prepend=0))
+        stays = place[self.texts] >= 0
+        n_holders = np.bincount(which[stays], minlength=len(self.ends))
+        alone = stays & (n_holders[which] == 1)
+        stays &= n_holders[which] > 1
+        n_own = self.n_own[kept] + np.bincount(place[self.texts[alone]], minlength=len(kept))
+        return replace(
+            self,
+            totals=self.totals[kept],
+            n_own=n_own,
+            ends=np.cumsum(n_holders[n_holders > 1]),
+            texts=place[self.texts[stays]],
+            counts=self.counts[stays],
+            firsts=self.firsts[stays],
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class NgramMeasures:
+    """All measures that count n-grams of words.
+
+    `shared_ngrams.N`: the share of n-gram occurrences that another text holds too.
+    `self_bleu`: the mean BLEU-4 of each text with all others as references (Zhu et al. 2018),
+    smoothed as NLTK's method 1; texts are equally long, so there is no brevity penalty.
+    `self_repetition`: the mean over texts of ln(1 + for each of its different 4-grams how many
+    other texts hold it) (Salkar et al. 2022, as Shaib et al. 2024 compute it).
+    `distinct.N`: different n-grams over all n-grams (Li et al. 2016), within texts.
+    """
+
+    lengths: tuple[Ngrams, ...]
+    """Of 1 word, of 2 words, ..."""
+    n_threads: int = 1
+    max_draws: int = 1 << 30
+    max_blocks: int = 100
+
+    @property
+    def max_permutations(self) -> int:
+        return _BUDGET_ENTRIES // max(1, sum(len(one.texts) for one in self.lengths))
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return (
+            *(f"shared_ngrams.{n}" for n in SHARED),
+            "self_bleu",
+            "self_repetition",
+            *(f"distinct.{n}" for n in DISTINCT),
+        )
+
+    def narrowed(self, kept: NDArray[np.int64]) -> NgramMeasures:
+        return replace(self, lengths=tuple(one.narrowed(kept) for one in self.lengths))
+
+    def values(self, members: NDArray[np.uint8]) -> NDArray[np.float64]:
+        """Each measure of each subset: float64, shape (n_subsets, n_measures); NaN for none."""
+        parts = [members[k : k + _N_AT_ONCE] for k in range(0, len(members), _N_AT_ONCE)]
+        with ThreadPoolExecutor(self.n_threads) as pool:
+            return np.concatenate([*pool.map(self._values, parts)])
+
+    def _values(self, members: NDArray[np.uint8]) -> NDArray[np.float64]:
+        n_members = members.sum(axis=1, dtype=np.int64)
+        found: dict[str, NDArray[np.float64]] = {}
+        log_bleu = np.zeros(members.shape)
+        with np.errstate(invalid="ignore", divide="ignore"):
+            for one in self.lengths:
+                n_different, n_shared, n_others, n_clipped = count_in_subsets(
+                    one.ends, one.texts, one.counts, members
+                )
+                totals = (members @ one.totals.astype(np.float64)).astype(np.float64)
+                if one.n in SHARED:
+                    found[f"shared_ngrams.{one.n}"] = n_shared.sum(axis=1) / totals
+                if one.n in DISTINCT:
+                    own = members @ one.n_own.astype(np.float64)
+                    found[f"distinct.{one.n}"] = (n_different + own) / totals
+                if one.n in BLEU:
+                    smooth = np.where(n_clipped == 0, _SMOOTHING, n_clipped)
+                    if one.n == 1:
+                        # A text that shares no word has a score of 0.
+                        smooth = n_clipped.astype(np.float64)
+                    log_bleu += np.log(smooth / np.maximum(1, one.totals)) / len(BLEU)
+                if one.n == REPEATED:
+                    each = members * np.log1p(n_others)
+                    found["self_repetition"] = each.sum(axis=1) / n_members
+            found["self_bleu"] = (members * np.exp(log_bleu)).sum(axis=1) / n_members
+        return np.stack([found[name] for name in self.names], axis=1)

@@ -1,0 +1,258 @@
+"""Who wrote like whom: the pairs of texts that have most words in common, run by run."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fabula.kernels.ngram_counts import count_pairs
+from fabula.measures.diversity.shared_ngrams import Ngrams, WordTable
+from fabula.text import TextWords
+from fabula.types import Span
+
+__all__ = [
+    "CommonRun",
+    "SharedText",
+    "SimilarPair",
+    "common_runs",
+    "shared_texts",
+    "similar_pairs",
+]
+
+_MAX_HOLDERS = 200
+"""Runs that more texts hold are phrases that everybody uses, and make no pair."""
+_MAX_PAIRS = 50_000_000
+_N_LOOKED_AT = 20
+"""Pairs whose runs are looked at for each one that is listed."""
+
+
+@dataclass(frozen=True, slots=True)
+class CommonRun:
+    """Words that stand in both texts of a pair."""
+
+    n_words: int
+    a: Span
+    b: Span
+
+
+@dataclass(frozen=True, slots=True)
+class SimilarPair:
+    """Two texts, and the runs of words that they have in common, the longest first."""
+
+    a: str
+    b: str
+    n_words: int
+    """Words of A in common runs."""
+    share_a: float
+    """Of A's words, those that lie in common runs; `share_b` likewise."""
+    share_b: float
+    runs: tuple[CommonRun, ...]
+
+    @property
+    def longest(self) -> int:
+        return self.runs[0].n_words
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "a": self.a,
+            "b": self.b,
+            "n_words": self.n_words,
+            "longest_run": self.longest,
+            "share_a": self.share_a,
+            "share_b": self.share_b,
+            "runs": [
+                {
+                    "n_words": run.n_words,
+                    "a": {"start": run.a.start, "end": run.a.end},
+                    "b": {"start": run.b.start, "end": run.b.end},
+                }
+                for run in self.runs
+            ],
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class SharedText:
+    """How much of a text stands in others of its set, and in which most."""
+
+    id: str
+    n_words: int
+    share: float
+    """Of its words, those that lie in runs that another text has."""
+    longest: int
+    """Words in the longest run in common with `most_with`."""
+    most_with: str | None
+    """The text with which it has most in common; None where there is none."""
+    n_others: int
+    """Texts with which it has anything in common."""
+
+    def to_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+def shared_texts(
+    ids: Sequence[str], table: WordTable, n_words: int, owners: Sequence[int] | None = None
+) -> list[SharedText]:
+    """What each text shares with any other in runs of `n_words` or more, most shared first.
+
+    owners: a number for each text; texts with the same one are not compared with each other.
+    Runs that very many texts hold are left out, as in `similar_pairs`.
+    """
+    *_, (ngrams, numbers) = table.ngrams(n_words)
+    own = [numbers[a:b] for a, b in pairwise(table.starts[: len(ids) + 1].tolist())]
+    n_holders = np.zeros(int(numbers.max(initial=-1)) + 1, np.int64)
+    of_owner: dict[int, list[NDArray[np.int32]]] = {}
+    for owner, mine in zip(owners or range(len(ids)), own, strict=True):
+        of_owner.setdefault(owner, []).append(mine)
+    for several in of_owner.values():
+        held = np.concatenate(several)
+        n_holders[np.unique(held[held >= 0])] += 1
+    is_shared = (n_holders > 1) & (n_holders <= _MAX_HOLDERS)
+    keys, times = _counted_pairs(ngrams, owners)
+    partners: dict[int, list[tuple[int, int]]] = {}
+    for key, n in zip(keys.tolist(), times.tolist(), strict=True):
+        a, b = key >> 32, key & 0xFFFFFFFF
+        partners.setdefault(a, []).append((-n, b))
+        partners.setdefault(b, []).append((-n, a))
+    found = []
+    for k, (id_, mine) in enumerate(zip(ids, own, strict=True)):
+        covered = np.zeros(len(mine) + n_words, bool)
+        for i in np.flatnonzero(mine >= 0).tolist():
+            if not is_shared[mine[i]]:
+                continue
+            covered[i : i + n_words] = True
+        _, best = min(partners.get(k, [(0, -1)]))
+        longest = 0
+        if best >= 0:
+            longest = max((n for _, _, n in common_runs(mine, own[best], n_words)), default=0)
+        share = float(covered[: len(mine)].mean()) if len(mine) else 0.0
+        found.append(
+            SharedText(
+                id_,
+                len(mine),
+                share,
+                longest,
+                ids[best] if best >= 0 else None,
+                len(partners.get(k, ())),
+            )
+        )
+    return sorted(found, key=lambda one: (-one.share, -one.longest))
+
+
+def similar_pairs(
+    ids: Sequence[str],
+    located: Sequence[TextWords],
+    table: WordTable,
+    n_words: int,
+    n_listed: int,
+    owners: Sequence[int] | None = None,
+) -> list[SimilarPair]:
+    """The pairs with most words in common runs of `n_words` or more, those first.
+
+    located: the words of each text of the table. owners: as `shared_texts` has them. Of all pairs
+    those are looked at that share most n-grams of `n_words` words.
+    """
+    *_, (ngrams, numbers) = table.ngrams(n_words)
+    pairs = []
+    for a, b in _candidates(ngrams, n_listed * _N_LOOKED_AT, owners):
+        mine = numbers[table.starts[a] : table.starts[a + 1]]
+        other = numbers[table.starts[b] : table.starts[b + 1]]
+        runs = common_runs(mine, other, n_words)
+        if runs:
+            pairs.append(_pair(a, b, runs, ids, located))
+    pairs.sort(key=lambda pair: (-pair.n_words, -pair.longest))
+    return pairs[:n_listed]
+
+
+def _candidates(ngrams: Ngrams, most: int, owners: Sequence[int] | None) -> list[tuple[int, int]]:
+    """The pairs that hold most n-grams in common."""
+    keys, times = _counted_pairs(ngrams, owners)
+    best = np.argsort(-times, kind="stable")[:most]
+    return [(int(key) >> 32, int(key) & 0xFFFFFFFF) for key in keys[best]]
+
+
+def _counted_pairs(
+    ngrams: Ngrams, owners: Sequence[int] | None
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Each pair of texts that holds n-grams in common, as one number, and how many."""
+    n_holders = np.diff(ngrams.ends, prepend=0)
+    max_holders = _MAX_HOLDERS
+    while max_holders > 2:
+        some = n_holders[n_holders <= max_holders]
+        if int((some * (some - 1) // 2).sum()) <= _MAX_PAIRS:
+            break
+        max_holders //= 2
+    pairs = count_pairs(ngrams.ends, ngrams.texts, max_holders)
+    keys, times = np.unique(pairs, return_counts=True)
+    if owners is not None:
+        owner = np.array(owners, np.int64)
+        is_other = owner[keys >> 32] != owner[keys & 0xFFFFFFFF]
+        keys, times = keys[is_other], times[is_other]
+    return keys, times
+
+
+def common_runs(
+    a: NDArray[np.int32], b: NDArray[np.int32], n_words: int
+) -> list[tuple[int, int, int]]:
+    """Runs that stand in both, from left to right in A: where in A, where in B, words.
+
+    a, b: int32, the number of the n-gram of `n_words` that begins at each word, -1 for one that
+    does not count. At each word of A the longest run of B is taken, and the search goes on
+    behind it.
+    """
+    places: dict[int, list[int]] = {}
+    for j in np.flatnonzero(b >= 0).tolist():
+        places.setdefault(int(b[j]), []).append(j)
+    mine, other = a.tolist(), b.tolist()
+    runs = []
+    i = 0
+    while i < len(mine):
+        best = 0
+        where = 0
+        for j in places.get(mine[i], ()) if mine[i] >= 0 else ():
+            k = 1
+            while i + k < len(mine) and j + k < len(other) and mine[i + k] == other[j + k] >= 0:
+                k += 1
+            if k > best:
+                best, where = k, j
+        if best:
+            runs.append((i, where, best + n_words - 1))
+            i += best + n_words - 1
+        else:
+            i += 1
+    return runs
+
+
+def _pair(
+    a: int,
+    b: int,
+    runs: Sequence[tuple[int, int, int]],
+    ids: Sequence[str],
+    located: Sequence[TextWords],
+) -> SimilarPair:
+    covered_a, covered_b = (
+        np.zeros(len(located[a].words), bool),
+        np.zeros(len(located[b].words), bool),
+    )
+    found = []
+    for i, j, n in runs:
+        covered_a[i : i + n] = covered_b[j : j + n] = True
+        found.append(CommonRun(n, _span(ids[a], located[a], i, n), _span(ids[b], located[b], j, n)))
+    found.sort(key=lambda run: -run.n_words)
+    return SimilarPair(
+        ids[a],
+        ids[b],
+        int(covered_a.sum()),
+        float(covered_a.mean()),
+        float(covered_b.mean()),
+        tuple(found),
+    )
+
+
+def _span(document: str, words: TextWords, first: int, n_words: int) -> Span:
+    return Span(document, int(words.starts[first]), int(words.ends[first + n_words - 1]))

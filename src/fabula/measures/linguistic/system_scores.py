@@ -1,0 +1,292 @@
+"""Scoring the continuations of many systems: a row each, in blocks that do not depend on another.
+
+Each sentence of a block is parsed once, each context once for all its continuations. A block is cut
+by the passages alone, so the rows do not depend on the number of processes or an interruption.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any, TypeVar
+
+from fabula.errors import InputError
+from fabula.measures.linguistic.continuation_metrics import (
+    Context,
+    Scored,
+    read_texts,
+    score_continuations,
+)
+from fabula.measures.linguistic.metrics import ToolChoice, open_tools
+from fabula.resume import Row, RowKind, kept_rows
+from fabula.store import read_rows
+from fabula.workers import InOrder, in_order
+
+__all__ = [
+    "BLOCK",
+    "GOLD",
+    "Continuation",
+    "Story",
+    "gold_continuations",
+    "read_contexts",
+    "read_continuations",
+    "rounded",
+    "rows_of_blocks",
+    "score_rows",
+]
+
+GOLD = "gold"
+BLOCK = 64
+"""Passages that are measured in one go."""
+_SCORES = RowKind("the score", ("id", "system"), ("values", "digest", "signature"), in_order=True)
+
+
+@dataclass(frozen=True, slots=True)
+class Story:
+    """A context by sentences, and what followed in the book."""
+
+    id: str
+    context: tuple[str, ...]
+    gold: str | None
+    chapter: str | None = None
+    """The chapter that it is cut from, as other passages are; None where that is not known."""
+    book: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Continuation:
+    """What a system wrote after a context; no text where it failed."""
+
+    story_id: str
+    system: str
+    text: str | None
+
+
+B = TypeVar("B")
+_Block = list[tuple[Story, list[Continuation]]]
+
+
+def read_contexts(path: Path) -> list[Story]:
+    """The passages of `fabula continuation passages`. Raises `InputError` with the line."""
+    stories: dict[str, Story] = {}
+    for number, row in enumerate(read_rows(path), 1):
+        where = f"{path}, line {number}"
+        name, context, gold = row.get("id"), row.get("context"), row.get("gold")
+        if not isinstance(name, str) or not _is_lines(context):
+            raise InputError(
+                f"{where}: no passage; it needs id, and context as a list of sentences, as "
+                f"`fabula continuation passages` writes them"
+            )
+        if gold is not None and not isinstance(gold, str):
+            raise InputError(f"{where}: gold is not a string; write a sentence, or leave it out")
+        if name in stories:
+            raise InputError(f"{where}: a passage {name!r} was there before; ids must differ")
+        book = row.get("book")
+        stories[name] = Story(
+            name, tuple(context or ()), gold, _chapter_of(row), None if book is None else str(book)
+        )
+    if not stories:
+        raise InputError(f"{path}: holds no passages")
+    return list(stories.values())
+
+
+def _chapter_of(row: Mapping[str, Any]) -> str | None:
+    """Book and chapter of a passage, or its book alone."""
+    named = [row[key] for key in ("book", "chapter") if row.get(key) is not None]
+    return "/".join(map(str, named)) or None
+
+
+def _is_lines(value: Any) -> bool:
+    return isinstance(value, list) and all(isinstance(line, str) for line in value)
+
+
+def read_continuations(paths: Iterable[Path], stories: Sequence[Story]) -> list[Continuation]:
+    """The rows of the systems: `id` of the passage, `system`, and `text`, which null means failed.
+
+    Raises `InputError` with the line, also for a passage that is not there, or a second text.
+    """
+    known = {story.id for story in stories}
+    seen: dict[tuple[str, str], str] = {}
+    found: list[Continuation] = []
+    for path in paths:
+        for number, row in enumerate(read_rows(path), 1):
+            where = f"{path}, line {number}"
+            name, system, text = row.get("id"), row.get("system"), row.get("text")
+            if not isinstance(name, str) or not isinstance(system, str) or "text" not in row:
+                raise InputError(f"{where}: no continuation; it needs id, system and text")
+            if not system.strip() or not system.isprintable():
+                raise InputError(
+                    f"{where}: the system's name is empty or holds control characters; rename it"
+                )
+            if text is not None and not isinstance(text, str):
+                raise InputError(f"{where}: text is not a string; write null where there is none")
+            if name not in known:
+                raise InputError(f"{where}: no passage {name!r} among the contexts")
+            if (name, system) in seen:
+                raise InputError(
+                    f"{where}: {system} continued {name!r} before ({seen[name, system]}); give "
+                    f"each system a name of its own"
+                )
+            seen[name, system] = where
+            found.append(Continuation(name, system, text))
+        if not any(where.startswith(f"{path}, line ") for where in seen.values()):
+            raise InputError(f"{path}: holds no continuations")
+    return found
+
+
+def gold_continuations(
+    stories: Sequence[Story], others: Iterable[Continuation] = ()
+) -> list[Continuation]:
+    """What followed in the books, as a system by the name `gold`.
+
+    Raises `InputError` where a system has that name already.
+    """
+    if any(other.system == GOLD for other in others):
+        raise InputError(
+            f"a system is named {GOLD!r}, as the books' own sentences are; rename it, or leave "
+            f"these out with `no_gold`"
+        )
+    return [Continuation(story.id, GOLD, story.gold) for story in stories if story.gold is not None]
+
+
+def score_rows(
+    stories: Sequence[Story],
+    continuations: Iterable[Continuation],
+    choice: ToolChoice,
+    out: Path | None = None,
+    *,
+    n_jobs: int = 1,
+    spread: InOrder | None = None,
+    restart: bool = False,
+    advance: Callable[[int], None] = lambda _: None,
+) -> list[Row]:
+    """A row for each continuation, by passage; appended to `out` as they come.
+
+    `spread` does the work elsewhere than in `n_jobs` processes here.
+
+    Rows that are there already, of an interrupted run, are kept; `InputError` where they are of
+    other texts or measured in another way.
+    """
+    by_story: dict[str, list[Continuation]] = {}
+    for continuation in continuations:
+        by_story.setdefault(continuation.story_id, []).append(continuation)
+    # In an order of their own: who is named first changes no byte.
+    pairs = [
+        (story, sorted(by_story[story.id], key=lambda text: text.system))
+        for story in stories
+        if story.id in by_story
+    ]
+    run = spread or partial(in_order, n_jobs=n_jobs)
+    return rows_of_blocks(
+        _SCORES,
+        [pairs[k : k + BLOCK] for k in range(0, len(pairs), BLOCK)],
+        lambda blocks: run(partial(_score_block, choice), blocks),
+        lambda block, signature: [
+            _expected(story, text, signature) for story, texts in block for text in texts
+        ],
+        lambda: str(open_tools(choice).signature),
+        out,
+        restart=restart,
+        advance=advance,
+    )
+
+
+def rows_of_blocks(
+    kind: RowKind,
+    blocks: Sequence[B],
+    measure: Callable[[Iterable[B]], Iterable[list[Row]]],
+    expected: Callable[[B, str], list[Row]],
+    signature: Callable[[], str],
+    out: Path | None = None,
+    *,
+    restart: bool = False,
+    advance: Callable[[int], None] = lambda _: None,
+) -> list[Row]:
+    """The rows that `measure` makes of each block, in order; appended to `out` as they come.
+
+    Rows that are there already, of an interrupted run, are kept where they are what is `expected`
+    of their block under this signature; `InputError` where they are not.
+    """
+    if out is None:
+        found: list[Row] = []
+        for rows in measure(blocks):
+            found += rows
+            advance(len(rows))
+        return found
+    with kept_rows(out, kind, restart=restart) as kept:
+        # Nothing is opened where nothing is there to be compared with.
+        known = signature() if len(kept) else ""
+        wanted = [expected(block, known) for block in blocks]
+        found = [row for rows in wanted for one in rows if (row := kept.find(one)) is not None]
+        kept.check_end()
+        advance(len(found))
+        kept.begin()
+        n_whole, n_rows = 0, 0
+        while n_whole < len(blocks) and n_rows + len(wanted[n_whole]) <= len(found):
+            n_rows += len(wanted[n_whole])
+            n_whole += 1
+        n_half = len(found) - n_rows
+        for rows in measure(blocks[n_whole:]):
+            for row in rows[n_half:]:
+                kept.add(row)
+                found.append(row)
+                advance(1)
+            n_half = 0
+    return found
+
+
+def _expected(story: Story, text: Continuation, signature: str) -> Row:
+    """What a row of this continuation must say to be used again."""
+    return {
+        "id": story.id,
+        "system": text.system,
+        "chapter": story.chapter,
+        "digest": _digest(story, text),
+        "signature": signature,
+    }
+
+
+def _digest(story: Story, continuation: Continuation) -> str:
+    """What was measured: the context and the text."""
+    parts = "\x1f".join([*story.context, repr(continuation.text)])
+    return hashlib.sha256(parts.encode(errors="replace")).hexdigest()[:16]
+
+
+def _score_block(choice: ToolChoice, block: _Block) -> list[Row]:
+    tools = open_tools(choice)
+    sentences = list(dict.fromkeys(text for story, _ in block for text in story.context))
+    known = dict(zip(sentences, read_texts(tools, sentences), strict=True))
+    readings = iter(read_texts(tools, [c.text or "" for _, texts in block for c in texts]))
+    rows: list[Row] = []
+    for story, continuations in block:
+        context = Context([known[text] for text in story.context])
+        texts = [continuation.text for continuation in continuations]
+        own = [next(readings) for _ in texts]
+        scored = score_continuations(tools, context, texts, own)
+        rows += [
+            _row(story, continuation, result, str(tools.signature))
+            for continuation, result in zip(continuations, scored, strict=True)
+        ]
+    return rows
+
+
+def _row(story: Story, continuation: Continuation, scored: Scored, signature: str) -> Row:
+    made_of = _expected(story, continuation, signature)
+    return {
+        **{name: made_of[name] for name in ("id", "system", "chapter")},
+        "values": {key: rounded(value) for key, value in scored.values.items()},
+        "missing": dict(scored.missing),
+        "words": " ".join(scored.words),
+        "sentence_ends": list(scored.sentence_ends),
+        "errors": [list(place) for place in scored.errors],
+        "digest": made_of["digest"],
+        "signature": signature,
+    }
+
+
+def rounded(value: float | None) -> float | None:
+    """Six digits: what is beyond them depends on the processor."""
+    return None if value is None else round(value, 6)

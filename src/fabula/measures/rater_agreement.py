@@ -1,0 +1,405 @@
+"""Agreement of raters on a rubric: people among themselves, and a judge with the people.
+
+The truth for a judge is the majority of the experts (Chakrabarty et al. 2024, section 6). Intervals
+resample stories, for all ratings of a story are correlated. Stories may have different numbers of
+experts: agreement is averaged over the pairs that each subject has.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fabula.errors import InputError
+from fabula.measures.labels import read_labels
+from fabula.stats.reliability import (
+    Confusion,
+    alpha_interval,
+    bootstrap_interval,
+    cohen_kappa,
+    cohen_of_sums,
+    cohen_sums,
+    describe_raters,
+    fleiss_kappa,
+    fleiss_of_sums,
+    fleiss_sums,
+    pearson,
+    pearson_of_sums,
+    pearson_sums,
+    percent_agreement,
+    pooled_pairs,
+    spearman,
+)
+from fabula.types import Estimate, Measurement, Rubric
+
+__all__ = [
+    "Grouping",
+    "JudgeAgreement",
+    "JudgeRow",
+    "Panel",
+    "PanelRow",
+    "Ratings",
+    "aggregates",
+    "experts_of",
+    "judge_agreement",
+    "panel_agreement",
+    "panel_of",
+    "panel_of_labels",
+    "ratings_of",
+    "read_experts",
+]
+
+Grouping = Literal["item", "dimension", "author"]
+
+Ratings = Mapping[tuple[str, str], float]
+"""What one rater said: 1 for Yes, 0 for No, by document and item."""
+
+
+@dataclass(frozen=True, slots=True)
+class Panel:
+    """The experts' ratings: float64, shape (n_subjects, n_raters), NaN where there is none.
+
+    A subject is a document and an item. Columns are places, not people: who sat where differs
+    from story to story.
+    """
+
+    subjects: tuple[tuple[str, str], ...]
+    ratings: NDArray[np.float64]
+    source: str
+    authors: Mapping[str, str] = field(default_factory=dict)
+    """Who wrote a document, where that is known."""
+
+    def majority(self) -> dict[tuple[str, str], float]:
+        """What more than half of the experts said; a tie is left out."""
+        found = {}
+        for subject, row in zip(self.subjects, self.ratings, strict=True):
+            given = row[~np.isnan(row)]
+            if len(given) and 2 * given.sum() != len(given):
+                found[subject] = float(2 * given.sum() > len(given))
+        return found
+
+
+@dataclass(frozen=True, slots=True)
+class PanelRow:
+    """How far experts agree on some subjects."""
+
+    name: str
+    kappa: Estimate
+    """`n` counts the subjects of two raters or more, which alone have pairs."""
+    alpha: Estimate
+    """Krippendorff's, nominal."""
+    percent: float | None
+    share_yes: float | None
+    why_missing: str | None = None
+    """Why there is no kappa, and no alpha."""
+
+
+@dataclass(frozen=True, slots=True)
+class JudgeRow:
+    """How far a judge agrees with the experts' majority on some subjects."""
+
+    name: str
+    kappa: Estimate
+    confusion: Confusion
+    n_missing: int
+    """Verdicts that the judge owes: the experts have one, the judge has none."""
+    why_missing: str | None = None
+    """Why there is no kappa."""
+
+
+@dataclass(frozen=True, slots=True)
+class JudgeAgreement:
+    """A judge beside the experts: by group, over all, and in the number of tests passed."""
+
+    rater: str
+    signature: str
+    rows: tuple[JudgeRow, ...]
+    overall: JudgeRow
+    pearson: Estimate
+    spearman: float | None
+    n_stories: int
+    n_ties: int = 0
+    """Subjects that were judged, but on which the experts are split: they have no majority."""
+    why_no_correlation: str | None = None
+
+
+def read_experts(path: Path, rubric: Rubric) -> Panel:
+    """The experts of a file of labels, such as the authors' `ttcw_annotations.json`.
+
+    Only yes-no items count. Raises `InputError`, also where an expert answers twice.
+    """
+    return experts_of(read_labels(path, rubric), rubric, path.name, where=str(path))
+
+
+def experts_of(
+    labels: Sequence[Measurement], rubric: Rubric, source: str, *, where: str = ""
+) -> Panel:
+    """The panel of labels of which one at least is on a yes-no item.
+
+    `where` they are from, for errors, if that says more than `source`. Raises `InputError`.
+    """
+    panel = panel_of_labels(labels, rubric, source)
+    if not panel.subjects:
+        raise InputError(f"{where or source}: holds no verdicts on yes-no items of {rubric.id}")
+    return panel
+
+
+def panel_of_labels(labels: Sequence[Measurement], rubric: Rubric, source: str) -> Panel:
+    """The panel of those who answered a rubric's yes-no items, without ties of repeated answers.
+
+    Raises `InputError` for a second verdict of one person.
+    """
+    yes_no = {item.id for item in rubric.items if item.scale.agreement == "kappa"}
+    verdicts = (
+        (one.document_id, one.item, one.rater, float(one.value > 0.5))
+        for one in labels
+        if one.item in yes_no and isinstance(one.value, float) and one.value != 0.5
+    )
+    return replace(panel_of(verdicts, source), authors=_authors(labels))
+
+
+def panel_of(verdicts: Iterable[tuple[str, str, str, float]], source: str) -> Panel:
+    """A panel from story, item, expert and 1 or 0. Raises `InputError` for a second verdict."""
+    given: dict[tuple[str, str], dict[str, float]] = defaultdict(dict)
+    for story, item, rater, value in verdicts:
+        if rater in given[story, item]:
+            raise InputError(
+                f"{source}: expert {rater} has two verdicts on {item} of {story}; keep one of them"
+            )
+        given[story, item][rater] = value
+    # Within a story an expert keeps the same column on every item, whatever the order of rows.
+    seats: dict[str, list[str]] = {}
+    for (story, _), values in given.items():
+        seats[story] = sorted({*seats.get(story, []), *values})
+    ratings = np.full((len(given), max(map(len, seats.values()), default=0)), np.nan)
+    for row, ((story, _), values) in zip(ratings, given.items(), strict=True):
+        for rater, value in values.items():
+            row[seats[story].index(rater)] = value
+    return Panel(tuple(given), ratings, source)
+
+
+def panel_agreement(panel: Panel, rubric: Rubric, by: Grouping, *, seed: int = 0) -> list[PanelRow]:
+    """Fleiss's kappa and Krippendorff's alpha of the experts, by group, then over all."""
+    rows = []
+    groups = _groups(panel.subjects, rubric, by, panel.authors)
+    for name, places in [*groups.items(), ("all", list(range(len(panel.subjects))))]:
+        ratings = panel.ratings[places]
+        sums, n_raters = fleiss_sums(ratings), describe_raters(ratings)
+        stories = [panel.subjects[place][0] for place in places]
+        why = "all said the same" if sums.any() else "nobody answered with another"
+        kappa = bootstrap_interval(
+            fleiss_kappa(ratings),
+            sums,
+            fleiss_of_sums,
+            stories,
+            seed=seed,
+            method=f"Fleiss kappa of {n_raters} raters, percentile bootstrap over stories",
+            n=int(sums[:, 0].sum()),
+            signature=f"experts:{panel.source}|raters:{n_raters}"
+            f"|rubric:{rubric.id}-{rubric.version}",
+        )
+        share = float(np.nanmean(ratings)) if ratings.size else None
+        rows.append(
+            PanelRow(
+                name,
+                kappa,
+                alpha_interval(ratings, stories, seed=seed, signature=kappa.signature),
+                percent_agreement(ratings),
+                share,
+                None if kappa.value is not None else why,
+            )
+        )
+    return rows
+
+
+def judge_agreement(
+    measurements: Sequence[Measurement],
+    panel: Panel,
+    rubric: Rubric,
+    by: Grouping,
+    *,
+    seed: int = 0,
+) -> JudgeAgreement:
+    """A judge's agreement with the majority, over the stories that both have seen."""
+    yes_no = {item.id for item in rubric.items if item.scale.agreement == "kappa"}
+    measurements = [one for one in measurements if one.item in yes_no]
+    judge = ratings_of(measurements)
+    truth = panel.majority()
+    # An answer that the judge owes counts as missing; one that it was never asked for does not.
+    asked = {(one.document_id, one.item) for one in measurements}
+    subjects = [subject for subject in panel.subjects if subject in asked and subject in truth]
+    if not subjects:
+        raise InputError(
+            f"{panel.source}: has no verdict on any story that was judged; check that the ids match"
+        )
+    said = np.array([judge.get(subject, np.nan) for subject in subjects])
+    is_so = np.array([truth[subject] for subject in subjects])
+    signature = f"{measurements[0].signature}|experts:{panel.source}"
+    rows = []
+    everything = {"all": list(range(len(subjects)))}
+    authors = {**panel.authors, **_authors(measurements)}
+    for name, places in [*_groups(subjects, rubric, by, authors).items(), *everything.items()]:
+        a, b = said[places], is_so[places]
+        kappa = bootstrap_interval(
+            cohen_kappa(a, b),
+            cohen_sums(a, b),
+            cohen_of_sums,
+            [subjects[place][0] for place in places],
+            seed=seed,
+            method="Cohen kappa with the majority, percentile bootstrap over stories",
+            n=int((~np.isnan(a)).sum()),
+            signature=signature,
+        )
+        counts = Confusion.of(a, b)
+        why = "judge and experts said the same" if counts.n else "the judge has no verdict"
+        rows.append(
+            JudgeRow(
+                name,
+                kappa,
+                counts,
+                int(np.isnan(a).sum()),
+                None if kappa.value is not None else why,
+            )
+        )
+    mine, theirs, stories = _story_scores(judge, panel, rubric)
+    correlation = bootstrap_interval(
+        pearson(mine, theirs),
+        pearson_sums(mine, theirs),
+        pearson_of_sums,
+        stories,
+        seed=seed,
+        method="Pearson of tests passed with the experts' mean, percentile bootstrap over stories",
+        signature=signature,
+    )
+    return JudgeAgreement(
+        rater=measurements[0].rater,
+        signature=signature,
+        rows=tuple(rows[:-1]),
+        overall=rows[-1],
+        pearson=correlation,
+        spearman=spearman(mine, theirs),
+        n_stories=len(stories),
+        n_ties=sum(subject in asked and subject not in truth for subject in panel.subjects),
+        why_no_correlation=None if correlation.value is not None else _why_uncorrelated(mine),
+    )
+
+
+def _why_uncorrelated(mine: NDArray[np.float64]) -> str:
+    if len(mine) < 2:
+        return "fewer than two stories have all verdicts of both"
+    return (
+        f"all stories have the same number {'by the experts' if np.ptp(mine) else 'by the judge'}"
+    )
+
+
+def aggregates(ratings: Ratings, rubric: Rubric) -> dict[str, float]:
+    """The rubric's aggregate for each document on which no answer is missing.
+
+    A mean is of one scale: of the numbers if there are any, else of yes-no items as 1 and 0; of
+    numbers from different ranges there is none.
+    """
+    grades = [item for item in rubric.items if item.scale.is_grade]
+    tests = [item for item in rubric.items if item.scale.is_test]
+    taken = grades if rubric.aggregate.rule == "mean" and grades else tests
+    if len({(item.scale.low, item.scale.high) for item in taken}) > 1:
+        return {}
+    items = [item.id for item in taken]
+    documents = dict.fromkeys(document for document, _ in ratings)
+    found = {}
+    for document in documents:
+        values = [ratings.get((document, item)) for item in items]
+        given = [value for value in values if value is not None]
+        if not items or len(given) < len(items):
+            continue
+        if rubric.aggregate.rule == "count":
+            counted = 1.0 if rubric.aggregate.counts == "Yes" else 0.0
+            found[document] = float(sum(value == counted for value in given))
+        elif rubric.aggregate.rule == "mean":
+            found[document] = math.fsum(given) / len(given)
+    return found
+
+
+def expert_correlation(panel: Panel, rubric: Rubric) -> float | None:
+    """Pearson's r of the number of tests passed, pooled over ordered pairs of experts' places."""
+    a, b = pooled_pairs(_panel_scores(panel, rubric)[1])
+    return pearson(a, b)
+
+
+def _panel_scores(panel: Panel, rubric: Rubric) -> tuple[list[str], NDArray[np.float64]]:
+    """Tests passed by document and expert's place: float64, shape (n_documents, n_raters)."""
+    documents = list(dict.fromkeys(document for document, _ in panel.subjects))
+    by_rater = [
+        aggregates(
+            {
+                subject: float(value)
+                for subject, value in zip(panel.subjects, column, strict=True)
+                if not np.isnan(value)
+            },
+            rubric,
+        )
+        for column in panel.ratings.T
+    ]
+    table = [[scores.get(document, np.nan) for scores in by_rater] for document in documents]
+    return documents, np.array(table, np.float64).reshape(len(documents), len(by_rater))
+
+
+def _story_scores(
+    judge: Ratings, panel: Panel, rubric: Rubric
+) -> tuple[NDArray[np.float64], NDArray[np.float64], list[str]]:
+    """The judge's and the experts' mean number of tests passed, for stories that have both."""
+    mine = aggregates(judge, rubric)
+    documents, scores = _panel_scores(panel, rubric)
+    theirs = {
+        document: float(np.nanmean(row))
+        for document, row in zip(documents, scores, strict=True)
+        if not np.isnan(row).all()
+    }
+    stories = [document for document in documents if document in mine and document in theirs]
+    pairs = np.array([(mine[story], theirs[story]) for story in stories]).reshape(len(stories), 2)
+    return pairs[:, 0], pairs[:, 1], stories
+
+
+def ratings_of(measurements: Iterable[Measurement]) -> dict[tuple[str, str], float]:
+    """Yes or No by document and item; repeated answers count by their majority, a tie as none."""
+    found = {}
+    for measurement in measurements:
+        value = measurement.value
+        if isinstance(value, float) and value != 0.5:
+            found[measurement.document_id, measurement.item] = float(value > 0.5)
+    return found
+
+
+def _authors(measurements: Iterable[Measurement]) -> dict[str, str]:
+    """Who wrote each document, as its measurements say."""
+    return {
+        one.document_id: str(one.details["author"])
+        for one in measurements
+        if one.details.get("author")
+    }
+
+
+def _groups(
+    subjects: Sequence[tuple[str, str]], rubric: Rubric, by: Grouping, authors: Mapping[str, str]
+) -> dict[str, list[int]]:
+    """The places of the subjects of each group, in the rubric's order."""
+    groups: dict[str, list[int]] = {}
+    if by == "item":
+        groups = {item.id: [] for item in rubric.items if item.scale.agreement == "kappa"}
+    elif by == "dimension":
+        groups = {item.dimension: [] for item in rubric.items}
+    dimensions = {item.id: item.dimension for item in rubric.items}
+    for place, (document, item) in enumerate(subjects):
+        name = item
+        if by == "dimension":
+            name = dimensions[item]
+        elif by == "author":
+            name = authors.get(document, "author unknown")
+        groups.setdefault(name, []).append(place)
+    return {name: places for name, places in groups.items() if places}

@@ -1,0 +1,383 @@
+"""A sample of a public corpus: which of its files are read, and which of their documents kept.
+
+The rule, `files1` in manifests, decides by hashes of the seed and of names alone, so the same seed
+gives the same sample wherever a build is interrupted:
+
+- The files are put in the order of SHA-256(seed, name).
+- Where a file is a document, files are read in that order until the words are there. The one that
+  fills the sample is kept whole, so no document is kept or left out for its own length.
+- Else the first files are read that together hold the words, by their sizes where those are known,
+  and at least as many as the catalogue wants of the corpus. Of their documents each is kept where
+  SHA-256(seed, name, number) falls below one share, the same for all: within the files that are
+  read every document has the same chance, and the sample has about as many words as were asked for.
+"""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import hashlib
+import io
+import json
+import math
+import re
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import PurePosixPath
+from typing import Any
+
+from fabula.control_characters import without_controls
+from fabula.errors import InputError
+from fabula.reference.catalogue import Collection
+from fabula.text import find_files, read_documents
+from fabula.text.sources import FileSource, Meter, open_filesystem
+from fabula.types import Document
+
+__all__ = ["Sample", "SampleRule", "choose_sample", "is_kept"]
+
+RULE = "files1"
+_N_ATTEMPTS = 4
+_FIRST_WAIT_S = 1.0
+_GUTENBERG_START = re.compile(r"^\*\*\* ?START OF TH[EI]S? PROJECT GUTENBERG.*$", re.MULTILINE)
+_GUTENBERG_END = re.compile(r"^\*\*\* ?END OF TH[EI]S? PROJECT GUTENBERG", re.MULTILINE)
+_YEAR = re.compile(r"\d{4}")
+
+
+@dataclass(frozen=True, slots=True)
+class SampleRule:
+    """What decides a sample."""
+
+    n_words: int | None
+    """None for all."""
+    seed: int = 0
+    n_files: int | None = None
+    """Files to read at least."""
+    author: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class _Listed:
+    """A file of the corpus."""
+
+    key: str
+    """Its name in the listing, which its place in the order is drawn from."""
+    address: str
+    source: FileSource | None = None
+    row: Mapping[str, str] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """What is read of a corpus; decided before the first text is."""
+
+    collection: Collection
+    rule: SampleRule
+    files: tuple[_Listed, ...]
+    """In the order in which they are read."""
+    n_listed: int
+    share: float
+    """Of their documents, how many are kept."""
+    digest: str
+    """Of the names of all files of the corpus: another listing gives another sample."""
+
+    @property
+    def size_bytes(self) -> int | None:
+        """Of the files that are read; None where that is not known."""
+        sizes = [file.source.size_bytes for file in self.files if file.source is not None]
+        if self.collection.one_a_file or not sizes or None in sizes:
+            return None
+        return sum(size for size in sizes if size is not None)
+
+    def to_row(self) -> dict[str, Any]:
+        """For the manifest: all that decides which documents there are."""
+        return {
+            "name": self.collection.name,
+            "title": self.collection.title,
+            "licence": self.collection.licence,
+            "youngest": self.collection.youngest,
+            "youngest_is": self.collection.youngest_is,
+            "rule": RULE,
+            "n_words": self.rule.n_words,
+            "seed": self.rule.seed,
+            "author": self.rule.author or None,
+            "n_files": None if self.collection.one_a_file else len(self.files),
+            "n_files_listed": self.n_listed,
+            "files_digest": self.digest,
+            "share": self.share,
+        }
+
+    def documents(
+        self, meter: Meter = lambda n_bytes: None, tell: Callable[[str], None] = lambda _: None
+    ) -> Iterator[Document]:
+        """The documents, as a stream. Raises `InputError` where the network fails for good."""
+        return self._by_file(meter, tell) if self.collection.one_a_file else self._by_row(meter)
+
+    def _by_row(self, meter: Meter) -> Iterator[Document]:
+        collection = self.collection
+        id_field = collection.columns.get("id", "id")
+        for file in self.files:
+            assert file.source is not None
+            documents = read_documents(
+                [file.source],
+                text_field=collection.columns.get("text", "text"),
+                id_field="id" if "." in id_field else id_field,
+                format_=collection.format,
+                meter=meter,
+            )
+            for number, document in enumerate(_with_remedy(documents, file.address)):
+                if is_kept(self.rule.seed, file.key, number, self.share):
+                    yield _reduced(document, collection.columns)
+
+    def _by_file(self, meter: Meter, tell: Callable[[str], None]) -> Iterator[Document]:
+        years = _read_years(self.collection.years_table)
+        n_words = n_absent = 0
+        for file in self.files:
+            if self.rule.n_words is not None and n_words >= self.rule.n_words:
+                break
+            data = _fetch(file.address, self.collection.wait_s)
+            if data is None:
+                n_absent += 1
+                continue
+            meter(len(data))
+            document = _document_of(file, data, years, self.collection.columns)
+            n_words += len(document.text.split())
+            yield document
+        if n_absent:
+            tell(f"{n_absent:,} files that {self.collection.name} lists are not there")
+
+
+def is_kept(seed: int, key: str, number: int, share: float) -> bool:
+    """Whether the document of that number, in the file of that name, is in the sample."""
+    return share >= 1 or _hash(f"{seed}|{key}|{number}") < share * 2**64
+
+
+def choose_sample(collection: Collection, rule: SampleRule) -> Sample:
+    """List the corpus's files and choose among them.
+
+    Raises `InputError` where they cannot be listed, or its size is not known and not all is wanted.
+    """
+    listed = _list_files(collection, rule.author)
+    names = hashlib.sha256("\n".join(file.key for file in listed).encode()).hexdigest()[:12]
+    order = sorted(listed, key=lambda file: (_hash(f"{rule.seed}|{file.key}"), file.key))
+    if collection.one_a_file:
+        return Sample(collection, rule, tuple(order), len(listed), 1.0, names)
+    n_files, share = _shares(collection, rule, order)
+    files = tuple(_with_size(file) for file in order[:n_files])
+    return Sample(collection, rule, files, len(listed), share, names)
+
+
+def _shares(
+    collection: Collection, rule: SampleRule, order: Sequence[_Listed]
+) -> tuple[int, float]:
+    """How many files are read, and the share of their documents that is kept."""
+    whole = collection.about_words
+    if rule.n_words is None or (whole is not None and rule.n_words >= whole):
+        return len(order), 1.0
+    if whole is None:
+        raise InputError(
+            f"{collection.name}: how many words it holds is not known, so no sample of it can be "
+            f"planned; `sample` all reads it whole"
+        )
+    sizes = [file.source.size_bytes if file.source is not None else None for file in order]
+    weights = [float(size) for size in sizes if size is not None]
+    if len(weights) < len(order):
+        weights = [1.0] * len(order)
+    wanted = rule.n_words / whole
+    least = min(max(collection.min_files, rule.n_files or 1), len(order))
+    total = math.fsum(weights)
+    n_files, held = 0, 0.0
+    while n_files < least or (held < wanted and n_files < len(order)):
+        held += weights[n_files] / total
+        n_files += 1
+    return n_files, min(1.0, wanted / held)
+
+
+def _list_files(collection: Collection, author: str) -> list[_Listed]:
+    files = collection.files
+    if author and not files.table:
+        raise InputError(
+            f"{collection.name}: `author` is for gutenberg-mirror, which lists authors"
+        )
+    if files.pattern:
+        found = _reached(files.pattern, lambda: find_files([files.pattern], format_="txt"))
+        return [_Listed(PurePosixPath(f.name).name, f.name, f) for f in found]
+    if files.listing:
+        lines = _text_of(files.listing).split()
+        listed = [_Listed(line, files.base + line) for line in lines]
+    else:
+        listed = list(_in_table(collection, author))
+    if not listed:
+        what = f"of an author named {author!r}" if author else f"in {files.listing or files.table}"
+        raise InputError(
+            f"{collection.name}: no texts {what}; names are written as in Austen, Jane"
+        )
+    return listed
+
+
+def _in_table(collection: Collection, author: str) -> Iterator[_Listed]:
+    """The texts in a CSV, of one author where one is named."""
+    files = collection.files
+    column = collection.columns.get("author", "")
+    for row in csv.DictReader(io.StringIO(_text_of(files.table))):
+        if any(row.get(name) != wanted for name, wanted in files.where.items()):
+            continue
+        if author.casefold() not in (row.get(column) or "").casefold():
+            continue
+        address = files.base
+        for name, value in row.items():
+            address = address.replace(f"{{{name}}}", value or "")
+        yield _Listed(PurePosixPath(address).name, address, row=row)
+
+
+def _with_size(file: _Listed) -> _Listed:
+    """The file with what is needed to read it, and its size where its server tells it."""
+    if file.source is not None:
+        return file
+    filesystem, path = open_filesystem(file.address)
+    info = _reached(file.address, lambda: filesystem.info(path))
+    return _Listed(
+        file.key, file.address, FileSource(file.address, info.get("size"), filesystem, path)
+    )
+
+
+def _document_of(
+    file: _Listed, data: bytes, years: Mapping[str, tuple[str, int]], columns: Mapping[str, str]
+) -> Document:
+    """A text file as a document, with what the corpus's table says of it."""
+    text = data.decode("utf-8-sig", "replace").replace("\r\n", "\n")
+    if (start := _GUTENBERG_START.search(text)) is not None:
+        end = _GUTENBERG_END.search(text, start.end())
+        text = text[start.end() : end.start() if end else len(text)].strip() + "\n"
+    row = file.row or {}
+    title, year = years.get(PurePosixPath(file.key).stem, ("", None))
+    meta = {
+        "title": title or row.get(columns.get("title", "")),
+        "year": year or _year_in(row.get(columns.get("year", ""))),
+    }
+    return Document(
+        id=without_controls(file.key),
+        text=text,
+        author=row.get(columns.get("author", "")) or None,
+        meta={name: value for name, value in meta.items() if value},
+    )
+
+
+def _reduced(document: Document, columns: Mapping[str, str]) -> Document:
+    """The document with what a corpus keeps of each: its title, author and year."""
+    row = document.meta
+    author = _in_row(row, columns["author"]) if "author" in columns else document.author
+    meta = {
+        "title": _in_row(row, columns.get("title", "title")),
+        "year": _year_in(_in_row(row, columns.get("year", "year"))),
+    }
+    id_ = _in_row(row, columns["id"]) if "." in columns.get("id", "") else None
+    return Document(
+        id=document.id if id_ is None else without_controls(str(id_)),
+        text=document.text,
+        author=str(author) if author else None,
+        meta={name: value for name, value in meta.items() if value},
+    )
+
+
+def _in_row(row: Mapping[str, Any], column: str) -> Any:
+    """The value of a column; of `A.b` the value under b in the JSON that column A holds."""
+    outer, _, inner = column.partition(".")
+    if not inner:
+        return row.get(column)
+    try:
+        return json.loads(row[outer])[inner]
+    except (KeyError, ValueError, TypeError):
+        return None
+
+
+def _read_years(address: str) -> dict[str, tuple[str, int]]:
+    """Title and year by id."""
+    if not address:
+        return {}
+    rows = csv.reader(io.StringIO(_text_of(address)))
+    return {row[0]: (row[1], int(row[2])) for row in rows if len(row) > 2 and row[2].isdecimal()}
+
+
+def _year_in(value: Any) -> int | None:
+    found = _YEAR.match(str(value)) if value is not None else None
+    return int(found[0]) if found else None
+
+
+def _hash(text: str) -> int:
+    return int.from_bytes(hashlib.sha256(text.encode()).digest()[:8], "big")
+
+
+def _text_of(address: str) -> str:
+    """A list of files or a table, decompressed."""
+    data = _fetch(address)
+    if data is None:
+        raise InputError(f"{address}: is not there (any more); name another place in a `catalogue`")
+    if address.endswith(".gz"):
+        data = gzip.decompress(data)
+    return data.decode("utf-8-sig")
+
+
+def _fetch(address: str, wait_s: float = 0) -> bytes | None:
+    """The bytes of a file, or None where it is not there. Tries again where the network fails."""
+    filesystem, path = open_filesystem(address)
+    for attempt in range(_N_ATTEMPTS):
+        time.sleep(wait_s if attempt == 0 else max(wait_s, _FIRST_WAIT_S * 2 ** (attempt - 1)))
+        try:
+            data: bytes = filesystem.cat_file(path)
+        except FileNotFoundError:
+            return None
+        except _faults() as error:
+            fault = error
+        else:
+            return data
+    raise _away(address, fault)
+
+
+def _reached(address: str, read: Callable[[], Any]) -> Any:
+    """What `read` gives. Raises `InputError` where the network does not get there."""
+    try:
+        return read()
+    except InputError as error:
+        if "cannot be reached" in str(error):
+            raise _away(address, error) from error
+        raise
+    except _faults() as error:
+        raise _away(address, error) from error
+
+
+def _with_remedy(documents: Iterator[Document], address: str) -> Iterator[Document]:
+    """The documents; an error says what helps where it was the network that failed."""
+    try:
+        yield from documents
+    except InputError as error:
+        if "://" not in address or address.startswith("file:"):
+            raise
+        raise InputError(f"{error}; if the connection broke, run the same command again") from error
+    except _faults() as error:
+        raise _away(address, error) from error
+
+
+def _away(address: str, fault: BaseException) -> InputError:
+    return InputError(
+        f"{address}: cannot be read over the network ({type(fault).__name__}: {fault}); check the "
+        f"connection and run the same command again to resume"
+    )
+
+
+def _faults() -> tuple[type[Exception], ...]:
+    """What a network that fails raises, in the libraries that are installed."""
+    faults: list[type[Exception]] = [OSError, TimeoutError]
+    try:
+        import aiohttp
+
+        faults.append(aiohttp.ClientError)
+    except ImportError:
+        pass
+    try:
+        import httpx
+
+        faults.append(httpx.HTTPError)
+    except ImportError:
+        pass
+    return tuple(faults)

@@ -1,0 +1,171 @@
+"""From the name of a reference to the reference."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from fabula.control_characters import without_controls
+from fabula.errors import InputError
+from fabula.reference.backend import Backend
+from fabula.reference.info import About
+from fabula.reference.parts import JoinedParts, Part
+from fabula.reference.search import Reference
+
+if TYPE_CHECKING:
+    from fabula.reference.catalogue import Index, Pace
+
+__all__ = [
+    "check_spec",
+    "index_url",
+    "is_elsewhere",
+    "is_looked_up",
+    "is_served",
+    "open_backend",
+    "pace_of",
+]
+
+_WEB, _INDEX, _MINI = "infinigram:", "infinigram-index:", "infinigram-mini:"
+_OWN_SERVER = "FABULA_INFINIGRAM_URL"
+
+
+def index_url(spec: str) -> str:
+    """The server that `infinigram:NAME[@URL]` or `infinigram-mini:NAME[@URL]` asks."""
+    from fabula.reference.catalogue import API_URL, MINI_URL
+
+    public = MINI_URL if _is_by_characters(spec) else API_URL
+    return spec.partition("@")[2] or os.environ.get(_OWN_SERVER) or public
+
+
+def _is_by_characters(spec: str) -> bool:
+    """Whether infini-gram mini answers for it: it is named so, or the catalogue knows its name."""
+    index = _known_index(spec)
+    return spec.startswith(_MINI) or (index is not None and index.by_characters)
+
+
+def _known_index(spec: str) -> Index | None:
+    from fabula.reference.catalogue import read_catalogue
+
+    return read_catalogue().index(spec.partition(":")[2].partition("@")[0])
+
+
+def is_served(spec: str) -> bool:
+    """Whether it names what `fabula reference serve` serves."""
+    return spec.startswith(("http://", "https://"))
+
+
+def is_elsewhere(spec: str) -> bool:
+    """Whether it names something other than a corpus on a disk or in an object store."""
+    return is_served(spec) or spec.startswith((_WEB, _INDEX, _MINI))
+
+
+def is_looked_up(spec: str) -> bool:
+    """Whether runs of words are looked up over HTTP, in an index by infini-gram."""
+    return spec.startswith((_WEB, _MINI))
+
+
+def pace_of(spec: str) -> Pace:
+    """What looking texts up there takes."""
+    from fabula.reference.catalogue import BY_CHARACTERS, BY_TOKENS
+
+    return BY_CHARACTERS if _is_by_characters(spec) else BY_TOKENS
+
+
+def check_spec(spec: str) -> None:
+    """Raise `InputError` where this can be no path or address."""
+    if without_controls(spec) != spec:
+        raise InputError(
+            f"{without_controls(spec)}: a reference's path or address holds no control characters"
+        )
+
+
+def open_backend(
+    specs: Sequence[str],
+    *,
+    n_parallel: int = 8,
+    max_retries: int = 5,
+    fresh: bool = False,
+    meter: Callable[[int, int], None] | None = None,
+    report: Callable[[str], None] = lambda _: None,
+) -> Backend:
+    """Corpora, on disk, in an object store or served at `http://...`, searched as one; or
+    `infinigram:NAME[@URL]`, `infinigram-mini:NAME[@URL]`, or `infinigram-index:PATH`.
+
+    Without URL it is the environment's FABULA_INFINIGRAM_URL, and else the public server: that of
+    infini-gram mini for the names that the catalogue says are its own. The options are for what is
+    asked over HTTP; `fresh` does not believe what was answered before. `meter` is told how many
+    look-ups were made, and how many of them memory answered; `report` is told what is copied.
+    Raises `CorpusError`, `InputError` and, where a served reference does not answer,
+    `LookupFailed`.
+    """
+    for spec in specs:
+        check_spec(spec)
+    elsewhere = [spec for spec in specs if is_elsewhere(spec) and not is_served(spec)]
+    if not elsewhere:
+        if not any(map(is_served, specs)):
+            return Reference.open(*specs, report=report)
+        return _open_joined(specs, n_parallel, max_retries, report)
+    if len(specs) > 1:
+        raise InputError(
+            f"`references` {elsewhere[0]}: an infini-gram index cannot be searched together with "
+            f"another reference; measure against each by itself"
+        )
+    spec = elsewhere[0]
+    if spec.startswith(_INDEX):
+        from fabula.reference.infinigram import InfiniGramIndex
+
+        path, _, tokenizer = spec.removeprefix(_INDEX).partition("#")
+        if not path:
+            raise InputError("`references` infinigram-index: name the folder of an index")
+        return InfiniGramIndex(Path(path), Path(tokenizer) if tokenizer else None)
+    from fabula.reference.infinigram import InfiniGramMini, InfiniGramWeb
+
+    name = spec.partition(":")[2].partition("@")[0]
+    if not name:
+        raise InputError(
+            "`references` infinigram: name an index, as in infinigram:v4_rpj_llama_s4; "
+            "`fabula reference catalogue` lists them"
+        )
+    index = _known_index(spec)
+    opened = InfiniGramMini if _is_by_characters(spec) else InfiniGramWeb
+    return opened(
+        name if index is None else index.name,
+        index_url(spec),
+        n_parallel=n_parallel,
+        max_retries=max_retries,
+        fresh=fresh,
+        meter=meter,
+    )
+
+
+def _open_joined(
+    specs: Sequence[str], n_parallel: int, max_retries: int, report: Callable[[str], None]
+) -> Reference:
+    """References on disk and behind servers, in this order, as one; each counts once."""
+    from fabula.reference.serving.handshake import open_served
+
+    abouts: list[About] = []
+    parts: list[Part] = []
+    places: list[str] = []
+    part: Part
+    try:
+        for spec in dict.fromkeys(specs):
+            if is_served(spec):
+                about, part = open_served(spec, n_parallel=n_parallel, max_retries=max_retries)
+            else:
+                here = Reference.open(spec, report=report)
+                about, part = here.about, here.local
+            if any(about.fingerprint == other.fingerprint for other in abouts):
+                part.close()
+                continue
+            places.append(spec)
+            abouts.append(about)
+            parts.append(part)
+        joined = About.joined(places, abouts)
+    except BaseException:
+        for part in parts:
+            part.close()
+        raise
+    return Reference(joined, parts[0] if len(parts) == 1 else JoinedParts(parts))

@@ -1,0 +1,137 @@
+"""Opening a served reference: what it is, and whether this version can compare with it."""
+
+from __future__ import annotations
+
+import os
+import threading
+from typing import Any
+
+import numpy as np
+
+from fabula.errors import CorpusError, InputError
+from fabula.reference.http_client import LookupServer, Refused, Reply
+from fabula.reference.info import About, Age
+from fabula.reference.search import MAX_PLACES
+from fabula.reference.serving import messages
+from fabula.reference.serving.client import ServedPart
+from fabula.reference.serving.plausibility import TOKEN, are_ascending, read_answer, refusal
+from fabula.text import TOKENISER, TextSettings
+
+__all__ = ["ask_held_out", "open_served"]
+
+_REFUSALS = frozenset({400, 401, 403, 404, 405, 409, 413, 422})
+_MAX_NUMBERS = 2**31
+"""Documents of a reference; whoever tells of more is not believed."""
+
+
+def open_served(
+    url: str,
+    *,
+    n_parallel: int = 8,
+    max_retries: int = 5,
+    timeout_s: float = 120,
+    backoff_s: float = 1.0,
+    token: str | None = None,
+) -> tuple[About, ServedPart]:
+    """What the service at `url` serves, and what asks it.
+
+    `token`: that of the environment's FABULA_REFERENCE_TOKEN if not given. `timeout_s`: what each
+    attempt may take; the others as for `LookupServer`. Raises `InputError` where it lets nobody in
+    or is no such service, `CorpusError` where this version cannot compare with it, and
+    `LookupFailed` where nobody answers.
+    """
+    server = _server(
+        url, token, n_parallel=n_parallel, max_retries=max_retries, timeout_s=timeout_s,
+        backoff_s=backoff_s,
+    )  # fmt: skip
+    try:
+        told = _ask_about(server, url)
+        return _about(told), ServedPart(server, told)
+    except BaseException:
+        server.close()
+        raise
+
+
+def ask_held_out(
+    url: str, *, max_retries: int = 5, timeout_s: float = 120, backoff_s: float = 1.0
+) -> list[dict[str, object]]:
+    """How the documents that the service serves score against the rest of them.
+
+    Rows as `held_out.jsonl` has them; none where nobody measured them, and of an
+    earlier version of the service.
+    Raises as `open_served` does.
+    """
+
+    def fault(reply: Reply) -> str | None:
+        told = read_answer(messages.HeldOutAnswer, reply)
+        return told if isinstance(told, str) else None
+
+    server = _server(
+        url, None, n_parallel=1, max_retries=max_retries, timeout_s=timeout_s, backoff_s=backoff_s
+    )
+    try:
+        reply = server.ask(None, fault, threading.Event(), path="v1/held-out")
+    except Refused as error:
+        if error.status == 404:
+            return []
+        raise refusal(url, error) from error
+    finally:
+        server.close()
+    return messages.HeldOutAnswer.model_validate(reply).groups
+
+
+def _server(url: str, token: str | None, **options: Any) -> LookupServer:
+    token = os.environ.get(TOKEN, "").strip() if token is None else token
+    if not (token.isascii() and token.isprintable()):
+        raise InputError(f"{TOKEN}: a token is of ASCII letters, digits and marks")
+    headers = {"Authorization": f"Bearer {token}"} if token else {}
+    return LookupServer(url.rstrip("/") + "/", headers=headers, refusals=_REFUSALS, **options)
+
+
+def _ask_about(server: LookupServer, url: str) -> messages.About:
+    def fault(reply: Reply) -> str | None:
+        told = read_answer(messages.About, reply)
+        if isinstance(told, str):
+            return f"it is no served reference: {told}"
+        is_right = (
+            told.n_numbers <= _MAX_NUMBERS
+            and are_ascending(told.removed, told.n_numbers)
+            and told.n_numbers == told.n_documents + len(told.removed)
+        )
+        return None if is_right else "numbers of documents that no reference can have"
+
+    try:
+        reply = server.ask(None, fault, threading.Event(), path="v1/about")
+    except Refused as error:
+        if error.status == 404:
+            raise InputError(
+                f"{url} serves no reference; give the address that `fabula reference serve` prints"
+            ) from error
+        raise refusal(url, error) from error
+    told = messages.About.model_validate(reply)
+    if told.tokeniser != TOKENISER:
+        raise CorpusError(
+            f"{url}: cuts words by {told.tokeniser}, this version by {TOKENISER}; run the same "
+            f"version of Fabula on both sides"
+        )
+    if told.limits.max_places < MAX_PLACES:
+        raise CorpusError(
+            f"{url}: looks at {told.limits.max_places:,} places of an n-gram, and the same numbers "
+            f"as on a disk need {MAX_PLACES:,}; start it with `--max-places {MAX_PLACES}`"
+        )
+    return told
+
+
+def _about(told: messages.About) -> About:
+    removed = np.zeros(told.n_numbers, np.bool_)
+    removed[told.removed] = True
+    return About(
+        name=told.name,
+        fingerprint=told.fingerprint,
+        settings=TextSettings(told.case, told.punct),
+        n_documents=told.n_documents,
+        n_words=told.n_words,
+        written_by=tuple(told.written_by),
+        removed=removed,
+        age=Age(told.oldest, told.youngest),
+    )

@@ -1,0 +1,284 @@
+"""What became of the findings of one draft in the next: gone, new, or still there.
+
+Two findings are one where they say the same of the same place. A place is followed from draft to
+draft by a comparison of the texts, paragraph by paragraph and then word by word; what was moved
+elsewhere is found again by its words. All findings take part, not only those that are marked: one
+that was crowded out by others has not gone.
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+from bisect import bisect_left, bisect_right
+from collections import defaultdict, deque
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, fields, replace
+from types import MappingProxyType
+from typing import Any
+
+from fabula.errors import ModelError
+from fabula.measures.line_notes import LINE_KINDS, line_of
+from fabula.review.findings import Finding, marked_findings
+from fabula.review.found import Review, TextReview
+from fabula.review.report_parts import OWN_PARTS, part_of_finding
+from fabula.tasks.feedback.draft_places import moved_places
+from fabula.tasks.feedback.points import SAME
+
+__all__ = [
+    "Changes",
+    "Noted",
+    "compare_noted",
+    "followed",
+    "noted_of",
+    "noted_of_rows",
+    "says_same",
+]
+
+_MAX_WORDS_CHARS = 300
+_N_NEAR = 60
+"""So many changed paragraphs before and after are looked through for one that was rewritten."""
+_MAX_PARAGRAPH_CHARS = 20_000
+"""Longer ones are not followed word by word: it would take long."""
+_MIN_SHARED = 0.4
+"""Of the words of the shorter one, the share from which two paragraphs are one, rewritten."""
+_BY_WORDS = frozenset(("spelling", "grammar", "echo", "name", "stock", "tag", "filter"))
+"""What is about certain words: where these change, it is another finding."""
+_ALIKE = 0.25
+_paragraph = re.compile(r"[^\n]*\S[^\n]*")
+_word = re.compile(r"\w{3,}")
+Place = tuple[int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Noted:
+    """A finding as it is kept to be compared with those of the next draft."""
+
+    kind: str
+    title: str
+    start: int
+    end: int
+    line: int
+    why: str
+    words: str
+    """What stands there, cut where it is long."""
+    is_marked: bool = True
+    """Whether the page shows it; the others count in comparisons only."""
+
+    def to_row(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+@dataclass(frozen=True, slots=True)
+class Changes:
+    """What became of the findings of a draft; each list in the order of its text."""
+
+    gone: tuple[Noted, ...] = ()
+    new: tuple[Noted, ...] = ()
+    still: tuple[Noted, ...] = ()
+    """As they stand in the later draft."""
+    not_compared: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
+    """Instruments that cannot be compared, and why."""
+
+
+def noted_of(text: TextReview, review: Review) -> list[Noted]:
+    """All findings of a text, in its order: those that are marked, and the other notes on lines."""
+    whole = text.document.text
+    found = [_noted(whole, one) for one in marked_findings(text, review)]
+    marked = {(one.kind, one.start, one.end) for one in found}
+    for note in () if text.lines is None else text.lines.notes:
+        if (note.kind, note.start, note.end) not in marked:
+            title = LINE_KINDS[note.kind].title
+            line = line_of(whole, note.start)
+            one = Finding(note.kind, title, note.start, note.end, line, note.why, 0)
+            found.append(replace(_noted(whole, one), is_marked=False))
+    return sorted(found, key=lambda one: (one.start, one.end, one.kind))
+
+
+def _noted(text: str, one: Finding) -> Noted:
+    words = " ".join(text[one.start : one.end][:_MAX_WORDS_CHARS].split())
+    return Noted(one.kind, one.title, one.start, one.end, one.line, one.why, words)
+
+
+def noted_of_rows(rows: Any) -> list[Noted]:
+    """Findings as they were kept; what cannot be read is left out."""
+    kinds = {"start": int, "end": int, "line": int, "is_marked": bool}
+    names = [one.name for one in fields(Noted)]
+    return [
+        Noted(**{name: row[name] for name in names})
+        for row in (rows if isinstance(rows, list) else ())
+        if isinstance(row, dict)
+        and all(isinstance(row.get(name), kinds.get(name, str)) for name in names)
+    ]
+
+
+def compare_noted(
+    before: tuple[str, Sequence[Noted], Mapping[str, str]],
+    after: tuple[str, Sequence[Noted], Mapping[str, str]],
+    says_same: Callable[[str, str], bool] | None = None,
+) -> Changes:
+    """What became of the findings of a draft: of both its text, findings, and signatures by part.
+
+    Instruments that did not run on both, or not in the same way, are not compared. `says_same`
+    tells whether two points of feedback at one place say the same; without it, words in common do.
+    """
+    apart = _not_compared(before[2], after[2])
+    old = [one for one in before[1] if part_of_finding(one.kind) not in apart]
+    new = [one for one in after[1] if part_of_finding(one.kind) not in apart]
+    moved = followed([(one.start, one.end) for one in old], before[0], after[0])
+    same = says_same or _share_words
+    taken: set[int] = set()
+    gone, still = [], []
+    for one, place in zip(old, moved, strict=True):
+        match = next(
+            (
+                k
+                for k, other in enumerate(new)
+                if k not in taken and _is_same(one, place, other, same)
+            ),
+            None,
+        )
+        if match is None:
+            gone.append(one)
+        else:
+            taken.add(match)
+            # Crowded out of the marks, or into them, it is what it was.
+            still.append(replace(new[match], is_marked=one.is_marked or new[match].is_marked))
+    fresh = [one for k, one in enumerate(new) if k not in taken]
+    still.sort(key=lambda one: (one.start, one.end, one.kind))
+    return Changes(_marked(gone), _marked(fresh), _marked(still), MappingProxyType(apart))
+
+
+def _marked(found: Sequence[Noted]) -> tuple[Noted, ...]:
+    return tuple(one for one in found if one.is_marked)
+
+
+def _not_compared(before: Mapping[str, str], after: Mapping[str, str]) -> dict[str, str]:
+    return {
+        part: "measured in only one of the two"
+        if part not in before or part not in after
+        else "measured differently"
+        for part in sorted({*before, *after} & {one.id for one in OWN_PARTS if one.findings})
+        if before.get(part) != after.get(part)
+    }
+
+
+def _family(kind: str) -> str:
+    return "originality" if part_of_finding(kind) == "originality" else kind
+
+
+def _is_same(
+    one: Noted, place: Place | None, other: Noted, says_same: Callable[[str, str], bool]
+) -> bool:
+    if _family(one.kind) != _family(other.kind):
+        return False
+    is_worded_so = one.words.casefold() == other.words.casefold()
+    if place is None:
+        # Its words are gone from there: moved, perhaps.
+        return is_worded_so and (one.kind != "point" or says_same(one.why, other.why))
+    if not (place[0] < other.end and other.start < place[1]):
+        return False
+    if one.kind == "point":
+        return says_same(one.why, other.why)
+    return is_worded_so or one.kind not in _BY_WORDS
+
+
+@functools.cache
+def says_same() -> Callable[[str, str], bool]:
+    """Whether two points of feedback say the same, by the encoder that groups them.
+
+    Without the encoder's packages it is told by the words that they have in common.
+    """
+    from fabula.models.encoder import Encoder
+
+    try:
+        encoder = Encoder()
+    except ModelError:
+        return _share_words
+
+    def is_same(one: str, other: str) -> bool:
+        a, b = encoder.encode([one, other])
+        return float(a @ b) >= SAME
+
+    return is_same
+
+
+def _share_words(one: str, other: str) -> bool:
+    a, b = _words_of(one), _words_of(other)
+    return len(a & b) >= _ALIKE * max(1, len(a | b))
+
+
+def followed(places: Sequence[Place], before: str, after: str) -> list[Place | None]:
+    """Where places of a text are in the next, half-open; None where what stood there is gone.
+
+    Paragraphs that are as they were are followed wherever they moved; in others places are followed
+    word by word, into the paragraph that has most of their words.
+    """
+    old, new = ([(m.start(), m.end()) for m in _paragraph.finditer(t)] for t in (before, after))
+    starts = [a for a, _ in old]
+    parts = [_ends(place, old, starts) for place in places]
+    wanted: dict[int, list[Place]] = defaultdict(list)
+    for part in dict.fromkeys(part for ends in parts for part in ends):
+        wanted[bisect_right(starts, part[0]) - 1].append(part)
+    there = _followed_parts(wanted, (before, old), (after, new))
+    found: list[Place | None] = []
+    for (start, end), ends in zip(places, parts, strict=True):
+        known = [there[part] for part in ends if part in there]
+        # Over paragraphs that were moved apart, it is where it began.
+        is_one = len(known) == 2 and 0 <= known[1][0] - known[0][0] <= 2 * (end - start)
+        found.append((known[0][0], known[1][1]) if is_one else known[0] if known else None)
+    return found
+
+
+def _ends(place: Place, paragraphs: Sequence[Place], starts: Sequence[int]) -> list[Place]:
+    """What of a place stands in its first paragraph and in its last: once where they are one."""
+    first = max(0, bisect_right(starts, place[0]) - 1)
+    last = bisect_left(starts, place[1])
+    inside = [(max(place[0], a), min(place[1], b)) for a, b in paragraphs[first:last]]
+    inside = [(a, b) for a, b in inside if a < b]
+    return [inside[0], inside[-1]] if inside else []
+
+
+def _followed_parts(
+    wanted: Mapping[int, Sequence[Place]],
+    before: tuple[str, Sequence[Place]],
+    after: tuple[str, Sequence[Place]],
+) -> dict[Place, Place]:
+    """Where places are that stand in one paragraph each: of the places by paragraph."""
+    (text, old), (later, new) = before, after
+    same = _same_paragraphs([text[a:b] for a, b in old], [later[a:b] for a, b in new])
+    left = sorted(set(range(len(new))) - set(same.values()))
+    words = [_words_of(later[slice(*new[k])]) for k in left]
+    there: dict[Place, Place] = {}
+    for at, places in wanted.items():
+        a, b = old[at]
+        if at in same:
+            shift = new[same[at]][0] - a
+            there |= {(c, d): (c + shift, d + shift) for c, d in places}
+            continue
+        mine, near, missing = _words_of(text[a:b]), bisect_left(left, at), list(places)
+        shared = [
+            (len(mine & words[k]) / max(1, min(len(mine), len(words[k]))), -abs(k - near), k)
+            for k in range(max(0, near - _N_NEAR), min(len(left), near + _N_NEAR))
+        ]
+        for share, _, k in sorted(shared, reverse=True):
+            c, d = new[left[k]]
+            if share < _MIN_SHARED or not missing or max(b - a, d - c) > _MAX_PARAGRAPH_CHARS:
+                break
+            moved = moved_places([(x - a, y - a) for x, y in missing], text[a:b], later[c:d])
+            pairs = list(zip(missing, moved, strict=True))
+            there |= {place: (now[0] + c, now[1] + c) for place, now in pairs if now is not None}
+            missing = [place for place, now in pairs if now is None]
+    return there
+
+
+def _words_of(paragraph: str) -> set[str]:
+    return set(_word.findall(paragraph.casefold()))
+
+
+def _same_paragraphs(old: Sequence[str], new: Sequence[str]) -> dict[int, int]:
+    """By the number of each paragraph that is as it was, its number now; in order of the same."""
+    there: dict[str, deque[int]] = defaultdict(deque)
+    for k, paragraph in enumerate(new):
+        there[paragraph].append(k)
+    return {k: there[one].popleft() for k, one in enumerate(old) if there[one]}

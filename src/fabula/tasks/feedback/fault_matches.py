@@ -1,0 +1,344 @@
+"""Which answers find the fault that was planted in a story, by what they point at.
+
+An answer is read as points (`answer_lines`); the sentence for a text without fault is none, and no
+point is a line that only repeats the story. A point is at the places of the story that it
+
+- quotes: words in quotation marks or emphasised, in any case and punctuation (`exact`);
+- repeats without marks, or misquotes: four words of the story in a row (`near`);
+- counts: "the third sentence", "sentences 3 and 4", "the last sentence" (`near`).
+
+It finds the fault where one of these places overlaps the recorded place of the change: what now
+stands there, or, where something was taken out, the sentences on both sides of the gap. A changed
+name or fact is also found by a point that names both words, and a planted thing by one that names
+it (`near`), since the records vouch that these words stand nowhere else.
+
+Places say nothing of what is said of them. So each answer also has its *chance*: how probable it is
+that stretches as long as its own, each put at random into the story, would overlap the place; and a
+judge may read the answers instead.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+from fabula import __version__
+from fabula.errors import InputError
+from fabula.tasks.feedback.answer_lines import Entry, answer_lines, quotations_in
+from fabula.tasks.feedback.answers import DIMENSIONS, why_missing
+from fabula.tasks.feedback.feedback_prompts import without_perfect
+from fabula.tasks.feedback.story_edits import apply_edits, edits_between
+from fabula.text.feedback_pieces import feedback_id
+from fabula.text.quotations import QuotableText
+from fabula.types import Signature
+
+__all__ = [
+    "Answer",
+    "Findings",
+    "Match",
+    "Point",
+    "PointedStory",
+    "fault_places",
+    "merged",
+    "points_of",
+    "read_findings",
+]
+
+Match = Literal["exact", "near"]
+Span = tuple[int, int]
+_RUN = 4
+_MIN_WORDS = 2
+_ECHO = 0.9
+"""A point of which so much repeats the story, without marks, says nothing of it."""
+_ORDINALS = ("first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth", "ninth",
+             "tenth", "eleventh", "twelfth")  # fmt: skip
+_ORDINAL = "|".join([*_ORDINALS, "last", "final", "opening", "closing", r"\d{1,2}(?:st|nd|rd|th)"])
+_BY_ORDINAL = re.compile(
+    rf"\b((?:{_ORDINAL})(?:(?:,| and| or|, and|, or) (?:the )?(?:{_ORDINAL}))*) sentences?\b", re.I
+)
+_BY_NUMBER = re.compile(r"\bsentences? #?(\d{1,2}(?:(?:, | and | or | to |[-–])\d{1,2})*)\b", re.I)
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What an answer points at. `found` is None, and `chance` NaN, where nothing was planted."""
+
+    id: str
+    question: str
+    """The story, prompt and number of examples: what every model was asked."""
+    labels: Mapping[str, str]
+    """By dimension."""
+    story: str
+    names_fault: bool
+    """Whether it makes any point."""
+    found: bool | None
+    rule: str | None = None
+    """By which rule it found the fault: exact, or near."""
+    chance: float = math.nan
+    n_points: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Findings:
+    """All answers as one reader has them, and those that could not be read."""
+
+    by: str
+    """What read them: `quotation`, or the name of a judge."""
+    answers: Sequence[Answer]
+    missing: Sequence[tuple[Mapping[str, str], str]]
+    """The labels of answers that are not there, each with the reason."""
+    signature: str
+
+    def as_judged(
+        self, by: str, verdicts: Mapping[str, Mapping[str, str | None]], signature: str
+    ) -> Findings:
+        """The same answers as a judge has them: by answer, what it said to `asks` and `found`.
+
+        An answer that makes no point was not put to the judge. One without a verdict is missing.
+        """
+        kept, missing = [], list(self.missing)
+        for one in self.answers:
+            said = verdicts.get(one.id, {})
+            asks = said.get("asks") if one.names_fault else "No"
+            found = said.get("found") if asks == "Yes" else "No"
+            if asks is None or (one.found is not None and found is None):
+                missing.append((one.labels, "no_verdict"))
+                continue
+            is_found = None if one.found is None else found == "Yes"
+            kept.append(
+                replace(one, names_fault=asks == "Yes", found=is_found, rule=None, chance=math.nan)
+            )
+        return Findings(by, kept, missing, signature)
+
+
+def read_findings(
+    rows: Iterable[Mapping[str, Any]],
+    sentences_of: Callable[[str], Sequence[Span]],
+    *,
+    match: Match = "near",
+    pipeline: str = "",
+    meter: Callable[[int], None] = lambda _: None,
+) -> Findings:
+    """The rows of `feedback elicit`, with what each points at.
+
+    `sentences_of` has the sentences of a story, by the language `pipeline` of this name. A refusal
+    is missing, and so is an answer without a point that does not call the text perfect
+    (`no_point`). Raises `InputError` where a row lacks a field, or its record is of another text.
+    """
+    stories: dict[str, PointedStory] = {}
+    answers: list[Answer] = []
+    missing: list[tuple[Mapping[str, str], str]] = []
+    signatures: dict[str, None] = {}
+    for number, row in enumerate(rows, 1):
+        lacking = {"id", "story_id", "feedback", "story", *DIMENSIONS} - row.keys()
+        if lacking:
+            raise InputError(f"answer {number}: no field {', '.join(sorted(lacking))}")
+        labels = {name: str(row[name]) for name in DIMENSIONS}
+        signatures[str(row.get("signature", ""))] = None
+        meter(1)
+        reason = why_missing(row)
+        if reason is not None:
+            missing.append((labels, reason))
+            continue
+        text = row["story"]
+        if text not in stories:
+            stories[text] = PointedStory.of(text, sentences_of(text))
+        answer = _read(row, labels, stories[text], match, f"answer {number}")
+        if answer is None:
+            missing.append((labels, "no_point"))
+        else:
+            answers.append(answer)
+    own = Signature.of(
+        "feedback-find", match=f"{match}@1", run=str(_RUN), sentences=pipeline, v=__version__
+    )
+    return Findings("quotation", answers, missing, f"{own}|of:{'+'.join(signatures)}")
+
+
+def _read(
+    row: Mapping[str, Any], labels: Mapping[str, str], story: PointedStory, match: Match, where: str
+) -> Answer | None:
+    """None where it says nothing that can be read."""
+    said, says_perfect = without_perfect(str(row["feedback"]))
+    points = points_of(said, story)
+    if not points and not says_perfect:
+        return None
+    base = Answer(
+        feedback_id(row), str(row["id"]), labels, str(row["story_id"]), bool(points), None,
+        n_points=len(points),
+    )  # fmt: skip
+    if row["method"] == "original":
+        return base
+    change = row.get("change") or {}
+    places = fault_places(str(row["story"]), row.get("original"), change, story.sentences, where)
+    rules = [rule for point in points if (rule := _rule_of(point, places, change)) is not None]
+    if match == "exact":
+        rules = [rule for rule in rules if rule == "exact"]
+    at = [
+        span
+        for point in points
+        for span in (point.quoted if match == "exact" else point.spans)
+    ]  # fmt: skip
+    chance = _chance(merged(at), places, len(story.draft.text))
+    return replace(base, found=bool(rules), rule=min(rules, default=None), chance=chance)
+
+
+@dataclass(frozen=True, slots=True)
+class PointedStory:
+    """A story as points are looked up in it."""
+
+    draft: QuotableText
+    sentences: Sequence[Span]
+    words: list[str]
+    spans: list[Span]
+    runs: Mapping[tuple[str, ...], list[int]]
+    """Where each run of four words begins."""
+
+    @classmethod
+    def of(cls, text: str, sentences: Sequence[Span]) -> PointedStory:
+        draft = QuotableText.of(text)
+        words, spans = [], []
+        for found in re.finditer(r"[^ ]+", draft.folded):
+            words.append(found[0].strip("'"))
+            spans.append((draft.places[found.start()], draft.places[found.end() - 1] + 1))
+        runs: dict[tuple[str, ...], list[int]] = defaultdict(list)
+        for k in range(len(words) - _RUN + 1):
+            runs[tuple(words[k : k + _RUN])].append(k)
+        return cls(draft, sentences, words, spans, runs)
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """What a point says, and where in the story it points."""
+
+    words: frozenset[str]
+    quoted: list[Span]
+    """By quotation."""
+    spans: list[Span]
+    """The same, by runs of words, and by the numbers of sentences."""
+
+
+def points_of(said: str, story: PointedStory) -> list[Point]:
+    """The points of an answer that say something; what only repeats the story is none."""
+    found = (_point(item, story) for item in answer_lines(said, story.draft).items)
+    return [point for point in found if point is not None]
+
+
+def _point(item: Entry, story: PointedStory) -> Point | None:
+    words = [word.strip("'") for word in QuotableText.of(item.text).folded.split()]
+    if len(words) < _MIN_WORDS:
+        return None
+    quoted = [
+        place
+        for _, _, places in quotations_in(item.text, item.emphasised, story.draft)
+        for place in places
+    ]
+    runs: list[Span] = []
+    repeated: set[int] = set()
+    for k in range(len(words) - _RUN + 1):
+        for at in story.runs.get(tuple(words[k : k + _RUN]), ()):
+            runs.append((story.spans[at][0], story.spans[at + _RUN - 1][1]))
+            repeated.update(range(k, k + _RUN))
+    if not quoted and len(repeated) >= _ECHO * len(words):
+        return None
+    counted = _counted(item.text, story.sentences)
+    return Point(frozenset(words), quoted, [*quoted, *runs, *counted])
+
+
+def _counted(said: str, sentences: Sequence[Span]) -> list[Span]:
+    """The sentences that are named by their numbers."""
+    numbers: list[int] = []
+    for match in _BY_ORDINAL.finditer(said):
+        for word in re.findall(_ORDINAL, match[1].lower()):
+            if word in _ORDINALS:
+                numbers.append(_ORDINALS.index(word))
+            elif word[0].isdigit():
+                numbers.append(int(re.sub(r"\D", "", word)) - 1)
+            else:
+                numbers.append(0 if word == "opening" else len(sentences) - 1)
+    for match in _BY_NUMBER.finditer(said):
+        given = [int(one) - 1 for one in re.findall(r"\d+", match[1])]
+        is_range = len(given) == 2 and re.search(r"to|[-–]", match[1])
+        numbers += range(given[0], given[1] + 1) if is_range else given
+    return [sentences[k] for k in numbers if 0 <= k < len(sentences)]
+
+
+def fault_places(
+    story: str,
+    original: object,
+    change: Mapping[str, Any],
+    sentences: Sequence[Span],
+    where: str = "",
+) -> list[Span]:
+    """Where the change stands in the story, half-open in characters; without record, by comparison.
+
+    Raises `InputError` where the record is of another text, or there is none and no original.
+    """
+    edits = change.get("edits")
+    if not edits:
+        if not isinstance(original, str):
+            raise InputError(f"{where}: no recorded change and no original of a corrupted story")
+        _, edits = apply_edits(original, edits_between(original, story))
+    places: list[Span] = []
+    for edit in edits:
+        start, end = edit["text"]
+        if story[start:end] != edit["is"]:
+            raise InputError(f"{where}: the recorded change is of another text")
+        if story[start:end].strip():
+            places.append((start, end))
+        elif str(edit["was"]).strip():
+            places += _beside(start, sentences)
+    return merged(places)
+
+
+def _beside(gap: int, sentences: Sequence[Span]) -> list[Span]:
+    """The sentence around a gap, or those on both sides of it."""
+    around = [one for one in sentences if one[0] < gap < one[1]]
+    if around:
+        return around
+    before = [one for one in sentences if one[1] <= gap][-1:]
+    return [*before, *[one for one in sentences if one[0] >= gap][:1]]
+
+
+def _rule_of(point: Point, places: Sequence[Span], change: Mapping[str, Any]) -> str | None:
+    """By which rule a point is about the change; None where it is not."""
+    if any(_overlaps(span, places) for span in point.quoted):
+        return "exact"
+    named = [change.get("thing")] if "thing" in change else [change.get("old"), change.get("new")]
+    if all(isinstance(one, str) and one.casefold() in point.words for one in named):
+        return "near"
+    return "near" if any(_overlaps(span, places) for span in point.spans) else None
+
+
+def _overlaps(span: Span, places: Sequence[Span]) -> bool:
+    return any(span[0] < end and start < span[1] for start, end in places)
+
+
+def merged(spans: Iterable[Span]) -> list[Span]:
+    """The same characters as stretches that do not overlap, in order."""
+    merged: list[Span] = []
+    for start, end in sorted(set(spans)):
+        if merged and start < merged[-1][1]:
+            merged[-1] = merged[-1][0], max(end, merged[-1][1])
+        else:
+            merged.append((start, end))
+    return merged
+
+
+def _chance(spans: Sequence[Span], places: Sequence[Span], n_chars: int) -> float:
+    """How probable it is that such stretches, each put anywhere in the text, overlap a place."""
+    missed = 1.0
+    for start, end in spans:
+        last = n_chars - (end - start)
+        # A stretch overlaps a place where it begins after `a - length` and before its end.
+        hits = merged(
+            (max(0, a - (end - start) + 1), min(last, b - 1) + 1)
+            for a, b in places
+            if max(0, a - (end - start) + 1) <= min(last, b - 1)
+        )
+        n_hits = sum(len(range(*hit)) for hit in hits)
+        missed *= 1 - n_hits / (last + 1)
+    return 1 - missed

@@ -1,0 +1,205 @@
+"""What raters give as their reasons, as themes: why stories pass an item, and why they fail it.
+
+Chakrabarty et al. 2024, section 7.2 and Tables 8 and 9: reasons are clustered, the clusters are
+named by a model, and people go over them. Here reasons are cut into sentences, grouped by sentence
+vectors, named by a model when one is there (else by their words), and written to a file whose
+labels a person edits; a later run takes them back.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any, Literal
+
+from fabula.errors import InputError
+from fabula.models import ModelOptions, open_model
+from fabula.models.encoder import Encoder
+from fabula.models.prompting import fenced_if_needed, one_line
+from fabula.stats.vector_groups import central, group_vectors
+from fabula.store import read_rows
+from fabula.tasks.naming import names_by_words
+from fabula.text import TextSettings
+from fabula.types import Rubric
+
+__all__ = ["Rationale", "Theme", "find_themes", "keep_labels", "naming_prompt", "theme_row"]
+
+Side = Literal["passes", "fails"]
+_SENTENCE = re.compile(r"(?<=[.!?])[\"'”’)]*\s+(?=[\"'“‘(A-Z])")
+_MIN_WORDS = 4
+_QUOTATION = re.compile(r"[\"“][^\"“”]*[\"”]")
+_NAME = re.compile(r"(?<=[a-z,;:] )(?!I\b)[A-Z][\w’'-]*(?: (?:the )?[A-Z][\w’'-]*)*")
+
+
+@dataclass(frozen=True, slots=True)
+class Rationale:
+    """Why a rater let a document pass an item, or fail it."""
+
+    document_id: str
+    item: str
+    rater: str
+    passed: bool
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Theme:
+    """Reasons of one kind. `reasons` has the most typical first; each is a sentence of somebody."""
+
+    item: str
+    side: Side
+    label: str
+    """For people to edit."""
+    drafted: str
+    """The label as it was before anybody edited it."""
+    drafted_by: str
+    """`words`, or the model that gave the name."""
+    n_rationales: int
+    """How many rationales have a sentence of this theme."""
+    n_of: int
+    """Of how many rationales of this item and side."""
+    reasons: tuple[Mapping[str, str], ...]
+
+
+def find_themes(
+    rationales: Iterable[Rationale],
+    rubric: Rubric,
+    *,
+    n_themes: int = 4,
+    model: str | None = None,
+    options: ModelOptions | None = None,
+    agree: Callable[[Sequence[str]], None] = lambda _: None,
+    meter: Callable[[int], None] = lambda _: None,
+) -> list[Theme]:
+    """At most `n_themes` themes of each item and side, in the rubric's order.
+
+    `agree` is given the prompts before the model is asked the first of them, and raises to stop.
+    """
+    encoder = Encoder()
+    sides: dict[tuple[str, Side], list[Rationale]] = defaultdict(list)
+    for rationale in rationales:
+        sides[rationale.item, "passes" if rationale.passed else "fails"].append(rationale)
+    found: list[Theme] = []
+    for item in rubric.items:
+        for side in ("passes", "fails"):
+            given = sides.get((item.id, side), [])
+            found += _themes_of(item.id, side, given, encoder, n_themes)
+            meter(len(given))
+    if model is None:
+        return found
+    questions = {item.id: item.question for item in rubric.items}
+    prompts = [naming_prompt(theme, questions[theme.item]) for theme in found]
+    agree(prompts)
+    return asyncio.run(_named(found, prompts, model, options))
+
+
+def _themes_of(
+    item: str,
+    side: Side,
+    rationales: Sequence[Rationale],
+    encoder: Encoder,
+    n_themes: int,
+) -> list[Theme]:
+    reasons = [
+        {"document": rationale.document_id, "rater": rationale.rater, "text": sentence}
+        for rationale in rationales
+        for sentence in _sentences(rationale.text)
+    ]
+    if not reasons:
+        return []
+    general = [_general(reason["text"]) for reason in reasons]
+    vectors = encoder.encode(general)
+    groups = group_vectors(vectors, n_groups=n_themes)
+    groups = [central(vectors, members) for members in groups]
+    labels = names_by_words([[general[place] for place in group] for group in groups])
+    return [
+        Theme(
+            item=item,
+            side=side,
+            label=label,
+            drafted=label,
+            drafted_by="words",
+            n_rationales=len({(reasons[p]["document"], reasons[p]["rater"]) for p in group}),
+            n_of=len(rationales),
+            reasons=tuple(reasons[place] for place in group),
+        )
+        for group, label in zip(groups, labels, strict=True)
+    ]
+
+
+def naming_prompt(theme: Theme, question: str) -> str:
+    """Asks a model what the reasons of a theme have in common."""
+    listed = fenced_if_needed("\n".join(f"- {reason['text']}" for reason in theme.reasons[:10]))
+    return (
+        f"Readers were asked about a story: {question}\nThese are reasons why "
+        f"it {'does' if theme.side == 'passes' else 'does not'}:\n\n{listed}\n\nSay in at "
+        f"most twelve words what these reasons have in common. Write only that."
+    )
+
+
+async def _named(
+    themes: Sequence[Theme], prompts: Sequence[str], spec: str, options: ModelOptions | None
+) -> list[Theme]:
+    named = []
+    async with open_model(spec, options) as model:
+        for theme, prompt in zip(themes, prompts, strict=True):
+            line = await one_line(model, prompt)
+            if line:
+                theme = replace(theme, label=line, drafted=line, drafted_by=model.name)
+            named.append(theme)
+    return named
+
+
+def keep_labels(themes: Sequence[Theme], edited: Path) -> tuple[list[Theme], list[dict[str, Any]]]:
+    """The themes with the labels that a person gave in an earlier file.
+
+    Also the file's rows on items and sides of which this run has nothing. A theme is known again
+    by its most typical reason. Raises `InputError` where an edited label would be lost.
+    """
+    labels: dict[tuple[str, str, str], str] = {}
+    others: list[dict[str, Any]] = []
+    here = {(theme.item, theme.side) for theme in themes}
+    for row in read_rows(edited):
+        try:
+            key = str(row["item"]), str(row["side"]), str(row["reasons"][0]["text"])
+            if key[:2] not in here:
+                others.append(row)
+            elif row["label"] != row["drafted"]:
+                labels[key] = str(row["label"])
+        except (KeyError, IndexError, TypeError) as error:
+            raise InputError(f"{edited}: not a file of themes") from error
+    kept = []
+    for theme in themes:
+        label = labels.pop((theme.item, theme.side, theme.reasons[0]["text"]), theme.label)
+        kept.append(replace(theme, label=label))
+    if labels:
+        raise InputError(
+            f"{edited}: the edited label {next(iter(labels.values()))!r} belongs to no theme of "
+            f"this run and would be lost; choose another `out`"
+        )
+    return kept, others
+
+
+def theme_row(theme: Theme) -> dict[str, Any]:
+    """A theme as a row; a person edits `label`."""
+    return asdict(theme)
+
+
+def _sentences(text: str) -> list[str]:
+    """Sentences with something to say; a rationale without full stops is one."""
+    words = TextSettings()
+    parts = (" ".join(part.split()) for part in _SENTENCE.split(text))
+    return [part for part in parts if len(words.raw_words(part)) >= _MIN_WORDS]
+
+
+def _general(sentence: str) -> str:
+    """The sentence without names and quotations: what is said of the story, not which one it is.
+
+    Else the groups would be the stories.
+    """
+    bare = " ".join(_NAME.sub("somebody", _QUOTATION.sub("", sentence)).split())
+    return bare or sentence

@@ -1,0 +1,244 @@
+"""Stories for a study: a plot in a sentence, then a story of a given length from each model.
+
+Chakrabarty et al. 2024, section 5.1 and Table 11: a model is given a one-sentence plot and a length
+in words, and then asked to rewrite its story until it is within 200 words of the length, 20 times
+at most; so a group of stories shares its plot and its length. (Of a length under 1,000 words, here
+it must be within a fifth.) Every round is kept. A story that never comes near its length is
+reported as such and is not among the stories.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+from fabula.models import Model, Prompt, Sampling
+from fabula.models.base import Effort
+from fabula.models.prompting import FENCE, fence
+from fabula.models.replay import prompt_digest
+from fabula.resume import KeptRows, Row, RowKind
+from fabula.tasks.model_texts import Wanted, ask_for, in_parallel, read_written
+from fabula.text import TextSettings, check_documents
+from fabula.types import Document
+
+__all__ = [
+    "PLOTS",
+    "ROUNDS",
+    "Plot",
+    "WritePlan",
+    "count_words",
+    "make_plots",
+    "story_row",
+    "write_stories",
+]
+
+PLOTS = RowKind("the plot", ("id", "model"), ("missing_reason", "plot", "text_digest"))
+ROUNDS = RowKind(
+    "the story",
+    ("id", "model", "round"),
+    ("missing_reason", "text", "n_words", "target_words", "is_cut", "plot"),
+)
+
+_TOKENS_PER_WORD = 1.5
+_MIN_TOKENS = 256
+_PAPER_WITHIN = 200
+_SHARE_WITHIN = 0.2
+
+
+@dataclass(frozen=True, slots=True)
+class Plot:
+    """What a story is to be about, and how long it should be, in words."""
+
+    id: str
+    text: str
+    n_words: int
+
+
+@dataclass(frozen=True, slots=True)
+class WritePlan:
+    """How stories are written. The defaults are the paper's."""
+
+    within: int | None = None
+    """How many words a story may be off its length; None is 200, or a fifth of it where that is
+    less. (The paper's stories have 1,000 words and more, and its 200 is for these.)"""
+    max_rounds: int = 20
+    style: str = "literary short story"
+    temperature: float = 1.0
+    top_p: float = 1.0
+    seed: int = 0
+    effort: Effort | None = None
+
+    def tolerance(self, n_words: int) -> int:
+        """How many words a story of this length may be off it."""
+        if self.within is not None:
+            return self.within
+        return min(_PAPER_WITHIN, round(_SHARE_WITHIN * n_words))
+
+
+def count_words(text: str) -> int:
+    """Words as everywhere in Fabula."""
+    return len(TextSettings().raw_words(text))
+
+
+async def make_plots(
+    documents: Sequence[Document],
+    model: Model,
+    rows: KeptRows,
+    *,
+    seed: int = 0,
+    meter: Callable[[int], None] = lambda _: None,
+) -> list[Row]:
+    """A row with the plot of each story in a sentence; `verified` is for a person to set."""
+
+    def wanted(document: Document) -> Wanted:
+        known = {"id": document.id, "model": model.name}
+        digest = prompt_digest(document.text)
+        return Wanted(known | {"text_digest": digest}, partial(_plot, document, model, seed))
+
+    found = map(wanted, check_documents(documents))
+    return await ask_for(found, rows, model.n_parallel, meter)
+
+
+async def _plot(document: Document, model: Model, seed: int) -> Row:
+    line = fence(FENCE, document.text)
+    prompt = Prompt(
+        f"Here is a story.\n\n{line}\n{document.text.strip()}\n{line}\n",
+        "\nSummarise its plot in one sentence of at most 60 words: who it is about, what happens, "
+        "and how it ends. Do not name the author or the title. Write only the sentence.\n",
+    )
+    answer = await model.ask(prompt, Sampling(max_tokens=160, seed=seed))
+    written = read_written(answer)
+    row: Row = {
+        "id": document.id,
+        "plot": written.text and " ".join(written.text.split()),
+        "missing_reason": written.missing_reason,
+        "frame_removed": list(written.frame_removed),
+        "text_digest": prompt_digest(document.text),
+        "n_words": count_words(document.text),
+        "verified": False,
+        "model": model.name,
+    }
+    known = {"author": document.author, "title": document.meta.get("title")}
+    return row | {key: value for key, value in known.items() if value is not None}
+
+
+async def write_stories(
+    plots: Sequence[Plot],
+    model: Model,
+    plan: WritePlan,
+    rows: KeptRows,
+    *,
+    meter: Callable[[int], None] = lambda _: None,
+) -> list[Row]:
+    """The last round of each plot's story; every round is kept as it comes."""
+
+    async def one(plot: Plot) -> Row:
+        row = await _write(plot, model, plan, rows)
+        meter(1)
+        return row
+
+    # A call that fails within a story ends that story's rounds; the next run goes on from there.
+    def failed(_: object) -> Row:
+        meter(1)
+        return {"missing_reason": "failed", "text": None}
+
+    return await in_parallel([partial(one, plot) for plot in plots], model.n_parallel, failed)
+
+
+async def _write(plot: Plot, model: Model, plan: WritePlan, rows: KeptRows) -> Row:
+    row: Row | None = None
+    for number in range(plan.max_rounds + 1):
+        found = rows.find(_made_of(plot, model, plan, number))
+        if found is None:
+            found = await _round(plot, model, plan, number, row)
+            rows.add(found)
+        # Whether it is near enough is decided anew: the tolerance may be another than last time.
+        is_near = abs(found["n_words"] - plot.n_words) <= plan.tolerance(plot.n_words)
+        row = found | {"is_done": is_near and not found["is_cut"] and not found["missing_reason"]}
+        if row["missing_reason"] or row["is_done"]:
+            break
+    assert row is not None
+    return row
+
+
+def _made_of(plot: Plot, model: Model, plan: WritePlan, number: int) -> Row:
+    """What a round must say to be used again."""
+    effort = f"|effort:{plan.effort}" if plan.effort else ""
+    drawn = f"temperature:{plan.temperature:g}|top_p:{plan.top_p:g}|seed:{plan.seed}{effort}"
+    return {
+        "id": plot.id,
+        "model": model.name,
+        "round": number,
+        "plot": plot.text,
+        "target_words": plot.n_words,
+        "sampling": drawn,
+    }
+
+
+async def _round(
+    plot: Plot, model: Model, plan: WritePlan, number: int, last: dict[str, Any] | None
+) -> dict[str, Any]:
+    """Write the story, or write it anew nearer to its length."""
+    prompt = (
+        _first(plot, plan) if last is None else _again(plot, str(last["text"]), last["n_words"])
+    )
+    sampling = Sampling(
+        temperature=plan.temperature,
+        top_p=plan.top_p,
+        max_tokens=max(
+            _MIN_TOKENS, round(_TOKENS_PER_WORD * (plot.n_words + plan.tolerance(plot.n_words)))
+        ),
+        seed=plan.seed + number,
+    )
+    answer = await model.ask(prompt, sampling)
+    written = read_written(answer)
+    made_of = _made_of(plot, model, plan, number)
+    return {
+        **{name: made_of[name] for name in ROUNDS.key},
+        "text": written.text,
+        "missing_reason": written.missing_reason,
+        "frame_removed": list(written.frame_removed),
+        "n_words": count_words(written.text or ""),
+        "target_words": plot.n_words,
+        # A story that was cut at the limit of tokens has no end, whatever its length.
+        "is_cut": answer.stop == "length",
+        "plot": plot.text,
+        "sampling": made_of["sampling"],
+    }
+
+
+def _first(plot: Plot, plan: WritePlan) -> Prompt:
+    return Prompt(
+        "",
+        f"Write a {plan.style} with the plot below. It should have about {plot.n_words} words, and "
+        f"no fewer. Begin with the story at once: no title, no remark before or after it.\n\n"
+        f"Plot: {plot.text}\n",
+    )
+
+
+def _again(plot: Plot, story: str, n_words: int) -> Prompt:
+    is_short = n_words < plot.n_words
+    line = fence(FENCE, story)
+    return Prompt(
+        f"You wrote the story below from this plot: {plot.text}\n\n{line}\n{story}\n{line}\n",
+        f"\nIt was to have {plot.n_words} words, and has {n_words}. Write it again, "
+        f"{'longer' if is_short else 'shorter'}, as near to {plot.n_words} words as you can. Begin "
+        f"with the story at once: no title, no remark before or after it.\n",
+    )
+
+
+def story_row(row: dict[str, Any], author: str) -> dict[str, Any]:
+    """A finished story as a row of `stories.jsonl`, in the group of its plot."""
+    return {
+        "id": f"{row['id']}_{author}",
+        "text": row["text"],
+        "author": author,
+        "prompt_id": row["id"],
+        "plot": row["plot"],
+        "n_words": row["n_words"],
+        "target_words": row["target_words"],
+        "n_rounds": row["round"],
+        "frame_removed": row.get("frame_removed", []),
+    }

@@ -50,6 +50,9 @@ def build_index(folder: Path, *, n_threads: int = 2) -> None:
 
 def open_engine(folder: Path) -> Any:
     """The peer's engine over a built index."""
+    # On a tiny index its `creativity` crashes now and then, depending on what the process has
+    # loaded before; with this it was not seen to.
+    import scipy.linalg  # noqa: F401
     from infini_gram.engine import InfiniGramEngine
 
     return InfiniGramEngine(

@@ -8,8 +8,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import scipy.linalg  # noqa: F401 (see below)
 from numpy.typing import NDArray
 
+# On a tiny index the engine's `creativity` crashes now and then, also where no kernel has run,
+# depending on what the process has loaded before; with scipy's linear algebra it was not seen to.
 SEPARATOR = 0xFFFF
 
 
@@ -50,9 +53,6 @@ def build_index(folder: Path, *, n_threads: int = 2) -> None:
 
 def open_engine(folder: Path) -> Any:
     """The peer's engine over a built index."""
-    # On a tiny index its `creativity` crashes now and then, depending on what the process has
-    # loaded before; with this it was not seen to.
-    import scipy.linalg  # noqa: F401
     from infini_gram.engine import InfiniGramEngine
 
     return InfiniGramEngine(

@@ -8,8 +8,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import scipy.linalg  # noqa: F401 (see below)
 from numpy.typing import NDArray
 
+# On a tiny index the engine's `creativity` crashes now and then, also where no kernel has run,
+# depending on what the process has loaded before; with scipy's linear algebra it was not seen to.
 SEPARATOR = 0xFFFF
 
 
